@@ -1,1 +1,3 @@
+//! tutti: a GitOps reconciler for many Kubernetes clusters. See ARCHITECTURE.md for the map.
 
+pub mod model;

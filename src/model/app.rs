@@ -1,0 +1,165 @@
+//! Apps: what a team declares.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::{AppId, ClusterName, Location, PruneMode, Selector};
+
+/// One app, whatever kind of manifest it came from.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct App {
+    pub id: AppId,
+    pub labels: BTreeMap<String, String>,
+    pub annotations: BTreeMap<String, String>,
+    /// Left untouched, and said so.
+    pub unmanaged: bool,
+    /// No writes, no deletes; observing continues.
+    pub paused: bool,
+    /// `None`: the instance's default.
+    pub prune: Option<PruneMode>,
+    pub spec: AppSpec,
+    /// Of its manifest.
+    #[serde(skip)]
+    pub location: Location,
+}
+
+impl App {
+    /// The manifest's kind.
+    pub fn kind(&self) -> &'static str {
+        match self.spec {
+            AppSpec::AppSet(_) => "AppSet",
+            AppSpec::Component(_) => "Component",
+            AppSpec::Objects(_) => "Objects",
+        }
+    }
+
+    /// The folder of its manifest, with a final `/`; empty at the root.
+    pub fn folder(&self) -> &str {
+        self.location.file.rfind('/').map_or("", |slash| &self.location.file[..=slash])
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum AppSpec {
+    AppSet(AppSet),
+    Component(Component),
+    Objects(Objects),
+}
+
+/// The workload type that an app asks for, lower case: also the name of its workload layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DeployType {
+    Deployment,
+}
+
+impl DeployType {
+    pub fn layer(self) -> &'static str {
+        match self {
+            Self::Deployment => "deployment",
+        }
+    }
+}
+
+/// Where an app runs; absent in the manifest means every cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Placement {
+    pub clusters: Selector,
+    /// Where it is written, for errors about clusters that do not exist.
+    #[serde(skip)]
+    pub location: Option<Location>,
+}
+
+/// The eight-line form: everything else comes from the layers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Component {
+    pub workload_type: DeployType,
+    /// Name of the language layer, lower case.
+    pub language: String,
+    /// Name of the run type layer, lower case.
+    pub run_type: String,
+    pub placement: Placement,
+    /// What it says of itself (image, port, replicas, env, resources, probes), as values of the app layer.
+    pub values: Map<String, Value>,
+}
+
+/// Plain Kubernetes manifests as an app.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Objects {
+    pub placement: Placement,
+    /// Paths or patterns from the root of the repository, each with where it is written.
+    pub files: Vec<(String, Location)>,
+}
+
+/// Groups of pods, cluster by cluster (seed 000).
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AppSet {
+    /// Over all clusters; `None`: whatever the podSets say.
+    pub replicas: Option<u32>,
+    /// For errors about the sum.
+    #[serde(skip)]
+    pub replicas_location: Option<Location>,
+    pub deploy_type: DeployType,
+    /// From labels of the manifest; `None` skips the layer.
+    pub language: Option<String>,
+    pub run_type: Option<String>,
+    pub service_name: Option<String>,
+    /// `spec.labels`: copied to the rendered objects.
+    pub labels: BTreeMap<String, String>,
+    pub meta: BTreeMap<String, String>,
+    pub min_ready_seconds: Option<u32>,
+    /// A PodTemplateSpec, merged over what the layers give.
+    pub template: Option<Value>,
+    pub clusters: Vec<TopologyCluster>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TopologyCluster {
+    pub name: ClusterName,
+    pub meta: BTreeMap<String, String>,
+    pub pod_sets: Vec<PodSet>,
+    #[serde(skip)]
+    pub location: Location,
+}
+
+/// One group of identical pods in one cluster.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PodSet {
+    pub name: String,
+    /// `None`: a fair share of what the others leave.
+    pub replicas: Option<Replicas>,
+    pub version: Option<String>,
+    pub image: Option<String>,
+    pub meta: BTreeMap<String, String>,
+    #[serde(skip)]
+    pub location: Location,
+}
+
+impl PodSet {
+    /// `meta.sym-group`, else the suffix of its name, else `default`.
+    pub fn group(&self) -> &str {
+        if let Some(group) = self.meta.get("sym-group") {
+            return group;
+        }
+        ["canary", "blue", "green"]
+            .into_iter()
+            .find(|group| self.name.strip_suffix(group).is_some_and(|rest| rest.ends_with('-')))
+            .unwrap_or("default")
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Replicas {
+    Count(u32),
+    /// Of the AppSet's replicas, rounded down; what is left goes one by one in file order.
+    Percent(u32),
+}

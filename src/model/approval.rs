@@ -1,0 +1,44 @@
+//! A person's word for deletes above the cap.
+
+use serde::Serialize;
+use serde_json::json;
+
+use super::{AppId, ClusterName, Digest, Location, ObjectId};
+
+/// One object that may go. The uid makes it this object and not a later one of the same name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct ApprovedObject {
+    pub cluster: ClusterName,
+    /// With its version in front, for people: `v1/ConfigMap/infra/old`.
+    #[serde(skip)]
+    pub id: ObjectId,
+    pub uid: String,
+}
+
+/// Approves any subset of its list while the app renders to `rendered`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Approval {
+    pub name: String,
+    pub app: AppId,
+    /// Hash of the app as rendered on all its clusters; another render voids the approval.
+    pub rendered: Digest,
+    /// Sorted.
+    pub objects: Vec<ApprovedObject>,
+    #[serde(skip)]
+    pub location: Option<Location>,
+}
+
+impl Approval {
+    /// The digest that `tutti approve` is given: over everything but the file's name. It names no
+    /// revision, so that committing the file does not void it.
+    pub fn digest(&self) -> Digest {
+        let objects: Vec<_> = self
+            .objects
+            .iter()
+            .map(|object| json!({"cluster": object.cluster.as_str(), "id": object.id.origin(), "uid": object.uid}))
+            .collect();
+        Digest::of_json(&json!({
+            "app": self.app.to_string(), "action": "delete", "rendered": self.rendered.to_string(), "objects": objects,
+        }))
+    }
+}

@@ -1,0 +1,120 @@
+//! The instance: `tutti.yaml`.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::Location;
+
+/// A secret is always a reference; the value is read where it is used.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum SecretRef {
+    Env(String),
+    File(String),
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Mode {
+    #[default]
+    Enforce,
+    /// Plan and report; write to no cluster.
+    Observe,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum PruneMode {
+    Never,
+    /// What is no longer rendered goes when what replaces it is healthy.
+    #[default]
+    WhenHealthy,
+    Always,
+}
+
+/// The forge that the config repository lives on; only Gitea yet (Forgejo speaks the same).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Forge {
+    /// Base address, for example `https://gitea.example.com`.
+    pub url: String,
+    /// `owner/name`.
+    pub repository: String,
+    pub token: Option<SecretRef>,
+}
+
+/// One webhook door, `POST /hooks/v1/{name}`. Without secrets it is disabled, never open.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Receiver {
+    pub name: String,
+    /// One or, during rotation, two.
+    pub secrets: Vec<SecretRef>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Defaults {
+    pub namespace: String,
+    pub prune: PruneMode,
+}
+
+impl Default for Defaults {
+    fn default() -> Self {
+        Self { namespace: "default".to_owned(), prune: PruneMode::default() }
+    }
+}
+
+/// How many objects one revision may delete without an approval, over the whole instance: the
+/// smaller of the two, but at least [`Caps::FLOOR`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Caps {
+    pub deletes: u32,
+    /// Of the managed objects.
+    pub delete_percent: u32,
+}
+
+impl Caps {
+    pub const FLOOR: u32 = 3;
+}
+
+impl Default for Caps {
+    fn default() -> Self {
+        Self { deletes: 10, delete_percent: 20 }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Instance {
+    pub name: String,
+    pub mode: Mode,
+    pub forge: Option<Forge>,
+    pub receivers: Vec<Receiver>,
+    pub poll: Duration,
+    pub status_prefix: String,
+    /// Base address of the page, for the links in statuses.
+    pub page_url: Option<String>,
+    pub defaults: Defaults,
+    pub caps: Caps,
+    #[serde(skip)]
+    pub location: Option<Location>,
+}
+
+impl Default for Instance {
+    /// A repository without `tutti.yaml` is valid: everything has a default.
+    fn default() -> Self {
+        Self {
+            name: "main".to_owned(),
+            mode: Mode::default(),
+            forge: None,
+            receivers: Vec::new(),
+            poll: Duration::from_secs(60),
+            status_prefix: "tutti".to_owned(),
+            page_url: None,
+            defaults: Defaults::default(),
+            caps: Caps::default(),
+            location: None,
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! The labels and annotations that tutti writes on objects, and how their values are made.
+
+use super::{AppId, Digest};
+
+/// Label: the instance that manages the object.
+pub const MANAGED_BY: &str = "tutti.dev/managed-by";
+/// Label (shortened to fit) and annotation (exact `namespace/name`): the app.
+pub const APP: &str = "tutti.dev/app";
+/// Annotation: group/kind/namespace/name of the object that carries it. A controller that copies
+/// labels and annotations to its children copies this too, and then it does not fit the child.
+pub const ORIGIN: &str = "tutti.dev/origin";
+/// Annotation: digest of the object as rendered, without this and the revision.
+pub const HASH: &str = "tutti.dev/hash";
+/// Annotation: the commit whose change was applied last.
+pub const REVISION: &str = "tutti.dev/revision";
+/// Annotation on an object: `keep` leaves it alone when it is no longer rendered.
+pub const PRUNE: &str = "tutti.dev/prune";
+/// Annotation on an app: it is left untouched.
+pub const UNMANAGED: &str = "tutti.dev/unmanaged";
+pub const COMPONENT_UNMANAGED: &str = "component.luojilab.com/unmanaged";
+/// Labels on an AppSet that choose its language and run type layers.
+pub const LANGUAGE: &str = "tutti.dev/language";
+pub const RUN_TYPE: &str = "tutti.dev/runType";
+
+/// The longest value of a label.
+const LABEL_LIMIT: usize = 63;
+
+/// The field manager of an instance.
+pub fn field_manager(instance: &str) -> String {
+    format!("tutti-{instance}")
+}
+
+/// The value of the label [`APP`]: `namespace.name`; over 63 characters the first 46, `-`, and 16
+/// digits of its sha256.
+pub fn app_label(app: &AppId) -> String {
+    let full = format!("{}.{}", app.namespace, app.name);
+    if full.len() <= LABEL_LIMIT {
+        return full;
+    }
+    let digest = Digest::of(full.as_bytes()).to_string();
+    // Names are ASCII (checked when manifests are read); `chars` keeps this right all the same.
+    format!("{}-{}", full.chars().take(46).collect::<String>(), &digest[..16])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_app_names_fit_a_label_and_stay_apart() {
+        assert_eq!(app_label(&AppId::new("shop", "pay")), "shop.pay");
+        let one = app_label(&AppId::new("shop", &"a".repeat(70)));
+        let other = app_label(&AppId::new("shop", &"a".repeat(71)));
+        assert_eq!(one.len(), 63);
+        assert_ne!(one, other);
+    }
+}

@@ -1,0 +1,38 @@
+//! The nouns, as plain data.
+//!
+//! What every other module speaks about: names, revisions, digests, objects, diagnostics, the
+//! manifests once they are read, and what IO hands to the pure part (snapshots of the config
+//! repository, observations of clusters). Nothing here does IO, reads a clock or takes a decision.
+
+pub mod app;
+pub mod approval;
+pub mod cluster;
+pub mod diagnostic;
+pub mod digest;
+pub mod health;
+pub mod instance;
+pub mod labels;
+pub mod name;
+pub mod object;
+pub mod observation;
+pub mod rendered;
+pub mod rings;
+pub mod selector;
+pub mod snapshot;
+
+pub use app::{
+    App, AppSet, AppSpec, Component, DeployType, Objects, Placement, PodSet, Replicas, TopologyCluster,
+};
+pub use approval::{Approval, ApprovedObject};
+pub use cluster::{Cluster, ClusterState, Connection};
+pub use diagnostic::{Diagnostic, Location, Position, Scope, Severity};
+pub use digest::Digest;
+pub use health::{Health, Status};
+pub use instance::{Caps, Defaults, Forge, Instance, Mode, PruneMode, Receiver, SecretRef};
+pub use name::{AppId, ClusterName, Revision};
+pub use object::{Kind, ObjectId};
+pub use observation::{Live, Observation, Stranger};
+pub use rendered::{Rendered, RenderedObject};
+pub use rings::{Ring, Rings};
+pub use selector::{ClusterFacts, Operator, Requirement, Selector};
+pub use snapshot::{File, History, Snapshot};

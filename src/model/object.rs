@@ -1,0 +1,141 @@
+//! Kubernetes objects: what kind, which one.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+/// Group, version and kind; the core group is the empty string.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Kind {
+    pub group: Arc<str>,
+    pub version: Arc<str>,
+    pub kind: Arc<str>,
+}
+
+impl Kind {
+    pub fn new(group: &str, version: &str, kind: &str) -> Self {
+        Self { group: group.into(), version: version.into(), kind: kind.into() }
+    }
+
+    /// From `apiVersion` (`v1`, `apps/v1`) and `kind`.
+    pub fn from_api_version(api_version: &str, kind: &str) -> Self {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        Self::new(group, version, kind)
+    }
+
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() {
+            self.version.to_string()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
+    }
+}
+
+/// `apps/v1/Deployment`, `v1/ConfigMap`.
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.group.is_empty() {
+            write!(f, "{}/", self.group)?;
+        }
+        write!(f, "{}/{}", self.version, self.kind)
+    }
+}
+
+impl Serialize for Kind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// One object of a cluster. The version is not part of it: two versions show one object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectId {
+    pub group: Arc<str>,
+    pub kind: Arc<str>,
+    /// `None` for an object of the whole cluster.
+    pub namespace: Option<Arc<str>>,
+    pub name: Arc<str>,
+}
+
+impl ObjectId {
+    pub fn new(group: &str, kind: &str, namespace: Option<&str>, name: &str) -> Self {
+        Self {
+            group: group.into(),
+            kind: kind.into(),
+            namespace: namespace.map(Into::into),
+            name: name.into(),
+        }
+    }
+
+    /// The identity of an object's JSON; `None` without apiVersion, kind or name.
+    pub fn of(object: &Value) -> Option<Self> {
+        let kind = Kind::from_api_version(object.get("apiVersion")?.as_str()?, object.get("kind")?.as_str()?);
+        let metadata = object.get("metadata")?;
+        Some(Self {
+            group: kind.group,
+            kind: kind.kind,
+            namespace: metadata
+                .get("namespace")
+                .and_then(Value::as_str)
+                .filter(|ns| !ns.is_empty())
+                .map(Into::into),
+            name: metadata.get("name")?.as_str()?.into(),
+        })
+    }
+
+    /// `group/kind/namespace/name`, the value of the annotation `tutti.dev/origin`. Parts that an
+    /// object does not have (core group, no namespace) are empty.
+    pub fn origin(&self) -> String {
+        format!("{}/{}/{}/{}", self.group, self.kind, self.namespace.as_deref().unwrap_or(""), self.name)
+    }
+
+    /// Reads what [`ObjectId::origin`] writes.
+    pub fn parse_origin(text: &str) -> Option<Self> {
+        let mut parts = text.splitn(4, '/');
+        let (group, kind, namespace, name) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+        let complete = !kind.is_empty() && !name.is_empty();
+        complete.then(|| Self::new(group, kind, (!namespace.is_empty()).then_some(namespace), name))
+    }
+
+    pub fn is_of(&self, kind: &Kind) -> bool {
+        self.group == kind.group && self.kind == kind.kind
+    }
+}
+
+/// For people: `Deployment shop/pay`, `Namespace shop`.
+impl fmt::Display for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ", self.kind)?;
+        if let Some(namespace) = &self.namespace {
+            write!(f, "{namespace}/")?;
+        }
+        f.write_str(&self.name)
+    }
+}
+
+impl Serialize for ObjectId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn origins_are_read_back() {
+        for id in [
+            ObjectId::new("", "ConfigMap", Some("infra"), "old"),
+            ObjectId::new("apps", "Deployment", Some("shop"), "pay"),
+            ObjectId::new("", "Namespace", None, "shop"),
+            ObjectId::new("rbac.authorization.k8s.io", "ClusterRole", None, "system:a/b"),
+        ] {
+            assert_eq!(ObjectId::parse_origin(&id.origin()), Some(id));
+        }
+        assert_eq!(ObjectId::parse_origin("apps/Deployment/shop"), None);
+    }
+}

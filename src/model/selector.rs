@@ -1,0 +1,105 @@
+//! Which clusters: by name, label or ring.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+/// What a selector looks at.
+#[derive(Clone, Copy, Debug)]
+pub struct ClusterFacts<'a> {
+    pub name: &'a str,
+    pub labels: &'a BTreeMap<String, String>,
+    pub ring: Option<&'a str>,
+}
+
+/// All that is given must hold; the empty selector is every cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Selector {
+    /// Names or shell patterns (`gz*`); one must fit. `None`: not asked.
+    pub names: Option<Vec<String>>,
+    pub match_labels: BTreeMap<String, String>,
+    pub match_expressions: Vec<Requirement>,
+    pub ring: Option<String>,
+}
+
+/// One line of `matchExpressions`, as Kubernetes has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Requirement {
+    pub key: String,
+    pub operator: Operator,
+    pub values: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Operator {
+    In,
+    NotIn,
+    Exists,
+    DoesNotExist,
+}
+
+impl Selector {
+    pub fn matches(&self, cluster: ClusterFacts<'_>) -> bool {
+        self.names
+            .as_ref()
+            .is_none_or(|names| names.iter().any(|pattern| name_matches(pattern, cluster.name)))
+            && self.match_labels.iter().all(|(key, value)| cluster.labels.get(key) == Some(value))
+            && self.match_expressions.iter().all(|requirement| requirement.matches(cluster.labels))
+            && self.ring.as_deref().is_none_or(|ring| cluster.ring == Some(ring))
+    }
+}
+
+impl Requirement {
+    fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+        let value = labels.get(&self.key);
+        match self.operator {
+            Operator::In => value.is_some_and(|value| self.values.contains(value)),
+            // As in Kubernetes: a cluster without the label is not in the list.
+            Operator::NotIn => value.is_none_or(|value| !self.values.contains(value)),
+            Operator::Exists => value.is_some(),
+            Operator::DoesNotExist => value.is_none(),
+        }
+    }
+}
+
+/// Patterns are checked when the manifest is read; one that is not a pattern fits nothing but itself.
+fn name_matches(pattern: &str, name: &str) -> bool {
+    pattern == name || globset::Glob::new(pattern).is_ok_and(|glob| glob.compile_matcher().is_match(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(selector: Selector, expected: bool) {
+        let labels = BTreeMap::from([("zone".to_owned(), "gz".to_owned())]);
+        let facts = ClusterFacts { name: "gz1", labels: &labels, ring: Some("prod") };
+        assert_eq!(selector.matches(facts), expected, "{selector:?}");
+    }
+
+    fn expression(key: &str, operator: Operator, values: &[&str]) -> Selector {
+        let values = values.iter().map(|value| (*value).to_owned()).collect();
+        Selector {
+            match_expressions: vec![Requirement { key: key.to_owned(), operator, values }],
+            ..Selector::default()
+        }
+    }
+
+    #[test]
+    fn everything_given_must_hold() {
+        check(Selector::default(), true);
+        check(Selector { names: Some(vec!["bj*".into(), "gz*".into()]), ..Selector::default() }, true);
+        check(Selector { names: Some(vec![]), ..Selector::default() }, false);
+        check(
+            Selector { names: Some(vec!["gz1".into()]), ring: Some("test".into()), ..Selector::default() },
+            false,
+        );
+        check(Selector { ring: Some("prod".into()), ..Selector::default() }, true);
+        check(expression("zone", Operator::In, &["bj", "gz"]), true);
+        check(expression("zone", Operator::NotIn, &["gz"]), false);
+        check(expression("gpu", Operator::NotIn, &["yes"]), true);
+        check(expression("gpu", Operator::Exists, &[]), false);
+        check(expression("gpu", Operator::DoesNotExist, &[]), true);
+    }
+}

@@ -1,0 +1,63 @@
+//! The config repository at one revision, as bytes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Digest, Revision};
+
+/// One file: its Git blob id and its content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    pub blob: Arc<str>,
+    pub content: Arc<[u8]>,
+}
+
+/// Everything a render may depend on. Paths are relative to the configured folder, with `/`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    pub revision: Revision,
+    pub files: BTreeMap<String, File>,
+    pub history: History,
+}
+
+impl Snapshot {
+    /// A snapshot of given texts, as if they stood in one folder without Git.
+    pub fn of_texts<'a>(texts: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let file = |text: &str| File {
+            blob: Digest::of(text.as_bytes()).to_string().into(),
+            content: text.as_bytes().into(),
+        };
+        Self {
+            revision: Revision::from(Revision::WORKTREE),
+            files: texts.into_iter().map(|(path, text)| (path.to_owned(), file(text))).collect(),
+            history: History::default(),
+        }
+    }
+
+    /// The text of a file; `None` when there is no such file or it is not UTF-8.
+    pub fn text(&self, path: &str) -> Option<&str> {
+        self.files.get(path).and_then(|file| std::str::from_utf8(&file.content).ok())
+    }
+
+    /// The newest commit that changed any of these files or folders (a folder ends in `/` and also
+    /// counts what was deleted in it). Without history, the revision itself.
+    pub fn last_change<'a>(&self, paths: impl IntoIterator<Item = &'a str>) -> &Revision {
+        self.history.last_change(paths).unwrap_or(&self.revision)
+    }
+}
+
+/// Which commit of the first-parent line changed a path last.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct History {
+    /// Newest first.
+    pub commits: Vec<Revision>,
+    /// File, or folder with a final `/`, to its index in `commits`.
+    pub changed: BTreeMap<String, usize>,
+}
+
+impl History {
+    fn last_change<'a>(&self, paths: impl IntoIterator<Item = &'a str>) -> Option<&Revision> {
+        let newest = paths.into_iter().filter_map(|path| self.changed.get(path)).min()?;
+        self.commits.get(*newest)
+    }
+}
