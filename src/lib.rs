@@ -1,3 +1,5 @@
 //! tutti: a GitOps reconciler for many Kubernetes clusters. See ARCHITECTURE.md for the map.
 
+pub mod health;
 pub mod model;
+pub mod plan;
