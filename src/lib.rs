@@ -1,3 +1,5 @@
 //! tutti: a GitOps reconciler for many Kubernetes clusters. See ARCHITECTURE.md for the map.
 
+pub mod cli;
+pub mod manifest;
 pub mod model;
