@@ -1,3 +1,4 @@
 //! tutti: a GitOps reconciler for many Kubernetes clusters. See ARCHITECTURE.md for the map.
 
 pub mod model;
+pub mod source;
