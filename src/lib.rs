@@ -6,3 +6,4 @@ pub mod health;
 pub mod manifest;
 pub mod model;
 pub mod plan;
+pub mod source;
