@@ -18,18 +18,20 @@ pub(crate) struct Certificates {
     pub(crate) admin_key: String,
 }
 
-/// Writes `ca.{crt,key}`, `server.{crt,key}` and `sa.key` (signs service account tokens) into `folder`.
+/// Writes `ca.{crt,key}`, `server.{crt,key}` and `sa.{key,pub}` (sign and check service account tokens) into `folder`.
 pub(crate) fn write(folder: &Path) -> Result<Certificates, Error> {
     let authority = authority().map_err(about("the authority"))?;
     let (server_certificate, server_key) = server(&authority).map_err(about("the API server"))?;
     let (admin_certificate, admin_key) = admin(&authority).map_err(about("the administrator"))?;
-    let service_accounts = KeyPair::generate().map_err(about("the service accounts"))?.serialize_pem();
+    let service_accounts = KeyPair::generate().map_err(about("the service accounts"))?;
     for (name, text) in [
         ("ca.crt", authority.pem()),
         ("ca.key", authority.key().serialize_pem()),
         ("server.crt", server_certificate),
         ("server.key", server_key),
-        ("sa.key", service_accounts),
+        ("sa.key", service_accounts.serialize_pem()),
+        // The API server does not take the public half from a PKCS#8 private key.
+        ("sa.pub", service_accounts.public_key_pem()),
     ] {
         let path = folder.join(name);
         fs::write(&path, text).map_err(Error::file("write", &path))?;

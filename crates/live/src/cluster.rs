@@ -227,7 +227,7 @@ fn apiserver_arguments(folder: &Path, etcd_port: u16, port: u16, server: &str) -
         "--endpoint-reconciler-type=none".into(),
         "--service-cluster-ip-range=10.96.0.0/16".into(),
         format!("--service-account-issuer={server}"),
-        format!("--service-account-key-file={}", file("sa.key")),
+        format!("--service-account-key-file={}", file("sa.pub")),
         format!("--service-account-signing-key-file={}", file("sa.key")),
         "--profiling=false".into(),
     ]

@@ -30,8 +30,10 @@ impl Gitea {
     pub(crate) async fn start(folder: &Path, programs: &Programs) -> Result<Self, Error> {
         let port = ports::free()?;
         let url = format!("http://127.0.0.1:{port}");
-        fs::create_dir_all(folder).map_err(Error::file("create", folder))?;
-        let config = folder.join("app.ini");
+        // Where Gitea looks for it without being told, with every subcommand.
+        let home = folder.join("custom/conf");
+        fs::create_dir_all(&home).map_err(Error::file("create", &home))?;
+        let config = home.join("app.ini");
         let text = configuration(folder, programs.gitea_static.as_deref(), port);
         fs::write(&config, text).map_err(Error::file("write", &config))?;
 
@@ -159,11 +161,12 @@ fn gitea(name: &str, folder: &Path, programs: &Programs, arguments: &[&str]) -> 
     Process::new(name, &programs.gitea, folder, arguments)
         .variable("GITEA_WORK_DIR", &work)
         .variable("GITEA_CUSTOM", &folder.join("custom").to_string_lossy())
-        .variable("GITEA_APP_INI", &folder.join("app.ini").to_string_lossy())
         // Gitea asks for both this and the line in its configuration, when it is root.
         .variable("GITEA_I_AM_BEING_UNSAFE_RUNNING_AS_ROOT", "true")
 }
 
+/// Queues in memory, one item at a time: the queues on disk are polled every two seconds, and a push passes two of them
+/// before its hook is called.
 fn configuration(folder: &Path, static_files: Option<&Path>, port: u16) -> String {
     let folder = folder.display();
     let static_files =
@@ -193,6 +196,10 @@ INSTALL_LOCK = true
 
 [webhook]
 ALLOWED_HOST_LIST = loopback
+
+[queue]
+TYPE = channel
+BATCH_LENGTH = 1
 
 [indexer]
 ISSUE_INDEXER_TYPE = db

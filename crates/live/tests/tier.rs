@@ -9,24 +9,26 @@ use live::{Cluster, Live, Setup, Tier};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-static TIER: OnceCell<Option<Live>> = OnceCell::const_new();
+/// The failure is kept too: one failed start is enough.
+static TIER: OnceCell<Result<Option<Live>, String>> = OnceCell::const_new();
 
 async fn tier() -> Option<&'static Live> {
-    TIER.get_or_init(start).await.as_ref()
+    let started = TIER.get_or_init(async || start().await.map_err(|error| error.to_string())).await;
+    started.as_ref().unwrap_or_else(|error| panic!("{error}")).as_ref()
 }
 
-async fn start() -> Option<Live> {
-    let programs = match tokio::task::spawn_blocking(Tier::from_env).await.unwrap().unwrap() {
+async fn start() -> Result<Option<Live>, live::Error> {
+    let programs = match tokio::task::spawn_blocking(Tier::from_env).await.unwrap()? {
         Tier::Ready(programs) => programs,
         Tier::Absent(line) => {
             say(&line);
-            return None;
+            return Ok(None);
         }
     };
     let begin = Instant::now();
-    let tier = Live::start(&programs, &Setup::new(2)).await.unwrap_or_else(|error| panic!("{error}"));
+    let tier = Live::start(&programs, &Setup::new(2)).await?;
     say(&format!("live tier: {}, ready in {:.1} s", tier.versions(), begin.elapsed().as_secs_f64()));
-    Some(tier)
+    Ok(Some(tier))
 }
 
 /// Past the test runner's capture.
