@@ -57,7 +57,7 @@ fn server(authority: &CertifiedIssuer<'static, KeyPair>) -> Result<(String, Stri
         SanType::DnsName("kubernetes.default.svc".try_into()?),
     ];
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-    signed(params, authority)
+    signed(&params, authority)
 }
 
 /// Members of the group `system:masters` may do everything, before any role exists.
@@ -65,7 +65,7 @@ fn admin(authority: &CertifiedIssuer<'static, KeyPair>) -> Result<(String, Strin
     let mut params = named("admin");
     params.distinguished_name.push(DnType::OrganizationName, "system:masters");
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-    signed(params, authority)
+    signed(&params, authority)
 }
 
 fn named(common_name: &str) -> CertificateParams {
@@ -76,7 +76,7 @@ fn named(common_name: &str) -> CertificateParams {
 }
 
 fn signed(
-    params: CertificateParams,
+    params: &CertificateParams,
     authority: &CertifiedIssuer<'static, KeyPair>,
 ) -> Result<(String, String), rcgen::Error> {
     let key = KeyPair::generate()?;

@@ -52,18 +52,18 @@ mod tests {
 
     #[test]
     fn a_node_is_usable_when_ready_and_without_taints() {
-        fn check(changes: Value, expected: bool) {
+        fn check(changes: &Value, expected: bool) {
             let mut node = object(1);
             node["status"]["conditions"] = changes["conditions"].clone();
             node["spec"] = changes["spec"].clone();
             assert_eq!(usable(&node), expected, "{changes}");
         }
         let ready = json!([{"type": "Ready", "status": "True"}]);
-        check(json!({}), false);
-        check(json!({"conditions": [{"type": "Ready", "status": "False"}]}), false);
-        check(json!({"conditions": ready}), true);
+        check(&json!({}), false);
+        check(&json!({"conditions": [{"type": "Ready", "status": "False"}]}), false);
+        check(&json!({"conditions": ready}), true);
         check(
-            json!({"conditions": ready, "spec": {"taints": [{"key": "node.kubernetes.io/not-ready"}]}}),
+            &json!({"conditions": ready, "spec": {"taints": [{"key": "node.kubernetes.io/not-ready"}]}}),
             false,
         );
     }

@@ -188,6 +188,8 @@ fn supervisor() -> Option<&'static Path> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead, BufReader};
+
     use super::*;
 
     #[test]
@@ -217,5 +219,42 @@ mod tests {
         let error = until("it", Duration::from_secs(20), &[&process], never).await.unwrap_err().to_string();
         assert!(error.contains("exit status: 3") && error.contains("the reason"), "{error}");
         fs::remove_file(process.log()).unwrap();
+    }
+
+    /// Not a test: the process that the next one kills.
+    #[test]
+    #[ignore = "started by the test below"]
+    fn hold_a_process() {
+        let name = format!("tutti-live-held-{}", std::process::id());
+        let process = Process::new(&name, Path::new("/bin/sleep"), &std::env::temp_dir(), vec!["60".into()]);
+        // From a thread that ends at once, as a test's would.
+        thread::scope(|scope| scope.spawn(|| process.start().unwrap()).join().unwrap());
+        fs::remove_file(process.log()).unwrap();
+        println!("\nheld {}", process.id().unwrap());
+        thread::sleep(Duration::from_secs(60));
+    }
+
+    #[test]
+    fn a_killed_test_leaves_nothing_behind() {
+        let arguments = ["--exact", "process::tests::hold_a_process", "--ignored", "--nocapture"];
+        let mut holder = Command::new(std::env::current_exe().unwrap())
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(holder.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let held = lines.filter_map(|line| line.strip_prefix("held ").map(str::to_owned)).next().unwrap();
+        let stat = format!("/proc/{held}/stat");
+        // Alive: its own program by now, and no zombie.
+        let alive = || fs::read_to_string(&stat).is_ok_and(|text| !text.contains(") Z "));
+        thread::sleep(Duration::from_millis(200));
+        assert!(alive());
+        holder.kill().unwrap();
+        holder.wait().unwrap();
+        let begin = Instant::now();
+        while alive() {
+            assert!(begin.elapsed() < Duration::from_secs(10), "process {held} lives on");
+            thread::sleep(POLL);
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 use std::{panic, process, thread};
 
 use parking_lot::Mutex;
@@ -11,7 +11,8 @@ use parking_lot::Mutex;
 use crate::tier::say;
 use crate::{Error, cache};
 
-const KEPT_FOR: Duration = Duration::from_secs(3 * 24 * 3600);
+/// A quarter of a gigabyte each: etcd reserves room for its log.
+const KEPT: usize = 3;
 
 /// Those of this process, for the panic hook.
 static RUNNING: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
@@ -82,16 +83,22 @@ fn mark_on_panic() {
     });
 }
 
-/// A folder whose lock can be taken belongs to a process that is gone.
+/// A folder whose lock can be taken belongs to a process that is gone. Of those that failed, the newest stay.
 fn sweep(runs: &Path) {
+    let mut failed = Vec::new();
     for entry in fs::read_dir(runs).into_iter().flatten().flatten() {
         let folder = entry.path();
-        let ended = File::open(folder.join("lock")).is_ok_and(|file| file.try_lock().is_ok());
-        let failed = fs::metadata(folder.join("failed")).and_then(|metadata| metadata.modified());
-        let wanted = failed.is_ok_and(|time| time.elapsed().is_ok_and(|age| age < KEPT_FOR));
-        if ended && !wanted {
-            let _ = fs::remove_dir_all(folder);
+        if !File::open(folder.join("lock")).is_ok_and(|file| file.try_lock().is_ok()) {
+            continue;
         }
+        match fs::metadata(folder.join("failed")).and_then(|metadata| metadata.modified()) {
+            Ok(time) => failed.push((time, folder)),
+            Err(_) => drop(fs::remove_dir_all(folder)),
+        }
+    }
+    failed.sort();
+    for (_, folder) in failed.iter().rev().skip(KEPT) {
+        let _ = fs::remove_dir_all(folder);
     }
 }
 
@@ -128,6 +135,12 @@ mod tests {
         assert!(running.path().exists());
         assert!(!left.exists());
         drop((running, _next));
+        for _ in 0..KEPT + 2 {
+            RunFolder::create(&cache).unwrap().keep();
+        }
+        let next = RunFolder::create(&cache).unwrap();
+        assert_eq!(fs::read_dir(cache.join("runs")).unwrap().count(), KEPT + 1);
+        drop(next);
         fs::remove_dir_all(cache).unwrap();
     }
 }

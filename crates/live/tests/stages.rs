@@ -1,4 +1,5 @@
 //! The stage files: they parse, and no two stages can be meant for the same pod by accident of a name.
+#![allow(clippy::panic, clippy::unwrap_used, reason = "tests and their helpers")]
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,6 @@
 //! The tier itself: what other tests stand on. Two clusters and a Gitea, shared by all tests of this file.
+#![allow(clippy::panic, clippy::unwrap_used, reason = "tests and their helpers")]
+#![allow(clippy::explicit_write, reason = "past the test runner's capture")]
 
 use std::io::Write;
 use std::path::Path;
