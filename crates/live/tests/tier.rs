@@ -119,10 +119,15 @@ async fn pods_fail_as_they_are_told() {
     let pull = [
         (phase, "Pending"),
         (reason, "ImagePullBackOff"),
-        (message, "Back-off pulling image \"shop/pay:broken-1\""),
+        (
+            message,
+            "Back-off pulling image \"shop/pay:broken-1\": ErrImagePull: failed to pull and unpack image \"docker.io/shop/pay:broken-1\"",
+        ),
         (ready, "false"),
     ];
     check("broken", "shop/pay:broken-1", json!({}), &pull).await;
+    let elsewhere = [(message, "image \"registry.local:5000/shop/pay:broken\": failed to resolve")];
+    check("elsewhere", "registry.local:5000/shop/pay:broken", json!({}), &elsewhere).await;
     let pull = [(phase, "Pending"), (reason, "ImagePullBackOff"), (ready, "false")];
     check("pull", "shop/pay:1", json!({"sim.tutti.dev/fail": "image-pull"}), &pull).await;
     let crash = [
