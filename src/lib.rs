@@ -1,4 +1,5 @@
 //! tutti: a GitOps reconciler for many Kubernetes clusters. See ARCHITECTURE.md for the map.
 
+pub mod forge;
 pub mod model;
 pub mod source;
