@@ -1,5 +1,9 @@
 //! tutti: a GitOps reconciler for many Kubernetes clusters. See ARCHITECTURE.md for the map.
 
+pub mod cli;
+pub mod cluster;
 pub mod health;
+pub mod manifest;
 pub mod model;
 pub mod plan;
+pub mod source;
