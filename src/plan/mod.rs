@@ -1,8 +1,8 @@
 //! From what an app is rendered to and what a cluster was seen to hold: the steps between, each
 //! with its reason.
 //!
-//! Two halves, because they look at different things. [`compute`] answers for one app on one cluster
-//! what to create, configure, leave, wait for or refuse. [`prune::decide`] answers for the whole
+//! Two halves, because they look at different things. [`compute()`] answers for one app on one cluster
+//! what to create, configure, leave, wait for or refuse. [`decide()`] answers for the whole
 //! instance what may be deleted, because the cap on deletes holds over all of it; its answer is put
 //! at the end of the plans with [`Plan::with_prunes`].
 //!

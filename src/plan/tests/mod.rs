@@ -1,5 +1,6 @@
 mod apply;
 mod order;
+mod properties;
 mod prune;
 
 use std::collections::BTreeSet;

@@ -11,21 +11,21 @@ use crate::plan::{
 
 /// What a case changes; the rest stands well.
 #[derive(Clone)]
-struct Case {
-    mode: Mode,
-    fleet_valid: bool,
-    managed_total: u64,
-    already_deleted: u64,
-    candidates: Vec<Candidate>,
-    approvals: Vec<Approval>,
-    empty: BTreeSet<(AppId, ClusterName)>,
-    app: AppFacts,
-    cluster: ClusterFacts,
+pub(super) struct Case {
+    pub(super) mode: Mode,
+    pub(super) fleet_valid: bool,
+    pub(super) managed_total: u64,
+    pub(super) already_deleted: u64,
+    pub(super) candidates: Vec<Candidate>,
+    pub(super) approvals: Vec<Approval>,
+    pub(super) empty: BTreeSet<(AppId, ClusterName)>,
+    pub(super) app: AppFacts,
+    pub(super) cluster: ClusterFacts,
 }
 
 impl Case {
     /// `count` ConfigMaps of app `pay` that are no longer rendered, of very many managed objects.
-    fn of(count: usize) -> Self {
+    pub(super) fn of(count: usize) -> Self {
         let candidates = (0..count).map(|n| candidate(&format!("v1/ConfigMap/shop/c{n:02}"))).collect();
         Self {
             mode: Mode::Enforce,
@@ -40,12 +40,12 @@ impl Case {
         }
     }
 
-    fn with(mut self, text: &str) -> Self {
+    pub(super) fn with(mut self, text: &str) -> Self {
         self.candidates.push(candidate(text));
         self
     }
 
-    fn decide(&self) -> PruneDecision {
+    pub(super) fn decide(&self) -> PruneDecision {
         decide(&PruneInput {
             mode: self.mode,
             fleet_valid: self.fleet_valid,
@@ -91,7 +91,7 @@ fn facts() -> AppFacts {
     }
 }
 
-fn candidate(text: &str) -> Candidate {
+pub(super) fn candidate(text: &str) -> Candidate {
     let (kind, object) = parse(text);
     Candidate {
         app: app("pay"),
