@@ -119,10 +119,10 @@ fn read_topology(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<Top
     let mut clusters: Vec<(TopologyCluster, Value<'_>)> = Vec::new();
     for item in list? {
         let Some((cluster, name)) = read_cluster(&item, reading) else { continue };
-        match clusters.iter().find(|(known, _)| known.name == cluster.name) {
-            Some((_, first)) => reading.second(cluster.name.as_str(), &name, first),
-            None => clusters.push((cluster, name)),
+        if let Some((_, first)) = clusters.iter().find(|(known, _)| known.name == cluster.name) {
+            reading.second(cluster.name.as_str(), &name, first);
         }
+        clusters.push((cluster, name));
     }
     Some(clusters.into_iter().map(|(cluster, _)| cluster).collect())
 }
@@ -137,10 +137,10 @@ fn read_cluster<'v>(value: &Value<'v>, reading: &mut Reading<'_>) -> Option<(Top
     let mut pod_sets: Vec<(PodSet, Value<'_>)> = Vec::new();
     for item in list.unwrap_or_default() {
         let Some((pod_set, name)) = read_pod_set(&item, reading) else { continue };
-        match pod_sets.iter().find(|(known, _)| known.name == pod_set.name) {
-            Some((_, first)) => reading.second(&pod_set.name, &name, first),
-            None => pod_sets.push((pod_set, name)),
+        if let Some((_, first)) = pod_sets.iter().find(|(known, _)| known.name == pod_set.name) {
+            reading.second(&pod_set.name, &name, first);
         }
+        pod_sets.push((pod_set, name));
     }
     let place = place?;
     let cluster = TopologyCluster {

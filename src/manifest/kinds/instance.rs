@@ -129,10 +129,10 @@ fn read_receivers(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<Re
     let mut receivers: Vec<(Receiver, Value<'_>)> = Vec::new();
     for item in reading.list(value)? {
         let Some((receiver, name)) = read_receiver(&item, reading) else { continue };
-        match receivers.iter().find(|(known, _)| known.name == receiver.name) {
-            Some((_, first)) => reading.second(&receiver.name, &name, first),
-            None => receivers.push((receiver, name)),
+        if let Some((_, first)) = receivers.iter().find(|(known, _)| known.name == receiver.name) {
+            reading.second(&receiver.name, &name, first);
         }
+        receivers.push((receiver, name));
     }
     Some(receivers.into_iter().map(|(receiver, _)| receiver).collect())
 }

@@ -13,10 +13,10 @@ pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Rings> {
     let mut rings: Vec<(Ring, Value<'_>)> = Vec::new();
     for item in list? {
         let Some((ring, name)) = read_ring(&item, reading) else { continue };
-        match rings.iter().find(|(known, _)| known.name == ring.name) {
-            Some((_, first)) => reading.second(&ring.name, &name, first),
-            None => rings.push((ring, name)),
+        if let Some((_, first)) = rings.iter().find(|(known, _)| known.name == ring.name) {
+            reading.second(&ring.name, &name, first);
         }
+        rings.push((ring, name));
     }
     metadata?;
     Some(Rings { rings: rings.into_iter().map(|(ring, _)| ring).collect(), location: reading.location(root) })

@@ -2,6 +2,7 @@
 
 use super::super::codes;
 use super::super::read::{Fields, Reading, Value};
+use super::super::yaml::Node;
 use crate::model::SecretRef;
 
 const HELP: &str =
@@ -16,18 +17,21 @@ pub fn read(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<SecretRef> {
     let env = fields.optional("env", reading);
     let file = fields.optional("file", reading);
     let secret = fields.take("secret", reading);
+    let before = reading.mistakes.len();
     // Whatever else is in it may be the secret itself.
-    for entry in entries.iter().filter(|entry| !["env", "file", "secret"].contains(&entry.key.as_str())) {
-        if let Some(value) = fields.take(&entry.key, reading) {
+    for entry in entries {
+        let reference = matches!(entry.key.as_str(), "env" | "file");
+        let odd = !reference && entry.key != "secret" || reference && !is_text(&entry.value);
+        if odd && let Some(value) = fields.take(&entry.key, reading) {
             literal(&value, reading);
         }
     }
-    if let Some(secret) = secret {
-        if secret.node.as_map().is_none() {
-            literal(&secret, reading);
-        } else {
-            reading.not_yet(&format!("`{}`", secret.path), &secret);
-        }
+    match secret {
+        Some(secret) if secret.node.as_map().is_none() => literal(&secret, reading),
+        Some(secret) => reading.not_yet(&format!("`{}`", secret.path), &secret),
+        None => {}
+    }
+    if reading.mistakes.len() > before {
         return None;
     }
     match (env, file) {
@@ -53,6 +57,10 @@ pub fn read(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<SecretRef> {
             None
         }
     }
+}
+
+fn is_text(node: &Node) -> bool {
+    node.is_null() || node.as_str().is_some()
 }
 
 fn literal(value: &Value<'_>, reading: &mut Reading<'_>) {

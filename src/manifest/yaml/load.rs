@@ -287,6 +287,7 @@ impl<'a> Loader<'a> {
         };
         let short = tag.strip_prefix(CORE).unwrap_or("");
         let resolved = match short {
+            _ if tag == "!" => return NodeKind::String(value),
             "str" => return NodeKind::String(value),
             // Dates stay text all the way to the API server.
             "timestamp" => return NodeKind::String(value),

@@ -31,8 +31,8 @@ pub fn resolve(text: &str) -> Result<NodeKind, NotFinite> {
 
 fn number(text: &str) -> Option<NodeKind> {
     match text.as_bytes().first()? {
-        // Underscores are not skipped after a leading point.
-        b'.' => float(text, text),
+        // After a leading point, an underscore must stand between digits.
+        b'.' => float(&without_underscores(text)?, text),
         b'0'..=b'9' | b'+' | b'-' => {
             let plain: String = text.chars().filter(|letter| *letter != '_').collect();
             integer(&plain).map(|value| NodeKind::Int(value, text.into())).or_else(|| float(&plain, text))
@@ -65,6 +65,15 @@ fn integer(text: &str) -> Option<Number> {
     }
     // Above i64, only a number without a sign is read.
     (!signed || i64::try_from(value).is_ok()).then(|| Number::from(value))
+}
+
+/// `None` when one of them does not stand between two digits.
+fn without_underscores(text: &str) -> Option<String> {
+    let bytes = text.as_bytes();
+    let is_digit = |index: usize| bytes.get(index).is_some_and(u8::is_ascii_digit);
+    let between = |index: usize| index > 0 && is_digit(index - 1) && is_digit(index + 1);
+    let fit = bytes.iter().enumerate().all(|(index, byte)| *byte != b'_' || between(index));
+    fit.then(|| text.replace('_', ""))
 }
 
 /// `[-+]? (.digits | digits [. digits*]) [eE [-+]? digits]`; too large is not a number.

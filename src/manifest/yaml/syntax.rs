@@ -26,6 +26,7 @@ pub fn diagnostic(error: &Error, file: &str, text: &str, line: u32) -> Diagnosti
         }
         return diagnostic;
     };
+    let (mark, context) = cause(error, mark);
     let source = usize::try_from(mark.line).ok().and_then(|index| text.lines().nth(index)).unwrap_or("");
     if let Some(column) = tab(source, mark) {
         let place = Position { line: position(mark, line).line, column };
@@ -36,13 +37,23 @@ pub fn diagnostic(error: &Error, file: &str, text: &str, line: u32) -> Diagnosti
     let mut diagnostic =
         Diagnostic::error(codes::SYNTAX, format!("invalid YAML: {}", error.problem()), scope)
             .at(locate(position(mark, line)));
-    if let (Some(context), Some(place)) = (error.context(), error.context_mark())
-        && place != mark
-    {
+    if let Some((context, place)) = context.filter(|(_, place)| *place != mark) {
         diagnostic = diagnostic.related(locate(position(place, line)), context);
     }
     diagnostic.help = help(error.problem(), error.context().unwrap_or(""), source, mark);
     diagnostic
+}
+
+/// Where the mistake was made, and what it was made in. The parser notices a key without `:` and an open
+/// quote only far behind them.
+fn cause(error: &Error, mark: Mark) -> (Mark, Option<(&'static str, Mark)>) {
+    let context = error.context().zip(error.context_mark());
+    match context {
+        Some((within, place)) if within.contains("simple key") || within.contains("quoted scalar") => {
+            (place, None)
+        }
+        context => (mark, context),
+    }
 }
 
 /// The column of a tab that is the cause: at the mark, or in the indentation of its line.
