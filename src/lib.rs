@@ -4,6 +4,7 @@ pub mod cli;
 pub mod cluster;
 pub mod health;
 pub mod manifest;
+pub mod api;
 pub mod forge;
 pub mod model;
 pub mod plan;
