@@ -1,11 +1,13 @@
 //! tutti: a GitOps reconciler for many Kubernetes clusters. See ARCHITECTURE.md for the map.
 
-pub mod cli;
+pub mod api;
+pub mod apply;
 pub mod cluster;
+pub mod forge;
 pub mod health;
 pub mod manifest;
-pub mod api;
-pub mod forge;
 pub mod model;
 pub mod plan;
+pub mod reconcile;
+pub mod report;
 pub mod source;
