@@ -34,13 +34,20 @@ pub fn diagnostic(error: &Error, file: &str, text: &str, line: u32) -> Diagnosti
             .at(locate(place))
             .help("indent with spaces: YAML forbids tabs in indentation");
     }
-    let mut diagnostic =
-        Diagnostic::error(codes::SYNTAX, format!("invalid YAML: {}", error.problem()), scope)
-            .at(locate(position(mark, line)));
+    let problem = match error.problem() {
+        "found unexpected end of stream" | "found unexpected document indicator"
+            if error.context().unwrap_or("").contains("quoted") =>
+        {
+            "a quote is never closed"
+        }
+        problem => problem,
+    };
+    let mut diagnostic = Diagnostic::error(codes::SYNTAX, format!("invalid YAML: {problem}"), scope)
+        .at(locate(position(mark, line)));
     if let Some((context, place)) = context.filter(|(_, place)| *place != mark) {
         diagnostic = diagnostic.related(locate(position(place, line)), context);
     }
-    diagnostic.help = help(error.problem(), error.context().unwrap_or(""), source, mark);
+    diagnostic.help = help(problem, source, mark);
     diagnostic
 }
 
@@ -77,7 +84,7 @@ fn unprintable(text: &str, line: u32) -> Option<(Position, char)> {
     })
 }
 
-fn help(problem: &str, context: &str, source: &str, mark: Mark) -> Option<String> {
+fn help(problem: &str, source: &str, mark: Mark) -> Option<String> {
     let at = usize::try_from(mark.column).ok().and_then(|column| source.chars().nth(column));
     let help = match problem {
         _ if source.contains("{{") || source.contains("{%") => {
@@ -90,10 +97,8 @@ fn help(problem: &str, context: &str, source: &str, mark: Mark) -> Option<String
             "this line is not indented like its neighbours, or a value before it needs quotes"
         }
         "could not find expected ':'" => "a key needs `:` after it, on the same line",
-        "found unexpected end of stream" | "found unexpected document indicator"
-            if context.contains("quoted") =>
-        {
-            "the quote that opens here is never closed"
+        "a quote is never closed" => {
+            "close the quote that opens here; a quote inside single quotes is written twice"
         }
         "did not find expected ',' or ']'" => "a `[` is never closed, or a `,` is missing",
         "did not find expected ',' or '}'" => "a `{` is never closed, or a `,` is missing",

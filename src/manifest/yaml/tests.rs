@@ -132,7 +132,7 @@ fn a_syntax_error_hides_one_document_only() {
         &[
             "E1102 1:5 invalid YAML: mapping values are not allowed in this context",
             "E1102 6:1 invalid YAML: could not find expected ':'",
-            "E1102 8:1 invalid YAML: found unexpected document indicator",
+            "E1102 8:1 invalid YAML: a quote is never closed",
             "E1104 11:1 the key `ok` stands twice",
         ],
     );
