@@ -24,7 +24,7 @@ pub fn write_value(format: Format, value: &impl Serialize) -> anyhow::Result<()>
 /// A table as kubectl draws them: no lines, upper-case headings.
 pub fn table(headings: &[&str]) -> Table {
     let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled).set_header(headings);
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled).set_header(headings);
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));
     }
