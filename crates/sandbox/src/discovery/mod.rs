@@ -2,8 +2,10 @@
 
 mod aggregated;
 mod legacy;
+mod openapi;
 
 pub(crate) use aggregated::group_list as aggregated;
+pub(crate) use openapi::{document as openapi_document, index as openapi_index};
 pub(crate) use legacy::{core_versions, group, groups, resources};
 
 use crate::registry::ResourceKind;
