@@ -1,6 +1,11 @@
 //! tutti: a GitOps reconciler for many Kubernetes clusters. See ARCHITECTURE.md for the map.
 
 pub mod api;
+pub mod cli;
+pub mod cluster;
 pub mod forge;
+pub mod health;
+pub mod manifest;
 pub mod model;
+pub mod plan;
 pub mod source;

@@ -1,0 +1,3 @@
+//! The commands; wires everything.
+
+pub mod diagnostics;

@@ -1,0 +1,166 @@
+//! One snapshot, file by file, document by document.
+
+use super::kinds::{self, Identity, Native};
+use super::read::{Reading, Value};
+use super::yaml::{self, Document};
+use super::{Manifests, PlainDocument, codes, find};
+use crate::model::{Defaults, Diagnostic, Kind, Location, Scope, Snapshot};
+
+/// A document that is a manifest of ours.
+struct Found<'a> {
+    file: &'a str,
+    native: Native,
+    document: Document,
+}
+
+/// Reads every manifest of a snapshot.
+pub fn read(snapshot: &Snapshot) -> Manifests {
+    let mut manifests = Manifests::default();
+    let mut found = Vec::new();
+    for path in snapshot.files.keys().filter(|path| find::is_candidate(path)) {
+        found.extend(look_into(snapshot, path, &mut manifests));
+    }
+    // The instance first: it has the namespace of manifests without one.
+    found.sort_by_key(|found| found.native != Native::Instance);
+    let mut places = Places::default();
+    for found in &found {
+        let namespace = match &manifests.instance {
+            Some(instance) => instance.defaults.namespace.clone(),
+            None => Defaults::default().namespace,
+        };
+        read_document(found, &namespace, &mut manifests, &mut places);
+    }
+    manifests.diagnostics.sort_by(|one, other| one.location.cmp(&other.location));
+    manifests
+}
+
+/// Where the kinds of which there is one were read first.
+#[derive(Default)]
+struct Places {
+    instance: Option<Location>,
+    rings: Option<Location>,
+}
+
+fn look_into<'a>(snapshot: &'a Snapshot, path: &'a str, manifests: &mut Manifests) -> Vec<Found<'a>> {
+    let scope = || Scope::File(path.to_owned());
+    if find::is_pin(path) {
+        let refusal = Diagnostic::error(codes::NOT_YET, "pins are not supported yet", scope())
+            .at(Location::new(path, 1, 1))
+            .help("they come with promotions; write the version in the app until then");
+        manifests.diagnostics.push(refusal);
+        return Vec::new();
+    }
+    let Some(text) = snapshot.text(path) else {
+        let mistake = Diagnostic::error(codes::UNREADABLE, format!("the file {path} is not UTF-8"), scope())
+            .at(Location::new(path, 1, 1))
+            .help("save it as UTF-8");
+        manifests.diagnostics.push(mistake);
+        return Vec::new();
+    };
+    let stream = yaml::read(path, text);
+    manifests.diagnostics.extend(stream.mistakes);
+    let mut found = Vec::new();
+    for document in stream.documents {
+        let mut reading = Reading::new(path, scope());
+        match kinds::identify(&document.root, &mut reading) {
+            Some(Identity::Native(native)) => {
+                found.push(Found { file: path, native, document });
+                continue;
+            }
+            Some(Identity::Later { kind, deploys }) => {
+                // Its namespace may come from the instance, but then nobody else has that name either.
+                if deploys {
+                    reading.scope = kinds::app_scope(&document.root, path, &Defaults::default().namespace);
+                }
+                let value = Value::root(&document.root).entry("kind", path);
+                reading.not_yet(&format!("the kind {kind}"), &value);
+            }
+            Some(Identity::Plain { api_version, kind }) => manifests.plain.push(PlainDocument {
+                file: path.to_owned(),
+                location: document.root.location(path),
+                kind: Kind::from_api_version(&api_version, &kind),
+            }),
+            None => {}
+        }
+        manifests.diagnostics.extend(document.mistakes);
+        manifests.diagnostics.append(&mut reading.mistakes);
+    }
+    found
+}
+
+fn read_document(found: &Found<'_>, namespace: &str, manifests: &mut Manifests, places: &mut Places) {
+    let Found { file, native, document } = found;
+    let root = &document.root;
+    let scope = match native {
+        // Which clusters a ring has is not known when rings.yaml is wrong: everything waits.
+        Native::Instance | Native::Rings => Scope::Instance,
+        Native::Cluster => kinds::cluster_scope(root, file),
+        Native::AppSet | Native::Component | Native::Objects => kinds::app_scope(root, file, namespace),
+        Native::Approval => Scope::File((*file).to_owned()),
+    };
+    let mut reading = Reading::new(file, scope.clone());
+    let rescoped =
+        document.mistakes.iter().cloned().map(|mistake| Diagnostic { scope: scope.clone(), ..mistake });
+    reading.mistakes.extend(rescoped);
+    match native {
+        Native::Instance => {
+            only_one(root, "Instance", &mut places.instance, &mut reading);
+            let instance = kinds::instance::read(root, &mut reading);
+            keep(instance, &reading, |instance| manifests.instance = Some(instance));
+        }
+        Native::Rings => {
+            only_one(root, "Rings", &mut places.rings, &mut reading);
+            let rings = kinds::rings::read(root, &mut reading);
+            keep(rings, &reading, |rings| manifests.rings = Some(rings));
+        }
+        Native::Cluster => {
+            let cluster = kinds::cluster::read(root, &mut reading);
+            keep(cluster, &reading, |cluster| manifests.clusters.push(cluster));
+        }
+        Native::AppSet => {
+            let app = kinds::appset::read(root, namespace, &mut reading);
+            keep(app, &reading, |app| manifests.apps.push(app));
+        }
+        Native::Component => {
+            let app = kinds::component::read(root, namespace, &mut reading);
+            keep(app, &reading, |app| manifests.apps.push(app));
+        }
+        Native::Objects => {
+            let app = kinds::objects::read(root, namespace, &mut reading);
+            keep(app, &reading, |app| manifests.apps.push(app));
+        }
+        Native::Approval => {
+            let approval = kinds::approval::read(root, &mut reading);
+            keep(approval, &reading, |approval| manifests.approvals.push(approval));
+        }
+    }
+    manifests.diagnostics.append(&mut reading.mistakes);
+}
+
+/// What has a mistake is not used, even if it could be read.
+fn keep<T>(read: Option<T>, reading: &Reading<'_>, to: impl FnOnce(T)) {
+    if let Some(manifest) = read
+        && !reading.mistakes.iter().any(Diagnostic::is_error)
+    {
+        to(manifest);
+    }
+}
+
+fn only_one(root: &yaml::Node, kind: &str, first: &mut Option<Location>, reading: &mut Reading<'_>) {
+    let place =
+        root.entry("kind").map_or_else(|| reading.location(root), |entry| entry.location(reading.file));
+    match first {
+        Some(first) => {
+            reading
+                .mistake(
+                    codes::SECOND,
+                    format!("a second {kind}; a config repository has one"),
+                    place,
+                    "kind",
+                )
+                .related(first.clone(), "the first one")
+                .help("keep one of them");
+        }
+        None => *first = Some(place),
+    }
+}

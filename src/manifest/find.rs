@@ -1,0 +1,47 @@
+//! Which files may hold manifests: found by their kind, not by their folder.
+
+/// Whether a file is looked into: YAML, not hidden, and not in a folder with a meaning of its own.
+pub fn is_candidate(path: &str) -> bool {
+    let mut parts: Vec<&str> = path.split('/').collect();
+    let Some(file) = parts.pop() else { return false };
+    let hidden = file.starts_with('.') || parts.iter().any(|folder| folder.starts_with('.'));
+    let is_yaml = file.ends_with(".yaml") || file.ends_with(".yml");
+    is_yaml && !hidden && !has_other_meaning(&parts)
+}
+
+/// Templates, charts and plug-ins are found by folder; an app's layer has the shape of a template layer.
+fn has_other_meaning(folders: &[&str]) -> bool {
+    matches!(folders, ["templates" | "charts" | "plugins", ..] | ["apps", _, "layer", ..])
+}
+
+/// Whether a file is a pin, `apps/<app>/pins/<ring>.yaml`, which comes with promotions.
+pub fn is_pin(path: &str) -> bool {
+    matches!(path.split('/').collect::<Vec<_>>().as_slice(), ["apps", _, "pins", _])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_with_a_meaning_of_their_own_are_left_out() {
+        for path in
+            ["tutti.yaml", "clusters/bj5.yml", "apps/a/app.yaml", "apps/a/templates/x.yaml", "layer/x.yaml"]
+        {
+            assert!(is_candidate(path), "{path}");
+        }
+        for path in [
+            ".drone.yml",
+            ".github/x.yaml",
+            "templates/base/values.yaml",
+            "charts/a/Chart.yaml",
+            "plugins/trait/x/1/definition.yaml",
+            "apps/a/layer/values.yaml",
+            "README.md",
+            "apps/a/objects/x.yaml.j2",
+        ] {
+            assert!(!is_candidate(path), "{path}");
+        }
+        assert!(is_pin("apps/a/pins/prod.yaml"));
+    }
+}

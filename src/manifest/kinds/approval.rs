@@ -1,0 +1,139 @@
+//! Kind Approval: read, and written by `tutti approve`.
+
+use std::fmt::Write as _;
+
+use super::super::read::{Fields, NameRule, Reading, Value};
+use super::super::yaml::Node;
+use super::{envelope, spec_fields};
+use crate::model::{AppId, Approval, ApprovedObject, ClusterName, Digest, ObjectId};
+
+pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Approval> {
+    let (metadata, spec) = envelope(root, NameRule::Subdomain, false, reading)?;
+    let mut fields = spec_fields(root, spec, reading)?;
+    let app = fields.required("app", reading).and_then(|app| read_app(&app, reading));
+    let action = fields.required("action", reading);
+    let action = action.and_then(|action| reading.choice(&action, &[("delete", ())], &[], false));
+    let rendered = fields.required("rendered", reading).and_then(|rendered| read_digest(&rendered, reading));
+    let objects = fields.required("objects", reading).and_then(|objects| {
+        let items = reading.list(&objects)?;
+        let read: Vec<_> = items.iter().map(|item| read_object(item, reading)).collect();
+        read.into_iter().collect::<Option<Vec<_>>>()
+    });
+    fields.finish(reading);
+    let (metadata, mut objects) = (metadata?, objects?);
+    action?;
+    objects.sort_unstable();
+    objects.dedup();
+    Some(Approval {
+        name: metadata.name,
+        app: app?,
+        rendered: rendered?,
+        objects,
+        location: Some(metadata.location),
+    })
+}
+
+fn read_app(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<AppId> {
+    let text = reading.text(value)?;
+    let app = AppId::parse(&text);
+    if app.is_none() {
+        reading.bad_value(value, format!("{text:?} is not an app"), "write it as namespace/name");
+    }
+    app
+}
+
+fn read_digest(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Digest> {
+    let text = reading.text(value)?;
+    let digest = Digest::parse(&text);
+    if digest.is_none() {
+        reading.bad_value(
+            value,
+            format!("{text:?} is not a digest"),
+            "64 hexadecimal digits, as the plan prints them",
+        );
+    }
+    digest
+}
+
+fn read_object(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<ApprovedObject> {
+    let mut fields = Fields::of(value, reading)?;
+    let cluster =
+        fields.required("cluster", reading).and_then(|cluster| reading.name(&cluster, NameRule::Subdomain));
+    let id = fields.required("id", reading).and_then(|id| read_id(&id, reading));
+    let uid = fields.required("uid", reading).and_then(|uid| reading.word(&uid));
+    fields.finish(reading);
+    Some(ApprovedObject { cluster: ClusterName::from(cluster?.as_str()), id: id?, uid: uid? })
+}
+
+fn read_id(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<ObjectId> {
+    let text = reading.text(value)?;
+    let id = parse_id(&text);
+    if id.is_none() {
+        let help = "write it as v1/ConfigMap/infra/old, apps/v1/Deployment/shop/pay, or v1/Namespace//shop";
+        reading.bad_value(value, format!("{text:?} is not an object"), help);
+    }
+    id
+}
+
+/// `[group/][version/]Kind/namespace/name`; without a namespace it is empty or left out. The kind is the
+/// first part with a capital letter, which groups and versions never have.
+fn parse_id(text: &str) -> Option<ObjectId> {
+    let parts: Vec<&str> = text.split('/').collect();
+    let kind = parts.iter().position(|part| part.starts_with(|letter: char| letter.is_ascii_uppercase()))?;
+    let group = match &parts[..kind] {
+        [] => "",
+        [one] if is_version(one) => "",
+        [group] => group,
+        [group, version] if is_version(version) => group,
+        _ => return None,
+    };
+    let (namespace, name) = match &parts[kind + 1..] {
+        [name] => (None, *name),
+        ["", name] => (None, *name),
+        [namespace, name] => (Some(*namespace), *name),
+        _ => return None,
+    };
+    (!name.is_empty()).then(|| ObjectId::new(group, parts[kind], namespace, name))
+}
+
+/// `v1`, `v2beta3`.
+fn is_version(text: &str) -> bool {
+    text.strip_prefix('v').is_some_and(|rest| rest.starts_with(|digit: char| digit.is_ascii_digit()))
+        && !text.contains('.')
+}
+
+/// The file that `tutti approve` writes; [`read`] reads it back to the same approval.
+pub fn to_yaml(approval: &Approval) -> String {
+    let mut text = format!(
+        "apiVersion: tutti.dev/v1alpha1\nkind: Approval\nmetadata:\n  name: {}\nspec:\n  app: {}\n  action: delete\n  rendered: {}\n  objects:\n",
+        quoted(&approval.name),
+        quoted(&approval.app.to_string()),
+        quoted(&approval.rendered.to_string()),
+    );
+    if approval.objects.is_empty() {
+        text.truncate(text.trim_end().len());
+        text.push_str(" []\n");
+    }
+    for ApprovedObject { cluster, id, uid } in &approval.objects {
+        // Writing to a String does not fail.
+        let _ = writeln!(
+            text,
+            "    - {{cluster: {}, id: {}, uid: {}}}",
+            quoted(cluster.as_str()),
+            quoted(&id_text(id)),
+            quoted(uid)
+        );
+    }
+    text
+}
+
+/// An id has no version of its own; only the core group has but one.
+fn id_text(id: &ObjectId) -> String {
+    let group = if id.group.is_empty() { "v1" } else { &id.group };
+    format!("{group}/{}/{}/{}", id.kind, id.namespace.as_deref().unwrap_or(""), id.name)
+}
+
+/// JSON's quoted text is YAML's: nothing in it is taken for a number or a boolean.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}

@@ -1,0 +1,183 @@
+//! Kind AppSet: groups of pods, cluster by cluster.
+
+use super::super::codes;
+use super::super::read::{Fields, NameRule, Reading, Value};
+use super::super::yaml::{Node, NodeKind};
+use super::{envelope, spec_fields, workload};
+use crate::model::labels::{LANGUAGE, RUN_TYPE};
+use crate::model::{
+    App, AppSet, AppSpec, ClusterName, DeployType, Location, PodSet, Replicas, TopologyCluster,
+};
+use serde_json::Value as Json;
+
+pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> Option<App> {
+    let (metadata, spec) = envelope(root, NameRule::Label, true, reading)?;
+    let mut fields = spec_fields(root, spec, reading)?;
+    let mut common = workload::common(&mut fields, reading);
+    let replicas = fields.optional("replicas", reading);
+    let replicas_location = replicas.as_ref().map(|replicas| reading.location(replicas.node));
+    let replicas = replicas.and_then(|replicas| reading.count(&replicas, 0..=1_000_000));
+    let service_name = fields.optional("serviceName", reading).and_then(|name| reading.word(&name));
+    let labels = fields.optional("labels", reading).and_then(|labels| reading.labels(&labels));
+    let meta = fields.optional("meta", reading).and_then(|meta| reading.text_map(&meta));
+    let pod_spec = match fields.optional("podSpec", reading) {
+        Some(pod_spec) => read_pod_spec(&pod_spec, reading),
+        None => Some((DeployType::Deployment, None)),
+    };
+    let strategy =
+        fields.optional("updateStrategy", reading).and_then(|strategy| read_strategy(&strategy, reading));
+    let clusters =
+        fields.required("clusterTopology", reading).and_then(|topology| read_topology(&topology, reading));
+    if replicas_location.is_none()
+        && let Some(location) = clusters.iter().flatten().find_map(percent)
+    {
+        let (place, path) = (fields.place().clone(), fields.path_of("replicas"));
+        reading
+            .mistake(
+                codes::MISSING_FIELD,
+                "`replicas` is missing, and a podSet has a share of it",
+                place,
+                &path,
+            )
+            .related(location, "this podSet");
+    }
+    fields.finish(reading);
+    let (metadata, (deploy_type, template)) = (metadata?, pod_spec?);
+    let strategy = strategy.unwrap_or_default();
+    common.paused |= strategy.paused;
+    let layer = |label: &str| metadata.labels.get(label).map(|name| name.to_lowercase());
+    let spec = AppSpec::AppSet(AppSet {
+        replicas,
+        replicas_location,
+        deploy_type,
+        language: layer(LANGUAGE),
+        run_type: layer(RUN_TYPE),
+        service_name,
+        labels: labels.unwrap_or_default(),
+        meta: meta.unwrap_or_default(),
+        min_ready_seconds: strategy.min_ready_seconds,
+        template,
+        clusters: clusters?,
+    });
+    Some(workload::app(metadata, &common, spec, default_namespace))
+}
+
+fn percent(cluster: &TopologyCluster) -> Option<Location> {
+    let is_percent = |pod_set: &&PodSet| matches!(pod_set.replicas, Some(Replicas::Percent(_)));
+    cluster.pod_sets.iter().find(is_percent).map(|pod_set| pod_set.location.clone())
+}
+
+fn read_pod_spec(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<(DeployType, Option<Json>)> {
+    let mut fields = Fields::of(value, reading)?;
+    let deploy_type = match fields.optional("deployType", reading) {
+        Some(deploy_type) => workload::deploy_type(&deploy_type, reading),
+        None => Some(DeployType::Deployment),
+    };
+    let template = fields.optional("template", reading).map(|template| {
+        // A PodTemplateSpec: what is in its two fields is the API server's to judge.
+        let mut parts = Fields::of(&template, reading)?;
+        for name in ["metadata", "spec"] {
+            if let Some(part) = parts.optional(name, reading)
+                && part.node.as_map().is_none()
+            {
+                reading.wrong_type(&part, "a map");
+            }
+        }
+        parts.finish(reading);
+        Some(template.node.to_json())
+    });
+    fields.later(&["chart", "selector"], reading);
+    fields.finish(reading);
+    Some((deploy_type?, template.map_or(Some(None), |template| template.map(Some))?))
+}
+
+#[derive(Default)]
+struct Strategy {
+    min_ready_seconds: Option<u32>,
+    paused: bool,
+}
+
+fn read_strategy(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Strategy> {
+    let mut fields = Fields::of(value, reading)?;
+    let min_ready_seconds =
+        fields.optional("minReadySeconds", reading).and_then(|seconds| reading.count(&seconds, 0..=86_400));
+    let paused = fields.optional("paused", reading).and_then(|paused| reading.boolean(&paused));
+    fields.later_unless(
+        "needWaitingForConfirm",
+        |confirm| matches!(confirm.node.kind, NodeKind::Bool(false, _)),
+        reading,
+    );
+    fields.later(&["upgradeType", "canaryClusters", "priorityStrategy"], reading);
+    fields.finish(reading);
+    Some(Strategy { min_ready_seconds, paused: paused.unwrap_or(false) })
+}
+
+fn read_topology(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<TopologyCluster>> {
+    let mut fields = Fields::of(value, reading)?;
+    let list = fields.required("clusters", reading).and_then(|list| reading.list(&list));
+    fields.finish(reading);
+    let mut clusters: Vec<(TopologyCluster, Value<'_>)> = Vec::new();
+    for item in list? {
+        let Some((cluster, name)) = read_cluster(&item, reading) else { continue };
+        if let Some((_, first)) = clusters.iter().find(|(known, _)| known.name == cluster.name) {
+            reading.second(cluster.name.as_str(), &name, first);
+        }
+        clusters.push((cluster, name));
+    }
+    Some(clusters.into_iter().map(|(cluster, _)| cluster).collect())
+}
+
+fn read_cluster<'v>(value: &Value<'v>, reading: &mut Reading<'_>) -> Option<(TopologyCluster, Value<'v>)> {
+    let mut fields = Fields::of(value, reading)?;
+    let place = fields.required("name", reading);
+    let name = place.as_ref().and_then(|name| reading.name(name, NameRule::Subdomain));
+    let meta = fields.optional("meta", reading).and_then(|meta| reading.text_map(&meta));
+    let list = fields.required("podSets", reading).and_then(|list| reading.list(&list));
+    fields.finish(reading);
+    let mut pod_sets: Vec<(PodSet, Value<'_>)> = Vec::new();
+    for item in list.unwrap_or_default() {
+        let Some((pod_set, name)) = read_pod_set(&item, reading) else { continue };
+        if let Some((_, first)) = pod_sets.iter().find(|(known, _)| known.name == pod_set.name) {
+            reading.second(&pod_set.name, &name, first);
+        }
+        pod_sets.push((pod_set, name));
+    }
+    let place = place?;
+    let cluster = TopologyCluster {
+        name: ClusterName::from(name?.as_str()),
+        meta: meta.unwrap_or_default(),
+        pod_sets: pod_sets.into_iter().map(|(pod_set, _)| pod_set).collect(),
+        location: reading.location(place.node),
+    };
+    Some((cluster, place))
+}
+
+fn read_pod_set<'v>(value: &Value<'v>, reading: &mut Reading<'_>) -> Option<(PodSet, Value<'v>)> {
+    let mut fields = Fields::of(value, reading)?;
+    let place = fields.required("name", reading);
+    let name = place.as_ref().and_then(|name| reading.name(name, NameRule::Label));
+    let replicas =
+        fields.optional("replicas", reading).and_then(|replicas| read_replicas(&replicas, reading));
+    let version = fields.optional("version", reading).and_then(|version| reading.label_value(&version));
+    let image = fields.optional("image", reading).and_then(|image| reading.word(&image));
+    let meta = fields.optional("meta", reading).and_then(|meta| reading.text_map(&meta));
+    fields.later(&["chart", "rawValues", "nodeSelectorTerm"], reading);
+    fields.finish(reading);
+    let place = place?;
+    let location = reading.location(place.node);
+    Some((PodSet { name: name?, replicas, version, image, meta: meta.unwrap_or_default(), location }, place))
+}
+
+/// A number, or a share of the AppSet's replicas such as `10%`.
+fn read_replicas(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Replicas> {
+    let Some(text) = value.node.as_str() else {
+        return reading.count(value, 0..=1_000_000).map(Replicas::Count);
+    };
+    let percent =
+        text.strip_suffix('%').and_then(|number| number.parse().ok()).filter(|percent| *percent <= 100);
+    if percent.is_none() {
+        let help = "write a whole number, or a share from 0% to 100% of spec.replicas";
+        reading.bad_value(value, format!("`replicas` cannot be {text:?}"), help);
+    }
+    percent.map(Replicas::Percent)
+}

@@ -1,0 +1,111 @@
+//! Kind Cluster: one registered cluster.
+
+use super::super::codes;
+use super::super::read::{Fields, NameRule, Reading, Value};
+use super::super::yaml::{Node, NodeKind};
+use super::{envelope, spec_fields};
+use crate::model::{Cluster, ClusterName, ClusterState, Connection};
+use serde_json::{Map, Value as Json};
+
+pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Cluster> {
+    let (metadata, spec) = envelope(root, NameRule::Subdomain, false, reading)?;
+    let mut fields = spec_fields(root, spec, reading)?;
+    let connection =
+        fields.required("connection", reading).and_then(|connection| read_connection(&connection, reading));
+    let state = match fields.optional("state", reading) {
+        Some(state) => {
+            let states = [("Ready", ClusterState::Ready), ("Maintaining", ClusterState::Maintaining)];
+            reading.choice(&state, &states, &["Removed"], false).unwrap_or_default()
+        }
+        None => ClusterState::default(),
+    };
+    let vip = fields.optional("vip", reading).and_then(|vip| reading.word(&vip));
+    let meta = fields.optional("meta", reading).and_then(|meta| read_meta(&meta, reading));
+    fields.later_unless("taints", Value::is_empty, reading);
+    fields.later_unless("capabilities", Value::is_empty, reading);
+    fields.later_unless(
+        "weight",
+        |weight| matches!(&weight.node.kind, NodeKind::Int(one, _) if one.as_u64() == Some(1)),
+        reading,
+    );
+    fields.later(&["capacity", "expiresAt"], reading);
+    fields.finish(reading);
+    let metadata = metadata?;
+    Some(Cluster {
+        name: ClusterName::from(metadata.name.as_str()),
+        labels: metadata.labels,
+        connection: connection?,
+        state,
+        vip,
+        meta: meta.unwrap_or_default(),
+        location: metadata.location,
+    })
+}
+
+fn read_meta(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Map<String, Json>> {
+    match value.node.to_json() {
+        Json::Object(meta) => Some(meta),
+        _ => {
+            reading.wrong_type(value, "a map");
+            None
+        }
+    }
+}
+
+/// Exactly one way to reach the cluster.
+fn read_connection(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Connection> {
+    let mut fields = Fields::of(value, reading)?;
+    let kubeconfig = fields.optional("kubeconfig", reading);
+    // `sandbox:` with nothing after it means `{}` to whoever writes it, and nothing to Kubernetes.
+    let in_cluster = fields.optional("inCluster", reading);
+    let sandbox = fields.optional("sandbox", reading);
+    let before = reading.mistakes.len();
+    fields.later(&["kubeconfigSecret", "agent"], reading);
+    let came_later = reading.mistakes.len() > before;
+    let given = [&kubeconfig, &in_cluster, &sandbox].into_iter().flatten().count();
+    if given > 1 || given == 0 && !came_later {
+        let (place, path) = (fields.place().clone(), value.path.clone());
+        reading
+            .mistake(
+                codes::NOT_EXACTLY_ONE,
+                "a connection has exactly one of kubeconfig, inCluster and sandbox",
+                place,
+                &path,
+            )
+            .help("for example `kubeconfig: {path: bj5.kubeconfig}`, or `sandbox: {}`");
+    }
+    let connection = if let Some(kubeconfig) = kubeconfig {
+        read_kubeconfig(&kubeconfig, reading)
+    } else if let Some(in_cluster) = in_cluster {
+        Fields::of(&in_cluster, reading)?.finish(reading);
+        Some(Connection::InCluster)
+    } else if let Some(sandbox) = sandbox {
+        let mut fields = Fields::of(&sandbox, reading)?;
+        fields.later(&["scenario"], reading);
+        fields.finish(reading);
+        Some(Connection::Sandbox)
+    } else {
+        None
+    };
+    fields.finish(reading);
+    connection
+}
+
+fn read_kubeconfig(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Connection> {
+    let mut fields = Fields::of(value, reading)?;
+    let path = fields.required("path", reading);
+    let text = path.as_ref().and_then(|path| reading.word(path));
+    if let (Some(path), Some(text)) = (&path, &text)
+        && (text.starts_with('/') || text.split('/').any(|part| part == ".."))
+    {
+        // Whoever may write to the repository must not choose among all files of the machine.
+        reading.bad_value(
+            path,
+            format!("the path {text:?} leaves the folder of kubeconfigs"),
+            "write a path relative to that folder",
+        );
+    }
+    let context = fields.optional("context", reading).and_then(|context| reading.text(&context));
+    fields.finish(reading);
+    Some(Connection::Kubeconfig { path: text?, context })
+}

@@ -1,0 +1,203 @@
+//! Kind Component: the eight-line form.
+
+use super::super::codes;
+use super::super::read::{self, Fields, NameRule, Reading, Value};
+use super::super::yaml::{Node, NodeKind};
+use super::{envelope, placement, spec_fields, workload};
+use crate::model::{App, AppSpec, Component, Location, Placement};
+use serde_json::{Map, Value as Json, json};
+use std::collections::BTreeMap;
+
+/// The run type whose pods answer on a port.
+const SERVER: &str = "server";
+
+pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> Option<App> {
+    let (metadata, spec) = envelope(root, NameRule::Label, true, reading)?;
+    let mut fields = spec_fields(root, spec, reading)?;
+    let common = workload::common(&mut fields, reading);
+    let workload_type =
+        fields.required("workloadType", reading).and_then(|value| workload::deploy_type(&value, reading));
+    let language = fields.required("developLanguage", reading).and_then(|value| layer_name(&value, reading));
+    let run_type = fields.required("runType", reading).and_then(|value| layer_name(&value, reading));
+    let mut values = Map::new();
+    if let Some(image) = fields.required("image", reading).and_then(|image| reading.word(&image)) {
+        values.insert("image".to_owned(), Json::from(image));
+    }
+    let port = if run_type.as_deref() == Some(SERVER) {
+        fields.required("port", reading)
+    } else {
+        fields.optional("port", reading)
+    };
+    if let Some(port) = port.and_then(|port| reading.count(&port, 1..=65_535)) {
+        values.insert("port".to_owned(), Json::from(port));
+    }
+    let replicas = fields.optional("replicas", reading);
+    if let Some(replicas) = replicas.and_then(|replicas| reading.count(&replicas, 0..=1_000_000)) {
+        values.insert("replicas".to_owned(), Json::from(replicas));
+    }
+    if let Some(env) = fields.optional("env", reading).and_then(|env| read_env(&env, reading)) {
+        values.insert("env".to_owned(), env);
+    }
+    if let Some(resources) = fields.optional("resources", reading) {
+        check_resources(&resources, reading);
+        values.insert("resources".to_owned(), resources.node.to_json());
+    }
+    if let Some(probes) = fields.optional("probes", reading) {
+        check_probes(&probes, reading);
+        values.insert("probes".to_owned(), probes.node.to_json());
+    }
+    let placement = match fields.optional("placement", reading) {
+        Some(value) => placement::read(&value, reading),
+        None => Some(Placement::default()),
+    };
+    fields.later(&["routes", "config", "autoscale", "updateStrategy", "patches"], reading);
+    fields.finish(reading);
+    let spec = AppSpec::Component(Component {
+        workload_type: workload_type?,
+        language: language?,
+        run_type: run_type?,
+        placement: placement?,
+        values,
+    });
+    Some(workload::app(metadata?, &common, spec, default_namespace))
+}
+
+/// Layers are folders with lower-case names.
+fn layer_name(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<String> {
+    let text = reading.text(value)?;
+    let name = text.to_lowercase();
+    if !NameRule::Label.fits(&name) {
+        let location = reading.location(value.node);
+        reading
+            .mistake(
+                codes::BAD_NAME,
+                format!("{text:?} cannot be the name of a layer"),
+                location,
+                &value.path,
+            )
+            .help(format!("a name has {}", NameRule::Label.words()));
+        return None;
+    }
+    Some(name)
+}
+
+/// A map of name to value, or the list that Kubernetes has; becomes that list, sorted by name.
+fn read_env(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Json> {
+    let before = reading.mistakes.len();
+    let mut variables: BTreeMap<String, (String, Location)> = BTreeMap::new();
+    if value.node.as_seq().is_some() {
+        for item in reading.list(value)? {
+            let Some((name, value, place)) = read_variable(&item, reading) else { continue };
+            if let Some((_, first)) = variables.get(&name) {
+                let message = format!("the variable {name} is set twice");
+                reading
+                    .mistake(codes::DUPLICATE_ITEM, message, place, &item.path)
+                    .related(first.clone(), "here first");
+                continue;
+            }
+            variables.insert(name, (value, place));
+        }
+    } else {
+        if value.node.as_map().is_none() {
+            reading.wrong_type(value, "a map of name to value, or a list of name and value");
+            return None;
+        }
+        for (name, value) in reading.entries(value)? {
+            let place = value.name_location.clone().unwrap_or_else(|| reading.location(value.node));
+            check_variable_name(name, place.clone(), &value.path, reading);
+            if let Some(text) = variable_text(&value, reading) {
+                variables.insert(name.to_owned(), (text, place));
+            }
+        }
+    }
+    let list =
+        variables.into_iter().map(|(name, (value, _))| json!({"name": name, "value": value})).collect();
+    (reading.mistakes.len() == before).then_some(Json::Array(list))
+}
+
+fn read_variable(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<(String, String, Location)> {
+    let mut fields = Fields::of(value, reading)?;
+    let place = fields.required("name", reading);
+    let name = place.as_ref().and_then(|name| reading.text(name));
+    let text = match fields.optional("value", reading) {
+        Some(value) => variable_text(&value, reading),
+        None => Some(String::new()),
+    };
+    fields.later(&["valueFrom"], reading);
+    fields.finish(reading);
+    let location = reading.location(place?.node);
+    let name = name?;
+    check_variable_name(&name, location.clone(), &value.path, reading);
+    Some((name, text?, location))
+}
+
+fn check_variable_name(name: &str, place: Location, path: &str, reading: &mut Reading<'_>) {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if name.is_empty() || name.starts_with(|letter: char| letter.is_ascii_digit()) || !name.bytes().all(fits)
+    {
+        reading
+            .mistake(codes::BAD_NAME, format!("{name:?} is not the name of a variable"), place, path)
+            .help("letters, digits, `_`, `-` and `.`, no digit first");
+    }
+}
+
+/// The value of a variable, which is a text to Kubernetes. A number or boolean is taken when its text is
+/// beyond doubt: `8080` and `true` are, `0644`, `1.10` and `yes` are not.
+fn variable_text(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<String> {
+    let (text, plain) = match &value.node.kind {
+        NodeKind::String(text) => return Some(text.clone()),
+        NodeKind::Null => return Some(String::new()),
+        NodeKind::Bool(boolean, text) => (text, boolean.to_string()),
+        NodeKind::Int(number, text) => (text, number.to_string()),
+        NodeKind::Float(number, text) => (text, number.to_string()),
+        NodeKind::Seq(_) | NodeKind::Map(_) => {
+            reading.wrong_type(value, "a text");
+            return None;
+        }
+    };
+    if **text == *plain {
+        return Some(plain);
+    }
+    let message = format!("the variable `{}` could be \"{text}\" or \"{plain}\"", value.name());
+    reading.bad_value(value, message, &format!("put it in quotes: \"{text}\""));
+    None
+}
+
+/// `requests` and `limits`, each a map of resource to quantity.
+fn check_resources(value: &Value<'_>, reading: &mut Reading<'_>) {
+    let Some(mut fields) = Fields::of(value, reading) else { return };
+    for name in ["requests", "limits"] {
+        let Some(quantities) = fields.optional(name, reading).and_then(|part| reading.entries(&part)) else {
+            continue;
+        };
+        for (_, quantity) in quantities {
+            match &quantity.node.kind {
+                NodeKind::Int(..) | NodeKind::Float(..) => {}
+                NodeKind::String(text) if read::quantity(text) => {}
+                NodeKind::String(text) => {
+                    reading.bad_value(
+                        &quantity,
+                        format!("{text:?} is not a quantity"),
+                        "for example 500m, 2 or 1.5Gi",
+                    );
+                }
+                _ => reading.wrong_type(&quantity, "a quantity such as 500m or 1.5Gi"),
+            }
+        }
+    }
+    fields.later(&["claims"], reading);
+    fields.finish(reading);
+}
+
+/// `liveness`, `readiness`, `startup`, each a Probe of Kubernetes.
+fn check_probes(value: &Value<'_>, reading: &mut Reading<'_>) {
+    let Some(mut fields) = Fields::of(value, reading) else { return };
+    for name in ["liveness", "readiness", "startup"] {
+        if let Some(probe) = fields.optional(name, reading)
+            && probe.node.as_map().is_none()
+        {
+            reading.wrong_type(&probe, "a map");
+        }
+    }
+    fields.finish(reading);
+}

@@ -1,0 +1,168 @@
+//! What a document is, by apiVersion and kind.
+
+use super::super::codes;
+use super::super::read::{Reading, suggest};
+use super::super::yaml::Node;
+use crate::model::Location;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Native {
+    Instance,
+    Cluster,
+    Rings,
+    AppSet,
+    Component,
+    Objects,
+    Approval,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Identity {
+    Native(Native),
+    /// Known, and comes later. `deploys`: it would be an app.
+    Later {
+        kind: String,
+        deploys: bool,
+    },
+    /// A Kubernetes object that is none of ours.
+    Plain {
+        api_version: String,
+        kind: String,
+    },
+}
+
+#[derive(Clone, Copy)]
+enum Known {
+    Now(Native),
+    LaterApp,
+    Later,
+}
+
+const OWN: &str = "tutti.dev/v1alpha1";
+
+/// Source of the foreign ones: the samples of the systems that are replaced.
+const TABLE: &[(&[&str], &str, Known)] = &[
+    (&[OWN], "Instance", Known::Now(Native::Instance)),
+    (&[OWN], "Cluster", Known::Now(Native::Cluster)),
+    (&[OWN], "Rings", Known::Now(Native::Rings)),
+    (&[OWN], "Objects", Known::Now(Native::Objects)),
+    (&[OWN], "Approval", Known::Now(Native::Approval)),
+    (&[OWN, "workload.dmall.com/v1beta1"], "AppSet", Known::Now(Native::AppSet)),
+    (
+        &[
+            OWN,
+            "component.luojilab.com/v1alpha1",
+            "component.luojilab.com/v1alpha",
+            "component.luojilab.com/v1beta1",
+            "component.luojilab.com/v1beta",
+            "luojilab.com/v1alpha1",
+            "luojilab.com/v1alpha",
+            "luojilab.com/v1beta1",
+            "luojilab.com/v1beta",
+        ],
+        "Component",
+        Known::Now(Native::Component),
+    ),
+    (&[OWN, "core.oam.dev/v1beta1"], "Application", Known::LaterApp),
+    (&["core.oam.dev/v1alpha2"], "ApplicationConfiguration", Known::LaterApp),
+    (&[OWN], "Middleware", Known::LaterApp),
+    (&[OWN, "service.daocloud.io/v1alpha", "daocloud.io/v1alpha"], "ServiceTp", Known::LaterApp),
+    (&["workload.dmall.com/v1beta1"], "AdvDeployment", Known::LaterApp),
+    (&["workload.dmall.com/v1beta1"], "Cluster", Known::Later),
+    (&[OWN], "Project", Known::Later),
+    (&[OWN], "Route", Known::Later),
+    (&[OWN], "Server", Known::Later),
+    (&[OWN], "Policy", Known::Later),
+    (&[OWN], "Trigger", Known::Later),
+    (&[OWN, "core.oam.dev/v1beta1"], "ComponentDefinition", Known::Later),
+    (&[OWN, "core.oam.dev/v1beta1"], "TraitDefinition", Known::Later),
+    (&[OWN, "core.oam.dev/v1beta1"], "PolicyDefinition", Known::Later),
+    (&[OWN, "core.oam.dev/v1beta1"], "WorkflowStepDefinition", Known::Later),
+    (&[OWN, "core.oam.dev/v1beta1"], "ResourceAddonDefinition", Known::Later),
+];
+
+/// `None`, with a mistake, when it cannot be told.
+pub fn identify(root: &Node, reading: &mut Reading<'_>) -> Option<Identity> {
+    if root.as_map().is_none() {
+        let location = reading.location(root);
+        reading
+            .mistake(codes::NOT_A_MANIFEST, format!("a manifest is a map, not {}", root.what()), location, "")
+            .help("a manifest starts with `apiVersion:` and `kind:`");
+        return None;
+    }
+    let api_version = text(root, "apiVersion", reading);
+    let kind = text(root, "kind", reading);
+    let (api_version, kind) = (api_version?, kind?);
+    if let Some((_, _, known)) =
+        TABLE.iter().find(|(versions, name, _)| *name == kind && versions.contains(&api_version))
+    {
+        return Some(match known {
+            Known::Now(native) => Identity::Native(*native),
+            Known::LaterApp => Identity::Later { kind: kind.to_owned(), deploys: true },
+            Known::Later => Identity::Later { kind: kind.to_owned(), deploys: false },
+        });
+    }
+    let place = |key| {
+        root.get(key).map_or_else(|| Location::new(reading.file, 1, 1), |node| node.location(reading.file))
+    };
+    let kinds: Vec<&str> = TABLE
+        .iter()
+        .filter(|(versions, ..)| versions.contains(&api_version))
+        .map(|(_, kind, _)| *kind)
+        .collect();
+    if !kinds.is_empty() {
+        let place = place("kind");
+        reading
+            .mistake(codes::UNKNOWN_KIND, format!("unknown kind `{kind}` of {api_version}"), place, "kind")
+            .help(suggest(kind, &kinds));
+        return None;
+    }
+    let versions = versions_meant(api_version);
+    if versions.is_empty() {
+        return Some(Identity::Plain { api_version: api_version.to_owned(), kind: kind.to_owned() });
+    }
+    let place = place("apiVersion");
+    reading
+        .mistake(
+            codes::UNKNOWN_API_VERSION,
+            format!("unknown apiVersion `{api_version}`"),
+            place,
+            "apiVersion",
+        )
+        .help(suggest(api_version, &versions));
+    None
+}
+
+fn text<'n>(root: &'n Node, key: &'static str, reading: &mut Reading<'_>) -> Option<&'n str> {
+    let text = root.get(key).and_then(Node::as_str).filter(|text| !text.is_empty());
+    if text.is_none() {
+        let node = root.get(key).unwrap_or(root);
+        let place = match root.as_map().and_then(<[_]>::first) {
+            Some(first) if root.get(key).is_none() => first.location(reading.file),
+            _ => reading.location(node),
+        };
+        let what = if root.get(key).is_some() { "is not a text" } else { "is missing" };
+        reading
+            .mistake(codes::NOT_A_MANIFEST, format!("`{key}` {what}: this is not a manifest"), place, key)
+            .help(
+                "every YAML file outside templates/, charts/, plugins/ and apps/<app>/layer/ holds manifests",
+            );
+    }
+    text
+}
+
+/// The apiVersions of the group that this one has, or nearly has; empty when it is something else.
+fn versions_meant(api_version: &str) -> Vec<&'static str> {
+    // A group this alike is ours with a slip of the finger; below, it may well be somebody's own.
+    const SLIP: f32 = 0.85;
+    let group_of = |version: &'static str| version.split('/').next().unwrap_or(version);
+    let group = api_version.split('/').next().unwrap_or(api_version);
+    let mut versions: Vec<&'static str> =
+        TABLE.iter().flat_map(|(versions, ..)| versions.iter().copied()).collect();
+    versions.sort_unstable();
+    versions.dedup();
+    let groups: Vec<&str> = versions.iter().map(|version| group_of(version)).collect();
+    let meant = similar::get_close_matches(group, &groups, 1, SLIP);
+    versions.retain(|version| meant.contains(&group_of(version)));
+    versions
+}

@@ -1,0 +1,193 @@
+//! Kind Instance: `tutti.yaml`.
+
+use super::super::codes;
+use super::super::read::{self, Fields, NameRule, Reading, Value};
+use super::super::yaml::Node;
+use super::workload::PRUNE_MODES;
+use super::{envelope, secret};
+use crate::model::{Caps, Defaults, Forge, Instance, Mode, Receiver, SecretRef};
+
+/// Forges that come later.
+const LATER_FORGES: &[&str] = &["github", "gitlab", "drone"];
+const FORGES: &[(&str, ())] = &[("gitea", ()), ("forgejo", ())];
+
+pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Instance> {
+    let (metadata, spec) = envelope(root, NameRule::Label, false, reading)?;
+    let mut instance = Instance { location: Some(reading.location(root)), ..Instance::default() };
+    if let Some(spec) = spec {
+        read_spec(&spec, &mut instance, reading);
+    }
+    instance.name = metadata?.name;
+    Some(instance)
+}
+
+fn read_spec(spec: &Value<'_>, instance: &mut Instance, reading: &mut Reading<'_>) -> Option<()> {
+    let mut fields = Fields::of(spec, reading)?;
+    if let Some(mode) = fields.optional("mode", reading) {
+        let modes = [("enforce", Mode::Enforce), ("observe", Mode::Observe)];
+        instance.mode = reading.choice(&mode, &modes, &[], false).unwrap_or_default();
+    }
+    instance.forge = fields.optional("forge", reading).and_then(|forge| read_forge(&forge, reading));
+    if let Some(list) = fields.optional("receivers", reading) {
+        instance.receivers = read_receivers(&list, reading).unwrap_or_default();
+    }
+    if let Some(poll) = fields.optional("poll", reading)
+        && let Some(text) = reading.text(&poll)
+    {
+        match read::duration(&text) {
+            Some(duration) => instance.poll = duration,
+            None => reading.bad_value(
+                &poll,
+                format!("{text:?} is not a duration"),
+                "write it as 60s, 5m or 1h30m",
+            ),
+        }
+    }
+    if let Some(prefix) = fields.optional("statusPrefix", reading) {
+        instance.status_prefix = reading.word(&prefix).unwrap_or_default();
+    }
+    instance.page_url = fields.optional("pageUrl", reading).and_then(|url| read_url(&url, reading));
+    if let Some(defaults) = fields.optional("defaults", reading) {
+        instance.defaults = read_defaults(&defaults, reading).unwrap_or_default();
+    }
+    if let Some(caps) = fields.optional("caps", reading) {
+        instance.caps = read_caps(&caps, reading).unwrap_or_default();
+    }
+    fields.later_unless("labels", Value::is_empty, reading);
+    fields.later(&["charts", "notifications"], reading);
+    fields.finish(reading);
+    Some(())
+}
+
+fn read_forge(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Forge> {
+    let mut fields = Fields::of(value, reading)?;
+    let kind =
+        fields.required("type", reading).and_then(|kind| reading.choice(&kind, FORGES, LATER_FORGES, false));
+    let url = fields.required("url", reading).and_then(|url| read_url(&url, reading));
+    let repository =
+        fields.required("repository", reading).and_then(|repository| read_repository(&repository, reading));
+    let token = match fields.optional("credentials", reading) {
+        Some(credentials) => read_token(&credentials, reading),
+        None => None,
+    };
+    fields.finish(reading);
+    kind?;
+    Some(Forge { url: url?, repository: repository?, token })
+}
+
+fn read_token(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<SecretRef> {
+    if value.node.as_map().is_none() {
+        return secret::read(value, reading);
+    }
+    let mut fields = Fields::of(value, reading)?;
+    let token = fields.required("token", reading).and_then(|token| secret::read(&token, reading));
+    fields.finish(reading);
+    token
+}
+
+fn read_repository(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<String> {
+    let text = reading.word(value)?;
+    match text.split_once('/') {
+        Some((owner, name)) if !owner.is_empty() && !name.is_empty() && !name.contains('/') => Some(text),
+        _ => {
+            reading.bad_value(
+                value,
+                format!("{text:?} is not a repository of a forge"),
+                "write it as owner/name",
+            );
+            None
+        }
+    }
+}
+
+/// An http or https address, without its final `/`. One with a password in it is a secret written out.
+fn read_url(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<String> {
+    let text = reading.word(value)?;
+    let after = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    match after.map(|after| after.split('/').next().unwrap_or(after)) {
+        Some(host) if host.contains('@') => {
+            let location = reading.location(value.node);
+            let message = format!("`{}` has credentials in it", value.path);
+            reading.mistake(codes::LITERAL_SECRET, message, location, &value.path).help(
+                "remove them, and name the token under credentials; and change it, it is in the history now",
+            );
+            None
+        }
+        Some(host) if !host.is_empty() => Some(text.trim_end_matches('/').to_owned()),
+        _ => {
+            reading.bad_value(
+                value,
+                format!("{text:?} is not an address"),
+                "write it as https://gitea.example.com",
+            );
+            None
+        }
+    }
+}
+
+fn read_receivers(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<Receiver>> {
+    let mut receivers: Vec<(Receiver, Value<'_>)> = Vec::new();
+    for item in reading.list(value)? {
+        let Some((receiver, name)) = read_receiver(&item, reading) else { continue };
+        if let Some((_, first)) = receivers.iter().find(|(known, _)| known.name == receiver.name) {
+            reading.second(&receiver.name, &name, first);
+        }
+        receivers.push((receiver, name));
+    }
+    Some(receivers.into_iter().map(|(receiver, _)| receiver).collect())
+}
+
+fn read_receiver<'v>(value: &Value<'v>, reading: &mut Reading<'_>) -> Option<(Receiver, Value<'v>)> {
+    let mut fields = Fields::of(value, reading)?;
+    let place = fields.required("name", reading);
+    let name = place.as_ref().and_then(|name| reading.name(name, NameRule::Label));
+    let kind =
+        fields.required("type", reading).and_then(|kind| reading.choice(&kind, FORGES, LATER_FORGES, false));
+    let secrets = match fields.optional("secrets", reading) {
+        Some(secrets) => read_secrets(&secrets, reading),
+        None => Some(Vec::new()),
+    };
+    fields.finish(reading);
+    kind?;
+    Some((Receiver { name: name?, secrets: secrets? }, place?))
+}
+
+fn read_secrets(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<SecretRef>> {
+    if value.node.as_seq().is_none() && value.node.as_map().is_none() {
+        return secret::read(value, reading).map(|one| vec![one]);
+    }
+    let items = reading.list(value)?;
+    if items.len() > 2 {
+        reading.bad_value(value, "more than two secrets", "one, or two while the secret is being changed");
+    }
+    let secrets: Vec<_> = items.iter().map(|item| secret::read(item, reading)).collect();
+    secrets.into_iter().collect()
+}
+
+fn read_defaults(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Defaults> {
+    let mut fields = Fields::of(value, reading)?;
+    let mut defaults = Defaults::default();
+    if let Some(namespace) = fields.optional("namespace", reading) {
+        defaults.namespace = reading.name(&namespace, NameRule::Label).unwrap_or(defaults.namespace);
+    }
+    if let Some(prune) = fields.optional("prune", reading) {
+        defaults.prune = reading.choice(&prune, PRUNE_MODES, &[], false).unwrap_or_default();
+    }
+    fields.later_unless("force", |force| force.brief() == "false", reading);
+    fields.later(&["drift"], reading);
+    fields.finish(reading);
+    Some(defaults)
+}
+
+fn read_caps(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Caps> {
+    let mut fields = Fields::of(value, reading)?;
+    let mut caps = Caps::default();
+    if let Some(deletes) = fields.optional("deletes", reading) {
+        caps.deletes = reading.count(&deletes, 0..=u32::MAX).unwrap_or(caps.deletes);
+    }
+    if let Some(percent) = fields.optional("deletePercent", reading) {
+        caps.delete_percent = reading.count(&percent, 0..=100).unwrap_or(caps.delete_percent);
+    }
+    fields.finish(reading);
+    Some(caps)
+}

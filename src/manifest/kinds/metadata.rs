@@ -1,0 +1,77 @@
+//! `metadata`, the same for every kind.
+
+use std::collections::BTreeMap;
+
+use super::super::read::{Fields, NameRule, Reading, Value};
+use super::super::yaml::NodeKind;
+use crate::model::labels::{COMPONENT_UNMANAGED, UNMANAGED};
+use crate::model::{AppId, Location};
+
+pub struct Metadata {
+    pub name: String,
+    /// As written.
+    pub namespace: Option<String>,
+    pub labels: BTreeMap<String, String>,
+    pub annotations: BTreeMap<String, String>,
+    pub unmanaged: bool,
+    /// Of the name.
+    pub location: Location,
+}
+
+impl Metadata {
+    pub fn app_id(&self, default_namespace: &str) -> AppId {
+        AppId::new(self.namespace.as_deref().unwrap_or(default_namespace), &self.name)
+    }
+}
+
+pub fn read(
+    value: &Value<'_>,
+    rule: NameRule,
+    namespaced: bool,
+    reading: &mut Reading<'_>,
+) -> Option<Metadata> {
+    let mut fields = Fields::of(value, reading)?;
+    let name = fields.required("name", reading);
+    let location = name.as_ref().map(|name| reading.location(name.node));
+    let name = name.and_then(|name| reading.name(&name, rule));
+    let namespace = if namespaced { fields.optional("namespace", reading) } else { None };
+    let namespace = namespace.map(|namespace| reading.name(&namespace, NameRule::Label));
+    let labels = fields.optional("labels", reading).map(|labels| reading.labels(&labels));
+    let (annotations, unmanaged) = match fields.optional("annotations", reading) {
+        Some(annotations) => read_annotations(&annotations, reading)?,
+        None => Default::default(),
+    };
+    fields.finish(reading);
+    Some(Metadata {
+        name: name?,
+        namespace: namespace.map_or(Some(None), |namespace| namespace.map(Some))?,
+        labels: labels.unwrap_or_else(|| Some(BTreeMap::new()))?,
+        annotations,
+        unmanaged,
+        location: location?,
+    })
+}
+
+/// The annotations, and whether one of them says that the app is left alone. Those are taken as boolean
+/// and as text, because both are in use.
+fn read_annotations(
+    value: &Value<'_>,
+    reading: &mut Reading<'_>,
+) -> Option<(BTreeMap<String, String>, bool)> {
+    let mut annotations = BTreeMap::new();
+    let mut unmanaged = false;
+    for (key, value) in reading.entries(value)? {
+        reading.label_key(key, &value);
+        if key == UNMANAGED || key == COMPONENT_UNMANAGED {
+            let says = match &value.node.kind {
+                NodeKind::Bool(says, _) => Some(*says),
+                _ => reading.choice(&value, &[("true", true), ("false", false)], &[], false),
+            };
+            unmanaged |= says == Some(true);
+            annotations.insert(key.to_owned(), (says == Some(true)).to_string());
+        } else if let Some(text) = reading.text(&value) {
+            annotations.insert(key.to_owned(), text);
+        }
+    }
+    Some((annotations, unmanaged))
+}

@@ -1,0 +1,83 @@
+//! One reader per kind of manifest.
+//!
+//! [`identify`] tells what a document is by its apiVersion and kind. Every reader takes the root of a
+//! document and a [`Reading`]; it gives `None` when the manifest cannot be built, and the caller drops
+//! one that has any mistake.
+
+pub mod approval;
+pub mod appset;
+pub mod cluster;
+pub mod component;
+mod identity;
+pub mod instance;
+mod metadata;
+pub mod objects;
+mod placement;
+pub mod rings;
+mod secret;
+mod workload;
+
+pub use identity::{Identity, Native, identify};
+
+use super::codes;
+use super::read::{Fields, NameRule, Reading, Value};
+use super::yaml::Node;
+use crate::model::{AppId, ClusterName, Scope};
+use metadata::Metadata;
+
+/// The scope of mistakes in an app's manifest: the app, if its name can be told, else the file.
+pub fn app_scope(root: &Node, file: &str, default_namespace: &str) -> Scope {
+    let name = root.find(&["metadata", "name"]).and_then(Node::as_str);
+    let namespace = match root.find(&["metadata", "namespace"]) {
+        Some(node) if !node.is_null() => node.as_str(),
+        _ => Some(default_namespace),
+    };
+    match (name, namespace) {
+        (Some(name), Some(namespace))
+            if NameRule::Subdomain.fits(name) && NameRule::Label.fits(namespace) =>
+        {
+            Scope::App(AppId::new(namespace, name))
+        }
+        _ => Scope::File(file.to_owned()),
+    }
+}
+
+/// The scope of mistakes in a cluster's manifest: the cluster, if its name can be told, else the file.
+pub fn cluster_scope(root: &Node, file: &str) -> Scope {
+    match root.find(&["metadata", "name"]).and_then(Node::as_str) {
+        Some(name) if NameRule::Subdomain.fits(name) => Scope::Cluster(ClusterName::from(name)),
+        _ => Scope::File(file.to_owned()),
+    }
+}
+
+/// What is the same in every manifest: reads metadata, gives the spec.
+fn envelope<'a>(
+    root: &'a Node,
+    rule: NameRule,
+    namespaced: bool,
+    reading: &mut Reading<'_>,
+) -> Option<(Option<Metadata>, Option<Value<'a>>)> {
+    let mut fields = Fields::of(&Value::root(root), reading)?;
+    for name in ["apiVersion", "kind"] {
+        fields.optional(name, reading);
+    }
+    let metadata = fields
+        .required("metadata", reading)
+        .and_then(|value| metadata::read(&value, rule, namespaced, reading));
+    let spec = fields.optional("spec", reading);
+    fields.finish(reading);
+    Some((metadata, spec))
+}
+
+/// The fields of a spec that must be there.
+fn spec_fields<'a>(root: &Node, spec: Option<Value<'a>>, reading: &mut Reading<'_>) -> Option<Fields<'a>> {
+    match spec {
+        Some(spec) => Fields::of(&spec, reading),
+        None => {
+            let place = root.entry("spec").or_else(|| root.entry("kind"));
+            let place = place.map_or_else(|| reading.location(root), |entry| entry.location(reading.file));
+            reading.mistake(codes::MISSING_FIELD, "`spec` is missing", place, "spec");
+            None
+        }
+    }
+}

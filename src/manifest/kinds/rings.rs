@@ -1,0 +1,36 @@
+//! Kind Rings: the rings of clusters, first to last.
+
+use super::super::read::{Fields, NameRule, Reading, Value};
+use super::super::yaml::Node;
+use super::{envelope, placement, spec_fields};
+use crate::model::{Ring, Rings};
+
+pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Rings> {
+    let (metadata, spec) = envelope(root, NameRule::Label, false, reading)?;
+    let mut fields = spec_fields(root, spec, reading)?;
+    let list = fields.required("rings", reading).and_then(|list| reading.list(&list));
+    fields.finish(reading);
+    let mut rings: Vec<(Ring, Value<'_>)> = Vec::new();
+    for item in list? {
+        let Some((ring, name)) = read_ring(&item, reading) else { continue };
+        if let Some((_, first)) = rings.iter().find(|(known, _)| known.name == ring.name) {
+            reading.second(&ring.name, &name, first);
+        }
+        rings.push((ring, name));
+    }
+    metadata?;
+    Some(Rings { rings: rings.into_iter().map(|(ring, _)| ring).collect(), location: reading.location(root) })
+}
+
+fn read_ring<'v>(value: &Value<'v>, reading: &mut Reading<'_>) -> Option<(Ring, Value<'v>)> {
+    let mut fields = Fields::of(value, reading)?;
+    let place = fields.required("name", reading);
+    let name = place.as_ref().and_then(|name| reading.name(name, NameRule::Label));
+    // A ring made of a ring would say nothing.
+    let clusters = fields
+        .required("clusters", reading)
+        .and_then(|clusters| placement::selector(&clusters, false, reading));
+    fields.later(&["gates", "soak", "confirm", "window", "analysis"], reading);
+    fields.finish(reading);
+    Some((Ring { name: name?, clusters: clusters? }, place?))
+}

@@ -1,0 +1,44 @@
+//! What AppSet, Component and Objects have in common.
+
+use super::super::read::{Fields, Reading, Value};
+use super::metadata::Metadata;
+use crate::model::{App, AppSpec, DeployType, PruneMode};
+
+pub const PRUNE_MODES: &[(&str, PruneMode)] =
+    &[("never", PruneMode::Never), ("whenHealthy", PruneMode::WhenHealthy), ("always", PruneMode::Always)];
+
+/// Types of workload that come later, and `helm` and `template`, which are no workloads.
+const LATER: &[&str] =
+    &["StatefulSet", "DaemonSet", "Job", "CronJob", "InPlaceSet", "CloneSet", "helm", "template"];
+
+pub fn deploy_type(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<DeployType> {
+    reading.choice(value, &[("Deployment", DeployType::Deployment)], LATER, true)
+}
+
+/// Fields of the spec that every app has.
+#[derive(Default)]
+pub struct Common {
+    pub paused: bool,
+    pub prune: Option<PruneMode>,
+}
+
+pub fn common(fields: &mut Fields<'_>, reading: &mut Reading<'_>) -> Common {
+    let paused = fields.optional("paused", reading).and_then(|paused| reading.boolean(&paused));
+    let prune =
+        fields.optional("prune", reading).and_then(|prune| reading.choice(&prune, PRUNE_MODES, &[], false));
+    fields.later(&["drift", "ignore", "force"], reading);
+    Common { paused: paused.unwrap_or(false), prune }
+}
+
+pub fn app(metadata: Metadata, common: &Common, spec: AppSpec, default_namespace: &str) -> App {
+    App {
+        id: metadata.app_id(default_namespace),
+        labels: metadata.labels,
+        annotations: metadata.annotations,
+        unmanaged: metadata.unmanaged,
+        paused: common.paused,
+        prune: common.prune,
+        spec,
+        location: metadata.location,
+    }
+}

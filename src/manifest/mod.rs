@@ -1,0 +1,51 @@
+//! The manifests of the config repository: YAML text to the nouns of [`crate::model`].
+//!
+//! [`read`] takes a snapshot and gives everything that could be read of it, with every mistake at once,
+//! each with its place, its path in the document and its scope. A manifest with a mistake is not among
+//! the results: what is there is valid in itself. What belongs together across files (references, two
+//! manifests of one identity) is checked by `fleet`.
+//!
+//! - [`yaml`] reads text into nodes with positions, as kubectl reads it;
+//! - [`mod@read`] takes fields out of nodes and collects mistakes;
+//! - [`kinds`] has one reader per kind of manifest, and knows the kinds that come later;
+//! - [`find`] says which files may hold manifests.
+//!
+//! Needs a snapshot, nothing else. Never reads a file, a clock or a cluster, and never guesses: a field,
+//! kind or value that is unknown or not built yet is a mistake.
+
+pub mod codes;
+mod collect;
+pub mod find;
+pub mod kinds;
+pub mod read;
+#[cfg(test)]
+mod tests;
+pub mod yaml;
+
+pub use collect::read;
+pub use kinds::approval::to_yaml as approval_to_yaml;
+
+use crate::model::{App, Approval, Cluster, Diagnostic, Instance, Kind, Location, Rings};
+
+/// Everything that was read of one snapshot, in the order of the files.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Manifests {
+    /// `None`: there is none, or it has mistakes.
+    pub instance: Option<Instance>,
+    pub clusters: Vec<Cluster>,
+    /// `None`: there is none, or it has mistakes.
+    pub rings: Option<Rings>,
+    pub apps: Vec<App>,
+    pub approvals: Vec<Approval>,
+    pub plain: Vec<PlainDocument>,
+    /// Sorted by place.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// A Kubernetes object that is not a manifest of ours: an Objects app should name its file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlainDocument {
+    pub file: String,
+    pub location: Location,
+    pub kind: Kind,
+}

@@ -1,0 +1,116 @@
+//! One map, field by field.
+
+use super::{Reading, Value, codes, suggest};
+use crate::manifest::yaml::Entry;
+use crate::model::Location;
+
+/// The fields of a map. Asking for a field makes it a known one; [`Fields::finish`] reports the others.
+#[derive(Debug)]
+pub struct Fields<'a> {
+    entries: &'a [Entry],
+    /// Of the map; empty at the root.
+    path: String,
+    /// Where a missing field is reported: the name of the field that holds the map.
+    place: Location,
+    known: Vec<&'static str>,
+    /// Known, but not offered.
+    hidden: Vec<&'static str>,
+}
+
+impl<'a> Fields<'a> {
+    /// `None`, and a mistake, when the value is no map.
+    pub fn of(value: &Value<'a>, reading: &mut Reading<'_>) -> Option<Self> {
+        let Some(entries) = value.node.as_map() else {
+            reading.wrong_type(value, "a map");
+            return None;
+        };
+        let place = value.name_location.clone().unwrap_or_else(|| match entries.first() {
+            Some(first) => first.location(reading.file),
+            None => reading.location(value.node),
+        });
+        Some(Self { entries, path: value.path.clone(), place, known: Vec::new(), hidden: Vec::new() })
+    }
+
+    pub fn place(&self) -> &Location {
+        &self.place
+    }
+
+    pub fn path_of(&self, name: &str) -> String {
+        if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
+    }
+
+    /// `None` when the field is absent or null, which are the same to Kubernetes.
+    pub fn optional(&mut self, name: &'static str, reading: &Reading<'_>) -> Option<Value<'a>> {
+        self.known.push(name);
+        self.take(name, reading).filter(|value| !value.node.is_null())
+    }
+
+    pub fn required(&mut self, name: &'static str, reading: &mut Reading<'_>) -> Option<Value<'a>> {
+        let value = self.optional(name, reading);
+        if value.is_none() {
+            let null = self.take(name, reading);
+            let (place, what) = match null.and_then(|value| value.name_location) {
+                Some(place) => (place, "has no value"),
+                None => (self.place.clone(), "is missing"),
+            };
+            reading.mistake(codes::MISSING_FIELD, format!("`{name}` {what}"), place, &self.path_of(name));
+        }
+        value
+    }
+
+    /// Fields that come later: refused when they say anything.
+    pub fn later(&mut self, names: &[&'static str], reading: &mut Reading<'_>) {
+        for name in names {
+            self.hidden.push(name);
+            if let Some(value) = self.take(name, reading).filter(|value| !value.node.is_null()) {
+                reading.not_yet(&format!("`{}`", value.path), &value);
+            }
+        }
+    }
+
+    /// Fields that come later, and of which the given test tells the value that changes nothing.
+    pub fn later_unless(
+        &mut self,
+        name: &'static str,
+        harmless: impl Fn(&Value<'a>) -> bool,
+        reading: &mut Reading<'_>,
+    ) {
+        self.hidden.push(name);
+        if let Some(value) = self.take(name, reading)
+            && !value.node.is_null()
+            && !harmless(&value)
+        {
+            reading.not_yet(&format!("`{}: {}`", value.path, value.brief()), &value);
+        }
+    }
+
+    /// Every field that was not asked for is a mistake.
+    pub fn finish(self, reading: &mut Reading<'_>) {
+        for entry in self.entries {
+            let key = entry.key.as_str();
+            if self.known.contains(&key) || self.hidden.contains(&key) {
+                continue;
+            }
+            let place = entry.location(reading.file);
+            let within = if self.path.is_empty() { String::new() } else { format!(" in `{}`", self.path) };
+            reading
+                .mistake(
+                    codes::UNKNOWN_FIELD,
+                    format!("unknown field `{key}`{within}"),
+                    place,
+                    &self.path_of(key),
+                )
+                .help(suggest(key, &self.known));
+        }
+    }
+
+    /// Asks for a field without deciding whether it is known.
+    pub fn take(&self, name: &str, reading: &Reading<'_>) -> Option<Value<'a>> {
+        let entry = self.entries.iter().find(|entry| entry.key == name)?;
+        Some(Value {
+            node: &entry.value,
+            path: self.path_of(name),
+            name_location: Some(entry.location(reading.file)),
+        })
+    }
+}

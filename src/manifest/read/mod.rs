@@ -1,0 +1,84 @@
+//! Nodes to types, one field after the other.
+//!
+//! A [`Reading`] collects every mistake of one document; [`Fields`] walks one map, knows which fields it
+//! has, and reports what is left over. A reader gives `None` when it has reported a mistake: the caller
+//! goes on with the other fields and gives up at the end, so that one pass finds everything.
+
+mod fields;
+mod names;
+mod text;
+mod value;
+
+use crate::model::{Diagnostic, Location, Scope};
+
+pub use fields::Fields;
+pub use names::{NameRule, nearest, suggest};
+pub use text::{duration, quantity};
+pub use value::Value;
+
+use super::codes;
+use super::yaml::Node;
+
+/// The mistakes of one document.
+#[derive(Debug)]
+pub struct Reading<'a> {
+    pub file: &'a str,
+    /// What a mistake in it puts out of action.
+    pub scope: Scope,
+    pub mistakes: Vec<Diagnostic>,
+}
+
+impl<'a> Reading<'a> {
+    pub fn new(file: &'a str, scope: Scope) -> Self {
+        Self { file, scope, mistakes: Vec::new() }
+    }
+
+    pub fn location(&self, node: &Node) -> Location {
+        node.location(self.file)
+    }
+
+    /// Notes a mistake; the result may be completed with help and related places.
+    pub fn mistake(
+        &mut self,
+        code: &'static str,
+        message: impl Into<String>,
+        location: Location,
+        path: &str,
+    ) -> Noted<'_> {
+        let mut diagnostic = Diagnostic::error(code, message, self.scope.clone()).at(location);
+        if !path.is_empty() {
+            diagnostic = diagnostic.in_path(path);
+        }
+        self.mistakes.push(diagnostic);
+        Noted { mistakes: &mut self.mistakes }
+    }
+
+    /// A field or value that is known and comes later: refused, never ignored.
+    pub fn not_yet(&mut self, what: &str, value: &Value<'_>) {
+        let location = value.name_location.clone().unwrap_or_else(|| self.location(value.node));
+        self.mistake(codes::NOT_YET, format!("{what} is not supported yet"), location, &value.path)
+            .help("it comes in a later version; remove it until then");
+    }
+}
+
+/// The mistake that was noted last.
+#[derive(Debug)]
+pub struct Noted<'r> {
+    mistakes: &'r mut Vec<Diagnostic>,
+}
+
+impl Noted<'_> {
+    pub fn help(self, help: impl Into<String>) -> Self {
+        if let Some(last) = self.mistakes.last_mut() {
+            last.help = Some(help.into());
+        }
+        self
+    }
+
+    pub fn related(self, location: Location, label: &str) -> Self {
+        if let Some(last) = self.mistakes.last_mut() {
+            last.related.push((location, label.to_owned()));
+        }
+        self
+    }
+}

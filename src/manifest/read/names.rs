@@ -1,0 +1,84 @@
+//! Names: what Kubernetes takes, and which one was meant.
+
+/// Which names are valid (RFC 1123, as the API server checks them).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameRule {
+    /// `[a-z0-9]([-a-z0-9]*[a-z0-9])?`, at most 63.
+    Label,
+    /// Labels with dots between, at most 253.
+    Subdomain,
+}
+
+impl NameRule {
+    pub fn fits(self, name: &str) -> bool {
+        match self {
+            Self::Label => is_label(name),
+            Self::Subdomain => name.len() <= 253 && name.split('.').all(is_label),
+        }
+    }
+
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Label => "lower case letters, digits and `-`, a letter or digit at both ends, at most 63",
+            Self::Subdomain => {
+                "lower case letters, digits, `-` and `.`, a letter or digit at both ends, at most 253"
+            }
+        }
+    }
+}
+
+fn is_label(name: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    !name.is_empty()
+        && name.len() <= 63
+        && name.bytes().all(inner)
+        && !name.starts_with('-')
+        && !name.ends_with('-')
+}
+
+/// A label's or annotation's key: an optional DNS prefix and `/`, then a qualified name.
+pub fn is_label_key(key: &str) -> bool {
+    let name = match key.split_once('/') {
+        Some((prefix, name)) if NameRule::Subdomain.fits(prefix) => name,
+        Some(_) => return false,
+        None => key,
+    };
+    !name.is_empty() && is_label_value(name)
+}
+
+/// Letters, digits, `-`, `_`, `.`, a letter or digit at both ends, at most 63; may be empty.
+pub fn is_label_value(value: &str) -> bool {
+    let bytes = value.as_bytes();
+    let ends_well = |byte: Option<&u8>| byte.is_none_or(u8::is_ascii_alphanumeric);
+    bytes.len() <= 63
+        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
+        && ends_well(bytes.first())
+        && ends_well(bytes.last())
+}
+
+/// The known name that a wrong one was most likely meant to be.
+pub fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
+    // Below this share of common letters, two names have nothing to do with each other.
+    const ALIKE: f32 = 0.6;
+    known
+        .iter()
+        .find(|candidate| candidate.eq_ignore_ascii_case(name))
+        .copied()
+        .or_else(|| similar::get_close_matches(name, known, 1, ALIKE).first().copied())
+}
+
+/// The help for a wrong name: the nearest one, and all that are valid.
+pub fn suggest(name: &str, known: &[&str]) -> String {
+    let mut sorted = known.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
+    let all = if sorted.is_empty() {
+        "nothing is valid here".to_owned()
+    } else {
+        format!("valid: {}", sorted.join(", "))
+    };
+    match nearest(name, known) {
+        Some(nearest) => format!("did you mean `{nearest}`? {all}"),
+        None => all,
+    }
+}

@@ -1,0 +1,250 @@
+//! One value, by the type that is expected of it.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use super::names::{is_label_key, is_label_value};
+use super::{NameRule, Reading, codes, suggest};
+use crate::manifest::yaml::{Node, NodeKind};
+use crate::model::Location;
+
+/// A node with its path in the document.
+#[derive(Clone, Debug)]
+pub struct Value<'a> {
+    pub node: &'a Node,
+    /// For example `spec.clusterTopology.clusters[0].name`; empty at the root.
+    pub path: String,
+    /// Where the name of its field stands; `None` for the root and for items of lists.
+    pub name_location: Option<Location>,
+}
+
+impl<'a> Value<'a> {
+    pub fn root(node: &'a Node) -> Self {
+        Self { node, path: String::new(), name_location: None }
+    }
+
+    /// The field of a map, or the map itself when it has none of that name.
+    pub fn entry(&self, name: &str, file: &str) -> Self {
+        match self.node.entry(name) {
+            Some(entry) => {
+                Self { node: &entry.value, path: name.to_owned(), name_location: Some(entry.location(file)) }
+            }
+            None => self.clone(),
+        }
+    }
+
+    /// The last part of its path, for messages.
+    pub fn name(&self) -> &str {
+        self.path.rsplit('.').next().unwrap_or(&self.path)
+    }
+
+    /// A scalar as it is written; `…` for anything else.
+    pub fn brief(&self) -> &str {
+        match &self.node.kind {
+            NodeKind::Bool(_, text) | NodeKind::Int(_, text) | NodeKind::Float(_, text) => text,
+            NodeKind::String(text) if text.chars().count() <= 40 => text,
+            _ => "…",
+        }
+    }
+
+    /// An empty map or list.
+    pub fn is_empty(&self) -> bool {
+        matches!(&self.node.kind, NodeKind::Map(entries) if entries.is_empty())
+            || matches!(&self.node.kind, NodeKind::Seq(items) if items.is_empty())
+    }
+}
+
+impl Reading<'_> {
+    pub fn wrong_type(&mut self, value: &Value<'_>, expected: &str) {
+        let name = if value.path.is_empty() { "the document" } else { &format!("`{}`", value.name()) };
+        let location = self.location(value.node);
+        let message = format!("{name} must be {expected}, not {}", value.node.what());
+        let noted = self.mistake(codes::WRONG_TYPE, message, location, &value.path);
+        if let NodeKind::Bool(_, text) | NodeKind::Int(_, text) | NodeKind::Float(_, text) = &value.node.kind
+            && expected.contains("text")
+        {
+            noted.help(format!("put it in quotes: \"{text}\""));
+        }
+    }
+
+    pub fn bad_value(&mut self, value: &Value<'_>, message: impl Into<String>, help: &str) {
+        let location = self.location(value.node);
+        self.mistake(codes::BAD_VALUE, message, location, &value.path).help(help);
+    }
+
+    /// A text; a number or boolean without quotes is a mistake that says how to write it.
+    pub fn text(&mut self, value: &Value<'_>) -> Option<String> {
+        match &value.node.kind {
+            NodeKind::String(text) => Some(text.clone()),
+            _ => {
+                self.wrong_type(value, "a text");
+                None
+            }
+        }
+    }
+
+    /// A text that is not empty and has no spaces.
+    pub fn word(&mut self, value: &Value<'_>) -> Option<String> {
+        let text = self.text(value)?;
+        if text.is_empty() || text.contains(char::is_whitespace) {
+            let message = format!("`{}` must be one word, not {}", value.name(), value.node.what());
+            self.bad_value(value, message, "remove the spaces, or the field");
+            return None;
+        }
+        Some(text)
+    }
+
+    pub fn boolean(&mut self, value: &Value<'_>) -> Option<bool> {
+        match &value.node.kind {
+            NodeKind::Bool(boolean, _) => Some(*boolean),
+            _ => {
+                self.wrong_type(value, "a boolean (true or false)");
+                None
+            }
+        }
+    }
+
+    pub fn count(&mut self, value: &Value<'_>, range: RangeInclusive<u32>) -> Option<u32> {
+        let NodeKind::Int(number, _) = &value.node.kind else {
+            self.wrong_type(value, "a whole number");
+            return None;
+        };
+        let count = number
+            .as_u64()
+            .and_then(|number| u32::try_from(number).ok())
+            .filter(|count| range.contains(count));
+        if count.is_none() {
+            let (from, to) = (range.start(), range.end());
+            let message = format!("`{}` must be from {from} to {to}, not {number}", value.name());
+            self.bad_value(value, message, &format!("write a whole number from {from} to {to}"));
+        }
+        count
+    }
+
+    /// One of the given words, in any case when `any_case`; `later` are those that are known and come later.
+    pub fn choice<T: Copy>(
+        &mut self,
+        value: &Value<'_>,
+        choices: &[(&str, T)],
+        later: &[&str],
+        any_case: bool,
+    ) -> Option<T> {
+        let text = self.text(value)?;
+        let fits = |word: &str| word == text || any_case && word.eq_ignore_ascii_case(&text);
+        if let Some((_, choice)) = choices.iter().find(|(word, _)| fits(word)) {
+            return Some(*choice);
+        }
+        if let Some(word) = later.iter().find(|word| fits(word)) {
+            self.not_yet(
+                &format!("`{}: {word}`", value.path),
+                &Value { name_location: None, ..value.clone() },
+            );
+            return None;
+        }
+        let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+        let location = self.location(value.node);
+        let message = format!("`{}` cannot be {text:?}", value.name());
+        self.mistake(codes::UNKNOWN_VALUE, message, location, &value.path).help(suggest(&text, &words));
+        None
+    }
+
+    pub fn name(&mut self, value: &Value<'_>, rule: NameRule) -> Option<String> {
+        let text = self.text(value)?;
+        if rule.fits(&text) {
+            return Some(text);
+        }
+        let location = self.location(value.node);
+        self.mistake(codes::BAD_NAME, format!("{text:?} is not a valid name"), location, &value.path)
+            .help(format!("a name has {}", rule.words()));
+        None
+    }
+
+    pub fn list<'v>(&mut self, value: &Value<'v>) -> Option<Vec<Value<'v>>> {
+        let Some(items) = value.node.as_seq() else {
+            self.wrong_type(value, "a list");
+            return None;
+        };
+        let item =
+            |(index, node)| Value { node, path: format!("{}[{index}]", value.path), name_location: None };
+        Some(items.iter().enumerate().map(item).collect())
+    }
+
+    pub fn texts(&mut self, value: &Value<'_>) -> Option<Vec<String>> {
+        let items = self.list(value)?;
+        // All of them are read before one that failed gives up the whole.
+        let texts: Vec<_> = items.iter().map(|item| self.text(item)).collect();
+        texts.into_iter().collect()
+    }
+
+    /// A map with its values.
+    pub fn entries<'v>(&mut self, value: &Value<'v>) -> Option<Vec<(&'v str, Value<'v>)>> {
+        let Some(entries) = value.node.as_map() else {
+            self.wrong_type(value, "a map");
+            return None;
+        };
+        let file = self.file;
+        let entry = |entry: &'v crate::manifest::yaml::Entry| {
+            let path = format!("{}.{}", value.path, entry.key);
+            (
+                entry.key.as_str(),
+                Value { node: &entry.value, path, name_location: Some(entry.location(file)) },
+            )
+        };
+        Some(entries.iter().map(entry).collect())
+    }
+
+    /// A map of texts with free keys.
+    pub fn text_map(&mut self, value: &Value<'_>) -> Option<BTreeMap<String, String>> {
+        let entries = self.entries(value)?;
+        let pairs: Vec<_> =
+            entries.into_iter().map(|(key, value)| Some((key.to_owned(), self.text(&value)?))).collect();
+        pairs.into_iter().collect()
+    }
+
+    /// A map of labels: keys and values as Kubernetes takes them.
+    pub fn labels(&mut self, value: &Value<'_>) -> Option<BTreeMap<String, String>> {
+        let entries = self.entries(value)?;
+        let mut labels = BTreeMap::new();
+        let before = self.mistakes.len();
+        for (key, value) in entries {
+            self.label_key(key, &value);
+            if let Some(text) = self.label_value(&value) {
+                labels.insert(key.to_owned(), text);
+            }
+        }
+        (self.mistakes.len() == before).then_some(labels)
+    }
+
+    /// A text that is also the value of a label.
+    pub fn label_value(&mut self, value: &Value<'_>) -> Option<String> {
+        let text = self.text(value)?;
+        if is_label_value(&text) {
+            return Some(text);
+        }
+        let help = "letters, digits, `-`, `_` and `.`, a letter or digit at both ends, at most 63";
+        self.bad_value(value, format!("{text:?} is not a valid label value"), help);
+        None
+    }
+
+    /// One name twice in a list.
+    pub fn second(&mut self, name: &str, value: &Value<'_>, first: &Value<'_>) {
+        let (place, first) = (self.location(value.node), self.location(first.node));
+        self.mistake(codes::DUPLICATE_ITEM, format!("the name `{name}` stands twice"), place, &value.path)
+            .related(first, "here first");
+    }
+
+    /// Checks the key of a label or annotation.
+    pub fn label_key(&mut self, key: &str, value: &Value<'_>) {
+        if is_label_key(key) {
+            return;
+        }
+        let location = value.name_location.clone().unwrap_or_else(|| self.location(value.node));
+        self.mistake(
+            codes::BAD_NAME,
+            format!("{key:?} is not a valid label or annotation key"),
+            location,
+            &value.path,
+        )
+        .help("`name` or `domain.example/name`; letters, digits, `-`, `_` and `.`, at most 63 after the `/`");
+    }
+}

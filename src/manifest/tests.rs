@@ -1,0 +1,463 @@
+use serde_json::{Value, json};
+
+use super::{Manifests, approval_to_yaml, read};
+use crate::model::{
+    AppId, AppSpec, Approval, ApprovedObject, ClusterName, ClusterState, Connection, Digest, ObjectId,
+    Operator, PruneMode, Replicas, Scope, SecretRef, Snapshot,
+};
+
+fn read_texts(texts: &[(&str, &str)]) -> Manifests {
+    read(&Snapshot::of_texts(texts.iter().copied()))
+}
+
+fn clean(text: &str) -> Manifests {
+    let manifests = read_texts(&[("x.yaml", text)]);
+    assert_eq!(manifests.diagnostics, [], "{text}");
+    manifests
+}
+
+/// Every mistake as `code line:column path: message`.
+fn check_mistakes(text: &str, expected: &[&str]) {
+    let manifests = read_texts(&[("x.yaml", text)]);
+    let found: Vec<String> = manifests
+        .diagnostics
+        .iter()
+        .map(|mistake| {
+            let start = mistake.location.as_ref().unwrap().start;
+            let path = mistake.path.as_deref().unwrap_or("-");
+            format!("{} {}:{} {path}: {}", mistake.code, start.line, start.column, mistake.message)
+        })
+        .collect();
+    assert_eq!(found, expected, "{text}");
+}
+
+const COMPONENT: &str = "
+apiVersion: component.luojilab.com/v1alpha1
+kind: Component
+metadata: {name: nginx}
+spec:
+  workloadType: Deployment
+  developLanguage: Python
+  runType: server
+  image: python-demo:latest
+  port: 8080
+";
+
+fn component(text: &str) -> (super::App, crate::model::Component) {
+    let app = clean(text).apps.remove(0);
+    let AppSpec::Component(component) = app.spec.clone() else { panic!("{app:?}") };
+    (app, component)
+}
+
+#[test]
+fn component_in_eight_lines() {
+    let (app, component) = component(COMPONENT);
+    assert_eq!(app.id, AppId::new("default", "nginx"));
+    assert_eq!((component.language.as_str(), component.run_type.as_str()), ("python", "server"));
+    assert_eq!(Value::Object(component.values), json!({"image": "python-demo:latest", "port": 8080}));
+    assert_eq!((app.location.start.line, app.location.start.column), (4, 18));
+    for version in [
+        "luojilab.com/v1alpha",
+        "luojilab.com/v1beta1",
+        "component.luojilab.com/v1beta",
+        "tutti.dev/v1alpha1",
+    ] {
+        clean(&COMPONENT.replace("component.luojilab.com/v1alpha1", version));
+    }
+}
+
+#[test]
+fn component_with_everything() {
+    let text = COMPONENT.to_owned()
+        + "  replicas: 3
+  env: {B: 8080, A: \"x\", C: true, D: }
+  resources: {requests: {cpu: 500m, memory: 1Gi}, limits: {cpu: 2}}
+  probes: {liveness: {httpGet: {path: /, port: 8080}}}
+  placement: {clusters: {names: [gz*], matchExpressions: [{key: zone, operator: In, values: [gz]}], ring: prod}}
+  paused: true
+  prune: never
+";
+    let text = text.replace(
+        "{name: nginx}",
+        "{name: nginx, namespace: shop, annotations: {component.luojilab.com/unmanaged: true}}",
+    );
+    let (app, component) = component(&text);
+    assert!(app.unmanaged && app.paused);
+    assert_eq!((app.prune, app.id), (Some(PruneMode::Never), AppId::new("shop", "nginx")));
+    assert_eq!(
+        component.values["env"],
+        json!([{"name": "A", "value": "x"}, {"name": "B", "value": "8080"}, {"name": "C", "value": "true"},
+            {"name": "D", "value": ""}])
+    );
+    assert_eq!(component.placement.clusters.match_expressions[0].operator, Operator::In);
+    assert_eq!(component.placement.clusters.ring.as_deref(), Some("prod"));
+    let list = COMPONENT.to_owned() + "  env: [{name: B, value: \"1\"}, {name: A}]\n";
+    assert_eq!(
+        self::component(&list).1.values["env"],
+        json!([{"name": "A", "value": ""}, {"name": "B", "value": "1"}])
+    );
+}
+
+#[test]
+fn component_mistakes() {
+    check_mistakes(
+        "apiVersion: tutti.dev/v1alpha1
+kind: Component
+metadata: {name: Nginx, labels: {a b: c}}
+spec:
+  workloadType: statefulset
+  developLanguage: 7
+  runType: server
+  imgae: x y
+  replicas: three
+  env: {A: 0644, B: yes, 1C: x}
+  resources: {requests: {cpu: lots}, claims: []}
+  autoscale: {max: 3}
+  placement: {clusters: {matchExpressions: [{key: zone, operator: Is}]}}
+",
+        &[
+            "E1205 3:18 metadata.name: \"Nginx\" is not a valid name",
+            "E1205 3:34 metadata.labels.a b: \"a b\" is not a valid label or annotation key",
+            "E1202 4:1 spec.image: `image` is missing",
+            "E1202 4:1 spec.port: `port` is missing",
+            "E1290 5:17 spec.workloadType: `spec.workloadType: StatefulSet` is not supported yet",
+            "E1203 6:20 spec.developLanguage: `developLanguage` must be a text, not the number 7",
+            "E1201 8:3 spec.imgae: unknown field `imgae` in `spec`",
+            "E1203 9:13 spec.replicas: `replicas` must be a whole number, not the text \"three\"",
+            "E1206 10:12 spec.env.A: the variable `A` could be \"0644\" or \"420\"",
+            "E1206 10:21 spec.env.B: the variable `B` could be \"yes\" or \"true\"",
+            "E1205 10:26 spec.env.1C: \"1C\" is not the name of a variable",
+            "E1206 11:31 spec.resources.requests.cpu: \"lots\" is not a quantity",
+            "E1290 11:38 spec.resources.claims: `spec.resources.claims` is not supported yet",
+            "E1290 12:3 spec.autoscale: `spec.autoscale` is not supported yet",
+            "E1204 13:67 spec.placement.clusters.matchExpressions[0].operator: `operator` cannot be \"Is\"",
+        ],
+    );
+}
+
+#[test]
+fn appset() {
+    let manifests = clean(
+        "apiVersion: workload.dmall.com/v1beta1
+kind: AppSet
+metadata: {name: bbcc, labels: {tutti.dev/language: Java, tutti.dev/runType: server}}
+spec:
+  replicas: 10
+  serviceName: inner.bbcc.dmall.com
+  podSpec: {deployType: Deployment, template: {spec: {containers: []}}}
+  updateStrategy: {minReadySeconds: 10, needWaitingForConfirm: false, paused: true}
+  clusterTopology:
+    clusters:
+      - name: tcc-bj4-dks-test-01
+        meta: {sym-available-zone: bj4}
+        podSets:
+          - {name: bbcc-gz01b-canary, replicas: 1, version: v4}
+          - {name: bbcc-gz01b-blue, replicas: 20%, image: x:1, meta: {sym-group: green}}
+          - {name: bbcc-gz01b-rest}
+",
+    );
+    let app = &manifests.apps[0];
+    assert!(app.paused);
+    let AppSpec::AppSet(set) = &app.spec else { panic!("{app:?}") };
+    assert_eq!((set.replicas, set.min_ready_seconds), (Some(10), Some(10)));
+    assert_eq!((set.language.as_deref(), set.run_type.as_deref()), (Some("java"), Some("server")));
+    let replicas: Vec<_> = set.clusters[0].pod_sets.iter().map(|set| set.replicas).collect();
+    assert_eq!(replicas, [Some(Replicas::Count(1)), Some(Replicas::Percent(20)), None]);
+    assert_eq!(set.clusters[0].pod_sets[1].group(), "green");
+}
+
+#[test]
+fn appset_mistakes() {
+    check_mistakes(
+        "apiVersion: tutti.dev/v1alpha1
+kind: AppSet
+metadata: {name: bbcc}
+spec:
+  podSpec: {deployType: helm, chart: {chartUrl: {}}, template: {specs: {}}}
+  updateStrategy: {upgradeType: canary, needWaitingForConfirm: true}
+  clusterTopology:
+    clusters:
+      - name: a
+        podSets: [{name: x, version: 1.10}, {name: x}]
+      - name: a
+        podSets: [{name: w, replicas: 10%, rawValues: z}]
+      - podSets: [{name: z, replicas: 110%}]
+",
+        &[
+            "E1202 4:1 spec.replicas: `replicas` is missing, and a podSet has a share of it",
+            "E1290 5:25 spec.podSpec.deployType: `spec.podSpec.deployType: helm` is not supported yet",
+            "E1290 5:31 spec.podSpec.chart: `spec.podSpec.chart` is not supported yet",
+            "E1201 5:65 spec.podSpec.template.specs: unknown field `specs` in `spec.podSpec.template`",
+            "E1290 6:20 spec.updateStrategy.upgradeType: `spec.updateStrategy.upgradeType` is not supported yet",
+            "E1290 6:41 spec.updateStrategy.needWaitingForConfirm: `spec.updateStrategy.needWaitingForConfirm: true` is not supported yet",
+            "E1203 10:38 spec.clusterTopology.clusters[0].podSets[0].version: `version` must be a text, not the number 1.10",
+            "E1210 10:52 spec.clusterTopology.clusters[0].podSets[1].name: the name `x` stands twice",
+            "E1210 11:15 spec.clusterTopology.clusters[1].name: the name `a` stands twice",
+            "E1290 12:44 spec.clusterTopology.clusters[1].podSets[0].rawValues: `spec.clusterTopology.clusters[1].podSets[0].rawValues` is not supported yet",
+            "E1202 13:9 spec.clusterTopology.clusters[2].name: `name` is missing",
+            "E1206 13:39 spec.clusterTopology.clusters[2].podSets[0].replicas: `replicas` cannot be \"110%\"",
+        ],
+    );
+}
+
+#[test]
+fn instance() {
+    let manifests = clean(
+        "apiVersion: tutti.dev/v1alpha1
+kind: Instance
+metadata: {name: main}
+spec:
+  mode: observe
+  forge: {type: gitea, url: https://gitea.example.com/, repository: platform/config, credentials: {token: {env: GITEA_TOKEN}}}
+  receivers: [{name: gitea, type: forgejo, secrets: [{env: HOOK_SECRET}, {file: /run/secrets/old}]}]
+  poll: 1m30s
+  statusPrefix: deploy
+  pageUrl: https://tutti.example.com
+  defaults: {namespace: shop, prune: always, force: false}
+  caps: {deletes: 5, deletePercent: 10}
+  labels: {}
+",
+    );
+    let instance = manifests.instance.unwrap();
+    let forge = instance.forge.unwrap();
+    assert_eq!(
+        (forge.url.as_str(), forge.token),
+        ("https://gitea.example.com", Some(SecretRef::Env("GITEA_TOKEN".into())))
+    );
+    assert_eq!(instance.receivers[0].secrets.len(), 2);
+    assert_eq!(instance.poll.as_secs(), 90);
+    assert_eq!((instance.defaults.prune, instance.caps.deletes), (PruneMode::Always, 5));
+    let empty =
+        clean("apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {name: main}\nspec:\n").instance;
+    assert_eq!(empty.unwrap().poll.as_secs(), 60);
+}
+
+#[test]
+fn instance_mistakes() {
+    check_mistakes(
+        "apiVersion: tutti.dev/v1alpha1
+kind: Instance
+metadata: {name: main, namespace: x}
+spec:
+  forge: {type: github, url: https://me:pass@x, repository: config, credentials: {token: s3cret}}
+  receivers: [{name: a, type: gitea, secrets: [{value: s3cret}, {secret: {name: a}}, {}]}, {name: a, type: gitea}]
+  poll: 60
+  pageUrl: tutti.example.com
+  defaults: {force: true, drift: repair}
+  caps: {deletePercent: 101, deletes: -1}
+  charts: {repositories: []}
+",
+        &[
+            "E1201 3:24 metadata.namespace: unknown field `namespace` in `metadata`",
+            "E1290 5:17 spec.forge.type: `spec.forge.type: github` is not supported yet",
+            "E1207 5:30 spec.forge.url: `spec.forge.url` has credentials in it",
+            "E1206 5:61 spec.forge.repository: \"config\" is not a repository of a forge",
+            "E1207 5:90 spec.forge.credentials.token: `spec.forge.credentials.token` is a value where a reference is wanted",
+            "E1206 6:47 spec.receivers[0].secrets: more than two secrets",
+            "E1207 6:56 spec.receivers[0].secrets[0].value: `spec.receivers[0].secrets[0].value` is a value where a reference is wanted",
+            "E1290 6:66 spec.receivers[0].secrets[1].secret: `spec.receivers[0].secrets[1].secret` is not supported yet",
+            "E1208 6:86 spec.receivers[0].secrets[2]: a reference has exactly one of `env` and `file`",
+            "E1203 7:9 spec.poll: `poll` must be a text, not the number 60",
+            "E1206 8:12 spec.pageUrl: \"tutti.example.com\" is not an address",
+            "E1290 9:14 spec.defaults.force: `spec.defaults.force: true` is not supported yet",
+            "E1290 9:27 spec.defaults.drift: `spec.defaults.drift` is not supported yet",
+            "E1206 10:25 spec.caps.deletePercent: `deletePercent` must be from 0 to 100, not 101",
+            "E1206 10:39 spec.caps.deletes: `deletes` must be from 0 to 4294967295, not -1",
+            "E1290 11:3 spec.charts: `spec.charts` is not supported yet",
+        ],
+    );
+}
+
+fn cluster(spec: &str) -> String {
+    format!(
+        "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: {{name: bj5, labels: {{zone: bj}}}}\nspec: {spec}\n"
+    )
+}
+
+#[test]
+fn clusters() {
+    let manifests = clean(&cluster(
+        "{connection: {kubeconfig: {path: a/bj5.kubeconfig, context: admin}}, state: Maintaining, vip: 10.1.2.3,
+  meta: {sym-available-zone: bj5, number: 5}, taints: [], weight: 1, capabilities: []}",
+    ));
+    let found = &manifests.clusters[0];
+    assert_eq!((found.state, found.vip.as_deref()), (ClusterState::Maintaining, Some("10.1.2.3")));
+    assert_eq!(found.meta["number"], json!(5));
+    assert_eq!(clean(&cluster("{connection: {sandbox: {}}}")).clusters[0].connection, Connection::Sandbox);
+    assert_eq!(
+        clean(&cluster("{connection: {inCluster: {}}}")).clusters[0].connection,
+        Connection::InCluster
+    );
+}
+
+#[test]
+fn cluster_mistakes() {
+    let scoped = read_texts(&[("x.yaml", &cluster("{connection: {}}"))]).diagnostics.remove(0);
+    assert_eq!(scoped.scope, Scope::Cluster(ClusterName::from("bj5")));
+    let one = "a connection has exactly one of kubeconfig, inCluster and sandbox";
+    check_mistakes(&cluster("{connection: {}}"), &[&format!("E1208 4:8 spec.connection: {one}")]);
+    check_mistakes(
+        &cluster("{connection: {sandbox: {}, inCluster: {}}, state: Gone}"),
+        &[&format!("E1208 4:8 spec.connection: {one}"), "E1204 4:57 spec.state: `state` cannot be \"Gone\""],
+    );
+    check_mistakes(
+        &cluster("{connection: {agent: {}}, state: Removed, weight: 2}"),
+        &[
+            "E1290 4:21 spec.connection.agent: `spec.connection.agent` is not supported yet",
+            "E1290 4:40 spec.state: `spec.state: Removed` is not supported yet",
+            "E1290 4:49 spec.weight: `spec.weight: 2` is not supported yet",
+        ],
+    );
+    check_mistakes(
+        &cluster("{connection: {kubeconfig: {path: ../x}}}"),
+        &["E1206 4:40 spec.connection.kubeconfig.path: the path \"../x\" leaves the folder of kubeconfigs"],
+    );
+    check_mistakes(
+        &cluster("{connection: {sandbox: {scenario: a.yaml}}}"),
+        &[
+            "E1290 4:31 spec.connection.sandbox.scenario: `spec.connection.sandbox.scenario` is not supported yet",
+        ],
+    );
+}
+
+#[test]
+fn rings() {
+    let text = "apiVersion: tutti.dev/v1alpha1\nkind: Rings\nmetadata: {name: rings}\nspec: {rings: [{name: test, clusters: {matchLabels: {environment: test}}}, {name: prod, clusters: {}}]}\n";
+    let rings = clean(text).rings.unwrap();
+    assert_eq!(rings.rings.iter().map(|ring| ring.name.as_str()).collect::<Vec<_>>(), ["test", "prod"]);
+    let wrong = text.replace("{name: prod, clusters: {}}", "{name: test, clusters: {ring: test}, gates: []}");
+    check_mistakes(
+        &wrong,
+        &[
+            "E1210 4:83 spec.rings[1].name: the name `test` stands twice",
+            "E1201 4:100 spec.rings[1].clusters.ring: unknown field `ring` in `spec.rings[1].clusters`",
+            "E1290 4:113 spec.rings[1].gates: `spec.rings[1].gates` is not supported yet",
+        ],
+    );
+}
+
+#[test]
+fn objects() {
+    let text = "apiVersion: tutti.dev/v1alpha1\nkind: Objects\nmetadata: {name: platform-config, namespace: infra}\nspec: {placement: {clusters: {}}, files: [objects/*.yaml, ../shared/a.yaml.j2]}\n";
+    let manifests = read_texts(&[("apps/infra/app.yaml", text)]);
+    assert_eq!(manifests.diagnostics, []);
+    let AppSpec::Objects(objects) = &manifests.apps[0].spec else { panic!() };
+    let files: Vec<_> = objects.files.iter().map(|(path, at)| (path.as_str(), at.start.column)).collect();
+    assert_eq!(files, [("apps/infra/objects/*.yaml", 43), ("apps/shared/a.yaml.j2", 59)]);
+    check_mistakes(
+        &text.replace("[objects/*.yaml, ../shared/a.yaml.j2]", "[../../x, 'a[', /etc]"),
+        &[
+            "E1209 4:43 spec.files[0]: the pattern \"../../x\" leaves the config repository",
+            "E1209 4:52 spec.files[1]: \"a[\" is not a pattern: unclosed character class; missing ']'",
+            "E1209 4:58 spec.files[2]: the pattern \"/etc\" leaves the config repository",
+        ],
+    );
+}
+
+#[test]
+fn approvals_are_written_and_read_back() {
+    let object = |cluster: &str, group, kind, namespace, name| ApprovedObject {
+        cluster: ClusterName::from(cluster),
+        id: ObjectId::new(group, kind, namespace, name),
+        uid: "12e34567".to_owned(),
+    };
+    let mut objects = vec![
+        object("bj5", "", "ConfigMap", Some("infra"), "old"),
+        object("bj5", "", "Namespace", None, "shop"),
+        object("gz1", "apps", "Deployment", Some("shop"), "pay"),
+        object("gz1", "rbac.authorization.k8s.io", "ClusterRole", None, "system:x"),
+    ];
+    objects.sort();
+    for objects in [objects, Vec::new()] {
+        let approval = Approval {
+            name: "drop-old-config".to_owned(),
+            app: AppId::new("infra", "platform-config"),
+            rendered: Digest::of(b"x"),
+            objects,
+            location: None,
+        };
+        let read = clean(&approval_to_yaml(&approval)).approvals.remove(0);
+        assert_eq!(read.digest(), approval.digest());
+        assert_eq!(Approval { location: None, ..read }, approval);
+    }
+    let digest = Digest::of(b"x");
+    let text = format!(
+        "apiVersion: tutti.dev/v1alpha1\nkind: Approval\nmetadata: {{name: a}}\nspec:\n  app: infra/platform-config\n  action: delete\n  rendered: {digest}\n  objects: [{{cluster: bj5, id: IDENTIFIER, uid: 1f0c}}]\n"
+    );
+    for (id, expected) in [
+        ("v1/ConfigMap/infra/old", "/ConfigMap/infra/old"),
+        ("apps/v1/Deployment/ns/name", "apps/Deployment/ns/name"),
+        ("v1/Namespace//name", "/Namespace//name"),
+        ("v1/Namespace/name", "/Namespace//name"),
+        ("rbac.authorization.k8s.io/v1/ClusterRole/name", "rbac.authorization.k8s.io/ClusterRole//name"),
+    ] {
+        let approvals = clean(&text.replace("IDENTIFIER", id)).approvals;
+        assert_eq!(approvals[0].objects[0].id.origin(), expected, "{id}");
+    }
+    check_mistakes(
+        &text.replace("IDENTIFIER", "configmap/old").replace("delete", "create"),
+        &[
+            "E1204 6:11 spec.action: `action` cannot be \"create\"",
+            "E1206 8:32 spec.objects[0].id: \"configmap/old\" is not an object",
+        ],
+    );
+}
+
+#[test]
+fn identity() {
+    let meta = "metadata: {name: a}\n";
+    check_mistakes(
+        &format!("apiVersion: tutti.dev/v1alpha1\nkind: Componet\n{meta}"),
+        &["E1111 2:7 kind: unknown kind `Componet` of tutti.dev/v1alpha1"],
+    );
+    check_mistakes(
+        &format!("apiVersion: tuti.dev/v1alpha1\nkind: Component\n{meta}"),
+        &["E1112 1:13 apiVersion: unknown apiVersion `tuti.dev/v1alpha1`"],
+    );
+    check_mistakes(
+        &format!("apiVersion: core.oam.dev/v1beta1\nkind: Application\n{meta}"),
+        &["E1290 2:1 kind: the kind Application is not supported yet"],
+    );
+    check_mistakes(
+        "a: 1\n",
+        &[
+            "E1110 1:1 apiVersion: `apiVersion` is missing: this is not a manifest",
+            "E1110 1:1 kind: `kind` is missing: this is not a manifest",
+        ],
+    );
+    check_mistakes("- a\n", &["E1110 1:1 -: a manifest is a map, not a list"]);
+    let plain = clean(&format!("apiVersion: apps/v1\nkind: Deployment\n{meta}")).plain;
+    assert_eq!(plain[0].kind.to_string(), "apps/v1/Deployment");
+}
+
+#[test]
+fn scopes_and_neighbours() {
+    let wrong = COMPONENT.replace("port: 8080", "port: 8080\n  port: 1");
+    let instance = "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {name: main}\nspec: {defaults: {namespace: shop}}\n";
+    let later = "apiVersion: tutti.dev/v1alpha1\nkind: Middleware\nmetadata: {name: db, namespace: data}\n";
+    let manifests = read_texts(&[
+        ("apps/a.yaml", &COMPONENT.replace("nginx", "good")),
+        ("apps/b.yaml", &wrong),
+        ("apps/c.yaml", later),
+        ("apps/x/pins/prod.yaml", "version: v1"),
+        ("broken.yaml", "a: b: c"),
+        ("tutti.yaml", instance),
+        ("zz.yaml", &instance.replace("main", "other")),
+        (".hidden.yaml", "a: b: c"),
+        ("templates/base/values.yaml", "a: 1"),
+    ]);
+    assert_eq!(manifests.apps.iter().map(|app| app.id.to_string()).collect::<Vec<_>>(), ["shop/good"]);
+    let scopes: Vec<_> =
+        manifests.diagnostics.iter().map(|mistake| (mistake.code, mistake.scope.clone())).collect();
+    assert_eq!(
+        scopes,
+        [
+            ("E1104", Scope::App(AppId::new("shop", "nginx"))),
+            ("E1290", Scope::App(AppId::new("data", "db"))),
+            ("E1290", Scope::File("apps/x/pins/prod.yaml".to_owned())),
+            ("E1102", Scope::File("broken.yaml".to_owned())),
+            ("E1113", Scope::Instance),
+        ]
+    );
+    assert_eq!(manifests.instance.unwrap().name, "main");
+}

@@ -1,0 +1,393 @@
+//! Parser events to trees.
+
+use std::collections::HashMap;
+
+use libyaml_safer::{Encoding, Event, EventData, Mark, Parser, ScalarStyle};
+
+use super::syntax::{self, position};
+use super::{Document, Entry, Node, NodeKind, Stream, codes, scalar};
+use crate::model::{Diagnostic, Location, Position, Scope};
+
+/// Bytes of one file.
+pub const FILE_LIMIT: usize = 1024 * 1024;
+/// Maps and lists within each other.
+pub const DEPTH_LIMIT: usize = 64;
+/// Nodes of one file, with every alias counted as a copy of what it names.
+pub const NODE_LIMIT: usize = 200_000;
+
+const CORE: &str = "tag:yaml.org,2002:";
+
+pub fn read(file: &str, text: &str) -> Stream {
+    let mut stream = Stream::default();
+    if text.len() > FILE_LIMIT {
+        let message = format!("the file has {} bytes, more than the limit of {FILE_LIMIT}", text.len());
+        stream.mistakes.push(
+            Diagnostic::error(codes::UNREADABLE, message, Scope::File(file.to_owned()))
+                .at(Location::new(file, 1, 1)),
+        );
+        return stream;
+    }
+    let mut rest = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut line = 0;
+    let mut nodes = 0;
+    loop {
+        let mut loader = Loader::new(file, rest, line, nodes);
+        let stopped = loader.stream(&mut stream.documents).err();
+        nodes = loader.nodes;
+        stream.mistakes.append(&mut loader.mistakes);
+        let Some(mistake) = stopped else { return stream };
+        let stopped_at = mistake.location.as_ref().map_or(u32::MAX, |location| location.start.line);
+        let full = mistake.code == codes::LIMIT && nodes > NODE_LIMIT;
+        // Going on at a `---` that stands on the line of the error finds it again.
+        if stream.mistakes.last() != Some(&*mistake) {
+            stream.mistakes.push(*mistake);
+        }
+        // One syntax error hides one document: the next may be read all the same.
+        match next_document(rest, line, stopped_at).filter(|_| !full) {
+            Some((skipped, at)) => {
+                rest = &rest[skipped..];
+                line = at;
+            }
+            None => return stream,
+        }
+    }
+}
+
+/// The first line from `stopped_at` (from 1) on that starts with `---`, but not the first of the text: its
+/// byte offset, and its line from 0.
+fn next_document(text: &str, first_line: u32, stopped_at: u32) -> Option<(usize, u32)> {
+    let mut offset = 0;
+    for (line, source) in (first_line..).zip(text.split_inclusive('\n')) {
+        let marker = source
+            .strip_prefix("---")
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\r', '\n']));
+        if marker && offset > 0 && line + 1 >= stopped_at {
+            return Some((offset, line));
+        }
+        offset += source.len();
+    }
+    None
+}
+
+struct Anchor {
+    node: Node,
+    nodes: usize,
+    /// Maps and lists within each other.
+    depth: usize,
+}
+
+/// What one map's keys are, by name: their place in its entries.
+type Index = HashMap<String, usize>;
+
+type Halted<T> = Result<T, Box<Diagnostic>>;
+
+struct Loader<'a> {
+    parser: Parser<&'a [u8]>,
+    file: &'a str,
+    text: &'a str,
+    /// Of the file, that `text` starts at; from 0.
+    line: u32,
+    anchors: HashMap<String, Anchor>,
+    nodes: usize,
+    mistakes: Vec<Diagnostic>,
+}
+
+impl<'a> Loader<'a> {
+    fn new(file: &'a str, text: &'a str, line: u32, nodes: usize) -> Self {
+        let mut parser = Parser::new();
+        parser.set_encoding(Encoding::Utf8);
+        parser.set_input(text.as_bytes());
+        Self { parser, file, text, line, anchors: HashMap::new(), nodes, mistakes: Vec::new() }
+    }
+
+    fn stream(&mut self, documents: &mut Vec<Document>) -> Halted<()> {
+        loop {
+            let event = self.next()?;
+            match event.data {
+                EventData::StreamEnd => return Ok(()),
+                EventData::DocumentStart { .. } => {
+                    self.anchors.clear();
+                    let first = self.next()?;
+                    let root = self.node(first, 0)?;
+                    let mistakes = std::mem::take(&mut self.mistakes);
+                    if !root.is_null() || !mistakes.is_empty() {
+                        documents.push(Document { root, mistakes });
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn next(&mut self) -> Halted<Event> {
+        self.parser
+            .parse()
+            .map_err(|error| Box::new(syntax::diagnostic(&error, self.file, self.text, self.line)))
+    }
+
+    fn node(&mut self, event: Event, depth: usize) -> Halted<Node> {
+        let Event { data, start_mark, end_mark, .. } = event;
+        let (start, end) = (position(start_mark, self.line), position(end_mark, self.line));
+        let before = self.nodes;
+        self.count(1, start, end)?;
+        self.check_depth(depth, start, end)?;
+        let (anchor, node) = match data {
+            EventData::Alias { anchor } => return self.alias(&anchor, depth, start, end),
+            EventData::Scalar { anchor, tag, value, plain_implicit, style, .. } => {
+                let plain = plain_implicit && style == ScalarStyle::Plain;
+                (anchor, Node { kind: self.scalar(value, tag.as_deref(), plain, start, end), start, end })
+            }
+            EventData::SequenceStart { anchor, tag, .. } => {
+                self.collection_tag(tag.as_deref(), "seq", start, end);
+                let (items, end) = self.sequence(end, depth)?;
+                (anchor, Node { kind: NodeKind::Seq(items), start, end })
+            }
+            EventData::MappingStart { anchor, tag, .. } => {
+                self.collection_tag(tag.as_deref(), "map", start, end);
+                let (entries, end) = self.mapping(end, depth)?;
+                (anchor, Node { kind: NodeKind::Map(entries), start, end })
+            }
+            // The parser gives a node wherever one is due.
+            _ => (None, Node { kind: NodeKind::Null, start, end }),
+        };
+        if let Some(anchor) = anchor {
+            let (nodes, depth) = (self.nodes - before, depth_of(&node));
+            self.anchors.insert(anchor, Anchor { node: node.clone(), nodes, depth });
+        }
+        Ok(node)
+    }
+
+    fn sequence(&mut self, mut end: Position, depth: usize) -> Halted<(Vec<Node>, Position)> {
+        let mut items = Vec::new();
+        loop {
+            let event = self.next()?;
+            if event.data == EventData::SequenceEnd {
+                return Ok((items, self.closed(end, event.start_mark, event.end_mark)));
+            }
+            let item = self.node(event, depth + 1)?;
+            end = end.max(item.end);
+            items.push(item);
+        }
+    }
+
+    fn mapping(&mut self, mut end: Position, depth: usize) -> Halted<(Vec<Entry>, Position)> {
+        let mut entries: Vec<Entry> = Vec::new();
+        let mut index = Index::new();
+        let mut merges = Vec::new();
+        loop {
+            let event = self.next()?;
+            if event.data == EventData::MappingEnd {
+                end = self.closed(end, event.start_mark, event.end_mark);
+                self.merge(&mut entries, index, merges);
+                return Ok((entries, end));
+            }
+            let is_merge = is_merge(&event.data);
+            let key = self.node(event, depth + 1)?;
+            let event = self.next()?;
+            let value = self.node(event, depth + 1)?;
+            end = end.max(key.end).max(value.end);
+            if is_merge {
+                merges.push((entries.len(), value));
+                continue;
+            }
+            let (start, key_end) = (key.start, key.end);
+            let Some(key) = self.key(key) else { continue };
+            if let Some(first) = index.get(&key) {
+                let first = entries[*first].location(self.file);
+                let mistake = self
+                    .mistake(codes::DUPLICATE_KEY, format!("the key `{key}` stands twice"), start, key_end)
+                    .related(first, "here first")
+                    .help("keep one of them");
+                self.mistakes.push(mistake);
+                continue;
+            }
+            index.insert(key.clone(), entries.len());
+            entries.push(Entry { key, start, end: key_end, value });
+        }
+    }
+
+    fn key(&mut self, node: Node) -> Option<String> {
+        let Node { kind, start, end } = node;
+        let message = match kind {
+            NodeKind::Null => "a key is missing before `:`",
+            NodeKind::Seq(_) | NodeKind::Map(_) => "a list or a map cannot be a key",
+            kind => return scalar::key(kind),
+        };
+        let mut mistake = self.mistake(codes::NOT_JSON, message.to_owned(), start, end);
+        if message.starts_with("a list") {
+            mistake = mistake.help("a text that starts with `{` or `[` needs quotes");
+        }
+        self.mistakes.push(mistake);
+        None
+    }
+
+    /// Adds what merge keys bring; `merges` says how many keys stood before each.
+    fn merge(&mut self, entries: &mut Vec<Entry>, mut index: Index, merges: Vec<(usize, Node)>) {
+        for (before, value) in merges {
+            let Some(maps) = maps_to_merge(&value) else {
+                let message = "`<<` merges a map or a list of maps".to_owned();
+                let mistake = self.mistake(codes::MERGE, message, value.start, value.end);
+                self.mistakes.push(mistake);
+                continue;
+            };
+            for merged in maps.into_iter().flatten() {
+                match index.get(&merged.key) {
+                    None => {
+                        index.insert(merged.key.clone(), entries.len());
+                        entries.push(merged.clone());
+                    }
+                    // kubectl lets the merged value win here, everybody else the written one.
+                    Some(written) if *written < before => {
+                        let Entry { key, start, end, .. } = &entries[*written];
+                        let message = format!("`{key}` stands before a `<<` that sets it too");
+                        let mistake = self
+                            .mistake(codes::MERGE, message, *start, *end)
+                            .help("readers of YAML disagree which one holds: write `<<` first in the map");
+                        self.mistakes.push(mistake);
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+    }
+
+    fn alias(&mut self, name: &str, depth: usize, start: Position, end: Position) -> Halted<Node> {
+        if let Some(Anchor { nodes, depth: below, .. }) = self.anchors.get(name) {
+            let nodes = *nodes;
+            self.check_depth(depth + below, start, end)?;
+            // Before the copy is made.
+            self.count(nodes, start, end)?;
+        }
+        if let Some(anchor) = self.anchors.get(name) {
+            return Ok(anchor.node.clone());
+        }
+        let known: Vec<&str> = self.anchors.keys().map(String::as_str).collect();
+        let help = match super::super::read::nearest(name, &known) {
+            Some(nearest) => format!("did you mean `*{nearest}`?"),
+            None => "an anchor `&name` stands before its aliases, in the same document, and not around them"
+                .to_owned(),
+        };
+        let mistake = self
+            .mistake(codes::ALIAS, format!("no anchor `&{name}` before this alias"), start, end)
+            .help(help);
+        self.mistakes.push(mistake);
+        Ok(Node { kind: NodeKind::Null, start, end })
+    }
+
+    fn scalar(
+        &mut self,
+        value: String,
+        tag: Option<&str>,
+        plain: bool,
+        start: Position,
+        end: Position,
+    ) -> NodeKind {
+        let Some(tag) = tag else {
+            return if plain { self.resolve(&value, start, end) } else { NodeKind::String(value) };
+        };
+        let short = tag.strip_prefix(CORE).unwrap_or("");
+        let resolved = match short {
+            _ if tag == "!" => return NodeKind::String(value),
+            "str" => return NodeKind::String(value),
+            // Dates stay text all the way to the API server.
+            "timestamp" => return NodeKind::String(value),
+            "null" | "bool" | "int" | "float" => self.resolve(&value, start, end),
+            _ => {
+                self.unknown_tag(tag, start, end);
+                return NodeKind::Null;
+            }
+        };
+        match (short, resolved) {
+            ("null", NodeKind::Null) => NodeKind::Null,
+            ("bool", kind @ NodeKind::Bool(..))
+            | ("int", kind @ NodeKind::Int(..))
+            | ("float", kind @ (NodeKind::Int(..) | NodeKind::Float(..))) => kind,
+            _ => {
+                let mistake =
+                    self.mistake(codes::TAG, format!("`{value}` does not fit its tag !!{short}"), start, end);
+                self.mistakes.push(mistake);
+                NodeKind::Null
+            }
+        }
+    }
+
+    fn resolve(&mut self, value: &str, start: Position, end: Position) -> NodeKind {
+        scalar::resolve(value).unwrap_or_else(|scalar::NotFinite| {
+            let mistake = self
+                .mistake(
+                    codes::NOT_JSON,
+                    format!("`{value}` is a number that Kubernetes cannot take"),
+                    start,
+                    end,
+                )
+                .help("put it in quotes if it is a text");
+            self.mistakes.push(mistake);
+            NodeKind::Null
+        })
+    }
+
+    fn collection_tag(&mut self, tag: Option<&str>, expected: &str, start: Position, end: Position) {
+        if let Some(tag) = tag.filter(|tag| tag.strip_prefix(CORE) != Some(expected)) {
+            self.unknown_tag(tag, start, end);
+        }
+    }
+
+    fn unknown_tag(&mut self, tag: &str, start: Position, end: Position) {
+        let shown = tag.strip_prefix(CORE).map_or_else(|| tag.to_owned(), |short| format!("!!{short}"));
+        let mut mistake = self.mistake(codes::TAG, format!("the tag {shown} means nothing here"), start, end);
+        mistake = mistake.help(if shown == "!!binary" {
+            "write the base64 text without the tag"
+        } else {
+            "remove it; put the value in quotes if it starts with `!`"
+        });
+        self.mistakes.push(mistake);
+    }
+
+    /// A flow collection ends at its bracket; a block one with its last child (its end event stands at
+    /// the next token, past blank lines and comments).
+    fn closed(&self, end: Position, from: Mark, to: Mark) -> Position {
+        if from == to { end } else { position(to, self.line) }
+    }
+
+    fn check_depth(&self, depth: usize, start: Position, end: Position) -> Halted<()> {
+        if depth <= DEPTH_LIMIT {
+            return Ok(());
+        }
+        let message = format!("more than {DEPTH_LIMIT} maps and lists within each other");
+        Err(Box::new(self.mistake(codes::LIMIT, message, start, end)))
+    }
+
+    fn count(&mut self, nodes: usize, start: Position, end: Position) -> Halted<()> {
+        self.nodes += nodes;
+        if self.nodes <= NODE_LIMIT {
+            return Ok(());
+        }
+        let message = format!("more than {NODE_LIMIT} values in one file, aliases expanded");
+        Err(Box::new(self.mistake(codes::LIMIT, message, start, end).help("split the file")))
+    }
+
+    fn mistake(&self, code: &'static str, message: String, start: Position, end: Position) -> Diagnostic {
+        let location = Location { file: self.file.to_owned(), start, end: Some(end) };
+        Diagnostic::error(code, message, Scope::File(self.file.to_owned())).at(location)
+    }
+}
+
+fn is_merge(data: &EventData) -> bool {
+    matches!(data, EventData::Scalar { tag: None, value, style: ScalarStyle::Plain, .. } if value == "<<")
+}
+
+fn maps_to_merge(value: &Node) -> Option<Vec<&[Entry]>> {
+    match &value.kind {
+        NodeKind::Map(map) => Some(vec![map]),
+        NodeKind::Seq(items) => items.iter().map(Node::as_map).collect(),
+        _ => None,
+    }
+}
+
+fn depth_of(node: &Node) -> usize {
+    match &node.kind {
+        NodeKind::Seq(items) => 1 + items.iter().map(depth_of).max().unwrap_or(0),
+        NodeKind::Map(entries) => 1 + entries.iter().map(|entry| depth_of(&entry.value)).max().unwrap_or(0),
+        _ => 0,
+    }
+}

@@ -1,0 +1,80 @@
+//! YAML as Kubernetes reads it, with positions.
+//!
+//! Needs text; gives [`Node`] trees in which every node knows where it stands, and every mistake of the
+//! text at once: after a syntax error, reading goes on at the next `---`. The grammar is libyaml's, as in
+//! kubectl; scalars are resolved by the rules of the Go library below kubectl (`yes`, `on`, `0644`,
+//! `1_000`; see [`scalar`]), stricter in these points: a key that stands twice is a mistake, and so are
+//! tags that Kubernetes ignores and a merge key after a key that it would overwrite.
+//!
+//! Never reads files, never expands templates, never keeps comments.
+
+mod load;
+mod node;
+pub mod scalar;
+mod syntax;
+#[cfg(test)]
+mod tests;
+
+use serde_json::{Map, Value};
+
+pub use load::{DEPTH_LIMIT, FILE_LIMIT, NODE_LIMIT};
+pub use node::{Entry, Node, NodeKind};
+
+use super::codes;
+use crate::model::{Diagnostic, Scope};
+
+/// One document of a file. An empty one (nothing between two `---`) is left out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Document {
+    pub root: Node,
+    /// Mistakes in it that did not stop the reading. A document with any must not be used for anything
+    /// but finding more mistakes.
+    pub mistakes: Vec<Diagnostic>,
+}
+
+/// The documents of one text.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Stream {
+    pub documents: Vec<Document>,
+    /// Mistakes that hid a document.
+    pub mistakes: Vec<Diagnostic>,
+}
+
+/// Reads a text of any number of documents; `file` is its path, for locations. The scope of every
+/// mistake is the file.
+pub fn read(file: &str, text: &str) -> Stream {
+    load::read(file, text)
+}
+
+/// As [`read`], with all mistakes in one list.
+pub fn parse(file: &str, text: &str) -> (Vec<Document>, Vec<Diagnostic>) {
+    let Stream { mut documents, mut mistakes } = read(file, text);
+    mistakes.extend(documents.iter_mut().flat_map(|document| document.mistakes.drain(..)));
+    mistakes.sort_by(|one, other| one.location.cmp(&other.location));
+    (documents, mistakes)
+}
+
+/// A text of one document that is a map, such as a `values.yaml`. An empty text is an empty map.
+pub fn parse_values(file: &str, text: &str) -> Result<Map<String, Value>, Vec<Diagnostic>> {
+    let (documents, mut mistakes) = parse(file, text);
+    let mut values = Map::new();
+    for (index, document) in documents.iter().enumerate() {
+        let mistake = match document.root.to_json() {
+            _ if index > 0 => "one document was expected, this is another",
+            Value::Object(map) => {
+                values = map;
+                continue;
+            }
+            _ => "a map was expected",
+        };
+        mistakes.push(
+            Diagnostic::error(
+                codes::WRONG_TYPE,
+                format!("{mistake} ({})", document.root.what()),
+                Scope::File(file.to_owned()),
+            )
+            .at(document.root.location(file)),
+        );
+    }
+    if mistakes.is_empty() { Ok(values) } else { Err(mistakes) }
+}

@@ -1,0 +1,132 @@
+//! The tree that a document becomes.
+
+use serde_json::{Map, Number, Value};
+
+use crate::model::{Location, Position};
+
+/// A value with where it stands. An alias is a copy of its anchor's node, with the anchor's position.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    pub kind: NodeKind,
+    pub start: Position,
+    /// Exclusive.
+    pub end: Position,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum NodeKind {
+    Null,
+    /// With its text, which may be `yes` or `off`.
+    Bool(bool, Box<str>),
+    /// Fits i64 or u64. With its text, which may be `0644` or `1_000`.
+    Int(Number, Box<str>),
+    /// Finite. With its text, which may be `1.10`.
+    Float(f64, Box<str>),
+    String(String),
+    Seq(Vec<Node>),
+    /// In the order of the text; no key twice. Keys that were merged come last.
+    Map(Vec<Entry>),
+}
+
+/// One key of a map. Keys that are numbers or booleans in YAML are the text that kubectl makes of them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    pub key: String,
+    pub start: Position,
+    /// Of the key, exclusive.
+    pub end: Position,
+    pub value: Node,
+}
+
+impl Entry {
+    /// Where its key stands.
+    pub fn location(&self, file: &str) -> Location {
+        Location { file: file.to_owned(), start: self.start, end: Some(self.end) }
+    }
+}
+
+impl Node {
+    pub fn location(&self, file: &str) -> Location {
+        Location { file: file.to_owned(), start: self.start, end: Some(self.end) }
+    }
+
+    pub fn is_null(&self) -> bool {
+        self.kind == NodeKind::Null
+    }
+
+    pub fn as_str(&self) -> Option<&str> {
+        match &self.kind {
+            NodeKind::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub fn as_seq(&self) -> Option<&[Self]> {
+        match &self.kind {
+            NodeKind::Seq(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    pub fn as_map(&self) -> Option<&[Entry]> {
+        match &self.kind {
+            NodeKind::Map(entries) => Some(entries),
+            _ => None,
+        }
+    }
+
+    pub fn entry(&self, key: &str) -> Option<&Entry> {
+        self.as_map()?.iter().find(|entry| entry.key == key)
+    }
+
+    /// The value of a key, if this is a map that has it.
+    pub fn get(&self, key: &str) -> Option<&Self> {
+        self.entry(key).map(|entry| &entry.value)
+    }
+
+    /// Follows keys downwards.
+    pub fn find(&self, keys: &[&str]) -> Option<&Self> {
+        keys.iter().try_fold(self, |node, key| node.get(key))
+    }
+
+    /// What it is, for messages: `the number 0644`, `a list`.
+    pub fn what(&self) -> String {
+        match &self.kind {
+            NodeKind::Null => "nothing".to_owned(),
+            NodeKind::Bool(value, text) if **text == *value.to_string() => format!("the boolean {text}"),
+            NodeKind::Bool(value, text) => format!("the boolean {value} (`{text}`)"),
+            NodeKind::Int(_, text) | NodeKind::Float(_, text) => format!("the number {text}"),
+            NodeKind::String(text) if text.chars().count() > 40 => "a text".to_owned(),
+            NodeKind::String(text) => format!("the text {text:?}"),
+            NodeKind::Seq(_) => "a list".to_owned(),
+            NodeKind::Map(_) => "a map".to_owned(),
+        }
+    }
+
+    /// As kubectl would send it. A float without a fraction becomes an integer, as Go writes it.
+    pub fn to_json(&self) -> Value {
+        match &self.kind {
+            NodeKind::Null => Value::Null,
+            NodeKind::Bool(value, _) => Value::Bool(*value),
+            NodeKind::Int(value, _) => Value::Number(value.clone()),
+            NodeKind::Float(value, _) => float_to_json(*value),
+            NodeKind::String(text) => Value::String(text.clone()),
+            NodeKind::Seq(items) => Value::Array(items.iter().map(Self::to_json).collect()),
+            NodeKind::Map(entries) => Value::Object(map_to_json(entries)),
+        }
+    }
+}
+
+fn map_to_json(entries: &[Entry]) -> Map<String, Value> {
+    entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect()
+}
+
+fn float_to_json(value: f64) -> Value {
+    // 2^63: below it, a whole f64 is exactly an i64.
+    const WHOLE: f64 = 9_223_372_036_854_775_808.0;
+    if value.fract() == 0.0 && value.abs() < WHOLE {
+        #[expect(clippy::cast_possible_truncation, reason = "whole and in range, as just checked")]
+        return Value::from(value as i64);
+    }
+    Number::from_f64(value).map_or(Value::Null, Value::Number)
+}
