@@ -1,8 +1,12 @@
 //! tutti: a GitOps reconciler for many Kubernetes clusters. See ARCHITECTURE.md for the map.
 
 pub mod api;
-pub mod apply;
 pub mod cli;
+pub mod controller;
+pub mod fleet;
+pub mod render;
+pub mod schedule;
+pub mod apply;
 pub mod cluster;
 pub mod forge;
 pub mod health;

@@ -1,5 +1,6 @@
 //! `tutti demo`: the example repository on four embedded clusters.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -92,7 +93,7 @@ async fn invite(
     let mut lines = Vec::new();
     for cluster in &healthy.clusters {
         let name = cluster.name.as_str();
-        let listener = ways.sandbox(name).listen().await?;
+        let listener = ways.sandbox(name).listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
         let path = folder.join(format!("{name}.kubeconfig"));
         std::fs::write(&path, listener.kubeconfig())?;
         lines.push(format!("  kubectl --kubeconfig {} get deployments,pods -A", path.display()));

@@ -8,7 +8,7 @@ use super::event::{Event, LoadError};
 use crate::fleet::{self, Fleet, Target};
 use crate::model::{Diagnostic, Rendered, Revision, Scope, Snapshot};
 use crate::source::{self, Repository};
-use crate::{manifest, render, schedule};
+use crate::{manifest, render};
 
 /// How far back commits are told about.
 pub(super) const RECENT: usize = 20;
@@ -104,11 +104,11 @@ pub fn blame(fleet: &Fleet, snapshot: &Snapshot) -> Vec<(Revision, Diagnostic)> 
 
 /// Renders every target. Pure, and as long as the fleet is large: call it off the async threads.
 pub fn render_all(revision: &Revision, fleet: &Fleet, snapshot: &Snapshot) -> Renders {
-    let targets = schedule::schedule(fleet)
-        .targets
+    let targets = fleet
+        .targets()
         .into_iter()
-        .map(|(target, pod_sets)| {
-            let render = match render::render(fleet, snapshot, &target, &pod_sets) {
+        .map(|target| {
+            let render = match render::render(fleet, snapshot, &target) {
                 Ok(rendered) => (rendered.revision.clone(), Ok(Arc::new(rendered))),
                 Err(mistakes) => {
                     let files = mistakes.iter().filter_map(|mistake| mistake.location.as_ref());
