@@ -16,3 +16,8 @@ pub mod plan;
 pub mod reconcile;
 pub mod report;
 pub mod source;
+pub mod fleet;
+pub mod manifest;
+pub mod model;
+pub mod render;
+pub mod schedule;

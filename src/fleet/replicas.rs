@@ -36,21 +36,24 @@ pub fn divide(app_set: &AppSet) -> Division {
         return Division::Mismatch { total, sum };
     };
     let silent = shares.iter().filter(|share| share.is_none()).count() as u64;
-    if silent == 0 {
-        for (share, pod_set) in shares.iter_mut().zip(&pod_sets) {
-            if left > 0 && was_rounded(pod_set, total) {
-                *share = share.map(|share| share + 1);
-                left -= 1;
+    match left.checked_div(silent) {
+        Some(each) => {
+            let mut more = left % silent;
+            for share in shares.iter_mut().filter(|share| share.is_none()) {
+                *share = Some(each + u64::from(more > 0));
+                more = more.saturating_sub(1);
             }
         }
-        if left > 0 {
-            return Division::Mismatch { total, sum: u64::from(total) - left };
-        }
-    } else {
-        let (each, mut more) = (left / silent, left % silent);
-        for share in shares.iter_mut().filter(|share| share.is_none()) {
-            *share = Some(each + u64::from(more > 0));
-            more = more.saturating_sub(1);
+        None => {
+            for (share, pod_set) in shares.iter_mut().zip(&pod_sets) {
+                if left > 0 && was_rounded(pod_set, total) {
+                    *share = share.map(|share| share + 1);
+                    left -= 1;
+                }
+            }
+            if left > 0 {
+                return Division::Mismatch { total, sum: u64::from(total) - left };
+            }
         }
     }
     // No share is above the total, which is an u32.

@@ -38,7 +38,7 @@ pub fn overlay(
     app_set: &AppSet,
     pod_set: &AssignedPodSet,
     documents: &mut [Document],
-) -> Result<(), Diagnostic> {
+) -> Result<(), Box<Diagnostic>> {
     for document in documents.iter_mut() {
         add_labels(&mut document.object, &app_set.labels);
     }
@@ -46,13 +46,13 @@ pub fn overlay(
     let Some(workload) = workload else {
         let message = format!("the layers give no Deployment {} to lay {} over", pod_set.name, job.app.id);
         let help = "a template of the workload layer must render one that is named podSet.name";
-        return Err(job.error(codes::NO_WORKLOAD, message).at(pod_set.location.clone()).help(help));
+        return Err(job.error(codes::NO_WORKLOAD, message).at(pod_set.location.clone()).help(help).into());
     };
     let labels = derived(job, app_set, pod_set);
     add_labels(&mut workload.object, &labels);
     let Some(template) = pod_template(&mut workload.object) else {
         let message = format!("Deployment {} has no spec.template", pod_set.name);
-        return Err(job.error(codes::NO_WORKLOAD, message).at(workload.source.clone()));
+        return Err(job.error(codes::NO_WORKLOAD, message).at(workload.source.clone()).into());
     };
     add_labels(template, &app_set.labels);
     add_labels(template, &labels);
@@ -76,22 +76,22 @@ fn merge_template(
     job: &Job<'_>,
     written: &Value,
     template: &mut Map<String, Value>,
-) -> Result<(), Diagnostic> {
+) -> Result<(), Box<Diagnostic>> {
     let error = |message: String| job.error(codes::POD_TEMPLATE, message).at(job.app.location.clone());
     if let Some(directive) = strategic::directive(written) {
         let message =
             format!("podSpec.template of {} uses {directive}, which is not supported yet", job.app.id);
-        return Err(error(message).help("to remove a field, set it to null"));
+        return Err(error(message).help("to remove a field, set it to null").into());
     }
     let Value::Object(written) = written else {
-        return Err(error(format!("podSpec.template of {} is not a map", job.app.id)));
+        return Err(error(format!("podSpec.template of {} is not a map", job.app.id)).into());
     };
     for list in ["containers", "initContainers"] {
         let items = written.get("spec").and_then(|spec| spec.get(list)).and_then(Value::as_array);
         let mut items = items.into_iter().flatten();
         if items.any(|item| item.get("name").and_then(Value::as_str).is_none()) {
             let message = format!("podSpec.template of {}: one of {list} has no name", job.app.id);
-            return Err(error(message).help("containers are merged by name"));
+            return Err(error(message).help("containers are merged by name").into());
         }
     }
     strategic::merge(template, written);
@@ -156,7 +156,7 @@ fn selects_its_pods(
     job: &Job<'_>,
     workload: &Map<String, Value>,
     pod_set: &AssignedPodSet,
-) -> Result<(), Diagnostic> {
+) -> Result<(), Box<Diagnostic>> {
     let spec = workload.get("spec");
     let at = |path: &[&str]| path.iter().try_fold(spec?, |value, key| value.get(key))?.as_object();
     let labels = at(&["template", "metadata", "labels"]);
@@ -167,7 +167,7 @@ fn selects_its_pods(
                 job.app.id, pod_set.name
             );
             let help = format!("remove {key} from metadata.labels of podSpec.template");
-            return Err(job.error(codes::SELECTOR, message).at(job.app.location.clone()).help(help));
+            return Err(job.error(codes::SELECTOR, message).at(job.app.location.clone()).help(help).into());
         }
     }
     Ok(())

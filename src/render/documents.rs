@@ -49,13 +49,13 @@ pub fn of_file(job: &Job<'_>, file: &Source<'_>) -> Result<Vec<Document>, Vec<Di
 }
 
 fn collect(
-    documents: impl Iterator<Item = Result<Document, Diagnostic>>,
+    documents: impl Iterator<Item = Result<Document, Box<Diagnostic>>>,
 ) -> Result<Vec<Document>, Vec<Diagnostic>> {
     let (mut found, mut mistakes) = (Vec::new(), Vec::new());
     for document in documents {
         match document {
             Ok(document) => found.push(document),
-            Err(mistake) => mistakes.push(mistake),
+            Err(mistake) => mistakes.push(*mistake),
         }
     }
     if mistakes.is_empty() { Ok(found) } else { Err(mistakes) }
@@ -78,34 +78,36 @@ fn object(
     value: Value,
     source: Location,
     what: &dyn Fn() -> String,
-) -> Result<Document, Diagnostic> {
+) -> Result<Document, Box<Diagnostic>> {
     let error =
         |problem: &str| job.error(codes::NOT_AN_OBJECT, format!("{} {problem}", what())).at(source.clone());
     let Value::Object(object) = value else {
-        return Err(
-            error("is not a Kubernetes object").help("an object is a map with apiVersion, kind and metadata")
-        );
+        return Err(error("is not a Kubernetes object")
+            .help("an object is a map with apiVersion, kind and metadata")
+            .into());
     };
     for field in ["apiVersion", "kind"] {
         if object.get(field).and_then(Value::as_str).is_none_or(str::is_empty) {
-            return Err(error(&format!("has no {field}")));
+            return Err(error(&format!("has no {field}")).into());
         }
     }
     let kind = object.get("kind").and_then(Value::as_str).unwrap_or("");
     if kind.ends_with("List") && object.get("items").is_some_and(Value::is_array) {
         return Err(error(&format!("is a {kind}"))
-            .help("write its items as documents of their own, with `---` between"));
+            .help("write its items as documents of their own, with `---` between")
+            .into());
     }
     let name = object.get("metadata").and_then(|metadata| metadata.get("name"));
     if name.and_then(Value::as_str).is_none_or(str::is_empty) {
         return Err(error(&format!("({kind}) has no metadata.name"))
-            .help("the name must be a text; put numbers in quotes"));
+            .help("the name must be a text; put numbers in quotes")
+            .into());
     }
     Ok(Document { object, source })
 }
 
 /// A document as it is applied: canonical, in its namespace, with our labels and annotations.
-pub fn finish(job: &Job<'_>, document: Document) -> Result<RenderedObject, Diagnostic> {
+pub fn finish(job: &Job<'_>, document: Document) -> Result<RenderedObject, Box<Diagnostic>> {
     let Document { mut object, source } = document;
     canonical::canonical(&mut object);
     let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or("").to_owned();
@@ -115,7 +117,7 @@ pub fn finish(job: &Job<'_>, document: Document) -> Result<RenderedObject, Diagn
 
     let mut body = Value::Object(object);
     let Some(id) = ObjectId::of(&body) else {
-        return Err(job.error(codes::NOT_AN_OBJECT, format!("{kind} has no identity")).at(source));
+        return Err(job.error(codes::NOT_AN_OBJECT, format!("{kind} has no identity")).at(source).into());
     };
     let app = &job.app.id;
     let ours = [
@@ -184,14 +186,14 @@ const BUILT_IN: &[&str] = &[
 ];
 
 /// The namespace of the app, where a built-in kind wants one and none is written.
-fn place(job: &Job<'_>, object: &mut Map<String, Value>, kind: &Kind) -> Result<(), Diagnostic> {
+fn place(job: &Job<'_>, object: &mut Map<String, Value>, kind: &Kind) -> Result<(), Box<Diagnostic>> {
     let of_cluster =
         OF_THE_CLUSTER.iter().any(|(group, kinds)| **group == *kind.group && kinds.contains(&&*kind.kind));
     let Some(Value::Object(metadata)) = object.get_mut("metadata") else { return Ok(()) };
     let written = metadata.get("namespace");
     if written.is_some_and(|namespace| !namespace.is_string()) {
         let message = format!("the namespace of {} is not a text", name_of(metadata, kind));
-        return Err(job.error(codes::NAMESPACE, message).help("put it in quotes"));
+        return Err(job.error(codes::NAMESPACE, message).help("put it in quotes").into());
     }
     let written = written.and_then(Value::as_str).filter(|namespace| !namespace.is_empty());
     if of_cluster {
@@ -200,7 +202,7 @@ fn place(job: &Job<'_>, object: &mut Map<String, Value>, kind: &Kind) -> Result<
                 "{} belongs to the whole cluster, and is put into namespace {namespace}",
                 name_of(metadata, kind)
             );
-            return Err(job.error(codes::NAMESPACE, message).help("remove metadata.namespace"));
+            return Err(job.error(codes::NAMESPACE, message).help("remove metadata.namespace").into());
         }
         metadata.shift_remove("namespace");
     } else if written.is_none() && BUILT_IN.contains(&&*kind.group) {
@@ -210,7 +212,7 @@ fn place(job: &Job<'_>, object: &mut Map<String, Value>, kind: &Kind) -> Result<
 }
 
 /// A label that is a number or a boolean would be refused by the API server, without saying where.
-fn check_labels(job: &Job<'_>, object: &Map<String, Value>, kind: &Kind) -> Result<(), Diagnostic> {
+fn check_labels(job: &Job<'_>, object: &Map<String, Value>, kind: &Kind) -> Result<(), Box<Diagnostic>> {
     let pods = object
         .get("spec")
         .and_then(|spec| spec.get("template"))
@@ -222,14 +224,15 @@ fn check_labels(job: &Job<'_>, object: &Map<String, Value>, kind: &Kind) -> Resu
                 Some(Value::Object(entries)) => entries.iter().find(|(_, value)| !value.is_string()),
                 Some(_) => {
                     let message = format!("{field} of {} is not a map", name_of(metadata, kind));
-                    return Err(job.error(codes::LABEL, message));
+                    return Err(job.error(codes::LABEL, message).into());
                 }
             };
             if let Some((key, value)) = wrong {
                 let message = format!("{field} of {}: {key} is {value}, not a text", name_of(metadata, kind));
                 return Err(job
                     .error(codes::LABEL, message)
-                    .help("put it in quotes; in a template, add `| string | tojson`"));
+                    .help("put it in quotes; in a template, add `| string | tojson`")
+                    .into());
             }
         }
     }

@@ -71,6 +71,6 @@ fn add(job: &Job<'_>, found: &mut Found, document: documents::Document) -> Optio
             found.insert(object.id.clone(), (object, String::new()));
             None
         }
-        Err(mistake) => Some(mistake),
+        Err(mistake) => Some(*mistake),
     }
 }

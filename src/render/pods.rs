@@ -56,7 +56,7 @@ fn one(
         return Err(wrong);
     }
     if let AppSpec::AppSet(app_set) = &job.app.spec {
-        app_set::overlay(job, app_set, pod_set, &mut made).map_err(|mistake| vec![mistake])?;
+        app_set::overlay(job, app_set, pod_set, &mut made).map_err(|mistake| vec![*mistake])?;
     }
     let mut objects: Vec<RenderedObject> = Vec::new();
     for document in made {
@@ -67,7 +67,7 @@ fn one(
                 }
                 objects.push(object);
             }
-            Err(mistake) => wrong.push(mistake),
+            Err(mistake) => wrong.push(*mistake),
         }
     }
     if wrong.is_empty() { Ok(objects) } else { Err(wrong) }

@@ -91,10 +91,10 @@ mod tests {
 
     use super::*;
 
-    fn check(lower: Value, upper: Value, expected: Value) {
+    fn check(lower: Value, upper: Value, expected: &Value) {
         let (Value::Object(mut merged), Value::Object(upper)) = (lower, upper) else { panic!("maps") };
         merge(&mut merged, &upper);
-        assert_eq!(Value::Object(merged), expected);
+        assert_eq!(&Value::Object(merged), expected);
     }
 
     #[test]
@@ -102,13 +102,13 @@ mod tests {
         check(
             json!({"containers": [{"name": "a", "image": "x", "ports": [{"containerPort": 80, "protocol": "TCP"}]}]}),
             json!({"containers": [{"name": "b"}, {"name": "a", "ports": [{"containerPort": 80, "name": "web"}]}]}),
-            json!({"containers": [
+            &json!({"containers": [
                 {"name": "a", "image": "x", "ports": [{"containerPort": 80, "protocol": "TCP", "name": "web"}]},
                 {"name": "b"},
             ]}),
         );
-        check(json!({"args": ["a", "b"]}), json!({"args": ["c"]}), json!({"args": ["c"]}));
-        check(json!({"nodeName": "x", "a": 1}), json!({"nodeName": null}), json!({"a": 1}));
+        check(json!({"args": ["a", "b"]}), json!({"args": ["c"]}), &json!({"args": ["c"]}));
+        check(json!({"nodeName": "x", "a": 1}), json!({"nodeName": null}), &json!({"a": 1}));
     }
 
     #[test]
@@ -116,17 +116,17 @@ mod tests {
         check(
             json!({"env": [{"name": "A", "value": "1"}]}),
             json!({"env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]}),
-            json!({"env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]}),
+            &json!({"env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]}),
         );
         check(
             json!({"volumes": [{"name": "v", "emptyDir": {}}]}),
             json!({"volumes": [{"name": "v", "configMap": {"name": "c"}}]}),
-            json!({"volumes": [{"name": "v", "configMap": {"name": "c"}}]}),
+            &json!({"volumes": [{"name": "v", "configMap": {"name": "c"}}]}),
         );
         check(
             json!({"livenessProbe": {"tcpSocket": {"port": 1}, "periodSeconds": 5}}),
             json!({"livenessProbe": {"httpGet": {"path": "/"}}}),
-            json!({"livenessProbe": {"httpGet": {"path": "/"}, "periodSeconds": 5}}),
+            &json!({"livenessProbe": {"httpGet": {"path": "/"}, "periodSeconds": 5}}),
         );
     }
 

@@ -65,20 +65,24 @@ mod tests {
 
     use super::*;
 
-    fn check(lower: Value, upper: Value, expected: Value) {
+    fn check(lower: Value, upper: Value, expected: &Value) {
         let (Value::Object(mut merged), Value::Object(upper)) = (lower, upper) else { panic!("maps") };
         merge(&mut merged, upper);
-        assert_eq!(Value::Object(merged), expected);
+        assert_eq!(&Value::Object(merged), expected);
     }
 
     #[test]
     fn maps_merge_lists_replace_null_deletes() {
-        check(json!({"a": 1, "b": {"c": 1}}), json!({"b": {"d": 2}}), json!({"a": 1, "b": {"c": 1, "d": 2}}));
-        check(json!({"a": [1, 2]}), json!({"a": [3]}), json!({"a": [3]}));
-        check(json!({"a": {"b": 1}}), json!({"a": 2}), json!({"a": 2}));
-        check(json!({"a": 2}), json!({"a": {"b": 1}}), json!({"a": {"b": 1}}));
-        check(json!({"a": {"b": 1, "c": 2}}), json!({"a": {"b": null}}), json!({"a": {"c": 2}}));
-        check(json!({}), json!({"a": {"b": null, "c": 2}, "d": null}), json!({"a": {"c": 2}}));
-        check(json!({"a": {"b": 1}}), json!({"a": {}}), json!({"a": {"b": 1}}));
+        check(
+            json!({"a": 1, "b": {"c": 1}}),
+            json!({"b": {"d": 2}}),
+            &json!({"a": 1, "b": {"c": 1, "d": 2}}),
+        );
+        check(json!({"a": [1, 2]}), json!({"a": [3]}), &json!({"a": [3]}));
+        check(json!({"a": {"b": 1}}), json!({"a": 2}), &json!({"a": 2}));
+        check(json!({"a": 2}), json!({"a": {"b": 1}}), &json!({"a": {"b": 1}}));
+        check(json!({"a": {"b": 1, "c": 2}}), json!({"a": {"b": null}}), &json!({"a": {"c": 2}}));
+        check(json!({}), json!({"a": {"b": null, "c": 2}, "d": null}), &json!({"a": {"c": 2}}));
+        check(json!({"a": {"b": 1}}), json!({"a": {}}), &json!({"a": {"b": 1}}));
     }
 }
