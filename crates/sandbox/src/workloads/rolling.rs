@@ -31,7 +31,7 @@ impl Limits {
 }
 
 /// A number, or a percentage of `total`: surge rounds up, unavailability down.
-fn resolve(value: &Value, total: i64, round_up: bool) -> i64 {
+pub(super) fn resolve(value: &Value, total: i64, round_up: bool) -> i64 {
     if let Some(number) = value.as_i64() {
         return number;
     }

@@ -16,3 +16,4 @@ mod objects;
 mod rollout;
 mod support;
 mod watching;
+mod workloads;
