@@ -2,6 +2,7 @@
 
 #![allow(
     clippy::unwrap_used,
+    clippy::print_stderr,
     clippy::panic,
     clippy::needless_pass_by_value,
     clippy::large_futures,
