@@ -98,7 +98,8 @@ impl World {
             entry.failure = None;
             return entry.retry_at;
         }
-        entry.attempts = 0;
+        // Whatever failed before is there all the same: a write whose answer was lost, say.
+        entry.went_through();
         None
     }
 
