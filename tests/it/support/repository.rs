@@ -1,6 +1,6 @@
 //! A config repository in a temporary folder.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::path::Path;
 
 use git2::{Index, IndexEntry, IndexTime, Oid, Repository, RepositoryInitOptions, Signature, Time};
@@ -16,6 +16,8 @@ pub struct ConfigRepository {
     repository: Repository,
     /// Seconds of the next commit: equal commits have equal ids in every run.
     clock: Cell<i64>,
+    /// Every commit with its subject.
+    commits: RefCell<Vec<(Revision, String)>>,
 }
 
 impl ConfigRepository {
@@ -25,7 +27,7 @@ impl ConfigRepository {
         let mut options = RepositoryInitOptions::new();
         options.initial_head("main").external_template(false);
         let repository = Repository::init_opts(folder.path(), &options).expect("init");
-        Self { folder, repository, clock: Cell::new(1_790_000_000) }
+        Self { folder, repository, clock: Cell::new(1_790_000_000), commits: RefCell::default() }
     }
 
     pub fn path(&self) -> &Path {
@@ -53,7 +55,15 @@ impl ConfigRepository {
         let parents: Vec<_> = parent.iter().collect();
         let commit =
             self.repository.commit(Some("refs/heads/main"), &author, &author, subject, &tree, &parents);
-        Revision::from(commit.expect("commit").to_string().as_str())
+        let revision = Revision::from(commit.expect("commit").to_string().as_str());
+        self.commits.borrow_mut().push((revision.clone(), subject.to_owned()));
+        revision
+    }
+
+    /// The text with subjects in place of commits: two repositories may differ in what does not matter.
+    pub fn with_subjects(&self, text: &str) -> String {
+        let commits = self.commits.borrow();
+        commits.iter().fold(text.to_owned(), |text, (id, subject)| text.replace(id.as_str(), subject))
     }
 
     pub async fn open(&self) -> tutti::source::Repository {
