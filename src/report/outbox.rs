@@ -18,6 +18,9 @@ use crate::model::Revision;
 
 /// The shortest time between two non-terminal texts of one context.
 const APART: Duration = Duration::from_secs(10);
+/// How long a failure that an earlier process posted stands against `pending`: a new process needs a
+/// moment to see again what the one before it saw.
+const SECOND_SIGHT: Duration = Duration::from_secs(60);
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
@@ -71,9 +74,15 @@ struct Context {
     wanted: CommitStatus,
     posted: Option<CommitStatus>,
     posted_at: Option<Instant>,
+    /// What was posted was read back, then.
+    recalled_at: Option<Instant>,
 }
 
 impl Context {
+    fn wanting(wanted: CommitStatus) -> Self {
+        Self { wanted, posted: None, posted_at: None, recalled_at: None }
+    }
+
     fn due(&self) -> Option<Option<Instant>> {
         let same = self.posted.as_ref().is_some_and(|posted| {
             posted.state == self.wanted.state && posted.description == self.wanted.description
@@ -83,9 +92,12 @@ impl Context {
         if same || is_final {
             return None;
         }
-        let both_pending = self.wanted.state == State::Pending
-            && self.posted.as_ref().is_some_and(|posted| posted.state == State::Pending);
-        Some(if both_pending { self.posted_at.map(|at| at + APART) } else { None })
+        let earliest = match (self.posted.as_ref().map(|posted| posted.state), self.wanted.state) {
+            (Some(State::Pending), State::Pending) => self.posted_at.map(|at| at + APART),
+            (Some(State::Failure), State::Pending) => self.recalled_at.map(|at| at + SECOND_SIGHT),
+            _ => None,
+        };
+        Some(earliest)
     }
 }
 
@@ -143,14 +155,10 @@ impl Worker {
             Order::Known { revision, statuses } => {
                 for status in statuses {
                     let key = (revision.clone(), status.context.clone());
-                    match self.contexts.get_mut(&key) {
-                        Some(context) => context.posted = Some(status),
-                        None => {
-                            let context =
-                                Context { wanted: status.clone(), posted: Some(status), posted_at: None };
-                            self.contexts.insert(key, context);
-                        }
-                    }
+                    let context =
+                        self.contexts.entry(key).or_insert_with(|| Context::wanting(status.clone()));
+                    context.posted = Some(status);
+                    context.recalled_at = Some(Instant::now());
                 }
             }
             Order::Desired { head, statuses } => {
@@ -165,7 +173,7 @@ impl Worker {
                     match self.contexts.get_mut(&key) {
                         Some(context) => context.wanted = wanted,
                         None => {
-                            self.contexts.insert(key, Context { wanted, posted: None, posted_at: None });
+                            self.contexts.insert(key, Context::wanting(wanted));
                         }
                     }
                 }
@@ -199,6 +207,7 @@ impl Worker {
             Ok(()) => {
                 context.posted = Some(wanted);
                 context.posted_at = Some(Instant::now());
+                context.recalled_at = None;
                 self.pause = None;
                 self.error = None;
             }
