@@ -36,9 +36,14 @@ async fn nothing_changed_costs_nothing() {
 async fn a_commit_that_changes_nothing_rendered_costs_nothing() {
     let fleet = fleet();
     let running = fleet.start().await;
-    let commented = format!("# Who owns this: the web team.\n{}", component("web", "registry.example.com/web:1"));
+    let commented =
+        format!("# Who owns this: the web team.\n{}", component("web", "registry.example.com/web:1"));
     let revision = fleet
-        .push(&running, "Say who owns it", &[("apps/web/app.yaml", Some(&commented)), ("README.md", Some("More.\n"))])
+        .push(
+            &running,
+            "Say who owns it",
+            &[("apps/web/app.yaml", Some(&commented)), ("README.md", Some("More.\n"))],
+        )
         .await;
     running.converged(&revision).await;
     fleet.forget_requests();

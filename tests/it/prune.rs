@@ -47,7 +47,8 @@ async fn nothing_is_deleted_while_anything_is_wrong_in_the_repository() {
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
 
-    let broken = "apiVersion: tutti.dev/v1alpha1\nkind: Objects\nmetadata: {name: other}\nspec: {file: [x]}\n";
+    let broken =
+        "apiVersion: tutti.dev/v1alpha1\nkind: Objects\nmetadata: {name: other}\nspec: {file: [x]}\n";
     let revision = fleet
         .push(
             &running,
@@ -104,9 +105,8 @@ async fn a_cluster_that_is_away_loses_its_objects_when_it_is_back() {
     fleet.cluster("gz1").set_down(true);
     running.until("gz1 away", |now| now.clusters.iter().any(|it| it.state == "Offline")).await;
 
-    let revision = fleet
-        .push(&running, "One less", &[("apps/settings/objects/maps.yaml", Some(&numbered(0..2)))])
-        .await;
+    let revision =
+        fleet.push(&running, "One less", &[("apps/settings/objects/maps.yaml", Some(&numbered(0..2)))]).await;
     a_while().await;
     fleet.cluster("gz1").set_down(false);
     running.converged(&revision).await;

@@ -17,8 +17,7 @@ fn fleet(gitea: &Gitea, more: &[(&str, &str)]) -> Fleet {
     Fleet::new(&["bj1", "gz1"], &files)
 }
 
-/// Sequences of `(state, text)` are compared whole; pod names are random in real clusters and
-/// seeded here.
+/// All that was said of a commit, in order.
 fn check(gitea: &Gitea, revision: &Revision, expected: &[&str]) {
     assert_eq!(gitea.said(revision), expected);
 }
@@ -40,9 +39,14 @@ async fn a_first_run_a_bad_image_and_back() {
     gitea.until(&reverted, "success").await;
     tokio::time::sleep(Duration::from_secs(300)).await;
 
-    check(&gitea, &fleet.begin, &[]);
-    check(&gitea, &broken, &[]);
-    check(&gitea, &reverted, &[]);
+    check(&gitea, &reverted, &["pending rendering", "success 2/2 healthy on 2 clusters"]);
+    assert_eq!(gitea.said_after_rendering(&fleet.begin), ["success 2/2 healthy on 2 clusters"]);
+    let said = gitea.said(&broken);
+    let [rendering, failure] = said.as_slice() else { panic!("{said:#?}") };
+    assert_eq!(rendering, "pending rendering");
+    let (beginning, rest) = failure.split_at("failure gz1 default/web: ImagePullBackOff web-".len());
+    assert_eq!(beginning, "failure gz1 default/web: ImagePullBackOff web-");
+    assert!(rest.ends_with(" (registry.example.com/web:broken-1), 0/2 healthy"), "{failure}");
     gitea.assert_nothing_repeated();
 }
 
@@ -84,13 +88,13 @@ async fn a_mistake_is_told_on_the_commit_that_made_it_with_its_place() {
     let fleet = fleet(&gitea, &[]);
     let running = fleet.start().await;
     gitea.until(&fleet.begin, "success").await;
-    let wrong = component("web", "registry.example.com/web:2").replace("  port:", "  prot:");
+    let wrong = component("web", "registry.example.com/web:2") + "  prot: 8080\n";
     let revision = fleet.push(&running, "A typo", &[(WEB, Some(&wrong))]).await;
     gitea.until(&revision, "failure").await;
     check(
         &gitea,
         &revision,
-        &["pending rendering", "failure apps/web/app.yaml:9:3: unknown field `prot` in `spec`"],
+        &["pending rendering", "failure apps/web/app.yaml:10:3: unknown field `prot` in `spec`"],
     );
     // The next commit did not make it.
     let words = fleet.push(&running, "Words", &[("README.md", Some("Words.\n"))]).await;

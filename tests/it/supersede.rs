@@ -51,8 +51,8 @@ async fn the_older_revision_starts_nothing_more() {
     let expected = format!("skipped superseded by {}", revision.short());
     gitea.until(&fleet.begin, &expected).await;
     assert_eq!(
-        gitea.said(&fleet.begin),
-        ["pending rendering", "pending 0/1 healthy, bj1 default/web: applying", &expected]
+        gitea.said_after_rendering(&fleet.begin),
+        ["pending 0/1 healthy, bj1 default/web: applying", &expected]
     );
 }
 

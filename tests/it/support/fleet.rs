@@ -191,7 +191,8 @@ pub fn phases(overview: &Overview) -> Vec<String> {
 }
 
 pub fn target<'a>(overview: &'a Overview, cluster: &str, app: &str) -> &'a TargetReport {
-    let found = overview.targets.iter().find(|it| it.cluster.as_str() == cluster && it.app.to_string() == app);
+    let found =
+        overview.targets.iter().find(|it| it.cluster.as_str() == cluster && it.app.to_string() == app);
     found.unwrap_or_else(|| panic!("no {app} on {cluster}: {}", described(overview)))
 }
 
@@ -204,9 +205,12 @@ pub fn observing(settings: &mut Settings) {
 fn described(overview: &Overview) -> String {
     let mut lines = vec![format!("revision {:?}, {:?}", overview.revision, overview.source_error)];
     lines.extend(overview.clusters.iter().map(|it| format!("{} {} {}", it.name, it.state, it.detail)));
-    lines.extend(overview.targets.iter().map(|it| {
-        format!("{} {} {} {}", it.cluster, it.app, it.phase.as_str(), it.detail)
-    }));
+    lines.extend(
+        overview
+            .targets
+            .iter()
+            .map(|it| format!("{} {} {} {}", it.cluster, it.app, it.phase.as_str(), it.detail)),
+    );
     lines.extend(overview.deletions.iter().map(|it| format!("{} {}: {}", it.cluster, it.object, it.reason)));
     lines.extend(overview.diagnostics.iter().map(ToString::to_string));
     lines.join("\n  ")

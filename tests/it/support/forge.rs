@@ -90,6 +90,16 @@ spec: {{forge: {{type: gitea, url: \"http://{}\", repository: platform/config}}}
         posts.iter().filter(of_commit).map(|post| format!("{} {}", post.state, post.text)).collect()
     }
 
+    /// Without a first `pending rendering`: at the start of a process it is posted only when the
+    /// forge is faster than the render.
+    pub fn said_after_rendering(&self, revision: &Revision) -> Vec<String> {
+        let mut said = self.said(revision);
+        if said.first().is_some_and(|first| first == "pending rendering") {
+            said.remove(0);
+        }
+        said
+    }
+
     /// The last word about a commit.
     pub fn last(&self, revision: &Revision) -> String {
         self.said(revision).pop().unwrap_or_default()

@@ -74,7 +74,9 @@ pub async fn state(sandbox: &Sandbox) -> BTreeMap<String, Value> {
             spec.remove("clusterIP");
             spec.remove("clusterIPs");
         }
-        for condition in object.pointer_mut("/status/conditions").and_then(Value::as_array_mut).into_iter().flatten() {
+        for condition in
+            object.pointer_mut("/status/conditions").and_then(Value::as_array_mut).into_iter().flatten()
+        {
             for time in ["lastTransitionTime", "lastUpdateTime"] {
                 condition.as_object_mut().and_then(|condition| condition.remove(time));
             }
