@@ -3,10 +3,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use std::io::IsTerminal as _;
+
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
 use crate::manifest::codes;
 use crate::model::{Diagnostic, Location, Position, Severity};
+
+/// Writes mistakes to standard error, without the lines that they are in.
+pub fn print(diagnostics: &[Diagnostic]) {
+    print_from(diagnostics, &|_| None);
+}
+
+/// Writes mistakes to standard error, each with its line marked.
+pub fn print_from(diagnostics: &[Diagnostic], source: &dyn Fn(&str) -> Option<String>) {
+    if !diagnostics.is_empty() {
+        let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        eprintln!("{}", render(diagnostics, source, colour).trim_end());
+    }
+}
 
 /// All of them, sorted by file and place, and a last line that counts them; empty when there are none.
 /// `source` gives the text of a file of the config repository, if it can be shown. Places of secrets

@@ -72,6 +72,7 @@ fn name_matches(pattern: &str, name: &str) -> bool {
 mod tests {
     use super::*;
 
+    #[expect(clippy::needless_pass_by_value, reason = "cases are written in place")]
     fn check(selector: Selector, expected: bool) {
         let labels = BTreeMap::from([("zone".to_owned(), "gz".to_owned())]);
         let facts = ClusterFacts { name: "gz1", labels: &labels, ring: Some("prod") };

@@ -1,1 +1,35 @@
-fn main() {}
+//! Developer commands: `cargo xtask <command>`.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line prints")]
+
+mod live;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Developer commands of tutti")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Real clusters and a real Gitea on this machine
+    #[command(subcommand)]
+    Live(live::Command),
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().command {
+        Command::Live(command) => live::run(command),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,1 +1,48 @@
-//! placeholder
+//! An in-process Kubernetes API server, small enough to run hundreds of them in one test.
+//!
+//! ```no_run
+//! # fn client_of<S>(_: S, _: &str) {}
+//! use sandbox::{Sandbox, SandboxOptions};
+//! let cluster = Sandbox::new(SandboxOptions { name: "bj1".to_owned(), ..SandboxOptions::default() });
+//! // kube::Client::new
+//! let client = client_of(cluster.service(), "default");
+//! ```
+//!
+//! It stores objects, watches, applies server-side, defaults and validates the common kinds, and
+//! runs their controllers on simulated pods, all by `tokio::time` and one seed: under a paused clock
+//! a rollout takes no time. What it does not simulate it refuses with 501 `NotSimulated`.
+//!
+//! It is not a Kubernetes: no access control, no admission webhooks, no protobuf, no exec.
+
+mod clock;
+mod cluster;
+mod defaults;
+mod discovery;
+mod faults;
+mod listener;
+
+mod object;
+mod options;
+mod partial;
+mod registry;
+mod requests;
+mod seed;
+mod selectors;
+mod service;
+mod ssa;
+mod status;
+mod store;
+mod table;
+mod validation;
+mod verbs;
+mod watch;
+mod wire;
+mod workloads;
+
+pub use cluster::Sandbox;
+pub use faults::{Fault, RequestMatch};
+pub use listener::{ListenError, Listener};
+pub use options::SandboxOptions;
+pub use requests::RequestRecord;
+pub use service::SandboxService;
+pub use wire::answer::ResponseBody;

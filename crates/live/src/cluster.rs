@@ -1,0 +1,271 @@
+//! One cluster: five processes on loopback, its files in one folder.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+use tokio::process::Command;
+
+use crate::certificates::{self, Certificates};
+use crate::client::JsonClient;
+use crate::process::{Process, until};
+use crate::{Error, Programs, kubeconfig, module, node, ports};
+
+/// Generous: four clusters share two cores with a compiler at times.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// A running cluster. Dropping it stops its processes.
+#[derive(Debug)]
+pub struct Cluster {
+    name: String,
+    server: String,
+    version: String,
+    kubeconfig: PathBuf,
+    kubectl: PathBuf,
+    client: JsonClient,
+    apiserver: Process,
+    /// In the order they started: etcd, controller manager, scheduler, kwok.
+    others: Vec<Process>,
+}
+
+impl Cluster {
+    /// Starts the processes and waits until pods can be scheduled.
+    pub(crate) async fn start(name: &str, folder: &Path, programs: &Programs) -> Result<Self, Error> {
+        fs::create_dir_all(folder).map_err(Error::file("create", folder))?;
+        let certificates = certificates::write(folder)?;
+        let (etcd_port, peer_port, server_port) = (ports::free()?, ports::free()?, ports::free()?);
+        let server = format!("https://127.0.0.1:{server_port}");
+        let kubeconfig = write_kubeconfig(name, &server, folder, &certificates)?;
+        let config = text(&kubeconfig);
+
+        let etcd = Process::new("etcd", &programs.etcd, folder, etcd_arguments(etcd_port, peer_port));
+        let apiserver = Process::new(
+            "kube-apiserver",
+            &programs.apiserver,
+            folder,
+            apiserver_arguments(folder, etcd_port, server_port, &server),
+        );
+        let arguments = controller_manager_arguments(folder, &config);
+        let controller_manager =
+            Process::new("kube-controller-manager", &programs.controller_manager, folder, arguments);
+        let arguments =
+            ["--kubeconfig", &config, "--leader-elect=false", "--secure-port=0"].map(str::to_owned).to_vec();
+        let scheduler = Process::new("kube-scheduler", &programs.scheduler, folder, arguments);
+        let kwok = Process::new("kwok", &programs.kwok, folder, kwok_arguments(&config)?);
+
+        let mut cluster = Self {
+            name: name.to_owned(),
+            client: JsonClient::with_certificates(&server, &certificates)?,
+            server,
+            version: String::new(),
+            kubeconfig,
+            kubectl: programs.kubectl.clone(),
+            apiserver,
+            others: vec![etcd, controller_manager, scheduler, kwok],
+        };
+        cluster.bring_up().await?;
+        Ok(cluster)
+    }
+
+    async fn bring_up(&mut self) -> Result<(), Error> {
+        let [etcd, clients @ ..] = self.others.as_slice() else { return Ok(()) };
+        etcd.start()?;
+        self.apiserver.start()?;
+        self.ready(&[&self.apiserver, etcd]).await?;
+        for process in clients {
+            process.start()?;
+        }
+        for number in 1..=node::COUNT {
+            self.client.post("/api/v1/nodes", &node::object(number)).await?;
+        }
+        let processes: Vec<_> = self.processes().collect();
+        until(&format!("usable nodes of {}", self.name), LIMIT, &processes, async || {
+            self.nodes_usable().await
+        })
+        .await?;
+        self.service_account("default").await?;
+        let version = self.client.get("/version").await?;
+        self.version = version["gitVersion"].as_str().unwrap_or_default().to_owned();
+        Ok(())
+    }
+
+    async fn ready(&self, processes: &[&Process]) -> Result<(), Error> {
+        let probe = async || self.client.get("/readyz").await.map(drop).map_err(|error| error.to_string());
+        until(&format!("/readyz of {}", self.name), LIMIT, processes, probe).await
+    }
+
+    async fn nodes_usable(&self) -> Result<(), String> {
+        let list = self.client.get("/api/v1/nodes").await.map_err(|error| error.to_string())?;
+        let nodes = list["items"].as_array().map(Vec::as_slice).unwrap_or_default();
+        match nodes.iter().filter(|node| node::usable(node)).count() {
+            node::COUNT => Ok(()),
+            count => Err(format!("{count} of {} nodes", node::COUNT)),
+        }
+    }
+
+    /// The controller manager makes it a moment after the namespace; a bare pod is refused before.
+    async fn service_account(&self, namespace: &str) -> Result<(), Error> {
+        let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/default");
+        let probe = async || self.client.get(&path).await.map(drop).map_err(|error| error.to_string());
+        until(&format!("the service account of {namespace} in {}", self.name), LIMIT, &[], probe).await
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// `https://127.0.0.1:<port>`, the same port for the cluster's whole life.
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+
+    /// As the API server says it: `v1.36.4`.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// The administrator's kubeconfig file, certificates embedded; its context is called `admin`.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// Kills kube-apiserver; etcd and the rest stay. Connections break, new ones are refused.
+    pub fn stop_server(&self) {
+        self.apiserver.stop();
+    }
+
+    /// Starts kube-apiserver again, on the same port with the same data, and waits until it is ready. The controllers
+    /// find it again by their own back-off, which grows with the time it was away (up to half a minute).
+    pub async fn start_server(&self) -> Result<(), Error> {
+        self.apiserver.start()?;
+        self.ready(&[&self.apiserver]).await
+    }
+
+    /// Makes a namespace and waits until pods may be created in it.
+    pub async fn create_namespace(&self, name: &str) -> Result<(), Error> {
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        self.client.post("/api/v1/namespaces", &namespace).await?;
+        self.service_account(name).await
+    }
+
+    /// What the API server answers to GET, as JSON.
+    pub async fn get(&self, path: &str) -> Result<Value, Error> {
+        self.client.get(path).await
+    }
+
+    /// Runs kubectl as the administrator and answers with its standard output; an error carries its standard error.
+    pub async fn kubectl(&self, arguments: &[&str]) -> Result<String, Error> {
+        self.kubectl_with_input(arguments, "").await
+    }
+
+    /// The same with something on standard input, for `-f -`.
+    pub async fn kubectl_with_input(&self, arguments: &[&str], input: &str) -> Result<String, Error> {
+        let failed = |output: String| Error::Command {
+            command: format!("kubectl {} on {}", arguments.join(" "), self.name),
+            output,
+        };
+        let mut command = Command::new(&self.kubectl);
+        command.arg("--kubeconfig").arg(&self.kubeconfig).args(arguments).env_remove("KUBECONFIG");
+        // The discovery cache is the cluster's, not the user's.
+        command.env("KUBECACHEDIR", self.kubeconfig.with_file_name("kubectl-cache"));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
+        if let Some(mut stdin) = child.stdin.take() {
+            // A kubectl that fails early does not read to the end; what it says about it comes below.
+            let _ = stdin.write_all(input.as_bytes()).await;
+        }
+        let output = child.wait_with_output().await.map_err(|error| failed(error.to_string()))?;
+        match output.status.success() {
+            true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+            false => Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
+        }
+    }
+
+    pub(crate) fn processes(&self) -> impl Iterator<Item = &Process> {
+        self.others.iter().chain([&self.apiserver])
+    }
+}
+
+fn write_kubeconfig(name: &str, server: &str, folder: &Path, made: &Certificates) -> Result<PathBuf, Error> {
+    let path = folder.join("kubeconfig.yaml");
+    let config = kubeconfig::text(name, server, &made.authority, &made.admin_certificate, &made.admin_key);
+    fs::write(&path, config).map_err(Error::file("write", &path))?;
+    Ok(path)
+}
+
+fn etcd_arguments(port: u16, peer_port: u16) -> Vec<String> {
+    let (client, peer) = (format!("http://127.0.0.1:{port}"), format!("http://127.0.0.1:{peer_port}"));
+    vec![
+        "--name=etcd".into(),
+        "--data-dir=etcd".into(),
+        format!("--listen-client-urls={client}"),
+        format!("--advertise-client-urls={client}"),
+        format!("--listen-peer-urls={peer}"),
+        format!("--initial-advertise-peer-urls={peer}"),
+        format!("--initial-cluster=etcd={peer}"),
+        // The data is thrown away: no need to wait for the disk.
+        "--unsafe-no-fsync".into(),
+        "--log-level=warn".into(),
+    ]
+}
+
+fn apiserver_arguments(folder: &Path, etcd_port: u16, port: u16, server: &str) -> Vec<String> {
+    let file = |name: &str| text(&folder.join(name));
+    vec![
+        format!("--etcd-servers=http://127.0.0.1:{etcd_port}"),
+        "--bind-address=127.0.0.1".into(),
+        "--advertise-address=127.0.0.1".into(),
+        format!("--secure-port={port}"),
+        format!("--tls-cert-file={}", file("server.crt")),
+        format!("--tls-private-key-file={}", file("server.key")),
+        format!("--client-ca-file={}", file("ca.crt")),
+        "--authorization-mode=RBAC".into(),
+        "--allow-privileged=true".into(),
+        "--endpoint-reconciler-type=none".into(),
+        "--service-cluster-ip-range=10.96.0.0/16".into(),
+        format!("--service-account-issuer={server}"),
+        format!("--service-account-key-file={}", file("sa.pub")),
+        format!("--service-account-signing-key-file={}", file("sa.key")),
+        "--profiling=false".into(),
+    ]
+}
+
+fn controller_manager_arguments(folder: &Path, kubeconfig: &str) -> Vec<String> {
+    let file = |name: &str| text(&folder.join(name));
+    vec![
+        format!("--kubeconfig={kubeconfig}"),
+        // The node lifecycle controller among them: without it nodes keep their taint and nothing is scheduled.
+        "--controllers=*".into(),
+        "--leader-elect=false".into(),
+        "--secure-port=0".into(),
+        "--use-service-account-credentials=false".into(),
+        format!("--service-account-private-key-file={}", file("sa.key")),
+        format!("--root-ca-file={}", file("ca.crt")),
+        format!("--cluster-signing-cert-file={}", file("ca.crt")),
+        format!("--cluster-signing-key-file={}", file("ca.key")),
+    ]
+}
+
+fn kwok_arguments(kubeconfig: &str) -> Result<Vec<String>, Error> {
+    let mut arguments = vec![
+        format!("--kubeconfig={kubeconfig}"),
+        "--manage-all-nodes".into(),
+        "--node-lease-duration-seconds=40".into(),
+        "--cidr=10.244.0.0/16".into(),
+    ];
+    let folder = module::tools().join("stages");
+    let mut files: Vec<_> = fs::read_dir(&folder)
+        .and_then(|entries| entries.map(|entry| entry.map(|entry| entry.path())).collect())
+        .map_err(Error::file("read", &folder))?;
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
+    files.sort();
+    arguments.extend(files.iter().map(|path| format!("--config={}", text(path))));
+    Ok(arguments)
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}

@@ -1,0 +1,34 @@
+//! The cluster's clock: a wall-clock start plus the elapsed time of `tokio::time`, so that a paused
+//! runtime gives virtual timestamps as well.
+
+use jiff::{SignedDuration, Timestamp};
+use tokio::time::Instant;
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Clock {
+    epoch: Timestamp,
+    started: Instant,
+}
+
+impl Clock {
+    pub(crate) fn starting_at(epoch: std::time::SystemTime) -> Self {
+        let epoch = Timestamp::try_from(epoch).unwrap_or(Timestamp::UNIX_EPOCH);
+        Self { epoch, started: Instant::now() }
+    }
+
+    fn now(&self) -> Timestamp {
+        let elapsed = SignedDuration::try_from(self.started.elapsed()).unwrap_or(SignedDuration::ZERO);
+        self.epoch.saturating_add(elapsed).unwrap_or(self.epoch)
+    }
+
+    /// Now as RFC 3339 in whole seconds, the form of `metav1.Time`.
+    pub(crate) fn timestamp(&self) -> String {
+        self.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    }
+
+    /// Seconds since `timestamp`, for ages in tables.
+    pub(crate) fn seconds_since(&self, timestamp: &str) -> Option<i64> {
+        let then: Timestamp = timestamp.parse().ok()?;
+        Some(self.now().as_second() - then.as_second())
+    }
+}

@@ -1,0 +1,151 @@
+//! One embedded cluster: its state behind one lock, and the handle that everyone shares.
+
+use std::sync::{Arc, Once};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use crate::clock::Clock;
+use crate::faults::{Fault, Faults, RequestMatch};
+use crate::options::SandboxOptions;
+use crate::registry::Registry;
+use crate::requests::{RequestLog, RequestRecord};
+use crate::seed::Seed;
+use crate::service::SandboxService;
+use crate::store::Store;
+use crate::{verbs, workloads};
+
+/// What the lock guards. Every request and every controller step is one critical section, so each
+/// sees a consistent cluster; nothing awaits inside.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) store: Store,
+    pub(crate) registry: Registry,
+    pub(crate) seed: Seed,
+    pub(crate) clock: Clock,
+    pub(crate) options: Arc<SandboxOptions>,
+    /// The last octets handed out as service and pod addresses.
+    pub(crate) addresses: (u32, u32),
+}
+
+#[derive(Debug)]
+pub(crate) struct Cluster {
+    pub(crate) options: Arc<SandboxOptions>,
+    pub(crate) state: Mutex<State>,
+    pub(crate) faults: Mutex<Faults>,
+    pub(crate) requests: Mutex<RequestLog>,
+    /// Counts up when every open watch is to be cut.
+    pub(crate) connections: watch::Sender<u64>,
+    /// Counts up when the controllers have something to look at.
+    pub(crate) work: watch::Sender<u64>,
+    started: Once,
+}
+
+impl Cluster {
+    /// Runs `step` on the state and wakes the controllers.
+    pub(crate) fn with<T>(&self, step: impl FnOnce(&mut State) -> T) -> T {
+        let result = step(&mut self.state.lock());
+        self.work.send_modify(|count| *count += 1);
+        result
+    }
+
+    /// Starts the controllers, once, on the runtime of the caller.
+    pub(crate) fn start(self: &Arc<Self>) {
+        self.started.call_once(|| {
+            tokio::spawn(workloads::run(Arc::downgrade(self), self.work.subscribe()));
+        });
+    }
+}
+
+/// One embedded cluster. Clones are handles of the same cluster; it ends with the last of them.
+#[derive(Debug, Clone)]
+pub struct Sandbox {
+    pub(crate) cluster: Arc<Cluster>,
+}
+
+impl Sandbox {
+    /// A cluster with the namespaces and nodes that a new cluster has.
+    pub fn new(options: SandboxOptions) -> Self {
+        let options = Arc::new(options);
+        let mut seed = Seed::new(options.seed);
+        let first_revision = 1_000 + seed.below(9_000);
+        let mut state = State {
+            store: Store::new(first_revision, options.history.max(1)),
+            registry: Registry::built_in(),
+            seed,
+            clock: Clock::starting_at(options.epoch),
+            options: options.clone(),
+            addresses: (1, 1),
+        };
+        verbs::bootstrap(&mut state);
+        let cluster = Cluster {
+            options,
+            state: Mutex::new(state),
+            faults: Mutex::default(),
+            requests: Mutex::default(),
+            connections: watch::Sender::new(0),
+            work: watch::Sender::new(1),
+            started: Once::new(),
+        };
+        Self { cluster: Arc::new(cluster) }
+    }
+
+    /// The cluster's name.
+    pub fn name(&self) -> &str {
+        &self.cluster.options.name
+    }
+
+    /// The API as a service, for `kube::Client::new(sandbox.service(), "default")`.
+    pub fn service(&self) -> SandboxService {
+        SandboxService::new(self.cluster.clone())
+    }
+
+    /// Takes the cluster down (requests fail to connect, open watches are cut) or up again.
+    pub fn set_down(&self, down: bool) {
+        self.cluster.faults.lock().down = down;
+        if down {
+            self.cut_watches();
+        }
+    }
+
+    /// Cuts every open watch, as a restarted load balancer does.
+    pub fn cut_watches(&self) {
+        self.cluster.connections.send_modify(|count| *count += 1);
+    }
+
+    /// Forgets all history: watches from an older resourceVersion answer 410.
+    pub fn compact(&self) {
+        self.cluster.state.lock().store.compact();
+    }
+
+    /// Delays every answer by this much from now on.
+    pub fn set_latency(&self, latency: Duration) {
+        self.cluster.faults.lock().latency = latency;
+    }
+
+    /// The next `times` requests that match fail with `fault`; other requests pass.
+    pub fn fail_next(&self, matching: RequestMatch, times: usize, fault: Fault) {
+        self.cluster.faults.lock().plan(matching, 0, times, fault);
+    }
+
+    /// Lets `skip` matching requests pass, then fails the one after with `fault`.
+    pub fn fail_nth(&self, matching: RequestMatch, skip: usize, fault: Fault) {
+        self.cluster.faults.lock().plan(matching, skip, 1, fault);
+    }
+
+    /// Every request since the start or the last [`reset_requests`](Self::reset_requests), in order.
+    pub fn requests(&self) -> Vec<RequestRecord> {
+        self.cluster.requests.lock().all()
+    }
+
+    /// How many requests match.
+    pub fn count_requests(&self, matching: &RequestMatch) -> usize {
+        self.cluster.requests.lock().count(matching)
+    }
+
+    /// Forgets the requests seen so far.
+    pub fn reset_requests(&self) {
+        self.cluster.requests.lock().clear();
+    }
+}

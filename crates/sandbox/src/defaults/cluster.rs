@@ -1,0 +1,64 @@
+//! Namespaces, nodes, bindings, CustomResourceDefinitions.
+
+use serde_json::{Value, json};
+
+use crate::object::{self, set_default};
+
+pub(super) fn namespace(new: &mut Value) {
+    let name = object::name(new).to_owned();
+    set_default(new, &["metadata", "labels", "kubernetes.io/metadata.name"], name);
+    if !object::is_deleting(new) {
+        set_default(new, &["spec", "finalizers"], json!(["kubernetes"]));
+    }
+    set_default(new, &["status", "phase"], "Active");
+}
+
+pub(super) fn node(new: &mut Value, version: &str, now: &str) {
+    let name = object::name(new).to_owned();
+    let size = json!({"cpu": "8", "memory": "32Gi", "pods": "110"});
+    set_default(new, &["status", "capacity"], size.clone());
+    set_default(new, &["status", "allocatable"], size);
+    set_default(new, &["status", "addresses"], json!([{"type": "Hostname", "address": name}]));
+    set_default(new, &["status", "nodeInfo", "kubeletVersion"], version);
+    set_default(
+        new,
+        &["status", "conditions"],
+        json!([{"type": "Ready", "status": "True", "reason": "KubeletReady",
+            "message": "kubelet is posting ready status", "lastTransitionTime": now}]),
+    );
+}
+
+pub(super) fn binding(new: &mut Value) {
+    set_default(new, &["roleRef", "apiGroup"], "rbac.authorization.k8s.io");
+    for subject in new.get_mut("subjects").and_then(Value::as_array_mut).into_iter().flatten() {
+        if subject["kind"] != "ServiceAccount" {
+            set_default(subject, &["apiGroup"], "rbac.authorization.k8s.io");
+        }
+    }
+}
+
+/// Names, and the conditions of a definition that is served.
+pub(super) fn definition(new: &mut Value, now: &str) {
+    let kind = object::text(new, &["spec", "names", "kind"]).unwrap_or("").to_owned();
+    set_default(new, &["spec", "conversion", "strategy"], "None");
+    set_default(new, &["spec", "names", "singular"], kind.to_lowercase());
+    set_default(new, &["spec", "names", "listKind"], format!("{kind}List"));
+    let names = new["spec"]["names"].clone();
+    set_default(new, &["status", "acceptedNames"], names);
+    let stored: Vec<Value> = object::list(new, &["spec", "versions"])
+        .iter()
+        .filter(|version| version["storage"] == true)
+        .map(|version| version["name"].clone())
+        .collect();
+    set_default(new, &["status", "storedVersions"], stored);
+    set_default(
+        new,
+        &["status", "conditions"],
+        json!([
+            {"type": "NamesAccepted", "status": "True", "lastTransitionTime": now, "reason": "NoConflicts",
+                "message": "no conflicts found"},
+            {"type": "Established", "status": "True", "lastTransitionTime": now, "reason": "InitialNamesAccepted",
+                "message": "the initial names have been accepted"},
+        ]),
+    );
+}

@@ -1,0 +1,126 @@
+//! Reading and changing Kubernetes objects that are held as JSON.
+//!
+//! Objects come in every kind, so nothing here is typed; a missing field reads as `None` or zero.
+
+use serde_json::{Map, Value, json};
+
+/// The value at a path of field names.
+pub(crate) fn at<'v>(object: &'v Value, path: &[&str]) -> Option<&'v Value> {
+    path.iter().try_fold(object, |value, field| value.get(field)).filter(|value| !value.is_null())
+}
+
+/// The text at a path.
+pub(crate) fn text<'v>(object: &'v Value, path: &[&str]) -> Option<&'v str> {
+    at(object, path).and_then(Value::as_str)
+}
+
+/// The integer at a path, zero when absent.
+pub(crate) fn integer(object: &Value, path: &[&str]) -> i64 {
+    at(object, path).and_then(Value::as_i64).unwrap_or(0)
+}
+
+/// The list at a path, empty when absent.
+pub(crate) fn list<'v>(object: &'v Value, path: &[&str]) -> &'v [Value] {
+    at(object, path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// The place at a path, with the maps on the way created.
+pub(crate) fn place<'v>(object: &'v mut Value, path: &[&str]) -> &'v mut Value {
+    path.iter().fold(object, |value, field| {
+        if !value.is_object() {
+            *value = Value::Object(Map::new());
+        }
+        &mut value[*field]
+    })
+}
+
+/// Sets the value at a path.
+pub(crate) fn set(object: &mut Value, path: &[&str], value: impl Into<Value>) {
+    *place(object, path) = value.into();
+}
+
+/// Sets the value at a path when nothing is there, which is what defaulting means.
+pub(crate) fn set_default(object: &mut Value, path: &[&str], value: impl Into<Value>) {
+    if at(object, path).is_none() {
+        set(object, path, value);
+    }
+}
+
+/// Takes the value at a path out of the object.
+pub(crate) fn take(object: &mut Value, path: &[&str]) -> Option<Value> {
+    let (last, parents) = path.split_last()?;
+    let parent = parents.iter().try_fold(object, |value, field| value.get_mut(field))?;
+    parent.as_object_mut()?.shift_remove(*last)
+}
+
+pub(crate) fn name(object: &Value) -> &str {
+    text(object, &["metadata", "name"]).unwrap_or("")
+}
+
+pub(crate) fn namespace(object: &Value) -> &str {
+    text(object, &["metadata", "namespace"]).unwrap_or("")
+}
+
+pub(crate) fn uid(object: &Value) -> &str {
+    text(object, &["metadata", "uid"]).unwrap_or("")
+}
+
+pub(crate) fn revision(object: &Value) -> u64 {
+    text(object, &["metadata", "resourceVersion"]).and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+pub(crate) fn generation(object: &Value) -> i64 {
+    integer(object, &["metadata", "generation"])
+}
+
+pub(crate) fn is_deleting(object: &Value) -> bool {
+    at(object, &["metadata", "deletionTimestamp"]).is_some()
+}
+
+pub(crate) fn finalizers(object: &Value) -> &[Value] {
+    list(object, &["metadata", "finalizers"])
+}
+
+pub(crate) fn annotation<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
+    text(object, &["metadata", "annotations", key])
+}
+
+/// The owner that manages the object (`controller: true`).
+pub(crate) fn controller(object: &Value) -> Option<&Value> {
+    list(object, &["metadata", "ownerReferences"])
+        .iter()
+        .find(|owner| owner.get("controller") == Some(&Value::Bool(true)))
+}
+
+/// A controlling owner reference to `owner`.
+pub(crate) fn controller_reference(owner: &Value, api_version: &str, kind: &str) -> Value {
+    json!({"apiVersion": api_version, "kind": kind, "name": name(owner), "uid": uid(owner),
+        "controller": true, "blockOwnerDeletion": true})
+}
+
+/// Removes null fields of maps, at every depth: the server never stores them.
+pub(crate) fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, field| !field.is_null());
+            fields.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
+}
+
+/// The condition of a type in `status.conditions`.
+pub(crate) fn condition<'v>(object: &'v Value, kind: &str) -> Option<&'v Value> {
+    list(object, &["status", "conditions"]).iter().find(|one| one["type"] == kind)
+}
+
+/// Is the condition of a type `True`?
+pub(crate) fn condition_is_true(object: &Value, kind: &str) -> bool {
+    condition(object, kind).is_some_and(|one| one["status"] == "True")
+}
+
+/// A list item is the first of its name.
+pub(crate) fn find_by<'v>(items: &'v [Value], field: &str, value: &str) -> Option<&'v Value> {
+    items.iter().find(|item| item[field] == value)
+}

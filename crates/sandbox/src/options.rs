@@ -1,0 +1,61 @@
+//! What one embedded cluster is like.
+
+use std::time::{Duration, SystemTime};
+
+/// Settings of a [`Sandbox`](crate::Sandbox).
+#[derive(Debug, Clone)]
+pub struct SandboxOptions {
+    /// The cluster's name, as kubeconfigs and node names show it.
+    pub name: String,
+    /// The `gitVersion` that `/version` answers.
+    pub version: String,
+    /// Everything random (uids, suffixes, delays, faults) comes from here.
+    pub seed: u64,
+    /// Simulated nodes: one pod of every DaemonSet runs on each.
+    pub nodes: usize,
+    /// How long pods take from scheduled to ready: between these two, by the seed.
+    pub pod_start: (Duration, Duration),
+    /// How long a deleted pod takes to end.
+    pub pod_stop: Duration,
+    /// How long the pods of a Job run.
+    pub job_run: Duration,
+    /// Changes that each resource keeps for watches; older ones answer 410.
+    pub history: usize,
+    /// The wall-clock time at the start; it advances with `tokio::time`.
+    pub epoch: SystemTime,
+    /// Whether the server answers streaming lists (`sendInitialEvents`), as real ones do since 1.32.
+    pub streaming_lists: bool,
+    /// Whether the server answers aggregated discovery, as real ones do since 1.26.
+    pub aggregated_discovery: bool,
+}
+
+impl SandboxOptions {
+    /// A cluster whose pods are ready at once, for tests.
+    pub fn instant(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            pod_start: (Duration::ZERO, Duration::ZERO),
+            pod_stop: Duration::ZERO,
+            job_run: Duration::ZERO,
+            ..Self::default()
+        }
+    }
+}
+
+impl Default for SandboxOptions {
+    fn default() -> Self {
+        Self {
+            name: "sandbox".to_owned(),
+            version: "v1.36.0".to_owned(),
+            seed: 1,
+            nodes: 3,
+            pod_start: (Duration::from_secs(1), Duration::from_secs(3)),
+            pod_stop: Duration::from_secs(1),
+            job_run: Duration::from_secs(2),
+            history: 1000,
+            epoch: SystemTime::now(),
+            streaming_lists: true,
+            aggregated_discovery: true,
+        }
+    }
+}

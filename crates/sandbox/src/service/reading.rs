@@ -1,0 +1,75 @@
+//! Requests that read.
+
+use std::sync::Arc;
+
+use http::{Response, StatusCode};
+use serde_json::Value;
+
+use crate::cluster::Cluster;
+use crate::status::ApiError;
+use crate::wire::answer::{self, ResponseBody};
+use crate::wire::negotiate::Shape;
+use crate::wire::query::Query;
+use crate::wire::route::Target;
+use crate::workloads;
+use crate::{partial, table, verbs, watch};
+
+pub(super) fn answer(
+    cluster: &Arc<Cluster>,
+    target: &Target,
+    query: &Query,
+    shapes: &[Shape],
+) -> Result<Response<ResponseBody>, ApiError> {
+    let mut state = cluster.state.lock();
+    if query.flag("watch") {
+        let shape = watch_shape(shapes);
+        let request = watch::WatchRequest::parse(target, query, shape, cluster.options.streaming_lists)?;
+        return Ok(answer::stream(watch::open(cluster, &mut state, request)));
+    }
+    match (target.name.as_str(), target.subresource.as_str()) {
+        ("", _) => {
+            let list = verbs::list(&state, target, query)?;
+            Ok(shaped(&state, target, &list, shapes, StatusCode::OK))
+        }
+        (_, "scale") => Ok(answer::json(StatusCode::OK, &verbs::read_scale(&state, target)?)),
+        (_, "log") => {
+            let pod = verbs::get(&state, target)?;
+            Ok(answer::text(StatusCode::OK, workloads::log_of(&pod, query.text("container"))?))
+        }
+        _ => {
+            let object = verbs::get(&state, target)?;
+            Ok(shaped(&state, target, &object, shapes, StatusCode::OK))
+        }
+    }
+}
+
+/// Tables are not streamed: a client that asks for them and accepts JSON gets JSON.
+fn watch_shape(shapes: &[Shape]) -> Shape {
+    shapes
+        .iter()
+        .copied()
+        .find(|shape| matches!(shape, Shape::Whole | Shape::Metadata))
+        .unwrap_or(Shape::Whole)
+}
+
+/// An object or list in the first shape that the client accepts and the sandbox has.
+pub(super) fn shaped(
+    state: &crate::cluster::State,
+    target: &Target,
+    value: &Value,
+    shapes: &[Shape],
+    code: StatusCode,
+) -> Response<ResponseBody> {
+    let is_list = value.get("items").is_some_and(Value::is_array);
+    for shape in shapes {
+        let body = match shape {
+            Shape::Whole => return answer::json(code, value),
+            Shape::Metadata if is_list => partial::of_list(value),
+            Shape::Metadata => partial::of(value),
+            Shape::Table => table::of(state, &target.kind, value),
+            Shape::Discovery(_) => continue,
+        };
+        return answer::json(code, &body);
+    }
+    answer::json(code, value)
+}

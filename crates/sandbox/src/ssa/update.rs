@@ -1,0 +1,132 @@
+//! The two doors: an apply, and every other write.
+
+use serde_json::{Value, json};
+
+use super::compare::Comparison;
+use super::fieldset::FieldSet;
+use super::managed::{ManagedFields, Writer};
+use super::merge::{DuplicateItem, merge};
+use super::path::{PathElement, display};
+use super::prune::prune;
+use super::schema::Schema;
+use crate::object;
+
+#[derive(Debug, PartialEq, thiserror::Error)]
+pub(crate) enum ApplyError {
+    /// Fields of other managers, as (manager, path) in the words of conflict messages.
+    #[error("failed to apply: fields of other managers")]
+    Conflicts(Vec<(String, String)>),
+    #[error(transparent)]
+    Duplicate(#[from] DuplicateItem),
+}
+
+/// Merges `config` into `live` and returns the object with its managed fields. Nulls are gone,
+/// nothing is defaulted.
+pub(crate) fn apply(
+    live: Option<&Value>,
+    config: &Value,
+    schema: Schema<'_>,
+    writer: &Writer,
+    force: bool,
+    now: &str,
+) -> Result<Value, ApplyError> {
+    let empty = json!({});
+    let before = live.unwrap_or(&empty);
+    let mut managed = live.and_then(ManagedFields::of).unwrap_or_default();
+    let merged = merge(before, config, schema)?;
+
+    let own = managed.entries.iter().find(|entry| entry.is_of(writer));
+    let last = own.map(|entry| entry.fields.clone()).unwrap_or_default();
+    let ignored = ignored(writer);
+    let fields = FieldSet::of(&tracked(config), schema).without_trees(&ignored);
+    let fields = without_metadata_itself(fields);
+    // the untracked part of metadata counts here, or pruning the last label would prune metadata
+    let kept = FieldSet::of(config, schema);
+    let others = managed.entries.iter().filter(|entry| !entry.is_of(writer));
+    let owned = others.fold(kept, |all, entry| all.union(&entry.fields));
+
+    let mut pruned = prune(&merged, &last, &owned, schema);
+    object::drop_nulls(&mut pruned);
+    let comparison = Comparison::of(&tracked(before), &tracked(&pruned), schema).without_trees(&ignored);
+    take_from_others(&mut managed, &comparison, writer, force)?;
+    managed.assign(writer, fields, now, !comparison.is_empty());
+    managed.drop_empty();
+    managed.write_to(&mut pruned);
+    Ok(pruned)
+}
+
+/// Records a create, update or patch: what changed belongs to the writer now.
+pub(crate) fn track(live: Option<&Value>, new: &mut Value, schema: Schema<'_>, writer: &Writer, now: &str) {
+    let empty = json!({});
+    let before = live.unwrap_or(&empty);
+    let sent = if writer.subresource.is_empty() { ManagedFields::of(new) } else { None };
+    let mut managed = sent.or_else(|| live.and_then(ManagedFields::of)).unwrap_or_default();
+    let comparison = Comparison::of(&tracked(before), &tracked(new), schema).without_trees(&ignored(writer));
+    // with force there is no conflict to answer
+    let _ = take_from_others(&mut managed, &comparison, writer, true);
+    let own = managed.entries.iter().find(|entry| entry.is_of(writer));
+    let last = own.map(|entry| entry.fields.clone()).unwrap_or_default();
+    let fields = last.difference(&comparison.removed).union(&comparison.modified).union(&comparison.added);
+    managed.assign(writer, without_metadata_itself(fields), now, !comparison.is_empty());
+    managed.drop_empty();
+    managed.write_to(new);
+}
+
+fn take_from_others(
+    managed: &mut ManagedFields,
+    comparison: &Comparison,
+    writer: &Writer,
+    force: bool,
+) -> Result<(), ApplyError> {
+    let changed = comparison.modified.union(&comparison.added);
+    let mut conflicts: Vec<(String, String)> = Vec::new();
+    for entry in managed.entries.iter_mut().filter(|entry| !entry.is_of(writer)) {
+        let lost = entry.fields.intersection(&changed);
+        conflicts.extend(lost.paths().iter().map(|path| (entry.describe(), display(path))));
+        entry.fields = entry.fields.difference(&lost).difference(&comparison.removed);
+    }
+    if force || conflicts.is_empty() {
+        return Ok(());
+    }
+    conflicts.sort();
+    Err(ApplyError::Conflicts(conflicts))
+}
+
+/// Server-set fields that nobody owns.
+const UNTRACKED: &[&str] = &[
+    "name",
+    "namespace",
+    "creationTimestamp",
+    "selfLink",
+    "uid",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+];
+
+fn tracked(value: &Value) -> Value {
+    let mut out = value.clone();
+    if let Some(fields) = out.as_object_mut() {
+        fields.shift_remove("apiVersion");
+        fields.shift_remove("kind");
+        if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.retain(|name, _| !UNTRACKED.contains(&name.as_str()));
+        }
+    }
+    out
+}
+
+fn without_metadata_itself(mut fields: FieldSet) -> FieldSet {
+    fields.members.remove(&PathElement::Field("metadata".to_owned()));
+    fields
+}
+
+/// What a writer cannot own through its door: status on the object itself, the rest on `/status`.
+fn ignored(writer: &Writer) -> FieldSet {
+    let mut out = FieldSet::default();
+    let field = if writer.subresource == "status" { "spec" } else { "status" };
+    out.insert(&[PathElement::Field(field.to_owned())]);
+    out
+}

@@ -1,0 +1,191 @@
+//! Errors as the API server says them: a `Status` object with code, reason, message and details.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use crate::registry::ResourceKind;
+
+/// A request that failed, as the client will see it.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct ApiError {
+    pub(crate) code: u16,
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
+    pub(crate) details: Option<Value>,
+    /// Answered as plain text, as the server does for paths that no API serves.
+    pub(crate) plain: bool,
+}
+
+/// One mistake in one field of an object.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct FieldError {
+    pub(crate) field: String,
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
+}
+
+impl FieldError {
+    pub(crate) fn invalid(field: impl Into<String>, value: &Value, why: &str) -> Self {
+        Self {
+            field: field.into(),
+            reason: "FieldValueInvalid",
+            message: format!("Invalid value: {value}: {why}"),
+        }
+    }
+
+    pub(crate) fn required(field: impl Into<String>, why: &str) -> Self {
+        let tail = if why.is_empty() { String::new() } else { format!(": {why}") };
+        Self { field: field.into(), reason: "FieldValueRequired", message: format!("Required value{tail}") }
+    }
+
+    pub(crate) fn forbidden(field: impl Into<String>, why: &str) -> Self {
+        Self { field: field.into(), reason: "FieldValueForbidden", message: format!("Forbidden: {why}") }
+    }
+}
+
+impl ApiError {
+    pub(crate) fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
+        Self { code: code.as_u16(), reason, message: message.into(), details: None, plain: false }
+    }
+
+    fn about(mut self, kind: &ResourceKind, name: &str) -> Self {
+        let mut details = json!({"name": name, "kind": kind.plural});
+        if !kind.group.is_empty() {
+            details["group"] = json!(kind.group);
+        }
+        self.details = Some(details);
+        self
+    }
+
+    pub(crate) fn not_found(kind: &ResourceKind, name: &str) -> Self {
+        let message = format!("{} \"{name}\" not found", kind.resource());
+        Self::new(StatusCode::NOT_FOUND, "NotFound", message).about(kind, name)
+    }
+
+    pub(crate) fn namespace_not_found(name: &str) -> Self {
+        let mut error =
+            Self::new(StatusCode::NOT_FOUND, "NotFound", format!("namespaces \"{name}\" not found"));
+        error.details = Some(json!({"name": name, "kind": "namespaces"}));
+        error
+    }
+
+    /// A path that no API serves.
+    pub(crate) fn no_such_path() -> Self {
+        let mut error = Self::new(StatusCode::NOT_FOUND, "NotFound", "404 page not found\n");
+        error.plain = true;
+        error
+    }
+
+    pub(crate) fn already_exists(kind: &ResourceKind, name: &str) -> Self {
+        let message = format!("{} \"{name}\" already exists", kind.resource());
+        Self::new(StatusCode::CONFLICT, "AlreadyExists", message).about(kind, name)
+    }
+
+    pub(crate) fn conflict(kind: &ResourceKind, name: &str, why: &str) -> Self {
+        let message = format!("Operation cannot be fulfilled on {} \"{name}\": {why}", kind.resource());
+        Self::new(StatusCode::CONFLICT, "Conflict", message).about(kind, name)
+    }
+
+    /// An apply that other managers' fields forbid.
+    pub(crate) fn apply_conflict(message: String, causes: &[Value]) -> Self {
+        let mut error = Self::new(StatusCode::CONFLICT, "Conflict", message);
+        error.details = Some(json!({"causes": causes}));
+        error
+    }
+
+    pub(crate) fn invalid(kind: &ResourceKind, name: &str, errors: &[FieldError]) -> Self {
+        let said: Vec<String> = errors.iter().map(|one| format!("{}: {}", one.field, one.message)).collect();
+        let why = match said.as_slice() {
+            [one] => one.clone(),
+            many => format!("[{}]", many.join(", ")),
+        };
+        let message = format!("{} \"{name}\" is invalid: {why}", kind.qualified_kind());
+        let mut error = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message);
+        let mut details = json!({"name": name, "kind": kind.kind});
+        if !kind.group.is_empty() {
+            details["group"] = json!(kind.group);
+        }
+        details["causes"] = errors
+            .iter()
+            .map(|one| json!({"reason": one.reason, "message": one.message, "field": one.field}))
+            .collect();
+        error.details = Some(details);
+        error
+    }
+
+    /// Mistakes in the options of a request.
+    pub(crate) fn invalid_options(options: &str, errors: &[FieldError]) -> Self {
+        let said: Vec<String> = errors.iter().map(|one| format!("{}: {}", one.field, one.message)).collect();
+        let message = format!("{options}.meta.k8s.io \"\" is invalid: {}", said.join(", "));
+        let mut error = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message);
+        let causes: Vec<Value> = errors
+            .iter()
+            .map(|one| json!({"reason": one.reason, "message": one.message, "field": one.field}))
+            .collect();
+        error.details = Some(json!({"group": "meta.k8s.io", "kind": options, "causes": causes}));
+        error
+    }
+
+    pub(crate) fn forbidden(kind: &ResourceKind, name: &str, why: &str) -> Self {
+        let message = format!("{} \"{name}\" is forbidden: {why}", kind.resource());
+        Self::new(StatusCode::FORBIDDEN, "Forbidden", message).about(kind, name)
+    }
+
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
+    }
+
+    pub(crate) fn method_not_allowed() -> Self {
+        Self::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "MethodNotAllowed",
+            "the server does not allow this method on the requested resource",
+        )
+    }
+
+    pub(crate) fn unsupported_media_type(offered: &str, accepted: &str) -> Self {
+        Self::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "UnsupportedMediaType",
+            format!(
+                "the body of the request was in an unknown format - accepted media types include: {accepted} (got {offered})"
+            ),
+        )
+    }
+
+    pub(crate) fn not_acceptable() -> Self {
+        Self::new(
+            StatusCode::NOT_ACCEPTABLE,
+            "NotAcceptable",
+            "only the following media types are accepted: application/json",
+        )
+    }
+
+    /// A resourceVersion whose changes are gone.
+    pub(crate) fn expired(requested: u64, oldest: u64) -> Self {
+        Self::new(StatusCode::GONE, "Expired", format!("too old resource version: {requested} ({oldest})"))
+    }
+
+    /// What the simulator does not do: said aloud, never answered with a plausible 200.
+    pub(crate) fn not_simulated(what: impl std::fmt::Display) -> Self {
+        Self::new(
+            StatusCode::NOT_IMPLEMENTED,
+            "NotSimulated",
+            format!("the sandbox does not simulate {what}"),
+        )
+    }
+
+    /// The `Status` object of the answer.
+    pub(crate) fn status(&self) -> Value {
+        let mut status = json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+            "message": self.message, "reason": self.reason,
+        });
+        if let Some(details) = &self.details {
+            status["details"] = details.clone();
+        }
+        status["code"] = json!(self.code);
+        status
+    }
+}

@@ -1,0 +1,32 @@
+//! What the server refuses: names, required fields, fields that never change.
+
+mod immutable;
+mod names;
+mod required;
+
+use serde_json::Value;
+
+use crate::object;
+use crate::registry::ResourceKind;
+use crate::status::{ApiError, FieldError};
+
+/// The name of a new object.
+pub(crate) fn name(kind: &ResourceKind, new: &Value) -> Result<(), ApiError> {
+    refuse(kind, new, &names::check(kind, new))
+}
+
+/// An object on its way to the store; `live` is what it replaces.
+pub(crate) fn check(kind: &ResourceKind, live: Option<&Value>, new: &Value) -> Result<(), ApiError> {
+    let mut errors = required::check(kind, new);
+    if let Some(live) = live {
+        errors.extend(immutable::check(kind, live, new));
+    }
+    refuse(kind, new, &errors)
+}
+
+fn refuse(kind: &ResourceKind, new: &Value, errors: &[FieldError]) -> Result<(), ApiError> {
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(ApiError::invalid(kind, object::name(new), errors))
+}

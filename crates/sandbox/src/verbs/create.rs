@@ -1,0 +1,163 @@
+//! `create`.
+
+use serde_json::{Value, json};
+
+use super::{Caller, key};
+use crate::cluster::State;
+use crate::registry::ResourceKind;
+use crate::ssa::{Operation, Schema, track};
+use crate::status::ApiError;
+use crate::store::Object;
+use crate::{defaults, object, validation};
+
+pub(crate) fn create(
+    state: &mut State,
+    kind: &ResourceKind,
+    namespace: &str,
+    mut new: Value,
+    caller: &Caller,
+) -> Result<Object, ApiError> {
+    prepare(state, kind, namespace, &mut new)?;
+    complete(state, kind, &mut new, caller.dry_run)?;
+    let now = state.clock.timestamp();
+    let writer = caller.writer(kind, Operation::Update, "");
+    track(None, &mut new, Schema::of(kind), &writer, &now);
+    store(state, kind, new, caller.dry_run)
+}
+
+/// Identity and placement of an object that does not exist yet.
+pub(super) fn prepare(
+    state: &mut State,
+    kind: &ResourceKind,
+    namespace: &str,
+    new: &mut Value,
+) -> Result<(), ApiError> {
+    check_type(kind, new)?;
+    check_namespace(state, kind, namespace, new)?;
+    if object::name(new).is_empty()
+        && let Some(prefix) = object::text(new, &["metadata", "generateName"]).map(str::to_owned)
+    {
+        let name = format!("{prefix}{}", state.seed.suffix());
+        object::set(new, &["metadata", "name"], name);
+    }
+    validation::name(kind, new)?;
+    if object::at(new, &["metadata", "resourceVersion"])
+        .is_some_and(|revision| revision != "" && revision != "0")
+    {
+        return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
+    }
+    let name = object::name(new).to_owned();
+    if state.store.at(&key(kind, namespace, &name)).is_some() {
+        return Err(ApiError::already_exists(kind, &name));
+    }
+    for field in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+        object::take(new, &["metadata", field]);
+    }
+    object::set(new, &["metadata", "uid"], state.seed.uid());
+    object::set(new, &["metadata", "creationTimestamp"], state.clock.timestamp());
+    object::take(new, &["metadata", "generation"]);
+    if kind.has_generation {
+        object::set(new, &["metadata", "generation"], 1);
+    }
+    if kind.has_status {
+        object::take(new, &["status"]);
+    }
+    Ok(())
+}
+
+/// Defaults and checks.
+pub(super) fn complete(
+    state: &mut State,
+    kind: &ResourceKind,
+    new: &mut Value,
+    dry_run: bool,
+) -> Result<(), ApiError> {
+    object::drop_nulls(new);
+    defaults::fill(state, kind, new, dry_run);
+    validation::check(kind, None, new)
+}
+
+pub(super) fn store(
+    state: &mut State,
+    kind: &ResourceKind,
+    new: Value,
+    dry_run: bool,
+) -> Result<Object, ApiError> {
+    if dry_run {
+        return Ok(new.into());
+    }
+    let stored = state.store.put(&kind.resource(), new);
+    if kind.is("customresourcedefinitions.apiextensions.k8s.io") {
+        state.registry.define(&stored);
+    }
+    Ok(stored)
+}
+
+/// The body is of the kind that the path names; its type is written in front.
+pub(super) fn check_type(kind: &ResourceKind, new: &mut Value) -> Result<(), ApiError> {
+    let api_version = kind.api_version();
+    let Some(fields) = new.as_object_mut() else {
+        return Err(ApiError::bad_request("the object provided is not a map"));
+    };
+    let said = |field: &str| fields.get(field).and_then(Value::as_str).unwrap_or("");
+    let wrong = (!said("kind").is_empty() && said("kind") != kind.kind)
+        || (!said("apiVersion").is_empty() && said("apiVersion") != api_version);
+    if wrong {
+        return Err(ApiError::bad_request(format!(
+            "{} in version {:?} cannot be handled as a {}: the API version in the data ({}) does not match the expected API version ({api_version})",
+            said("kind"),
+            said("apiVersion"),
+            kind.kind,
+            said("apiVersion"),
+        )));
+    }
+    let mut typed = serde_json::Map::new();
+    typed.insert("kind".to_owned(), json!(kind.kind));
+    typed.insert("apiVersion".to_owned(), json!(api_version));
+    for (name, value) in std::mem::take(fields) {
+        typed.entry(name).or_insert(value);
+    }
+    if !typed.get("metadata").is_some_and(Value::is_object) {
+        typed.insert("metadata".to_owned(), json!({}));
+    }
+    *fields = typed;
+    Ok(())
+}
+
+fn check_namespace(
+    state: &State,
+    kind: &ResourceKind,
+    namespace: &str,
+    new: &mut Value,
+) -> Result<(), ApiError> {
+    if !kind.namespaced {
+        object::take(new, &["metadata", "namespace"]);
+        return Ok(());
+    }
+    let said = object::namespace(new);
+    if !said.is_empty() && said != namespace {
+        return Err(ApiError::bad_request(format!(
+            "the namespace of the provided object does not match the namespace sent on the request: {said} != {namespace}"
+        )));
+    }
+    object::set(new, &["metadata", "namespace"], namespace);
+    let home = state.registry.resource("namespaces").and_then(|one| state.store.at(&key(one, "", namespace)));
+    match home {
+        None => Err(ApiError::namespace_not_found(namespace)),
+        Some(home) if object::is_deleting(home) => {
+            let mut error = ApiError::forbidden(
+                kind,
+                object::name(new),
+                &format!(
+                    "unable to create new content in namespace {namespace} because it is being terminated"
+                ),
+            );
+            if let Some(details) = &mut error.details {
+                details["causes"] = json!([{"reason": "NamespaceTerminating",
+                    "message": format!("namespace {namespace} is being terminated"), "field": "metadata.namespace"}]);
+            }
+            Err(error)
+        }
+        Some(_) => Ok(()),
+    }
+}

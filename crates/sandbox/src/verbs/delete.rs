@@ -1,0 +1,197 @@
+//! `delete` and `deletecollection`.
+
+use serde_json::{Value, json};
+
+use super::{Caller, key};
+use crate::cluster::State;
+use crate::object;
+use crate::registry::ResourceKind;
+use crate::ssa::{Operation, Schema, track};
+use crate::status::ApiError;
+use crate::store::{Object, ObjectName};
+use crate::wire::query::Query;
+use crate::wire::route::Target;
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Propagation {
+    #[default]
+    Background,
+    Foreground,
+    Orphan,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct DeleteOptions {
+    pub(crate) uid: Option<String>,
+    pub(crate) resource_version: Option<String>,
+    pub(crate) propagation: Propagation,
+    pub(crate) grace_seconds: Option<i64>,
+    pub(crate) dry_run: bool,
+}
+
+impl DeleteOptions {
+    /// From the body of the request and its query; the body wins.
+    pub(crate) fn parse(body: &Value, query: &Query) -> Result<Self, ApiError> {
+        let text = |path: &[&str]| object::text(body, path).map(str::to_owned);
+        let propagation =
+            text(&["propagationPolicy"]).unwrap_or_else(|| query.text("propagationPolicy").to_owned());
+        let propagation = match propagation.as_str() {
+            "" | "Background" => Propagation::Background,
+            "Foreground" => Propagation::Foreground,
+            "Orphan" => Propagation::Orphan,
+            other => return Err(ApiError::bad_request(format!("invalid propagationPolicy {other:?}"))),
+        };
+        let grace = object::at(body, &["gracePeriodSeconds"]).and_then(Value::as_i64);
+        Ok(Self {
+            uid: text(&["preconditions", "uid"]),
+            resource_version: text(&["preconditions", "resourceVersion"]),
+            propagation,
+            grace_seconds: grace.or(query.number("gracePeriodSeconds")?.map(|seconds| seconds as i64)),
+            dry_run: query.dry_run()? || object::list(body, &["dryRun"]).contains(&json!("All")),
+        })
+    }
+}
+
+/// How a delete ended.
+#[derive(Debug)]
+pub(crate) enum Deleted {
+    Gone(Object),
+    /// Finalizers, a grace period or content hold it: marked for deletion.
+    Lingers(Object),
+}
+
+pub(crate) fn delete(
+    state: &mut State,
+    target: &Target,
+    options: &DeleteOptions,
+) -> Result<Deleted, ApiError> {
+    let kind = &target.kind;
+    let live = super::get(state, target)?;
+    check_preconditions(kind, &live, options)?;
+    if kind.is("namespaces") && matches!(target.name.as_str(), "default" | "kube-system" | "kube-public") {
+        return Err(ApiError::forbidden(kind, &target.name, "this namespace may not be deleted"));
+    }
+    let mut marked = (*live).clone();
+    let added = match options.propagation {
+        Propagation::Background => None,
+        Propagation::Foreground => Some("foregroundDeletion"),
+        Propagation::Orphan => Some("orphan"),
+    };
+    if let Some(added) = added
+        && !object::finalizers(&live).contains(&json!(added))
+        && !object::is_deleting(&live)
+    {
+        let mut finalizers = object::finalizers(&live).to_vec();
+        finalizers.push(json!(added));
+        object::set(&mut marked, &["metadata", "finalizers"], finalizers);
+    }
+    let grace = grace(kind, &live, options);
+    if grace == 0 && may_vanish(kind, &marked) {
+        if options.dry_run {
+            return Ok(Deleted::Gone(live));
+        }
+        let removed = state.store.remove(&key(kind, &target.namespace, &target.name));
+        forget(state, kind, &live);
+        return Ok(Deleted::Gone(removed.unwrap_or(live)));
+    }
+    if object::is_deleting(&live) && !(grace == 0 && object::integer(&live, GRACE) > 0) {
+        return Ok(Deleted::Lingers(live));
+    }
+    mark(state, kind, &mut marked, grace);
+    if options.dry_run {
+        return Ok(Deleted::Lingers(marked.into()));
+    }
+    // the finalizer that the server adds is tracked as a change by nobody in particular
+    let writer = Caller { manager: "kube-apiserver".to_owned(), dry_run: false };
+    let now = state.clock.timestamp();
+    track(Some(&live), &mut marked, Schema::of(kind), &writer.writer(kind, Operation::Update, ""), &now);
+    Ok(Deleted::Lingers(state.store.put(&kind.resource(), marked)))
+}
+
+const GRACE: &[&str] = &["metadata", "deletionGracePeriodSeconds"];
+
+fn mark(state: &State, kind: &ResourceKind, marked: &mut Value, grace: i64) {
+    object::set_default(marked, &["metadata", "deletionTimestamp"], state.clock.timestamp());
+    object::set(marked, GRACE, grace);
+    if kind.has_generation {
+        let counted = object::generation(marked) + 1;
+        object::set(marked, &["metadata", "generation"], counted);
+    }
+    if kind.is("namespaces") {
+        object::set(marked, &["status", "phase"], "Terminating");
+    }
+}
+
+/// Pods that run are given time to end; everything else goes at once.
+fn grace(kind: &ResourceKind, live: &Value, options: &DeleteOptions) -> i64 {
+    let running = object::at(live, &["spec", "nodeName"]).is_some()
+        && !matches!(object::text(live, &["status", "phase"]), Some("Succeeded" | "Failed"));
+    if !kind.is("pods") || !running {
+        return 0;
+    }
+    options.grace_seconds.unwrap_or_else(|| {
+        object::at(live, &["spec", "terminationGracePeriodSeconds"]).and_then(Value::as_i64).unwrap_or(30)
+    })
+}
+
+/// Nothing holds the object any more.
+pub(super) fn may_vanish(kind: &ResourceKind, value: &Value) -> bool {
+    let held = kind.is("namespaces") && !object::list(value, &["spec", "finalizers"]).is_empty();
+    object::finalizers(value).is_empty() && !held && object::integer(value, GRACE) == 0
+}
+
+/// What follows from an object that is gone.
+pub(super) fn forget(state: &mut State, kind: &ResourceKind, gone: &Value) {
+    if kind.is("customresourcedefinitions.apiextensions.k8s.io") {
+        let (group, plural) = (&gone["spec"]["group"], &gone["spec"]["names"]["plural"]);
+        let resource = format!("{}.{}", plural.as_str().unwrap_or(""), group.as_str().unwrap_or(""));
+        let names: Vec<ObjectName> =
+            state.store.list(&resource, None).map(|object| ObjectName::of(object)).collect();
+        for name in names {
+            state.store.remove(&crate::store::Key { resource: resource.clone(), name });
+        }
+        state.registry.undefine(gone);
+    }
+}
+
+fn check_preconditions(kind: &ResourceKind, live: &Value, options: &DeleteOptions) -> Result<(), ApiError> {
+    let name = object::name(live);
+    if let Some(wanted) = options.uid.as_deref()
+        && wanted != object::uid(live)
+    {
+        let why = format!(
+            "the UID in the precondition ({wanted}) does not match the UID in record ({}). The object might have been deleted and then recreated",
+            object::uid(live)
+        );
+        return Err(ApiError::conflict(kind, name, &why));
+    }
+    let found = object::text(live, &["metadata", "resourceVersion"]).unwrap_or("");
+    if let Some(wanted) = options.resource_version.as_deref()
+        && wanted != found
+    {
+        let why = format!(
+            "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record ({found}). The object might have been modified"
+        );
+        return Err(ApiError::conflict(kind, name, &why));
+    }
+    Ok(())
+}
+
+/// Deletes what the selectors find and answers the list of it.
+pub(crate) fn delete_collection(
+    state: &mut State,
+    target: &Target,
+    query: &Query,
+    options: &DeleteOptions,
+) -> Result<Value, ApiError> {
+    let found = super::list(state, target, query)?;
+    for item in object::list(&found, &["items"]) {
+        let one = Target {
+            namespace: object::namespace(item).to_owned(),
+            name: object::name(item).to_owned(),
+            ..target.clone()
+        };
+        delete(state, &one, options)?;
+    }
+    Ok(found)
+}

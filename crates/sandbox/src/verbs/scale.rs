@@ -1,0 +1,70 @@
+//! The `scale` subresource: replicas of a workload, whatever its kind.
+
+use serde_json::{Value, json};
+
+use super::update::Update;
+use super::{Caller, get};
+use crate::cluster::State;
+use crate::object;
+use crate::status::ApiError;
+use crate::wire::route::Target;
+
+pub(crate) fn read_scale(state: &State, target: &Target) -> Result<Value, ApiError> {
+    Ok(scale_of(target, &*get(state, target)?))
+}
+
+fn scale_of(target: &Target, workload: &Value) -> Value {
+    let (spec, status) = paths(target);
+    let mut scale = json!({
+        "kind": "Scale", "apiVersion": "autoscaling/v1",
+        "metadata": {
+            "name": object::name(workload), "namespace": object::namespace(workload),
+            "uid": object::uid(workload), "resourceVersion": object::revision(workload).to_string(),
+            "creationTimestamp": workload["metadata"]["creationTimestamp"],
+        },
+        "spec": {}, "status": {"replicas": object::integer(workload, &words(&status))},
+    });
+    if let Some(replicas) = object::at(workload, &words(&spec)) {
+        scale["spec"]["replicas"] = replicas.clone();
+    }
+    if let Some(labels) =
+        object::at(workload, &["spec", "selector", "matchLabels"]).and_then(Value::as_object)
+    {
+        let pairs: Vec<String> =
+            labels.iter().map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or(""))).collect();
+        scale["status"]["selector"] = json!(pairs.join(","));
+    }
+    scale
+}
+
+/// Changes the replicas by `change`, which turns the present scale into the wanted one.
+pub(crate) fn write_scale(
+    state: &mut State,
+    target: &Target,
+    change: impl FnOnce(&mut Value) -> Result<(), ApiError>,
+    caller: &Caller,
+) -> Result<Value, ApiError> {
+    let live = get(state, target)?;
+    let mut scale = scale_of(target, &live);
+    change(&mut scale)?;
+    let mut new = (*live).clone();
+    let replicas = object::at(&scale, &["spec", "replicas"]).cloned().unwrap_or_else(|| json!(0));
+    object::set(&mut new, &words(&paths(target).0), replicas);
+    if let Some(revision) = object::text(&scale, &["metadata", "resourceVersion"]) {
+        object::set(&mut new, &["metadata", "resourceVersion"], revision);
+    }
+    let update = Update { live, new, subresource: target.subresource.clone() };
+    let stored = update.tracked(state, &target.kind, caller)?;
+    Ok(scale_of(target, &stored))
+}
+
+fn paths(target: &Target) -> (String, String) {
+    match &target.kind.scale_paths {
+        Some(paths) => (paths.spec_replicas.clone(), paths.status_replicas.clone()),
+        None => (".spec.replicas".to_owned(), ".status.replicas".to_owned()),
+    }
+}
+
+fn words(path: &str) -> Vec<&str> {
+    path.split('.').filter(|word| !word.is_empty()).collect()
+}

@@ -1,0 +1,215 @@
+//! `update`, and the part that every change of an existing object shares.
+
+use serde_json::Value;
+
+use super::{Caller, delete, key};
+use crate::cluster::State;
+use crate::registry::ResourceKind;
+use crate::ssa::{Operation, Schema, track};
+use crate::status::ApiError;
+use crate::store::Object;
+use crate::wire::route::Target;
+use crate::{defaults, object, validation};
+
+/// A change of an existing object, on its way to the store.
+#[derive(Debug)]
+pub(crate) struct Update {
+    pub(crate) live: Object,
+    pub(crate) new: Value,
+    pub(crate) subresource: String,
+}
+
+const MODIFIED: &str =
+    "the object has been modified; please apply your changes to the latest version and try again";
+
+/// `PUT`.
+pub(crate) fn update(
+    state: &mut State,
+    target: &Target,
+    mut new: Value,
+    caller: &Caller,
+) -> Result<Object, ApiError> {
+    let kind = &target.kind;
+    super::create::check_type(kind, &mut new)?;
+    check_identity(target, &mut new)?;
+    let live = state
+        .store
+        .at(&key(kind, &target.namespace, &target.name))
+        .cloned()
+        .ok_or_else(|| ApiError::not_found(kind, &target.name))?;
+    Update { live, new, subresource: target.subresource.clone() }.tracked(state, kind, caller)
+}
+
+fn check_identity(target: &Target, new: &mut Value) -> Result<(), ApiError> {
+    let (name, namespace) = (object::name(new), object::namespace(new));
+    if name != target.name {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            target.name
+        )));
+    }
+    if !namespace.is_empty() && namespace != target.namespace {
+        return Err(ApiError::bad_request(format!(
+            "the namespace of the provided object does not match the namespace sent on the request: {namespace} != {}",
+            target.namespace
+        )));
+    }
+    if target.kind.namespaced {
+        object::set(new, &["metadata", "namespace"], target.namespace.as_str());
+    }
+    Ok(())
+}
+
+impl Update {
+    /// Writes the change; what it changes belongs to the caller.
+    pub(crate) fn tracked(
+        mut self,
+        state: &mut State,
+        kind: &ResourceKind,
+        caller: &Caller,
+    ) -> Result<Object, ApiError> {
+        self.prepare(kind)?;
+        object::drop_nulls(&mut self.new);
+        defaults::fill(state, kind, &mut self.new, caller.dry_run);
+        let writer = caller.writer(kind, Operation::Update, &self.subresource);
+        let now = state.clock.timestamp();
+        track(Some(&self.live), &mut self.new, Schema::of(kind), &writer, &now);
+        self.commit(state, kind, caller)
+    }
+
+    /// Writes the result of an apply, whose ownership is settled already.
+    pub(super) fn settled(
+        mut self,
+        state: &mut State,
+        kind: &ResourceKind,
+        caller: &Caller,
+    ) -> Result<Object, ApiError> {
+        let managed = object::at(&self.new, &["metadata", "managedFields"]).cloned();
+        self.prepare(kind)?;
+        if let Some(managed) = managed {
+            object::set(&mut self.new, &["metadata", "managedFields"], managed);
+        }
+        defaults::fill(state, kind, &mut self.new, caller.dry_run);
+        self.commit(state, kind, caller)
+    }
+
+    /// What a client cannot change stays as it is.
+    fn prepare(&mut self, kind: &ResourceKind) -> Result<(), ApiError> {
+        let name = object::name(&self.live).to_owned();
+        let stale = object::text(&self.new, &["metadata", "resourceVersion"]).is_some_and(|sent| {
+            !sent.is_empty()
+                && sent != "0"
+                && Some(sent) != object::text(&self.live, &["metadata", "resourceVersion"])
+        });
+        if stale {
+            return Err(ApiError::conflict(kind, &name, MODIFIED));
+        }
+        let (sent, found) = (object::uid(&self.new), object::uid(&self.live));
+        if !sent.is_empty() && sent != found {
+            let why =
+                format!("Precondition failed: UID in precondition: {sent}, UID in object meta: {found}");
+            return Err(ApiError::conflict(kind, &name, &why));
+        }
+        for field in KEPT {
+            object::take(&mut self.new, &["metadata", field]);
+            if let Some(value) = object::at(&self.live, &["metadata", field]) {
+                object::set(&mut self.new, &["metadata", field], value.clone());
+            }
+        }
+        match self.subresource.as_str() {
+            "status" => {
+                let mut kept = (*self.live).clone();
+                object::take(&mut kept, &["status"]);
+                if let Some(status) = object::take(&mut self.new, &["status"]) {
+                    kept["status"] = status;
+                }
+                self.new = kept;
+            }
+            _ if kind.has_status => {
+                object::take(&mut self.new, &["status"]);
+                if let Some(status) = self.live.get("status") {
+                    self.new["status"] = status.clone();
+                }
+            }
+            _ => {}
+        }
+        if kind.is("services") {
+            keep_addresses(&self.live, &mut self.new);
+        }
+        Ok(())
+    }
+
+    fn commit(self, state: &mut State, kind: &ResourceKind, caller: &Caller) -> Result<Object, ApiError> {
+        let Self { live, mut new, subresource } = self;
+        if kind.has_generation {
+            let counts = subresource != "binding" && spec_changed(&live, &new);
+            let counted = object::generation(&live) + i64::from(counts);
+            object::set(&mut new, &["metadata", "generation"], counted);
+        }
+        validation::check(kind, Some(&live), &new)?;
+        if *live == new || same_but_times(&live, &new) {
+            return Ok(live);
+        }
+        if caller.dry_run {
+            return Ok(new.into());
+        }
+        if object::is_deleting(&new) && delete::may_vanish(kind, &new) {
+            // the last finalizer is gone: the answer is the object as it was
+            let last = new.into();
+            state.store.remove(&key(kind, object::namespace(&live), object::name(&live)));
+            delete::forget(state, kind, &live);
+            return Ok(last);
+        }
+        super::create::store(state, kind, new, false)
+    }
+}
+
+const KEPT: &[&str] = &[
+    "uid",
+    "creationTimestamp",
+    "generation",
+    "resourceVersion",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+];
+
+/// Does nothing differ but the times of managed fields? Such a write is none.
+fn same_but_times(live: &Value, new: &Value) -> bool {
+    let timeless = |value: &Value| {
+        let mut value = value.clone();
+        let entries = value.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut);
+        for entry in entries.into_iter().flatten() {
+            object::take(entry, &["time"]);
+        }
+        value
+    };
+    timeless(live) == timeless(new)
+}
+
+/// A service keeps the address it was given when the client does not say one.
+fn keep_addresses(live: &Value, new: &mut Value) {
+    if object::text(new, &["spec", "type"]) == Some("ExternalName") {
+        return;
+    }
+    for field in ["clusterIP", "clusterIPs"] {
+        if let Some(value) = object::at(live, &["spec", field]) {
+            object::set_default(new, &["spec", field], value.clone());
+        }
+    }
+}
+
+/// Everything but metadata and status counts as spec.
+fn spec_changed(live: &Value, new: &Value) -> bool {
+    let spec = |value: &Value| -> Vec<(String, Value)> {
+        let mut fields: Vec<(String, Value)> = value
+            .as_object()
+            .into_iter()
+            .flatten()
+            .filter(|(name, _)| !matches!(name.as_str(), "metadata" | "status"))
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect();
+        fields.sort_by(|left, right| left.0.cmp(&right.0));
+        fields
+    };
+    spec(live) != spec(new)
+}

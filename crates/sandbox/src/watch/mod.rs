@@ -1,0 +1,9 @@
+//! Watches: the changes of one resource after a revision, as a stream of JSON lines.
+//!
+//! Needs the store's history. Never holds the lock while it waits; a slow client falls behind and
+//! is told 410 when the history it needs is gone.
+
+mod event;
+mod stream;
+
+pub(crate) use stream::{WatchRequest, open};

@@ -1,0 +1,55 @@
+//! Bodies of answers.
+
+use std::io;
+
+use bytes::Bytes;
+use futures::{Stream, StreamExt};
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::{Response, StatusCode};
+use http_body::Frame;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use serde_json::Value;
+
+use crate::status::ApiError;
+
+/// The body of every answer: JSON, text, or a stream of watch events.
+pub type ResponseBody = UnsyncBoxBody<Bytes, io::Error>;
+
+pub(crate) fn json(code: StatusCode, value: &Value) -> Response<ResponseBody> {
+    typed(code, "application/json", value.to_string())
+}
+
+pub(crate) fn text(code: StatusCode, text: impl Into<String>) -> Response<ResponseBody> {
+    typed(code, "text/plain; charset=utf-8", text.into())
+}
+
+pub(crate) fn typed(code: StatusCode, media: &'static str, body: String) -> Response<ResponseBody> {
+    let body = Full::new(Bytes::from(body)).map_err(|never| match never {}).boxed_unsync();
+    let mut response = Response::new(body);
+    *response.status_mut() = code;
+    response.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static(media));
+    response
+}
+
+pub(crate) fn error(error: &ApiError, retry_after: Option<u32>) -> Response<ResponseBody> {
+    let code = StatusCode::from_u16(error.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    if error.plain {
+        return text(code, error.message.clone());
+    }
+    let mut response = json(code, &error.status());
+    if let Some(seconds) = retry_after {
+        response.headers_mut().insert(RETRY_AFTER, seconds.into());
+    }
+    response
+}
+
+/// A watch: one JSON document per line.
+pub(crate) fn stream(
+    events: impl Stream<Item = Result<Bytes, io::Error>> + Send + 'static,
+) -> Response<ResponseBody> {
+    let mut response =
+        Response::new(StreamBody::new(events.map(|bytes| bytes.map(Frame::data))).boxed_unsync());
+    response.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+    response
+}

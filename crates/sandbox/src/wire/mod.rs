@@ -1,0 +1,6 @@
+//! HTTP in and out: paths, queries, what the client accepts, bodies.
+
+pub(crate) mod answer;
+pub(crate) mod negotiate;
+pub(crate) mod query;
+pub(crate) mod route;

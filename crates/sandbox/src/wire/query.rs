@@ -1,0 +1,72 @@
+//! Query parameters.
+
+use std::collections::HashMap;
+
+use crate::status::ApiError;
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Query {
+    parameters: HashMap<String, String>,
+}
+
+impl Query {
+    pub(crate) fn parse(text: &str) -> Self {
+        let parameters = text
+            .split('&')
+            .filter(|part| !part.is_empty())
+            .map(|part| part.split_once('=').unwrap_or((part, "")))
+            .map(|(name, value)| (decode(name), decode(value)))
+            .collect();
+        Self { parameters }
+    }
+
+    pub(crate) fn text(&self, name: &str) -> &str {
+        self.parameters.get(name).map_or("", String::as_str)
+    }
+
+    pub(crate) fn flag(&self, name: &str) -> bool {
+        matches!(self.text(name), "true" | "1")
+    }
+
+    pub(crate) fn number(&self, name: &str) -> Result<Option<u64>, ApiError> {
+        match self.text(name) {
+            "" => Ok(None),
+            text => text
+                .parse()
+                .map(Some)
+                .map_err(|_| ApiError::bad_request(format!("invalid value {text:?} of {name}"))),
+        }
+    }
+
+    /// `dryRun=All`; anything else is not a dry run but a mistake.
+    pub(crate) fn dry_run(&self) -> Result<bool, ApiError> {
+        match self.text("dryRun") {
+            "" => Ok(false),
+            "All" => Ok(true),
+            other => Err(ApiError::bad_request(format!("unsupported dryRun value: {other:?}"))),
+        }
+    }
+}
+
+/// Percent-decoding, with `+` as a space.
+pub(crate) fn decode(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let hex = |at: usize| bytes.get(at).and_then(|byte| char::from(*byte).to_digit(16));
+        match bytes[at] {
+            b'+' => out.push(b' '),
+            b'%' => match (hex(at + 1), hex(at + 2)) {
+                (Some(high), Some(low)) => {
+                    out.push((high * 16 + low) as u8);
+                    at += 2;
+                }
+                _ => out.push(b'%'),
+            },
+            byte => out.push(byte),
+        }
+        at += 1;
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}

@@ -1,0 +1,69 @@
+//! Conditions in a status.
+
+use serde_json::{Value, json};
+
+/// One condition as a controller wants it.
+#[derive(Debug, Clone)]
+pub(super) struct Condition<'c> {
+    pub(super) kind: &'c str,
+    pub(super) is_true: bool,
+    pub(super) reason: &'c str,
+    pub(super) message: &'c str,
+}
+
+impl Condition<'_> {
+    /// Writes the condition; its transition time moves only when its status does. Deployments also
+    /// carry the time of the last update.
+    pub(super) fn write(&self, status: &mut Value, now: &str, update_time: bool) {
+        let text = if self.is_true { "True" } else { "False" };
+        let mut condition = json!({"type": self.kind, "status": text});
+        if update_time {
+            condition["lastUpdateTime"] = json!(now);
+        }
+        condition["lastTransitionTime"] = json!(now);
+        if !self.reason.is_empty() {
+            condition["reason"] = json!(self.reason);
+        }
+        if !self.message.is_empty() {
+            condition["message"] = json!(self.message);
+        }
+        if !status["conditions"].is_array() {
+            status["conditions"] = json!([]);
+        }
+        let Some(conditions) = status["conditions"].as_array_mut() else { return };
+        match conditions.iter_mut().find(|one| one["type"] == self.kind) {
+            Some(old) => {
+                if old["status"] == condition["status"] {
+                    condition["lastTransitionTime"] = old["lastTransitionTime"].clone();
+                }
+                *old = condition;
+            }
+            None => conditions.push(condition),
+        }
+    }
+
+    /// Writes it unless it says the same already.
+    pub(super) fn ensure(&self, status: &mut Value, now: &str, update_time: bool) {
+        let text = if self.is_true { "True" } else { "False" };
+        let same = status["conditions"].as_array().into_iter().flatten().any(|one| {
+            one["type"] == self.kind
+                && one["status"] == text
+                && one["reason"].as_str().unwrap_or("") == self.reason
+                && one["message"].as_str().unwrap_or("") == self.message
+        });
+        if !same {
+            self.write(status, now, update_time);
+        }
+    }
+}
+
+/// Counters of a status: zero is left out, as `omitempty` does.
+pub(super) fn count(status: &mut Value, field: &str, number: i64) {
+    if number == 0 {
+        if let Some(fields) = status.as_object_mut() {
+            fields.shift_remove(field);
+        }
+    } else {
+        status[field] = json!(number);
+    }
+}

@@ -1,0 +1,140 @@
+//! What a controller has in its hands.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::cluster::State;
+use crate::object;
+use crate::registry::ResourceKind;
+use crate::store::{Key, Object};
+use crate::verbs::{self, Caller, DeleteOptions, Update};
+use crate::wire::route::Target;
+
+/// One look at one object.
+pub(super) struct Context<'c> {
+    pub(super) state: &'c mut State,
+    pub(super) timers: &'c mut Timers,
+    pub(super) memory: &'c mut Memory,
+    pub(super) now: Instant,
+}
+
+/// When which object wants to be looked at again.
+#[derive(Debug, Default)]
+pub(super) struct Timers(BTreeSet<(Instant, Key)>);
+
+impl Timers {
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.0.first().map(|(at, _)| *at)
+    }
+
+    pub(super) fn due(&mut self, now: Instant) -> Vec<Key> {
+        let mut due = Vec::new();
+        while self.0.first().is_some_and(|(at, _)| *at <= now) {
+            due.extend(self.0.pop_first().map(|(_, key)| key));
+        }
+        due
+    }
+}
+
+/// What controllers remember between looks, by uid; a real one would lose it in a restart.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    pub(super) pods: HashMap<String, super::pods::Run>,
+    /// When a deployment last progressed.
+    pub(super) progress: HashMap<String, Instant>,
+    /// How many pods of a job had failed at the last look, and since when.
+    pub(super) job_failures: HashMap<String, (i64, Instant)>,
+    /// Objects that vanished and whose dependents have not been looked at.
+    pub(super) gone: Vec<String>,
+}
+
+impl Context<'_> {
+    pub(super) fn again(&mut self, key: &Key, after: Duration) {
+        self.again_at(key, self.now + after);
+    }
+
+    pub(super) fn again_at(&mut self, key: &Key, at: Instant) {
+        self.timers.0.insert((at, key.clone()));
+    }
+
+    pub(super) fn kind(&self, resource: &str) -> Option<Arc<ResourceKind>> {
+        self.state.registry.resource(resource).cloned()
+    }
+
+    /// The objects of a resource that `owner` controls, in name order.
+    pub(super) fn owned(&self, owner: &Value, resource: &str) -> Vec<Object> {
+        let uid = object::uid(owner);
+        self.state
+            .store
+            .dependents(uid)
+            .iter()
+            .filter(|key| key.resource == resource)
+            .filter_map(|key| self.state.store.at(key).cloned())
+            .filter(|object| object::controller(object).is_some_and(|one| one["uid"] == uid))
+            .collect()
+    }
+
+    pub(super) fn create(&mut self, resource: &str, namespace: &str, object: Value) -> Option<Object> {
+        let kind = self.kind(resource)?;
+        let made = verbs::create(self.state, &kind, namespace, object, &Caller::controller());
+        made.inspect_err(|error| tracing::debug!(resource, %error, "failed to create")).ok()
+    }
+
+    /// Changes an object with `change`; returns it as it is afterwards.
+    pub(super) fn change(&mut self, key: &Key, change: impl FnOnce(&mut Value)) -> Option<Object> {
+        self.write(key, "", &Caller::controller(), change)
+    }
+
+    pub(super) fn change_status(
+        &mut self,
+        key: &Key,
+        caller: &Caller,
+        change: impl FnOnce(&mut Value),
+    ) -> Option<Object> {
+        self.write(key, "status", caller, |object| {
+            let mut status = object::take(object, &["status"]).unwrap_or_default();
+            change(&mut status);
+            object["status"] = status;
+        })
+    }
+
+    pub(super) fn write(
+        &mut self,
+        key: &Key,
+        subresource: &str,
+        caller: &Caller,
+        change: impl FnOnce(&mut Value),
+    ) -> Option<Object> {
+        let kind = self.kind(&key.resource)?;
+        let live = self.state.store.at(key)?.clone();
+        let mut new = (*live).clone();
+        change(&mut new);
+        if *live == new {
+            return Some(live);
+        }
+        let update = Update { live, new, subresource: subresource.to_owned() };
+        let written = update.tracked(self.state, &kind, caller);
+        written.inspect_err(|error| tracing::debug!(?key, %error, "failed to update")).ok()
+    }
+
+    pub(super) fn delete(&mut self, key: &Key, options: &DeleteOptions) {
+        let Some(kind) = self.kind(&key.resource) else { return };
+        let target = Target {
+            kind,
+            namespace: key.name.namespace.clone(),
+            name: key.name.name.clone(),
+            subresource: String::new(),
+        };
+        if let Err(error) = verbs::delete(self.state, &target, options) {
+            tracing::debug!(?key, %error, "failed to delete");
+        }
+    }
+}
+
+pub(super) fn key_of(resource: &str, object: &Value) -> Key {
+    Key { resource: resource.to_owned(), name: crate::store::ObjectName::of(object) }
+}

@@ -1,0 +1,123 @@
+//! The loop that all controllers of a cluster share.
+
+use std::collections::VecDeque;
+use std::sync::Weak;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::context::{Context, Memory, Timers};
+use super::{
+    claim, daemon_set, deployment, garbage, job, namespace, pods, replica_set, service, stateful_set,
+};
+use crate::cluster::{Cluster, State};
+use crate::object;
+use crate::store::{Key, Object, ObjectName};
+
+#[derive(Debug, Default)]
+struct Driver {
+    queue: VecDeque<Key>,
+    timers: Timers,
+    memory: Memory,
+}
+
+/// A wait without a timer is only this long, which costs nothing.
+const IDLE: Duration = Duration::from_secs(24 * 3600);
+
+/// Runs until the last handle of the cluster is gone.
+pub(crate) async fn run(cluster: Weak<Cluster>, mut work: watch::Receiver<u64>) {
+    let mut driver = Driver::default();
+    loop {
+        work.borrow_and_update();
+        if driver.settle(&cluster).await.is_none() {
+            return;
+        }
+        let next = driver.timers.next().unwrap_or_else(|| Instant::now() + IDLE);
+        tokio::select! {
+            changed = work.changed() => if changed.is_err() { return },
+            () = tokio::time::sleep_until(next) => {}
+        }
+    }
+}
+
+impl Driver {
+    /// Works until nothing is left to do now. Others get a turn after every step, so that clients
+    /// can see the states in between.
+    async fn settle(&mut self, cluster: &Weak<Cluster>) -> Option<()> {
+        loop {
+            let busy = {
+                let cluster = cluster.upgrade()?;
+                let mut state = cluster.state.lock();
+                self.step(&mut state)
+            };
+            if !busy {
+                return Some(());
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    fn step(&mut self, state: &mut State) -> bool {
+        let now = Instant::now();
+        for (key, object) in state.store.take_touched() {
+            self.enqueue_touched(state, key, &object);
+        }
+        for key in self.timers.due(now) {
+            self.enqueue(key);
+        }
+        let Some(key) = self.queue.pop_front() else { return false };
+        let mut context = Context { state, timers: &mut self.timers, memory: &mut self.memory, now };
+        reconcile(&mut context, &key);
+        true
+    }
+
+    fn enqueue(&mut self, key: Key) {
+        if !self.queue.contains(&key) {
+            self.queue.push_back(key);
+        }
+    }
+
+    /// The object itself, its controller, the services before a pod, and its namespace when that waits for it to go.
+    fn enqueue_touched(&mut self, state: &State, key: Key, object: &Object) {
+        if let Some(owner) = object::controller(object)
+            && let Some(owner) = state.store.by_uid(owner["uid"].as_str().unwrap_or(""))
+        {
+            self.enqueue(owner.clone());
+        }
+        let home = Key { resource: "namespaces".to_owned(), name: ObjectName::new("", &key.name.namespace) };
+        if state.store.at(&home).is_some_and(|home| object::is_deleting(home)) {
+            self.enqueue(home);
+        }
+        if key.resource == "pods" {
+            for service in service::of_pod(state, object) {
+                self.enqueue(service);
+            }
+        }
+        if state.store.at(&key).is_none() {
+            self.memory.gone.push(object::uid(object).to_owned());
+        }
+        self.enqueue(key);
+    }
+}
+
+fn reconcile(context: &mut Context<'_>, key: &Key) {
+    garbage::collect_forgotten(context);
+    let Some(object) = context.state.store.at(key).cloned() else { return };
+    if garbage::handle(context, key, &object) {
+        return;
+    }
+    match key.resource.as_str() {
+        "deployments.apps" => deployment::reconcile(context, key, &object),
+        "replicasets.apps" => replica_set::reconcile(context, key, &object),
+        "statefulsets.apps" => stateful_set::reconcile(context, key, &object),
+        "daemonsets.apps" => daemon_set::reconcile(context, key, &object),
+        "jobs.batch" => job::reconcile(context, key, &object),
+        "services" => service::reconcile(context, key, &object),
+        "ingresses.networking.k8s.io" => service::balance(context, key, &object),
+        "persistentvolumeclaims" => claim::reconcile(context, key, &object),
+        "pods" => pods::reconcile(context, key, &object),
+        "namespaces" => namespace::reconcile(context, key, &object),
+        _ => {}
+    }
+}

@@ -1,0 +1,25 @@
+//! HTTP in: the doors for webhooks, and whether the process lives and is ready.
+//!
+//! What it does: takes a delivery only after its size, its rate and its signature, answers at once,
+//! and hands a [`Hint`](crate::forge::Hint) on. The work happens elsewhere.
+//!
+//! What it needs: receivers with secrets that were already resolved, and a channel for hints.
+//!
+//! What it never does: wait for the channel, answer with a server error because of what was sent, or
+//! open a door that has no secret.
+
+mod body;
+mod deliveries;
+mod hooks;
+mod problem;
+mod receivers;
+mod serve;
+mod status;
+
+#[cfg(test)]
+mod tests;
+
+pub use hooks::hooks_router;
+pub use receivers::{HooksState, Receiver};
+pub use serve::{Error, serve};
+pub use status::status_router;

@@ -1,0 +1,42 @@
+//! Errors as `application/problem+json` (RFC 9457).
+
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+
+#[derive(Debug)]
+pub(super) struct Problem {
+    status: StatusCode,
+    detail: String,
+    header: Option<(HeaderName, HeaderValue)>,
+}
+
+impl Problem {
+    pub(super) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+        Self { status, detail: detail.into(), header: None }
+    }
+
+    #[must_use]
+    pub(super) fn with(mut self, name: HeaderName, value: &'static str) -> Self {
+        self.header = Some((name, HeaderValue::from_static(value)));
+        self
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let body = json!({
+            "type": "about:blank",
+            "title": self.status.canonical_reason().unwrap_or_default(),
+            "status": self.status.as_u16(),
+            "detail": self.detail,
+        });
+        let mut response =
+            (self.status, [(CONTENT_TYPE, "application/problem+json")], body.to_string()).into_response();
+        if let Some((name, value)) = self.header {
+            response.headers_mut().insert(name, value);
+        }
+        response
+    }
+}

@@ -1,0 +1,103 @@
+//! The doors as they are configured right now.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
+use parking_lot::{Mutex, RwLock};
+use secrecy::{ExposeSecret, SecretString};
+use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
+
+use super::deliveries::Deliveries;
+use crate::forge::Hint;
+
+/// Deliveries per second and door, and how many may come at once. A forge with hundreds of
+/// repositories behind one hook stays far below; what is refused is found by polling.
+const RATE: NonZeroU32 = NonZeroU32::new(50).unwrap();
+const BURST: NonZeroU32 = NonZeroU32::new(200).unwrap();
+
+/// Bodies that may be arriving at once: bounds the memory that strangers can fill.
+const SLOTS: usize = 64;
+
+/// One door, `/hooks/v1/{name}`; with two secrets during rotation, disabled without any.
+#[derive(Clone, Debug)]
+pub struct Receiver {
+    pub name: String,
+    pub secrets: Vec<SecretString>,
+}
+
+/// What the doors share; clones are the same.
+#[derive(Clone, Debug)]
+pub struct HooksState {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    doors: RwLock<Arc<BTreeMap<String, Arc<Door>>>>,
+    deliveries: Mutex<Deliveries>,
+    slots: Semaphore,
+    hints: mpsc::Sender<Hint>,
+}
+
+#[derive(Debug)]
+pub(super) struct Door {
+    pub secrets: Vec<SecretString>,
+    rate: Arc<DefaultDirectRateLimiter>,
+}
+
+impl Door {
+    pub(super) fn has_room(&self) -> bool {
+        self.rate.check().is_ok()
+    }
+}
+
+impl HooksState {
+    /// Without doors; every hint is offered to the channel and never waited for.
+    pub fn new(hints: mpsc::Sender<Hint>) -> Self {
+        let slots = Semaphore::new(SLOTS);
+        let inner = Inner { doors: RwLock::default(), deliveries: Mutex::default(), slots, hints };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Replaces the doors, from the next delivery on. A door that stays keeps its rate.
+    pub fn set_receivers(&self, receivers: impl IntoIterator<Item = Receiver>) {
+        let known = Arc::clone(&self.inner.doors.read());
+        let doors = receivers.into_iter().map(|receiver| {
+            let rate = known.get(&receiver.name).map_or_else(new_rate, |door| Arc::clone(&door.rate));
+            let mut secrets = receiver.secrets;
+            // Everybody can sign with an empty secret.
+            secrets.retain(|secret| !secret.expose_secret().is_empty());
+            (receiver.name, Arc::new(Door { secrets, rate }))
+        });
+        *self.inner.doors.write() = Arc::new(doors.collect());
+    }
+
+    pub(super) fn door(&self, name: &str) -> Option<Arc<Door>> {
+        self.inner.doors.read().get(name).cloned()
+    }
+
+    /// Room for one more body; `None` when there is none.
+    pub(super) fn slot(&self) -> Option<SemaphorePermit<'_>> {
+        self.inner.slots.try_acquire().ok()
+    }
+
+    pub(super) fn remember(&self, receiver: &str, delivery: &str) -> bool {
+        self.inner.deliveries.lock().remember(receiver, delivery)
+    }
+
+    pub(super) fn forget(&self, receiver: &str, delivery: &str) {
+        self.inner.deliveries.lock().forget(receiver, delivery);
+    }
+
+    /// False when nobody listens any more. A full channel is fine: whoever empties it asks Git for
+    /// the newest state anyway.
+    pub(super) fn offer(&self, hint: Hint) -> bool {
+        !matches!(self.inner.hints.try_send(hint), Err(mpsc::error::TrySendError::Closed(_)))
+    }
+}
+
+fn new_rate() -> Arc<DefaultDirectRateLimiter> {
+    Arc::new(RateLimiter::direct(Quota::per_second(RATE).allow_burst(BURST)))
+}

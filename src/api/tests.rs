@@ -1,0 +1,224 @@
+//! The doors from outside: one request in, status, body and hint out.
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::http::{Request, StatusCode};
+use axum::response::Response;
+use hmac::{Hmac, KeyInit, Mac};
+use secrecy::SecretString;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tower::ServiceExt;
+
+use super::body::LARGEST;
+use super::{HooksState, Receiver, hooks_router, serve, status_router};
+use crate::forge::Hint;
+
+const PUSH: &str = r#"{"ref":"refs/heads/main","repository":{"full_name":"platform/config"}}"#;
+
+fn doors(capacity: usize) -> (HooksState, Router, mpsc::Receiver<Hint>) {
+    let (sender, hints) = mpsc::channel(capacity);
+    let state = HooksState::new(sender);
+    state.set_receivers([
+        receiver("gitea", &["s3cr3t", "next"]),
+        receiver("open", &[]),
+        receiver("empty", &[""]),
+    ]);
+    (state.clone(), hooks_router(state), hints)
+}
+
+fn receiver(name: &str, secrets: &[&str]) -> Receiver {
+    Receiver {
+        name: name.to_owned(),
+        secrets: secrets.iter().map(|secret| SecretString::from(*secret)).collect(),
+    }
+}
+
+fn signed(body: &[u8], secret: &str) -> String {
+    let mut mac = Hmac::<sha2::Sha256>::new_from_slice(secret.as_bytes()).expect("key");
+    mac.update(body);
+    hex::encode(mac.finalize().into_bytes())
+}
+
+fn delivery(door: &str, event: &str, body: &str, secret: &str, id: &str) -> Request<Body> {
+    Request::post(format!("/hooks/v1/{door}"))
+        .header("content-type", "application/json")
+        .header("x-gitea-event", event)
+        .header("x-gitea-delivery", id)
+        .header("x-gitea-signature", signed(body.as_bytes(), secret))
+        .body(Body::from(body.to_owned()))
+        .expect("request")
+}
+
+async fn answer(router: &Router, request: Request<Body>) -> (StatusCode, Value) {
+    let response = router.clone().oneshot(request).await.expect("infallible");
+    let status = response.status();
+    (status, json_of(response).await)
+}
+
+async fn json_of(response: Response) -> Value {
+    let problem = response.status().is_client_error() || response.status().is_server_error();
+    let media = response.headers()["content-type"].to_str().expect("text").to_owned();
+    assert_eq!(media, if problem { "application/problem+json" } else { "application/json" });
+    let bytes = axum::body::to_bytes(response.into_body(), 10_000).await.expect("body");
+    serde_json::from_slice(&bytes).expect("JSON")
+}
+
+#[tokio::test]
+async fn a_push_is_accepted_once() {
+    let (_, router, mut hints) = doors(8);
+    let accepted = (StatusCode::ACCEPTED, json!({"accepted": true, "delivery": "d-1"}));
+    assert_eq!(answer(&router, delivery("gitea", "push", PUSH, "s3cr3t", "d-1")).await, accepted);
+    let hint = hints.try_recv().expect("hint");
+    assert_eq!((hint.receiver.as_str(), hint.reference.as_deref()), ("gitea", Some("refs/heads/main")));
+    let duplicate = (StatusCode::OK, json!({"result": "duplicate"}));
+    assert_eq!(answer(&router, delivery("gitea", "push", PUSH, "s3cr3t", "d-1")).await, duplicate);
+    assert!(hints.try_recv().is_err());
+    // The other secret, for rotation.
+    assert_eq!(answer(&router, delivery("gitea", "push", PUSH, "next", "d-2")).await.0, StatusCode::ACCEPTED);
+}
+
+#[tokio::test]
+async fn refusals() {
+    let (_, router, mut hints) = doors(8);
+    let check = async |request: Request<Body>, status: StatusCode, words: &str| {
+        let (found, body) = answer(&router, request).await;
+        assert_eq!((found, &body["status"]), (status, &json!(status.as_u16())), "{words}: {body}");
+        assert!(body["detail"].as_str().is_some_and(|detail| detail.contains(words)), "{words}: {body}");
+    };
+    check(delivery("gitea", "push", PUSH, "wrong", "d"), StatusCode::UNAUTHORIZED, "signature").await;
+    let unsigned = Request::post("/hooks/v1/gitea").body(Body::from(PUSH)).expect("request");
+    check(unsigned, StatusCode::UNAUTHORIZED, "there is none").await;
+    check(delivery("nobody", "push", PUSH, "s3cr3t", "d"), StatusCode::NOT_FOUND, "no receiver").await;
+    check(delivery("open", "push", PUSH, "", "d"), StatusCode::FORBIDDEN, "disabled").await;
+    check(delivery("empty", "push", PUSH, "", "d"), StatusCode::FORBIDDEN, "disabled").await;
+    check(delivery("gitea", "push", "{", "s3cr3t", "e"), StatusCode::BAD_REQUEST, "not JSON").await;
+    let mut text = delivery("gitea", "push", PUSH, "s3cr3t", "f");
+    text.headers_mut().insert("content-type", "text/plain".parse().expect("value"));
+    check(text, StatusCode::UNSUPPORTED_MEDIA_TYPE, "text/plain").await;
+    let get = Request::get("/hooks/v1/gitea").body(Body::empty()).expect("request");
+    check(get, StatusCode::METHOD_NOT_ALLOWED, "POST").await;
+    let elsewhere = Request::get("/favicon.ico").body(Body::empty()).expect("request");
+    check(elsewhere, StatusCode::NOT_FOUND, "/hooks/v1/").await;
+    // A refused delivery is not remembered.
+    assert_eq!(answer(&router, delivery("gitea", "push", PUSH, "s3cr3t", "d")).await.0, StatusCode::ACCEPTED);
+    assert!(hints.try_recv().is_ok() && hints.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn own_statuses_are_ignored_with_success() {
+    let (_, router, mut hints) = doors(8);
+    let (status, body) = answer(&router, delivery("gitea", "status", "{}", "s3cr3t", "d")).await;
+    assert_eq!((status, &body["result"]), (StatusCode::OK, &json!("ignored")));
+    assert!(body["reason"].as_str().is_some_and(|reason| reason.contains("status")));
+    assert!(hints.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn the_body_is_capped() {
+    let (_, router, _hints) = doors(8);
+    // What it says about itself is enough, nothing is read.
+    let unread = Body::from_stream(futures::stream::pending::<Result<Bytes, std::io::Error>>());
+    let declared =
+        Request::post("/hooks/v1/gitea").header("content-length", LARGEST + 1).body(unread).expect("request");
+    assert_eq!(answer(&router, declared).await.0, StatusCode::PAYLOAD_TOO_LARGE);
+    let parts = futures::stream::repeat_with(|| Ok::<_, std::io::Error>(Bytes::from(vec![b' '; 64 * 1024])));
+    let endless = Request::post("/hooks/v1/gitea").body(Body::from_stream(parts)).expect("request");
+    assert_eq!(answer(&router, endless).await.0, StatusCode::PAYLOAD_TOO_LARGE);
+    let largest = " ".repeat(LARGEST - PUSH.len()) + PUSH;
+    assert_eq!(
+        answer(&router, delivery("gitea", "push", &largest, "s3cr3t", "d")).await.0,
+        StatusCode::ACCEPTED
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_body_is_given_up() {
+    let (_, router, _hints) = doors(8);
+    let never = Body::from_stream(futures::stream::pending::<Result<Bytes, std::io::Error>>());
+    let request = Request::post("/hooks/v1/gitea").body(never).expect("request");
+    assert_eq!(answer(&router, request).await.0, StatusCode::REQUEST_TIMEOUT);
+}
+
+#[tokio::test]
+async fn too_many_are_refused_until_later() {
+    let (_, router, _hints) = doors(1000);
+    let mut refused = None;
+    for number in 0..500 {
+        let request = delivery("gitea", "push", PUSH, "wrong", &number.to_string());
+        let response = router.clone().oneshot(request).await.expect("infallible");
+        if response.status() == StatusCode::TOO_MANY_REQUESTS {
+            refused = Some((number, response));
+            break;
+        }
+    }
+    let (number, response) = refused.expect("a limit");
+    assert!(number >= 200, "{number}");
+    assert_eq!(response.headers()["retry-after"], "1");
+}
+
+#[tokio::test]
+async fn a_full_channel_still_accepts_and_a_closed_one_says_so() {
+    let (_, router, hints) = doors(1);
+    for id in ["d-1", "d-2", "d-3"] {
+        assert_eq!(
+            answer(&router, delivery("gitea", "push", PUSH, "s3cr3t", id)).await.0,
+            StatusCode::ACCEPTED
+        );
+    }
+    drop(hints);
+    for _ in 0..2 {
+        let (status, _) = answer(&router, delivery("gitea", "push", PUSH, "s3cr3t", "d-4")).await;
+        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+    }
+}
+
+#[tokio::test]
+async fn receivers_change_while_serving() {
+    let (state, router, _hints) = doors(8);
+    state.set_receivers([receiver("forge", &["other"])]);
+    assert_eq!(
+        answer(&router, delivery("gitea", "push", PUSH, "s3cr3t", "d")).await.0,
+        StatusCode::NOT_FOUND
+    );
+    assert_eq!(
+        answer(&router, delivery("forge", "push", PUSH, "s3cr3t", "d")).await.0,
+        StatusCode::UNAUTHORIZED
+    );
+    assert_eq!(answer(&router, delivery("forge", "push", PUSH, "other", "d")).await.0, StatusCode::ACCEPTED);
+    assert!(!format!("{state:?}").contains("other"), "secrets do not print");
+}
+
+#[tokio::test]
+async fn live_and_ready() {
+    let check = async |ready: Result<(), String>, path: &str, expected: StatusCode| {
+        let router = status_router(move || ready.clone());
+        let request = Request::get(path).body(Body::empty()).expect("request");
+        assert_eq!(router.oneshot(request).await.expect("infallible").status(), expected, "{path}");
+    };
+    let not_yet = || Err("no snapshot yet".to_owned());
+    check(Ok(()), "/ready", StatusCode::OK).await;
+    check(not_yet(), "/ready", StatusCode::SERVICE_UNAVAILABLE).await;
+    check(not_yet(), "/live", StatusCode::OK).await;
+}
+
+#[tokio::test]
+async fn serves_until_told_to_stop() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("bind");
+    let address = listener.local_addr().expect("address");
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let serving = tokio::spawn(serve(listener, status_router(|| Ok(())), async move {
+        let _ = stopped.await;
+    }));
+    // A keep-alive connection must not hold it up.
+    let mut connection = tokio::net::TcpStream::connect(address).await.expect("connect");
+    tokio::io::AsyncWriteExt::write_all(&mut connection, b"GET /live HTTP/1.1\r\nhost: x\r\n\r\n")
+        .await
+        .expect("write");
+    let mut first = [0; 12];
+    tokio::io::AsyncReadExt::read_exact(&mut connection, &mut first).await.expect("read");
+    assert_eq!(&first, b"HTTP/1.1 200");
+    stop.send(()).expect("running");
+    let ended = tokio::time::timeout(std::time::Duration::from_secs(2), serving).await;
+    assert!(ended.expect("in time").expect("joined").is_ok());
+}

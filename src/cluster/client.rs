@@ -1,0 +1,205 @@
+//! Requests to one cluster.
+
+use std::time::Duration;
+
+use kube::api::{
+    Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, Preconditions, PropagationPolicy,
+};
+use kube::core::response::StatusSummary;
+use kube::discovery::ApiResource;
+use serde_json::Value;
+
+use super::error::classify;
+use super::{Catalog, Error, Link, Resource};
+use crate::model::{ClusterName, Kind, ObjectId, labels};
+
+/// What became of a delete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deleted {
+    Accepted,
+    /// It was not there (any more).
+    Gone,
+    /// It is another object by now, or was changed since it was observed.
+    Changed,
+}
+
+/// A connection to one cluster; clones share it.
+#[derive(Clone)]
+pub struct Client {
+    name: ClusterName,
+    kube: kube::Client,
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Client({})", self.name)
+    }
+}
+
+impl Client {
+    /// The longest that one request is waited for.
+    pub const PATIENCE: Duration = Duration::from_secs(30);
+    /// The longest that a probe is waited for.
+    pub const PROBE_PATIENCE: Duration = Duration::from_secs(5);
+
+    /// Reads the connection's files; asks the cluster nothing.
+    pub async fn connect(name: ClusterName, link: &Link) -> Result<Self, Error> {
+        let kube = link.client(&name).await?;
+        Ok(Self { name, kube })
+    }
+
+    pub fn name(&self) -> &ClusterName {
+        &self.name
+    }
+
+    pub(super) fn kube(&self) -> &kube::Client {
+        &self.kube
+    }
+
+    pub(super) fn no_answer(&self) -> Error {
+        Error::Unreachable { cluster: self.name.clone(), detail: "it did not answer in time".to_owned() }
+    }
+
+    /// Does it answer, and know us? The version's document is readable by every user of a cluster.
+    pub async fn probe(&self) -> Result<(), Error> {
+        match tokio::time::timeout(Self::PROBE_PATIENCE, self.kube.apiserver_version()).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(error)) => Err(classify(&self.name, "probe", None, &error)),
+            Err(_) => Err(self.no_answer()),
+        }
+    }
+
+    /// Kinds of which the cluster holds at least one object of this instance. One small metadata
+    /// list per manageable kind: asked once per connection, so that an inventory needs no memory of
+    /// what was applied before a restart.
+    pub async fn kinds_in_use(&self, catalog: &Catalog, instance: &str) -> Result<Vec<Kind>, Error> {
+        use futures::{StreamExt as _, TryStreamExt as _};
+        let selector = format!("{}={instance}", labels::MANAGED_BY);
+        let parameters = ListParams::default().labels(&selector).limit(1);
+        let resources: Vec<_> = catalog
+            .preferred()
+            .filter(|kind| !is_derived(kind))
+            .filter_map(|kind| catalog.get(kind).map(|resource| (kind.clone(), resource.api.clone())))
+            .collect();
+        futures::stream::iter(resources.into_iter().map(|(kind, api)| {
+            let parameters = parameters.clone();
+            async move {
+                let objects: Api<DynamicObject> = Api::all_with(self.kube.clone(), &api);
+                match self.bounded("list", objects.list_metadata(&parameters)).await {
+                    Ok(list) => Ok((!list.items.is_empty()).then_some(kind)),
+                    // A kind that cannot be listed (its own server is down, or we may not) hides what
+                    // is ours there; it is not pruned, and what is unseen is never taken for gone.
+                    Err(Error::Request { .. } | Error::Denied { .. }) => Ok(None),
+                    Err(error) => Err(error),
+                }
+            }
+        }))
+        .buffer_unordered(8)
+        .try_filter_map(|kind| async move { Ok(kind) })
+        .try_collect()
+        .await
+    }
+
+    /// The metadata of one object; `None` when it is not there.
+    pub async fn lookup(&self, resource: &Resource, id: &ObjectId) -> Result<Option<Value>, Error> {
+        let api = self.api(&resource.api, id);
+        match tokio::time::timeout(Self::PATIENCE, api.get_metadata_opt(&id.name)).await {
+            Ok(Ok(found)) => Ok(found.map(|metadata| to_value(&resource.api, &metadata))),
+            Ok(Err(error)) => Err(classify(&self.name, "look up", Some(id), &error)),
+            Err(_) => Err(self.no_answer()),
+        }
+    }
+
+    /// One server-side apply; the object as the server has it now.
+    pub async fn apply(
+        &self,
+        resource: &Resource,
+        id: &ObjectId,
+        body: &Value,
+        manager: &str,
+    ) -> Result<Value, Error> {
+        let api = self.api(&resource.api, id);
+        let parameters = PatchParams::apply(manager);
+        match tokio::time::timeout(Self::PATIENCE, api.patch(&id.name, &parameters, &Patch::Apply(body)))
+            .await
+        {
+            Ok(Ok(object)) => Ok(to_value(&resource.api, &object)),
+            Ok(Err(error)) => Err(classify(&self.name, "apply", Some(id), &error)),
+            Err(_) => Err(self.no_answer()),
+        }
+    }
+
+    /// Deletes exactly this object: its uid and resourceVersion are preconditions.
+    pub async fn delete(
+        &self,
+        resource: &Resource,
+        id: &ObjectId,
+        uid: &str,
+        resource_version: &str,
+    ) -> Result<Deleted, Error> {
+        let parameters = DeleteParams {
+            preconditions: Some(Preconditions {
+                uid: Some(uid.to_owned()),
+                resource_version: Some(resource_version.to_owned()),
+            }),
+            propagation_policy: Some(PropagationPolicy::Background),
+            ..DeleteParams::default()
+        };
+        let api = self.api(&resource.api, id);
+        match tokio::time::timeout(Self::PATIENCE, api.delete(&id.name, &parameters)).await {
+            Ok(Ok(either)) => Ok(match either.right() {
+                Some(status) if status.status == Some(StatusSummary::Failure) => Deleted::Changed,
+                _ => Deleted::Accepted,
+            }),
+            Ok(Err(kube::Error::Api(status))) if status.code == 404 => Ok(Deleted::Gone),
+            Ok(Err(kube::Error::Api(status))) if status.code == 409 => Ok(Deleted::Changed),
+            Ok(Err(error)) => Err(classify(&self.name, "delete", Some(id), &error)),
+            Err(_) => Err(self.no_answer()),
+        }
+    }
+
+    /// The pods of a workload, at most 50: enough to find out why it does not progress.
+    pub async fn pods(&self, namespace: &str, selector: &str) -> Result<Vec<Value>, Error> {
+        let api = ApiResource {
+            group: String::new(),
+            version: "v1".to_owned(),
+            api_version: "v1".to_owned(),
+            kind: "Pod".to_owned(),
+            plural: "pods".to_owned(),
+        };
+        let pods: Api<DynamicObject> = Api::namespaced_with(self.kube.clone(), namespace, &api);
+        let list =
+            self.bounded("list pods", pods.list(&ListParams::default().labels(selector).limit(50))).await?;
+        Ok(list.items.iter().map(|pod| to_value(&api, pod)).collect())
+    }
+
+    fn api(&self, api: &ApiResource, id: &ObjectId) -> Api<DynamicObject> {
+        match &id.namespace {
+            Some(namespace) => Api::namespaced_with(self.kube.clone(), namespace, api),
+            None => Api::all_with(self.kube.clone(), api),
+        }
+    }
+}
+
+/// Kinds whose objects are made by controllers from others, labels copied: never ours.
+fn is_derived(kind: &Kind) -> bool {
+    matches!(
+        &*kind.kind,
+        "Pod"
+            | "ReplicaSet"
+            | "ControllerRevision"
+            | "Endpoints"
+            | "EndpointSlice"
+            | "Event"
+            | "Lease"
+            | "Node"
+    )
+}
+
+/// The object as JSON, with the apiVersion and kind that list items leave out.
+pub(super) fn to_value(api: &ApiResource, object: &impl serde::Serialize) -> Value {
+    let mut value = serde_json::to_value(object).unwrap_or_default();
+    value["apiVersion"] = Value::String(api.api_version.clone());
+    value["kind"] = Value::String(api.kind.clone());
+    value
+}

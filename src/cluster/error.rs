@@ -1,0 +1,181 @@
+//! What went wrong with a request to a cluster, by what can be done about it.
+
+use kube::core::Status;
+
+use crate::model::{ClusterName, ObjectId};
+
+/// A field that another manager owns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    pub manager: String,
+    /// As the API server writes it, for example `.spec.replicas`.
+    pub field: String,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("failed to read the connection of cluster {cluster}: {detail}")]
+    Connection { cluster: ClusterName, detail: String },
+    #[error("failed to reach cluster {cluster}: {detail}")]
+    Unreachable { cluster: ClusterName, detail: String },
+    #[error("failed to log in to cluster {cluster}: {detail}")]
+    Denied { cluster: ClusterName, detail: String },
+    #[error("failed to find {kind} in cluster {cluster}: it serves no such kind")]
+    NotServed { cluster: ClusterName, kind: String },
+    #[error("failed to apply {object}: conflict with {}", managers(.conflicts))]
+    Conflict { object: ObjectId, conflicts: Vec<Conflict> },
+    #[error("failed to {action} {object}: {detail}")]
+    Rejected { action: &'static str, object: ObjectId, code: u16, reason: String, detail: String },
+    #[error("failed to {action} in cluster {cluster}: {detail}")]
+    Request { cluster: ClusterName, action: &'static str, code: u16, detail: String },
+}
+
+impl Error {
+    /// Repeating the same request soon may succeed.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } => true,
+            Self::Rejected { code, reason, .. } => {
+                // A server before 1.25 answers 500 to an unknown field; it will do so again.
+                let unknown_field =
+                    reason == "InternalError" && self.to_string().contains("field not declared in schema");
+                *code == 429 || *code == 409 || (*code >= 500 && !unknown_field)
+            }
+            Self::Request { code, .. } => *code == 429 || *code >= 500,
+            Self::Connection { .. }
+            | Self::Denied { .. }
+            | Self::NotServed { .. }
+            | Self::Conflict { .. } => false,
+        }
+    }
+
+    pub fn is_unreachable(&self) -> bool {
+        matches!(self, Self::Unreachable { .. })
+    }
+
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::Rejected { code: 404, .. })
+    }
+}
+
+fn managers(conflicts: &[Conflict]) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for conflict in conflicts {
+        match parts.iter_mut().find(|part| part.starts_with(&format!("{:?}", conflict.manager))) {
+            Some(part) => {
+                part.push_str(", ");
+                part.push_str(&conflict.field);
+            }
+            None => parts.push(format!("{:?} over {}", conflict.manager, conflict.field)),
+        }
+    }
+    parts.join("; ")
+}
+
+/// Sorts an error of the client into ours; `object` when the request was about one.
+pub(super) fn classify(
+    cluster: &ClusterName,
+    action: &'static str,
+    object: Option<&ObjectId>,
+    error: &kube::Error,
+) -> Error {
+    match error {
+        kube::Error::Api(status) => classify_status(cluster, action, object, status),
+        kube::Error::Auth(auth) => Error::Denied { cluster: cluster.clone(), detail: auth.to_string() },
+        kube::Error::SerdeError(detail) => Error::Request {
+            cluster: cluster.clone(),
+            action,
+            code: 502,
+            detail: format!("an answer that cannot be read: {detail}"),
+        },
+        other => Error::Unreachable { cluster: cluster.clone(), detail: innermost(other) },
+    }
+}
+
+fn classify_status(
+    cluster: &ClusterName,
+    action: &'static str,
+    object: Option<&ObjectId>,
+    status: &Status,
+) -> Error {
+    let code = status.code;
+    if code == 401 {
+        return Error::Denied { cluster: cluster.clone(), detail: status.message.clone() };
+    }
+    let Some(object) = object else {
+        let detail = status.message.clone();
+        return if code == 403 {
+            Error::Denied { cluster: cluster.clone(), detail }
+        } else {
+            Error::Request { cluster: cluster.clone(), action, code, detail }
+        };
+    };
+    let causes = status.details.as_ref().map(|details| details.causes.as_slice()).unwrap_or_default();
+    let conflicts: Vec<Conflict> = causes
+        .iter()
+        .filter(|cause| cause.reason == "FieldManagerConflict")
+        .map(|cause| Conflict { manager: manager_of(&cause.message), field: cause.field.clone() })
+        .collect();
+    if code == 409 && !conflicts.is_empty() {
+        return Error::Conflict { object: object.clone(), conflicts };
+    }
+    Error::Rejected {
+        action,
+        object: object.clone(),
+        code,
+        reason: status.reason.clone(),
+        detail: status.message.clone(),
+    }
+}
+
+/// The manager in `conflict with "kubectl-client-side-apply" using apps/v1`.
+fn manager_of(message: &str) -> String {
+    message.split('"').nth(1).unwrap_or(message).to_owned()
+}
+
+/// The end of the chain of causes: `connection refused` says more than `client error`.
+fn innermost(error: &kube::Error) -> String {
+    let mut current: &dyn std::error::Error = error;
+    while let Some(source) = current.source() {
+        current = source;
+    }
+    current.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_conflict_names_each_manager_once_with_its_fields() {
+        let conflict = |manager: &str, field: &str| Conflict { manager: manager.into(), field: field.into() };
+        let error = Error::Conflict {
+            object: ObjectId::new("apps", "Deployment", Some("shop"), "pay"),
+            conflicts: vec![
+                conflict("kubectl", ".spec.replicas"),
+                conflict("hpa", ".spec.x"),
+                conflict("kubectl", ".spec.paused"),
+            ],
+        };
+        assert_eq!(
+            error.to_string(),
+            r#"failed to apply Deployment shop/pay: conflict with "kubectl" over .spec.replicas, .spec.paused; "hpa" over .spec.x"#
+        );
+        assert!(!error.is_transient());
+    }
+
+    #[test]
+    fn what_may_pass_by_itself_is_told_from_what_will_not() {
+        let rejected = |code: u16, reason: &str, detail: &str| Error::Rejected {
+            action: "apply",
+            object: ObjectId::new("", "ConfigMap", Some("a"), "b"),
+            code,
+            reason: reason.into(),
+            detail: detail.into(),
+        };
+        assert!(rejected(429, "TooManyRequests", "").is_transient());
+        assert!(rejected(503, "ServiceUnavailable", "").is_transient());
+        assert!(!rejected(422, "Invalid", "").is_transient());
+        assert!(!rejected(500, "InternalError", "field not declared in schema").is_transient());
+    }
+}

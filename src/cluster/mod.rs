@@ -1,0 +1,18 @@
+//! One registered cluster: connect, discover, watch, look up, apply one object, delete one object.
+//!
+//! Needs a [`Link`] (a kubeconfig, the service account of the pod that tutti runs in, or an
+//! in-process service). Everything here is one request or one stream; what to ask for, in which
+//! order, and what to do with the answer is decided elsewhere. It never deletes without the uid and
+//! the resourceVersion of the object that was meant. Only this module names `kube::Client`.
+
+mod catalog;
+mod client;
+mod error;
+mod link;
+mod watch;
+
+pub use catalog::{Catalog, Resource};
+pub use client::{Client, Deleted};
+pub use error::{Conflict, Error};
+pub use link::Link;
+pub use watch::Change;

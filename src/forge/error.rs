@@ -1,0 +1,77 @@
+//! What can go wrong when speaking to a forge. Nothing in here holds a token.
+
+use std::time::Duration;
+
+use thiserror::Error;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    Configuration,
+    Authentication,
+    RepositoryNotFound,
+    UnknownCommit,
+    Unreachable,
+    RateLimited,
+    /// The forge itself failed or answered something unexpected.
+    Server,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Error {
+    #[error("failed to use forge address `{url}`: {message}")]
+    Address { url: String, message: String },
+    #[error("failed to use forge repository `{repository}`: not `owner/name`")]
+    RepositoryName { repository: String },
+    #[error("failed to prepare the client of {url}: {message}")]
+    Client { url: String, message: String },
+    #[error("failed to {step} at {url}: the token was refused ({message})")]
+    Authentication { url: String, step: &'static str, message: String },
+    #[error("failed to {step} at {url}: no repository {repository}, or the token may not see it")]
+    RepositoryNotFound { url: String, step: &'static str, repository: String },
+    #[error("failed to {step} at {url}: {repository} has no commit {commit}")]
+    UnknownCommit { url: String, step: &'static str, repository: String, commit: String },
+    #[error("failed to {step}: {url} cannot be reached ({message})")]
+    Unreachable { url: String, step: &'static str, message: String },
+    #[error("failed to {step}: {url} asks for fewer requests")]
+    RateLimited { url: String, step: &'static str, retry_after: Option<Duration> },
+    #[error("failed to {step} at {url}: status {status} ({message})")]
+    Refused { url: String, step: &'static str, status: u16, message: String },
+    #[error("failed to {step}: the answer of {url} is not understood ({message})")]
+    Answer { url: String, step: &'static str, message: String },
+}
+
+impl Error {
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Address { .. } | Self::RepositoryName { .. } | Self::Client { .. } => {
+                ErrorKind::Configuration
+            }
+            Self::Authentication { .. } => ErrorKind::Authentication,
+            Self::RepositoryNotFound { .. } => ErrorKind::RepositoryNotFound,
+            Self::UnknownCommit { .. } => ErrorKind::UnknownCommit,
+            Self::Unreachable { .. } => ErrorKind::Unreachable,
+            Self::RateLimited { .. } => ErrorKind::RateLimited,
+            Self::Refused { .. } | Self::Answer { .. } => ErrorKind::Server,
+        }
+    }
+
+    /// Whether the same request may succeed later.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } | Self::RateLimited { .. } | Self::Answer { .. } => true,
+            Self::Refused { status, .. } => *status >= 500,
+            _ => false,
+        }
+    }
+
+    pub fn help(&self) -> Option<&'static str> {
+        Some(match self.kind() {
+            ErrorKind::Configuration => "name the base address (https://gitea.example.com) and owner/name",
+            ErrorKind::Authentication => "check the token; it needs write:repository for commit statuses",
+            ErrorKind::RepositoryNotFound => "check the name, and that the token's user may write to it",
+            ErrorKind::UnknownCommit => "is this the repository that the commit was read from?",
+            ErrorKind::Unreachable => "check the address, the network and the proxy",
+            ErrorKind::RateLimited | ErrorKind::Server => return None,
+        })
+    }
+}

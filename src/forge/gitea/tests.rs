@@ -1,0 +1,385 @@
+//! Signatures with known vectors, hostile bytes, and the client against a small server that
+//! answers as Gitea does.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, RawQuery, State as Shared};
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use parking_lot::Mutex;
+use secrecy::SecretString;
+use serde_json::{Value, json};
+
+use super::{receive, signature};
+use crate::forge::{Client, CommitStatus, Error, ErrorKind, Hint, HintKind, Received, Rejected, State};
+use crate::model::Revision;
+
+const COMMIT: &str = "3f9c2d1a0000000000000000000000000000beef";
+
+fn secrets(texts: &[&str]) -> Vec<SecretString> {
+    texts.iter().map(|text| SecretString::from(*text)).collect()
+}
+
+fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
+    pairs
+        .iter()
+        .map(|(name, value)| {
+            (
+                HeaderName::from_bytes(name.as_bytes()).expect("name"),
+                HeaderValue::from_str(value).expect("value"),
+            )
+        })
+        .collect()
+}
+
+/// A signature by the same function that vectors check.
+fn sign(body: &[u8], secret: &str) -> String {
+    use hmac::{Hmac, KeyInit, Mac};
+    let mut mac = Hmac::<sha2::Sha256>::new_from_slice(secret.as_bytes()).expect("key");
+    mac.update(body);
+    hex::encode(mac.finalize().into_bytes())
+}
+
+fn deliver(event: &str, body: &[u8]) -> Result<Received, Rejected> {
+    let signature = sign(body, "s3cr3t");
+    let headers = headers(&[
+        ("x-gitea-event", event),
+        ("x-gitea-event-type", event),
+        ("x-gitea-delivery", "d-1"),
+        ("x-gitea-signature", &signature),
+        ("content-type", "application/json"),
+    ]);
+    receive("gitea", &headers, body, &secrets(&["s3cr3t"]))
+}
+
+#[test]
+fn known_signature() {
+    let body = br#"{"ref":"refs/heads/main"}"#;
+    let expected = "8588fd50c04ac2c191575340c4c0fe284157898def8e4d10af822f05dd7c9bb5";
+    assert!(signature::fits(expected, body, &secrets(&["s3cr3t"])));
+    assert!(signature::fits(expected, body, &secrets(&["new", "s3cr3t"])), "rotation");
+    let check = |signature: &str, body: &[u8], known: &[&str]| {
+        assert!(!signature::fits(signature, body, &secrets(known)), "{signature}");
+    };
+    check(&expected.to_uppercase(), body, &["s3cr3t"]);
+    check(&expected[..63], body, &["s3cr3t"]);
+    check(&format!("{expected}0"), body, &["s3cr3t"]);
+    check(expected, br#"{"ref":"refs/heads/maim"}"#, &["s3cr3t"]);
+    check(expected, body, &["s3cr3T"]);
+    check(expected, body, &[]);
+    check(&sign(body, ""), body, &[""]);
+    check("", body, &["s3cr3t"]);
+}
+
+#[test]
+fn which_header_counts() {
+    let body = br#"{"ref":"refs/heads/main"}"#;
+    let good = sign(body, "s3cr3t");
+    let prefixed = format!("sha256={good}");
+    let check = |pairs: &[(&str, &str)], expected: bool| {
+        let all = [pairs, &[("x-gitea-event", "push")]].concat();
+        let received = receive("gitea", &headers(&all), body, &secrets(&["s3cr3t"]));
+        assert_eq!(!matches!(received, Err(Rejected::Unauthorized(_))), expected, "{pairs:?}: {received:?}");
+    };
+    check(&[("x-gitea-signature", &good)], true);
+    check(&[("x-forgejo-signature", &good), ("x-gitea-signature", &good)], true);
+    check(&[("x-hub-signature-256", &prefixed)], true);
+    check(&[("x-gitea-signature", ""), ("x-hub-signature-256", "sha256=")], false);
+    check(&[("x-forgejo-signature", "bad"), ("x-gitea-signature", &good)], false);
+    check(&[("x-hub-signature", "sha1=0123456789abcdef")], false);
+    check(&[], false);
+}
+
+#[test]
+fn pushes_become_hints() {
+    let body = json!({"ref": "refs/heads/main", "before": "x", "after": COMMIT, "commits": [],
+        "repository": {"full_name": "platform/config"}, "sender": {"login": "li"}});
+    let hint = Hint {
+        receiver: "gitea".to_owned(),
+        repository: Some("platform/config".to_owned()),
+        reference: Some("refs/heads/main".to_owned()),
+        after: Some(COMMIT.to_owned()),
+        kind: HintKind::Push,
+        sender: Some("li".to_owned()),
+        delivery: Some("d-1".to_owned()),
+    };
+    assert_eq!(deliver("push", body.to_string().as_bytes()), Ok(Received::Accepted(hint.clone())));
+    let created = json!({"ref": "main", "ref_type": "branch", "sha": COMMIT,
+        "repository": {"full_name": "platform/config"}, "sender": {"login": "li"}});
+    let expected = Hint { kind: HintKind::BranchCreated, ..hint.clone() };
+    assert_eq!(deliver("create", created.to_string().as_bytes()), Ok(Received::Accepted(expected)));
+    let deleted = json!({"ref": "main", "ref_type": "branch", "repository": {"full_name": "platform/config"},
+        "sender": {"login": "li"}});
+    let expected = Hint { kind: HintKind::BranchDeleted, after: None, ..hint };
+    assert_eq!(deliver("delete", deleted.to_string().as_bytes()), Ok(Received::Accepted(expected)));
+}
+
+#[test]
+fn a_form_is_signed_over_its_payload() {
+    let payload = r#"{"ref":"refs/heads/main"}"#;
+    let body = b"payload=%7B%22ref%22%3A%22refs%2Fheads%2Fmain%22%7D";
+    for signature in [sign(payload.as_bytes(), "s3cr3t"), sign(body, "s3cr3t")] {
+        let form = "application/x-www-form-urlencoded; charset=utf-8";
+        let headers =
+            headers(&[("x-gitea-event", "push"), ("x-gitea-signature", &signature), ("content-type", form)]);
+        let received = receive("gitea", &headers, body, &secrets(&["s3cr3t"])).expect("received");
+        assert!(
+            matches!(received, Received::Accepted(hint) if hint.reference.as_deref() == Some("refs/heads/main"))
+        );
+    }
+}
+
+#[test]
+fn what_does_not_concern_us_is_ignored_with_a_reason() {
+    let check = |event: &str, body: Value, words: &str| match deliver(event, body.to_string().as_bytes()) {
+        Ok(Received::Ignored { reason }) => assert!(reason.contains(words), "{reason}"),
+        other => panic!("{event}: {other:?}"),
+    };
+    let zero = "0".repeat(40);
+    check("status", json!({"context": "tutti/deploy/prod", "state": "pending"}), "`status`");
+    check("issues", json!({}), "event `issues`");
+    check("push", json!({"ref": "refs/tags/v1", "after": COMMIT}), "not to a branch");
+    check("push", json!({"ref": "refs/heads/main", "after": zero}), "deletes a branch");
+    check("create", json!({"ref": "v1", "ref_type": "tag"}), "not about a branch");
+}
+
+/// Some versions send statuses to push hooks with an empty event name.
+#[test]
+fn an_empty_event_name_falls_back_to_the_type() {
+    let body = br#"{"context":"tutti/deploy"}"#;
+    let signature = sign(body, "s3cr3t");
+    let headers = headers(&[
+        ("x-gitea-event", ""),
+        ("x-gitea-event-type", "status"),
+        ("x-gitea-signature", &signature),
+    ]);
+    let received = receive("gitea", &headers, body, &secrets(&["s3cr3t"]));
+    assert!(matches!(received, Ok(Received::Ignored { .. })), "{received:?}");
+}
+
+#[test]
+fn malformed_only_after_a_valid_signature() {
+    let check = |body: &[u8]| {
+        assert!(
+            matches!(deliver("push", body), Err(Rejected::Malformed(_))),
+            "{}",
+            String::from_utf8_lossy(body)
+        );
+        let headers = headers(&[("x-gitea-event", "push"), ("x-gitea-signature", &sign(body, "other"))]);
+        let received = receive("gitea", &headers, body, &secrets(&["s3cr3t"]));
+        assert!(matches!(received, Err(Rejected::Unauthorized(_))), "{received:?}");
+    };
+    check(b"");
+    check(b"{");
+    check(b"[]");
+    check(b"null");
+    check(br#"{"ref": 7}"#);
+    check(br#"{"repository": "text", "sender": [1]}"#);
+    check(&b"[".repeat(100_000));
+    let body = b"<xml/>";
+    let headers = headers(&[("x-gitea-signature", &sign(body, "s3cr3t")), ("content-type", "text/xml")]);
+    let received = receive("gitea", &headers, body, &secrets(&["s3cr3t"]));
+    assert_eq!(received, Err(Rejected::UnsupportedMediaType("text/xml".to_owned())));
+}
+
+/// Random bytes, and random damage to a real payload, with valid signatures: any answer but a panic.
+#[test]
+fn hostile_bytes_never_panic() {
+    use rand::rngs::StdRng;
+    use rand::{RngExt, SeedableRng};
+    let mut random = StdRng::seed_from_u64(11);
+    let real = json!({"ref": "refs/heads/main", "after": COMMIT, "repository": {"full_name": "a/b"},
+        "sender": {"login": "li"}, "commits": [{"id": null}]})
+    .to_string();
+    for round in 0..4000 {
+        let mut body = if round % 2 == 0 {
+            let length = random.random_range(0..300);
+            (0..length).map(|_| random.random_range(0..=255u8)).collect::<Vec<u8>>()
+        } else {
+            real.clone().into_bytes()
+        };
+        for _ in 0..random.random_range(0..6) {
+            if !body.is_empty() {
+                let place = random.random_range(0..body.len());
+                body[place] = random.random_range(0..=255u8);
+            }
+        }
+        let media = ["application/json", "application/x-www-form-urlencoded", "", "\u{7f}"][round % 3];
+        let signature = sign(&body, "s3cr3t");
+        let event = ["push", "create", "delete", "status", "\"x"][round % 5];
+        let headers =
+            headers(&[("x-gitea-event", event), ("x-gitea-signature", &signature), ("content-type", media)]);
+        let _ = receive("gitea", &headers, &body, &secrets(&["s3cr3t"]));
+    }
+}
+
+/// What the server was sent, and how it behaves.
+#[derive(Clone, Default)]
+struct Gitea {
+    posted: Arc<Mutex<Vec<(String, Value)>>>,
+    /// Answered to every status request instead of the usual.
+    broken: Option<(u16, &'static str)>,
+    /// With no statuses: an empty body, as older versions have it.
+    silent: bool,
+}
+
+async fn serve(gitea: Gitea) -> String {
+    async fn write(
+        Shared(gitea): Shared<Gitea>,
+        Path((owner, name, commit)): Path<(String, String, String)>,
+        headers: HeaderMap,
+        Json(body): Json<Value>,
+    ) -> axum::response::Response {
+        if let Some((status, body)) = gitea.broken {
+            let status = StatusCode::from_u16(status).expect("status");
+            return (status, [("retry-after", "7")], body).into_response();
+        }
+        if headers.get("authorization").is_none_or(|value| value != "token t0ken") {
+            return (StatusCode::UNAUTHORIZED, Json(json!({"message": "invalid token"}))).into_response();
+        }
+        if (owner.as_str(), name.as_str()) != ("platform", "config") {
+            return (StatusCode::NOT_FOUND, Json(json!({"message": "The target couldn't be found."})))
+                .into_response();
+        }
+        if commit != COMMIT {
+            let message = format!("GetCommit[{commit}]: object does not exist [id: {commit}, rel_path: ]");
+            return (StatusCode::INTERNAL_SERVER_ERROR, Json(json!({"message": message}))).into_response();
+        }
+        let answer = json!({"id": 1, "status": body["state"], "context": body["context"]});
+        gitea.posted.lock().push((commit, body));
+        (StatusCode::CREATED, Json(answer)).into_response()
+    }
+
+    async fn read(
+        Shared(gitea): Shared<Gitea>,
+        Path((_, _, commit)): Path<(String, String, String)>,
+        RawQuery(query): RawQuery,
+    ) -> axum::response::Response {
+        if commit != COMMIT {
+            return (StatusCode::NOT_FOUND, Json(json!({"message": "not found"}))).into_response();
+        }
+        if gitea.silent {
+            return StatusCode::OK.into_response();
+        }
+        let query = query.unwrap_or_default();
+        let page = query.split('&').find_map(|pair| pair.strip_prefix("page="));
+        let statuses = match page {
+            Some("1") => json!([
+                {"id": 5, "status": "success", "context": "tutti/deploy/prod", "description": "6/6", "target_url": ""},
+                {"id": 4, "state": "pending", "context": "tutti/deploy/test", "target_url": "https://t/1"}]),
+            Some("2") => json!([
+                {"id": 2, "status": "pending", "context": "tutti/deploy/prod"},
+                {"id": 3, "status": "warning", "context": "other"}]),
+            _ => json!([]),
+        };
+        Json(json!({"state": "pending", "sha": commit, "total_count": 4, "statuses": statuses}))
+            .into_response()
+    }
+
+    let router = Router::new()
+        .route("/git/api/v1/version", get(|| async { Json(json!({"version": "1.26.4"})) }))
+        .route("/git/api/v1/repos/platform/config", get(|| async { Json(json!({"id": 1})) }))
+        .route("/git/api/v1/repos/{owner}/{name}/statuses/{commit}", post(write))
+        .route("/git/api/v1/repos/{owner}/{name}/commits/{commit}/status", get(read))
+        .with_state(gitea);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("bind");
+    let address = listener.local_addr().expect("address");
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    format!("http://{address}/git/")
+}
+
+fn client(url: &str, repository: &str, token: &str) -> Client {
+    Client::gitea(url, repository, Some(SecretString::from(token))).expect("client")
+}
+
+fn status(description: &str) -> CommitStatus {
+    CommitStatus {
+        context: "tutti/deploy/prod".to_owned(),
+        state: State::Pending,
+        description: description.to_owned(),
+        target_url: Some("https://tutti.example.com/".to_owned()),
+    }
+}
+
+#[tokio::test]
+async fn a_status_is_written() {
+    let gitea = Gitea::default();
+    let client = client(&serve(gitea.clone()).await, "platform/config", "t0ken");
+    client.post_status(&Revision::from(COMMIT), &status(&"x".repeat(200))).await.expect("posted");
+    let expected = json!({"state": "pending", "context": "tutti/deploy/prod",
+        "description": format!("{}…", "x".repeat(139)), "target_url": "https://tutti.example.com/"});
+    assert_eq!(*gitea.posted.lock(), [(COMMIT.to_owned(), expected)]);
+    assert_eq!(client.version().await, Ok("1.26.4".to_owned()));
+}
+
+#[tokio::test]
+async fn the_newest_status_of_each_context_is_read() {
+    let client = client(&serve(Gitea::default()).await, "platform/config", "t0ken");
+    let statuses = client.statuses(&Revision::from(COMMIT)).await.expect("statuses");
+    let found: Vec<_> = statuses.iter().map(|status| (status.context.as_str(), status.state)).collect();
+    assert_eq!(found, [("tutti/deploy/prod", State::Success), ("tutti/deploy/test", State::Pending)]);
+    assert_eq!(
+        (statuses[0].target_url.as_deref(), statuses[1].target_url.as_deref()),
+        (None, Some("https://t/1"))
+    );
+}
+
+#[tokio::test]
+async fn no_statuses_may_be_an_empty_body() {
+    let url = serve(Gitea { silent: true, ..Gitea::default() }).await;
+    let statuses = client(&url, "platform/config", "t0ken").statuses(&Revision::from(COMMIT)).await;
+    assert_eq!(statuses, Ok(Vec::new()));
+}
+
+#[tokio::test]
+async fn refusals_are_told_apart() {
+    let url = serve(Gitea::default()).await;
+    let commit = Revision::from(COMMIT);
+    let check = |result: Result<(), Error>, kind: ErrorKind, words: &str| {
+        let error = result.expect_err(words);
+        assert_eq!(error.kind(), kind, "{error}");
+        assert!(error.to_string().contains(words), "{error}");
+        assert!(!format!("{error} {error:?}").contains("t0ken"), "{error}");
+    };
+    let result = client(&url, "platform/config", "t0kenx").post_status(&commit, &status("")).await;
+    check(result, ErrorKind::Authentication, "invalid token");
+    let result = client(&url, "nobody/nothing", "t0ken").post_status(&commit, &status("")).await;
+    check(result, ErrorKind::RepositoryNotFound, "no repository nobody/nothing");
+    let other = Revision::from("0123456789012345678901234567890123456789");
+    let result = client(&url, "platform/config", "t0ken").post_status(&other, &status("")).await;
+    check(result, ErrorKind::UnknownCommit, "has no commit 0123456");
+    let result = client(&url, "platform/config", "t0ken").statuses(&other).await.map(drop);
+    check(result, ErrorKind::UnknownCommit, "has no commit 0123456");
+    for (answer, kind, words) in [
+        ((429, ""), ErrorKind::RateLimited, "fewer requests"),
+        ((503, "down for maintenance"), ErrorKind::Server, "down for maintenance"),
+        ((302, ""), ErrorKind::Server, "status 302"),
+    ] {
+        let url = serve(Gitea { broken: Some(answer), ..Gitea::default() }).await;
+        let result = client(&url, "platform/config", "t0ken").post_status(&commit, &status("")).await;
+        check(result, kind, words);
+    }
+    let closed =
+        tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("bind").local_addr().expect("address");
+    let result = client(&format!("http://{closed}"), "platform/config", "t0ken")
+        .post_status(&commit, &status(""))
+        .await;
+    check(result, ErrorKind::Unreachable, "cannot be reached");
+}
+
+#[test]
+fn addresses_are_checked() {
+    let check = |url: &str, repository: &str, words: &str| {
+        let error = Client::gitea(url, repository, None).expect_err("refused");
+        assert!(error.to_string().contains(words) && !error.to_string().contains("s3cr3t"), "{error}");
+        assert_eq!(error.kind(), ErrorKind::Configuration);
+    };
+    check("gitea.example.com", "a/b", "address `gitea.example.com`");
+    check("ftp://gitea.example.com", "a/b", "neither http nor https");
+    check("https://li:s3cr3t@gitea.example.com", "a/b", "credentials");
+    check("https://gitea.example.com", "config", "not `owner/name`");
+    check("https://gitea.example.com", "a/b/c", "not `owner/name`");
+}

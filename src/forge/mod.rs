@@ -1,0 +1,20 @@
+//! The forge that the config repository lives on: webhooks in, commit statuses out.
+//!
+//! What it does: turns the bytes of a webhook into a [`Hint`], after its signature; writes and reads
+//! commit statuses. One folder per forge; the types here are the same for all of them.
+//!
+//! What it needs: secrets and tokens that were already resolved.
+//!
+//! What it never does: believe what a webhook says. A hint wakes whoever asks Git; nothing else
+//! follows from it.
+
+mod client;
+mod error;
+pub mod gitea;
+mod hint;
+mod status;
+
+pub use client::Client;
+pub use error::{Error, ErrorKind};
+pub use hint::{Hint, HintKind, Received, Rejected};
+pub use status::{CommitStatus, State, shortened};

@@ -1,0 +1,54 @@
+//! Job and CronJob.
+
+use serde_json::Value;
+
+use super::read::{Condition, count, integer, is_true, items, text};
+use crate::model::{Health, Status};
+
+/// Done when its condition says so and the condition is True: a resumed Job keeps `Suspended`, False.
+pub fn job(object: &Value) -> Health {
+    let holds = |name| Condition::of(object, name).filter(|condition| condition.is("True"));
+    if let Some(failed) = holds("Failed").or_else(|| holds("FailureTarget")) {
+        return Health::new(Status::Failed, failed.words());
+    }
+    if holds("Complete").is_some() {
+        return Health::new(Status::Current, "completed");
+    }
+    if is_true(object, "/spec/suspend") {
+        return Health::new(Status::Suspended, "suspended");
+    }
+    let succeeded = count(object, "/status/succeeded");
+    let mut reason = match integer(object, "/spec/completions") {
+        Some(wanted) => format!("{succeeded}/{wanted} completions"),
+        None => format!("{succeeded} completions"),
+    };
+    for (number, word) in
+        [(count(object, "/status/active"), "active"), (count(object, "/status/failed"), "failed")]
+    {
+        if number > 0 {
+            reason.push_str(&format!(", {number} {word}"));
+        }
+    }
+    Health::new(Status::InProgress, reason)
+}
+
+/// A CronJob is as asked as soon as it is stored; it fails when its last run is known to have failed.
+pub fn cron_job(object: &Value) -> Health {
+    if is_true(object, "/spec/suspend") {
+        return Health::new(Status::Suspended, "suspended");
+    }
+    let scheduled = text(object, "/status/lastScheduleTime");
+    let succeeded = text(object, "/status/lastSuccessfulTime");
+    let active = items(object, "/status/active").len();
+    match (scheduled, succeeded) {
+        (None, _) => Health::new(Status::Current, "not scheduled yet"),
+        (Some(_), _) if active > 0 => Health::new(Status::Current, format!("{active} active")),
+        // Never succeeded, or a server that does not say: no ground for an alarm.
+        (Some(_), None) => Health::new(Status::Current, "no run has succeeded yet"),
+        // Both are written in UTC in one form, so that text order is time order.
+        (Some(scheduled), Some(succeeded)) if succeeded < scheduled => {
+            Health::new(Status::Failed, format!("the run of {scheduled} did not succeed"))
+        }
+        (Some(_), Some(_)) => Health::current(),
+    }
+}

@@ -1,0 +1,93 @@
+//! Gateway API: conditions of the object, of its listeners, or of each parent of a route. Each
+//! condition carries its own `observedGeneration`.
+
+use serde_json::Value;
+
+use super::generic;
+use super::read::{Condition, integer, items, sentence, text};
+use crate::model::{Health, Status};
+
+/// What must not be False, and what must become True.
+const ACCEPTED: [&str; 2] = ["ResolvedRefs", "Accepted"];
+const PROGRAMMED: &str = "Programmed";
+
+pub fn health(object: &Value, kind: &str) -> Health {
+    match kind {
+        "Gateway" => gateway(object),
+        "GatewayClass" => waiting_for(object, items(object, "/status/conditions"), "class"),
+        route if route.ends_with("Route") => route_health(object),
+        "ReferenceGrant" => Health::current(),
+        _ => generic::health(object),
+    }
+}
+
+fn gateway(object: &Value) -> Health {
+    let own = waiting_for(object, items(object, "/status/conditions"), "gateway");
+    if own.status != Status::Current {
+        return own;
+    }
+    for listener in items(object, "/status/listeners") {
+        let name = text(listener, "/name").unwrap_or("?");
+        let conditions = items(listener, "/conditions");
+        let health = judge(object, conditions, &format!("listener {name}"));
+        if health.status != Status::Current {
+            return health;
+        }
+    }
+    Health::current()
+}
+
+fn route_health(object: &Value) -> Health {
+    let parents = items(object, "/status/parents");
+    if parents.is_empty() {
+        return Health::new(Status::InProgress, "no gateway has taken the route yet");
+    }
+    let mut worst = Health::current();
+    for parent in parents {
+        let name = text(parent, "/parentRef/name").unwrap_or("?");
+        let health = waiting_for(object, items(parent, "/conditions"), &format!("parent {name}"));
+        match health.status {
+            Status::Failed => return health,
+            Status::Current => {}
+            _ => worst = health,
+        }
+    }
+    worst
+}
+
+fn waiting_for(object: &Value, conditions: &[Value], who: &str) -> Health {
+    // "Pending" is what the definitions write before any controller has looked.
+    let untouched = conditions.iter().all(|condition| {
+        text(condition, "/status") == Some("Unknown") && text(condition, "/reason") == Some("Pending")
+    });
+    if untouched {
+        return Health::new(Status::InProgress, sentence(&format!("{who}: no status yet")));
+    }
+    judge(object, conditions, who)
+}
+
+fn judge(object: &Value, conditions: &[Value], who: &str) -> Health {
+    let generation = integer(object, "/metadata/generation");
+    let old = |condition: Condition<'_>| {
+        condition.observed_generation().zip(generation).is_some_and(|(observed, wanted)| observed < wanted)
+    };
+    let say = |status, words: String| Health::new(status, sentence(&format!("{who}: {words}")));
+    for name in ACCEPTED {
+        let Some(condition) = Condition::find(conditions, name) else { continue };
+        if old(condition) {
+            return say(Status::InProgress, format!("{name} is of an older generation"));
+        }
+        if condition.is("False") {
+            return say(Status::Failed, condition.words());
+        }
+        if !condition.is("True") {
+            return say(Status::InProgress, condition.words());
+        }
+    }
+    match Condition::find(conditions, PROGRAMMED) {
+        Some(programmed) if old(programmed) || !programmed.is("True") => {
+            say(Status::InProgress, programmed.words())
+        }
+        _ => Health::current(),
+    }
+}

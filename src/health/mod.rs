@@ -1,0 +1,93 @@
+//! The health of one live object: a pure function of its JSON.
+//!
+//! Needs the whole object as served (kinds of [`is_metadata_only`] need no more than its metadata).
+//! Never asks for anything else, never waits, never panics, whatever the object holds.
+//!
+//! Three traps shape the rules:
+//! * a status is old until `observedGeneration` has caught up with `generation`;
+//! * a Deployment stays `Available` while a broken rollout proceeds, so replicas are counted;
+//! * a Job that runs is not a Job that is done.
+//!
+//! Where the ecosystem disagrees, the rule takes the answer that serves a rollout: Current when
+//! there is nothing to wait for, Failed only when waiting longer does not help by itself.
+
+mod batch;
+mod cause;
+mod cluster_scoped;
+mod dump;
+mod gateway;
+mod generic;
+mod network;
+mod pod;
+mod read;
+mod scaling;
+mod storage;
+#[cfg(test)]
+mod tests;
+mod workload;
+
+pub use cause::{Cause, pods_cause};
+pub use dump::read_dump;
+
+use serde_json::Value;
+
+use crate::model::{Health, Kind, Status};
+
+/// The health of one object as the API server serves it.
+pub fn of(object: &Value) -> Health {
+    let Some(kind) = read::kind(object) else {
+        return Health::new(Status::Unknown, "not a Kubernetes object: apiVersion or kind is missing");
+    };
+    if let Some(terminating) = terminating(object) {
+        return terminating;
+    }
+    match (&*kind.group, &*kind.kind) {
+        ("apps" | "extensions", "Deployment") => workload::deployment(object),
+        ("apps", "StatefulSet") => workload::stateful_set(object),
+        ("apps" | "extensions", "DaemonSet") => workload::daemon_set(object),
+        ("apps" | "extensions", "ReplicaSet") => workload::replica_set(object),
+        ("", "ReplicationController") => workload::replica_set(object),
+        ("", "Pod") => pod::health(object),
+        ("batch", "Job") => batch::job(object),
+        ("batch", "CronJob") => batch::cron_job(object),
+        ("", "PersistentVolumeClaim") => storage::claim(object),
+        ("", "PersistentVolume") => storage::volume(object),
+        ("", "Service") => network::service(object),
+        ("networking.k8s.io" | "extensions", "Ingress") => Health::current(),
+        ("gateway.networking.k8s.io", route) => gateway::health(object, route),
+        ("autoscaling", "HorizontalPodAutoscaler") => scaling::autoscaler(object),
+        ("policy", "PodDisruptionBudget") => scaling::disruption_budget(object),
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => cluster_scoped::definition(object),
+        ("apiregistration.k8s.io", "APIService") => cluster_scoped::api_service(object),
+        ("", "Namespace") => cluster_scoped::namespace(object),
+        _ if is_metadata_only(&kind) => Health::current(),
+        _ => generic::health(object),
+    }
+}
+
+/// Kinds whose health is always Current: seeing their metadata is enough.
+pub fn is_metadata_only(kind: &Kind) -> bool {
+    match &*kind.group {
+        "" => matches!(
+            &*kind.kind,
+            "ConfigMap" | "Secret" | "ServiceAccount" | "LimitRange" | "ResourceQuota" | "Endpoints"
+        ),
+        "rbac.authorization.k8s.io" | "admissionregistration.k8s.io" => true,
+        "networking.k8s.io" => matches!(&*kind.kind, "NetworkPolicy" | "IngressClass"),
+        "scheduling.k8s.io" => &*kind.kind == "PriorityClass",
+        "storage.k8s.io" => &*kind.kind == "StorageClass",
+        _ => false,
+    }
+}
+
+fn terminating(object: &Value) -> Option<Health> {
+    read::text(object, "/metadata/deletionTimestamp")?;
+    let finalizers: Vec<&str> =
+        read::items(object, "/metadata/finalizers").iter().filter_map(Value::as_str).collect();
+    let reason = match finalizers.len() {
+        0 => "being deleted".to_owned(),
+        1 => format!("being deleted, waits for finalizer {}", finalizers[0]),
+        count => format!("being deleted, waits for {count} finalizers: {}", finalizers.join(", ")),
+    };
+    Some(Health::new(Status::Terminating, read::sentence(&reason)))
+}

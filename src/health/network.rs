@@ -1,0 +1,16 @@
+//! Service. An Ingress is Current at once: with several controllers its status is often never filled.
+
+use serde_json::Value;
+
+use super::read::{items, text};
+use crate::model::{Health, Status};
+
+pub fn service(object: &Value) -> Health {
+    if text(object, "/spec/type") != Some("LoadBalancer") {
+        return Health::current();
+    }
+    match items(object, "/status/loadBalancer/ingress").len() {
+        0 => Health::new(Status::InProgress, "0 load balancer addresses"),
+        _ => Health::current(),
+    }
+}

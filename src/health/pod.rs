@@ -1,0 +1,156 @@
+//! Pods, and why one of them does not run.
+
+use serde_json::Value;
+
+use super::read::{Condition, integer, items, sentence, text};
+use crate::model::{Health, Status};
+
+/// Reasons that a kubelet gives for a container that it cannot start, and that time does not mend.
+pub fn is_hopeless(reason: &str) -> bool {
+    reason.starts_with("Err")
+        || reason.ends_with("BackOff")
+        || reason.ends_with("Error")
+        || reason == "InvalidImageName"
+}
+
+/// One container of a pod: what it waits for, and how it ended last.
+#[derive(Clone, Copy, Debug)]
+pub struct Container<'a> {
+    status: &'a Value,
+}
+
+impl<'a> Container<'a> {
+    pub fn waiting(self) -> Option<&'a str> {
+        text(self.status, "/state/waiting/reason")
+    }
+
+    pub fn waiting_message(self) -> Option<&'a str> {
+        text(self.status, "/state/waiting/message")
+    }
+
+    pub fn image(self) -> Option<&'a str> {
+        text(self.status, "/image")
+    }
+
+    pub fn restarts(self) -> i64 {
+        integer(self.status, "/restartCount").unwrap_or(0).max(0)
+    }
+
+    /// How it ended: now, or before its last restart. `exit 1`, `OOMKilled, exit 137`.
+    pub fn end(self) -> Option<String> {
+        ["/state/terminated", "/lastState/terminated"]
+            .into_iter()
+            .find_map(|path| self.status.pointer(path))
+            .and_then(end_words)
+    }
+
+    pub fn was_out_of_memory(self) -> bool {
+        ["/state/terminated/reason", "/lastState/terminated/reason"]
+            .into_iter()
+            .any(|path| text(self.status, path) == Some("OOMKilled"))
+    }
+
+    fn has_ended_before(self) -> bool {
+        self.status.pointer("/lastState/terminated").is_some_and(Value::is_object)
+    }
+
+    fn failed(self) -> bool {
+        integer(self.status, "/state/terminated/exitCode").is_some_and(|code| code != 0)
+    }
+}
+
+/// Init containers first: they are what the others wait for.
+pub fn containers(pod: &Value) -> impl Iterator<Item = Container<'_>> {
+    items(pod, "/status/initContainerStatuses")
+        .iter()
+        .chain(items(pod, "/status/containerStatuses"))
+        .map(|status| Container { status })
+}
+
+/// The scheduler's words when it finds no node.
+pub fn unschedulable(pod: &Value) -> Option<String> {
+    let scheduled = Condition::of(pod, "PodScheduled").filter(|condition| condition.is("False"))?;
+    Some(scheduled.words())
+}
+
+pub fn is_ready(pod: &Value) -> bool {
+    Condition::of(pod, "Ready").is_some_and(|condition| condition.is("True"))
+}
+
+pub fn health(pod: &Value) -> Health {
+    if let Some(gate) = items(pod, "/spec/schedulingGates").first().and_then(|gate| text(gate, "/name")) {
+        return Health::new(Status::Suspended, sentence(&format!("held by scheduling gate {gate}")));
+    }
+    match text(pod, "/status/phase") {
+        Some("Succeeded") => return Health::new(Status::Current, "completed"),
+        Some("Failed") => return Health::new(Status::Failed, failure(pod)),
+        Some("Unknown") => return Health::new(Status::Unknown, "its node does not answer"),
+        Some("Pending" | "Running") => {}
+        _ => return Health::new(Status::InProgress, "no status yet"),
+    }
+    if let Some((container, reason)) = containers(pod)
+        .find_map(|container| container.waiting().filter(|r| is_hopeless(r)).map(|r| (container, r)))
+    {
+        return Health::new(Status::Failed, waiting_words(container, reason));
+    }
+    if text(pod, "/status/phase") == Some("Pending") {
+        let words = unschedulable(pod).or_else(|| containers(pod).find_map(|c| c.waiting().map(sentence)));
+        return Health::new(Status::InProgress, words.unwrap_or_else(|| "pending".to_owned()));
+    }
+    if matches!(text(pod, "/spec/restartPolicy"), Some("OnFailure" | "Never")) {
+        // It has an end, and Current means that it was reached.
+        return Health::new(Status::InProgress, "running until it completes");
+    }
+    if is_ready(pod) {
+        return Health::current();
+    }
+    // Between two crashes a container runs for a moment: that is not progress.
+    if let Some(crashed) = items(pod, "/status/containerStatuses")
+        .iter()
+        .map(|status| Container { status })
+        .find(|container| container.has_ended_before())
+    {
+        let end = crashed.end().unwrap_or_else(|| "ended".to_owned());
+        let words = format!("restarted {} times, not ready: {end}", crashed.restarts().max(1));
+        return Health::new(Status::Failed, sentence(&words));
+    }
+    let words = Condition::of(pod, "Ready").map_or_else(|| "not ready".to_owned(), Condition::words);
+    Health::new(Status::InProgress, words)
+}
+
+fn failure(pod: &Value) -> String {
+    if let Some(message) = text(pod, "/status/message") {
+        return sentence(message);
+    }
+    let ended = containers(pod).find(|container| container.failed()).and_then(Container::end);
+    let reason = text(pod, "/status/reason").map(sentence);
+    ended.or(reason).unwrap_or_else(|| "failed".to_owned())
+}
+
+/// `CrashLoopBackOff (exit 1)`, `ImagePullBackOff (registry.example.com/pay:broken)`.
+fn waiting_words(container: Container<'_>, reason: &str) -> String {
+    let detail = match reason {
+        "CrashLoopBackOff" => container.end(),
+        _ if is_about_image(reason) => container.image().map(str::to_owned),
+        _ => container.waiting_message().map(str::to_owned),
+    };
+    match detail {
+        Some(detail) => sentence(&format!("{reason} ({detail})")),
+        None => sentence(reason),
+    }
+}
+
+pub fn is_about_image(reason: &str) -> bool {
+    reason.contains("Image")
+}
+
+fn end_words(terminated: &Value) -> Option<String> {
+    let code = integer(terminated, "/exitCode").map(|code| format!("exit {code}"));
+    // "Error" and "Completed" say no more than the exit code does.
+    let reason = text(terminated, "/reason").filter(|reason| !matches!(*reason, "Error" | "Completed"));
+    match (reason, code) {
+        (Some(reason), Some(code)) => Some(format!("{reason}, {code}")),
+        (Some(reason), None) => Some(reason.to_owned()),
+        (None, code) => code,
+    }
+}

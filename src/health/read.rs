@@ -1,0 +1,127 @@
+//! Reading JSON that may hold anything: what does not have the expected shape is absent.
+
+use serde_json::Value;
+
+use crate::model::{Health, Kind, Status};
+
+/// Longest reason that is kept of an object, in characters: one line of a table or a commit status.
+const REASON_LIMIT: usize = 300;
+
+pub fn kind(object: &Value) -> Option<Kind> {
+    let api_version = text(object, "/apiVersion")?;
+    Some(Kind::from_api_version(api_version, text(object, "/kind")?))
+}
+
+/// A text that is there and not empty.
+pub fn text<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
+    value.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty())
+}
+
+/// A whole number; above the range of i64 the largest of it.
+pub fn integer(value: &Value, pointer: &str) -> Option<i64> {
+    let number = value.pointer(pointer)?;
+    number.as_i64().or_else(|| number.as_u64().map(|large| i64::try_from(large).unwrap_or(i64::MAX)))
+}
+
+/// A count, which the API server leaves out when it is 0; never negative.
+pub fn count(value: &Value, pointer: &str) -> i64 {
+    integer(value, pointer).unwrap_or(0).max(0)
+}
+
+pub fn is_true(value: &Value, pointer: &str) -> bool {
+    value.pointer(pointer).and_then(Value::as_bool).unwrap_or(false)
+}
+
+/// A list; empty when there is none.
+pub fn items<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
+    value.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// One entry of a list of conditions.
+#[derive(Clone, Copy, Debug)]
+pub struct Condition<'a> {
+    value: &'a Value,
+}
+
+impl<'a> Condition<'a> {
+    /// The condition of this type among `conditions`.
+    pub fn find(conditions: &'a [Value], name: &str) -> Option<Self> {
+        conditions.iter().find(|value| text(value, "/type") == Some(name)).map(|value| Self { value })
+    }
+
+    /// The condition of this type in the object's status.
+    pub fn of(object: &'a Value, name: &str) -> Option<Self> {
+        Self::find(items(object, "/status/conditions"), name)
+    }
+
+    pub fn is(self, status: &str) -> bool {
+        text(self.value, "/status") == Some(status)
+    }
+
+    pub fn has_reason(self, reason: &str) -> bool {
+        self.reason() == Some(reason)
+    }
+
+    pub fn reason(self) -> Option<&'a str> {
+        text(self.value, "/reason")
+    }
+
+    pub fn observed_generation(self) -> Option<i64> {
+        integer(self.value, "/observedGeneration")
+    }
+
+    /// Reason and message as one sentence; the type when it has neither.
+    pub fn words(self) -> String {
+        match (self.reason(), text(self.value, "/message")) {
+            (Some(reason), Some(message)) if message.contains(reason) => sentence(message),
+            (Some(reason), Some(message)) => sentence(&format!("{reason}: {message}")),
+            (None, Some(message)) => sentence(message),
+            (Some(reason), None) => sentence(reason),
+            (None, None) => {
+                let name = text(self.value, "/type").unwrap_or("condition");
+                sentence(&format!("{name} is {}", text(self.value, "/status").unwrap_or("not set")))
+            }
+        }
+    }
+}
+
+/// InProgress while the controller has not seen the newest spec: until then its status speaks of an
+/// older one. `required`: the kind always reports `observedGeneration` once it was looked at.
+pub fn old_status(object: &Value, required: bool) -> Option<Health> {
+    let generation = integer(object, "/metadata/generation")?;
+    match integer(object, "/status/observedGeneration") {
+        Some(observed) if observed >= generation => None,
+        Some(observed) => Some(Health::new(
+            Status::InProgress,
+            format!("generation {generation} is not observed yet, the status is of {observed}"),
+        )),
+        None if required => {
+            Some(Health::new(Status::InProgress, format!("generation {generation} is not observed yet")))
+        }
+        None => None,
+    }
+}
+
+/// On one line and not longer than a reason may be.
+pub fn sentence(text: &str) -> String {
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+        if line.len() > REASON_LIMIT * 4 {
+            break;
+        }
+    }
+    if let Some((cut, _)) = line.char_indices().nth(REASON_LIMIT) {
+        line.truncate(cut);
+        line.push('…');
+    }
+    line
+}
+
+/// `1 replica`, `3 replicas`.
+pub fn number_of(count: i64, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}

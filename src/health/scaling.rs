@@ -1,0 +1,55 @@
+//! HorizontalPodAutoscaler and PodDisruptionBudget.
+
+use serde_json::Value;
+
+use super::read::{Condition, items, old_status, text};
+use crate::model::{Health, Status};
+
+/// Conditions are read from the annotation where `autoscaling/v1` keeps them.
+const CONDITIONS_V1: &str = "/metadata/annotations/autoscaling.alpha.kubernetes.io~1conditions";
+
+pub fn autoscaler(object: &Value) -> Health {
+    let kept: Vec<Value>;
+    let mut conditions = items(object, "/status/conditions");
+    if conditions.is_empty()
+        && let Some(text) = text(object, CONDITIONS_V1)
+    {
+        kept = serde_json::from_str(text).unwrap_or_default();
+        conditions = &kept;
+    }
+    if conditions.is_empty() {
+        return Health::new(Status::InProgress, "no status yet");
+    }
+    if let Some(unable) = Condition::find(conditions, "AbleToScale").filter(|c| c.is("False"))
+        && !unable.has_reason("BackoffBoth")
+    {
+        return Health::new(Status::Failed, unable.words());
+    }
+    match Condition::find(conditions, "ScalingActive").filter(|c| c.is("False")) {
+        // Scaled to 0 by a person: nothing to scale.
+        Some(idle) if idle.has_reason("ScalingDisabled") => Health::new(Status::Current, idle.words()),
+        // Fresh pods have no metrics for about a minute; a rollout is not failed by that.
+        Some(idle) if idle.reason().is_some_and(is_about_metrics) => {
+            Health::new(Status::Current, idle.words())
+        }
+        Some(idle) => Health::new(Status::Failed, idle.words()),
+        None => Health::current(),
+    }
+}
+
+fn is_about_metrics(reason: &str) -> bool {
+    reason.starts_with("FailedGet") && reason.ends_with("Metric")
+}
+
+/// Too few pods for an eviction is a normal state of the pods, not a fault of the budget.
+pub fn disruption_budget(object: &Value) -> Health {
+    if let Some(old) = old_status(object, false) {
+        return old;
+    }
+    match Condition::of(object, "DisruptionAllowed") {
+        Some(allowed) if allowed.is("False") && !allowed.has_reason("InsufficientPods") => {
+            Health::new(Status::Failed, allowed.words())
+        }
+        _ => Health::current(),
+    }
+}

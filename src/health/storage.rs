@@ -1,0 +1,32 @@
+//! PersistentVolumeClaim and PersistentVolume.
+
+use serde_json::Value;
+
+use super::read::{Condition, sentence, text};
+use crate::model::{Health, Status};
+
+pub fn claim(object: &Value) -> Health {
+    match text(object, "/status/phase") {
+        Some("Bound") => match Condition::of(object, "Resizing").filter(|c| c.is("True")) {
+            Some(resizing) => Health::new(Status::InProgress, resizing.words()),
+            None => Health::current(),
+        },
+        Some("Lost") => Health::new(Status::Failed, "its volume is lost"),
+        // Also a claim whose class waits for the first pod: that pod's workload comes in a later
+        // phase, which therefore does not wait for claims.
+        Some(phase) => Health::new(Status::InProgress, sentence(&format!("{phase}, not bound"))),
+        None => Health::new(Status::InProgress, "no status yet"),
+    }
+}
+
+pub fn volume(object: &Value) -> Health {
+    match text(object, "/status/phase") {
+        Some("Available" | "Bound" | "Released") => Health::current(),
+        Some("Failed") => {
+            let words = text(object, "/status/message").or_else(|| text(object, "/status/reason"));
+            Health::new(Status::Failed, sentence(words.unwrap_or("reclaiming it failed")))
+        }
+        Some(phase) => Health::new(Status::InProgress, sentence(phase)),
+        None => Health::new(Status::InProgress, "no status yet"),
+    }
+}

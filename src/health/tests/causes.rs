@@ -1,0 +1,151 @@
+use serde_json::{Value, json};
+
+use crate::health::pods_cause;
+
+/// A pod with one container `app`; `age` orders creation, larger is younger.
+fn pod(name: &str, hash: &str, age: u32, status: Value) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": name, "labels": {"pod-template-hash": hash},
+                     "creationTimestamp": format!("2026-11-01T00:00:{age:02}Z")},
+        "spec": {"restartPolicy": "Always", "containers":
+            [{"name": "app", "image": format!("pay:{hash}"), "readinessProbe": {}, "startupProbe": {}}]},
+        "status": status,
+    })
+}
+
+fn waiting(reason: &str, message: &str, exit: Option<i32>) -> Value {
+    json!({"phase": "Pending", "containerStatuses": [{"name": "app", "image": "pay:broken", "restartCount": 4,
+        "state": {"waiting": {"reason": reason, "message": message}},
+        "lastState": exit.map(|code| json!({"terminated": {"exitCode": code, "reason": "Error"}}))}]})
+}
+
+fn running(ready: bool) -> Value {
+    let status = if ready { "True" } else { "False" };
+    json!({"phase": "Running", "conditions": [{"type": "Ready", "status": status}],
+           "containerStatuses": [{"name": "app", "ready": ready, "started": true, "restartCount": 0, "state": {"running": {}}}]})
+}
+
+#[track_caller]
+fn check(workload: Option<Value>, pods: &[Value], expected: Option<(&str, bool)>) {
+    let cause = pods_cause(workload.as_ref(), pods);
+    let shown = cause.map(|cause| (cause.to_string(), cause.decisive));
+    assert_eq!(shown, expected.map(|(text, decisive)| (text.to_owned(), decisive)));
+}
+
+#[test]
+fn reasons_that_only_a_new_revision_mends() {
+    let one = |status: Value| [pod("pay-7c9f", "b", 1, status)];
+    check(
+        None,
+        &one(waiting("ImagePullBackOff", "Back-off", None)),
+        Some(("ImagePullBackOff pay-7c9f (pay:broken)", true)),
+    );
+    check(
+        None,
+        &one(waiting("ErrImagePull", "timeout", None)),
+        Some(("ErrImagePull pay-7c9f (pay:broken)", false)),
+    );
+    check(
+        None,
+        &one(waiting("InvalidImageName", "", None)),
+        Some(("InvalidImageName pay-7c9f (pay:broken)", true)),
+    );
+    check(
+        None,
+        &one(waiting("CrashLoopBackOff", "back-off 40s", Some(1))),
+        Some(("CrashLoopBackOff pay-7c9f (exit 1)", true)),
+    );
+    check(
+        None,
+        &one(waiting("CreateContainerConfigError", "configmap \"pay\" not found", None)),
+        Some(("CreateContainerConfigError pay-7c9f (configmap \"pay\" not found)", true)),
+    );
+    let killed = |restarts: u32| {
+        let mut status = running(false);
+        status["containerStatuses"][0]["restartCount"] = json!(restarts);
+        status["containerStatuses"][0]["lastState"] =
+            json!({"terminated": {"exitCode": 137, "reason": "OOMKilled"}});
+        one(status)
+    };
+    check(None, &killed(1), Some(("OOMKilled pay-7c9f (OOMKilled, exit 137, 1 restarts)", false)));
+    check(None, &killed(2), Some(("OOMKilled pay-7c9f (OOMKilled, exit 137, 2 restarts)", true)));
+}
+
+#[test]
+fn reasons_that_may_pass() {
+    let full = json!({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False",
+        "reason": "Unschedulable", "message": "0/3 nodes are available: 3 Insufficient cpu."}]});
+    check(
+        None,
+        &[pod("pay-1", "b", 1, full.clone())],
+        Some(("Unschedulable pay-1 (0/3 nodes are available: 3 Insufficient cpu.)", false)),
+    );
+    check(
+        None,
+        &[pod("pay-1", "b", 1, running(false))],
+        Some(("NotReady pay-1 (readiness probe failing)", false)),
+    );
+    let mut starting = running(false);
+    starting["containerStatuses"][0]["started"] = json!(false);
+    check(None, &[pod("pay-1", "b", 1, starting)], Some(("NotReady pay-1 (startup probe failing)", false)));
+    let evicted = json!({"phase": "Failed", "reason": "Evicted", "message": "low on memory"});
+    check(None, &[pod("pay-1", "b", 1, evicted.clone())], Some(("Evicted pay-1 (low on memory)", false)));
+    check(None, &[pod("pay-1", "b", 1, waiting("ContainerCreating", "", None))], None);
+    check(None, &[pod("pay-1", "b", 1, running(true))], None);
+    check(None, &[], None);
+    // The most telling one of several, then the younger one.
+    check(
+        None,
+        &[
+            pod("pay-1", "b", 1, running(false)),
+            pod("pay-2", "b", 2, full),
+            pod("pay-3", "b", 3, waiting("CrashLoopBackOff", "", Some(2))),
+            pod("pay-4", "b", 4, waiting("CrashLoopBackOff", "", Some(3))),
+            pod("pay-5", "b", 5, evicted),
+        ],
+        Some(("CrashLoopBackOff pay-4 (exit 3)", true)),
+    );
+}
+
+#[test]
+fn only_the_newest_template_counts() {
+    let broken = || pod("pay-a", "a", 1, waiting("CrashLoopBackOff", "", Some(1)));
+    check(
+        None,
+        &[broken(), pod("pay-b", "b", 2, running(false))],
+        Some(("NotReady pay-b (readiness probe failing)", false)),
+    );
+    check(None, &[broken(), pod("pay-b", "b", 2, running(true))], None);
+    // Reverted: the youngest pod is of the revision that was left, and is going or does not fit.
+    let workload = |image: &str| json!({"kind": "Deployment", "status": {"updatedReplicas": 1}, "spec": {"template": {"spec": {"containers": [{"name": "app", "image": image}]}}}});
+    let mut left = pod("pay-b", "b", 2, waiting("ImagePullBackOff", "", None));
+    check(Some(workload("pay:a")), &[pod("pay-a", "a", 1, running(true)), left.clone()], None);
+    // Images rewritten by admission fit nothing: then the youngest tells.
+    check(
+        Some(workload("mirror/pay:b")),
+        &[pod("pay-a", "a", 1, running(true)), left.clone()],
+        Some(("ImagePullBackOff pay-b (pay:broken)", true)),
+    );
+    // The fix is stored and has no pod yet: the broken pods are of what it replaces.
+    let mut fixed = workload("mirror/pay:c");
+    fixed["status"] = json!({});
+    check(Some(fixed), std::slice::from_ref(&left), None);
+    let mut unseen = workload("mirror/pay:c");
+    unseen["metadata"] = json!({"generation": 3});
+    unseen["status"]["observedGeneration"] = json!(2);
+    check(Some(unseen), std::slice::from_ref(&left), None);
+    left["metadata"]["deletionTimestamp"] = json!("2026-11-01T00:01:00Z");
+    check(None, &[pod("pay-a", "a", 1, running(true)), left], None);
+    // A StatefulSet names its newest revision.
+    let set = json!({"kind": "StatefulSet", "status": {"updateRevision": "web-2"}});
+    let ordinal = |name: &str, revision: &str, status: Value| json!({"metadata": {"name": name, "labels": {"controller-revision-hash": revision}}, "status": status});
+    check(
+        Some(set),
+        &[
+            ordinal("web-0", "web-1", waiting("CrashLoopBackOff", "", Some(1))),
+            ordinal("web-2", "web-2", waiting("ImagePullBackOff", "", None)),
+        ],
+        Some(("ImagePullBackOff web-2 (pay:broken)", true)),
+    );
+}

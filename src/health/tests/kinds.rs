@@ -1,0 +1,227 @@
+use serde_json::{Value, json};
+
+use super::{check, condition, object};
+use crate::health::is_metadata_only;
+use crate::model::Kind;
+
+#[test]
+fn what_is_being_deleted_is_terminating() {
+    let mut map = object("v1", "ConfigMap", Value::Null, Value::Null);
+    map["metadata"]["deletionTimestamp"] = json!("2026-11-01T00:00:00Z");
+    check(map.clone(), "Terminating: being deleted");
+    map["metadata"]["finalizers"] = json!(["example.com/keep"]);
+    check(map.clone(), "Terminating: being deleted, waits for finalizer example.com/keep");
+    map["metadata"]["finalizers"] = json!(["a", "b"]);
+    check(map, "Terminating: being deleted, waits for 2 finalizers: a, b");
+    let leaving = object("v1", "Namespace", json!({}), json!({"phase": "Terminating"}));
+    check(leaving, "Terminating: being deleted");
+}
+
+#[test]
+fn kinds_without_an_end_state_are_current() {
+    for (api_version, kind) in [
+        ("v1", "ConfigMap"),
+        ("v1", "Secret"),
+        ("v1", "ServiceAccount"),
+        ("v1", "LimitRange"),
+        ("v1", "ResourceQuota"),
+        ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
+        ("networking.k8s.io/v1", "NetworkPolicy"),
+        ("scheduling.k8s.io/v1", "PriorityClass"),
+        ("storage.k8s.io/v1", "StorageClass"),
+        ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
+    ] {
+        assert!(is_metadata_only(&Kind::from_api_version(api_version, kind)), "{kind}");
+        check(json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}}), "Current");
+    }
+    for (api_version, kind) in [
+        ("apps/v1", "Deployment"),
+        ("v1", "Service"),
+        ("v1", "Namespace"),
+        ("networking.k8s.io/v1", "Ingress"),
+        ("example.com/v1", "Secret"),
+    ] {
+        assert!(!is_metadata_only(&Kind::from_api_version(api_version, kind)), "{kind}");
+    }
+    check(object("networking.k8s.io/v1", "Ingress", json!({}), json!({"loadBalancer": {}})), "Current");
+    check(object("v1", "Namespace", json!({}), json!({"phase": "Active"})), "Current");
+}
+
+#[test]
+fn services_wait_for_their_address() {
+    let service = |kind: &str, ingress: Value| {
+        object("v1", "Service", json!({"type": kind}), json!({"loadBalancer": {"ingress": ingress}}))
+    };
+    check(service("ClusterIP", Value::Null), "Current");
+    check(service("LoadBalancer", Value::Null), "InProgress: 0 load balancer addresses");
+    check(service("LoadBalancer", json!([{"ip": "10.0.0.1"}])), "Current");
+}
+
+#[test]
+fn storage() {
+    let claim = |phase: &str| object("v1", "PersistentVolumeClaim", json!({}), json!({"phase": phase}));
+    check(claim("Bound"), "Current");
+    check(claim("Pending"), "InProgress: Pending, not bound");
+    check(claim("Lost"), "Failed: its volume is lost");
+    check(claim(""), "InProgress: no status yet");
+    let volume = |phase: &str| {
+        object("v1", "PersistentVolume", json!({}), json!({"phase": phase, "message": "no plugin"}))
+    };
+    check(volume("Available"), "Current");
+    check(volume("Failed"), "Failed: no plugin");
+    check(volume("Pending"), "InProgress: Pending");
+}
+
+#[test]
+fn scaling() {
+    let autoscaler = |conditions: Value| {
+        object("autoscaling/v2", "HorizontalPodAutoscaler", json!({}), json!({"conditions": conditions}))
+    };
+    let able = condition("AbleToScale", "True", "ReadyForNewScale", "ok");
+    check(autoscaler(json!([])), "InProgress: no status yet");
+    check(autoscaler(json!([able, condition("ScalingActive", "True", "ValidMetricFound", "ok")])), "Current");
+    check(
+        autoscaler(json!([condition("AbleToScale", "False", "FailedGetScale", "no such deployment")])),
+        "Failed: FailedGetScale: no such deployment",
+    );
+    check(
+        autoscaler(json!([
+            able,
+            condition("ScalingActive", "False", "FailedGetResourceMetric", "no metrics yet")
+        ])),
+        "Current: FailedGetResourceMetric: no metrics yet",
+    );
+    check(
+        autoscaler(json!([
+            able,
+            condition("ScalingActive", "False", "InvalidSelector", "selector is required")
+        ])),
+        "Failed: InvalidSelector: selector is required",
+    );
+    let kept = json!([condition("AbleToScale", "False", "FailedUpdateScale", "refused")]).to_string();
+    let old = json!({"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler", "metadata":
+        {"name": "pay", "annotations": {"autoscaling.alpha.kubernetes.io/conditions": kept}}});
+    check(old, "Failed: FailedUpdateScale: refused");
+
+    let budget = |reason: &str| {
+        object(
+            "policy/v1",
+            "PodDisruptionBudget",
+            json!({}),
+            json!({"observedGeneration": 2, "conditions": [condition("DisruptionAllowed", "False", reason, "")]}),
+        )
+    };
+    check(budget("InsufficientPods"), "Current");
+    check(budget("SyncFailed"), "Failed: SyncFailed");
+}
+
+#[test]
+fn definitions_and_api_services() {
+    let definition = |conditions: Value| {
+        object(
+            "apiextensions.k8s.io/v1",
+            "CustomResourceDefinition",
+            json!({}),
+            json!({"conditions": conditions}),
+        )
+    };
+    check(definition(json!([])), "InProgress: not established yet");
+    check(definition(json!([condition("Established", "True", "InitialNamesAccepted", "")])), "Current");
+    check(
+        definition(json!([condition("Established", "False", "Installing", "")])),
+        "InProgress: not established yet",
+    );
+    check(
+        definition(json!([condition("NamesAccepted", "False", "PluralConflict", "\"foos\" is taken")])),
+        "Failed: PluralConflict: \"foos\" is taken",
+    );
+    check(
+        definition(json!([
+            condition("Established", "True", "", ""),
+            condition("NonStructuralSchema", "True", "Violations", "spec.x: type is required")
+        ])),
+        "Failed: Violations: spec.x: type is required",
+    );
+    let service = |status: &str| {
+        object(
+            "apiregistration.k8s.io/v1",
+            "APIService",
+            json!({}),
+            json!({"conditions": [condition("Available", status, "MissingEndpoints", "no endpoints")]}),
+        )
+    };
+    check(service("True"), "Current");
+    check(service("False"), "InProgress: MissingEndpoints: no endpoints");
+}
+
+#[test]
+fn gateways_and_routes() {
+    let seen = |name: &str, status: &str, generation: u32| json!({"type": name, "status": status, "reason": "Because", "observedGeneration": generation});
+    let gateway = |conditions: Value, listeners: Value| {
+        object(
+            "gateway.networking.k8s.io/v1",
+            "Gateway",
+            json!({}),
+            json!({"conditions": conditions, "listeners": listeners}),
+        )
+    };
+    let fine = json!([seen("Accepted", "True", 2), seen("Programmed", "True", 2)]);
+    check(gateway(fine.clone(), json!([])), "Current");
+    let untouched = json!([condition("Accepted", "Unknown", "Pending", "Waiting for controller")]);
+    check(gateway(untouched, json!([])), "InProgress: gateway: no status yet");
+    check(
+        gateway(json!([seen("Accepted", "True", 1)]), json!([])),
+        "InProgress: gateway: Accepted is of an older generation",
+    );
+    check(gateway(json!([seen("Accepted", "False", 2)]), json!([])), "Failed: gateway: Because");
+    check(
+        gateway(fine, json!([{"name": "https", "conditions": [seen("ResolvedRefs", "False", 2)]}])),
+        "Failed: listener https: Because",
+    );
+    let route = |parents: Value| {
+        object("gateway.networking.k8s.io/v1", "HTTPRoute", json!({}), json!({"parents": parents}))
+    };
+    let parent = |name: &str, status: &str, generation: u32| json!({"parentRef": {"name": name}, "conditions": [seen("Accepted", status, generation)]});
+    check(route(json!([])), "InProgress: no gateway has taken the route yet");
+    check(route(json!([parent("front", "True", 2)])), "Current");
+    check(
+        route(json!([parent("front", "True", 1)])),
+        "InProgress: parent front: Accepted is of an older generation",
+    );
+    check(
+        route(json!([parent("front", "True", 1), parent("back", "False", 2)])),
+        "Failed: parent back: Because",
+    );
+}
+
+#[test]
+fn other_kinds_follow_the_conventions() {
+    let other = |status: Value| object("example.com/v1", "Database", json!({}), status);
+    check(other(Value::Null), "Current");
+    check(other(json!({"conditions": []})), "Current");
+    check(
+        other(json!({"observedGeneration": 1, "conditions": [condition("Ready", "True", "", "")]})),
+        "InProgress: generation 2 is not observed yet, the status is of 1",
+    );
+    check(other(json!({"conditions": [condition("Ready", "True", "Up", "")]})), "Current");
+    check(
+        other(json!({"conditions": [condition("Ready", "False", "Creating", "volume")]})),
+        "InProgress: Creating: volume",
+    );
+    check(
+        other(json!({"conditions": [{"type": "Available", "status": "Unknown"}]})),
+        "InProgress: Available is Unknown",
+    );
+    check(
+        other(
+            json!({"conditions": [condition("Ready", "True", "", ""), condition("Reconciling", "True", "Update", "")]}),
+        ),
+        "InProgress: Update",
+    );
+    check(
+        other(json!({"conditions": [condition("Stalled", "True", "BadSpec", "no such size"),
+            condition("Reconciling", "True", "Update", "")]})),
+        "Failed: BadSpec: no such size",
+    );
+    check(other(json!({"conditions": [condition("Stalled", "False", "", "")]})), "Current");
+}

@@ -1,0 +1,187 @@
+//! Deployment, StatefulSet, DaemonSet, ReplicaSet: replicas are counted, conditions only explain.
+
+use serde_json::Value;
+
+use super::read::{Condition, count, integer, is_true, number_of, old_status, text};
+use crate::model::{Health, Status};
+
+/// How far the pods of a workload are.
+struct Replicas {
+    noun: &'static str,
+    wanted: i64,
+    updated: i64,
+    ready: i64,
+    available: i64,
+    /// Of all revisions.
+    total: i64,
+}
+
+impl Replicas {
+    fn in_progress(&self) -> Option<String> {
+        let Self { noun, wanted, updated, ready, available, total } = *self;
+        if updated < wanted {
+            return Some(format!("{updated}/{wanted} {noun}s updated"));
+        }
+        if total > updated {
+            return Some(format!("{} still to go", number_of(total - updated, &format!("old {noun}"))));
+        }
+        if total > wanted {
+            return Some(format!("{} still to go", number_of(total - wanted, &format!("surplus {noun}"))));
+        }
+        if ready < wanted {
+            return Some(format!("{ready}/{wanted} {noun}s ready"));
+        }
+        (available < wanted).then(|| format!("{available}/{wanted} {noun}s available"))
+    }
+
+    fn current(&self) -> Health {
+        Health::new(Status::Current, format!("{0}/{0} {1}s available", self.wanted, self.noun))
+    }
+}
+
+/// `spec.replicas`; 1 when it is left out, as the API server has it.
+fn wanted(object: &Value) -> i64 {
+    integer(object, "/spec/replicas").unwrap_or(1).max(0)
+}
+
+pub fn deployment(object: &Value) -> Health {
+    let replicas = Replicas {
+        noun: "replica",
+        wanted: wanted(object),
+        updated: count(object, "/status/updatedReplicas"),
+        ready: count(object, "/status/readyReplicas"),
+        available: count(object, "/status/availableReplicas"),
+        total: count(object, "/status/replicas"),
+    };
+    if is_true(object, "/spec/paused") {
+        let progress = replicas.in_progress().map(|words| format!(": {words}")).unwrap_or_default();
+        return Health::new(Status::Suspended, format!("rollout is paused{progress}"));
+    }
+    if let Some(old) = old_status(object, true) {
+        return old;
+    }
+    let Some(progress) = replicas.in_progress() else {
+        return match Condition::of(object, "Available") {
+            Some(available) if available.is("False") => Health::new(Status::InProgress, available.words()),
+            _ => replicas.current(),
+        };
+    };
+    // Available would still be True here: the old pods serve while the new ones fail.
+    if Condition::of(object, "Progressing").is_some_and(|c| c.has_reason("ProgressDeadlineExceeded")) {
+        return Health::new(Status::Failed, format!("Progress deadline exceeded: {progress}"));
+    }
+    // No quota, refused by admission: tried again until the deadline, so not failed yet.
+    let failure = Condition::of(object, "ReplicaFailure").filter(|c| c.is("True"));
+    match failure {
+        Some(failure) => Health::new(Status::InProgress, format!("{progress}: {}", failure.words())),
+        None => Health::new(Status::InProgress, progress),
+    }
+}
+
+pub fn stateful_set(object: &Value) -> Health {
+    if let Some(old) = old_status(object, true) {
+        return old;
+    }
+    let wanted = wanted(object);
+    let on_delete = text(object, "/spec/updateStrategy/type") == Some("OnDelete");
+    // Pods with a lower ordinal keep the old revision on purpose.
+    let partition = integer(object, "/spec/updateStrategy/rollingUpdate/partition").unwrap_or(0).max(0);
+    let to_update = if on_delete { 0 } else { wanted.saturating_sub(partition).max(0) };
+    let updated = updated_pods(object, wanted);
+    let ready = count(object, "/status/readyReplicas");
+    let replicas = Replicas {
+        noun: "replica",
+        wanted,
+        updated: wanted,
+        ready,
+        // Served since 1.22, and only then ready is not enough (minReadySeconds).
+        available: integer(object, "/status/availableReplicas").unwrap_or(ready),
+        total: count(object, "/status/replicas"),
+    };
+    if replicas.total < wanted {
+        return Health::new(Status::InProgress, format!("{}/{wanted} replicas created", replicas.total));
+    }
+    if replicas.total > wanted {
+        let surplus = number_of(replicas.total - wanted, "surplus replica");
+        return Health::new(Status::InProgress, format!("{surplus} still to go"));
+    }
+    if updated < to_update {
+        return Health::new(Status::InProgress, format!("{updated}/{to_update} replicas updated"));
+    }
+    match replicas.in_progress() {
+        Some(progress) => Health::new(Status::InProgress, progress),
+        None if partition > 0 && !on_delete => Health::new(
+            Status::Current,
+            format!("{wanted}/{wanted} replicas available, {to_update} updated up to the partition"),
+        ),
+        None => replicas.current(),
+    }
+}
+
+/// Pods of the newest revision. When both revisions are one, nothing is left to update, whatever
+/// `updatedReplicas` says (some servers leave it out then).
+fn updated_pods(object: &Value, wanted: i64) -> i64 {
+    let current = text(object, "/status/currentRevision");
+    let update = text(object, "/status/updateRevision");
+    match (current, update) {
+        (Some(current), Some(update)) if current == update => wanted,
+        (_, None) => wanted,
+        _ => count(object, "/status/updatedReplicas"),
+    }
+}
+
+pub fn daemon_set(object: &Value) -> Health {
+    if let Some(old) = old_status(object, true) {
+        return old;
+    }
+    let Some(wanted) = integer(object, "/status/desiredNumberScheduled") else {
+        return Health::new(Status::InProgress, "no status yet");
+    };
+    let wanted = wanted.max(0);
+    let created = count(object, "/status/currentNumberScheduled");
+    if created < wanted {
+        return Health::new(Status::InProgress, format!("{created}/{wanted} pods created"));
+    }
+    let on_delete = text(object, "/spec/updateStrategy/type") == Some("OnDelete");
+    let replicas = Replicas {
+        noun: "pod",
+        wanted,
+        updated: if on_delete { wanted } else { count(object, "/status/updatedNumberScheduled") },
+        ready: count(object, "/status/numberReady"),
+        available: count(object, "/status/numberAvailable"),
+        // One pod a node: there is no surplus to wait for.
+        total: wanted,
+    };
+    match replicas.in_progress() {
+        Some(progress) => Health::new(Status::InProgress, progress),
+        None => replicas.current(),
+    }
+}
+
+pub fn replica_set(object: &Value) -> Health {
+    if let Some(old) = old_status(object, true) {
+        return old;
+    }
+    let wanted = wanted(object);
+    let total = count(object, "/status/replicas");
+    let failure = Condition::of(object, "ReplicaFailure").filter(|c| c.is("True"));
+    // Unlike a Deployment it has no deadline that would end the wait.
+    if let Some(failure) = failure {
+        return Health::new(Status::Failed, format!("{total}/{wanted} replicas: {}", failure.words()));
+    }
+    let replicas = Replicas {
+        noun: "replica",
+        wanted,
+        updated: total,
+        ready: count(object, "/status/readyReplicas"),
+        available: count(object, "/status/availableReplicas"),
+        total,
+    };
+    if total < wanted {
+        return Health::new(Status::InProgress, format!("{total}/{wanted} replicas created"));
+    }
+    match replicas.in_progress() {
+        Some(progress) => Health::new(Status::InProgress, progress),
+        None => replicas.current(),
+    }
+}

@@ -1,0 +1,189 @@
+//! One app on one cluster: what to do with each object that it renders.
+
+use std::collections::BTreeSet;
+
+use super::{Action, Claims, Hold, Pending, Phase, Plan, Reason, Step};
+use crate::model::{
+    AppId, ClusterState, Kind, Live, Mode, ObjectId, Observation, Rendered, RenderedObject, Stranger, labels,
+};
+
+/// Everything that the answer depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct Input<'a> {
+    /// Name of the instance: what is applied by another one is not ours.
+    pub instance: &'a str,
+    pub mode: Mode,
+    pub cluster_state: ClusterState,
+    pub paused: bool,
+    pub unmanaged: bool,
+    pub rendered: &'a Rendered,
+    pub observation: &'a Observation,
+    /// Of the renders of this cluster.
+    pub claims: &'a Claims,
+    /// Of the renders of this cluster.
+    pub pending: &'a Pending,
+    /// Apps that belong on this cluster and could not be rendered: what they want is not known.
+    pub unrendered: &'a BTreeSet<AppId>,
+}
+
+/// Objects that are new to us: the cluster must be asked for each of them once, before its first
+/// apply, because an apply over somebody else's object with equal values would adopt it silently.
+pub fn unknown_objects<'a>(rendered: &'a Rendered, observation: &Observation) -> Vec<&'a RenderedObject> {
+    let known = |object: &RenderedObject| {
+        observation.objects.contains_key(&object.id)
+            || observation.strangers.contains_key(&object.id)
+            || observation.absent.contains(&object.id)
+    };
+    // A kind that is not served cannot be asked for.
+    let can_be_asked = |object: &RenderedObject| observation.served.contains_key(&object.kind);
+    rendered.objects.iter().filter(|object| !known(object) && can_be_asked(object)).collect()
+}
+
+/// The plan without prunes.
+pub fn compute(input: &Input<'_>) -> Plan {
+    let Input { rendered, .. } = *input;
+    let mut steps: Vec<Step> = rendered.objects.iter().map(|object| step(input, object)).collect();
+    steps.sort_by(|one, other| (one.phase, &one.object).cmp(&(other.phase, &other.object)));
+    Plan {
+        app: rendered.app.clone(),
+        cluster: rendered.cluster.clone(),
+        revision: rendered.revision.clone(),
+        rendered: rendered.digest(),
+        steps,
+    }
+}
+
+fn step(input: &Input<'_>, object: &RenderedObject) -> Step {
+    let live = input.observation.objects.get(&object.id);
+    let (action, reason) = held(input, decide(input, object, live));
+    Step {
+        object: object.id.clone(),
+        kind: object.kind.clone(),
+        phase: Phase::of(&object.id),
+        action,
+        reason,
+        uid: live.map(|live| live.uid.to_string()),
+        resource_version: live.map(|live| live.resource_version.to_string()),
+        source: Some(object.source.clone()),
+    }
+}
+
+/// What may not be written is still planned, and shown with what it would be.
+fn held(input: &Input<'_>, (action, reason): (Action, Reason)) -> (Action, Reason) {
+    let hold = hold(input.mode, input.cluster_state, input.paused);
+    match hold {
+        Some(by) if action.is_write() => {
+            (Action::Skip, Reason::Held { by, would: action, because: Box::new(reason) })
+        }
+        _ => (action, reason),
+    }
+}
+
+pub(super) fn hold(mode: Mode, cluster: ClusterState, paused: bool) -> Option<Hold> {
+    match (mode, cluster) {
+        (Mode::Observe, _) => Some(Hold::ObserveMode),
+        (Mode::Enforce, ClusterState::Maintaining) => Some(Hold::ClusterMaintaining),
+        (Mode::Enforce, ClusterState::Ready) => paused.then_some(Hold::Paused),
+    }
+}
+
+fn decide(input: &Input<'_>, object: &RenderedObject, live: Option<&Live>) -> (Action, Reason) {
+    if input.unmanaged {
+        return (Action::Skip, Reason::Unmanaged);
+    }
+    if let Some(apps) = input.claims.get(&object.id) {
+        let others = apps.iter().filter(|app| **app != input.rendered.app).cloned().collect();
+        return (Action::Refuse, Reason::ClaimedTwice { others });
+    }
+    if let Some(obstacle) = obstacle(input, object) {
+        return obstacle;
+    }
+    if let Some(live) = live {
+        return against_live(input, object, live);
+    }
+    if let Some(stranger) = input.observation.strangers.get(&object.id) {
+        return against_stranger(input.instance, stranger);
+    }
+    if !input.observation.complete {
+        // It may be ours, and only not listed yet.
+        return (Action::Wait, Reason::ObservationIncomplete);
+    }
+    if input.observation.absent.contains(&object.id) {
+        (Action::Create, Reason::New)
+    } else {
+        (Action::Wait, Reason::NotLookedUp)
+    }
+}
+
+/// What the cluster lacks before the object can be there at all.
+fn obstacle(input: &Input<'_>, object: &RenderedObject) -> Option<(Action, Reason)> {
+    let observation = input.observation;
+    let Some(namespaced) = observation.served.get(&object.kind).copied() else {
+        return Some(not_served(input, &object.kind));
+    };
+    let kind = object.kind.clone();
+    let Some(namespace) = &object.id.namespace else {
+        return namespaced.then_some((Action::Refuse, Reason::ScopeMismatch { kind, namespaced }));
+    };
+    if !namespaced {
+        return Some((Action::Refuse, Reason::ScopeMismatch { kind, namespaced }));
+    }
+    let namespace_id = ObjectId::new("", "Namespace", None, namespace);
+    if observation.objects.get(&namespace_id).is_some_and(|live| live.deleting) {
+        let namespace = namespace.to_string();
+        return Some((Action::Wait, Reason::NamespaceTerminating { namespace }));
+    }
+    // The app's own namespace comes earlier in this very plan.
+    let app = input.pending.namespaces.get(namespace).filter(|app| **app != input.rendered.app)?;
+    Some((Action::Wait, Reason::NamespacePending { namespace: namespace.to_string(), app: app.clone() }))
+}
+
+fn not_served(input: &Input<'_>, kind: &Kind) -> (Action, Reason) {
+    let observation = input.observation;
+    if observation.served.is_empty() {
+        return (Action::Wait, Reason::ObservationIncomplete);
+    }
+    let definition = (kind.group.clone(), kind.kind.clone());
+    if let Some(app) = input.pending.definitions.get(&definition) {
+        return (Action::Wait, Reason::DefinitionPending { kind: kind.clone(), app: app.clone() });
+    }
+    let served = observation
+        .served
+        .keys()
+        .filter(|served| served.group == kind.group && served.kind == kind.kind)
+        .cloned()
+        .collect();
+    (Action::Refuse, Reason::NotServed { kind: kind.clone(), served })
+}
+
+fn against_live(input: &Input<'_>, object: &RenderedObject, live: &Live) -> (Action, Reason) {
+    if live.deleting {
+        return (Action::Wait, Reason::Terminating);
+    }
+    if *live.app != *input.rendered.app.to_string() {
+        return match AppId::parse(&live.app).filter(|owner| input.unrendered.contains(owner)) {
+            Some(app) => (Action::Wait, Reason::OwnerNotRendered { app }),
+            None => (Action::Configure, Reason::TransferredFrom { app: live.app.to_string() }),
+        };
+    }
+    match live.hash {
+        None => (Action::Configure, Reason::HashMissing),
+        Some(hash) if hash == object.hash => (Action::Unchanged, Reason::Same),
+        Some(from) => (Action::Configure, Reason::HashChanged { from, to: object.hash }),
+    }
+}
+
+/// Found under this name, without our label.
+fn against_stranger(instance: &str, stranger: &Stranger) -> (Action, Reason) {
+    let ours = labels::field_manager(instance);
+    // We applied it, so it is ours: only the label was taken off.
+    if stranger.managers.contains(&ours) {
+        return (Action::Configure, Reason::LabelsMissing);
+    }
+    let prefix = labels::field_manager("");
+    let other = stranger.managers.iter().find_map(|manager| manager.strip_prefix(&prefix));
+    match other.filter(|name| !name.is_empty()) {
+        Some(name) => (Action::Refuse, Reason::OtherInstance { name: name.to_owned() }),
+        None => (Action::Refuse, Reason::NotOurs { managers: stranger.managers.clone() }),
+    }
+}

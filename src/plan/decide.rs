@@ -1,0 +1,286 @@
+//! Over the whole instance: which of the objects that nobody renders may be deleted now.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use super::compute::hold;
+use super::prune::{Candidate, Decided, PruneDecision, Unused, UnusedApproval};
+use super::{Action, Phase, Reason};
+use crate::model::{
+    AppId, Approval, ApprovedObject, Caps, ClusterName, ClusterState, Digest, Mode, ObjectId, PruneMode,
+};
+
+/// What the decision needs to know of an app.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AppFacts {
+    /// [`super::rendered_digest`] of it.
+    pub rendered: Digest,
+    /// Everything that it renders is healthy, on all its clusters. True for an app that is gone.
+    pub healthy: bool,
+    /// Its own, or the instance's.
+    pub prune: PruneMode,
+    pub paused: bool,
+    pub unmanaged: bool,
+}
+
+impl AppFacts {
+    /// Of an app that is in the config repository no longer.
+    pub fn gone(prune: PruneMode) -> Self {
+        let rendered = super::rendered_digest([]);
+        Self { rendered, healthy: true, prune, paused: false, unmanaged: false }
+    }
+}
+
+/// What the decision needs to know of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClusterFacts {
+    pub state: ClusterState,
+    /// Its view is whole, and it answers.
+    pub complete: bool,
+}
+
+#[derive(Clone, Copy)]
+pub struct PruneInput<'a> {
+    pub mode: Mode,
+    /// No error stands anywhere in the config repository, and everything could be rendered.
+    pub fleet_valid: bool,
+    pub caps: Caps,
+    /// Objects of ours on all clusters.
+    pub managed_total: u64,
+    /// Deletes of this revision that no approval covered and that are not among the candidates now.
+    pub already_deleted: u64,
+    /// Of all clusters.
+    pub candidates: &'a [Candidate],
+    pub approvals: &'a [Approval],
+    /// Pairs that belong together and whose render holds no object.
+    pub empty_renders: &'a BTreeSet<(AppId, ClusterName)>,
+    pub app: &'a dyn Fn(&AppId) -> AppFacts,
+    pub cluster: &'a dyn Fn(&ClusterName) -> ClusterFacts,
+}
+
+impl fmt::Debug for PruneInput<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PruneInput")
+            .field("fleet_valid", &self.fleet_valid)
+            .field("candidates", &self.candidates)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How many objects one revision may delete without an approval.
+pub fn cap(caps: Caps, managed_total: u64) -> u64 {
+    let percent = managed_total.saturating_mul(u64::from(caps.delete_percent)) / 100;
+    u64::from(caps.deletes).min(percent).max(u64::from(Caps::FLOOR))
+}
+
+/// Decides about every candidate. A function of the present only: what waits today counts again
+/// tomorrow, so that an unrelated commit frees nothing.
+pub fn decide(input: &PruneInput<'_>) -> PruneDecision {
+    let approvals = Approvals::of(input);
+    let limit = Limit::of(input, &approvals);
+    let mut verdicts: Vec<(&Candidate, Verdict)> = input
+        .candidates
+        .iter()
+        .map(|candidate| (candidate, judge(input, &approvals, &limit, candidate)))
+        .collect();
+    verdicts.sort_by_key(|(candidate, _)| in_order_of_deletion(candidate));
+    let wanted = wanted(input, &verdicts);
+
+    let mut decision =
+        PruneDecision { approvals_unused: approvals.unused(input), ..PruneDecision::default() };
+    for (candidate, verdict) in verdicts {
+        let digest = wanted.get(&candidate.app).map_or_else(|| Digest::of(&[]), Approval::digest);
+        let (action, reason) = verdict.into_step(&limit, candidate, digest);
+        let list = match action {
+            Action::Delete => &mut decision.deletes,
+            Action::Orphan => &mut decision.orphans,
+            _ => &mut decision.waiting,
+        };
+        list.push(Decided { candidate: candidate.clone(), action, reason });
+    }
+    decision.approvals_wanted = wanted.into_values().collect();
+    decision
+}
+
+fn in_order_of_deletion(candidate: &Candidate) -> (ClusterName, AppId, Reverse<Phase>, Reverse<ObjectId>) {
+    let phase = Phase::of(&candidate.object);
+    (candidate.cluster.clone(), candidate.app.clone(), Reverse(phase), Reverse(candidate.object.clone()))
+}
+
+/// Stays, whatever else holds; does not count.
+fn stays(input: &PruneInput<'_>, candidate: &Candidate) -> Option<(Action, Reason)> {
+    let app = (input.app)(&candidate.app);
+    if candidate.keep {
+        Some((Action::Orphan, Reason::KeepAnnotation))
+    } else if app.unmanaged {
+        Some((Action::Skip, Reason::Unmanaged))
+    } else {
+        (app.prune == PruneMode::Never).then_some((Action::Orphan, Reason::PruneNever))
+    }
+}
+
+enum Verdict {
+    Settled(Action, Reason),
+    NeedsApproval(Need),
+}
+
+/// Why a person's word is needed.
+#[derive(Clone, Copy)]
+enum Need {
+    OverCap,
+    Kind,
+    EmptyRender,
+}
+
+impl Verdict {
+    fn into_step(self, limit: &Limit, candidate: &Candidate, digest: Digest) -> (Action, Reason) {
+        let need = match self {
+            Self::Settled(action, reason) => return (action, reason),
+            Self::NeedsApproval(need) => need,
+        };
+        let reason = match need {
+            Need::OverCap => Reason::OverCap { pending: limit.pending, cap: limit.cap, digest },
+            Need::Kind => Reason::KindNeedsApproval { kind: candidate.kind.clone(), digest },
+            Need::EmptyRender => Reason::EmptyRender { digest },
+        };
+        (Action::Wait, reason)
+    }
+}
+
+fn judge(input: &PruneInput<'_>, approvals: &Approvals<'_>, limit: &Limit, candidate: &Candidate) -> Verdict {
+    if let Some((action, reason)) = stays(input, candidate) {
+        return Verdict::Settled(action, reason);
+    }
+    if !input.fleet_valid {
+        return Verdict::Settled(Action::Wait, Reason::FleetInvalid);
+    }
+    let cluster = (input.cluster)(&candidate.cluster);
+    if !cluster.complete {
+        return Verdict::Settled(Action::Wait, Reason::ObservationIncomplete);
+    }
+    let app = (input.app)(&candidate.app);
+    if let Some(by) = hold(input.mode, cluster.state, app.paused) {
+        let because = Box::new(Reason::NoLongerRendered);
+        return Verdict::Settled(Action::Skip, Reason::Held { by, would: Action::Delete, because });
+    }
+    let approval = approvals.covering(candidate);
+    if approval.is_none()
+        && let Some(need) = need(input, limit, candidate)
+    {
+        return Verdict::NeedsApproval(need);
+    }
+    // An approval lifts the cap, not the order: what replaces it must be there first.
+    if app.prune == PruneMode::WhenHealthy && !app.healthy {
+        return Verdict::Settled(Action::Wait, Reason::WaitsForHealth);
+    }
+    let reason = match approval {
+        Some(approval) => Reason::Approved { approval: approval.name.clone() },
+        None => Reason::NoLongerRendered,
+    };
+    Verdict::Settled(Action::Delete, reason)
+}
+
+fn need(input: &PruneInput<'_>, limit: &Limit, candidate: &Candidate) -> Option<Need> {
+    if takes_others_along(&candidate.object) {
+        return Some(Need::Kind);
+    }
+    let place = (candidate.app.clone(), candidate.cluster.clone());
+    if input.empty_renders.contains(&place) {
+        return Some(Need::EmptyRender);
+    }
+    (limit.pending > limit.cap).then_some(Need::OverCap)
+}
+
+/// With these goes what is in them: objects, data.
+fn takes_others_along(object: &ObjectId) -> bool {
+    matches!(
+        (&*object.group, &*object.kind),
+        ("", "Namespace" | "PersistentVolumeClaim") | ("apiextensions.k8s.io", "CustomResourceDefinition")
+    )
+}
+
+struct Limit {
+    cap: u64,
+    pending: u64,
+}
+
+impl Limit {
+    fn of(input: &PruneInput<'_>, approvals: &Approvals<'_>) -> Self {
+        let pending: Vec<&Candidate> =
+            input.candidates.iter().filter(|candidate| stays(input, candidate).is_none()).collect();
+        let mut counted: BTreeSet<ApprovedObject> =
+            pending.iter().map(|candidate| candidate.approved_object()).collect();
+        // Who approves six of twelve has not approved the other six. When the six are gone they must
+        // still count for their app, or the rest would fit under the cap.
+        for candidate in pending.iter().filter(|candidate| approvals.covering(candidate).is_none()) {
+            for approval in approvals.valid.iter().filter(|approval| approval.app == candidate.app) {
+                counted.extend(approval.objects.iter().cloned());
+            }
+        }
+        let pending = (counted.len() as u64).saturating_add(input.already_deleted);
+        Self { cap: cap(input.caps, input.managed_total), pending }
+    }
+}
+
+/// Approvals whose app still renders to what they were given for. Which of the others are void can
+/// be said only of a valid fleet.
+struct Approvals<'a> {
+    valid: Vec<&'a Approval>,
+}
+
+impl<'a> Approvals<'a> {
+    fn of(input: &PruneInput<'a>) -> Self {
+        let valid = input.approvals.iter().filter(|a| (input.app)(&a.app).rendered == a.rendered);
+        Self { valid: valid.collect() }
+    }
+
+    fn covering(&self, candidate: &Candidate) -> Option<&'a Approval> {
+        let object = candidate.approved_object();
+        self.valid
+            .iter()
+            .copied()
+            .find(|approval| approval.app == candidate.app && approval.objects.contains(&object))
+    }
+
+    fn unused(&self, input: &PruneInput<'_>) -> Vec<UnusedApproval> {
+        if !input.fleet_valid {
+            return Vec::new();
+        }
+        let useful = |approval: &Approval| {
+            input.candidates.iter().any(|candidate| {
+                approval.app == candidate.app && approval.objects.contains(&candidate.approved_object())
+            })
+        };
+        input
+            .approvals
+            .iter()
+            .filter_map(|approval| {
+                let valid = self.valid.iter().any(|valid| std::ptr::eq(*valid, approval));
+                let because = if !valid { Unused::RenderChanged } else { Unused::NothingPending };
+                (!valid || !useful(approval)).then(|| UnusedApproval { name: approval.name.clone(), because })
+            })
+            .collect()
+    }
+}
+
+/// For each app what a person would have to approve for all of its deletes to run.
+fn wanted(input: &PruneInput<'_>, verdicts: &[(&Candidate, Verdict)]) -> BTreeMap<AppId, Approval> {
+    let mut wanted: BTreeMap<AppId, Approval> = BTreeMap::new();
+    for (candidate, verdict) in verdicts {
+        if matches!(verdict, Verdict::NeedsApproval(_)) {
+            let approval = wanted.entry(candidate.app.clone()).or_insert_with(|| Approval {
+                name: format!("delete-{}-{}", candidate.app.namespace, candidate.app.name),
+                app: candidate.app.clone(),
+                rendered: (input.app)(&candidate.app).rendered,
+                objects: Vec::new(),
+                location: None,
+            });
+            approval.objects.push(candidate.approved_object());
+        }
+    }
+    for approval in wanted.values_mut() {
+        approval.objects.sort();
+    }
+    wanted
+}

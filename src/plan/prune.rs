@@ -1,0 +1,144 @@
+//! Objects that nobody renders any more: which they are, and what was decided about them.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+use serde_json::json;
+
+use super::reason::with_words;
+use super::{Action, Phase, Reason, Step};
+use crate::model::{
+    AppId, Approval, ApprovedObject, ClusterName, Digest, Kind, Live, ObjectId, Observation, Rendered,
+};
+
+/// One of our objects that no app renders on its cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Candidate {
+    /// The app that applied it last; it may be gone.
+    pub app: AppId,
+    pub cluster: ClusterName,
+    pub object: ObjectId,
+    pub kind: Kind,
+    pub uid: String,
+    pub resource_version: String,
+    /// Its annotation says that it stays.
+    pub keep: bool,
+}
+
+impl Candidate {
+    pub(super) fn approved_object(&self) -> ApprovedObject {
+        ApprovedObject { cluster: self.cluster.clone(), id: self.object.clone(), uid: self.uid.clone() }
+    }
+}
+
+/// The candidates of one cluster. `rendered` holds what all apps render there. None from a view that
+/// is not whole; none that is being deleted already.
+pub fn candidates(
+    cluster: &ClusterName,
+    observation: &Observation,
+    rendered: &BTreeSet<ObjectId>,
+) -> Vec<Candidate> {
+    if !observation.complete {
+        return Vec::new();
+    }
+    let gone = |id: &ObjectId, live: &Live| {
+        !live.deleting && !rendered.contains(id) && !is_twin_of_rendered(id, rendered)
+    };
+    let candidate = |(id, live): (&ObjectId, &Live)| {
+        Some(Candidate {
+            // An annotation that names no app is a doubt.
+            app: AppId::parse(&live.app)?,
+            cluster: cluster.clone(),
+            object: id.clone(),
+            kind: live.kind.clone(),
+            uid: live.uid.to_string(),
+            resource_version: live.resource_version.to_string(),
+            keep: live.keep,
+        })
+    };
+    observation.objects.iter().filter(|(id, live)| gone(id, live)).filter_map(candidate).collect()
+}
+
+/// Old servers show one and the same object in the group `extensions` and in its later group.
+fn is_twin_of_rendered(id: &ObjectId, rendered: &BTreeSet<ObjectId>) -> bool {
+    &*id.group == "extensions"
+        && ["apps", "networking.k8s.io", "policy"]
+            .into_iter()
+            .any(|group| rendered.contains(&ObjectId { group: group.into(), ..id.clone() }))
+}
+
+/// The digest that an approval is bound to: an app as rendered on all its clusters. An app that is
+/// rendered nowhere has one too.
+pub fn rendered_digest<'a>(renders: impl IntoIterator<Item = &'a Rendered>) -> Digest {
+    let mut parts: Vec<[String; 2]> = renders
+        .into_iter()
+        .map(|render| [render.cluster.as_str().to_owned(), render.digest().to_string()])
+        .collect();
+    parts.sort();
+    Digest::of_json(&json!(parts))
+}
+
+/// What happens to one candidate.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Decided {
+    pub candidate: Candidate,
+    pub action: Action,
+    #[serde(serialize_with = "with_words")]
+    pub reason: Reason,
+}
+
+impl Decided {
+    pub fn step(&self) -> Step {
+        let Candidate { object, kind, uid, resource_version, .. } = self.candidate.clone();
+        Step {
+            phase: Phase::of(&object),
+            object,
+            kind,
+            action: self.action,
+            reason: self.reason.clone(),
+            uid: Some(uid),
+            resource_version: Some(resource_version),
+            source: None,
+        }
+    }
+}
+
+/// Each list sorted by cluster and app, and there in the order of deletion.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PruneDecision {
+    /// To be deleted now.
+    pub deletes: Vec<Decided>,
+    /// Not now: Wait, or Skip while a hold stands.
+    pub waiting: Vec<Decided>,
+    /// Left for good.
+    pub orphans: Vec<Decided>,
+    /// What people are asked to approve, one for each app that needs it.
+    pub approvals_wanted: Vec<Approval>,
+    pub approvals_unused: Vec<UnusedApproval>,
+}
+
+impl PruneDecision {
+    pub fn all(&self) -> impl Iterator<Item = &Decided> {
+        self.deletes.iter().chain(&self.waiting).chain(&self.orphans)
+    }
+}
+
+/// An approval that does nothing, which is said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UnusedApproval {
+    pub name: String,
+    pub because: Unused,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Unused {
+    /// The app renders to something else now.
+    RenderChanged,
+    /// None of its objects waits to be deleted.
+    NothingPending,
+}

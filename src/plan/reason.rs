@@ -1,0 +1,217 @@
+//! Why a step is what it is: a closed list, and the words for it.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+use super::Action;
+use crate::model::{AppId, Digest, Kind};
+
+/// What keeps a whole app or cluster from being written to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Hold {
+    ObserveMode,
+    ClusterMaintaining,
+    Paused,
+}
+
+impl fmt::Display for Hold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ObserveMode => "observe mode",
+            Self::ClusterMaintaining => "the cluster is in maintenance",
+            Self::Paused => "the app is paused",
+        })
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "code", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Reason {
+    // Applied or left as it is.
+    New,
+    Same,
+    HashChanged {
+        from: Digest,
+        to: Digest,
+    },
+    /// Somebody took the annotation off, so it is not known what was applied.
+    HashMissing,
+    /// Somebody took our label off an object that we apply.
+    LabelsMissing,
+    /// Another app of this instance applied it and renders it no longer.
+    TransferredFrom {
+        app: String,
+    },
+
+    // Waits for something that comes by itself.
+    Terminating,
+    NamespaceTerminating {
+        namespace: String,
+    },
+    NamespacePending {
+        namespace: String,
+        app: AppId,
+    },
+    DefinitionPending {
+        kind: Kind,
+        app: AppId,
+    },
+    /// The cluster has not been asked whether it is there.
+    NotLookedUp,
+    ObservationIncomplete,
+    /// The app that applied it last could not be rendered: it may still want it.
+    OwnerNotRendered {
+        app: AppId,
+    },
+
+    // Refused until somebody changes something.
+    NotServed {
+        kind: Kind,
+        served: Vec<Kind>,
+    },
+    ScopeMismatch {
+        kind: Kind,
+        namespaced: bool,
+    },
+    NotOurs {
+        managers: Vec<String>,
+    },
+    OtherInstance {
+        name: String,
+    },
+    ClaimedTwice {
+        others: Vec<AppId>,
+    },
+
+    // Not touched on purpose.
+    Unmanaged,
+    Held {
+        by: Hold,
+        would: Action,
+        because: Box<Reason>,
+    },
+    KeepAnnotation,
+    PruneNever,
+
+    // Deleted, or not yet.
+    NoLongerRendered,
+    Approved {
+        approval: String,
+    },
+    WaitsForHealth,
+    FleetInvalid,
+    OverCap {
+        pending: u64,
+        cap: u64,
+        digest: Digest,
+    },
+    /// Namespaces, claims and definitions take what is in them along.
+    KindNeedsApproval {
+        kind: Kind,
+        digest: Digest,
+    },
+    /// The app still belongs here and renders to nothing: that may be a mistake.
+    EmptyRender {
+        digest: Digest,
+    },
+}
+
+impl Reason {
+    /// The digest to approve, when a person's word is what is missing.
+    pub fn approval(&self) -> Option<Digest> {
+        match self {
+            Self::OverCap { digest, .. }
+            | Self::KindNeedsApproval { digest, .. }
+            | Self::EmptyRender { digest } => Some(*digest),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::New => f.write_str("new"),
+            Self::Same => f.write_str("as rendered"),
+            Self::HashChanged { from, to } => write!(f, "rendered {}, applied {}", to.short(), from.short()),
+            Self::HashMissing => f.write_str("its hash annotation is gone"),
+            Self::LabelsMissing => f.write_str("our label is gone from it"),
+            Self::TransferredFrom { app } => write!(f, "taken over from app {app}"),
+            Self::Terminating => f.write_str("it is being deleted"),
+            Self::NamespaceTerminating { namespace } => {
+                write!(f, "namespace {namespace} is being deleted")
+            }
+            Self::NamespacePending { namespace, app } => {
+                write!(f, "namespace {namespace} is not there yet, app {app} creates it")
+            }
+            Self::DefinitionPending { kind, app } => {
+                write!(f, "{kind} is not served yet, app {app} defines it")
+            }
+            Self::NotLookedUp => f.write_str("not known yet whether it is there"),
+            Self::ObservationIncomplete => f.write_str("the cluster has not been read whole yet"),
+            Self::OwnerNotRendered { app } => {
+                write!(f, "app {app} applied it last and could not be rendered")
+            }
+            Self::NotServed { kind, served } if served.is_empty() => {
+                write!(f, "the cluster does not serve {kind}")
+            }
+            Self::NotServed { kind, served } => {
+                write!(f, "the cluster does not serve {kind}, it serves {}", Listed(served))
+            }
+            Self::ScopeMismatch { kind, namespaced: true } => write!(f, "{kind} needs a namespace"),
+            Self::ScopeMismatch { kind, namespaced: false } => write!(f, "{kind} has no namespace"),
+            Self::NotOurs { managers } if managers.is_empty() => f.write_str("it is there and not ours"),
+            Self::NotOurs { managers } => {
+                write!(f, "it is there and not ours, managed by {}", Listed(managers))
+            }
+            Self::OtherInstance { name } => write!(f, "it belongs to instance {name}"),
+            Self::ClaimedTwice { others } => write!(f, "also rendered by app {}", Listed(others)),
+            Self::Unmanaged => f.write_str("the app is unmanaged"),
+            Self::Held { by, would, because } => write!(f, "{by}, would {would}: {because}"),
+            Self::KeepAnnotation => f.write_str("no longer rendered, its annotation says keep"),
+            Self::PruneNever => f.write_str("no longer rendered, the app never prunes"),
+            Self::NoLongerRendered => f.write_str("no longer rendered"),
+            Self::Approved { approval } => write!(f, "no longer rendered, approved by {approval}"),
+            Self::WaitsForHealth => f.write_str("no longer rendered, goes when its app is healthy"),
+            Self::FleetInvalid => f.write_str("nothing is deleted while the config repository has errors"),
+            Self::OverCap { pending, cap, digest } => write!(
+                f,
+                "{pending} deletes are more than the cap of {cap}, waits for approval {}",
+                digest.short()
+            ),
+            Self::KindNeedsApproval { kind, digest } => {
+                write!(f, "every {} waits for approval {}", kind.kind, digest.short())
+            }
+            Self::EmptyRender { digest } => {
+                write!(f, "its app renders to nothing here, waits for approval {}", digest.short())
+            }
+        }
+    }
+}
+
+struct Listed<'a, T>(&'a [T]);
+
+impl<T: fmt::Display> fmt::Display for Listed<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, item) in self.0.iter().enumerate() {
+            if index > 0 {
+                f.write_str(", ")?;
+            }
+            write!(f, "{item}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Code and fields for programs, and the words for people beside them.
+pub(super) fn with_words<S: Serializer>(reason: &Reason, serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct WithWords<'a> {
+        #[serde(flatten)]
+        reason: &'a Reason,
+        words: String,
+    }
+    WithWords { reason, words: reason.to_string() }.serialize(serializer)
+}

@@ -1,0 +1,76 @@
+//! What apps on one cluster have to do with each other.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::model::{AppId, ObjectId, Observation, Rendered};
+
+/// Objects that more than one app renders, with all of these apps. None of them may have it.
+pub type Claims = BTreeMap<ObjectId, Vec<AppId>>;
+
+/// The conflicting claims among the renders of one cluster.
+pub fn claims<'a>(renders: impl IntoIterator<Item = &'a Rendered>) -> Claims {
+    let mut claims = Claims::new();
+    for render in renders {
+        for object in &render.objects {
+            let apps = claims.entry(object.id.clone()).or_default();
+            if !apps.contains(&render.app) {
+                apps.push(render.app.clone());
+            }
+        }
+    }
+    claims.retain(|_, apps| apps.len() > 1);
+    for apps in claims.values_mut() {
+        apps.sort();
+    }
+    claims
+}
+
+/// What some app of a cluster brings there, and is not there yet: others wait for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pending {
+    pub namespaces: BTreeMap<Arc<str>, AppId>,
+    /// By group and kind.
+    pub definitions: BTreeMap<(Arc<str>, Arc<str>), AppId>,
+}
+
+impl Pending {
+    /// From all renders of one cluster.
+    pub fn of<'a>(renders: impl IntoIterator<Item = &'a Rendered>, observation: &Observation) -> Self {
+        let mut pending = Self::default();
+        for render in renders {
+            for object in &render.objects {
+                match (&*object.id.group, &*object.id.kind) {
+                    // A stranger's namespace is there, though it is not ours.
+                    ("", "Namespace") => {
+                        let there = observation.objects.contains_key(&object.id)
+                            || observation.strangers.contains_key(&object.id);
+                        if !there {
+                            pending.namespaces.insert(object.id.name.clone(), render.app.clone());
+                        }
+                    }
+                    ("apiextensions.k8s.io", "CustomResourceDefinition") => {
+                        if let Some(defined) = defined_kind(&object.body)
+                            && !is_served(observation, &defined)
+                        {
+                            pending.definitions.insert(defined, render.app.clone());
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        pending
+    }
+}
+
+fn defined_kind(definition: &Value) -> Option<(Arc<str>, Arc<str>)> {
+    let text = |pointer| definition.pointer(pointer).and_then(Value::as_str);
+    Some((text("/spec/group")?.into(), text("/spec/names/kind")?.into()))
+}
+
+fn is_served(observation: &Observation, (group, kind): &(Arc<str>, Arc<str>)) -> bool {
+    observation.served.keys().any(|served| served.group == *group && served.kind == *kind)
+}

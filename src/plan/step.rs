@@ -1,0 +1,115 @@
+//! The plan of one app on one cluster.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::json;
+
+use super::prune::{Decided, PruneDecision};
+use super::reason::with_words;
+use super::{Action, Phase, Reason};
+use crate::model::{AppId, ClusterName, Digest, Kind, Location, ObjectId, Revision};
+
+/// What happens to one object, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Step {
+    pub object: ObjectId,
+    pub kind: Kind,
+    pub phase: Phase,
+    pub action: Action,
+    #[serde(serialize_with = "with_words")]
+    pub reason: Reason,
+    /// Of the live object, when there is one of ours. A precondition of its delete.
+    pub uid: Option<String>,
+    /// As `uid`.
+    pub resource_version: Option<String>,
+    /// The template or file that it came from; `None` when it is no longer rendered.
+    pub source: Option<Location>,
+}
+
+impl Step {
+    /// The action that it is, or would be if nothing held it.
+    pub fn intent(&self) -> Action {
+        match &self.reason {
+            Reason::Held { would, .. } => *would,
+            _ => self.action,
+        }
+    }
+}
+
+/// Steps in the order in which they are applied: by phase, then by object; deletes last and in
+/// reverse.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Plan {
+    pub app: AppId,
+    pub cluster: ClusterName,
+    pub revision: Revision,
+    /// Of the render that it was computed from.
+    pub rendered: Digest,
+    pub steps: Vec<Step>,
+}
+
+impl Plan {
+    /// The plan of an app that is no longer wanted on a cluster: prunes are added to it.
+    pub fn of_nothing(app: AppId, cluster: ClusterName, revision: Revision) -> Self {
+        Self { app, cluster, revision, rendered: Digest::of_json(&json!([])), steps: Vec::new() }
+    }
+
+    /// Adds what was decided about its objects that are no longer rendered.
+    #[must_use]
+    pub fn with_prunes(mut self, decision: &PruneDecision) -> Self {
+        let mine = |decided: &&Decided| {
+            decided.candidate.app == self.app && decided.candidate.cluster == self.cluster
+        };
+        let mut prunes: Vec<Step> = decision.all().filter(mine).map(Decided::step).collect();
+        prunes.sort_by(|one, other| (other.phase, &other.object).cmp(&(one.phase, &one.object)));
+        self.steps.extend(prunes);
+        self
+    }
+
+    /// The steps that send a write.
+    pub fn writes(&self) -> impl Iterator<Item = &Step> {
+        self.steps.iter().filter(|step| step.action.is_write())
+    }
+
+    /// Nothing would be written.
+    pub fn is_empty(&self) -> bool {
+        self.writes().next().is_none()
+    }
+
+    /// How many steps there are of each action; actions without a step are left out.
+    pub fn summary(&self) -> BTreeMap<Action, usize> {
+        let mut counts = BTreeMap::new();
+        for step in &self.steps {
+            *counts.entry(step.action).or_default() += 1;
+        }
+        counts
+    }
+
+    /// Equal digests: the same steps, from the same commit and render, on the same objects. A plan
+    /// with another digest is stale. Resource versions count where they are a precondition; elsewhere
+    /// they would change with every status of a pod.
+    pub fn digest(&self) -> Digest {
+        let steps: Vec<_> = self
+            .steps
+            .iter()
+            .map(|step| {
+                let version = step.resource_version.as_deref().filter(|_| step.action == Action::Delete);
+                json!([
+                    step.object.origin(),
+                    step.kind.api_version(),
+                    step.action.as_str(),
+                    step.reason.to_string(),
+                    step.uid.as_deref(),
+                    version,
+                ])
+            })
+            .collect();
+        Digest::of_json(&json!({
+            "app": self.app.to_string(), "cluster": self.cluster.as_str(), "revision": self.revision.as_str(),
+            "rendered": self.rendered.to_string(), "steps": steps,
+        }))
+    }
+}

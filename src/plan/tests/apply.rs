@@ -1,0 +1,199 @@
+use std::collections::BTreeSet;
+
+use serde_json::json;
+
+use super::{
+    app, empty, lines, live, object, parse, plan_with, rendered, with_absent, with_live, with_stranger,
+};
+use crate::model::{ClusterState, Mode, Observation};
+use crate::plan::{Action, Input, Pending, claims, unknown_objects};
+
+const PAY: &str = "v1/ConfigMap/shop/pay";
+
+/// The only step of an app `pay` that renders one ConfigMap.
+#[track_caller]
+fn check(observation: &Observation, expected: &str) {
+    check_with(observation, |_| {}, expected);
+}
+
+#[track_caller]
+fn check_with(observation: &Observation, change: impl Fn(&mut Input<'_>), expected: &str) {
+    let plan = plan_with(&rendered("pay", &[PAY]), observation, change);
+    assert_eq!(lines(&plan), [expected]);
+}
+
+#[test]
+fn live_objects_are_compared_by_hash() {
+    check(&with_live(empty(), "pay", PAY, "a"), "unchanged ConfigMap shop/pay: as rendered");
+    check(
+        &with_live(empty(), "pay", PAY, "b"),
+        "configure ConfigMap shop/pay: rendered ca978112ca1b, applied 3e23e8160039",
+    );
+    let mut bare = with_live(empty(), "pay", PAY, "a");
+    bare.objects.values_mut().for_each(|live| live.hash = None);
+    check(&bare, "configure ConfigMap shop/pay: its hash annotation is gone");
+    let mut going = with_live(empty(), "pay", PAY, "b");
+    going.objects.values_mut().for_each(|live| live.deleting = true);
+    check(&going, "wait ConfigMap shop/pay: it is being deleted");
+}
+
+#[test]
+fn new_objects_are_looked_up_first() {
+    let known = with_absent(empty(), &[PAY]);
+    check(&known, "create ConfigMap shop/pay: new");
+    check(&empty(), "wait ConfigMap shop/pay: not known yet whether it is there");
+    let rendered = rendered("pay", &[PAY, "v1/Service/shop/pay", "example.com/v1/Menu/shop/pay"]);
+    let asked = |observation: &Observation| -> Vec<String> {
+        unknown_objects(&rendered, observation).iter().map(|object| object.id.to_string()).collect()
+    };
+    assert_eq!(asked(&empty()), ["ConfigMap shop/pay", "Service shop/pay"]);
+    assert_eq!(asked(&known), ["Service shop/pay"]);
+    assert_eq!(asked(&with_live(known, "x", "v1/Service/shop/pay", "a")), [""; 0]);
+    let partial = Observation { complete: false, ..with_absent(empty(), &[PAY]) };
+    check(&partial, "wait ConfigMap shop/pay: the cluster has not been read whole yet");
+}
+
+#[test]
+fn what_is_not_ours_is_refused() {
+    check(
+        &with_stranger(empty(), PAY, &["helm", "kubectl"]),
+        "refuse ConfigMap shop/pay: it is there and not ours, managed by helm, kubectl",
+    );
+    check(&with_stranger(empty(), PAY, &[]), "refuse ConfigMap shop/pay: it is there and not ours");
+    check(
+        &with_stranger(empty(), PAY, &["kubectl", "tutti-other"]),
+        "refuse ConfigMap shop/pay: it belongs to instance other",
+    );
+    // Applied by us, and without the label that our watch looks for.
+    check(
+        &with_stranger(empty(), PAY, &["kubectl", "tutti-main"]),
+        "configure ConfigMap shop/pay: our label is gone from it",
+    );
+}
+
+#[test]
+fn apps_do_not_take_from_each_other() {
+    let pay = rendered("pay", &[PAY]);
+    let twice = claims([&pay, &rendered("web", &[PAY, "v1/Service/shop/web"])]);
+    assert_eq!(twice.len(), 1);
+    check_with(
+        &with_live(empty(), "pay", PAY, "b"),
+        |input| {
+            input.claims = Box::leak(Box::new(twice.clone()));
+        },
+        "refuse ConfigMap shop/pay: also rendered by app shop/web",
+    );
+    // Moved from app web to app pay in one commit.
+    check(&with_live(empty(), "web", PAY, "a"), "configure ConfigMap shop/pay: taken over from app shop/web");
+    check_with(
+        &with_live(empty(), "web", PAY, "a"),
+        |input| input.unrendered = Box::leak(Box::new(BTreeSet::from([app("web")]))),
+        "wait ConfigMap shop/pay: app shop/web applied it last and could not be rendered",
+    );
+}
+
+#[test]
+fn holds_show_what_would_be_done() {
+    let absent = with_absent(empty(), &[PAY]);
+    check_with(
+        &absent,
+        |input| input.mode = Mode::Observe,
+        "skip ConfigMap shop/pay: observe mode, would create: new",
+    );
+    check_with(
+        &absent,
+        |input| input.cluster_state = ClusterState::Maintaining,
+        "skip ConfigMap shop/pay: the cluster is in maintenance, would create: new",
+    );
+    check_with(
+        &absent,
+        |input| input.paused = true,
+        "skip ConfigMap shop/pay: the app is paused, would create: new",
+    );
+    check_with(&absent, |input| input.unmanaged = true, "skip ConfigMap shop/pay: the app is unmanaged");
+    // Nothing to hold: the truth is shown.
+    let same = with_live(empty(), "pay", PAY, "a");
+    check_with(&same, |input| input.paused = true, "unchanged ConfigMap shop/pay: as rendered");
+
+    let plan = plan_with(&rendered("pay", &[PAY]), &absent, |input| input.paused = true);
+    assert!(plan.is_empty());
+    assert_eq!(plan.steps[0].intent(), Action::Create);
+}
+
+#[test]
+fn kinds_must_be_served() {
+    let observation = with_absent(empty(), &[PAY]);
+    let check = |text: &str, expected: &str| {
+        let plan = plan_with(&rendered("pay", &[text]), &observation, |_| {});
+        assert_eq!(lines(&plan), [expected]);
+    };
+    check(
+        "example.com/v1/Menu/shop/pay",
+        "refuse Menu shop/pay: the cluster does not serve example.com/v1/Menu",
+    );
+    check(
+        "policy/v1beta1/PodDisruptionBudget/shop/pay",
+        "refuse PodDisruptionBudget shop/pay: the cluster does not serve policy/v1beta1/PodDisruptionBudget, \
+         it serves policy/v1/PodDisruptionBudget",
+    );
+    check("v1/ConfigMap//pay", "refuse ConfigMap pay: v1/ConfigMap needs a namespace");
+    check("v1/Namespace/shop/pay", "refuse Namespace shop/pay: v1/Namespace has no namespace");
+    let blind = Observation { complete: true, ..Observation::default() };
+    let plan = plan_with(&rendered("pay", &[PAY]), &blind, |_| {});
+    assert_eq!(lines(&plan), ["wait ConfigMap shop/pay: the cluster has not been read whole yet"]);
+}
+
+#[test]
+fn what_another_app_brings_is_waited_for() {
+    let observation = with_absent(empty(), &[PAY, "v1/Namespace//shop"]);
+    let pay = rendered("pay", &[PAY, "example.com/v1/Menu/shop/pay"]);
+    let mut base = rendered("base", &["v1/Namespace//shop"]);
+    let mut definition = object("apiextensions.k8s.io/v1/CustomResourceDefinition//menus.example.com", "a");
+    definition.body = json!({"spec": {"group": "example.com", "names": {"kind": "Menu"}}});
+    base.objects.push(definition);
+
+    let pending = Pending::of([&pay, &base], &observation);
+    let plan = plan_with(&pay, &observation, |input| input.pending = Box::leak(Box::new(pending.clone())));
+    assert_eq!(
+        lines(&plan),
+        [
+            "wait ConfigMap shop/pay: namespace shop is not there yet, app shop/base creates it",
+            "wait Menu shop/pay: example.com/v1/Menu is not served yet, app shop/base defines it",
+        ]
+    );
+    // There, ours or not: nothing is waited for.
+    let ours = with_live(observation.clone(), "base", "v1/Namespace//shop", "a");
+    assert!(Pending::of([&base], &ours).namespaces.is_empty());
+    let theirs = with_stranger(observation.clone(), "v1/Namespace//shop", &["kubectl"]);
+    assert!(Pending::of([&base], &theirs).namespaces.is_empty());
+    // Its own namespace comes earlier in the same plan.
+    let own = rendered("pay", &[PAY, "v1/Namespace//shop"]);
+    assert_eq!(
+        lines(&plan_with(&own, &observation, |_| {})),
+        ["create Namespace shop: new", "create ConfigMap shop/pay: new"]
+    );
+    let mut going = observation;
+    let mut namespace = live("base", "v1/Namespace//shop", "a");
+    namespace.deleting = true;
+    going.objects.insert(parse("v1/Namespace//shop").1, namespace);
+    assert_eq!(
+        lines(&plan_with(&rendered("pay", &[PAY]), &going, |_| {})),
+        ["wait ConfigMap shop/pay: namespace shop is being deleted"]
+    );
+}
+
+#[test]
+fn the_digest_follows_what_matters() {
+    let pay = rendered("pay", &[PAY]);
+    let observation = with_live(empty(), "pay", PAY, "b");
+    let digest = |observation: &Observation| plan_with(&pay, observation, |_| {}).digest();
+    let first = digest(&observation);
+    assert_eq!(first, digest(&observation));
+    // A status change moves the resource version only.
+    let mut newer = observation;
+    newer.objects.values_mut().for_each(|live| live.resource_version = "8".into());
+    assert_eq!(first, digest(&newer));
+    newer.objects.values_mut().for_each(|live| live.uid = "another".into());
+    assert_ne!(first, digest(&newer));
+    assert_ne!(first, digest(&with_live(empty(), "pay", PAY, "a")));
+}

@@ -1,0 +1,144 @@
+mod apply;
+mod order;
+mod properties;
+mod prune;
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::{Claims, Input, Pending, Plan, compute};
+use crate::model::{
+    AppId, ClusterName, ClusterState, Digest, Health, Kind, Live, Location, Mode, ObjectId, Observation,
+    Rendered, RenderedObject, Revision, Stranger,
+};
+
+const KINDS: [(&str, &str, bool); 7] = [
+    ("v1", "ConfigMap", true),
+    ("v1", "Service", true),
+    ("v1", "Namespace", false),
+    ("v1", "PersistentVolumeClaim", true),
+    ("apps/v1", "Deployment", true),
+    ("policy/v1", "PodDisruptionBudget", true),
+    ("apiextensions.k8s.io/v1", "CustomResourceDefinition", false),
+];
+
+fn app(name: &str) -> AppId {
+    AppId::new("shop", name)
+}
+
+fn cluster(name: &str) -> ClusterName {
+    ClusterName::from(name)
+}
+
+/// `v1/ConfigMap/shop/pay`, `v1/Namespace//shop`: what an object is called in these tests.
+fn parse(text: &str) -> (Kind, ObjectId) {
+    let parts: Vec<&str> = text.rsplitn(4, '/').collect();
+    let [name, namespace, kind, api_version] = parts[..] else { panic!("{text}") };
+    let kind = Kind::from_api_version(api_version, kind);
+    let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
+    let id = ObjectId::new(&kind.group, &kind.kind, namespace, name);
+    (kind, id)
+}
+
+fn object(text: &str, content: &str) -> RenderedObject {
+    let (kind, id) = parse(text);
+    RenderedObject {
+        id,
+        kind,
+        body: Value::Null,
+        hash: Digest::of(content.as_bytes()),
+        source: Location::new("apps/pay.yaml", 1, 1),
+    }
+}
+
+/// Every object with the content `a`.
+fn rendered(name: &str, objects: &[&str]) -> Rendered {
+    let mut objects: Vec<RenderedObject> = objects.iter().map(|text| object(text, "a")).collect();
+    objects.sort_by(|one, other| one.id.cmp(&other.id));
+    Rendered { app: app(name), cluster: cluster("bj5"), revision: Revision::from("c0ffee"), objects }
+}
+
+/// A whole view of a cluster that serves [`KINDS`] and holds nothing.
+fn empty() -> Observation {
+    let served = KINDS
+        .iter()
+        .map(|(api_version, kind, namespaced)| (Kind::from_api_version(api_version, kind), *namespaced))
+        .collect();
+    Observation { complete: true, served, ..Observation::default() }
+}
+
+fn live(owner: &str, text: &str, content: &str) -> Live {
+    Live {
+        uid: format!("uid-{text}").into(),
+        resource_version: "7".into(),
+        generation: 1,
+        kind: parse(text).0,
+        app: app(owner).to_string().into(),
+        hash: Some(Digest::of(content.as_bytes())),
+        revision: None,
+        keep: false,
+        deleting: false,
+        health: Health::current(),
+        pods: None,
+        created: None,
+    }
+}
+
+fn with_live(mut observation: Observation, owner: &str, text: &str, content: &str) -> Observation {
+    observation.objects.insert(parse(text).1, live(owner, text, content));
+    observation
+}
+
+fn with_absent(mut observation: Observation, texts: &[&str]) -> Observation {
+    observation.absent.extend(texts.iter().map(|text| parse(text).1));
+    observation
+}
+
+fn with_stranger(mut observation: Observation, text: &str, managers: &[&str]) -> Observation {
+    let managers = managers.iter().map(|manager| (*manager).to_owned()).collect();
+    observation.strangers.insert(parse(text).1, Stranger { managers });
+    observation
+}
+
+/// The plan with nothing special set, changed by `change` before it is computed.
+fn plan_with(rendered: &Rendered, observation: &Observation, change: impl Fn(&mut Input<'_>)) -> Plan {
+    let claims = Claims::new();
+    let pending = Pending::of([rendered], observation);
+    let unrendered = BTreeSet::new();
+    let mut input = Input {
+        instance: "main",
+        mode: Mode::Enforce,
+        cluster_state: ClusterState::Ready,
+        paused: false,
+        unmanaged: false,
+        rendered,
+        observation,
+        claims: &claims,
+        pending: &pending,
+        unrendered: &unrendered,
+    };
+    change(&mut input);
+    compute(&input)
+}
+
+/// One line for each step: `create ConfigMap shop/pay: new`.
+fn lines(plan: &Plan) -> Vec<String> {
+    plan.steps.iter().map(|step| format!("{} {}: {}", step.action, step.object, step.reason)).collect()
+}
+
+#[test]
+fn plans_are_shown_with_words_and_fields() {
+    let rendered = rendered("pay", &["v1/ConfigMap/shop/pay"]);
+    let plan = plan_with(&rendered, &with_absent(empty(), &["v1/ConfigMap/shop/pay"]), |_| {});
+    let shown = serde_json::to_value(&plan).expect("a plan is JSON");
+    assert_eq!(
+        shown["steps"][0],
+        json!({
+            "object": "ConfigMap shop/pay", "kind": "v1/ConfigMap", "phase": "config", "action": "create",
+            "reason": {"code": "new", "words": "new"}, "uid": null, "resourceVersion": null,
+            "source": {"file": "apps/pay.yaml", "start": {"line": 1, "column": 1}, "end": null},
+        })
+    );
+    assert_eq!(shown["app"], "shop/pay");
+}

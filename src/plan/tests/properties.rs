@@ -1,0 +1,129 @@
+//! What holds of every decision, over many made-up cases.
+
+use std::collections::BTreeSet;
+
+use super::prune::{Case, candidate};
+use super::{app, cluster};
+use crate::model::{ClusterState, Digest, Mode, PruneMode};
+use crate::plan::Reason;
+use crate::plan::decide::cap;
+
+/// A linear congruential generator: the same cases in every run.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % sides
+    }
+
+    fn once_in(&mut self, times: u64) -> bool {
+        self.below(times) == 0
+    }
+}
+
+fn made_up(dice: &mut Dice) -> Case {
+    let mut case = Case::of(dice.below(15) as usize);
+    if dice.once_in(4) {
+        case = case.with("v1/Namespace//shop").with("v1/PersistentVolumeClaim/shop/data");
+        case.candidates.push(candidate("apps/v1/Deployment/shop/pay"));
+    }
+    for candidate in &mut case.candidates {
+        candidate.keep = dice.once_in(10);
+        candidate.app = app(["pay", "web"][dice.below(2) as usize]);
+        candidate.cluster = cluster(["bj5", "gz1"][dice.below(2) as usize]);
+    }
+    case.managed_total = dice.below(100);
+    case.already_deleted = dice.below(4);
+    case.mode = if dice.once_in(8) { Mode::Observe } else { Mode::Enforce };
+    case.fleet_valid = !dice.once_in(8);
+    case.cluster.complete = !dice.once_in(8);
+    if dice.once_in(8) {
+        case.cluster.state = ClusterState::Maintaining;
+    }
+    case.app.paused = dice.once_in(8);
+    case.app.unmanaged = dice.once_in(8);
+    case.app.healthy = !dice.once_in(4);
+    case.app.prune = [PruneMode::Never, PruneMode::WhenHealthy, PruneMode::WhenHealthy, PruneMode::Always]
+        [dice.below(4) as usize];
+    if dice.once_in(6) {
+        case.empty.insert((app("pay"), cluster("bj5")));
+    }
+    if dice.once_in(2) {
+        // What was asked for, in part or for another render or other objects.
+        let mut approvals = case.decide().approvals_wanted;
+        for approval in &mut approvals {
+            approval.objects.retain(|_| !dice.once_in(5));
+            if dice.once_in(5) {
+                approval.rendered = Digest::of(b"another");
+            }
+            if dice.once_in(5) {
+                approval.objects.iter_mut().for_each(|object| object.uid.push('x'));
+            }
+        }
+        case.approvals = approvals;
+    }
+    case
+}
+
+#[test]
+fn of_every_decision() {
+    let mut dice = Dice(7);
+    let (mut deleted, mut by_approval, mut waited) = (0, 0, 0);
+    for _ in 0..2_000 {
+        let case = made_up(&mut dice);
+        let decision = case.decide();
+
+        // Every candidate gets one answer.
+        let answered: BTreeSet<&str> = decision.all().map(|decided| decided.candidate.uid.as_str()).collect();
+        assert_eq!(answered.len(), case.candidates.len());
+        assert_eq!(decision.all().count(), case.candidates.len());
+
+        // Never from doubt, never under a hold.
+        let may_delete = case.fleet_valid
+            && case.mode == Mode::Enforce
+            && case.cluster.complete
+            && case.cluster.state == ClusterState::Ready
+            && !case.app.paused
+            && !case.app.unmanaged
+            && case.app.prune != PruneMode::Never
+            && (case.app.healthy || case.app.prune == PruneMode::Always);
+        assert!(may_delete || decision.deletes.is_empty());
+        assert!(decision.deletes.iter().all(|delete| !delete.candidate.keep));
+
+        // Without a word from a person never more than the cap, and nothing that takes others along.
+        let free: Vec<_> =
+            decision.deletes.iter().filter(|delete| delete.reason == Reason::NoLongerRendered).collect();
+        if !free.is_empty() {
+            assert!(
+                free.len() as u64 + case.already_deleted
+                    <= cap(crate::model::Caps::default(), case.managed_total)
+            );
+            assert!(free.iter().all(|delete| !matches!(
+                &*delete.candidate.kind.kind,
+                "Namespace" | "PersistentVolumeClaim"
+            )));
+        }
+        // With one, only what it lists, of that uid.
+        for delete in decision.deletes.iter().filter(|delete| delete.reason != Reason::NoLongerRendered) {
+            let object = delete.candidate.approved_object();
+            assert!(case.approvals.iter().any(|approval| {
+                approval.app == delete.candidate.app
+                    && approval.rendered == case.app.rendered
+                    && approval.objects.contains(&object)
+            }));
+        }
+        // What waits for a word is in what is asked for, under the digest that is shown.
+        for waiting in &decision.waiting {
+            let Some(digest) = waiting.reason.approval() else { continue };
+            let wanted = decision.approvals_wanted.iter().find(|approval| approval.digest() == digest);
+            let object = waiting.candidate.approved_object();
+            assert!(wanted.is_some_and(|approval| approval.objects.contains(&object)));
+        }
+        deleted += free.len();
+        by_approval += decision.deletes.len() - free.len();
+        waited += decision.waiting.len();
+    }
+    // The dice have shown all sides.
+    assert!(deleted > 100 && by_approval > 100 && waited > 100, "{deleted} {by_approval} {waited}");
+}

@@ -1,0 +1,328 @@
+use std::collections::BTreeSet;
+
+use super::{app, cluster, empty, parse, plan_with, rendered, with_live};
+use crate::model::{
+    AppId, Approval, Caps, ClusterName, ClusterState, Digest, Mode, Observation, PruneMode, Revision,
+};
+use crate::plan::{
+    Action, AppFacts, Candidate, ClusterFacts, Plan, PruneDecision, PruneInput, Unused, candidates, decide,
+    rendered_digest,
+};
+
+/// What a case changes; the rest stands well.
+#[derive(Clone)]
+pub(super) struct Case {
+    pub(super) mode: Mode,
+    pub(super) fleet_valid: bool,
+    pub(super) managed_total: u64,
+    pub(super) already_deleted: u64,
+    pub(super) candidates: Vec<Candidate>,
+    pub(super) approvals: Vec<Approval>,
+    pub(super) empty: BTreeSet<(AppId, ClusterName)>,
+    pub(super) app: AppFacts,
+    pub(super) cluster: ClusterFacts,
+}
+
+impl Case {
+    /// `count` ConfigMaps of app `pay` that are no longer rendered, of very many managed objects.
+    pub(super) fn of(count: usize) -> Self {
+        let candidates = (0..count).map(|n| candidate(&format!("v1/ConfigMap/shop/c{n:02}"))).collect();
+        Self {
+            mode: Mode::Enforce,
+            fleet_valid: true,
+            managed_total: 10_000,
+            already_deleted: 0,
+            candidates,
+            approvals: Vec::new(),
+            empty: BTreeSet::new(),
+            app: AppFacts { paused: false, ..facts() },
+            cluster: ClusterFacts { state: ClusterState::Ready, complete: true },
+        }
+    }
+
+    pub(super) fn with(mut self, text: &str) -> Self {
+        self.candidates.push(candidate(text));
+        self
+    }
+
+    pub(super) fn decide(&self) -> PruneDecision {
+        decide(&PruneInput {
+            mode: self.mode,
+            fleet_valid: self.fleet_valid,
+            caps: Caps::default(),
+            managed_total: self.managed_total,
+            already_deleted: self.already_deleted,
+            candidates: &self.candidates,
+            approvals: &self.approvals,
+            empty_renders: &self.empty,
+            app: &|_| self.app,
+            cluster: &|_| self.cluster,
+        })
+    }
+
+    /// Deleted, waiting, orphaned.
+    #[track_caller]
+    fn check(&self, expected: [usize; 3]) -> PruneDecision {
+        let decision = self.decide();
+        let counts = [decision.deletes.len(), decision.waiting.len(), decision.orphans.len()];
+        assert_eq!(counts, expected, "{:#?}", reasons(&decision));
+        assert_eq!(counts.iter().sum::<usize>(), self.candidates.len());
+        decision
+    }
+
+    #[track_caller]
+    fn check_reason(&self, expected: &str) {
+        let decision = self.decide();
+        assert!(reasons(&decision).iter().all(|reason| reason == expected), "{:#?}", reasons(&decision));
+    }
+}
+
+fn reasons(decision: &PruneDecision) -> Vec<String> {
+    decision.all().map(|decided| decided.reason.to_string()).collect()
+}
+
+fn facts() -> AppFacts {
+    AppFacts {
+        rendered: Digest::of(b"one render"),
+        healthy: true,
+        prune: PruneMode::WhenHealthy,
+        paused: false,
+        unmanaged: false,
+    }
+}
+
+pub(super) fn candidate(text: &str) -> Candidate {
+    let (kind, object) = parse(text);
+    Candidate {
+        app: app("pay"),
+        cluster: cluster("bj5"),
+        object,
+        kind,
+        uid: format!("uid-{text}"),
+        resource_version: "7".into(),
+        keep: false,
+    }
+}
+
+#[test]
+fn candidates_are_ours_and_rendered_by_nobody() {
+    let mut observation = empty();
+    for text in ["v1/ConfigMap/shop/gone", "v1/ConfigMap/shop/stays", "v1/ConfigMap/shop/going"] {
+        observation = with_live(observation, "pay", text, "a");
+    }
+    observation = with_live(observation, "pay", "extensions/v1beta1/Ingress/shop/pay", "a");
+    observation = with_live(observation, "pay", "extensions/v1beta1/Ingress/shop/old", "a");
+    observation = with_live(observation, "pay", "v1/ConfigMap/shop/nobody", "a");
+    let nobody = observation.objects.get_mut(&parse("v1/ConfigMap/shop/nobody").1).expect("it is there");
+    nobody.app = "not an app".into();
+    let going = observation.objects.get_mut(&parse("v1/ConfigMap/shop/going").1).expect("it is there");
+    going.deleting = true;
+    let rendered = BTreeSet::from([
+        parse("v1/ConfigMap/shop/stays").1,
+        parse("networking.k8s.io/v1/Ingress/shop/pay").1,
+    ]);
+    let names = |observation: &Observation| -> Vec<String> {
+        let found = candidates(&cluster("bj5"), observation, &rendered);
+        found.iter().map(|candidate| candidate.object.to_string()).collect()
+    };
+    assert_eq!(names(&observation), ["ConfigMap shop/gone", "Ingress shop/old"]);
+    observation.complete = false;
+    assert!(names(&observation).is_empty(), "nothing is derived from a partial view");
+}
+
+#[test]
+fn the_cap_holds_over_the_instance() {
+    Case::of(10).check([10, 0, 0]);
+    Case::of(11).check([0, 11, 0]);
+    Case::of(12).check_reason(&over_cap(12, 10, &Case::of(12)));
+    // 20 % of 40 is 8; of 44 as well.
+    let of_managed = |count, managed_total| Case { managed_total, ..Case::of(count) };
+    of_managed(8, 40).check([8, 0, 0]);
+    of_managed(9, 40).check([0, 9, 0]);
+    of_managed(9, 44).check([0, 9, 0]);
+    of_managed(9, 45).check([9, 0, 0]);
+    // Never below 3.
+    of_managed(3, 4).check([3, 0, 0]);
+    of_managed(4, 4).check([0, 4, 0]);
+    of_managed(3, 0).check([3, 0, 0]);
+    // What this revision has deleted counts on.
+    Case { already_deleted: 5, ..Case::of(5) }.check([5, 0, 0]);
+    Case { already_deleted: 6, ..Case::of(5) }.check([0, 5, 0]);
+    // Apps and clusters are counted together.
+    let mut spread = Case::of(11);
+    for (index, candidate) in spread.candidates.iter_mut().enumerate() {
+        candidate.cluster = cluster(["bj5", "gz1"][index % 2]);
+        candidate.app = app(["pay", "web"][index % 2]);
+    }
+    let decision = spread.check([0, 11, 0]);
+    assert_eq!(decision.approvals_wanted.len(), 2, "one for each app");
+}
+
+fn over_cap(pending: u32, cap: u32, case: &Case) -> String {
+    let digest = case.decide().approvals_wanted[0].digest();
+    format!("{pending} deletes are more than the cap of {cap}, waits for approval {}", digest.short())
+}
+
+#[test]
+fn nothing_is_deleted_from_doubt_or_under_a_hold() {
+    type Change = fn(&mut Case);
+    let changes: [(&str, Change); 8] = [
+        ("nothing is deleted while the config repository has errors", |case| case.fleet_valid = false),
+        ("the cluster has not been read whole yet", |case| case.cluster.complete = false),
+        ("observe mode, would delete: no longer rendered", |case| case.mode = Mode::Observe),
+        ("the app is paused, would delete: no longer rendered", |case| case.app.paused = true),
+        ("the cluster is in maintenance, would delete: no longer rendered", |case| {
+            case.cluster.state = ClusterState::Maintaining;
+        }),
+        ("the app is unmanaged", |case| case.app.unmanaged = true),
+        ("no longer rendered, goes when its app is healthy", |case| case.app.healthy = false),
+        ("no longer rendered, the app never prunes", |case| case.app.prune = PruneMode::Never),
+    ];
+    for (expected, change) in changes {
+        for count in [1, 5] {
+            let mut case = Case::of(count);
+            change(&mut case);
+            case.check_reason(expected);
+            assert!(case.decide().deletes.is_empty());
+        }
+        // Nor above the cap, nor with an approval for all of it.
+        let mut case = approved(Case::of(20));
+        change(&mut case);
+        assert!(case.decide().deletes.is_empty(), "{expected}");
+    }
+    let mut always = Case::of(2);
+    always.app = AppFacts { healthy: false, prune: PruneMode::Always, ..facts() };
+    always.check([2, 0, 0]);
+    Case { app: AppFacts::gone(PruneMode::WhenHealthy), ..Case::of(2) }.check([2, 0, 0]);
+}
+
+#[test]
+fn what_is_kept_is_orphaned_and_does_not_count() {
+    let mut case = Case::of(13);
+    case.candidates.iter_mut().take(3).for_each(|candidate| candidate.keep = true);
+    case.check([10, 0, 3]);
+}
+
+/// With an approval for everything that it waits for.
+fn approved(mut case: Case) -> Case {
+    let approvals = case.decide().approvals_wanted;
+    case.approvals.extend(approvals);
+    case
+}
+
+#[test]
+fn approvals_lift_the_cap() {
+    let case = approved(Case::of(12));
+    let decision = case.check([12, 0, 0]);
+    assert_eq!(decision.deletes[0].reason.to_string(), "no longer rendered, approved by delete-shop-pay");
+    assert!(decision.approvals_wanted.is_empty() && decision.approvals_unused.is_empty());
+
+    // Half of it is gone, by the approval or with a cluster that is away: the rest still goes.
+    let half = Case { candidates: case.candidates[6..].to_vec(), ..case.clone() };
+    half.check([6, 0, 0]);
+
+    // Another render, another object of the same name.
+    let mut other = case.clone();
+    other.app.rendered = Digest::of(b"another render");
+    let decision = other.check([0, 12, 0]);
+    assert_eq!(decision.approvals_unused[0].because, Unused::RenderChanged);
+    let mut recreated = case.clone();
+    recreated.candidates[0].uid = "another".into();
+    recreated.check([11, 1, 0]);
+
+    // Done: it is said that it does nothing any more.
+    let done = Case { candidates: Vec::new(), ..case }.check([0, 0, 0]);
+    assert_eq!(done.approvals_unused[0].because, Unused::NothingPending);
+}
+
+#[test]
+fn a_part_that_is_approved_does_not_free_the_rest() {
+    let mut case = approved(Case::of(12));
+    case.approvals[0].objects.truncate(6);
+    case.check([6, 6, 0]);
+    // The next revision: six are gone, and the other six alone would fit under the cap.
+    case.candidates.drain(..6);
+    let decision = case.check([0, 6, 0]);
+    assert_eq!(decision.approvals_wanted[0].objects.len(), 6);
+    // Done approvals of other apps do not count.
+    case.candidates.iter_mut().for_each(|candidate| candidate.app = app("web"));
+    case.check([6, 0, 0]);
+}
+
+#[test]
+fn some_kinds_always_need_an_approval() {
+    for text in [
+        "v1/Namespace//shop",
+        "v1/PersistentVolumeClaim/shop/data",
+        "apiextensions.k8s.io/v1/CustomResourceDefinition//menus.example.com",
+    ] {
+        let case = Case::of(2).with(text);
+        let decision = case.check([2, 1, 0]);
+        let digest = decision.approvals_wanted[0].digest();
+        let kind = decision.waiting[0].candidate.kind.kind.clone();
+        assert_eq!(
+            decision.waiting[0].reason.to_string(),
+            format!("every {kind} waits for approval {}", digest.short())
+        );
+        assert_eq!(decision.waiting[0].reason.approval(), Some(digest));
+        approved(case).check([3, 0, 0]);
+    }
+}
+
+#[test]
+fn an_app_that_renders_to_nothing_deletes_nothing() {
+    let mut case = Case::of(2);
+    case.empty.insert((app("pay"), cluster("bj5")));
+    case.check([0, 2, 0]);
+    approved(case).check([2, 0, 0]);
+}
+
+#[test]
+fn deletes_come_last_and_in_reverse() {
+    let texts =
+        ["v1/ConfigMap/shop/b", "v1/ConfigMap/shop/a", "apps/v1/Deployment/shop/pay", "v1/Service/shop/pay"];
+    let case = texts.iter().fold(Case::of(0), |case, text| case.with(text)).with("v1/Namespace//shop");
+    let decision = case.decide();
+    let order: Vec<String> = decision.deletes.iter().map(|d| d.candidate.object.to_string()).collect();
+    assert_eq!(order, ["Deployment shop/pay", "Service shop/pay", "ConfigMap shop/b", "ConfigMap shop/a"]);
+
+    let kept = rendered("pay", &["v1/Service/shop/new"]);
+    let observation = super::with_absent(empty(), &["v1/Service/shop/new"]);
+    let plan = plan_with(&kept, &observation, |_| {}).with_prunes(&decision);
+    let actions: Vec<Action> = plan.steps.iter().map(|step| step.action).collect();
+    use Action::{Create, Delete, Wait};
+    assert_eq!(actions, [Create, Delete, Delete, Delete, Delete, Wait]);
+    let delete = &plan.steps[1];
+    assert_eq!(delete.uid.as_deref(), Some("uid-apps/v1/Deployment/shop/pay"));
+    assert_eq!(delete.resource_version.as_deref(), Some("7"));
+
+    // Only what is of that app and cluster.
+    let elsewhere = Plan::of_nothing(app("pay"), cluster("gz1"), Revision::from("c0ffee"));
+    assert!(elsewhere.with_prunes(&decision).steps.is_empty());
+    let gone = Plan::of_nothing(app("pay"), cluster("bj5"), Revision::from("c0ffee")).with_prunes(&decision);
+    assert_eq!(gone.writes().count(), 4);
+    // A delete of another version of an object is another plan.
+    let digest = gone.digest();
+    let mut newer = case;
+    newer.candidates[0].resource_version = "8".into();
+    let newer =
+        Plan::of_nothing(app("pay"), cluster("bj5"), Revision::from("c0ffee")).with_prunes(&newer.decide());
+    assert_ne!(newer.digest(), digest);
+}
+
+#[test]
+fn the_order_of_candidates_does_not_matter() {
+    let mut case = Case::of(12).with("v1/Namespace//shop").with("apps/v1/Deployment/shop/pay");
+    let decision = case.decide();
+    case.candidates.reverse();
+    assert_eq!(case.decide(), decision);
+}
+
+#[test]
+fn an_approval_is_bound_to_the_app_on_all_clusters() {
+    let one = rendered("pay", &["v1/ConfigMap/shop/a"]);
+    let other = crate::model::Rendered { cluster: cluster("gz1"), ..one.clone() };
+    assert_eq!(rendered_digest([&one, &other]), rendered_digest([&other, &one]));
+    assert_ne!(rendered_digest([&one, &other]), rendered_digest([&one]));
+    assert_eq!(rendered_digest([]), AppFacts::gone(PruneMode::Always).rendered);
+}

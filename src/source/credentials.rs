@@ -1,0 +1,99 @@
+//! What libgit2 asks for while it talks to a remote: credentials, and trust in the host.
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::rc::Rc;
+
+use git2::cert::Cert;
+use git2::{CertificateCheckStatus, Cred, CredentialType, RemoteCallbacks};
+use secrecy::ExposeSecret;
+
+use super::{Credentials, Error, known_hosts, place};
+
+/// Forges take any user name beside a token; this one also suits GitHub's installation tokens.
+const TOKEN_USER: &str = "x-access-token";
+
+/// An error of ours that libgit2 cannot carry through; it stands for libgit2's own when set.
+pub(super) type Cause = Rc<RefCell<Option<Error>>>;
+
+/// Callbacks for one connection. libgit2 asks again after a refusal, without end: the second question
+/// for the same kind of credential is answered with an error.
+pub(super) fn callbacks<'a>(
+    url: &'a str,
+    credentials: &'a Credentials,
+    cause: &Cause,
+) -> RemoteCallbacks<'a> {
+    let mut callbacks = RemoteCallbacks::new();
+    let mut offered = false;
+    let told = Rc::clone(cause);
+    callbacks.credentials(move |_, user, allowed| {
+        let user = user.unwrap_or("git");
+        if allowed.contains(CredentialType::USERNAME) {
+            return Cred::username(user);
+        }
+        let refuse = |message: &str| {
+            let url = place::without_credentials(url);
+            told.replace(Some(Error::Authentication { url, message: message.to_owned() }));
+            git2::Error::from_str(message)
+        };
+        if offered {
+            return Err(refuse("the server refused the credentials"));
+        }
+        offered = true;
+        match credentials {
+            Credentials::Token(token) if allowed.contains(CredentialType::USER_PASS_PLAINTEXT) => {
+                Cred::userpass_plaintext(TOKEN_USER, token.expose_secret())
+            }
+            Credentials::SshKey { key, .. } if allowed.contains(CredentialType::SSH_KEY) => {
+                if let Err(error) = readable(key) {
+                    told.replace(Some(error));
+                    return Err(git2::Error::from_str("key is not readable"));
+                }
+                Cred::ssh_key(user, None, key, None)
+            }
+            Credentials::None if place::credentials_in(url).is_some() => {
+                Err(refuse("the server refused the credentials"))
+            }
+            Credentials::None => Err(refuse("the server asks for credentials and none are configured")),
+            Credentials::Token(_) => {
+                Err(refuse("the server takes no token here; an ssh address needs a key"))
+            }
+            Credentials::SshKey { .. } => {
+                Err(refuse("the server takes no ssh key here; an http address needs a token"))
+            }
+        }
+    });
+    let told = Rc::clone(cause);
+    callbacks.certificate_check(move |certificate, host| {
+        let Credentials::SshKey { known_hosts: Some(file), .. } = credentials else {
+            return Ok(CertificateCheckStatus::CertificatePassthrough);
+        };
+        if certificate.as_hostkey().is_none() {
+            return Ok(CertificateCheckStatus::CertificatePassthrough);
+        }
+        match trust(certificate, host, url, file) {
+            Ok(()) => Ok(CertificateCheckStatus::CertificateOk),
+            Err(message) => {
+                told.replace(Some(Error::HostKey { host: host.to_owned(), message }));
+                Err(git2::Error::from_str("host key is not trusted"))
+            }
+        }
+    });
+    callbacks
+}
+
+fn readable(key: &Path) -> Result<(), Error> {
+    let problem = |message: String| Error::Key { path: key.to_owned(), message };
+    let text = std::fs::read_to_string(key).map_err(|error| problem(error.to_string()))?;
+    if !text.contains("PRIVATE KEY") {
+        return Err(problem("not a private key".to_owned()));
+    }
+    Ok(())
+}
+
+fn trust(certificate: &Cert<'_>, host: &str, url: &str, file: &Path) -> Result<(), String> {
+    let key = certificate.as_hostkey().and_then(|key| key.hostkey()).ok_or("the server sent no host key")?;
+    let text = std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    known_hosts::check(&text, host, known_hosts::port_of(url), key)
+        .map_err(|problem| format!("{} in {}", problem, file.display()))
+}

@@ -1,0 +1,147 @@
+//! What can go wrong between an address and a snapshot. Addresses in here carry no credentials.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::model::Revision;
+
+/// What an error means for the process: its exit code, and whether trying again can help.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The address, branch or folder is wrong, or the content is; somebody has to change it.
+    Configuration,
+    /// The credentials were refused.
+    Authentication,
+    /// Nobody answered.
+    Unreachable,
+    /// The next attempt may succeed.
+    Transient,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Error {
+    #[error("failed to open {url}: not a Git repository")]
+    NotARepository { url: String },
+    #[error("failed to open {url}: not a Git repository of its own, but a folder of {parent}")]
+    InsideRepository { url: String, parent: String },
+    #[error("failed to open {url}: it belongs to another user")]
+    ForeignOwner { url: String },
+    #[error("failed to find a repository at {url}: {message}")]
+    NoSuchRepository { url: String, message: String },
+    #[error("failed to read {url}: the repository is empty, it has no commit")]
+    Empty { url: String },
+    #[error("failed to find branch `{branch}` in {url}{}", among(branches))]
+    MissingBranch {
+        url: String,
+        branch: String,
+        /// The existing ones, nearest name first.
+        branches: Vec<String>,
+    },
+    #[error("failed to find a default branch in {url}{}", among(branches))]
+    NoDefaultBranch { url: String, branches: Vec<String> },
+    #[error("failed to find folder `{path}` at {} of {url}", revision.short())]
+    MissingFolder { url: String, path: String, revision: Revision },
+    #[error("failed to find revision {revision} in {url}")]
+    UnknownRevision { url: String, revision: Revision },
+    #[error("failed to read file {path}: {size} bytes, more than {limit}")]
+    FileTooLarge { path: String, size: usize, limit: usize },
+    #[error("failed to authenticate at {url}: {message}")]
+    Authentication { url: String, message: String },
+    #[error("failed to read the key {path}: {message}")]
+    Key { path: PathBuf, message: String },
+    #[error("failed to trust {host}: {message}")]
+    HostKey { host: String, message: String },
+    #[error("failed to trust the certificate of {url}: {message}")]
+    Certificate { url: String, message: String },
+    #[error("failed to resolve the host of {url}: {message}")]
+    Resolve { url: String, message: String },
+    #[error("failed to reach {url}: {message}")]
+    Unreachable { url: String, message: String },
+    #[error("failed to hear from {url}: no answer for {seconds} s")]
+    Silent { url: String, seconds: u64 },
+    #[error("failed to fetch from {url}: {message}")]
+    Remote { url: String, message: String },
+    #[error("failed to keep a copy of {url} in {}: {message}", folder.display())]
+    Cache { url: String, folder: PathBuf, message: String },
+    #[error("failed to read {url}: {message}")]
+    Read { url: String, message: String },
+    #[error("failed to read folder {}: {message}", path.display())]
+    Folder { path: PathBuf, message: String },
+    #[error("failed to finish reading {url}: stopped")]
+    Stopped { url: String },
+}
+
+impl Error {
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NotARepository { .. }
+            | Self::InsideRepository { .. }
+            | Self::ForeignOwner { .. }
+            | Self::NoSuchRepository { .. }
+            | Self::Empty { .. }
+            | Self::MissingBranch { .. }
+            | Self::NoDefaultBranch { .. }
+            | Self::MissingFolder { .. }
+            | Self::UnknownRevision { .. }
+            | Self::FileTooLarge { .. }
+            | Self::Key { .. }
+            | Self::Folder { .. } => ErrorKind::Configuration,
+            Self::Authentication { .. } | Self::HostKey { .. } | Self::Certificate { .. } => {
+                ErrorKind::Authentication
+            }
+            Self::Resolve { .. } | Self::Unreachable { .. } | Self::Silent { .. } => ErrorKind::Unreachable,
+            Self::Remote { .. } | Self::Cache { .. } | Self::Read { .. } | Self::Stopped { .. } => {
+                ErrorKind::Transient
+            }
+        }
+    }
+
+    /// What to do about it, when that can be said.
+    pub fn help(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::NotARepository { .. } => {
+                "name a folder with a `.git`, a bare repository, or run `git init` there"
+            }
+            Self::InsideRepository { .. } => "name the repository, and the folder in it as the path",
+            Self::ForeignOwner { .. } => {
+                "run as its owner, or `git config --global --add safe.directory <path>`"
+            }
+            Self::NoSuchRepository { .. } => {
+                "check the address; forges also answer this way when the token may not see the repository"
+            }
+            Self::Empty { .. } => "commit and push something first; `examples/repo` is a start",
+            Self::MissingBranch { .. } => "name an existing branch, or push this one",
+            Self::NoDefaultBranch { .. } => "name the branch to read",
+            Self::MissingFolder { .. } => "check the path inside the repository",
+            Self::UnknownRevision { .. } => "it may not be pushed yet, or was removed by a forced push",
+            Self::FileTooLarge { .. } => "split the file; manifests and templates may have 1 MiB each",
+            Self::Authentication { .. } => {
+                "check the token or key; it needs read access to this repository (Gitea: read:repository)"
+            }
+            Self::Key { .. } => "name a readable private key without a passphrase",
+            Self::HostKey { .. } => {
+                "add the host with `ssh-keyscan HOST >> known_hosts` after checking its key"
+            }
+            Self::Certificate { .. } => "add its authority to the trusted ones, SSL_CERT_FILE names the file",
+            Self::Resolve { .. } => "check the host name and the name server",
+            Self::Unreachable { .. } | Self::Silent { .. } => "check the address, the network and the proxy",
+            Self::Cache { .. } => "check that the state folder is writable and has space left",
+            Self::Folder { .. } => "check that the folder exists and may be read",
+            Self::Remote { .. } | Self::Read { .. } | Self::Stopped { .. } => return None,
+        })
+    }
+}
+
+fn among(branches: &[String]) -> String {
+    const SHOWN: usize = 8;
+    if branches.is_empty() {
+        return String::new();
+    }
+    let names: Vec<String> = branches.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
+    let rest = match branches.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("; it has {}{rest}", names.join(", "))
+}

@@ -1,0 +1,70 @@
+//! A folder as it stands on disk, for looking at a change before it is committed.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use git2::{ObjectType, Oid, Repository};
+
+use super::{Error, LARGEST_FILE, is_hidden, must_be_read};
+use crate::model::{File, History, Revision, Snapshot};
+
+/// Reads what a commit of this folder would hold: hidden names, symbolic links and what Git ignores
+/// are left out, and the blob ids are those Git would give.
+pub fn read_folder(path: &Path) -> Result<Snapshot, Error> {
+    let path = path.canonicalize().map_err(|error| failure(path, &error))?;
+    let ignoring = Repository::discover(&path).ok();
+    let mut files = BTreeMap::new();
+    let mut folders = vec![(String::new(), path)];
+    while let Some((prefix, folder)) = folders.pop() {
+        let entries = std::fs::read_dir(&folder).map_err(|error| failure(&folder, &error))?;
+        for entry in entries {
+            let entry = entry.map_err(|error| failure(&folder, &error))?;
+            let Some(name) = entry.file_name().to_str().filter(|name| !is_hidden(name)).map(str::to_owned)
+            else {
+                continue;
+            };
+            let kind = entry.file_type().map_err(|error| failure(&entry.path(), &error))?;
+            if is_ignored(ignoring.as_ref(), &entry.path(), kind.is_dir()) {
+                continue;
+            }
+            let relative = format!("{prefix}{name}");
+            if kind.is_dir() {
+                folders.push((format!("{relative}/"), entry.path()));
+            } else if kind.is_file()
+                && let Some(file) = read_file(&entry.path(), &relative)?
+            {
+                files.insert(relative, file);
+            }
+        }
+    }
+    Ok(Snapshot { revision: Revision::from(Revision::WORKTREE), files, history: History::default() })
+}
+
+fn read_file(path: &Path, relative: &str) -> Result<Option<File>, Error> {
+    let size = std::fs::metadata(path).map_err(|error| failure(path, &error))?.len();
+    let size = usize::try_from(size).unwrap_or(usize::MAX);
+    if size > LARGEST_FILE {
+        return match must_be_read(relative) {
+            true => Err(Error::FileTooLarge { path: relative.to_owned(), size, limit: LARGEST_FILE }),
+            false => Ok(None),
+        };
+    }
+    let content = std::fs::read(path).map_err(|error| failure(path, &error))?;
+    let blob = Oid::hash_object(ObjectType::Blob, &content)
+        .map_err(|error| Error::Folder { path: path.to_owned(), message: error.message().to_owned() })?;
+    Ok(Some(File { blob: blob.to_string().into(), content: content.into() }))
+}
+
+fn is_ignored(repository: Option<&Repository>, path: &Path, is_folder: bool) -> bool {
+    let Some(repository) = repository else { return false };
+    let Some(relative) = repository.workdir().and_then(|root| path.strip_prefix(root).ok()) else {
+        return false;
+    };
+    // A pattern that ends in `/` only fits a path that does.
+    let relative = if is_folder { relative.join("") } else { relative.to_owned() };
+    repository.is_path_ignored(relative).unwrap_or(false)
+}
+
+fn failure(path: &Path, error: &std::io::Error) -> Error {
+    Error::Folder { path: path.to_owned(), message: error.to_string() }
+}

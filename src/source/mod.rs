@@ -1,0 +1,52 @@
+//! The config repository: a Git repository at a revision, as a [`Snapshot`](crate::model::Snapshot).
+//!
+//! What it does: asks the remote for the tip of one branch, keeps a bare clone of it under the state
+//! folder (a local path is opened where it lies), reads the files of a revision, tells which commit
+//! changed which path last, and wakes whoever waits when there may be something new.
+//!
+//! What it needs: an address, credentials that were already resolved, a folder for caches. The
+//! caches may be wiped at any time; a damaged one is cloned again.
+//!
+//! What it never does: check out files, write to the remote, run `git`, or print a credential.
+//!
+//! Only this module names `git2` and `notify`. Blocking Git work runs on tokio's blocking threads.
+
+mod create;
+mod credentials;
+mod error;
+mod folder;
+mod history;
+mod known_hosts;
+mod options;
+mod place;
+mod reader;
+mod remote;
+mod repository;
+mod translate;
+mod watch;
+
+#[cfg(test)]
+mod tests;
+
+pub use create::create;
+pub use error::{Error, ErrorKind};
+pub use folder::read_folder;
+pub use options::{Credentials, Options};
+pub use reader::Commit;
+pub use repository::Repository;
+pub use watch::{Wake, Waker, Watch};
+
+/// Text files that tutti reads; one above [`LARGEST_FILE`] is an error, any other file that large is left out.
+const READ_ENDINGS: [&str; 3] = [".yaml", ".yml", ".j2"];
+
+/// In bytes.
+const LARGEST_FILE: usize = 1024 * 1024;
+
+/// Whether a name in the repository is left out: `.git`, editor folders, CI files of the forge.
+fn is_hidden(name: &str) -> bool {
+    name.starts_with('.')
+}
+
+fn must_be_read(path: &str) -> bool {
+    READ_ENDINGS.iter().any(|ending| path.ends_with(ending))
+}

@@ -1,0 +1,32 @@
+//! What to read, and with which credentials.
+
+use std::path::PathBuf;
+
+use secrecy::SecretString;
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// `https://…`, `http://…`, `ssh://…`, `git@host:path`, `file://…`, or a plain path.
+    pub url: String,
+    /// Without one: the default branch of the remote, the current branch of a local path.
+    pub branch: Option<String>,
+    /// The folder inside the repository; `.` is all of it.
+    pub path: String,
+    pub credentials: Credentials,
+    /// Folder for caches; what is in it may be lost.
+    pub state: PathBuf,
+}
+
+#[derive(Clone, Debug, Default)]
+pub enum Credentials {
+    #[default]
+    None,
+    /// Sent as the password; forges take any user name with it.
+    Token(SecretString),
+    SshKey {
+        /// A private key without a passphrase.
+        key: PathBuf,
+        /// Without one, the known hosts of the user.
+        known_hosts: Option<PathBuf>,
+    },
+}

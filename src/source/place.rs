@@ -1,0 +1,121 @@
+//! Where a repository is: a local folder or an address, and how that is shown and cached.
+
+use std::path::{Path, PathBuf};
+
+use super::{Credentials, Options};
+use crate::model::Digest;
+
+/// A repository's whereabouts, decided once.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    /// How people see it: without credentials.
+    pub shown: String,
+    pub branch: Option<String>,
+    /// Folder inside, without `/` at its ends; empty is all of it.
+    pub folder: String,
+    pub kind: Kind,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Kind {
+    Local(PathBuf),
+    Remote { url: String, credentials: Credentials, clone: PathBuf },
+}
+
+impl Place {
+    pub(super) fn of(options: Options) -> Self {
+        let shown = without_credentials(&options.url);
+        let folder = normal_folder(&options.path);
+        let kind = if is_local(&options.url) {
+            Kind::Local(PathBuf::from(&options.url))
+        } else {
+            let name = Digest::of(shown.as_bytes()).short();
+            let clone = options.state.join("repository").join(name);
+            Kind::Remote { url: options.url, credentials: options.credentials, clone }
+        };
+        Self { shown, branch: options.branch, folder, kind }
+    }
+
+    /// The Git folder that is read.
+    pub(super) fn git_folder(&self) -> &Path {
+        match &self.kind {
+            Kind::Local(path) => path,
+            Kind::Remote { clone, .. } => clone,
+        }
+    }
+}
+
+fn normal_folder(path: &str) -> String {
+    let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty() && *name != ".").collect();
+    names.join("/")
+}
+
+/// Git's own rule: a scheme is an address; `host:path` is one unless a `/` stands before the colon.
+fn is_local(url: &str) -> bool {
+    if url.contains("://") {
+        return false;
+    }
+    match url.split_once(':') {
+        Some((host, _)) => host.contains('/') || Path::new(url).exists(),
+        None => true,
+    }
+}
+
+/// The address without `user:password@`; a bare user name is kept for ssh, where it is part of the address.
+pub(super) fn without_credentials(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let authority_end = rest.find('/').unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(authority_end);
+    let Some((user, host)) = authority.rsplit_once('@') else { return url.to_owned() };
+    match user.split_once(':') {
+        None if scheme.contains("ssh") => url.to_owned(),
+        Some((user, _)) if scheme.contains("ssh") => format!("{scheme}://{user}@{host}{path}"),
+        _ => format!("{scheme}://{host}{path}"),
+    }
+}
+
+/// What stands between `://` and `@`, for scrubbing messages of others.
+pub(super) fn credentials_in(url: &str) -> Option<&str> {
+    let (_, rest) = url.split_once("://")?;
+    let authority = &rest[..rest.find('/').unwrap_or(rest.len())];
+    let (user, _) = authority.rsplit_once('@')?;
+    user.contains(':').then_some(user)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_shown_without_credentials() {
+        let check = |url: &str, expected: &str| assert_eq!(without_credentials(url), expected, "{url}");
+        check("https://li:s3cr3t@git.example.com/a/b.git", "https://git.example.com/a/b.git");
+        check("https://token@git.example.com/a/b.git", "https://git.example.com/a/b.git");
+        check("https://li:p@ss@git.example.com/a@b.git", "https://git.example.com/a@b.git");
+        check("https://git.example.com:3000/a@b.git", "https://git.example.com:3000/a@b.git");
+        check("ssh://git@git.example.com:22/a.git", "ssh://git@git.example.com:22/a.git");
+        check("git@git.example.com:a/b.git", "git@git.example.com:a/b.git");
+        check("../repo", "../repo");
+    }
+
+    #[test]
+    fn a_path_is_told_from_an_address() {
+        let check = |url: &str, expected: bool| assert_eq!(is_local(url), expected, "{url}");
+        check("/srv/config", true);
+        check("../config", true);
+        check("./odd:name", true);
+        check("config", true);
+        check("git@host:a/b.git", false);
+        check("https://host/a", false);
+        check("file:///srv/config", false);
+    }
+
+    #[test]
+    fn folders_are_normal() {
+        let check = |path: &str, expected: &str| assert_eq!(normal_folder(path), expected, "{path}");
+        check(".", "");
+        check("", "");
+        check("./deploy/", "deploy");
+        check("/deploy//prod", "deploy/prod");
+    }
+}

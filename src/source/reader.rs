@@ -1,0 +1,254 @@
+//! Reads revisions from an opened repository, without a checkout.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use git2::{BranchType, ErrorCode, Oid, Tree};
+use serde::Serialize;
+
+use super::place::Place;
+use super::{Error, LARGEST_FILE, history, is_hidden, must_be_read, translate};
+use crate::model::{File, Revision, Snapshot};
+
+/// One commit of the first-parent line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Commit {
+    pub revision: Revision,
+    /// The first line of its message.
+    pub subject: String,
+    pub author: String,
+    /// Author's address; may be empty.
+    pub email: String,
+    /// Seconds since 1970, of the committer.
+    pub time: i64,
+}
+
+pub(super) struct Reader {
+    repository: git2::Repository,
+    place: Place,
+    /// The last answer; the next one is made from it and from what changed since.
+    last: Option<(Oid, Snapshot)>,
+}
+
+impl Reader {
+    pub(super) fn new(repository: git2::Repository, place: &Place) -> Self {
+        Self { repository, place: place.clone(), last: None }
+    }
+
+    pub(super) fn repository(&self) -> &git2::Repository {
+        &self.repository
+    }
+
+    /// The tip of the configured branch as it is known here.
+    pub(super) fn tip(&self) -> Result<Revision, Error> {
+        let url = self.place.shown.clone();
+        let found = match &self.place.branch {
+            Some(branch) => {
+                self.repository.find_branch(branch, BranchType::Local).map(git2::Branch::into_reference)
+            }
+            None => self.repository.head(),
+        };
+        let commit = match found {
+            Ok(reference) => reference.peel_to_commit().map_err(|error| self.unreadable(&error))?,
+            Err(error) if matches!(error.code(), ErrorCode::NotFound | ErrorCode::UnbornBranch) => {
+                let branches = self.branches()?;
+                return Err(match &self.place.branch {
+                    _ if branches.is_empty() => Error::Empty { url },
+                    Some(branch) => Error::MissingBranch {
+                        url,
+                        branch: branch.clone(),
+                        branches: nearest(branch, branches),
+                    },
+                    None => Error::NoDefaultBranch { url, branches },
+                });
+            }
+            Err(error) => return Err(self.unreadable(&error)),
+        };
+        Ok(revision_of(commit.id()))
+    }
+
+    /// The files of a revision with their history.
+    pub(super) fn snapshot(&mut self, revision: &Revision) -> Result<Snapshot, Error> {
+        let (tree, snapshot) = self.read(revision)?;
+        self.last = Some((tree, snapshot.clone()));
+        Ok(snapshot)
+    }
+
+    /// With the id of the tree that was read.
+    fn read(&self, revision: &Revision) -> Result<(Oid, Snapshot), Error> {
+        let commit = self.commit(revision)?;
+        let tree = history::tree_of(&self.repository, &self.place.folder, &commit)
+            .map_err(|error| self.unreadable(&error))?
+            .ok_or_else(|| Error::MissingFolder {
+                url: self.place.shown.clone(),
+                path: self.place.folder.clone(),
+                revision: revision.clone(),
+            })?;
+        let files = match &self.last {
+            Some((known, last)) => self.changed_files(*known, &tree, &last.files)?,
+            None => self.all_files(&tree)?,
+        };
+        let earlier = self.last.as_ref().map(|(_, last)| &last.history);
+        let history = history::of_files(&self.repository, &self.place.folder, commit.id(), &files, earlier)
+            .map_err(|error| self.unreadable(&error))?;
+        Ok((tree.id(), Snapshot { revision: revision_of(commit.id()), files, history }))
+    }
+
+    /// Paths that differ between two revisions, relative to the configured folder.
+    pub(super) fn changed_paths(&self, from: &Revision, to: &Revision) -> Result<Vec<String>, Error> {
+        let (from, to) = (self.commit(from)?, self.commit(to)?);
+        let folder = &self.place.folder;
+        let paths = || {
+            let old = history::tree_of(&self.repository, folder, &from)?;
+            let new = history::tree_of(&self.repository, folder, &to)?;
+            history::difference(&self.repository, old.as_ref(), new.as_ref())
+        };
+        paths().map_err(|error| self.unreadable(&error))
+    }
+
+    pub(super) fn contains(&self, revision: &Revision) -> Result<bool, Error> {
+        match self.commit(revision) {
+            Ok(_) => Ok(true),
+            Err(Error::UnknownRevision { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) fn resolve(&self, name: &str) -> Result<Revision, Error> {
+        let found = self.repository.revparse_single(name).and_then(|object| object.peel_to_commit());
+        found.map(|commit| revision_of(commit.id())).map_err(|_| Error::UnknownRevision {
+            url: self.place.shown.clone(),
+            revision: Revision::from(name),
+        })
+    }
+
+    /// Commits of the first-parent line, newest first.
+    pub(super) fn recent(&self, tip: &Revision, limit: usize) -> Result<Vec<Commit>, Error> {
+        let mut commits = Vec::new();
+        let mut next = Some(self.commit(tip)?);
+        while let Some(commit) = next.take().filter(|_| commits.len() < limit) {
+            commits.push(summary(&commit));
+            next = history::first_parent(&commit).map_err(|error| self.unreadable(&error))?;
+        }
+        Ok(commits)
+    }
+
+    fn commit(&self, revision: &Revision) -> Result<git2::Commit<'_>, Error> {
+        let unknown = || Error::UnknownRevision { url: self.place.shown.clone(), revision: revision.clone() };
+        let id = Oid::from_str(revision.as_str()).map_err(|_| unknown())?;
+        self.repository.find_commit(id).map_err(|error| match error.code() {
+            ErrorCode::NotFound => unknown(),
+            _ => self.unreadable(&error),
+        })
+    }
+
+    fn branches(&self) -> Result<Vec<String>, Error> {
+        let branches =
+            self.repository.branches(Some(BranchType::Local)).map_err(|error| self.unreadable(&error))?;
+        let names = branches.filter_map(|branch| branch.ok()?.0.name().ok().flatten().map(str::to_owned));
+        Ok(names.collect())
+    }
+
+    fn all_files(&self, root: &Tree<'_>) -> Result<BTreeMap<String, File>, Error> {
+        let mut files = BTreeMap::new();
+        let mut folders = vec![(String::new(), root.id())];
+        while let Some((prefix, id)) = folders.pop() {
+            let tree = self.repository.find_tree(id).map_err(|error| self.unreadable(&error))?;
+            for entry in &tree {
+                let Some(name) = entry.name().ok().filter(|name| !is_hidden(name)) else { continue };
+                let path = format!("{prefix}{name}");
+                if entry.kind() == Some(git2::ObjectType::Tree) {
+                    folders.push((format!("{path}/"), entry.id()));
+                } else if is_file(entry.filemode())
+                    && let Some(file) = self.file(&path, entry.id())?
+                {
+                    files.insert(path, file);
+                }
+            }
+        }
+        Ok(files)
+    }
+
+    /// The files of `new`, taking over everything that is the same in the tree `known`.
+    fn changed_files(
+        &self,
+        known: Oid,
+        new: &Tree<'_>,
+        files: &BTreeMap<String, File>,
+    ) -> Result<BTreeMap<String, File>, Error> {
+        let Ok(old) = self.repository.find_tree(known) else { return self.all_files(new) };
+        let changed = history::difference(&self.repository, Some(&old), Some(new))
+            .map_err(|error| self.unreadable(&error))?;
+        let mut files = files.clone();
+        for path in changed {
+            files.remove(&path);
+            match new.get_path(path.as_ref()) {
+                Ok(entry) if is_file(entry.filemode()) => {
+                    if let Some(file) = self.file(&path, entry.id())? {
+                        files.insert(path, file);
+                    }
+                }
+                Ok(_) => {}
+                Err(error) if error.code() == ErrorCode::NotFound => {}
+                Err(error) => return Err(self.unreadable(&error)),
+            }
+        }
+        Ok(files)
+    }
+
+    /// `None` when it is too large and nothing that tutti reads.
+    fn file(&self, path: &str, id: Oid) -> Result<Option<File>, Error> {
+        let read = || {
+            let (size, _) = self.repository.odb()?.read_header(id)?;
+            if size > LARGEST_FILE {
+                return Ok(Err(size));
+            }
+            Ok(Ok(Arc::from(self.repository.find_blob(id)?.content())))
+        };
+        match read().map_err(|error: git2::Error| self.unreadable(&error))? {
+            Ok(content) => Ok(Some(File { blob: id.to_string().into(), content })),
+            Err(size) if must_be_read(path) => {
+                Err(Error::FileTooLarge { path: path.to_owned(), size, limit: LARGEST_FILE })
+            }
+            Err(_) => Ok(None),
+        }
+    }
+
+    fn unreadable(&self, error: &git2::Error) -> Error {
+        translate::read(&self.place.shown, error)
+    }
+}
+
+pub(super) fn revision_of(id: Oid) -> Revision {
+    Revision::from(id.to_string().as_str())
+}
+
+/// Names ordered by likeness to the wanted one, most alike first.
+pub(super) fn nearest(wanted: &str, mut names: Vec<String>) -> Vec<String> {
+    let likeness = |name: &String| {
+        let ratio = similar::TextDiff::from_chars(wanted, name.as_str()).ratio();
+        std::cmp::Reverse((ratio * 1000.0) as u32)
+    };
+    names.sort_by_cached_key(|name| (likeness(name), name.clone()));
+    names
+}
+
+/// A regular file, executable or not; neither a symbolic link nor a submodule.
+fn is_file(mode: i32) -> bool {
+    const FILE_TYPE: i32 = 0o170_000;
+    const REGULAR: i32 = 0o100_000;
+    mode & FILE_TYPE == REGULAR
+}
+
+fn summary(commit: &git2::Commit<'_>) -> Commit {
+    let author = commit.author();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let subject = text(commit.message_bytes());
+    Commit {
+        revision: revision_of(commit.id()),
+        subject: subject.trim_start().lines().next().unwrap_or_default().to_owned(),
+        author: text(author.name_bytes()),
+        email: text(author.email_bytes()),
+        time: commit.time().seconds(),
+    }
+}

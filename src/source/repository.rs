@@ -1,0 +1,240 @@
+//! The handle that everybody else uses.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use super::place::{Kind, Place};
+use super::reader::{Reader, revision_of};
+use super::remote::{Address, Conversation, Failure};
+use super::watch::Watch;
+use super::{Commit, Error, Options, translate};
+use crate::model::{Revision, Snapshot};
+
+/// How long a remote may be silent.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Every fetch leaves one pack behind; above this many, the next start clones again into one.
+const MANY_PACKS: usize = 500;
+
+/// A config repository. Clones share one copy.
+#[derive(Clone)]
+pub struct Repository {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    place: Place,
+    reader: Mutex<Reader>,
+    conversation: Mutex<Option<Conversation>>,
+    patience: Duration,
+}
+
+impl std::fmt::Debug for Repository {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Repository").field("url", &self.inner.place.shown).finish_non_exhaustive()
+    }
+}
+
+impl Repository {
+    /// Opens a local path, or the copy of a remote, which is made when there is none or a damaged one.
+    /// Does not speak to the remote.
+    pub async fn open(options: Options) -> Result<Self, Error> {
+        Self::open_with(options, PATIENCE).await
+    }
+
+    pub(super) async fn open_with(options: Options, patience: Duration) -> Result<Self, Error> {
+        let place = Place::of(options);
+        let url = place.shown.clone();
+        let opened = tokio::task::spawn_blocking(move || {
+            let reader = match &place.kind {
+                Kind::Local(path) => open_local(&place, path)?,
+                Kind::Remote { clone, .. } => open_clone(&place, clone)?,
+            };
+            Ok(Inner { place, reader: Mutex::new(reader), conversation: Mutex::new(None), patience })
+        });
+        let inner = opened.await.map_err(|_| Error::Stopped { url })??;
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// The address as people may see it, without credentials.
+    pub fn url(&self) -> &str {
+        &self.inner.place.shown
+    }
+
+    /// Asks the remote for the tip and fetches it when it is new. A local path is only read.
+    pub async fn fetch(&self) -> Result<Revision, Error> {
+        self.blocking(|inner| match &inner.place.kind {
+            Kind::Local(_) => inner.reader.lock().tip(),
+            Kind::Remote { .. } => inner.fetch(),
+        })
+        .await
+    }
+
+    /// Everything the revision holds below the configured folder.
+    pub async fn snapshot(&self, revision: &Revision) -> Result<Snapshot, Error> {
+        let revision = revision.clone();
+        self.blocking(move |inner| {
+            let first = inner.reader.lock().snapshot(&revision);
+            match (first, &inner.place.kind) {
+                // A copy that lost objects is made again; a local path is not ours to repair.
+                (Err(Error::Read { message, .. }), Kind::Remote { .. }) => {
+                    tracing::warn!(
+                        url = inner.place.shown,
+                        message,
+                        "damaged copy of the repository, cloning again"
+                    );
+                    inner.renew()?;
+                    inner.fetch()?;
+                    inner.reader.lock().snapshot(&revision)
+                }
+                (first, _) => first,
+            }
+        })
+        .await
+    }
+
+    /// Paths that differ between two revisions, relative to the configured folder, sorted.
+    pub async fn changed_paths(&self, from: &Revision, to: &Revision) -> Result<Vec<String>, Error> {
+        let (from, to) = (from.clone(), to.clone());
+        self.blocking(move |inner| inner.reader.lock().changed_paths(&from, &to)).await
+    }
+
+    /// Whether the commit is already here.
+    pub async fn contains(&self, revision: &Revision) -> Result<bool, Error> {
+        let revision = revision.clone();
+        self.blocking(move |inner| inner.reader.lock().contains(&revision)).await
+    }
+
+    /// The commit that a person named: an id or its beginning, a branch, a tag, `HEAD~2`.
+    pub async fn resolve(&self, name: &str) -> Result<Revision, Error> {
+        let name = name.to_owned();
+        self.blocking(move |inner| inner.reader.lock().resolve(&name)).await
+    }
+
+    /// At most `limit` commits of the first-parent line, newest first.
+    pub async fn recent(&self, tip: &Revision, limit: usize) -> Result<Vec<Commit>, Error> {
+        let tip = tip.clone();
+        self.blocking(move |inner| inner.reader.lock().recent(&tip, limit)).await
+    }
+
+    /// Wakes by polling, and for a local path as soon as a reference moves. `seed` drives the jitter.
+    pub fn watch(&self, poll: Duration, seed: u64) -> Watch {
+        match &self.inner.place.kind {
+            Kind::Local(_) => {
+                let reader = self.inner.reader.lock();
+                let (own, common) = (reader.repository().path(), reader.repository().commondir());
+                Watch::of_references(poll, seed, own, common)
+            }
+            Kind::Remote { .. } => Watch::polling(poll, seed),
+        }
+    }
+
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Inner) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let inner = Arc::clone(&self.inner);
+        let done = tokio::task::spawn_blocking(move || work(&inner)).await;
+        done.map_err(|_| Error::Stopped { url: self.inner.place.shown.clone() })?
+    }
+}
+
+impl Inner {
+    fn fetch(&self) -> Result<Revision, Error> {
+        match self.ask() {
+            Ok(tip) => Ok(tip),
+            Err(Failure::Told(error)) => Err(error),
+            Err(Failure::Damaged(message)) => {
+                tracing::warn!(
+                    url = self.place.shown,
+                    message,
+                    "damaged copy of the repository, cloning again"
+                );
+                self.renew()?;
+                self.ask().map_err(|failure| match failure {
+                    Failure::Told(error) => error,
+                    Failure::Damaged(message) => Error::Remote { url: self.place.shown.clone(), message },
+                })
+            }
+        }
+    }
+
+    fn ask(&self) -> Result<Revision, Failure> {
+        let mut conversation = self.conversation.lock();
+        let running = match conversation.take() {
+            Some(running) => running,
+            None => Conversation::start(self.address()).map_err(Failure::Told)?,
+        };
+        let tip = running.tip(self.patience);
+        if !matches!(tip, Err(Failure::Damaged(_) | Failure::Told(Error::Silent { .. }))) {
+            *conversation = Some(running);
+        }
+        Ok(revision_of(tip?))
+    }
+
+    fn address(&self) -> Address {
+        let (url, credentials) = match &self.place.kind {
+            Kind::Local(path) => (path.display().to_string(), super::Credentials::None),
+            Kind::Remote { url, credentials, .. } => (url.clone(), credentials.clone()),
+        };
+        let clone = self.place.git_folder().to_owned();
+        Address {
+            shown: self.place.shown.clone(),
+            url,
+            credentials,
+            branch: self.place.branch.clone(),
+            clone,
+        }
+    }
+
+    /// Throws the copy away and starts an empty one.
+    fn renew(&self) -> Result<(), Error> {
+        let mut reader = self.reader.lock();
+        *self.conversation.lock() = None;
+        let clone = self.place.git_folder();
+        remove(&self.place, clone)?;
+        *reader = open_clone(&self.place, clone)?;
+        Ok(())
+    }
+}
+
+fn open_local(place: &Place, path: &Path) -> Result<Reader, Error> {
+    let repository =
+        git2::Repository::open(path).map_err(|error| translate::open(&place.shown, path, &error))?;
+    Ok(Reader::new(repository, place))
+}
+
+fn open_clone(place: &Place, clone: &Path) -> Result<Reader, Error> {
+    if clone.exists() {
+        match git2::Repository::open_bare(clone) {
+            Ok(repository) if packs(clone) <= MANY_PACKS => return Ok(Reader::new(repository, place)),
+            Ok(_) => {}
+            Err(error) => tracing::warn!(
+                url = place.shown,
+                message = error.message(),
+                "damaged copy of the repository, cloning again"
+            ),
+        }
+        remove(place, clone)?;
+    }
+    let mut options = git2::RepositoryInitOptions::new();
+    options.bare(true).mkpath(true).external_template(false);
+    let repository = git2::Repository::init_opts(clone, &options)
+        .map_err(|error| cache_failure(place, clone, error.message()))?;
+    Ok(Reader::new(repository, place))
+}
+
+fn packs(clone: &Path) -> usize {
+    std::fs::read_dir(clone.join("objects/pack")).map_or(0, |entries| entries.count() / 2)
+}
+
+fn remove(place: &Place, clone: &Path) -> Result<(), Error> {
+    std::fs::remove_dir_all(clone).map_err(|error| cache_failure(place, clone, &error.to_string()))
+}
+
+fn cache_failure(place: &Place, clone: &Path, message: &str) -> Error {
+    Error::Cache { url: place.shown.clone(), folder: clone.to_owned(), message: message.to_owned() }
+}

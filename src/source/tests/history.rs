@@ -1,0 +1,147 @@
+//! Last changes, and that an incremental answer equals a fresh one.
+
+use std::collections::BTreeMap;
+
+use super::fixture::{Fixture, open, options};
+use crate::model::{Revision, Snapshot};
+use crate::source::Repository;
+
+/// The subject of the commit that changed each path last.
+async fn subjects(repository: &Repository, snapshot: &Snapshot) -> BTreeMap<String, String> {
+    let commits = repository.recent(&snapshot.revision, 1000).await.expect("recent");
+    let subject = |revision: &Revision| {
+        commits
+            .iter()
+            .find(|commit| commit.revision == *revision)
+            .map(|commit| commit.subject.clone())
+            .expect("on the line")
+    };
+    snapshot
+        .history
+        .changed
+        .keys()
+        .map(|key| (key.clone(), subject(snapshot.last_change([key.as_str()]))))
+        .collect()
+}
+
+async fn check(repository: &Repository, expected: &[(&str, &str)]) {
+    let tip = repository.fetch().await.expect("fetch");
+    let snapshot = repository.snapshot(&tip).await.expect("snapshot");
+    let expected: BTreeMap<String, String> =
+        expected.iter().map(|(key, subject)| ((*key).to_owned(), (*subject).to_owned())).collect();
+    assert_eq!(subjects(repository, &snapshot).await, expected);
+}
+
+#[tokio::test]
+async fn folders_count_what_was_deleted_in_them() {
+    let fixture = Fixture::new();
+    let state = tempfile::tempdir().expect("state");
+    fixture.commit(
+        "one",
+        &[("a/x.yaml", Some("1")), ("a/y.yaml", Some("1")), ("b/z.yaml", Some("1")), ("r.yaml", Some("1"))],
+    );
+    let url = fixture.path().display().to_string();
+    let repository = open(&url, state.path()).await;
+    check(
+        &repository,
+        &[
+            ("/", "one"),
+            ("a/", "one"),
+            ("a/x.yaml", "one"),
+            ("a/y.yaml", "one"),
+            ("b/", "one"),
+            ("b/z.yaml", "one"),
+            ("r.yaml", "one"),
+        ],
+    )
+    .await;
+    fixture.commit("two", &[("a/x.yaml", None)]);
+    fixture.commit("three", &[("r.yaml", Some("2"))]);
+    let expected = [
+        ("/", "three"),
+        ("a/", "two"),
+        ("a/y.yaml", "one"),
+        ("b/", "one"),
+        ("b/z.yaml", "one"),
+        ("r.yaml", "three"),
+    ];
+    check(&repository, &expected).await;
+    // The same without what was remembered.
+    check(&open(&url, state.path()).await, &expected).await;
+}
+
+#[tokio::test]
+async fn a_merge_is_the_change_of_what_it_brings() {
+    let fixture = Fixture::new();
+    let state = tempfile::tempdir().expect("state");
+    fixture.commit("one", &[("a.yaml", Some("1")), ("b.yaml", Some("1"))]);
+    let base = fixture.tip("main");
+    fixture.commit_on("refs/heads/side", &base, "side", &[("b.yaml", Some("2"))]);
+    fixture.commit("two", &[("a.yaml", Some("2"))]);
+    let parents = [fixture.tip("main"), fixture.tip("side")].concat();
+    fixture.commit_on("refs/heads/main", &parents, "merge", &[("b.yaml", Some("2"))]);
+    let repository = open(&fixture.path().display().to_string(), state.path()).await;
+    check(&repository, &[("/", "merge"), ("a.yaml", "two"), ("b.yaml", "merge")]).await;
+}
+
+#[tokio::test]
+async fn a_folder_of_the_repository_has_its_own_paths() {
+    let fixture = Fixture::new();
+    let state = tempfile::tempdir().expect("state");
+    fixture.commit("one", &[("deploy/prod/a.yaml", Some("1")), ("src/main.py", Some("1"))]);
+    fixture.commit("two", &[("src/main.py", Some("2"))]);
+    let mut options = options(&fixture.path().display().to_string(), state.path());
+    options.path = "./deploy/".to_owned();
+    let repository = Repository::open(options).await.expect("open");
+    check(&repository, &[("/", "one"), ("prod/", "one"), ("prod/a.yaml", "one")]).await;
+    let commits = repository.recent(&repository.fetch().await.expect("fetch"), 10).await.expect("recent");
+    let changed =
+        repository.changed_paths(&commits[1].revision, &commits[0].revision).await.expect("changed");
+    assert_eq!(changed, Vec::<String>::new());
+    fixture.commit("three", &[("deploy/prod/a.yaml", None), ("deploy/b.yaml", Some("1"))]);
+    let tip = repository.fetch().await.expect("fetch");
+    let changed = repository.changed_paths(&commits[0].revision, &tip).await.expect("changed");
+    assert_eq!(changed, ["b.yaml", "prod/a.yaml"]);
+}
+
+/// A long random line of commits, with forced pushes: what is remembered never changes the answer.
+#[tokio::test]
+async fn remembering_never_changes_the_answer() {
+    use rand::rngs::StdRng;
+    use rand::{RngExt, SeedableRng};
+    let mut random = StdRng::seed_from_u64(3);
+    let fixture = Fixture::new();
+    let state = tempfile::tempdir().expect("state");
+    fixture.commit("first", &[("keep.yaml", Some("1"))]);
+    let url = fixture.path().display().to_string();
+    let remembering = open(&url, state.path()).await;
+    let mut tips = Vec::new();
+    for step in 0..120 {
+        let present =
+            remembering.snapshot(&remembering.fetch().await.expect("fetch")).await.expect("snapshot").files;
+        let path = format!(
+            "{}/{}/f{}.yaml",
+            random.random_range(0..3),
+            random.random_range(0..3),
+            random.random_range(0..3)
+        );
+        let content = step.to_string();
+        let goes = present.contains_key(&path) && random.random_bool(0.5);
+        if random.random_bool(0.1) && !tips.is_empty() {
+            let back: &Vec<git2::Oid> = &tips[random.random_range(0..tips.len())];
+            fixture.commit_on(
+                "refs/heads/main",
+                back,
+                &format!("forced {step}"),
+                &[("keep.yaml", Some(&content))],
+            );
+        } else {
+            fixture.commit(&format!("step {step}"), &[(&path, (!goes).then_some(content.as_str()))]);
+        }
+        tips.push(fixture.tip("main"));
+        let tip = remembering.fetch().await.expect("fetch");
+        let remembered = remembering.snapshot(&tip).await.expect("snapshot");
+        let fresh = open(&url, state.path()).await.snapshot(&tip).await.expect("snapshot");
+        assert_eq!(remembered, fresh, "step {step}");
+    }
+}

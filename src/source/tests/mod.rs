@@ -1,0 +1,8 @@
+//! Against real repositories in temporary folders; remotes are `file://` or a closed port.
+
+mod errors;
+mod fixture;
+mod history;
+mod local;
+mod remote;
+mod waking;

@@ -1,0 +1,189 @@
+//! When to look again: by the clock, and for a local path when a reference moves.
+//!
+//! A hook is only a hint, so polling never stops; while verified hooks arrive it slows down.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
+use parking_lot::Mutex;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// The poll while hooks do the waking.
+const RELAXED: Duration = Duration::from_secs(5 * 60);
+/// How long after the last hook they count as arriving.
+const SILENCE: Duration = Duration::from_secs(10 * 60);
+/// Part of the interval by which a poll may come early or late, so that instances spread out.
+const JITTER: f64 = 0.1;
+/// One commit moves several files; they are one change.
+const SETTLE: Duration = Duration::from_millis(20);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wake {
+    /// The interval is over.
+    Poll,
+    /// A reference of the local repository moved.
+    Changed,
+}
+
+/// Tells the watch what it cannot see itself.
+#[derive(Clone, Debug)]
+pub struct Waker {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    rhythm: Mutex<Rhythm>,
+    /// The rhythm is another one.
+    turned: Notify,
+    /// A reference moved.
+    moved: Notify,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Rhythm {
+    interval: Duration,
+    last_hook: Option<Instant>,
+}
+
+impl Rhythm {
+    /// The interval that holds now, and when that may change by itself.
+    fn at(&self, now: Instant) -> (Duration, Option<Instant>) {
+        match self.last_hook.map(|hook| hook + SILENCE) {
+            Some(until) if now < until => (self.interval.max(RELAXED), Some(until)),
+            _ => (self.interval, None),
+        }
+    }
+}
+
+impl Waker {
+    /// A hook with a valid signature arrived.
+    pub fn hook_seen(&self) {
+        self.shared.rhythm.lock().last_hook = Some(Instant::now());
+        self.shared.turned.notify_one();
+    }
+
+    /// The configured interval is another one.
+    pub fn set_interval(&self, interval: Duration) {
+        self.shared.rhythm.lock().interval = interval;
+        self.shared.turned.notify_one();
+    }
+}
+
+/// The stream of reasons to look.
+#[derive(Debug)]
+pub struct Watch {
+    shared: Arc<Shared>,
+    random: StdRng,
+    last: Instant,
+    /// Between `1 - JITTER` and `1 + JITTER`; drawn once per poll.
+    factor: f64,
+    /// A reference moved, and it is not told yet.
+    moving: bool,
+    /// Lives as long as the watch; dropping it ends the notifications.
+    _files: Option<RecommendedWatcher>,
+}
+
+impl Watch {
+    /// Only by the clock.
+    pub fn polling(interval: Duration, seed: u64) -> Self {
+        let shared = Shared {
+            rhythm: Mutex::new(Rhythm { interval, last_hook: None }),
+            turned: Notify::new(),
+            moved: Notify::new(),
+        };
+        let mut random = StdRng::seed_from_u64(seed);
+        let factor = draw(&mut random);
+        Self { shared: Arc::new(shared), random, last: Instant::now(), factor, moving: false, _files: None }
+    }
+
+    /// By the clock, and when a reference moves: `own` is the Git folder of the worktree, `common` that
+    /// of the repository; they differ for linked worktrees.
+    pub(super) fn of_references(interval: Duration, seed: u64, own: &Path, common: &Path) -> Self {
+        let mut watch = Self::polling(interval, seed);
+        match watch_files(&watch.shared, own, common) {
+            Ok(files) => watch._files = Some(files),
+            Err(error) => {
+                tracing::warn!(path = %own.display(), %error, "failed to watch the repository, only polling it");
+            }
+        }
+        watch
+    }
+
+    pub fn waker(&self) -> Waker {
+        Waker { shared: Arc::clone(&self.shared) }
+    }
+
+    /// Waits for the next reason. Cancel safe.
+    pub async fn next(&mut self) -> Wake {
+        let shared = Arc::clone(&self.shared);
+        loop {
+            if self.moving {
+                tokio::time::sleep(SETTLE).await;
+                // What moved meanwhile is the same change.
+                let _ = shared.moved.notified().now_or_never();
+                self.restart();
+                return Wake::Changed;
+            }
+            let now = Instant::now();
+            let (interval, change) = shared.rhythm.lock().at(now);
+            let due = self.last + interval.mul_f64(self.factor);
+            if due <= now {
+                self.restart();
+                return Wake::Poll;
+            }
+            let until = change.map_or(due, |change| due.min(change));
+            tokio::select! {
+                biased;
+                () = shared.moved.notified() => self.moving = true,
+                () = shared.turned.notified() => {}
+                () = tokio::time::sleep_until(until) => {}
+            }
+        }
+    }
+
+    fn restart(&mut self) {
+        self.last = Instant::now();
+        self.factor = draw(&mut self.random);
+        self.moving = false;
+    }
+}
+
+fn draw(random: &mut StdRng) -> f64 {
+    random.random_range(1.0 - JITTER..=1.0 + JITTER)
+}
+
+fn watch_files(shared: &Arc<Shared>, own: &Path, common: &Path) -> notify::Result<RecommendedWatcher> {
+    let shared = Arc::clone(shared);
+    let references = common.join("refs");
+    let seen = references.clone();
+    let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
+        // Events that were lost count as a change: looking once more is cheap.
+        if event.map_or(true, |event| event.need_rescan() || moves_reference(&event, &seen)) {
+            shared.moved.notify_one();
+        }
+    })?;
+    watcher.watch(own, RecursiveMode::NonRecursive)?;
+    if common != own {
+        watcher.watch(common, RecursiveMode::NonRecursive)?;
+    }
+    watcher.watch(&references, RecursiveMode::Recursive)?;
+    Ok(watcher)
+}
+
+/// Reading references makes events too, and writing one starts with a lock file.
+fn moves_reference(event: &Event, references: &Path) -> bool {
+    !event.kind.is_access()
+        && event.paths.iter().any(|path| {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            name == "HEAD"
+                || name == "packed-refs"
+                || (path.starts_with(references) && !name.ends_with(".lock"))
+        })
+}

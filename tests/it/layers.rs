@@ -1,0 +1,382 @@
+//! The layers: a module names only modules on earlier lines of the table, a pure module only pure
+//! ones and nothing that does IO, and each heavy library has one module that knows it.
+
+mod scan;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use scan::{Name, names};
+
+/// Line by line the table of the architecture: layer, purity, module. Modules of one layer do not
+/// know each other, but for [`NEIGHBOURS`].
+const MODULES: [(u8, Purity, &str); 19] = [
+    (0, Purity::Pure, "model"),
+    (1, Purity::Io, "source"),
+    (1, Purity::Io, "forge"),
+    (1, Purity::Io, "cluster"),
+    (1, Purity::Io, "journal"),
+    (1, Purity::Io, "telemetry"),
+    (2, Purity::Pure, "manifest"),
+    (2, Purity::Pure, "health"),
+    (3, Purity::Pure, "fleet"),
+    (4, Purity::Pure, "schedule"),
+    (5, Purity::Pure, "render"),
+    (6, Purity::Pure, "plan"),
+    (7, Purity::Pure, "policy"),
+    (8, Purity::Pure, "rollout"),
+    (9, Purity::Io, "apply"),
+    (10, Purity::Io, "report"),
+    (11, Purity::Io, "reconcile"),
+    (12, Purity::Io, "controller"),
+    (13, Purity::Io, "api"),
+    // Layer 14, `cli`, wires everything and is bound by nothing here but its place at the end.
+];
+
+const WIRING: &str = "cli";
+
+/// Modules of one layer that may be named by another of the same layer: (who, whom).
+const NEIGHBOURS: [(&str, &str); 0] = [];
+
+/// What a pure module does not name, and with it whatever is inside.
+const IO: [&str; 21] = [
+    "axum",
+    "git2",
+    "hyper",
+    "hyper_util",
+    "jiff::Timestamp::now",
+    "jiff::Zoned::now",
+    "kube",
+    "notify",
+    "rand::random",
+    "rand::rng",
+    "reqwest",
+    "std::env",
+    "std::fs",
+    "std::io",
+    "std::net",
+    "std::process",
+    "std::thread",
+    "std::time::Instant",
+    "std::time::SystemTime",
+    "tokio",
+    "tower",
+];
+
+/// Libraries that only one module knows, beside the wiring.
+const HOMES: [(&str, &[&str]); 4] = [
+    ("git2", &["source"]),
+    ("kube", &["cluster"]),
+    ("axum", &["api"]),
+    // Errors keep their types until they are printed.
+    ("anyhow", &[]),
+];
+
+/// The API simulator: tests and the wiring know it, and it knows nothing of this program.
+const SANDBOX: &str = "sandbox";
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purity {
+    Pure,
+    Io,
+}
+
+struct Violation {
+    file: String,
+    line: u32,
+    words: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.file, self.line, self.words)
+    }
+}
+
+#[test]
+fn modules_name_only_what_they_may() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut violations = Vec::new();
+    for path in rust_files(&root.join("src")) {
+        let text = fs::read_to_string(&path).expect("a readable file");
+        violations.extend(check_file(&relative(root, &path), &text));
+    }
+    for path in rust_files(&root.join("crates/sandbox")) {
+        let text = fs::read_to_string(&path).expect("a readable file");
+        violations.extend(check_simulator(&relative(root, &path), &text));
+    }
+    let list: Vec<String> = violations.iter().map(Violation::to_string).collect();
+    assert!(list.is_empty(), "{} violations of the layers:\n{}", list.len(), list.join("\n"));
+}
+
+/// A file of the main crate, by its path from the root of the checkout.
+fn check_file(file: &str, text: &str) -> Vec<Violation> {
+    let path = module_path(file);
+    let Some(module) = path.first() else {
+        // lib.rs and main.rs: declarations and wiring.
+        return Vec::new();
+    };
+    let mut found = BTreeSet::new();
+    if place(module).is_none() && module != WIRING {
+        found.insert((1, format!("module {module} is not in the table of layers")));
+    }
+    for name in names(text, file) {
+        if let Some(words) = objection(module, &path, &name) {
+            found.insert((name.line, words));
+        }
+    }
+    found.into_iter().map(|(line, words)| Violation { file: file.to_owned(), line, words }).collect()
+}
+
+fn check_simulator(file: &str, text: &str) -> Vec<Violation> {
+    let knows_us = |name: &Name| name.path.first().is_some_and(|first| first == "tutti");
+    names(text, file)
+        .into_iter()
+        .filter(knows_us)
+        .map(|name| Violation {
+            file: file.to_owned(),
+            line: name.line,
+            words: "the sandbox knows nothing of tutti".to_owned(),
+        })
+        .collect()
+}
+
+fn objection(module: &str, path: &[String], name: &Name) -> Option<String> {
+    if let Some(other) = named_module(path, name) {
+        return forbidden_module(module, &other);
+    }
+    if module == WIRING {
+        return None;
+    }
+    if matches!(place(module), Some((_, _, Purity::Pure)))
+        && let Some(io) = IO.iter().find(|io| name.starts_with(io))
+    {
+        return Some(format!("{module} is pure and names {io}"));
+    }
+    // Tests fake a peer with whatever library does it.
+    if name.in_test {
+        return None;
+    }
+    let first = name.path.first()?;
+    if first == SANDBOX {
+        return Some(format!("{module} names {SANDBOX}, which only {WIRING} and tests know"));
+    }
+    let (library, homes) = HOMES.iter().find(|(library, _)| first == library)?;
+    let at_home = homes.contains(&module);
+    (!at_home).then(|| {
+        format!("{module} names {library}, whose home is {}", [*homes, &[WIRING]].concat().join(", "))
+    })
+}
+
+fn forbidden_module(module: &str, other: &str) -> Option<String> {
+    // A helper macro or item of the crate's root is no module.
+    if module == other || module == WIRING {
+        return None;
+    }
+    if other == WIRING {
+        return Some(format!("{module} names {other}, which comes later"));
+    }
+    let (line, layer, purity) = place(module)?;
+    let (other_line, other_layer, other_purity) = place(other)?;
+    if purity == Purity::Pure && other_purity == Purity::Io {
+        return Some(format!("{module} is pure and names {other}, which is not"));
+    }
+    if other_layer == layer && !NEIGHBOURS.contains(&(module, other)) {
+        return Some(format!("{module} names {other} of its own layer"));
+    }
+    (other_line > line).then(|| format!("{module} names {other}, which comes later"))
+}
+
+fn place(module: &str) -> Option<(usize, u8, Purity)> {
+    let line = MODULES.iter().position(|(_, _, name)| *name == module)?;
+    let (layer, purity, _) = MODULES[line];
+    Some((line, layer, purity))
+}
+
+/// The top-level module that a path leads to: from `crate`, `tutti`, or by enough `super`.
+fn named_module(path: &[String], name: &Name) -> Option<String> {
+    let supers = name.path.iter().take_while(|part| *part == "super").count();
+    let depth = path.len() + usize::from(name.in_inline_module);
+    let rest = match name.path.first().map(String::as_str) {
+        Some("crate" | "tutti") => &name.path[1..],
+        Some("super") if supers == depth => &name.path[supers..],
+        _ => return None,
+    };
+    rest.first().cloned()
+}
+
+/// `src/plan/tests/prune.rs` is `plan::tests::prune`; `src/lib.rs` is the root.
+fn module_path(file: &str) -> Vec<String> {
+    let inside = file.trim_start_matches("src/").trim_end_matches(".rs");
+    let mut path: Vec<String> = inside.split('/').map(str::to_owned).collect();
+    if path.last().is_some_and(|last| matches!(last.as_str(), "mod" | "lib" | "main")) {
+        path.pop();
+    }
+    path
+}
+
+fn relative(root: &Path, path: &Path) -> String {
+    let inside = path.strip_prefix(root).expect("a path inside the checkout");
+    inside.components().map(|part| part.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/")
+}
+
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a readable folder") {
+            let path = entry.expect("a readable entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+/// The check itself: made-up files with what it must say of them.
+mod checked {
+    use super::{MODULES, check_file, check_simulator};
+
+    #[track_caller]
+    fn check(file: &str, text: &str, expected: &[&str]) {
+        let found: Vec<String> = check_file(file, text).iter().map(ToString::to_string).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn downward_is_fine() {
+        check("src/plan/compute.rs", "use crate::{health, model::{AppId, Kind}};\nuse super::Action;\n", &[]);
+        check("src/cli/run.rs", "use crate::{api, plan};\nuse kube::Client;\nuse sandbox::Fleet;\n", &[]);
+        check("src/main.rs", "fn main() { tutti::cli::main() }", &[]);
+    }
+
+    #[test]
+    fn upward_and_sideways_are_named_with_their_line() {
+        check(
+            "src/plan/compute.rs",
+            "//! A story.\n\nuse crate::model::Kind;\nuse crate::rollout::Gate;\n",
+            &["src/plan/compute.rs:4: plan names rollout, which comes later"],
+        );
+        check(
+            "src/plan/compute.rs",
+            "use crate::{\n    model,\n    apply::{self, Receipt},\n};\n",
+            &["src/plan/compute.rs:3: plan is pure and names apply, which is not"],
+        );
+        check(
+            "src/source/git.rs",
+            "fn f() { crate::forge::post() }",
+            &["src/source/git.rs:1: source names forge of its own layer"],
+        );
+        check(
+            "src/apply/mod.rs",
+            "use super::cli::Exit;",
+            &["src/apply/mod.rs:1: apply names cli, which comes later"],
+        );
+        check(
+            "src/apply/run.rs",
+            "use super::super::report;",
+            &["src/apply/run.rs:1: apply names report, which comes later"],
+        );
+        check("src/apply/run.rs", "use super::report;", &[]);
+        check(
+            "src/apply.rs",
+            "#[cfg(test)]\nmod tests {\n    use super::super::report;\n    use super::run;\n}\n",
+            &["src/apply.rs:3: apply names report, which comes later"],
+        );
+        check(
+            "src/apply/run.rs",
+            "fn f(x: tutti::controller::Event) {}",
+            &["src/apply/run.rs:1: apply names controller, which comes later"],
+        );
+    }
+
+    #[test]
+    fn pure_modules_do_no_io() {
+        check(
+            "src/render/mod.rs",
+            "use std::{collections::BTreeMap, fs};\nuse std::time::Duration;\n",
+            &["src/render/mod.rs:1: render is pure and names std::fs"],
+        );
+        check(
+            "src/render/mod.rs",
+            "fn f() { let now = std::time::Instant::now(); }",
+            &["src/render/mod.rs:1: render is pure and names std::time::Instant"],
+        );
+        check(
+            "src/plan/mod.rs",
+            "async fn f() { tokio::spawn(g()); }",
+            &["src/plan/mod.rs:1: plan is pure and names tokio"],
+        );
+        check("src/fleet/mod.rs", "use kube;", &["src/fleet/mod.rs:1: fleet is pure and names kube"]);
+        check("src/apply/mod.rs", "use tokio::time::sleep;\nuse std::fs;\n", &[]);
+    }
+
+    #[test]
+    fn libraries_have_one_home() {
+        check(
+            "src/apply/mod.rs",
+            "use kube::Client;",
+            &["src/apply/mod.rs:1: apply names kube, whose home is cluster, cli"],
+        );
+        check("src/cluster/mod.rs", "use kube::Client;", &[]);
+        check(
+            "src/forge/mod.rs",
+            "use git2::Repository;",
+            &["src/forge/mod.rs:1: forge names git2, whose home is source, cli"],
+        );
+        check(
+            "src/forge/mod.rs",
+            "fn f() -> anyhow::Result<()> { Ok(()) }",
+            &["src/forge/mod.rs:1: forge names anyhow, whose home is cli"],
+        );
+        check(
+            "src/cluster/mod.rs",
+            "use sandbox::Cluster;",
+            &["src/cluster/mod.rs:1: cluster names sandbox, which only cli and tests know"],
+        );
+        check("src/cluster/mod.rs", "#[cfg(test)]\nmod tests {\n    use sandbox::Cluster;\n}\n", &[]);
+        check("src/cluster/tests.rs", "use sandbox::Cluster;", &[]);
+        check("src/source/tests/errors.rs", "use axum::Router;", &[]);
+        check(
+            "src/plan/tests.rs",
+            "use axum::Router;",
+            &["src/plan/tests.rs:1: plan is pure and names axum"],
+        );
+        let found = check_simulator("crates/sandbox/src/lib.rs", "use tutti::model;");
+        assert_eq!(found.len(), 1);
+    }
+
+    #[test]
+    fn unknown_modules_are_errors() {
+        check(
+            "src/helpers/mod.rs",
+            "",
+            &["src/helpers/mod.rs:1: module helpers is not in the table of layers"],
+        );
+        check("src/utils.rs", "", &["src/utils.rs:1: module utils is not in the table of layers"]);
+    }
+
+    #[test]
+    fn comments_and_texts_name_nothing() {
+        let text = "// crate::cli::x\n/* kube::a /* nested */ git2::b */\n/// [`crate::report::Words`]\n\
+                    const A: &str = \"crate::cli::run \\\" tokio::spawn\";\nconst B: &str = r#\"std::fs::read(\"x\")\"#;\n\
+                    const C: char = '\"';\nfn f<'a>(x: &'a str) {}\n";
+        check("src/plan/mod.rs", text, &[]);
+        check(
+            "src/plan/mod.rs",
+            &format!("{text}use crate::cli;\n"),
+            &["src/plan/mod.rs:8: plan names cli, which comes later"],
+        );
+    }
+
+    #[test]
+    fn the_table_is_in_order() {
+        assert!(MODULES.is_sorted_by_key(|(layer, _, _)| *layer));
+    }
+}

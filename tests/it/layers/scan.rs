@@ -1,0 +1,253 @@
+//! Which paths a Rust file names. Not a parser: a reader of tokens that knows comments, texts and
+//! the braces of `use`.
+
+/// One path, `crate::{a, b::c}` unfolded to two.
+pub struct Name {
+    pub path: Vec<String>,
+    /// Counted from 1.
+    pub line: u32,
+    /// In `mod tests` at the end of a file, or in a file of tests.
+    pub in_test: bool,
+    /// One `super` more leads out of it.
+    pub in_inline_module: bool,
+}
+
+impl Name {
+    /// `text` is a path; whole parts are compared.
+    pub fn starts_with(&self, text: &str) -> bool {
+        let wanted: Vec<&str> = text.split("::").collect();
+        self.path.len() >= wanted.len() && self.path.iter().zip(wanted).all(|(one, other)| one == other)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Token {
+    Word(String),
+    /// `::`
+    Separator,
+    Other(char),
+}
+
+/// All paths of more than one part, and the single names of `use`.
+pub fn names(text: &str, file: &str) -> Vec<Name> {
+    let tokens = tokens(text);
+    let test_file = file.ends_with("/tests.rs") || file.contains("/tests/");
+    let inline_from = inline_test_module(text);
+    let mut reader = Reader { tokens: &tokens, at: 0, found: Vec::new() };
+    reader.read();
+    let finish = |(path, line)| {
+        let in_inline_module = inline_from.is_some_and(|from| line > from);
+        Name { path, line, in_test: test_file || in_inline_module, in_inline_module }
+    };
+    reader.found.into_iter().map(finish).collect()
+}
+
+/// The line of `#[cfg(test)]` before an inline module; by house rule it reaches to the end.
+fn inline_test_module(text: &str) -> Option<u32> {
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let starts =
+        |pair: &[&str]| pair[0] == "#[cfg(test)]" && pair[1].starts_with("mod ") && pair[1].ends_with('{');
+    let index = lines.windows(2).position(starts)?;
+    u32::try_from(index + 1).ok()
+}
+
+struct Reader<'a> {
+    tokens: &'a [(Token, u32)],
+    at: usize,
+    found: Vec<(Vec<String>, u32)>,
+}
+
+impl Reader<'_> {
+    fn read(&mut self) {
+        while self.at < self.tokens.len() {
+            match self.peek() {
+                Some(Token::Word(word)) if word == "use" => {
+                    self.at += 1;
+                    self.skip_leading_separator();
+                    self.tree(&[]);
+                }
+                Some(Token::Word(_)) => self.path(),
+                _ => self.at += 1,
+            }
+        }
+    }
+
+    fn peek(&self) -> Option<&Token> {
+        self.tokens.get(self.at).map(|(token, _)| token)
+    }
+
+    fn is(&self, token: &Token) -> bool {
+        self.peek() == Some(token)
+    }
+
+    /// `use ::tokio::…`
+    fn skip_leading_separator(&mut self) {
+        if self.is(&Token::Separator) {
+            self.at += 1;
+        }
+    }
+
+    /// A path in code: only one of several parts can name a module or a library.
+    fn path(&mut self) {
+        let line = self.tokens[self.at].1;
+        let mut path = Vec::new();
+        while let Some(Token::Word(word)) = self.peek() {
+            path.push(word.clone());
+            self.at += 1;
+            if !self.is(&Token::Separator) {
+                break;
+            }
+            self.at += 1;
+        }
+        if path.len() > 1 {
+            self.found.push((path, line));
+        }
+    }
+
+    /// What follows `use`, or stands in its braces.
+    fn tree(&mut self, prefix: &[String]) {
+        let mut path = prefix.to_vec();
+        let mut line = self.tokens.get(self.at).map_or(0, |(_, line)| *line);
+        while let Some((token, at_line)) = self.tokens.get(self.at).cloned() {
+            match token {
+                Token::Word(word) if word == "as" => {
+                    self.at += 2;
+                    break;
+                }
+                Token::Word(word) => {
+                    line = at_line;
+                    path.push(word);
+                    self.at += 1;
+                }
+                Token::Separator => self.at += 1,
+                Token::Other('{') => {
+                    self.at += 1;
+                    self.trees(&path);
+                    return;
+                }
+                Token::Other('*') => {
+                    self.at += 1;
+                    break;
+                }
+                Token::Other(_) => break,
+            }
+        }
+        if path.len() > prefix.len() || !prefix.is_empty() {
+            self.found.push((path, line));
+        }
+    }
+
+    fn trees(&mut self, prefix: &[String]) {
+        while let Some(token) = self.peek().cloned() {
+            match token {
+                Token::Other('}') => {
+                    self.at += 1;
+                    return;
+                }
+                Token::Other(',') => self.at += 1,
+                Token::Word(_) | Token::Separator | Token::Other('*' | '{') => self.tree(prefix),
+                Token::Other(_) => return,
+            }
+        }
+    }
+}
+
+/// Words, `::` and single characters with their lines; comments, texts and lifetimes left out.
+fn tokens(text: &str) -> Vec<(Token, u32)> {
+    let chars: Vec<char> = text.chars().collect();
+    let mut tokens = Vec::new();
+    let mut line = 1;
+    let mut at = 0;
+    while at < chars.len() {
+        let rest = &chars[at..];
+        let length = match rest {
+            ['/', '/', ..] => rest.iter().take_while(|c| **c != '\n').count(),
+            ['/', '*', ..] => block_comment(rest),
+            ['"', ..] => text_literal(rest),
+            ['\'', ..] => quote(rest),
+            [':', ':', ..] => {
+                tokens.push((Token::Separator, line));
+                2
+            }
+            [first, ..] if first.is_alphabetic() || *first == '_' => raw_text(rest).unwrap_or_else(|| {
+                let word: String = rest.iter().take_while(|c| c.is_alphanumeric() || **c == '_').collect();
+                let length = word.chars().count();
+                tokens.push((Token::Word(word), line));
+                length
+            }),
+            [first, ..] if first.is_numeric() => {
+                rest.iter().take_while(|c| c.is_alphanumeric() || **c == '_').count()
+            }
+            [first, ..] => {
+                if !first.is_whitespace() {
+                    tokens.push((Token::Other(*first), line));
+                }
+                1
+            }
+            [] => break,
+        };
+        line += u32::try_from(rest[..length].iter().filter(|c| **c == '\n').count()).unwrap_or(0);
+        at += length;
+    }
+    tokens
+}
+
+fn block_comment(rest: &[char]) -> usize {
+    let mut depth = 0;
+    let mut at = 0;
+    while at < rest.len() {
+        match &rest[at..] {
+            ['/', '*', ..] => {
+                depth += 1;
+                at += 2;
+            }
+            ['*', '/', ..] => {
+                depth -= 1;
+                at += 2;
+                if depth == 0 {
+                    return at;
+                }
+            }
+            _ => at += 1,
+        }
+    }
+    rest.len()
+}
+
+/// From the opening `"` to behind the closing one.
+fn text_literal(rest: &[char]) -> usize {
+    let mut at = 1;
+    while at < rest.len() {
+        match rest[at] {
+            '\\' => at += 2,
+            '"' => return at + 1,
+            _ => at += 1,
+        }
+    }
+    rest.len()
+}
+
+/// A character or a lifetime.
+fn quote(rest: &[char]) -> usize {
+    match rest {
+        ['\'', '\\', ..] => rest.iter().skip(3).position(|c| *c == '\'').map_or(rest.len(), |end| end + 4),
+        ['\'', _, '\'', ..] => 3,
+        _ => 1,
+    }
+}
+
+/// `r"…"`, `r#"…"#`, and their `b` and `c` forms; `None` for any other word.
+fn raw_text(rest: &[char]) -> Option<usize> {
+    let prefix = rest.iter().take_while(|c| matches!(c, 'r' | 'b' | 'c')).count();
+    if prefix == 0 || prefix > 2 || rest[prefix - 1] != 'r' {
+        return None;
+    }
+    let hashes = rest[prefix..].iter().take_while(|c| **c == '#').count();
+    if rest.get(prefix + hashes) != Some(&'"') {
+        return None;
+    }
+    let closing: Vec<char> = std::iter::once('"').chain(std::iter::repeat_n('#', hashes)).collect();
+    let start = prefix + hashes + 1;
+    let end = rest[start..].windows(closing.len()).position(|window| window == closing.as_slice());
+    Some(end.map_or(rest.len(), |end| start + end + closing.len()))
+}

@@ -1,0 +1,233 @@
+//! The rules of the house that a compiler does not know.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Longest file, in lines.
+const NONE_ABOVE: usize = 700;
+/// At least 90 of 100 files are not longer.
+const MOST_BELOW: usize = 400;
+/// Ratcheted down to 150 and never up.
+const MEDIAN_BELOW: usize = 150;
+
+/// Folders of text that is written by hand. Of `tests` only the Rust files: data may hold anything.
+const FOLDERS: [&str; 7] = ["src", "crates", "xtask", "tests", "docs", "examples", "tools"];
+
+const DOCUMENTS: [&str; 5] = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "SHORTCOMINGS.md", "LICENSE"];
+
+struct File {
+    /// From the root of the checkout, with `/`.
+    path: String,
+    text: String,
+}
+
+impl File {
+    fn is_rust(&self) -> bool {
+        self.path.ends_with(".rs")
+    }
+
+    fn is_test(&self) -> bool {
+        self.path.starts_with("tests/") || self.path.contains("/tests/") || self.path.ends_with("/tests.rs")
+    }
+
+    fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.text.split('\n').enumerate().map(|(index, line)| (index + 1, line))
+    }
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// All files of [`FOLDERS`] and of the root itself that are text written by hand.
+fn files() -> Vec<File> {
+    let mut paths: Vec<PathBuf> = entries(root()).into_iter().filter(|path| path.is_file()).collect();
+    let mut folders: Vec<PathBuf> =
+        FOLDERS.iter().map(|folder| root().join(folder)).filter(|p| p.is_dir()).collect();
+    while let Some(folder) = folders.pop() {
+        for path in entries(&folder) {
+            if !path.is_dir() {
+                paths.push(path);
+            } else if path.file_name() != Some(OsStr::new("target")) {
+                folders.push(path);
+            }
+        }
+    }
+    paths.sort();
+    let read = |path: PathBuf| {
+        let relative = path.strip_prefix(root()).expect("a path inside the checkout");
+        let parts: Vec<_> = relative.components().map(|part| part.as_os_str().to_string_lossy()).collect();
+        let relative = parts.join("/");
+        let extension = path.extension()?.to_str()?;
+        let by_hand = matches!(extension, "rs" | "toml" | "md" | "yaml" | "yml" | "j2" | "go" | "sh");
+        (by_hand && (extension == "rs" || !relative.starts_with("tests/")))
+            .then(|| File { path: relative, text: fs::read_to_string(&path).expect("a readable file") })
+    };
+    paths.into_iter().filter_map(read).collect()
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let read = fs::read_dir(folder).expect("a readable folder");
+    read.map(|entry| entry.expect("a readable entry").path()).collect()
+}
+
+#[track_caller]
+fn none(what: &str, found: &[String]) {
+    assert!(found.is_empty(), "{what}:\n{}", found.join("\n"));
+}
+
+#[test]
+fn files_are_short() {
+    let mut sizes: Vec<(usize, String)> = files()
+        .into_iter()
+        .filter(File::is_rust)
+        .map(|file| (file.text.lines().count(), file.path))
+        .collect();
+    sizes.sort();
+    none("too long", &objections_to_sizes(&sizes));
+}
+
+/// `sizes` is sorted.
+fn objections_to_sizes(sizes: &[(usize, String)]) -> Vec<String> {
+    let mut objections: Vec<String> = sizes
+        .iter()
+        .filter(|(lines, _)| *lines > NONE_ABOVE)
+        .map(|(lines, path)| format!("{path} has {lines} lines, {NONE_ABOVE} is the most"))
+        .collect();
+    let long: Vec<&(usize, String)> = sizes.iter().filter(|(lines, _)| *lines > MOST_BELOW).collect();
+    if long.len() * 10 > sizes.len() {
+        objections.push(format!("more than a tenth of the files has over {MOST_BELOW} lines: {long:?}"));
+    }
+    if let Some((median, path)) = sizes.get(sizes.len() / 2)
+        && *median > MEDIAN_BELOW
+    {
+        objections.push(format!("the median is {median} lines ({path}), {MEDIAN_BELOW} is the most"));
+    }
+    objections
+}
+
+#[test]
+fn oversized_files_are_found() {
+    let sizes = |lines: &[usize]| -> Vec<(usize, String)> {
+        lines.iter().map(|lines| (*lines, format!("{lines}.rs"))).collect()
+    };
+    assert!(objections_to_sizes(&sizes(&[1; 20])).is_empty());
+    assert_eq!(
+        objections_to_sizes(&sizes(&[151; 20])),
+        ["the median is 151 lines (151.rs), 150 is the most"]
+    );
+    let one_long: Vec<usize> = [vec![1; 20], vec![701]].concat();
+    assert_eq!(objections_to_sizes(&sizes(&one_long)), ["701.rs has 701 lines, 700 is the most"]);
+    let tenth_long: Vec<usize> = [vec![1; 20], vec![401; 3]].concat();
+    assert_eq!(objections_to_sizes(&sizes(&tenth_long)).len(), 1);
+}
+
+#[test]
+fn lines_end_where_their_text_ends() {
+    let mut found = Vec::new();
+    for file in files() {
+        for (line, text) in file.lines() {
+            if text.ends_with([' ', '\t', '\r']) {
+                found.push(format!("{}:{line}", file.path));
+            }
+        }
+        if !file.text.is_empty() && (!file.text.ends_with('\n') || file.text.ends_with("\n\n")) {
+            found.push(format!("{}: one line break at the end", file.path));
+        }
+    }
+    none("white space at the end", &found);
+}
+
+#[test]
+fn nothing_is_left_to_do() {
+    // In two parts, or this file would find itself.
+    let banned = [
+        concat!("todo", "!("),
+        concat!("unimplemented", "!("),
+        concat!("dbg", "!("),
+        concat!("FIX", "ME"),
+        concat!("XX", "X"),
+    ];
+    none("left over", &places(File::is_rust, &banned));
+}
+
+#[test]
+fn no_paths_of_a_machine() {
+    let banned =
+        [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/"), concat!("/Us", "ers/")];
+    none("a path that exists on one machine only", &places(|_| true, &banned));
+}
+
+fn places(wanted: impl Fn(&File) -> bool, banned: &[&str]) -> Vec<String> {
+    let mut found = Vec::new();
+    for file in files().iter().filter(|file| wanted(file)) {
+        for (line, text) in file.lines() {
+            if let Some(word) = banned.iter().find(|word| text.contains(**word)) {
+                found.push(format!("{}:{line}: {word}", file.path));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn modules_tell_their_story() {
+    let found: Vec<String> = files()
+        .into_iter()
+        .filter(|file| file.is_rust() && !file.is_test() && !file.text.starts_with("//!"))
+        .map(|file| file.path)
+        .collect();
+    none("without a //! line at the top", &found);
+}
+
+#[test]
+fn documents_are_there() {
+    let missing = |document: &&&str| !fs::metadata(root().join(document)).is_ok_and(|file| file.len() > 0);
+    let missing: Vec<String> =
+        DOCUMENTS.iter().filter(missing).map(|document| (*document).to_owned()).collect();
+    none("missing documents", &missing);
+}
+
+#[test]
+fn dependencies_say_why() {
+    let found: Vec<String> = files()
+        .into_iter()
+        .filter(|file| file.path.ends_with("Cargo.toml"))
+        .flat_map(|file| {
+            let unexplained = unexplained(&file.text);
+            unexplained.into_iter().map(move |(line, name)| format!("{}:{line}: {name}", file.path))
+        })
+        .collect();
+    none("dependencies without a comment", &found);
+}
+
+/// Dependencies of a manifest that have no comment: on their line, or on the line before.
+fn unexplained(manifest: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    let mut inside = false;
+    let mut before = "";
+    for (index, line) in manifest.lines().enumerate() {
+        if let Some(section) = line.strip_prefix('[') {
+            // Of the workspace only versions are kept; each crate says why it takes one.
+            inside = section.trim_end_matches(']').ends_with("dependencies")
+                && section != "workspace.dependencies]";
+        } else if inside
+            && let Some((name, _)) = line.split_once('=')
+            && !line.starts_with([' ', '#', ']', '}'])
+            && !line.contains(" # ")
+            && !before.starts_with('#')
+        {
+            found.push((index + 1, name.trim().to_owned()));
+        }
+        before = line;
+    }
+    found
+}
+
+#[test]
+fn unexplained_dependencies_are_found() {
+    let manifest = "[package]\nname = \"x\"\n[dependencies]\na = \"1\" # why\nb = \"1\"\n# why\nc = { version = \"1\" }\n\
+                    [workspace.dependencies]\nd = \"1\"\n[target.'cfg(unix)'.dev-dependencies]\ne = \"1\"\n";
+    assert_eq!(unexplained(manifest), [(5, "b".to_owned()), (11, "e".to_owned())]);
+}
