@@ -14,9 +14,12 @@
 mod credentials;
 mod error;
 mod folder;
+mod heads;
 mod history;
+mod http;
 mod known_hosts;
 mod options;
+mod packets;
 mod place;
 mod reader;
 mod remote;
