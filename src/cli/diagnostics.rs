@@ -54,11 +54,14 @@ fn group<'a>(diagnostic: &'a Diagnostic, sources: &'a Sources) -> Group<'a> {
     let label = diagnostic.path.as_deref().unwrap_or("");
     let places = diagnostic.location.iter().map(|location| (location, label, true));
     let related = diagnostic.related.iter().map(|(location, label)| (location, label.as_str(), false));
-    // One block of source per file, the file of the mistake first.
+    // One block of source per file, the file of the mistake first; places far apart have their own.
     let mut files: Vec<(&str, Vec<Mark<'_>>)> = Vec::new();
     for (location, label, primary) in places.chain(related) {
         let mark = Mark { location, label, primary };
-        match files.iter_mut().find(|(file, _)| *file == location.file) {
+        let near = |marks: &[Mark<'_>]| {
+            marks.iter().all(|mark| mark.location.start.line.abs_diff(location.start.line) <= FAR)
+        };
+        match files.iter_mut().find(|(file, marks)| *file == location.file && near(marks)) {
             Some((_, marks)) => marks.push(mark),
             None => files.push((&location.file, vec![mark])),
         }
@@ -78,6 +81,9 @@ fn group<'a>(diagnostic: &'a Diagnostic, sources: &'a Sources) -> Group<'a> {
     }
     group
 }
+
+/// Lines between two places that are shown in one block.
+const FAR: u32 = 50;
 
 /// A place to mark.
 struct Mark<'a> {
@@ -280,6 +286,15 @@ warning[E2001]: odd
             false,
         );
         assert!(text.contains("c: *** **") && !text.contains("tok"), "{text}");
+    }
+
+    #[test]
+    fn places_far_apart_have_blocks_of_their_own() {
+        let mistake = error("E1", "x")
+            .at(at("a.yaml", (200, 1), (200, 2)))
+            .related(at("a.yaml", (2, 1), (2, 2)), "first");
+        let text = render(&[mistake], |_| Some("a\n".repeat(300)), false);
+        assert!(text.contains(" --> a.yaml:200:1") && text.contains("::: a.yaml:2:1"), "{text}");
     }
 
     #[test]

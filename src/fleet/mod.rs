@@ -14,6 +14,8 @@ pub mod layers;
 mod placement;
 mod replicas;
 mod shipped;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 

@@ -97,6 +97,14 @@ fn object(
             .help("write its items as documents of their own, with `---` between")
             .into());
     }
+    if object
+        .get("apiVersion")
+        .and_then(Value::as_str)
+        .is_some_and(|version| version.starts_with("tutti.dev/"))
+    {
+        let help = "narrow the patterns of spec.files, so that they do not fit it";
+        return Err(error(&format!("is a manifest ({kind}), not an object of a cluster")).help(help).into());
+    }
     let name = object.get("metadata").and_then(|metadata| metadata.get("name"));
     if name.and_then(Value::as_str).is_none_or(str::is_empty) {
         return Err(error(&format!("({kind}) has no metadata.name"))

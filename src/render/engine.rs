@@ -15,6 +15,9 @@ pub const FUEL: u64 = 1_000_000;
 /// Includes, macros and blocks within each other.
 const DEPTH: usize = 64;
 
+/// Filters of the engine that take an undefined variable for something; no template here needs them.
+const CARELESS: [&str; 6] = ["chain", "e", "escape", "groupby", "pprint", "zip"];
+
 /// Templates that can see each other, by file name.
 #[derive(Debug)]
 pub struct Engine<'a> {
@@ -33,6 +36,12 @@ impl<'a> Engine<'a> {
         environment.set_fuel(Some(FUEL));
         environment.set_recursion_limit(DEPTH);
         environment.set_debug(true);
+        environment.add_filter("tojson", to_json);
+        environment.add_filter("string", to_text);
+        environment.add_filter("join", join);
+        for filter in CARELESS {
+            environment.remove_filter(filter);
+        }
 
         let mut highest: BTreeMap<String, String> = BTreeMap::new();
         let mut next_lower: BTreeMap<String, String> = BTreeMap::new();
@@ -69,14 +78,37 @@ impl<'a> Engine<'a> {
     }
 }
 
+/// The engine's own filter makes null of an undefined variable, and nobody would see the mistake.
+fn to_json(value: &Value) -> Result<String, Error> {
+    if value.is_undefined() {
+        return Err(ErrorKind::UndefinedError.into());
+    }
+    let failed = |error| Error::new(ErrorKind::BadSerialization, "not JSON").with_source(error);
+    serde_json::to_string(value).map_err(failed)
+}
+
+/// As [`to_json`]: the engine's own filter makes an empty text of an undefined variable.
+fn to_text(value: &Value) -> Result<String, Error> {
+    match value.kind() {
+        ValueKind::Undefined => Err(ErrorKind::UndefinedError.into()),
+        ValueKind::None | ValueKind::Map | ValueKind::Seq | ValueKind::Iterable => to_json(value),
+        _ => Ok(value.to_string()),
+    }
+}
+
+/// The engine's own filter joins an undefined variable to nothing.
+fn join(value: &Value, separator: Option<&str>) -> Result<String, Error> {
+    let undefined = || Error::from(ErrorKind::UndefinedError);
+    let items = if value.is_undefined() { return Err(undefined()) } else { value.try_iter()? };
+    let texts: Result<Vec<String>, Error> = items.map(|item| to_text(&item)).collect();
+    Ok(texts?.join(separator.unwrap_or("")))
+}
+
 /// Texts as they are; maps and lists as JSON, which is YAML; none as null.
 fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Result<(), Error> {
     let text = match value.kind() {
         ValueKind::None => "null".to_owned(),
-        ValueKind::Map | ValueKind::Seq | ValueKind::Iterable => {
-            let failed = |error| Error::new(ErrorKind::BadSerialization, "not JSON").with_source(error);
-            serde_json::to_string(value).map_err(failed)?
-        }
+        ValueKind::Map | ValueKind::Seq | ValueKind::Iterable => to_json(value)?,
         _ => return minijinja::escape_formatter(out, state, value),
     };
     out.write_str(&text).map_err(|error| Error::new(ErrorKind::WriteFailure, "output").with_source(error))

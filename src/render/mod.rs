@@ -28,6 +28,8 @@ mod mistakes;
 mod objects;
 mod pods;
 mod strategic;
+#[cfg(test)]
+mod tests;
 mod values;
 
 use std::collections::BTreeMap;
@@ -96,10 +98,12 @@ impl Job<'_> {
         let mut inputs: Vec<&str> = vec![&self.app.location.file, &self.cluster.location.file];
         inputs.extend(layers.folders());
         inputs.extend(self.fleet.instance.location.as_ref().map(|location| location.file.as_str()));
+        let mut by_ring = selects_by_ring(self.app) || layers.look_at_ring();
         if let AppSpec::Objects(objects) = &self.app.spec {
             inputs.extend(objects::files(objects, self.snapshot));
+            by_ring |= objects::look_at_ring(objects, self.snapshot);
         }
-        if selects_by_ring(self.app) || layers.look_at_ring() {
+        if by_ring {
             inputs.extend(self.fleet.rings_location.as_ref().map(|location| location.file.as_str()));
         }
         self.snapshot.last_change(inputs).clone()

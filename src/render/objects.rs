@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::engine::Engine;
+use super::engine::{self, Engine};
 use super::layers::{Layers, Source};
 use super::{Found, Job, Revision, codes, context, documents, mistakes, pods, values};
 use crate::fleet::files_of;
@@ -11,6 +11,12 @@ use crate::model::{Diagnostic, Location, Objects, Snapshot};
 /// The files that an Objects app lists, each once, sorted.
 pub fn files<'a>(objects: &Objects, snapshot: &'a Snapshot) -> BTreeSet<&'a str> {
     objects.files.iter().flat_map(|(pattern, _)| files_of(pattern, snapshot)).collect()
+}
+
+/// Whether one of its templates looks at the ring of the cluster.
+pub fn look_at_ring(objects: &Objects, snapshot: &Snapshot) -> bool {
+    let mut templates = files(objects, snapshot).into_iter().filter(|path| path.ends_with(".j2"));
+    templates.any(|path| snapshot.text(path).is_some_and(|text| engine::reads(text, "ring")))
 }
 
 pub fn render(

@@ -5,6 +5,8 @@
 //! layers: where neither a podSet nor its app gives replicas, `None` leaves them to the layers' values.
 
 mod image;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 

@@ -11,7 +11,7 @@ use secrecy::ExposeSecret;
 use super::{Credentials, Error, known_hosts, place};
 
 /// Forges take any user name beside a token; this one also suits GitHub's installation tokens.
-const TOKEN_USER: &str = "x-access-token";
+pub(super) const TOKEN_USER: &str = "x-access-token";
 
 /// An error of ours that libgit2 cannot carry through; it stands for libgit2's own when set.
 pub(super) type Cause = Rc<RefCell<Option<Error>>>;

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::remote::Address;
 use super::{Credentials, Options};
 use crate::model::Digest;
 
@@ -34,6 +35,18 @@ impl Place {
             Kind::Remote { url: options.url, credentials: options.credentials, clone }
         };
         Self { shown, branch: options.branch, folder, kind }
+    }
+
+    /// Whom to ask; `None` for a local path.
+    pub(super) fn address(&self) -> Option<Address> {
+        let Kind::Remote { url, credentials, clone } = &self.kind else { return None };
+        Some(Address {
+            shown: self.shown.clone(),
+            url: url.clone(),
+            credentials: credentials.clone(),
+            branch: self.branch.clone(),
+            clone: clone.clone(),
+        })
     }
 
     /// The Git folder that is read.

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::runtime::Handle;
 
+use super::http::Http;
 use super::place::{Kind, Place};
 use super::reader::{Reader, revision_of};
-use super::remote::{Address, Conversation, Failure};
+use super::remote::{self, Failure};
 use super::watch::Watch;
 use super::{Commit, Error, Options, translate};
 use crate::model::{Revision, Snapshot};
@@ -28,7 +30,8 @@ pub struct Repository {
 struct Inner {
     place: Place,
     reader: Mutex<Reader>,
-    conversation: Mutex<Option<Conversation>>,
+    /// For http; asked one at a time.
+    http: tokio::sync::Mutex<Option<Http>>,
     patience: Duration,
 }
 
@@ -53,7 +56,8 @@ impl Repository {
                 Kind::Local(path) => open_local(&place, path)?,
                 Kind::Remote { clone, .. } => open_clone(&place, clone)?,
             };
-            Ok(Inner { place, reader: Mutex::new(reader), conversation: Mutex::new(None), patience })
+            let http = place.address().and_then(|address| Http::of(&address, patience));
+            Ok(Inner { place, reader: Mutex::new(reader), http: tokio::sync::Mutex::new(http), patience })
         });
         let inner = opened.await.map_err(|_| Error::Stopped { url })??;
         Ok(Self { inner: Arc::new(inner) })
@@ -163,37 +167,24 @@ impl Inner {
     }
 
     fn ask(&self) -> Result<Revision, Failure> {
-        let mut conversation = self.conversation.lock();
-        let running = match conversation.take() {
-            Some(running) => running,
-            None => Conversation::start(self.address()).map_err(Failure::Told)?,
+        let asking = async {
+            match self.http.lock().await.as_mut() {
+                Some(http) => http.tip().await,
+                None => Ok(None),
+            }
         };
-        let tip = running.tip(self.patience);
-        if !matches!(tip, Err(Failure::Damaged(_) | Failure::Told(Error::Silent { .. }))) {
-            *conversation = Some(running);
+        if let Some(tip) = Handle::current().block_on(asking)? {
+            return Ok(revision_of(tip));
         }
-        Ok(revision_of(tip?))
-    }
-
-    fn address(&self) -> Address {
-        let (url, credentials) = match &self.place.kind {
-            Kind::Local(path) => (path.display().to_string(), super::Credentials::None),
-            Kind::Remote { url, credentials, .. } => (url.clone(), credentials.clone()),
+        let Some(address) = self.place.address() else {
+            return self.reader.lock().tip().map_err(Failure::Told);
         };
-        let clone = self.place.git_folder().to_owned();
-        Address {
-            shown: self.place.shown.clone(),
-            url,
-            credentials,
-            branch: self.place.branch.clone(),
-            clone,
-        }
+        remote::tip(&address, self.patience).map(revision_of)
     }
 
     /// Throws the copy away and starts an empty one.
     fn renew(&self) -> Result<(), Error> {
         let mut reader = self.reader.lock();
-        *self.conversation.lock() = None;
         let clone = self.place.git_folder();
         remove(&self.place, clone)?;
         *reader = open_clone(&self.place, clone)?;

@@ -8,6 +8,9 @@ use crate::model::{Diagnostic, Location, Scope};
 
 /// Bytes of one file.
 pub const FILE_LIMIT: usize = 1024 * 1024;
+/// Documents that cannot be read, before the rest is left: every new start costs the length of the rest.
+const GIVEN_UP_AFTER: usize = 50;
+
 pub fn read(file: &str, text: &str) -> Stream {
     let mut stream = Stream::default();
     if text.len() > FILE_LIMIT {
@@ -40,6 +43,14 @@ pub fn read(file: &str, text: &str) -> Stream {
         // Going on at a `---` that stands on the line of the error finds it again.
         if stream.mistakes.last() != Some(&*mistake) {
             stream.mistakes.push(*mistake);
+        }
+        if stream.mistakes.len() >= GIVEN_UP_AFTER {
+            let message = format!("after {GIVEN_UP_AFTER} mistakes the rest of the file was not read");
+            let place = Location::new(file, stopped_at, 1);
+            stream
+                .mistakes
+                .push(Diagnostic::error(codes::SYNTAX, message, Scope::File(file.to_owned())).at(place));
+            return stream;
         }
         // One syntax error hides one document: the next may be read all the same.
         match next_document(rest, line, stopped_at).filter(|_| !full) {

@@ -185,6 +185,13 @@ fn limits() {
 }
 
 #[test]
+fn a_file_of_nothing_but_mistakes_is_left() {
+    let (_, mistakes) = parse("x.yaml", &"---\n: x: y\n".repeat(80));
+    assert_eq!(mistakes.len(), 51);
+    assert_eq!(mistakes[50].message, "after 50 mistakes the rest of the file was not read");
+}
+
+#[test]
 fn values() {
     assert_eq!(parse_values("values.yaml", ""), Ok(serde_json::Map::new()));
     assert_eq!(

@@ -3,6 +3,7 @@
 mod errors;
 mod fixture;
 mod history;
+mod http;
 mod local;
 mod remote;
 mod waking;

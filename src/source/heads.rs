@@ -1,0 +1,51 @@
+//! What a remote has, and which of it is read.
+
+use git2::Oid;
+
+use super::Error;
+use super::reader::nearest;
+
+pub(super) const BRANCHES: &str = "refs/heads/";
+
+/// One reference of the remote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Head {
+    pub name: String,
+    pub tip: Oid,
+    /// Where a symbolic one points.
+    pub target: Option<String>,
+}
+
+/// The branch to read with its tip.
+pub(super) fn choose(url: &str, wanted: Option<&str>, heads: &[Head]) -> Result<(String, Oid), Error> {
+    let branches: Vec<(&str, Oid)> =
+        heads.iter().filter_map(|head| Some((head.name.strip_prefix(BRANCHES)?, head.tip))).collect();
+    let url = url.to_owned();
+    if branches.is_empty() {
+        return Err(Error::Empty { url });
+    }
+    let name = wanted.or_else(|| default_branch(heads, &branches));
+    if let Some((name, tip)) = branches.iter().find(|(branch, _)| Some(*branch) == name) {
+        return Ok(((*name).to_owned(), *tip));
+    }
+    let names = branches.iter().map(|(name, _)| (*name).to_owned()).collect();
+    Err(match wanted {
+        Some(branch) => {
+            Error::MissingBranch { url, branch: branch.to_owned(), branches: nearest(branch, names) }
+        }
+        None => Error::NoDefaultBranch { url, branches: names },
+    })
+}
+
+/// What `HEAD` points to; an old server that does not say so leaves its commit to go by.
+fn default_branch<'a>(heads: &'a [Head], branches: &[(&'a str, Oid)]) -> Option<&'a str> {
+    let head = heads.iter().find(|head| head.name == "HEAD");
+    if let Some(target) = head.and_then(|head| head.target.as_deref()) {
+        return target.strip_prefix(BRANCHES);
+    }
+    match (head, branches) {
+        (Some(head), _) => branches.iter().find(|(_, tip)| *tip == head.tip).map(|(name, _)| *name),
+        (None, [(only, _)]) => Some(only),
+        (None, _) => None,
+    }
+}
