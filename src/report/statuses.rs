@@ -114,7 +114,8 @@ impl<'a> Told<'a> {
         if let Some(error) = self.errors.first() {
             return (State::Failure, words::invalid(error, self.errors.len() - 1));
         }
-        let worst = self.targets.iter().copied().max_by_key(|target| target.phase);
+        // Of equals the first: the text must not change with every look.
+        let worst = self.targets.iter().copied().rev().max_by_key(|target| target.phase);
         match worst {
             Some(worst) if worst.phase.is_failure() => (State::Failure, words::failed(healthy, total, worst)),
             _ if self.deletes_waiting > 0 => {
