@@ -47,7 +47,8 @@ impl Case {
     fn update(&mut self, manager: &str, mut new: Value) -> &Value {
         let registry = Registry::built_in();
         let kind = registry.find("apps", "v1", "deployments").unwrap();
-        track(self.live.as_ref(), &mut new, Schema::of(kind), &writer(manager, Operation::Update), NOW);
+        let before = self.live.clone().unwrap_or_else(|| json!({}));
+        track(&before, &mut new, Schema::of(kind), &writer(manager, Operation::Update), NOW);
         self.live.insert(new)
     }
 }

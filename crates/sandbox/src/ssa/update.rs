@@ -49,25 +49,28 @@ pub(crate) fn apply(
     object::drop_nulls(&mut pruned);
     let comparison = Comparison::of(&tracked(before), &tracked(&pruned), schema).without_trees(&ignored);
     take_from_others(&mut managed, &comparison, writer, force)?;
-    managed.assign(writer, fields, now, !comparison.is_empty());
+    managed.assign(writer, fields, (!comparison.is_empty()).then_some(now));
     managed.drop_empty();
     managed.write_to(&mut pruned);
     Ok(pruned)
 }
 
 /// Records a create, update or patch: what changed belongs to the writer now.
-pub(crate) fn track(live: Option<&Value>, new: &mut Value, schema: Schema<'_>, writer: &Writer, now: &str) {
-    let empty = json!({});
-    let before = live.unwrap_or(&empty);
+///
+/// `before` is the live object, or for a create what the kind writes of itself.
+pub(crate) fn track(before: &Value, new: &mut Value, schema: Schema<'_>, writer: &Writer, now: &str) {
     let sent = if writer.subresource.is_empty() { ManagedFields::of(new) } else { None };
-    let mut managed = sent.or_else(|| live.and_then(ManagedFields::of)).unwrap_or_default();
+    let mut managed = sent.or_else(|| ManagedFields::of(before)).unwrap_or_default();
     let comparison = Comparison::of(&tracked(before), &tracked(new), schema).without_trees(&ignored(writer));
     // with force there is no conflict to answer
     let _ = take_from_others(&mut managed, &comparison, writer, true);
     let own = managed.entries.iter().find(|entry| entry.is_of(writer));
     let last = own.map(|entry| entry.fields.clone()).unwrap_or_default();
     let fields = last.difference(&comparison.removed).union(&comparison.modified).union(&comparison.added);
-    managed.assign(writer, without_metadata_itself(fields), now, !comparison.is_empty());
+    let gained = !comparison.added.is_empty() || !comparison.modified.is_empty();
+    // writes through `scale` carry no time
+    let time = (gained && writer.subresource != "scale").then_some(now);
+    managed.assign(writer, without_metadata_itself(fields), time);
     managed.drop_empty();
     managed.write_to(new);
 }

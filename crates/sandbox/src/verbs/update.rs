@@ -70,10 +70,10 @@ impl Update {
     ) -> Result<Object, ApiError> {
         self.prepare(kind)?;
         object::drop_nulls(&mut self.new);
-        defaults::fill(state, kind, &mut self.new, caller.dry_run);
+        defaults::fill(state, kind, &mut self.new);
         let writer = caller.writer(kind, Operation::Update, &self.subresource);
         let now = state.clock.timestamp();
-        track(Some(&self.live), &mut self.new, Schema::of(kind), &writer, &now);
+        track(&self.live, &mut self.new, Schema::of(kind), &writer, &now);
         self.commit(state, kind, caller)
     }
 
@@ -89,7 +89,7 @@ impl Update {
         if let Some(managed) = managed {
             object::set(&mut self.new, &["metadata", "managedFields"], managed);
         }
-        defaults::fill(state, kind, &mut self.new, caller.dry_run);
+        defaults::fill(state, kind, &mut self.new);
         self.commit(state, kind, caller)
     }
 
@@ -141,6 +141,10 @@ impl Update {
 
     fn commit(self, state: &mut State, kind: &ResourceKind, caller: &Caller) -> Result<Object, ApiError> {
         let Self { live, mut new, subresource } = self;
+        defaults::allocate(state, kind, &mut new, caller.dry_run);
+        if kind.is("daemonsets.apps") {
+            count_template(&live, &mut new);
+        }
         if kind.has_generation {
             let counts = subresource != "binding" && spec_changed(&live, &new);
             let counted = object::generation(&live) + i64::from(counts);
@@ -172,6 +176,16 @@ const KEPT: &[&str] = &[
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
 ];
+
+/// A daemon set's annotation counts the changes of its template.
+fn count_template(live: &Value, new: &mut Value) {
+    let count = object::annotation(live, defaults::TEMPLATE_GENERATION)
+        .and_then(|text| text.parse::<u64>().ok())
+        .unwrap_or(1);
+    let changed = live["spec"]["template"] != new["spec"]["template"];
+    let counted = (count + u64::from(changed)).to_string();
+    object::set(new, &["metadata", "annotations", defaults::TEMPLATE_GENERATION], counted);
+}
 
 /// Does nothing differ but the times of managed fields? Such a write is none.
 fn same_but_times(live: &Value, new: &Value) -> bool {
