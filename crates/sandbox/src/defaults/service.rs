@@ -50,8 +50,12 @@ pub(super) fn allocate(state: &mut State, new: &mut Value, dry_run: bool) {
     }
     let address = new["spec"]["clusterIP"].clone();
     set_default(new, &["spec", "clusterIPs"], json!([address]));
-    set_default(new, &["spec", "ipFamilies"], json!(["IPv4"]));
-    set_default(new, &["spec", "ipFamilyPolicy"], "SingleStack");
+    // without a selector a headless service may hold endpoints of both families
+    let both = address == "None" && object::at(new, &["spec", "selector"]).is_none();
+    let (families, policy) =
+        if both { (json!(["IPv4", "IPv6"]), "RequireDualStack") } else { (json!(["IPv4"]), "SingleStack") };
+    set_default(new, &["spec", "ipFamilies"], families);
+    set_default(new, &["spec", "ipFamilyPolicy"], policy);
     if matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
         let first = state.seed.below(2_767);
         for (at, port) in ports(new).enumerate() {

@@ -90,8 +90,9 @@ fn put(state: &mut State, target: &Target, new: Value, caller: &Caller, shapes: 
         let scale = verbs::write_scale(state, target, replace, caller)?;
         return Ok(answer::json(StatusCode::OK, &scale));
     }
-    let stored = verbs::update(state, target, new, caller)?;
-    Ok(shaped(state, target, &stored, shapes, StatusCode::OK))
+    let (stored, created) = verbs::update(state, target, new, caller)?;
+    let code = if created { StatusCode::CREATED } else { StatusCode::OK };
+    Ok(shaped(state, target, &stored, shapes, code))
 }
 
 fn change(state: &mut State, target: &Target, patch: Patch, caller: &Caller, shapes: &[Shape]) -> Answer {

@@ -87,6 +87,10 @@ impl ManagedFields {
         Some(Self { entries })
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     /// Gives a writer its fields, or takes its entry away when there are none left. The time is that
     /// of the last write that changed the object; taking shared fields is no such write.
     pub(super) fn assign(&mut self, writer: &Writer, fields: FieldSet, time: Option<&str>) {

@@ -92,7 +92,9 @@ fn apply(
     let now = state.clock.timestamp();
     let sent_uid = object::uid(&config).to_owned();
     let sent_revision = object::text(&config, &["metadata", "resourceVersion"]).unwrap_or("").to_owned();
-    let merged = ssa::apply(live.as_deref(), &config, Schema::of(kind), &writer, force, &now)
+    let skeleton = defaults::skeleton(kind);
+    let before = ssa::Live { object: live.as_deref(), skeleton: &skeleton };
+    let merged = ssa::apply(before, &config, Schema::of(kind), &writer, force, &now)
         .map_err(|error| refused(target, &said_namespace, error))?;
     match live {
         Some(live) => {

@@ -22,22 +22,34 @@ pub(crate) struct Update {
 const MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
 
-/// `PUT`.
+/// `PUT`: the object afterwards, and whether it was created.
 pub(crate) fn update(
     state: &mut State,
     target: &Target,
     mut new: Value,
     caller: &Caller,
-) -> Result<Object, ApiError> {
+) -> Result<(Object, bool), ApiError> {
     let kind = &target.kind;
     super::create::check_type(kind, &mut new)?;
     check_identity(target, &mut new)?;
-    let live = state
-        .store
-        .at(&key(kind, &target.namespace, &target.name))
-        .cloned()
-        .ok_or_else(|| ApiError::not_found(kind, &target.name))?;
-    Update { live, new, subresource: target.subresource.clone() }.tracked(state, kind, caller)
+    let live = state.store.at(&key(kind, &target.namespace, &target.name)).cloned();
+    match live {
+        Some(live) => {
+            let update = Update { live, new, subresource: target.subresource.clone() };
+            Ok((update.tracked(state, kind, caller)?, false))
+        }
+        None if may_create(kind) && target.subresource.is_empty() => {
+            object::take(&mut new, &["metadata", "managedFields"]);
+            Ok((super::create(state, kind, &target.namespace, new, caller)?, true))
+        }
+        None => Err(ApiError::not_found(kind, &target.name)),
+    }
+}
+
+/// The few kinds that a PUT creates.
+fn may_create(kind: &ResourceKind) -> bool {
+    kind.group == "rbac.authorization.k8s.io"
+        || matches!(kind.kind.as_str(), "Service" | "Endpoints" | "Event" | "LimitRange" | "Lease")
 }
 
 fn check_identity(target: &Target, new: &mut Value) -> Result<(), ApiError> {
