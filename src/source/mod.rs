@@ -12,6 +12,7 @@
 //! Only this module names `git2` and `notify`. Blocking Git work runs on tokio's blocking threads.
 
 mod credentials;
+mod difference;
 mod error;
 mod folder;
 mod heads;
