@@ -1,1 +1,347 @@
+//! Mistakes as people read them: the source with the place marked, related places, help, and a count.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use std::io::IsTerminal as _;
+
+use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+
+use crate::manifest::codes;
+use crate::model::{Diagnostic, Location, Position, Severity};
+
+/// Writes mistakes to standard error, without the lines that they are in.
+pub fn print(diagnostics: &[Diagnostic]) {
+    print_from(diagnostics, &|_| None);
+}
+
+/// Writes mistakes to standard error, each with its line marked.
+pub fn print_from(diagnostics: &[Diagnostic], source: &dyn Fn(&str) -> Option<String>) {
+    if !diagnostics.is_empty() {
+        let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        eprintln!("{}", render(diagnostics, source, colour).trim_end());
+    }
+}
+
+/// All of them, sorted by file and place, and a last line that counts them; empty when there are none.
+/// `source` gives the text of a file of the config repository, if it can be shown. Places of secrets
+/// that are written out are shown as asterisks.
+pub fn render(diagnostics: &[Diagnostic], source: impl Fn(&str) -> Option<String>, colour: bool) -> String {
+    if diagnostics.is_empty() {
+        return String::new();
+    }
+    let sources = Sources::read(diagnostics, source);
+    let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
+    let mut sorted: Vec<&Diagnostic> = diagnostics.iter().collect();
+    // Those without a place come last.
+    sorted.sort_by_key(|diagnostic| (diagnostic.location.is_none(), &diagnostic.location, diagnostic.code));
+    let mut text = String::new();
+    for diagnostic in sorted {
+        text.push_str(&renderer.render(&[group(diagnostic, &sources)]));
+        text.push_str("\n\n");
+    }
+    text.push_str(&count(diagnostics));
+    text.push('\n');
+    text
+}
+
+fn group<'a>(diagnostic: &'a Diagnostic, sources: &'a Sources) -> Group<'a> {
+    let level = match diagnostic.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+    };
+    let mut group = Group::with_title(level.primary_title(diagnostic.message.as_str()).id(diagnostic.code));
+    let label = diagnostic.path.as_deref().unwrap_or("");
+    let places = diagnostic.location.iter().map(|location| (location, label, true));
+    let related = diagnostic.related.iter().map(|(location, label)| (location, label.as_str(), false));
+    // One block of source per file, the file of the mistake first; places far apart have their own.
+    let mut files: Vec<(&str, Vec<Mark<'_>>)> = Vec::new();
+    for (location, label, primary) in places.chain(related) {
+        let mark = Mark { location, label, primary };
+        let near = |marks: &[Mark<'_>]| {
+            marks.iter().all(|mark| mark.location.start.line.abs_diff(location.start.line) <= FAR)
+        };
+        match files.iter_mut().find(|(file, marks)| *file == location.file && near(marks)) {
+            Some((_, marks)) => marks.push(mark),
+            None => files.push((&location.file, vec![mark])),
+        }
+    }
+    for (file, marks) in files {
+        group = match sources.excerpt(file, &marks) {
+            Some(excerpt) => {
+                let annotations = marks.iter().zip(excerpt.spans).map(|(mark, span)| mark.annotation(span));
+                let snippet = Snippet::source(excerpt.text).path(file).line_start(excerpt.line);
+                group.element(snippet.annotations(annotations))
+            }
+            None => marks.iter().fold(group, |group, mark| group.element(mark.origin())),
+        };
+    }
+    if let Some(help) = &diagnostic.help {
+        group = group.element(Level::HELP.message(help.as_str()));
+    }
+    group
+}
+
+/// Lines between two places that are shown in one block.
+const FAR: u32 = 50;
+
+/// A place to mark.
+struct Mark<'a> {
+    location: &'a Location,
+    label: &'a str,
+    primary: bool,
+}
+
+impl<'a> Mark<'a> {
+    fn annotation(&self, span: Range<usize>) -> annotate_snippets::Annotation<'a> {
+        let kind = if self.primary { AnnotationKind::Primary } else { AnnotationKind::Context };
+        let annotation = kind.span(span);
+        if self.label.is_empty() { annotation } else { annotation.label(self.label) }
+    }
+
+    /// For a file that cannot be shown.
+    fn origin(&self) -> Origin<'a> {
+        let Position { line, column } = self.location.start;
+        Origin::path(self.location.file.as_str()).line(line as usize).char_column(column as usize)
+    }
+}
+
+/// The lines of the files that have a mistake, secrets masked.
+struct Sources(BTreeMap<String, Vec<String>>);
+
+struct Excerpt {
+    text: String,
+    /// Of its first line, from 1.
+    line: usize,
+    /// In bytes of `text`, one per mark.
+    spans: Vec<Range<usize>>,
+}
+
+impl Sources {
+    fn read(diagnostics: &[Diagnostic], source: impl Fn(&str) -> Option<String>) -> Self {
+        let places = diagnostics.iter().flat_map(|diagnostic| {
+            diagnostic.location.iter().chain(diagnostic.related.iter().map(|(place, _)| place))
+        });
+        let files: BTreeSet<&str> = places.map(|location| location.file.as_str()).collect();
+        let lines = |text: String| -> Vec<String> {
+            text.strip_prefix('\u{feff}').unwrap_or(&text).lines().map(ToOwned::to_owned).collect()
+        };
+        let mut sources: BTreeMap<String, Vec<String>> =
+            files.into_iter().filter_map(|file| Some((file.to_owned(), lines(source(file)?)))).collect();
+        let secrets = diagnostics.iter().filter(|diagnostic| diagnostic.code == codes::LITERAL_SECRET);
+        for location in secrets.filter_map(|diagnostic| diagnostic.location.as_ref()) {
+            if let Some(lines) = sources.get_mut(&location.file) {
+                mask(lines, location);
+            }
+        }
+        Self(sources)
+    }
+
+    /// The lines from the first mark to the last; `None` when a mark is not in the file.
+    fn excerpt(&self, file: &str, marks: &[Mark<'_>]) -> Option<Excerpt> {
+        let lines = self.0.get(file)?;
+        let first = marks.iter().map(|mark| mark.location.start.line).min()? as usize;
+        let last = marks.iter().map(|mark| mark.location.start.line).max()? as usize;
+        let shown = lines.get(first.checked_sub(1)?..last)?;
+        let mut starts = Vec::with_capacity(shown.len());
+        let mut text = String::new();
+        for line in shown {
+            starts.push(text.len());
+            text.push_str(line);
+            text.push('\n');
+        }
+        let span = |mark: &Mark<'_>| {
+            let index = mark.location.start.line as usize - first;
+            Some(offset(*starts.get(index)?, span_in(shown.get(index)?, mark.location)))
+        };
+        let spans = marks.iter().map(span).collect::<Option<Vec<_>>>()?;
+        Some(Excerpt { text, line: first, spans })
+    }
+}
+
+fn offset(by: usize, span: Range<usize>) -> Range<usize> {
+    span.start + by..span.end + by
+}
+
+/// The bytes of a line that a location covers: to the end of the line when it goes on after it.
+fn span_in(line: &str, location: &Location) -> Range<usize> {
+    let byte = |column: u32| {
+        let column = (column as usize).saturating_sub(1);
+        line.char_indices().nth(column).map_or(line.len(), |(index, _)| index)
+    };
+    let start = byte(location.start.column);
+    let end = match location.end {
+        Some(end) if end.line == location.start.line => byte(end.column),
+        Some(end) if end.line > location.start.line => line.trim_end().len(),
+        _ => byte(location.start.column.saturating_add(1)),
+    };
+    start..end.max(start)
+}
+
+fn mask(lines: &mut [String], location: &Location) {
+    let (start, end) = (location.start, location.end.unwrap_or(location.start));
+    for (number, line) in (1_u32..).zip(lines) {
+        if number < start.line || number > end.line {
+            continue;
+        }
+        let covered = |column: u32| {
+            (number > start.line || column >= start.column) && (number < end.line || column < end.column)
+        };
+        let masked = (1_u32..)
+            .zip(line.chars())
+            .map(|(column, letter)| if covered(column) && !letter.is_whitespace() { '*' } else { letter });
+        *line = masked.collect();
+    }
+}
+
+/// `3 errors and 1 warning in 2 files`.
+fn count(diagnostics: &[Diagnostic]) -> String {
+    let plural = |number: usize, noun: &str| format!("{number} {noun}{}", if number == 1 { "" } else { "s" });
+    let errors = diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).count();
+    let warnings = diagnostics.len() - errors;
+    let found = match (errors, warnings) {
+        (errors, 0) => plural(errors, "error"),
+        (0, warnings) => plural(warnings, "warning"),
+        (errors, warnings) => format!("{} and {}", plural(errors, "error"), plural(warnings, "warning")),
+    };
+    let files: BTreeSet<&str> = diagnostics
+        .iter()
+        .filter_map(|diagnostic| diagnostic.location.as_ref())
+        .map(|location| location.file.as_str())
+        .collect();
+    if files.is_empty() { found } else { format!("{found} in {}", plural(files.len(), "file")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Scope;
+
+    fn at(file: &str, from: (u32, u32), to: (u32, u32)) -> Location {
+        let end = Some(Position { line: to.0, column: to.1 });
+        Location { end, ..Location::new(file, from.0, from.1) }
+    }
+
+    fn check(diagnostics: &[Diagnostic], expected: &str) {
+        let source = |file: &str| match file {
+            "a.yaml" => Some("\u{feff}é: 1\nb:\n  c: tok en\nb: 2\n".to_owned()),
+            _ => None,
+        };
+        let text = render(diagnostics, source, false);
+        assert_eq!(text, expected, "{text}");
+    }
+
+    fn error(code: &'static str, message: &str) -> Diagnostic {
+        Diagnostic::error(code, message, Scope::Instance)
+    }
+
+    #[test]
+    fn marked_source_in_order_with_a_count() {
+        let diagnostics = [
+            Diagnostic::warning("E2001", "odd", Scope::Instance),
+            error("E1104", "the key `b` stands twice")
+                .at(at("a.yaml", (4, 1), (4, 2)))
+                .related(at("a.yaml", (2, 1), (2, 2)), "here first")
+                .help("keep one of them"),
+            error("E1203", "wrong").at(at("a.yaml", (1, 4), (1, 5))).in_path("é"),
+            error("E1101", "gone").at(Location::new("b.yaml", 7, 3)),
+        ];
+        check(
+            &diagnostics,
+            "\
+error[E1203]: wrong
+ --> a.yaml:1:4
+  |
+1 | é: 1
+  |    ^ é
+
+error[E1104]: the key `b` stands twice
+ --> a.yaml:4:1
+  |
+2 | b:
+  | - here first
+3 |   c: tok en
+4 | b: 2
+  | ^
+  |
+  = help: keep one of them
+
+error[E1101]: gone
+--> b.yaml:7:3
+
+warning[E2001]: odd
+
+3 errors and 1 warning in 2 files
+",
+        );
+        check(&[], "");
+    }
+
+    #[test]
+    fn secrets_are_masked_in_every_excerpt() {
+        let secret = error(codes::LITERAL_SECRET, "a value").at(at("a.yaml", (3, 6), (3, 12)));
+        let text = render(
+            &[secret, error("E1", "x").at(at("a.yaml", (2, 1), (4, 2)))],
+            |_| Some("a\nb\n  c: tok en\n".to_owned()),
+            false,
+        );
+        assert!(text.contains("c: *** **") && !text.contains("tok"), "{text}");
+    }
+
+    #[test]
+    fn places_far_apart_have_blocks_of_their_own() {
+        let mistake = error("E1", "x")
+            .at(at("a.yaml", (200, 1), (200, 2)))
+            .related(at("a.yaml", (2, 1), (2, 2)), "first");
+        let text = render(&[mistake], |_| Some("a\n".repeat(300)), false);
+        assert!(text.contains(" --> a.yaml:200:1") && text.contains("::: a.yaml:2:1"), "{text}");
+    }
+
+    #[test]
+    fn places_outside_of_the_file_do_no_harm() {
+        for (from, to) in
+            [((0, 0), (0, 0)), ((99, 1), (99, 2)), ((1, 99), (1, 100)), ((4, 4), (1, 1)), ((5, 1), (5, 1))]
+        {
+            let text = render(
+                &[error("E1", "x").at(at("a.yaml", from, to))],
+                |_| Some("a: 1\nb\nc\n日本".to_owned()),
+                true,
+            );
+            assert!(text.contains('x'), "{text}");
+        }
+    }
+
+    /// Reads a folder as if it were the config repository.
+    fn snapshot(folder: &std::path::Path) -> crate::model::Snapshot {
+        let mut texts: Vec<(String, String)> = Vec::new();
+        let mut folders = vec![folder.to_owned()];
+        while let Some(next) = folders.pop() {
+            for entry in std::fs::read_dir(next).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else {
+                    let name = path.strip_prefix(folder).unwrap().to_str().unwrap().to_owned();
+                    texts.push((name, std::fs::read_to_string(&path).unwrap()));
+                }
+            }
+        }
+        crate::model::Snapshot::of_texts(texts.iter().map(|(path, text)| (path.as_str(), text.as_str())))
+    }
+
+    /// `TUTTI_BLESS=1 cargo test` writes the expected text anew.
+    #[test]
+    fn a_repository_with_many_mistakes_lists_them_all() {
+        let fixtures = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+        let snapshot = snapshot(&fixtures.join("mistakes"));
+        let manifests = crate::manifest::read(&snapshot);
+        let text = render(&manifests.diagnostics, |file| snapshot.text(file).map(ToOwned::to_owned), false);
+        let expected = fixtures.join("mistakes.expected.txt");
+        if std::env::var_os("TUTTI_BLESS").is_some() {
+            std::fs::write(&expected, &text).unwrap();
+        }
+        assert_eq!(text, std::fs::read_to_string(&expected).unwrap());
+        let apps: Vec<String> = manifests.apps.iter().map(|app| app.id.to_string()).collect();
+        assert_eq!(apps, ["shop/checkout"]);
+    }
+}

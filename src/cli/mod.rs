@@ -1,3 +1,115 @@
 //! The commands; wires everything.
+//!
+//! Data goes to standard output, progress and errors to standard error. This is the only module
+//! that prints, reads flags, and turns errors into exit codes.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "commands print")]
 
+mod approve;
+mod demo;
 pub mod diagnostics;
+mod exit;
+mod get;
+mod health;
+mod lint;
+mod logging;
+mod output;
+mod plan;
+mod process;
+mod progress;
+mod read;
+mod render;
+mod run;
+mod session;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use exit::Exit;
+
+/// A GitOps reconciler for many Kubernetes clusters
+#[derive(Debug, Parser)]
+#[command(name = "tutti", version, disable_help_subcommand = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+    /// More on standard error: -v what is done, -vv also why
+    #[arg(short, long, action = clap::ArgAction::Count, global = true)]
+    verbose: u8,
+    /// Log lines as JSON
+    #[arg(long, global = true, env = "TUTTI_LOG_JSON")]
+    log_json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Bring the example repository to four embedded clusters and show how it rolls out
+    Demo(demo::DemoArgs),
+    /// Reconcile a config repository with its clusters, for ever or once
+    Run(run::RunArgs),
+    /// List every mistake of a config repository, without any cluster
+    Lint(lint::LintArgs),
+    /// Print what apps are rendered to
+    Render(render::RenderArgs),
+    /// Show what would be written to the clusters, and write nothing
+    Plan(plan::PlanArgs),
+    /// Write the approval for deletes that wait
+    Approve(approve::ApproveArgs),
+    /// Show apps, targets, clusters or waiting deletes
+    Get(get::GetArgs),
+    /// Say the health of each object in a dump
+    Health(health::HealthArgs),
+    /// Print the version
+    Version(VersionArgs),
+}
+
+#[derive(clap::Args, Debug)]
+struct VersionArgs {
+    #[arg(short, long, value_enum, default_value_t)]
+    output: output::Format,
+}
+
+/// Runs the command that the process was started with.
+pub fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    logging::start(arguments.verbose, arguments.log_json);
+    // One TLS provider for every client; a second call in one process changes nothing.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let result = match arguments.command {
+        Command::Demo(args) => on_runtime(demo::run(args)),
+        Command::Run(args) => on_runtime(run::run(args)),
+        Command::Lint(args) => on_runtime(lint::run(args)),
+        Command::Render(args) => on_runtime(render::run(args)),
+        Command::Plan(args) => on_runtime(plan::run(args)),
+        Command::Approve(args) => on_runtime(approve::run(args)),
+        Command::Get(args) => on_runtime(get::run(args)),
+        Command::Health(args) => health::run(&args),
+        Command::Version(args) => version(&args),
+    };
+    match result {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            if let Some(help) = session::help_of(&error) {
+                eprintln!("  help: {help}");
+            }
+            session::exit_of(&error).into()
+        }
+    }
+}
+
+fn on_runtime(command: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let result = runtime.block_on(command);
+    // Watches and servers end with the process: nothing here has state to save.
+    runtime.shutdown_background();
+    result
+}
+
+fn version(args: &VersionArgs) -> anyhow::Result<Exit> {
+    match args.output {
+        output::Format::Table => println!("tutti {}", env!("CARGO_PKG_VERSION")),
+        format => output::write_value(format, &serde_json::json!({"version": env!("CARGO_PKG_VERSION")}))?,
+    }
+    Ok(Exit::Ok)
+}

@@ -134,8 +134,8 @@ fn manager_of(message: &str) -> String {
 }
 
 /// The end of the chain of causes: `connection refused` says more than `client error`.
-fn innermost(error: &kube::Error) -> String {
-    let mut current: &dyn std::error::Error = error;
+pub(super) fn innermost(error: &dyn std::error::Error) -> String {
+    let mut current = error;
     while let Some(source) = current.source() {
         current = source;
     }

@@ -7,6 +7,7 @@ use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
 use super::Error;
+use super::error::innermost;
 use crate::model::ClusterName;
 
 /// One way to reach a cluster.
@@ -51,7 +52,9 @@ impl Link {
             Self::InProcess(InProcess(client)) => return Ok(client.clone()),
             Self::InCluster => kube::Config::incluster().map_err(|error| fail(error.to_string()))?,
             Self::Kubeconfig { path, context } => {
-                let at = |error: &dyn fmt::Display| fail(format!("kubeconfig {}: {error}", path.display()));
+                let at = |error: &dyn std::error::Error| {
+                    fail(format!("kubeconfig {}: {}", path.display(), innermost(error)))
+                };
                 let kubeconfig = Kubeconfig::read_from(path).map_err(|error| at(&error))?;
                 let options = KubeConfigOptions { context: context.clone(), ..KubeConfigOptions::default() };
                 kube::Config::from_custom_kubeconfig(kubeconfig, &options)

@@ -47,7 +47,7 @@ impl State {
 }
 
 /// At most 140 characters; what was cut is shown as `…`.
-pub(super) fn shortened(description: &str) -> Cow<'_, str> {
+pub fn shortened(description: &str) -> Cow<'_, str> {
     if description.chars().count() <= LONGEST_DESCRIPTION {
         return description.into();
     }

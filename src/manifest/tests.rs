@@ -257,7 +257,7 @@ spec:
             "E1207 6:56 spec.receivers[0].secrets[0].value: `spec.receivers[0].secrets[0].value` is a value where a reference is wanted",
             "E1290 6:66 spec.receivers[0].secrets[1].secret: `spec.receivers[0].secrets[1].secret` is not supported yet",
             "E1208 6:86 spec.receivers[0].secrets[2]: a reference has exactly one of `env` and `file`",
-            "E1203 7:9 spec.poll: `poll` must be a text, not the number 60",
+            "E1206 7:9 spec.poll: `poll` must be a duration, not the number 60",
             "E1206 8:12 spec.pageUrl: \"tutti.example.com\" is not an address",
             "E1290 9:14 spec.defaults.force: `spec.defaults.force: true` is not supported yet",
             "E1290 9:27 spec.defaults.drift: `spec.defaults.drift` is not supported yet",

@@ -31,7 +31,7 @@ pub use health::{Health, Status};
 pub use instance::{Caps, Defaults, Forge, Instance, Mode, PruneMode, Receiver, SecretRef};
 pub use name::{AppId, ClusterName, Revision};
 pub use object::{Kind, ObjectId};
-pub use observation::{Live, Observation, Stranger};
+pub use observation::{Live, Observation, PodCount, Stranger};
 pub use rendered::{Rendered, RenderedObject};
 pub use rings::{Ring, Rings};
 pub use selector::{ClusterFacts, Operator, Requirement, Selector};

@@ -25,6 +25,11 @@ impl Kind {
         Self::new(group, version, kind)
     }
 
+    /// The kind of an object's JSON.
+    pub fn of(object: &Value) -> Option<Self> {
+        Some(Self::from_api_version(object.get("apiVersion")?.as_str()?, object.get("kind")?.as_str()?))
+    }
+
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
             self.version.to_string()
@@ -72,7 +77,7 @@ impl ObjectId {
 
     /// The identity of an object's JSON; `None` without apiVersion, kind or name.
     pub fn of(object: &Value) -> Option<Self> {
-        let kind = Kind::from_api_version(object.get("apiVersion")?.as_str()?, object.get("kind")?.as_str()?);
+        let kind = Kind::of(object)?;
         let metadata = object.get("metadata")?;
         Some(Self {
             group: kind.group,

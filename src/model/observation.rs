@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use super::{Digest, Health, Kind, ObjectId};
 
 /// One object that carries this instance's label and is itself the object that was applied (its
@@ -25,6 +27,16 @@ pub struct Live {
     /// It has a deletionTimestamp.
     pub deleting: bool,
     pub health: Health,
+    /// Of a workload: how many pods it wants and how many are available.
+    pub pods: Option<PodCount>,
+    /// Its creationTimestamp (RFC 3339).
+    pub created: Option<Arc<str>>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct PodCount {
+    pub desired: u32,
+    pub available: u32,
 }
 
 /// An object that was there before its first apply and is not ours.

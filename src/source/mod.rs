@@ -11,6 +11,7 @@
 //!
 //! Only this module names `git2` and `notify`. Blocking Git work runs on tokio's blocking threads.
 
+mod create;
 mod credentials;
 mod difference;
 mod error;
@@ -31,6 +32,7 @@ mod watch;
 #[cfg(test)]
 mod tests;
 
+pub use create::create;
 pub use error::{Error, ErrorKind};
 pub use folder::read_folder;
 pub use options::{Credentials, Options};

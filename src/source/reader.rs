@@ -115,6 +115,14 @@ impl Reader {
         }
     }
 
+    pub(super) fn resolve(&self, name: &str) -> Result<Revision, Error> {
+        let found = self.repository.revparse_single(name).and_then(|object| object.peel_to_commit());
+        found.map(|commit| revision_of(commit.id())).map_err(|_| Error::UnknownRevision {
+            url: self.place.shown.clone(),
+            revision: Revision::from(name),
+        })
+    }
+
     /// Commits of the first-parent line, newest first.
     pub(super) fn recent(&self, tip: &Revision, limit: usize) -> Result<Vec<Commit>, Error> {
         let mut commits = Vec::new();

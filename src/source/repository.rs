@@ -112,6 +112,12 @@ impl Repository {
         self.blocking(move |inner| inner.reader.lock().contains(&revision)).await
     }
 
+    /// The commit that a person named: an id or its beginning, a branch, a tag, `HEAD~2`.
+    pub async fn resolve(&self, name: &str) -> Result<Revision, Error> {
+        let name = name.to_owned();
+        self.blocking(move |inner| inner.reader.lock().resolve(&name)).await
+    }
+
     /// At most `limit` commits of the first-parent line, newest first.
     pub async fn recent(&self, tip: &Revision, limit: usize) -> Result<Vec<Commit>, Error> {
         let tip = tip.clone();

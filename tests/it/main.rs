@@ -8,5 +8,6 @@
     reason = "a test fails by panicking; the exemption for tests does not reach their helpers"
 )]
 
+mod example_repo;
 mod layers;
 mod tidy;

@@ -26,11 +26,6 @@ impl Clock {
         self.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
     }
 
-    /// Now as RFC 3339 with microseconds, the form of `metav1.MicroTime`.
-    pub(crate) fn micro_timestamp(&self) -> String {
-        self.now().strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
-    }
-
     /// Seconds since `timestamp`, for ages in tables.
     pub(crate) fn seconds_since(&self, timestamp: &str) -> Option<i64> {
         let then: Timestamp = timestamp.parse().ok()?;

@@ -19,6 +19,7 @@ mod cluster;
 mod defaults;
 mod discovery;
 mod faults;
+mod listener;
 
 mod object;
 mod options;
@@ -40,6 +41,7 @@ mod workloads;
 
 pub use cluster::Sandbox;
 pub use faults::{Fault, RequestMatch};
+pub use listener::{ListenError, Listener};
 pub use options::SandboxOptions;
 pub use requests::RequestRecord;
 pub use service::SandboxService;

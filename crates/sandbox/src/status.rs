@@ -88,7 +88,7 @@ impl ApiError {
     }
 
     /// An apply that other managers' fields forbid.
-    pub(crate) fn apply_conflict(message: String, causes: Vec<Value>) -> Self {
+    pub(crate) fn apply_conflict(message: String, causes: &[Value]) -> Self {
         let mut error = Self::new(StatusCode::CONFLICT, "Conflict", message);
         error.details = Some(json!({"causes": causes}));
         error

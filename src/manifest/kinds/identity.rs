@@ -105,16 +105,15 @@ pub fn identify(root: &Node, reading: &mut Reading<'_>) -> Option<Identity> {
     let place = |key| {
         root.get(key).map_or_else(|| Location::new(reading.file, 1, 1), |node| node.location(reading.file))
     };
-    let kinds: Vec<&str> = TABLE
-        .iter()
-        .filter(|(versions, ..)| versions.contains(&api_version))
-        .map(|(_, kind, _)| *kind)
-        .collect();
+    let of_version = TABLE.iter().filter(|(versions, ..)| versions.contains(&api_version));
+    let kinds: Vec<&str> = of_version.clone().map(|(_, kind, _)| *kind).collect();
+    let valid: Vec<&str> =
+        of_version.filter(|(.., known)| matches!(known, Known::Now(_))).map(|(_, kind, _)| *kind).collect();
     if !kinds.is_empty() {
         let place = place("kind");
         reading
             .mistake(codes::UNKNOWN_KIND, format!("unknown kind `{kind}` of {api_version}"), place, "kind")
-            .help(suggest(kind, &kinds));
+            .help(suggest(kind, &kinds, &valid));
         return None;
     }
     let versions = versions_meant(api_version);
@@ -129,7 +128,7 @@ pub fn identify(root: &Node, reading: &mut Reading<'_>) -> Option<Identity> {
             place,
             "apiVersion",
         )
-        .help(suggest(api_version, &versions));
+        .help(suggest(api_version, &versions, &versions));
     None
 }
 
@@ -142,11 +141,17 @@ fn text<'n>(root: &'n Node, key: &'static str, reading: &mut Reading<'_>) -> Opt
             _ => reading.location(node),
         };
         let what = if root.get(key).is_some() { "is not a text" } else { "is missing" };
+        let kind = root.get("kind").and_then(Node::as_str);
+        let help = match kind.filter(|kind| TABLE.iter().any(|(_, known, _)| known == kind)) {
+            Some(kind) if key == "apiVersion" => format!("a {kind} has `apiVersion: {OWN}`"),
+            _ => {
+                "every YAML file outside templates/, charts/, plugins/ and apps/<app>/layer/ holds manifests"
+                    .to_owned()
+            }
+        };
         reading
             .mistake(codes::NOT_A_MANIFEST, format!("`{key}` {what}: this is not a manifest"), place, key)
-            .help(
-                "every YAML file outside templates/, charts/, plugins/ and apps/<app>/layer/ holds manifests",
-            );
+            .help(help);
     }
     text
 }

@@ -1,8 +1,10 @@
 //! Kind Instance: `tutti.yaml`.
 
+use std::time::Duration;
+
 use super::super::codes;
 use super::super::read::{self, Fields, NameRule, Reading, Value};
-use super::super::yaml::Node;
+use super::super::yaml::{Node, NodeKind};
 use super::workload::PRUNE_MODES;
 use super::{envelope, secret};
 use crate::model::{Caps, Defaults, Forge, Instance, Mode, Receiver, SecretRef};
@@ -31,17 +33,8 @@ fn read_spec(spec: &Value<'_>, instance: &mut Instance, reading: &mut Reading<'_
     if let Some(list) = fields.optional("receivers", reading) {
         instance.receivers = read_receivers(&list, reading).unwrap_or_default();
     }
-    if let Some(poll) = fields.optional("poll", reading)
-        && let Some(text) = reading.text(&poll)
-    {
-        match read::duration(&text) {
-            Some(duration) => instance.poll = duration,
-            None => reading.bad_value(
-                &poll,
-                format!("{text:?} is not a duration"),
-                "write it as 60s, 5m or 1h30m",
-            ),
-        }
+    if let Some(poll) = fields.optional("poll", reading) {
+        instance.poll = read_duration(&poll, reading).unwrap_or(instance.poll);
     }
     if let Some(prefix) = fields.optional("statusPrefix", reading) {
         instance.status_prefix = reading.word(&prefix).unwrap_or_default();
@@ -57,6 +50,18 @@ fn read_spec(spec: &Value<'_>, instance: &mut Instance, reading: &mut Reading<'_
     fields.later(&["charts", "notifications"], reading);
     fields.finish(reading);
     Some(())
+}
+
+fn read_duration(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Duration> {
+    let duration = match &value.node.kind {
+        NodeKind::String(text) => read::duration(text),
+        _ => None,
+    };
+    if duration.is_none() {
+        let message = format!("`{}` must be a duration, not {}", value.name(), value.node.what());
+        reading.bad_value(value, message, "write it with units: 60s, 5m or 1h30m");
+    }
+    duration
 }
 
 fn read_forge(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Forge> {

@@ -12,7 +12,7 @@ mod identity;
 pub mod instance;
 mod metadata;
 pub mod objects;
-mod placement;
+pub mod placement;
 pub mod rings;
 mod secret;
 mod workload;

@@ -86,6 +86,7 @@ impl<'a> Fields<'a> {
 
     /// Every field that was not asked for is a mistake.
     pub fn finish(self, reading: &mut Reading<'_>) {
+        let meant: Vec<&str> = self.known.iter().chain(&self.hidden).copied().collect();
         for entry in self.entries {
             let key = entry.key.as_str();
             if self.known.contains(&key) || self.hidden.contains(&key) {
@@ -100,7 +101,7 @@ impl<'a> Fields<'a> {
                     place,
                     &self.path_of(key),
                 )
-                .help(suggest(key, &self.known));
+                .help(suggest(key, &meant, &self.known));
         }
     }
 

@@ -67,9 +67,9 @@ pub fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
         .or_else(|| similar::get_close_matches(name, known, 1, ALIKE).first().copied())
 }
 
-/// The help for a wrong name: the nearest one, and all that are valid.
-pub fn suggest(name: &str, known: &[&str]) -> String {
-    let mut sorted = known.to_vec();
+/// The help for a wrong name: the nearest one among all that are known, and the valid ones.
+pub fn suggest(name: &str, known: &[&str], valid: &[&str]) -> String {
+    let mut sorted = valid.to_vec();
     sorted.sort_unstable();
     sorted.dedup();
     let all = if sorted.is_empty() {

@@ -60,10 +60,16 @@ impl Reading<'_> {
         let location = self.location(value.node);
         let message = format!("{name} must be {expected}, not {}", value.node.what());
         let noted = self.mistake(codes::WRONG_TYPE, message, location, &value.path);
-        if let NodeKind::Bool(_, text) | NodeKind::Int(_, text) | NodeKind::Float(_, text) = &value.node.kind
-            && expected.contains("text")
-        {
-            noted.help(format!("put it in quotes: \"{text}\""));
+        match &value.node.kind {
+            NodeKind::Bool(_, text) | NodeKind::Int(_, text) | NodeKind::Float(_, text)
+                if expected.contains("text") =>
+            {
+                noted.help(format!("put it in quotes: \"{text}\""));
+            }
+            NodeKind::String(text) if expected.contains("number") && text.parse::<u64>().is_ok() => {
+                noted.help(format!("remove the quotes: {text}"));
+            }
+            _ => {}
         }
     }
 
@@ -142,9 +148,14 @@ impl Reading<'_> {
             return None;
         }
         let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+        let known: Vec<&str> = words.iter().chain(later).copied().collect();
+        let mut help = suggest(&text, &known, &words);
+        if !later.is_empty() {
+            help.push_str(&format!("; not supported yet: {}", later.join(", ")));
+        }
         let location = self.location(value.node);
         let message = format!("`{}` cannot be {text:?}", value.name());
-        self.mistake(codes::UNKNOWN_VALUE, message, location, &value.path).help(suggest(&text, &words));
+        self.mistake(codes::UNKNOWN_VALUE, message, location, &value.path).help(help);
         None
     }
 

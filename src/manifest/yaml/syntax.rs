@@ -34,13 +34,20 @@ pub fn diagnostic(error: &Error, file: &str, text: &str, line: u32) -> Diagnosti
             .at(locate(place))
             .help("indent with spaces: YAML forbids tabs in indentation");
     }
-    let mut diagnostic =
-        Diagnostic::error(codes::SYNTAX, format!("invalid YAML: {}", error.problem()), scope)
-            .at(locate(position(mark, line)));
+    let problem = match error.problem() {
+        "found unexpected end of stream" | "found unexpected document indicator"
+            if error.context().unwrap_or("").contains("quoted") =>
+        {
+            "a quote is never closed"
+        }
+        problem => problem,
+    };
+    let mut diagnostic = Diagnostic::error(codes::SYNTAX, format!("invalid YAML: {problem}"), scope)
+        .at(locate(position(mark, line)));
     if let Some((context, place)) = context.filter(|(_, place)| *place != mark) {
         diagnostic = diagnostic.related(locate(position(place, line)), context);
     }
-    diagnostic.help = help(error.problem(), error.context().unwrap_or(""), source, mark);
+    diagnostic.help = help(problem, source, mark);
     diagnostic
 }
 
@@ -67,6 +74,16 @@ fn tab(source: &str, mark: Mark) -> Option<u32> {
     u32::try_from(found.0 + 1).ok()
 }
 
+/// A byte order mark that is not at the start, which readers of YAML take for different things.
+pub fn inner_mark(file: &str, text: &str) -> Option<Diagnostic> {
+    let (line, column) = (1..).zip(text.lines()).find_map(|(line, source)| {
+        (1..).zip(source.chars()).find(|(_, letter)| *letter == '\u{feff}').map(|(column, _)| (line, column))
+    })?;
+    let message = "invalid YAML: a byte order mark (U+FEFF) inside the file";
+    let mistake = Diagnostic::error(codes::SYNTAX, message, Scope::File(file.to_owned()));
+    Some(mistake.at(Location::new(file, line, column)).help("remove it: it is not visible in most editors"))
+}
+
 fn unprintable(text: &str, line: u32) -> Option<(Position, char)> {
     text.lines().zip(line + 1..).find_map(|(source, line)| {
         source
@@ -77,7 +94,7 @@ fn unprintable(text: &str, line: u32) -> Option<(Position, char)> {
     })
 }
 
-fn help(problem: &str, context: &str, source: &str, mark: Mark) -> Option<String> {
+fn help(problem: &str, source: &str, mark: Mark) -> Option<String> {
     let at = usize::try_from(mark.column).ok().and_then(|column| source.chars().nth(column));
     let help = match problem {
         _ if source.contains("{{") || source.contains("{%") => {
@@ -90,10 +107,8 @@ fn help(problem: &str, context: &str, source: &str, mark: Mark) -> Option<String
             "this line is not indented like its neighbours, or a value before it needs quotes"
         }
         "could not find expected ':'" => "a key needs `:` after it, on the same line",
-        "found unexpected end of stream" | "found unexpected document indicator"
-            if context.contains("quoted") =>
-        {
-            "the quote that opens here is never closed"
+        "a quote is never closed" => {
+            "close the quote that opens here; a quote inside single quotes is written twice"
         }
         "did not find expected ',' or ']'" => "a `[` is never closed, or a `,` is missing",
         "did not find expected ',' or '}'" => "a `{` is never closed, or a `,` is missing",

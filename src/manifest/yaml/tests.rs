@@ -80,6 +80,31 @@ fn structure() {
 }
 
 #[test]
+fn a_last_line_without_end() {
+    for (text, expected) in [
+        ("a: |\n  x", "x"),
+        ("a: |\n  x\n", "x\n"),
+        ("a: |\n  x\n ", "x\n"),
+        ("a: |-\n  x\n", "x"),
+        ("a: |+\n  x\n\n", "x\n\n"),
+        ("a: >\n  x\n  y", "x y"),
+        ("a: 'x'", "x"),
+    ] {
+        check(text, &json!({"a": expected}));
+    }
+    check("a: |\n  x\nb: 1", &json!({"a": "x\n", "b": 1}));
+}
+
+#[test]
+fn what_the_parser_panics_on_is_a_mistake() {
+    check_mistakes("a: [!1,\n 2]\n", &["E1102 1:5 invalid YAML: the parser cannot go on after this"]);
+    check_mistakes(
+        "a: x\u{feff}y\n",
+        &["E1102 1:5 invalid YAML: a byte order mark (U+FEFF) inside the file"],
+    );
+}
+
+#[test]
 fn documents_and_empty_ones() {
     let (documents, mistakes) =
         parse("x.yaml", "# nothing\n---\na: 1\n---\n---\n# still nothing\n---\nb: 2\n");
@@ -132,7 +157,7 @@ fn a_syntax_error_hides_one_document_only() {
         &[
             "E1102 1:5 invalid YAML: mapping values are not allowed in this context",
             "E1102 6:1 invalid YAML: could not find expected ':'",
-            "E1102 8:1 invalid YAML: found unexpected document indicator",
+            "E1102 8:1 invalid YAML: a quote is never closed",
             "E1104 11:1 the key `ok` stands twice",
         ],
     );
@@ -157,6 +182,13 @@ fn limits() {
     assert_eq!(mistakes.iter().map(|mistake| mistake.code).collect::<Vec<_>>(), ["E1108"]);
     let (_, mistakes) = parse("x.yaml", &"a".repeat(2_000_000));
     assert_eq!(mistakes.iter().map(|mistake| mistake.code).collect::<Vec<_>>(), ["E1101"]);
+}
+
+#[test]
+fn a_file_of_nothing_but_mistakes_is_left() {
+    let (_, mistakes) = parse("x.yaml", &"---\n: x: y\n".repeat(80));
+    assert_eq!(mistakes.len(), 51);
+    assert_eq!(mistakes[50].message, "after 50 mistakes the rest of the file was not read");
 }
 
 #[test]

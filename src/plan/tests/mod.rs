@@ -80,6 +80,8 @@ fn live(owner: &str, text: &str, content: &str) -> Live {
         keep: false,
         deleting: false,
         health: Health::current(),
+        pods: None,
+        created: None,
     }
 }
 

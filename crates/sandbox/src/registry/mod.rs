@@ -92,11 +92,6 @@ impl Registry {
         self.kinds.iter().find(|kind| kind.is(resource))
     }
 
-    /// By what owner references say.
-    pub(crate) fn kind(&self, api_version: &str, kind: &str) -> Option<&Arc<ResourceKind>> {
-        self.kinds.iter().find(|one| one.kind == kind && one.api_version() == api_version)
-    }
-
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<ResourceKind>> {
         self.kinds.iter()
     }

@@ -99,6 +99,10 @@ fn about(cluster: &Cluster, route: &Route, shapes: &[Shape]) -> Answer {
         Route::Groups => discovery::groups(registry),
         Route::Group(group) => discovery::group(registry, group),
         Route::Resources { group, version } => discovery::resources(registry, group, version),
+        Route::OpenApi => discovery::openapi_index(registry),
+        Route::OpenApiDocument { group, version } => {
+            discovery::openapi_document(registry, group, version).ok_or_else(ApiError::no_such_path)?
+        }
         Route::Resource(_) | Route::NotSimulated | Route::Unknown => return Err(ApiError::no_such_path()),
     };
     Ok(answer::json(StatusCode::OK, &body))

@@ -29,7 +29,7 @@ pub(super) fn answer(
     match (target.name.as_str(), target.subresource.as_str()) {
         ("", _) => {
             let list = verbs::list(&state, target, query)?;
-            Ok(shaped(&state, target, list, shapes, StatusCode::OK))
+            Ok(shaped(&state, target, &list, shapes, StatusCode::OK))
         }
         (_, "scale") => Ok(answer::json(StatusCode::OK, &verbs::read_scale(&state, target)?)),
         (_, "log") => {
@@ -37,8 +37,8 @@ pub(super) fn answer(
             Ok(answer::text(StatusCode::OK, workloads::log_of(&pod, query.text("container"))?))
         }
         _ => {
-            let object = (*verbs::get(&state, target)?).clone();
-            Ok(shaped(&state, target, object, shapes, StatusCode::OK))
+            let object = verbs::get(&state, target)?;
+            Ok(shaped(&state, target, &object, shapes, StatusCode::OK))
         }
     }
 }
@@ -56,20 +56,20 @@ fn watch_shape(shapes: &[Shape]) -> Shape {
 pub(super) fn shaped(
     state: &crate::cluster::State,
     target: &Target,
-    value: Value,
+    value: &Value,
     shapes: &[Shape],
     code: StatusCode,
 ) -> Response<ResponseBody> {
     let is_list = value.get("items").is_some_and(Value::is_array);
     for shape in shapes {
         let body = match shape {
-            Shape::Whole => return answer::json(code, &value),
-            Shape::Metadata if is_list => partial::of_list(&value),
-            Shape::Metadata => partial::of(&value),
-            Shape::Table => table::of(state, &target.kind, &value),
+            Shape::Whole => return answer::json(code, value),
+            Shape::Metadata if is_list => partial::of_list(value),
+            Shape::Metadata => partial::of(value),
+            Shape::Table => table::of(state, &target.kind, value),
             Shape::Discovery(_) => continue,
         };
         return answer::json(code, &body);
     }
-    answer::json(code, &value)
+    answer::json(code, value)
 }

@@ -42,7 +42,7 @@ pub(super) fn answer(
             let new = read_object(parts, body)?;
             cluster.with(|state| {
                 let made = verbs::create(state, &target.kind, &target.namespace, new, &caller)?;
-                Ok(shaped(state, target, (*made).clone(), shapes, StatusCode::CREATED))
+                Ok(shaped(state, target, &made, shapes, StatusCode::CREATED))
             })
         }
         (&Method::PUT, true) => {
@@ -80,13 +80,13 @@ fn put(state: &mut State, target: &Target, new: Value, caller: &Caller, shapes: 
         return Ok(answer::json(StatusCode::OK, &scale));
     }
     let stored = verbs::update(state, target, new, caller)?;
-    Ok(shaped(state, target, (*stored).clone(), shapes, StatusCode::OK))
+    Ok(shaped(state, target, &stored, shapes, StatusCode::OK))
 }
 
 fn change(state: &mut State, target: &Target, patch: Patch, caller: &Caller, shapes: &[Shape]) -> Answer {
     if target.subresource == "scale" {
         let change = |scale: &mut Value| match patch {
-            Patch::Merge(change) => {
+            Patch::Merge(change) | Patch::Strategic(change) => {
                 json_patch::merge(scale, &change);
                 Ok(())
             }
@@ -99,7 +99,7 @@ fn change(state: &mut State, target: &Target, patch: Patch, caller: &Caller, sha
     }
     let (stored, created) = verbs::patch(state, target, patch, caller)?;
     let code = if created { StatusCode::CREATED } else { StatusCode::OK };
-    Ok(shaped(state, target, (*stored).clone(), shapes, code))
+    Ok(shaped(state, target, &stored, shapes, code))
 }
 
 fn delete(cluster: &Cluster, target: &Target, query: &Query, body: &Bytes, shapes: &[Shape]) -> Answer {
@@ -111,10 +111,10 @@ fn delete(cluster: &Cluster, target: &Target, query: &Query, body: &Bytes, shape
     cluster.with(|state| {
         if target.name.is_empty() {
             let list = verbs::delete_collection(state, target, query, &options)?;
-            return Ok(shaped(state, target, list, shapes, StatusCode::OK));
+            return Ok(shaped(state, target, &list, shapes, StatusCode::OK));
         }
         match verbs::delete(state, target, &options)? {
-            Deleted::Lingers(object) => Ok(shaped(state, target, (*object).clone(), shapes, StatusCode::OK)),
+            Deleted::Lingers(object) => Ok(shaped(state, target, &object, shapes, StatusCode::OK)),
             Deleted::Gone(object) => {
                 let mut details =
                     json!({"name": target.name, "kind": target.kind.plural, "uid": object::uid(&object)});
@@ -143,7 +143,7 @@ fn read_patch(parts: &Parts, target: &Target, query: &Query, body: &Bytes) -> Re
         STRATEGIC if target.kind.is_custom() => {
             Err(ApiError::unsupported_media_type(STRATEGIC, &format!("{JSON_PATCH}, {MERGE}, {APPLY}")))
         }
-        STRATEGIC => Err(ApiError::not_simulated("strategic merge patches")),
+        STRATEGIC => Ok(Patch::Strategic(read_json(body)?)),
         other => Err(ApiError::unsupported_media_type(
             other,
             &format!("{JSON_PATCH}, {MERGE}, {STRATEGIC}, {APPLY}"),

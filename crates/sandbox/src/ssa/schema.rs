@@ -39,7 +39,20 @@ impl<'s> Schema<'s> {
         }
     }
 
-    pub(super) fn field(self, name: &str) -> Self {
+    /// The key by which strategic merge patches know the items of a list: the first, or the mount
+    /// path for mounts, as in the patch marks of the API.
+    pub(crate) fn patch_key(self) -> Option<&'static str> {
+        match self {
+            Self::Ruled(Rule::Keyed(keys, _)) => keys.first().copied(),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_set(self) -> bool {
+        matches!(self, Self::Ruled(Rule::Set))
+    }
+
+    pub(crate) fn field(self, name: &str) -> Self {
         match self {
             Self::BuiltIn(shape) => shape.field(name),
             Self::Ruled(Rule::Struct(shape)) => shape.field(name),
@@ -53,7 +66,7 @@ impl<'s> Schema<'s> {
     }
 
     /// Items of a list.
-    pub(super) fn item(self) -> Self {
+    pub(crate) fn item(self) -> Self {
         match self {
             Self::Ruled(Rule::Keyed(_, shape)) => Self::BuiltIn(shape),
             Self::Custom(schema) => schema.get("items").map_or(Self::Unknown, Self::Custom),

@@ -12,7 +12,7 @@ use crate::status::{ApiError, FieldError};
 
 /// The name of a new object.
 pub(crate) fn name(kind: &ResourceKind, new: &Value) -> Result<(), ApiError> {
-    refuse(kind, new, names::check(kind, new))
+    refuse(kind, new, &names::check(kind, new))
 }
 
 /// An object on its way to the store; `live` is what it replaces.
@@ -21,12 +21,12 @@ pub(crate) fn check(kind: &ResourceKind, live: Option<&Value>, new: &Value) -> R
     if let Some(live) = live {
         errors.extend(immutable::check(kind, live, new));
     }
-    refuse(kind, new, errors)
+    refuse(kind, new, &errors)
 }
 
-fn refuse(kind: &ResourceKind, new: &Value, errors: Vec<FieldError>) -> Result<(), ApiError> {
+fn refuse(kind: &ResourceKind, new: &Value, errors: &[FieldError]) -> Result<(), ApiError> {
     if errors.is_empty() {
         return Ok(());
     }
-    Err(ApiError::invalid(kind, object::name(new), &errors))
+    Err(ApiError::invalid(kind, object::name(new), errors))
 }

@@ -7,6 +7,7 @@ mod delete;
 mod patch;
 mod read;
 mod scale;
+mod strategic;
 mod update;
 
 use serde_json::json;

@@ -1,9 +1,9 @@
-//! `patch`: server-side apply, merge patch, JSON patch.
+//! `patch`: server-side apply, merge patch, JSON patch, strategic merge patch.
 
 use serde_json::{Value, json};
 
 use super::update::Update;
-use super::{Caller, create, key};
+use super::{Caller, create, key, strategic};
 use crate::cluster::State;
 use crate::object;
 use crate::ssa::{self, ApplyError, Operation, Schema};
@@ -16,6 +16,7 @@ pub(crate) enum Patch {
     Apply { config: Value, force: bool },
     Merge(Value),
     Json(json_patch::Patch),
+    Strategic(Value),
 }
 
 /// The object afterwards, and whether it was created.
@@ -35,9 +36,14 @@ pub(crate) fn patch(
             json_patch::merge(&mut new, &change);
             changed(state, target, live, new, caller)
         }
+        (Patch::Strategic(change), Some(live)) => {
+            let mut new = (*live).clone();
+            strategic::merge(&mut new, &change, Schema::of(kind));
+            changed(state, target, live, new, caller)
+        }
         (Patch::Json(operations), Some(live)) => {
             let mut new = (*live).clone();
-            for operation in operations.0 {
+            for operation in &operations.0 {
                 json_step(kind, &target.name, &mut new, operation)?;
             }
             changed(state, target, live, new, caller)
@@ -61,15 +67,15 @@ fn json_step(
     kind: &crate::registry::ResourceKind,
     name: &str,
     object: &mut Value,
-    operation: json_patch::PatchOperation,
+    operation: &json_patch::PatchOperation,
 ) -> Result<(), ApiError> {
-    if let json_patch::PatchOperation::Test(test) = &operation
+    if let json_patch::PatchOperation::Test(test) = operation
         && test.value.is_null()
         && object.pointer(test.path.as_str()).is_none_or(Value::is_null)
     {
         return Ok(());
     }
-    json_patch::patch(object, std::slice::from_ref(&operation)).map_err(|error| {
+    json_patch::patch(object, std::slice::from_ref(operation)).map_err(|error| {
         let mut refused = ApiError::invalid(kind, name, &[]);
         refused.message = format!("the server rejected our request due to an error in our request: {error}");
         refused
@@ -170,7 +176,7 @@ fn refused(target: &Target, error: ApplyError) -> ApiError {
                     json!({"reason": "FieldManagerConflict", "message": format!("conflict with {manager}"), "field": path})
                 })
                 .collect();
-            ApiError::apply_conflict(conflict_message(&conflicts), causes)
+            ApiError::apply_conflict(conflict_message(&conflicts), &causes)
         }
     }
 }

@@ -22,6 +22,13 @@ pub(crate) enum Route {
         version: String,
     },
     Resource(Target),
+    /// `/openapi/v3`
+    OpenApi,
+    /// `/openapi/v3/apis/<group>/<version>`
+    OpenApiDocument {
+        group: String,
+        version: String,
+    },
     /// Served by real servers, not by this one.
     NotSimulated,
     Unknown,
@@ -49,6 +56,9 @@ impl Route {
             ["healthz" | "livez" | "readyz", ..] => Self::Health,
             ["api"] => Self::CoreVersions,
             ["apis"] => Self::Groups,
+            ["openapi", "v3"] => Self::OpenApi,
+            ["openapi", "v3", "api", version] => Self::openapi("", version),
+            ["openapi", "v3", "apis", group, version] => Self::openapi(group, version),
             ["openapi", ..] | ["metrics", ..] | ["logs", ..] => Self::NotSimulated,
             ["api", version] => Self::resources(registry, "", version),
             ["apis", group] => match registry.groups().iter().any(|(one, _)| one == group) {
@@ -60,6 +70,10 @@ impl Route {
             ["apis", group, version, rest @ ..] => Self::target(registry, group, version, rest),
             _ => Self::Unknown,
         }
+    }
+
+    fn openapi(group: &str, version: &str) -> Self {
+        Self::OpenApiDocument { group: group.to_owned(), version: version.to_owned() }
     }
 
     fn resources(registry: &Registry, group: &str, version: &str) -> Self {

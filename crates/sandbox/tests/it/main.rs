@@ -1,9 +1,20 @@
 //! The simulator as its clients see it: through `kube::Client`, and through kubectl.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    clippy::panic,
+    clippy::needless_pass_by_value,
+    clippy::large_futures,
+    reason = "helpers of tests are tests"
+)]
+
 mod apply;
 mod discovery;
 mod faults;
+mod kubectl;
 mod objects;
 mod rollout;
 mod support;
 mod watching;
+mod workloads;

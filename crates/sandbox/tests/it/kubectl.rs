@@ -1,0 +1,130 @@
+//! The listener, through kubectl.
+
+use std::path::Path;
+use std::time::Duration;
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use sandbox::{Listener, Sandbox, SandboxOptions};
+use serde_json::json;
+use tokio::process::Command;
+
+use crate::support::{config_map, config_maps, deployment};
+
+const KUBECTL: &str = "/usr/bin/kubectl";
+
+struct Kubectl {
+    home: tempfile::TempDir,
+    _listener: Listener,
+}
+
+impl Kubectl {
+    /// `None` where there is no kubectl.
+    async fn new() -> Option<Self> {
+        if !Path::new(KUBECTL).exists() {
+            eprintln!("SKIPPED: there is no {KUBECTL}");
+            return None;
+        }
+        let options = SandboxOptions {
+            pod_start: (Duration::from_millis(200), Duration::from_millis(400)),
+            ..SandboxOptions::instant("bj1")
+        };
+        let listener = Sandbox::new(options).listen(([127, 0, 0, 1], 0).into()).await.unwrap();
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join("config"), listener.kubeconfig()).unwrap();
+        Some(Self { home, _listener: listener })
+    }
+
+    async fn output(&self, arguments: &str) -> (bool, String) {
+        let run = Command::new(KUBECTL)
+            .args(arguments.split(' '))
+            .env("KUBECONFIG", self.home.path().join("config"))
+            .env("HOME", self.home.path())
+            .current_dir(self.home.path())
+            .output();
+        let output = tokio::time::timeout(Duration::from_secs(60), run).await.unwrap().unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// Runs and wants success and this text.
+    async fn check(&self, arguments: &str, expected: &str) {
+        let (success, text) = self.output(arguments).await;
+        assert!(success && text.contains(expected), "kubectl {arguments}\n{text}");
+    }
+
+    fn write(&self, name: &str, object: &serde_json::Value) {
+        std::fs::write(self.home.path().join(name), object.to_string()).unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deployment_from_apply_to_delete() {
+    let Some(kubectl) = Kubectl::new().await else { return };
+    kubectl.write("web.json", &deployment("web", 2, "web:1"));
+    kubectl.check("version", "Server Version: v1.36").await;
+    kubectl.check("get nodes", "bj1-node-1").await;
+    kubectl.check("apply --server-side -f web.json", "deployment.apps/web serverside-applied").await;
+    kubectl.check("rollout status deployment/web --timeout=30s", "successfully rolled out").await;
+    kubectl.check("get deployments", "2/2").await;
+    kubectl.check("get pods", "Running").await;
+    kubectl.check("get all", "replicaset.apps/web-").await;
+    kubectl.check("describe deployment web", "NewReplicaSetAvailable").await;
+    kubectl.check("logs deployment/web", "ready").await;
+    kubectl.check("scale deployment web --replicas=3", "scaled").await;
+    kubectl.check("rollout status deployment/web --timeout=30s", "successfully rolled out").await;
+    kubectl.check("wait --for=condition=Available deployment/web --timeout=30s", "condition met").await;
+    let (success, text) = kubectl.output("apply --server-side --field-manager=other -f web.json").await;
+    assert!(!success && text.contains("Apply failed with 1 conflict: conflict with \"kubectl\""), "{text}");
+    kubectl.check("delete deployment web --timeout=30s", "deleted").await;
+    kubectl.check("wait --for=delete pod -l app=web --timeout=30s", "").await;
+    kubectl.check("get pods", "No resources found").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everyday_commands() {
+    let Some(kubectl) = Kubectl::new().await else { return };
+    kubectl.write("web.json", &deployment("web", 1, "web:1"));
+    kubectl
+        .write("team.json", &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}));
+    kubectl.write("one.json", &config_map("one", json!({"a": "1"})));
+    // `create namespace` would send protobuf
+    kubectl.check("create -f team.json", "namespace/team created").await;
+    kubectl.check("create -f one.json", "created").await;
+    kubectl.check("get configmap one -o yaml", "a: \"1\"").await;
+    kubectl.check("label configmap one x=y", "labeled").await;
+    kubectl.check("annotate configmap one x=y", "annotated").await;
+    kubectl.check("patch configmap one --type=merge -p {\"data\":{\"b\":\"2\"}}", "patched").await;
+    kubectl.check("apply -f web.json", "deployment.apps/web created").await;
+    kubectl.check("apply -f web.json", "deployment.apps/web unchanged").await;
+    kubectl.check("diff --server-side -f web.json", "").await;
+    kubectl.check("set image deployment/web main=web:2", "image updated").await;
+    kubectl.check("rollout status deployment/web --timeout=30s", "successfully rolled out").await;
+    kubectl.check("rollout history deployment/web", "2").await;
+    kubectl.check("rollout undo deployment/web", "rolled back").await;
+    kubectl.check("rollout restart deployment/web", "restarted").await;
+    kubectl
+        .check(
+            "get deployment web --show-managed-fields -o jsonpath={.metadata.managedFields[*].manager}",
+            "kubectl",
+        )
+        .await;
+    kubectl.check("delete namespace team --timeout=30s", "deleted").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_token_is_refused() {
+    let sandbox = Sandbox::new(SandboxOptions::instant("bj1"));
+    let listener = sandbox.listen(([127, 0, 0, 1], 0).into()).await.unwrap();
+    let client = |text: String| async move {
+        let config = Kubeconfig::from_yaml(&text).unwrap();
+        let config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await.unwrap();
+        Client::try_from(config).unwrap()
+    };
+    let good = client(listener.kubeconfig()).await;
+    assert_eq!(crate::support::refused(config_maps(&good).get("x").await).code, 404);
+    let bad = client(listener.kubeconfig().replace(listener.token(), "guess")).await;
+    assert_eq!(crate::support::refused(config_maps(&bad).get("x").await).code, 401);
+    sandbox.set_down(true);
+    assert!(!matches!(config_maps(&good).get("x").await.unwrap_err(), kube::Error::Api(_)));
+}

@@ -1,0 +1,123 @@
+//! Runs the permitted steps of a plan on one cluster, bounded and idempotent.
+//!
+//! It makes no choices: what to apply, in which order and with which field manager stands in the
+//! plan and the render. A phase begins when the phase before it went through; the objects of one
+//! phase go side by side. Every object gets a receipt. A write whose answer was lost is not repeated
+//! here: the next reconciliation looks again first.
+
+use std::collections::BTreeMap;
+
+use futures::{FutureExt as _, StreamExt as _};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::cluster::{Catalog, Client, Deleted, Error};
+use crate::model::{ObjectId, Rendered, RenderedObject, Revision, labels};
+use crate::plan::{Action, Candidate, Plan, Step};
+
+/// How many objects of one phase are under way at once.
+const SIDE_BY_SIDE: usize = 8;
+
+/// What became of one step.
+#[derive(Debug)]
+pub struct Receipt {
+    pub object: ObjectId,
+    pub result: Result<Done, NotDone>,
+}
+
+#[derive(Debug)]
+pub enum Done {
+    /// The object as the cluster has it now.
+    Applied(Box<Value>),
+}
+
+#[derive(Debug)]
+pub enum NotDone {
+    Failed(Error),
+    /// An object of an earlier phase failed.
+    EarlierFailed,
+    /// A newer revision took over, or the process is stopping.
+    Cancelled,
+}
+
+/// Applies what the plan creates and configures.
+pub async fn run(
+    client: &Client,
+    catalog: &Catalog,
+    manager: &str,
+    plan: &Plan,
+    rendered: &Rendered,
+    cancelled: &CancellationToken,
+) -> Vec<Receipt> {
+    let objects: BTreeMap<&ObjectId, &RenderedObject> =
+        rendered.objects.iter().map(|it| (&it.id, it)).collect();
+    let steps: Vec<(&Step, &RenderedObject)> = plan
+        .steps
+        .iter()
+        .filter(|step| matches!(step.action, Action::Create | Action::Configure))
+        .filter_map(|step| objects.get(&step.object).map(|object| (step, *object)))
+        .collect();
+
+    let mut receipts = Vec::with_capacity(steps.len());
+    let mut failed = false;
+    for phase in steps.chunk_by(|one, next| one.0.phase == next.0.phase) {
+        let mut requests = Vec::with_capacity(phase.len());
+        for (_, object) in phase {
+            let request = async move {
+                let result = if failed {
+                    Err(NotDone::EarlierFailed)
+                } else if cancelled.is_cancelled() {
+                    Err(NotDone::Cancelled)
+                } else {
+                    apply_one(client, catalog, manager, object, &rendered.revision).await
+                };
+                Receipt { object: object.id.clone(), result }
+            };
+            requests.push(request.boxed());
+        }
+        let applied: Vec<Receipt> =
+            futures::stream::iter(requests).buffer_unordered(SIDE_BY_SIDE).collect().await;
+        failed |= applied.iter().any(|receipt| receipt.result.is_err());
+        receipts.extend(applied);
+    }
+    receipts
+}
+
+async fn apply_one(
+    client: &Client,
+    catalog: &Catalog,
+    manager: &str,
+    object: &RenderedObject,
+    revision: &Revision,
+) -> Result<Done, NotDone> {
+    let Some(resource) = catalog.get(&object.kind) else {
+        return Err(NotDone::Failed(Error::NotServed {
+            cluster: client.name().clone(),
+            kind: object.kind.to_string(),
+        }));
+    };
+    let body = as_sent(object, revision);
+    client
+        .apply(resource, &object.id, &body, manager)
+        .await
+        .map(|live| Done::Applied(Box::new(live)))
+        .map_err(NotDone::Failed)
+}
+
+/// The rendered object with the two annotations that lie outside its hash. They travel in the same
+/// apply: a second apply by the same manager without them would take them away.
+pub fn as_sent(object: &RenderedObject, revision: &Revision) -> Value {
+    let mut body = object.body.clone();
+    let annotations = &mut body["metadata"]["annotations"];
+    annotations[labels::HASH] = Value::String(object.hash.to_string());
+    annotations[labels::REVISION] = Value::String(revision.to_string());
+    body
+}
+
+/// Deletes one object that the plan let go.
+pub async fn delete(client: &Client, catalog: &Catalog, candidate: &Candidate) -> Result<Deleted, Error> {
+    let Some(resource) = catalog.get(&candidate.kind) else {
+        return Err(Error::NotServed { cluster: client.name().clone(), kind: candidate.kind.to_string() });
+    };
+    client.delete(resource, &candidate.object, &candidate.uid, &candidate.resource_version).await
+}

@@ -1,0 +1,93 @@
+//! `tutti approve DIGEST`: writes the approval for deletes that wait.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+
+use super::exit::Exit;
+use super::process::ProcessArgs;
+use super::session;
+use crate::manifest;
+use crate::model::Approval;
+
+#[derive(Args, Debug)]
+pub struct ApproveArgs {
+    /// The digest that the plan, the status or `tutti get` showed; its beginning is enough
+    digest: String,
+    #[command(flatten)]
+    process: ProcessArgs,
+    /// Commit the file, and only it
+    #[arg(long)]
+    commit: bool,
+    /// The longest to wait for clusters, in seconds
+    #[arg(long, default_value_t = 60, value_name = "SECONDS")]
+    timeout: u64,
+}
+
+pub async fn run(args: ApproveArgs) -> anyhow::Result<Exit> {
+    let process = args.process.resolve(Some("."))?;
+    let folder = PathBuf::from(&process.source.url);
+    if !folder.is_dir() {
+        bail!("approve writes a file: give a checked out repository with --repo PATH");
+    }
+    // An approval is void when it is for something else than what is there now: so look now.
+    let (_, overview) = session::look(&process, Duration::from_secs(args.timeout), false).await?;
+    let fits = |approval: &&Approval| approval.digest().to_string().starts_with(&args.digest);
+    let fitting: Vec<&Approval> = overview.approvals_wanted.iter().filter(fits).collect();
+    let approval = match fitting.as_slice() {
+        [approval] => *approval,
+        [] => {
+            let known: Vec<String> = overview
+                .approvals_wanted
+                .iter()
+                .map(|it| format!("{} ({})", it.digest().short(), it.app))
+                .collect();
+            let known = if known.is_empty() {
+                "nothing waits".to_owned()
+            } else {
+                format!("waiting: {}", known.join(", "))
+            };
+            bail!("no deletes wait for an approval {}; {known}", args.digest);
+        }
+        _ => bail!("{} is the beginning of several digests: give more digits", args.digest),
+    };
+    let root = folder.join(&process.source.path);
+    let path = write(&root, approval)?;
+    println!("{}: approves {} deletes of {}", path.display(), approval.objects.len(), approval.app);
+    if args.commit {
+        commit(&root, &path, approval)?;
+        println!("committed; push it to let them run");
+    } else {
+        println!("commit and push it to let them run");
+    }
+    Ok(Exit::Ok)
+}
+
+/// Writes `approvals/<name>.yaml`; the name carries the digest, so that an older approval of the
+/// same app is not overwritten.
+fn write(root: &Path, approval: &Approval) -> anyhow::Result<PathBuf> {
+    let mut approval = approval.clone();
+    approval.name = format!("{}-{}", approval.name, approval.digest().short());
+    let folder = root.join("approvals");
+    std::fs::create_dir_all(&folder).with_context(|| format!("failed to make {}", folder.display()))?;
+    let path = folder.join(format!("{}.yaml", approval.name));
+    std::fs::write(&path, manifest::approval_to_yaml(&approval))
+        .with_context(|| format!("failed to write {}", path.display()))?;
+    Ok(path)
+}
+
+/// With the user's own Git: their name, their hooks, their signature.
+fn commit(root: &Path, path: &Path, approval: &Approval) -> anyhow::Result<()> {
+    let message = format!("Approve {} deletes of {}", approval.objects.len(), approval.app);
+    let path = path.canonicalize()?;
+    for arguments in [&["add", "--"][..], &["commit", "--quiet", "-m", &message, "--"][..]] {
+        let status = Command::new("git").arg("-C").arg(root).args(arguments).arg(&path).status();
+        if !status.context("failed to run git")?.success() {
+            bail!("git {} failed; the file is written, commit it by hand", arguments[0]);
+        }
+    }
+    Ok(())
+}

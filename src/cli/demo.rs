@@ -1,0 +1,120 @@
+//! `tutti demo`: the example repository on four embedded clusters.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Args;
+use console::style;
+use include_dir::{Dir, include_dir};
+use sandbox::{Listener, SandboxOptions};
+
+use super::exit::{self, Exit};
+use super::process::Ways;
+use super::session::{self, Session, Unreadable, Wish};
+use super::{diagnostics, get, progress};
+use crate::controller::{Ending, Until};
+use crate::source;
+
+static EXAMPLE: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/examples/repo");
+
+#[derive(Args, Debug)]
+pub struct DemoArgs {
+    /// End when everything is healthy
+    #[arg(long)]
+    once: bool,
+    /// With --once: the longest to wait, in seconds
+    #[arg(long, default_value_t = 120, value_name = "SECONDS")]
+    timeout: u64,
+    /// Folder for the repository and the kubeconfigs; it must be empty. By default a temporary one
+    #[arg(long, value_name = "DIR")]
+    folder: Option<PathBuf>,
+}
+
+/// What embedded clusters are like in a demo: pods take a few seconds, as real ones do.
+pub fn options(name: &str) -> SandboxOptions {
+    SandboxOptions { name: name.to_owned(), ..SandboxOptions::default() }
+}
+
+pub async fn run(args: DemoArgs) -> anyhow::Result<Exit> {
+    let temporary = tempfile::Builder::new().prefix("tutti-demo-").tempdir()?;
+    let folder = args.folder.clone().unwrap_or_else(|| temporary.path().to_owned());
+    let repository = lay_out(&folder)?;
+    let ways = Ways::all_sandbox();
+    let process = session::process_of(repository.display().to_string(), ways.clone());
+    let until = if args.once {
+        Until::Settled { timeout: Duration::from_secs(args.timeout) }
+    } else {
+        Until::Stopped
+    };
+
+    eprintln!("{} {}", style("config repository").bold().for_stderr(), repository.display());
+    let session = Session::start(&process, Wish { until, mode: None, serve: None, worktree: false }).await?;
+    let shown = tokio::spawn(progress::show(session.overview.clone()));
+    let invitation = (!args.once).then(|| {
+        let overview = session.overview.clone();
+        tokio::spawn(invite(overview, ways.clone(), folder.clone(), repository.clone()))
+    });
+    let (ending, overview) = session.finish().await?;
+    shown.abort();
+    if let Some(invitation) = invitation {
+        invitation.abort();
+    }
+    if let Ending::Unreadable(error) = ending {
+        return Err(Unreadable(error).into());
+    }
+    diagnostics::print(&overview.diagnostics);
+    get::write_matrix(&overview);
+    let exit = exit::of_run(&ending, &overview);
+    Ok(if !args.once && matches!(ending, Ending::Stopped) { Exit::Ok } else { exit })
+}
+
+/// Copies the example into a repository of its own with one commit.
+fn lay_out(folder: &Path) -> anyhow::Result<PathBuf> {
+    let repository = folder.join("repo");
+    std::fs::create_dir_all(&repository)
+        .with_context(|| format!("failed to make {}", repository.display()))?;
+    if std::fs::read_dir(&repository)?.next().is_some() {
+        anyhow::bail!("{} is not empty", repository.display());
+    }
+    EXAMPLE.extract(&repository).with_context(|| format!("failed to fill {}", repository.display()))?;
+    source::create(&repository, "The example repository")?;
+    Ok(repository)
+}
+
+/// When everything is healthy for the first time: how to look, and what to try.
+async fn invite(
+    mut overview: tokio::sync::watch::Receiver<std::sync::Arc<crate::report::Overview>>,
+    ways: Ways,
+    folder: PathBuf,
+    repository: PathBuf,
+) -> anyhow::Result<()> {
+    let healthy = overview
+        .wait_for(|now| !now.targets.is_empty() && now.targets.iter().all(|target| target.phase.is_done()))
+        .await?
+        .clone();
+    let mut listeners: Vec<Listener> = Vec::new();
+    let mut lines = Vec::new();
+    for cluster in &healthy.clusters {
+        let name = cluster.name.as_str();
+        let listener = ways.sandbox(name).listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
+        let path = folder.join(format!("{name}.kubeconfig"));
+        std::fs::write(&path, listener.kubeconfig())?;
+        lines.push(format!("  kubectl --kubeconfig {} get deployments,pods -A", path.display()));
+        listeners.push(listener);
+    }
+    get::write_matrix(&healthy);
+    let web = repository.join("apps/shop-web/app.yaml");
+    println!("\n{}\n{}", style("look").bold(), lines.join("\n"));
+    println!("\n{}", style("try").bold());
+    println!("  sed -i 's/:1.4.2/:1.4.3/' {}", web.display());
+    println!("  git -C {} commit -am 'Release 1.4.3'      # and watch it roll", repository.display());
+    println!("  sed -i 's/:1.4.3/:broken-1/' {}    # commit: an image that does not exist", web.display());
+    println!("  git -C {} revert --no-edit HEAD           # and back", repository.display());
+    println!("\nCtrl-C ends it and removes everything.");
+    // The clusters answer kubectl as long as the demo lasts.
+    std::future::pending::<()>().await;
+    drop(listeners);
+    Ok(())
+}

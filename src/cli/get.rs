@@ -1,0 +1,247 @@
+//! `tutti get`: what is where, and how it is.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use super::exit::{self, Exit};
+use super::output::{self, Format, age, table, write_table};
+use super::process::ProcessArgs;
+use super::{diagnostics, progress, session};
+use crate::model::{AppId, PodCount};
+use crate::report::{Overview, Phase, TargetReport, version};
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum What {
+    /// One line an app, over all clusters
+    #[default]
+    Apps,
+    /// One line for each app on each cluster
+    Targets,
+    Clusters,
+    /// What Git no longer wants
+    Deletions,
+}
+
+#[derive(Args, Debug)]
+pub struct GetArgs {
+    #[arg(value_enum, default_value_t)]
+    what: What,
+    #[command(flatten)]
+    process: ProcessArgs,
+    /// The longest to wait for clusters, in seconds
+    #[arg(long, default_value_t = 60, value_name = "SECONDS")]
+    timeout: u64,
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Format,
+}
+
+/// One app over all its clusters: the columns of seed 000.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AppLine<'a> {
+    namespace: &'a str,
+    name: &'a str,
+    kind: &'a str,
+    desired: u32,
+    available: u32,
+    unavailable: u32,
+    version: String,
+    status: &'a str,
+    detail: String,
+    created: Option<&'a str>,
+}
+
+pub async fn run(args: GetArgs) -> anyhow::Result<Exit> {
+    let process = args.process.resolve(Some("."))?;
+    let (ending, overview) = session::look(&process, Duration::from_secs(args.timeout), false).await?;
+    diagnostics::print(&overview.diagnostics);
+    match (args.what, args.output) {
+        (What::Apps, Format::Table) => write_apps(&overview),
+        (What::Apps, format) => output::write_value(format, &apps(&overview))?,
+        (What::Targets, Format::Table) => write_targets(&overview),
+        (What::Targets, format) => output::write_value(format, &overview.targets)?,
+        (What::Clusters, Format::Table) => write_clusters(&overview),
+        (What::Clusters, format) => output::write_value(format, &overview.clusters)?,
+        (What::Deletions, Format::Table) => write_deletions(&overview),
+        (What::Deletions, format) => output::write_value(format, &overview.deletions)?,
+    }
+    Ok(exit::of_run(&ending, &overview))
+}
+
+fn apps(overview: &Overview) -> Vec<AppLine<'_>> {
+    let mut grouped: BTreeMap<&AppId, Vec<&TargetReport>> = BTreeMap::new();
+    for target in &overview.targets {
+        grouped.entry(&target.app).or_default().push(target);
+    }
+    grouped
+        .into_iter()
+        .filter_map(|(app, targets)| {
+            let worst = targets.iter().max_by_key(|target| target.phase)?;
+            let pods = targets.iter().fold(PodCount::default(), |sum, target| PodCount {
+                desired: sum.desired + target.pods.desired,
+                available: sum.available + target.pods.available,
+            });
+            let detail = if worst.detail.is_empty() {
+                String::new()
+            } else {
+                format!("{}: {}", worst.cluster, worst.detail)
+            };
+            Some(AppLine {
+                namespace: &app.namespace,
+                name: &app.name,
+                kind: worst.kind,
+                desired: pods.desired,
+                available: pods.available,
+                unavailable: pods.desired.saturating_sub(pods.available),
+                version: version::merge(targets.iter().map(|target| target.version.as_str())),
+                status: worst.phase.as_str(),
+                detail,
+                created: targets.iter().filter_map(|target| target.created.as_deref()).min(),
+            })
+        })
+        .collect()
+}
+
+fn write_apps(overview: &Overview) {
+    let now = jiff::Timestamp::now();
+    let mut lines = table(&[
+        "NAMESPACE",
+        "NAME",
+        "KIND",
+        "DESIRED",
+        "AVAILABLE",
+        "UNAVAILABLE",
+        "VERSION",
+        "STATUS",
+        "AGE",
+    ]);
+    for app in apps(overview) {
+        lines.add_row([
+            app.namespace.to_owned(),
+            app.name.to_owned(),
+            app.kind.to_owned(),
+            app.desired.to_string(),
+            app.available.to_string(),
+            app.unavailable.to_string(),
+            app.version,
+            app.status.to_owned(),
+            age(app.created, now),
+        ]);
+    }
+    write_table(&lines);
+    write_approvals(overview);
+}
+
+fn write_targets(overview: &Overview) {
+    let mut lines = table(&[
+        "CLUSTER",
+        "RING",
+        "NAMESPACE",
+        "NAME",
+        "DESIRED",
+        "AVAILABLE",
+        "VERSION",
+        "STATUS",
+        "CAUSE",
+    ]);
+    for target in &overview.targets {
+        lines.add_row([
+            target.cluster.to_string(),
+            target.ring.clone().unwrap_or_else(|| "-".to_owned()),
+            target.app.namespace.to_string(),
+            target.app.name.to_string(),
+            target.pods.desired.to_string(),
+            target.pods.available.to_string(),
+            target.version.clone(),
+            target.phase.as_str().to_owned(),
+            target.detail.clone(),
+        ]);
+    }
+    write_table(&lines);
+    write_approvals(overview);
+}
+
+fn write_clusters(overview: &Overview) {
+    let mut lines = table(&["NAME", "RING", "STATE", "OBJECTS", "CAUSE"]);
+    for cluster in &overview.clusters {
+        lines.add_row([
+            cluster.name.to_string(),
+            cluster.ring.clone().unwrap_or_else(|| "-".to_owned()),
+            cluster.state.to_owned(),
+            cluster.objects.to_string(),
+            cluster.detail.clone(),
+        ]);
+    }
+    write_table(&lines);
+}
+
+fn write_deletions(overview: &Overview) {
+    let mut lines = table(&["CLUSTER", "APP", "OBJECT", "ACTION", "REASON"]);
+    for deletion in &overview.deletions {
+        lines.add_row([
+            deletion.cluster.to_string(),
+            deletion.app.to_string(),
+            deletion.object.clone(),
+            (if deletion.waits { "wait" } else { "delete" }).to_owned(),
+            deletion.reason.clone(),
+        ]);
+    }
+    write_table(&lines);
+    write_approvals(overview);
+}
+
+/// What a person may do about deletes that wait.
+pub fn write_approvals(overview: &Overview) {
+    for approval in &overview.approvals_wanted {
+        println!(
+            "\n{} deletes of {} wait for approval:\n  tutti approve {}",
+            approval.objects.len(),
+            approval.app,
+            approval.digest().short()
+        );
+    }
+    for name in &overview.approvals_unused {
+        println!("\napproval {name} fits nothing: another render, or nothing of it is left to delete");
+    }
+}
+
+/// Apps by clusters, the phase of each.
+pub fn write_matrix(overview: &Overview) {
+    let mut headings = vec!["APP".to_owned()];
+    headings.extend(overview.clusters.iter().map(|cluster| cluster.name.as_str().to_uppercase()));
+    let mut lines = table(&headings.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut grouped: BTreeMap<&AppId, BTreeMap<&str, &TargetReport>> = BTreeMap::new();
+    for target in &overview.targets {
+        grouped.entry(&target.app).or_default().insert(target.cluster.as_str(), target);
+    }
+    for (app, targets) in &grouped {
+        let mut row = vec![app.to_string()];
+        row.extend(overview.clusters.iter().map(|cluster| match targets.get(cluster.name.as_str()) {
+            Some(target) => cell(target),
+            None => "-".to_owned(),
+        }));
+        lines.add_row(row);
+    }
+    write_table(&lines);
+    for target in
+        overview.targets.iter().filter(|target| !target.phase.is_done() && !target.detail.is_empty())
+    {
+        println!("{} {}: {}", target.cluster, target.app, target.detail);
+    }
+    write_approvals(overview);
+}
+
+fn cell(target: &TargetReport) -> String {
+    let (sign, _) = progress::mark(target.phase);
+    let pods = target.pods;
+    match target.phase {
+        Phase::Running if pods.desired > 0 => {
+            format!("{sign} {}/{} {}", pods.available, pods.desired, target.version)
+        }
+        Phase::Running => format!("{sign} {}", target.phase.as_str()),
+        phase => format!("{sign} {}", phase.as_str()),
+    }
+}

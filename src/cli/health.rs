@@ -1,0 +1,87 @@
+//! `tutti health -f FILE|-`: status and reason of each object in a dump.
+
+use std::io::Read as _;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::diagnostics;
+use super::exit::Exit;
+use super::output::{self, Format, table, write_table};
+use crate::manifest::yaml;
+use crate::model::{ObjectId, Status};
+
+#[derive(Args, Debug)]
+pub struct HealthArgs {
+    /// JSON or YAML: objects, a List, or an array of them; `-` reads standard input
+    #[arg(short, long, value_name = "FILE|-")]
+    file: PathBuf,
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Format,
+}
+
+pub fn run(args: &HealthArgs) -> anyhow::Result<Exit> {
+    let name = args.file.display().to_string();
+    let text = if name == "-" {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).context("failed to read standard input")?;
+        text
+    } else {
+        std::fs::read_to_string(&args.file).with_context(|| format!("failed to read {name}"))?
+    };
+    let objects = read(&name, &text)?;
+    let healths: Vec<_> = objects
+        .iter()
+        .map(|object| {
+            let id = ObjectId::of(object).map_or_else(|| "-".to_owned(), |id| id.to_string());
+            (id, crate::health::of(object))
+        })
+        .collect();
+    match args.output {
+        Format::Table => {
+            let mut lines = table(&["OBJECT", "STATUS", "REASON"]);
+            for (object, health) in &healths {
+                lines.add_row([object.as_str(), health.status.as_str(), &health.reason]);
+            }
+            write_table(&lines);
+        }
+        format => {
+            let values: Vec<Value> = healths
+                .iter()
+                .map(|(object, health)| json!({"object": object, "status": health.status, "reason": health.reason}))
+                .collect();
+            output::write_value(format, &values)?;
+        }
+    }
+    let worst = |status: Status| healths.iter().any(|(_, health)| health.status == status);
+    Ok(if worst(Status::Failed) {
+        Exit::Failed
+    } else if healths.iter().all(|(_, health)| health.is_settled_well()) {
+        Exit::Ok
+    } else {
+        Exit::Differences
+    })
+}
+
+/// JSON first: dumps are large, and JSON is read many times faster than YAML.
+fn read(name: &str, text: &str) -> anyhow::Result<Vec<Value>> {
+    let mut objects = Vec::new();
+    if let Ok(value) = serde_json::from_str::<Value>(text) {
+        objects.extend(crate::health::read_dump(value));
+    } else {
+        let (documents, mistakes) = yaml::parse(name, text);
+        if mistakes.iter().any(crate::model::Diagnostic::is_error) {
+            diagnostics::print_from(&mistakes, &|_| Some(text.to_owned()));
+            bail!("{name} could not be read");
+        }
+        for document in documents {
+            objects.extend(crate::health::read_dump(document.root.to_json()));
+        }
+    }
+    if objects.is_empty() {
+        bail!("{name} holds no object");
+    }
+    Ok(objects)
+}

@@ -1,0 +1,68 @@
+//! `tutti lint`: every mistake of a config repository at once, without any cluster.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::exit::Exit;
+use super::output::{self, Format};
+use super::{diagnostics, read};
+use crate::controller::render_all;
+use crate::model::Diagnostic;
+use crate::report::words::count;
+
+#[derive(Args, Debug)]
+pub struct LintArgs {
+    /// The config repository; read as it stands on disk
+    #[arg(default_value = ".", value_name = "PATH")]
+    path: PathBuf,
+    /// Read this commit (or branch, or tag) instead
+    #[arg(long)]
+    revision: Option<String>,
+    /// Warnings count as errors
+    #[arg(long)]
+    strict: bool,
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Format,
+}
+
+pub async fn run(args: LintArgs) -> anyhow::Result<Exit> {
+    let snapshot = read::snapshot(&args.path, args.revision.as_deref()).await?;
+    let fleet = read::fleet(&snapshot);
+    let renders = render_all(&snapshot.revision, &fleet, &snapshot);
+    let mut mistakes: Vec<Diagnostic> = fleet.diagnostics.clone();
+    for (_, render) in renders.targets.values() {
+        for mistake in render.as_ref().err().into_iter().flatten() {
+            // One mistake in a template breaks it on every cluster: it is said once.
+            if !mistakes
+                .iter()
+                .any(|known| known.location == mistake.location && known.message == mistake.message)
+            {
+                mistakes.push(mistake.clone());
+            }
+        }
+    }
+    let errors = mistakes.iter().filter(|mistake| mistake.is_error()).count();
+    match args.output {
+        Format::Table => {
+            diagnostics::print_from(&mistakes, &|file| snapshot.text(file).map(ToOwned::to_owned));
+            if mistakes.is_empty() {
+                let objects: usize = renders
+                    .targets
+                    .values()
+                    .filter_map(|(_, render)| render.as_ref().ok())
+                    .map(|rendered| rendered.objects.len())
+                    .sum();
+                println!(
+                    "{} on {} render to {}: no mistake",
+                    count(fleet.apps.len(), "app"),
+                    count(fleet.clusters.len(), "cluster"),
+                    count(objects, "object")
+                );
+            }
+        }
+        format => output::write_value(format, &mistakes)?,
+    }
+    let failed = errors > 0 || (args.strict && !mistakes.is_empty());
+    Ok(if failed { Exit::Configuration } else { Exit::Ok })
+}

@@ -1,0 +1,25 @@
+//! Log lines on standard error.
+
+use std::io::IsTerminal as _;
+
+use tracing_subscriber::EnvFilter;
+
+/// `RUST_LOG` wins; without it warnings, and with `-v` and `-vv` more of our own.
+pub fn start(verbose: u8, json: bool) {
+    let level = match verbose {
+        0 => "warn",
+        1 => "warn,tutti=info",
+        _ => "info,tutti=debug",
+    };
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none());
+    if json {
+        builder.json().init();
+    } else {
+        builder.init();
+    }
+}

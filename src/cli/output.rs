@@ -1,0 +1,78 @@
+//! Data on standard output: tables for people, JSON and YAML for programs.
+
+use clap::ValueEnum;
+use comfy_table::{ContentArrangement, Table, presets};
+use serde::Serialize;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    #[default]
+    Table,
+    Json,
+    Yaml,
+}
+
+/// Writes a value as JSON or YAML; tables are made by whoever knows the columns.
+pub fn write_value(format: Format, value: &impl Serialize) -> anyhow::Result<()> {
+    match format {
+        Format::Yaml => print!("{}", serde_yaml::to_string(value)?),
+        Format::Json | Format::Table => println!("{}", serde_json::to_string_pretty(value)?),
+    }
+    Ok(())
+}
+
+/// A table as kubectl draws them: no lines, upper-case headings.
+pub fn table(headings: &[&str]) -> Table {
+    let mut table = Table::new();
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled)
+        .set_header(headings);
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    table
+}
+
+/// Writes a table without the blanks at line ends.
+pub fn write_table(table: &Table) {
+    for line in table.to_string().lines() {
+        println!("{}", line.trim_end());
+    }
+}
+
+/// The time since a creationTimestamp, as kubectl writes ages: `3h37m`, `47h`, `12d`.
+pub fn age(created: Option<&str>, now: jiff::Timestamp) -> String {
+    let Some(created) = created.and_then(|text| text.parse::<jiff::Timestamp>().ok()) else {
+        return "-".to_owned();
+    };
+    let seconds = now.as_second().saturating_sub(created.as_second()).max(0);
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    match seconds {
+        0..120 => format!("{seconds}s"),
+        120..600 => format!("{minutes}m{}s", seconds % 60),
+        600..10_800 => format!("{minutes}m"),
+        10_800..28_800 => format!("{hours}h{}m", minutes % 60),
+        28_800..172_800 => format!("{hours}h"),
+        _ => format!("{days}d"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_read_as_in_kubectl() {
+        let now = "2026-11-21T12:00:00Z".parse().unwrap();
+        let check =
+            |created: &str, expected: &str| assert_eq!(age(Some(created), now), expected, "{created}");
+        check("2026-11-21T11:59:01Z", "59s");
+        check("2026-11-21T11:56:55Z", "3m5s");
+        check("2026-11-21T11:06:00Z", "54m");
+        check("2026-11-21T08:23:00Z", "3h37m");
+        check("2026-11-19T13:00:00Z", "47h");
+        check("2026-11-09T12:00:00Z", "12d");
+        assert_eq!(age(None, now), "-");
+    }
+}

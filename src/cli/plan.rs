@@ -1,0 +1,127 @@
+//! `tutti plan`: what would be written, without writing.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::exit::{self, Exit};
+use super::output::{self, Format};
+use super::process::ProcessArgs;
+use super::{diagnostics, get, session};
+use crate::plan::{Action, Step};
+use crate::report::words::count;
+use crate::report::{Overview, TargetReport};
+
+#[derive(Args, Debug)]
+pub struct PlanArgs {
+    /// Only this app: NAMESPACE/NAME or its name
+    app: Option<String>,
+    #[command(flatten)]
+    process: ProcessArgs,
+    /// Plan the folder as it stands on disk, before a commit
+    #[arg(long)]
+    worktree: bool,
+    /// Also show what stays as it is
+    #[arg(long)]
+    all: bool,
+    /// End with 1 when there is something to write
+    #[arg(long)]
+    exit_code: bool,
+    /// The longest to wait for clusters, in seconds
+    #[arg(long, default_value_t = 60, value_name = "SECONDS")]
+    timeout: u64,
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Format,
+}
+
+pub async fn run(args: PlanArgs) -> anyhow::Result<Exit> {
+    let process = args.process.resolve(Some("."))?;
+    let (ending, overview) =
+        session::look(&process, Duration::from_secs(args.timeout), args.worktree).await?;
+    diagnostics::print(&overview.diagnostics);
+    let targets: Vec<&TargetReport> = overview
+        .targets
+        .iter()
+        .filter(|target| {
+            args.app.as_ref().is_none_or(|name| *name == target.app.to_string() || *name == *target.app.name)
+        })
+        .collect();
+    let writes: usize = targets.iter().filter_map(|target| target.plan.as_deref()).map(intended).sum();
+    match args.output {
+        Format::Table => write(&overview, &targets, args.all),
+        format => output::write_value(
+            format,
+            &serde_json::json!({
+                "revision": overview.revision, "plans": targets.iter().map(|target| target.plan.as_deref()).collect::<Vec<_>>(),
+                "deletions": overview.deletions, "clusters": overview.clusters,
+            }),
+        )?,
+    }
+    let exit = exit::of_run(&ending, &overview);
+    let changes = writes > 0 || !overview.deletions.is_empty();
+    Ok(match exit {
+        Exit::Ok | Exit::Differences if args.exit_code && changes => Exit::Differences,
+        Exit::Differences => Exit::Ok,
+        exit => exit,
+    })
+}
+
+/// What would be written if nothing held it.
+fn intended(plan: &crate::plan::Plan) -> usize {
+    plan.steps.iter().filter(|step| step.intent().is_write()).count()
+}
+
+fn write(overview: &Overview, targets: &[&TargetReport], all: bool) {
+    let mut counts: BTreeMap<Action, usize> = BTreeMap::new();
+    for target in targets {
+        let Some(plan) = &target.plan else {
+            println!("{} {}: no plan, {}", target.cluster, target.app, target.detail);
+            continue;
+        };
+        let shown: Vec<&Step> =
+            plan.steps.iter().filter(|step| all || step.intent() != Action::Unchanged).collect();
+        for step in &plan.steps {
+            *counts.entry(step.intent()).or_default() += 1;
+        }
+        if shown.is_empty() {
+            continue;
+        }
+        println!("{} {} ({})", target.cluster, target.app, plan.revision.short());
+        for step in shown {
+            println!(
+                "  {} {:<10} {}: {}",
+                sign(step.intent()),
+                step.intent().as_str(),
+                step.object,
+                step.reason
+            );
+        }
+    }
+    for deletion in &overview.deletions {
+        let action = if deletion.waits { "wait" } else { "delete" };
+        println!(
+            "{} {}\n  - {action:<10} {}: {}",
+            deletion.cluster, deletion.app, deletion.object, deletion.reason
+        );
+    }
+    let deletes = overview.deletions.len();
+    let summary: Vec<String> = counts
+        .iter()
+        .map(|(action, number)| format!("{number} {action}"))
+        .chain((deletes > 0).then(|| count(deletes, "delete")))
+        .collect();
+    println!("\n{}", if summary.is_empty() { "nothing to do".to_owned() } else { summary.join(", ") });
+    get::write_approvals(overview);
+}
+
+fn sign(action: Action) -> char {
+    match action {
+        Action::Create => '+',
+        Action::Configure | Action::Adopt => '~',
+        Action::Delete => '-',
+        Action::Refuse => '!',
+        Action::Wait => '…',
+        Action::Unchanged | Action::Orphan | Action::Skip => ' ',
+    }
+}

@@ -1,0 +1,244 @@
+//! What the process is told: flags, `TUTTI_*` variables, and `--config FILE` with the same names.
+//! Flags win over variables, variables over the file.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use parking_lot::Mutex;
+use sandbox::Sandbox;
+use serde::Deserialize;
+
+use crate::cluster::Link;
+use crate::controller::{Links, resolve_secret};
+use crate::model::{Cluster, Connection, SecretRef};
+use crate::source;
+
+/// Where the config repository is and how clusters are reached.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ProcessArgs {
+    /// The config repository: a path or an address (https, ssh, file)
+    #[arg(long, env = "TUTTI_REPO", value_name = "PATH|URL")]
+    pub repo: Option<String>,
+    /// Branch; by default the remote's own, or what a local repository has checked out
+    #[arg(long, env = "TUTTI_BRANCH")]
+    pub branch: Option<String>,
+    /// Folder of the manifests inside the repository
+    #[arg(long, env = "TUTTI_PATH")]
+    pub path: Option<String>,
+    /// File with the token for an https repository
+    #[arg(long, env = "TUTTI_TOKEN_FILE", value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Environment variable with the token for an https repository
+    #[arg(long, env = "TUTTI_TOKEN_ENV", value_name = "NAME")]
+    pub token_env: Option<String>,
+    /// Private key for an ssh repository
+    #[arg(long, env = "TUTTI_SSH_KEY", value_name = "FILE")]
+    pub ssh_key: Option<PathBuf>,
+    /// Host keys for an ssh repository
+    #[arg(long, env = "TUTTI_KNOWN_HOSTS", value_name = "FILE")]
+    pub known_hosts: Option<PathBuf>,
+    /// Folder for caches; safe to delete
+    #[arg(long, env = "TUTTI_STATE", value_name = "DIR")]
+    pub state: Option<PathBuf>,
+    /// Folder that kubeconfig paths of Cluster files are relative to
+    #[arg(long, env = "TUTTI_KUBECONFIGS", value_name = "DIR")]
+    pub kubeconfigs: Option<PathBuf>,
+    /// Replaces a cluster's connection: NAME=FILE[#CONTEXT] or NAME=sandbox; NAME may be `*`
+    #[arg(long = "cluster", env = "TUTTI_CLUSTER", value_delimiter = ',', value_name = "NAME=WAY")]
+    pub cluster: Vec<String>,
+    /// File with these settings
+    #[arg(long, env = "TUTTI_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+/// The file form.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ConfigFile {
+    repository: Option<RepositoryConfig>,
+    state: Option<PathBuf>,
+    listen: Option<String>,
+    hooks_listen: Option<String>,
+    kubeconfigs: Option<PathBuf>,
+    #[serde(default)]
+    cluster: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RepositoryConfig {
+    url: String,
+    branch: Option<String>,
+    path: Option<String>,
+    credentials: Option<CredentialsConfig>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct CredentialsConfig {
+    token: Option<ReferenceConfig>,
+    ssh_key: Option<PathBuf>,
+    known_hosts: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ReferenceConfig {
+    env: Option<String>,
+    file: Option<String>,
+}
+
+/// The settings, put together.
+#[derive(Clone, Debug)]
+pub struct Process {
+    pub source: source::Options,
+    pub listen: Option<String>,
+    pub hooks_listen: Option<String>,
+    pub ways: Ways,
+}
+
+impl ProcessArgs {
+    /// Puts flags and file together. `default_repo` is used when nothing names a repository.
+    pub fn resolve(&self, default_repo: Option<&str>) -> anyhow::Result<Process> {
+        let file: ConfigFile = match &self.config {
+            Some(path) => {
+                let text = std::fs::read_to_string(path)
+                    .with_context(|| format!("failed to read {}", path.display()))?;
+                serde_yaml::from_str(&text).with_context(|| format!("failed to read {}", path.display()))?
+            }
+            None => ConfigFile::default(),
+        };
+        let repository = file.repository.as_ref();
+        let url = self
+            .repo
+            .clone()
+            .or_else(|| repository.map(|it| it.url.clone()))
+            .or_else(|| default_repo.map(ToOwned::to_owned))
+            .context("no config repository: give --repo PATH|URL, TUTTI_REPO or --config FILE")?;
+        let credentials = self.credentials(repository.and_then(|it| it.credentials.as_ref()))?;
+        let state = self.state.clone().or(file.state).unwrap_or_else(default_state);
+        let mut ways = file.cluster;
+        ways.extend(self.cluster.iter().cloned());
+        let kubeconfigs = self.kubeconfigs.clone().or(file.kubeconfigs).unwrap_or_else(|| PathBuf::from("."));
+        Ok(Process {
+            source: source::Options {
+                url,
+                branch: self.branch.clone().or_else(|| repository.and_then(|it| it.branch.clone())),
+                path: self
+                    .path
+                    .clone()
+                    .or_else(|| repository.and_then(|it| it.path.clone()))
+                    .unwrap_or_else(|| ".".to_owned()),
+                credentials,
+                state,
+            },
+            listen: file.listen,
+            hooks_listen: file.hooks_listen,
+            ways: Ways::parse(kubeconfigs, &ways)?,
+        })
+    }
+
+    fn credentials(&self, file: Option<&CredentialsConfig>) -> anyhow::Result<source::Credentials> {
+        let token = match (&self.token_file, &self.token_env, file.and_then(|it| it.token.as_ref())) {
+            (Some(path), _, _) => Some(SecretRef::File(path.display().to_string())),
+            (None, Some(name), _) => Some(SecretRef::Env(name.clone())),
+            (None, None, Some(ReferenceConfig { env: Some(name), file: None })) => {
+                Some(SecretRef::Env(name.clone()))
+            }
+            (None, None, Some(ReferenceConfig { env: None, file: Some(path) })) => {
+                Some(SecretRef::File(path.clone()))
+            }
+            (None, None, Some(_)) => bail!("repository.credentials.token: give exactly one of env and file"),
+            (None, None, None) => None,
+        };
+        let key = self.ssh_key.clone().or_else(|| file.and_then(|it| it.ssh_key.clone()));
+        let known_hosts = self.known_hosts.clone().or_else(|| file.and_then(|it| it.known_hosts.clone()));
+        Ok(match (token, key) {
+            (Some(_), Some(_)) => bail!("give a token or an ssh key for the config repository, not both"),
+            (Some(token), None) => source::Credentials::Token(resolve_secret(&token)?),
+            (None, Some(key)) => source::Credentials::SshKey { key, known_hosts },
+            (None, None) => source::Credentials::None,
+        })
+    }
+}
+
+fn default_state() -> PathBuf {
+    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
+    let base = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).or_else(home);
+    base.unwrap_or_else(std::env::temp_dir).join("tutti")
+}
+
+#[derive(Clone, Debug)]
+enum Way {
+    Sandbox,
+    Kubeconfig { path: PathBuf, context: Option<String> },
+}
+
+/// How each cluster is reached, and the embedded clusters that were made on the way.
+#[derive(Clone, Debug)]
+pub struct Ways {
+    kubeconfigs: PathBuf,
+    replaced: BTreeMap<String, Way>,
+    sandboxes: Arc<Mutex<BTreeMap<String, Sandbox>>>,
+}
+
+impl Ways {
+    fn parse(kubeconfigs: PathBuf, ways: &[String]) -> anyhow::Result<Self> {
+        let mut replaced = BTreeMap::new();
+        for text in ways {
+            let Some((name, way)) =
+                text.split_once('=').filter(|(name, way)| !name.is_empty() && !way.is_empty())
+            else {
+                bail!("--cluster {text}: expected NAME=FILE[#CONTEXT] or NAME=sandbox");
+            };
+            let way = match way.split_once('#') {
+                None if way == "sandbox" => Way::Sandbox,
+                None => Way::Kubeconfig { path: kubeconfigs.join(way), context: None },
+                Some((path, context)) => {
+                    Way::Kubeconfig { path: kubeconfigs.join(path), context: Some(context.to_owned()) }
+                }
+            };
+            replaced.insert(name.to_owned(), way);
+        }
+        Ok(Self { kubeconfigs, replaced, sandboxes: Arc::default() })
+    }
+
+    /// Every cluster is an embedded one.
+    pub fn all_sandbox() -> Self {
+        let replaced = BTreeMap::from([("*".to_owned(), Way::Sandbox)]);
+        Self { kubeconfigs: PathBuf::from("."), replaced, sandboxes: Arc::default() }
+    }
+
+    pub fn links(&self) -> Links {
+        let ways = self.clone();
+        Arc::new(move |cluster| ways.link(cluster))
+    }
+
+    fn link(&self, cluster: &Cluster) -> Link {
+        let name = cluster.name.as_str();
+        match (self.replaced.get(name).or_else(|| self.replaced.get("*")), &cluster.connection) {
+            (Some(Way::Sandbox), _) | (None, Connection::Sandbox) => {
+                Link::in_process(self.sandbox(name).service())
+            }
+            (Some(Way::Kubeconfig { path, context }), _) => {
+                Link::Kubeconfig { path: path.clone(), context: context.clone() }
+            }
+            (None, Connection::Kubeconfig { path, context }) => {
+                Link::Kubeconfig { path: self.kubeconfigs.join(Path::new(path)), context: context.clone() }
+            }
+            (None, Connection::InCluster) => Link::InCluster,
+        }
+    }
+
+    /// The embedded cluster of this name; made when it is first asked for.
+    pub fn sandbox(&self, name: &str) -> Sandbox {
+        self.sandboxes
+            .lock()
+            .entry(name.to_owned())
+            .or_insert_with(|| Sandbox::new(crate::cli::demo::options(name)))
+            .clone()
+    }
+}

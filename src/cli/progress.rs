@@ -1,0 +1,94 @@
+//! What happens, as it happens, on standard error: one line for each target that moves.
+//!
+//! On a terminal and in a file alike: lines that stay can be read later, and copied.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use console::{Style, style};
+use tokio::sync::watch;
+
+use crate::model::{AppId, ClusterName};
+use crate::report::{Overview, Phase};
+
+/// Shows changes until the run ends.
+pub async fn show(mut overview: watch::Receiver<Arc<Overview>>) {
+    let mut shown = Shown::default();
+    while overview.changed().await.is_ok() {
+        let now = Arc::clone(&overview.borrow_and_update());
+        shown.show(&now);
+    }
+}
+
+#[derive(Default)]
+struct Shown {
+    revision: Option<String>,
+    targets: BTreeMap<(AppId, ClusterName), (Phase, String)>,
+    clusters: BTreeMap<ClusterName, (&'static str, String)>,
+    source_error: Option<String>,
+}
+
+impl Shown {
+    fn show(&mut self, now: &Overview) {
+        if let Some(revision) = now.revision.as_ref().map(|revision| revision.short().to_owned())
+            && self.revision.as_ref() != Some(&revision)
+        {
+            let errors = now.diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).count();
+            let errors = if errors > 0 { format!(", {errors} errors (tutti lint)") } else { String::new() };
+            eprintln!("{} revision {revision}{errors}", style("»").cyan().for_stderr());
+            self.revision = Some(revision);
+        }
+        if self.source_error != now.source_error {
+            if let Some(error) = &now.source_error {
+                eprintln!("{} {error}", style("!").red().for_stderr());
+            }
+            self.source_error.clone_from(&now.source_error);
+        }
+        for cluster in &now.clusters {
+            let state = (cluster.state, cluster.detail.clone());
+            let known = self.clusters.insert(cluster.name.clone(), state.clone());
+            if known.as_ref() != Some(&state) && cluster.state == "Offline" {
+                eprintln!("{} {} offline: {}", style("!").red().for_stderr(), cluster.name, cluster.detail);
+            }
+        }
+        for target in &now.targets {
+            let detail = match target.phase {
+                // How far it is says enough; every event of every object would be too much.
+                Phase::Progressing | Phase::Running if target.pods.desired > 0 => {
+                    format!("{}/{} available", target.pods.available, target.pods.desired)
+                }
+                Phase::Pending if target.detail == "applying" || target.detail == "observing" => {
+                    String::new()
+                }
+                _ => target.detail.clone(),
+            };
+            let state = (target.phase, detail);
+            let key = (target.app.clone(), target.cluster.clone());
+            if self.targets.get(&key) != Some(&state) {
+                let (mark, look) = mark(target.phase);
+                eprintln!(
+                    "{} {:<12} {:<22} {:<12} {}",
+                    look.apply_to(mark),
+                    target.cluster,
+                    target.app.to_string(),
+                    target.phase.as_str(),
+                    state.1.trim_end()
+                );
+                self.targets.insert(key, state);
+            }
+        }
+    }
+}
+
+/// A sign and a colour: never the colour alone.
+pub fn mark(phase: Phase) -> (&'static str, Style) {
+    let look = Style::new().for_stderr();
+    match phase {
+        Phase::Running => ("✓", look.green()),
+        Phase::Unmanaged | Phase::Paused | Phase::Observed => ("·", look.dim()),
+        Phase::Progressing | Phase::Pending => ("↻", look.yellow()),
+        Phase::Waiting => ("…", look.yellow()),
+        Phase::Unreachable => ("?", look.red()),
+        Phase::Degraded | Phase::Refused | Phase::Invalid => ("✗", look.red()),
+    }
+}

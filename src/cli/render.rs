@@ -1,0 +1,80 @@
+//! `tutti render`: what apps are rendered to.
+
+use std::path::PathBuf;
+
+use anyhow::bail;
+use clap::Args;
+use serde_json::Value;
+
+use super::exit::Exit;
+use super::output::{self, Format};
+use super::{diagnostics, read};
+use crate::controller::render_all;
+use crate::model::Diagnostic;
+
+#[derive(Args, Debug)]
+pub struct RenderArgs {
+    /// Only this app: NAMESPACE/NAME, or the name when it is the only one
+    app: Option<String>,
+    /// The config repository; read as it stands on disk
+    #[arg(long, default_value = ".", value_name = "PATH")]
+    repo: PathBuf,
+    /// Read this commit (or branch, or tag) instead
+    #[arg(long)]
+    revision: Option<String>,
+    /// Only this cluster
+    #[arg(long)]
+    cluster: Option<String>,
+    /// `table` prints YAML documents with a comment that says where each comes from
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Format,
+}
+
+pub async fn run(args: RenderArgs) -> anyhow::Result<Exit> {
+    let snapshot = read::snapshot(&args.repo, args.revision.as_deref()).await?;
+    let fleet = read::fleet(&snapshot);
+    if let Some(name) = &args.cluster
+        && !fleet.clusters.contains_key(name.as_str())
+    {
+        let known: Vec<&str> = fleet.clusters.keys().map(|cluster| cluster.as_str()).collect();
+        bail!("no cluster {name}; there are {}", known.join(", "));
+    }
+    let renders = render_all(&snapshot.revision, &fleet, &snapshot);
+    let wanted = |app: &crate::model::AppId| {
+        args.app.as_ref().is_none_or(|name| *name == app.to_string() || *name == *app.name)
+    };
+    let mut mistakes: Vec<Diagnostic> =
+        fleet.diagnostics.iter().filter(|it| it.is_error()).cloned().collect();
+    let mut objects: Vec<Value> = Vec::new();
+    let mut found = false;
+    for (id, (_, render)) in &renders.targets {
+        if !wanted(&id.app) || args.cluster.as_deref().is_some_and(|name| name != id.cluster.as_str()) {
+            continue;
+        }
+        found = true;
+        match render {
+            Err(errors) => mistakes.extend(errors.iter().cloned()),
+            Ok(rendered) => {
+                for object in &rendered.objects {
+                    if args.output == Format::Table {
+                        println!("---\n# {} {}, from {}", id.cluster, id.app, object.source);
+                        print!("{}", serde_yaml::to_string(&object.body)?);
+                    } else {
+                        objects.push(object.body.clone());
+                    }
+                }
+            }
+        }
+    }
+    if let (false, Some(name)) = (found, &args.app)
+        && mistakes.is_empty()
+    {
+        let known: Vec<String> = fleet.apps.keys().map(ToString::to_string).collect();
+        bail!("no app {name} here; there are {}", known.join(", "));
+    }
+    if args.output != Format::Table {
+        output::write_value(args.output, &objects)?;
+    }
+    diagnostics::print_from(&mistakes, &|file| snapshot.text(file).map(ToOwned::to_owned));
+    Ok(if mistakes.is_empty() { Exit::Ok } else { Exit::Configuration })
+}

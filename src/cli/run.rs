@@ -1,0 +1,69 @@
+//! `tutti run`: reconcile, for ever or once.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::exit::{self, Exit};
+use super::output::{self, Format};
+use super::process::ProcessArgs;
+use super::progress;
+use super::session::{Doors, Session, Unreadable, Wish};
+use super::{diagnostics, get};
+use crate::controller::{Ending, Until};
+
+#[derive(Args, Debug)]
+pub struct RunArgs {
+    #[command(flatten)]
+    process: ProcessArgs,
+    /// End when there is nothing left to do or to wait for
+    #[arg(long)]
+    once: bool,
+    /// With --once: the longest to wait, in seconds
+    #[arg(long, default_value_t = 600, value_name = "SECONDS")]
+    timeout: u64,
+    /// Address for /live and /ready
+    #[arg(long, env = "TUTTI_LISTEN", value_name = "ADDRESS")]
+    listen: Option<String>,
+    /// Address for POST /hooks/v1/{receiver}
+    #[arg(long, env = "TUTTI_HOOKS_LISTEN", value_name = "ADDRESS")]
+    hooks_listen: Option<String>,
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Format,
+}
+
+pub async fn run(args: RunArgs) -> anyhow::Result<Exit> {
+    let process = args.process.resolve(None)?;
+    let until = if args.once {
+        Until::Settled { timeout: Duration::from_secs(args.timeout) }
+    } else {
+        Until::Stopped
+    };
+    // Once, two instances must be able to run side by side: any free port will do.
+    let (listen, hooks) =
+        if args.once { ("127.0.0.1:0", "127.0.0.1:0") } else { ("127.0.0.1:8480", "127.0.0.1:8481") };
+    let pick = |flag: Option<String>, file: &Option<String>, default: &str| {
+        flag.or_else(|| file.clone()).unwrap_or_else(|| default.to_owned())
+    };
+    let doors = Doors {
+        listen: pick(args.listen, &process.listen, listen),
+        hooks_listen: pick(args.hooks_listen, &process.hooks_listen, hooks),
+    };
+    let session =
+        Session::start(&process, Wish { until, mode: None, serve: Some(doors), worktree: false }).await?;
+    let shown = tokio::spawn(progress::show(session.overview.clone()));
+    let (ending, overview) = session.finish().await?;
+    shown.abort();
+    if let Ending::Unreadable(error) = ending {
+        return Err(Unreadable(error).into());
+    }
+    if args.once {
+        diagnostics::print(&overview.diagnostics);
+        match args.output {
+            Format::Table => get::write_matrix(&overview),
+            format => output::write_value(format, &*overview)?,
+        }
+    }
+    let exit = exit::of_run(&ending, &overview);
+    Ok(if !args.once && matches!(ending, Ending::Stopped) { Exit::Ok } else { exit })
+}

@@ -1,0 +1,262 @@
+//! One run of the controller with everything around it: the repository, who wakes it, the webhook
+//! door, the signals.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::exit::Exit;
+use super::process::{Process, Ways};
+use crate::api::{self, HooksState};
+use crate::controller::{self, Ending, Inputs, LoadError, Origin, Outputs, Settings, Until};
+use crate::model::{Instance, Mode};
+use crate::report::Overview;
+use crate::source::{self, ErrorKind, Repository, Waker};
+
+/// Hints that may wait; when more come at once they say the same.
+const HINTS: usize = 64;
+
+/// What a command wants of a run.
+#[derive(Debug)]
+pub struct Wish {
+    pub until: Until,
+    pub mode: Option<Mode>,
+    /// Commit statuses, hooks and probes: a command that only looks has none of them.
+    pub serve: Option<Doors>,
+    /// Read the folder as it stands on disk instead of the last commit.
+    pub worktree: bool,
+}
+
+/// Where to listen.
+#[derive(Clone, Debug)]
+pub struct Doors {
+    pub listen: String,
+    pub hooks_listen: String,
+}
+
+/// A run that is under way.
+#[derive(Debug)]
+pub struct Session {
+    pub overview: watch::Receiver<Arc<Overview>>,
+    pub stop: CancellationToken,
+    task: tokio::task::JoinHandle<(Ending, Arc<Overview>)>,
+}
+
+impl Session {
+    /// Opens the repository and starts the controller.
+    pub async fn start(process: &Process, wish: Wish) -> anyhow::Result<Self> {
+        let stop = CancellationToken::new();
+        let (origin, repository) = open(process, wish.worktree).await?;
+        let (wake, wakes) = mpsc::channel(1);
+        let (hint, mut received) = mpsc::channel(HINTS);
+        let (forward, hints) = mpsc::channel(HINTS);
+        let (overview, seen) = watch::channel(Arc::new(Overview::default()));
+        let (instance, instances) = watch::channel(None);
+
+        let mut waker = None;
+        if let (Some(repository), Until::Stopped) = (repository, wish.until) {
+            let mut watch = repository.watch(Instance::default().poll, rand::random());
+            waker = Some(watch.waker());
+            tokio::spawn(async move {
+                loop {
+                    watch.next().await;
+                    if wake.send(()).await.is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        let hooked = waker.clone();
+        tokio::spawn(async move {
+            while let Some(hint) = received.recv().await {
+                // While hooks arrive, polling is only the safety net.
+                if let Some(waker) = &hooked {
+                    waker.hook_seen();
+                }
+                if forward.send(hint).await.is_err() {
+                    return;
+                }
+            }
+        });
+        if let Some(doors) = &wish.serve {
+            serve(doors, hint, instances, waker, seen.clone(), stop.clone()).await?;
+        }
+        let settings = Settings {
+            origin,
+            links: process.ways.links(),
+            until: wish.until,
+            mode: wish.mode,
+            report: wish.serve.is_some(),
+        };
+        let inputs = Inputs { wakes, hints, stop: stop.clone() };
+        let task = tokio::spawn(controller::run(settings, inputs, Outputs { overview, instance }));
+        Ok(Self { overview: seen, stop, task })
+    }
+
+    /// Waits for its end; the first signal stops it in order, the second at once.
+    pub async fn finish(self) -> anyhow::Result<(Ending, Arc<Overview>)> {
+        let stop = self.stop.clone();
+        let signals = tokio::spawn(async move {
+            if signal().await.is_ok() {
+                eprintln!("stopping: what is under way comes to its end; once more to stop at once");
+                stop.cancel();
+            }
+            if signal().await.is_ok() {
+                std::process::exit(Exit::Interrupted as i32);
+            }
+        });
+        let result = self.task.await.context("the controller ended unexpectedly");
+        signals.abort();
+        result
+    }
+}
+
+/// Runs to the end without anybody watching, for commands that look once.
+pub async fn look(
+    process: &Process,
+    timeout: Duration,
+    worktree: bool,
+) -> anyhow::Result<(Ending, Arc<Overview>)> {
+    let wish = Wish { until: Until::Settled { timeout }, mode: Some(Mode::Observe), serve: None, worktree };
+    let (ending, overview) = Session::start(process, wish).await?.finish().await?;
+    if let Ending::Unreadable(error) = ending {
+        return Err(Unreadable(error).into());
+    }
+    Ok((ending, overview))
+}
+
+async fn open(process: &Process, worktree: bool) -> anyhow::Result<(Origin, Option<Repository>)> {
+    if worktree {
+        return Ok((Origin::Folder(process.source.url.clone().into()), None));
+    }
+    let repository = Repository::open(process.source.clone()).await.map_err(Source)?;
+    Ok((Origin::Repository(repository.clone()), Some(repository)))
+}
+
+async fn serve(
+    doors: &Doors,
+    hints: mpsc::Sender<crate::forge::Hint>,
+    mut instances: watch::Receiver<Option<Arc<Instance>>>,
+    waker: Option<Waker>,
+    overview: watch::Receiver<Arc<Overview>>,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
+    let hooks = TcpListener::bind(&doors.hooks_listen)
+        .await
+        .with_context(|| format!("failed to listen for webhooks on {}", doors.hooks_listen))?;
+    let status = TcpListener::bind(&doors.listen)
+        .await
+        .with_context(|| format!("failed to listen on {}", doors.listen))?;
+    tracing::info!(hooks = %hooks.local_addr()?, status = %status.local_addr()?, "listening");
+
+    let state = HooksState::new(hints);
+    let ready = move || {
+        let read = overview.borrow().revision.is_some();
+        if read { Ok(()) } else { Err("the config repository has not been read yet".to_owned()) }
+    };
+    let (hooks_stop, status_stop) = (stop.clone().cancelled_owned(), stop.cancelled_owned());
+    tokio::spawn(api::serve(hooks, api::hooks_router(state.clone()), hooks_stop));
+    tokio::spawn(api::serve(status, api::status_router(ready), status_stop));
+    tokio::spawn(async move {
+        while instances.changed().await.is_ok() {
+            let instance = instances.borrow_and_update().clone();
+            let Some(instance) = instance else { continue };
+            state.set_receivers(receivers(&instance));
+            if let Some(waker) = &waker {
+                waker.set_interval(instance.poll);
+            }
+        }
+    });
+    Ok(())
+}
+
+/// The doors with their secrets; one whose secret cannot be read is closed, and said so.
+fn receivers(instance: &Instance) -> Vec<api::Receiver> {
+    instance
+        .receivers
+        .iter()
+        .map(|receiver| {
+            let mut secrets = Vec::new();
+            for reference in &receiver.secrets {
+                match controller::resolve_secret(reference) {
+                    Ok(secret) => secrets.push(secret),
+                    Err(error) => {
+                        tracing::error!(receiver = receiver.name, %error, "a webhook secret is missing")
+                    }
+                }
+            }
+            api::Receiver { name: receiver.name.clone(), secrets }
+        })
+        .collect()
+}
+
+/// SIGINT or SIGTERM.
+async fn signal() -> std::io::Result<()> {
+    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    tokio::select! {
+        result = tokio::signal::ctrl_c() => result,
+        _ = terminate.recv() => Ok(()),
+    }
+}
+
+/// The repository could not be opened.
+#[derive(Debug)]
+pub struct Source(pub source::Error);
+
+/// The repository could not be read.
+#[derive(Debug)]
+pub struct Unreadable(pub LoadError);
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)
+    }
+}
+
+impl std::error::Error for Source {}
+impl std::error::Error for Unreadable {}
+
+fn kind_of(error: &anyhow::Error) -> Option<ErrorKind> {
+    let opened = error.downcast_ref::<Source>().map(|error| error.0.kind());
+    opened.or_else(|| error.downcast_ref::<Unreadable>().map(|error| error.0.kind))
+}
+
+pub fn help_of(error: &anyhow::Error) -> Option<String> {
+    let opened = error.downcast_ref::<Source>().and_then(|error| error.0.help().map(ToOwned::to_owned));
+    opened.or_else(|| error.downcast_ref::<Unreadable>().and_then(|error| error.0.help.clone()))
+}
+
+pub fn exit_of(error: &anyhow::Error) -> Exit {
+    match kind_of(error) {
+        Some(ErrorKind::Authentication) => Exit::Denied,
+        Some(ErrorKind::Unreachable | ErrorKind::Transient) => Exit::Unreachable,
+        Some(ErrorKind::Configuration) | None => Exit::Configuration,
+    }
+}
+
+/// The process of a command that is given a path or address, and nothing else.
+pub fn process_of(url: String, ways: Ways) -> Process {
+    Process {
+        source: source::Options {
+            url,
+            branch: None,
+            path: ".".to_owned(),
+            credentials: source::Credentials::None,
+            state: std::env::temp_dir().join("tutti"),
+        },
+        listen: None,
+        hooks_listen: None,
+        ways,
+    }
+}

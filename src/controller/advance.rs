@@ -1,0 +1,209 @@
+//! Brings the world forward: starts what is due, and says when to look again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::event::Event;
+use super::world::World;
+use crate::fleet::Target;
+use crate::health;
+use crate::model::{ClusterName, Rendered};
+use crate::plan::{self, Action, Pending, Reason};
+use crate::reconcile::{self, Job, Shared};
+
+/// Reconciliations side by side in one cluster.
+const PER_CLUSTER: usize = 8;
+/// Pods of a workload that is not healthy are asked for at most this often, and first after this.
+const ASK_EVERY: Duration = Duration::from_secs(5);
+const ASK_FIRST: Duration = Duration::from_secs(1);
+
+impl World {
+    /// One turn: returns the next deadline, if there is one.
+    pub fn advance(&mut self, now: Instant) -> Option<Instant> {
+        if self.stopping {
+            return None;
+        }
+        if self.reload_at.is_some_and(|at| at <= now) {
+            self.reload_at = None;
+            self.handle(Event::Wake);
+        }
+        let ids: Vec<Target> = self.targets.keys().cloned().collect();
+        let mut wake = self.reload_at;
+        for id in &ids {
+            let deadline = [self.advance_target(id, now), self.ask_pods(id, now)];
+            wake = [wake, deadline[0], deadline[1]].into_iter().flatten().min();
+        }
+        [wake, self.advance_prune(now)].into_iter().flatten().min()
+    }
+
+    fn advance_target(&mut self, id: &Target, now: Instant) -> Option<Instant> {
+        let entry = self.targets.get_mut(id)?;
+        if entry.running.is_some() {
+            return None;
+        }
+        if entry.retry_at.is_some_and(|at| at <= now) {
+            entry.retry_at = None;
+            entry.due = true;
+            self.forget_refusals(id);
+        }
+        let entry = self.targets.get_mut(id)?;
+        if !entry.due {
+            return entry.retry_at;
+        }
+        let rendered = Arc::clone(entry.render.as_ref().ok()?);
+        let job = self.job(id, &rendered)?;
+        let plan = reconcile::preview(&job);
+        let unknown = plan::unknown_objects(&rendered, &job.observation)
+            .iter()
+            .any(|object| job.catalog.get(&object.kind).is_some());
+        let writes = !plan.is_empty();
+        let refused = plan.steps.iter().any(|step| step.action == Action::Refuse);
+        let cluster = self.clusters.get_mut(&id.cluster)?;
+        let starts = (unknown || writes) && cluster.is_ready();
+        if starts && cluster.running >= PER_CLUSTER {
+            // It stays due: the end of another reconciliation brings the next turn.
+            return None;
+        }
+        let entry = self.targets.get_mut(id)?;
+        entry.due = false;
+        entry.plan = Some(Arc::new(plan));
+        self.changed = true;
+        if let (true, Some(at)) = (starts, entry.retry_at) {
+            // It failed a moment ago: an event does not cut the pause short.
+            return Some(at);
+        }
+        if starts {
+            cluster.running += 1;
+            entry.running = Some(job.cancelled.clone());
+            let (events, target, epoch) = (self.events.clone(), id.clone(), cluster.epoch);
+            tokio::spawn(async move {
+                let outcome = Box::new(reconcile::run(job).await);
+                // A closed queue means that the controller has stopped: nobody is left to tell.
+                let _ = events.send(Event::Reconciled { target, epoch, outcome }).await;
+            });
+            return None;
+        }
+        if refused {
+            // What is in the way carries no label of ours: no watch tells when it goes.
+            entry.failure = None;
+            entry.look_again_later(now);
+            return entry.retry_at;
+        }
+        entry.went_through();
+        None
+    }
+
+    /// Everything that one reconciliation needs; `None` while the cluster has not been seen whole.
+    fn job(&self, id: &Target, rendered: &Arc<Rendered>) -> Option<Job> {
+        let entry = self.targets.get(id)?;
+        let cluster = self.clusters.get(&id.cluster)?;
+        if !cluster.is_complete() {
+            return None;
+        }
+        Some(Job {
+            client: cluster.client.clone()?,
+            catalog: Arc::clone(&cluster.catalog),
+            instance: self.instance.name.clone(),
+            mode: self.mode(),
+            paused: entry.app.paused,
+            unmanaged: entry.app.unmanaged,
+            cluster_state: cluster.cluster.state,
+            rendered: Arc::clone(rendered),
+            observation: cluster.seen_by(&id.app, rendered.objects.iter().map(|object| object.id.clone())),
+            shared: Arc::clone(&cluster.shared),
+            cancelled: CancellationToken::new(),
+        })
+    }
+
+    /// What the apps of a cluster have to do with each other, from what is rendered and seen now.
+    pub(super) fn relate(&mut self, cluster: &ClusterName) {
+        let targets = || self.targets.iter().filter(|(id, _)| id.cluster == *cluster);
+        let renders = || targets().filter_map(|(_, target)| target.render.as_deref().ok());
+        let Some(entry) = self.clusters.get(cluster) else { return };
+        let shared = Shared {
+            claims: plan::claims(renders()),
+            pending: Pending::of(renders(), &entry.observation),
+            unrendered: targets()
+                .filter(|(_, it)| it.render.is_err())
+                .map(|(id, _)| id.app.clone())
+                .collect(),
+        };
+        if let Some(entry) = self.clusters.get_mut(cluster) {
+            entry.shared = Arc::new(shared);
+        }
+    }
+
+    /// What was in the way is looked up anew.
+    fn forget_refusals(&mut self, id: &Target) {
+        let (Some(entry), Some(cluster)) = (self.targets.get(id), self.clusters.get_mut(&id.cluster)) else {
+            return;
+        };
+        if let Ok(rendered) = &entry.render {
+            for object in &rendered.objects {
+                cluster.observation.strangers.remove(&object.id);
+            }
+            if entry.plan.as_ref().is_some_and(|plan| {
+                plan.steps.iter().any(|step| matches!(step.reason, Reason::NotServed { .. }))
+            }) {
+                cluster.ask_what_it_serves();
+            }
+        }
+    }
+
+    /// Cause, not symptom: lists the pods of a workload that does not get healthy.
+    fn ask_pods(&mut self, id: &Target, now: Instant) -> Option<Instant> {
+        let entry = self.targets.get(id)?;
+        let cluster = self.clusters.get(&id.cluster).filter(|cluster| cluster.is_ready())?;
+        if entry.asking || entry.running.is_some() {
+            return None;
+        }
+        let rendered = entry.render.as_ref().ok()?;
+        let (namespace, selector, workload) = rendered.objects.iter().find_map(|object| {
+            let workload = cluster.unwell.get(&object.id)?;
+            let live = cluster.observation.objects.get(&object.id)?;
+            let selector = selector(workload).filter(|_| live.hash == Some(object.hash))?;
+            Some((object.id.namespace.clone()?, selector, workload.clone()))
+        })?;
+        let client = cluster.client.clone()?;
+        let entry = self.targets.get_mut(id)?;
+        let due = match entry.asked_at {
+            Some(asked) => asked + ASK_EVERY,
+            // Pods do not exist the moment their workload does.
+            None => {
+                entry.asked_at = Some((now + ASK_FIRST).checked_sub(ASK_EVERY).unwrap_or(now));
+                now + ASK_FIRST
+            }
+        };
+        if due > now {
+            return Some(due);
+        }
+        entry.asked_at = Some(now);
+        entry.asking = true;
+        let (events, target) = (self.events.clone(), id.clone());
+        tokio::spawn(async move {
+            let cause = match client.pods(&namespace, &selector).await {
+                Ok(pods) => health::pods_cause(Some(&workload), &pods),
+                Err(error) => {
+                    tracing::debug!(%error, "the pods could not be listed");
+                    None
+                }
+            };
+            let _ = events.send(Event::Explained { target, cause }).await;
+        });
+        None
+    }
+}
+
+/// `spec.selector` of a workload as the text that a list request takes.
+fn selector(workload: &Value) -> Option<String> {
+    let labels = workload.pointer("/spec/selector/matchLabels")?.as_object()?;
+    let pairs: Vec<String> = labels
+        .iter()
+        .filter_map(|(key, value)| value.as_str().map(|value| format!("{key}={value}")))
+        .collect();
+    (!pairs.is_empty()).then(|| pairs.join(","))
+}

@@ -1,0 +1,285 @@
+//! What the controller keeps of one cluster: its connection, its watches, what they have shown.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use serde_json::Value;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+use super::event::{ClusterNews, Event};
+use crate::cluster::{Catalog, Change, Client};
+use crate::health;
+use crate::model::{AppId, Cluster, ClusterName, Kind, Live, ObjectId, Observation};
+use crate::reconcile::{self, Shared};
+
+/// Whether it answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reach {
+    Connecting,
+    Ready,
+    Offline { detail: String, attempts: u32, lasting: bool },
+}
+
+/// One watch, ended with the entry.
+#[derive(Debug)]
+struct KindWatch {
+    task: JoinHandle<()>,
+    listed: bool,
+    /// Objects told since the current list began; `None` when no list is under way.
+    listing: Option<BTreeSet<ObjectId>>,
+    /// Why it broke, until it tells something again.
+    trouble: Option<String>,
+}
+
+impl Drop for KindWatch {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+#[derive(Debug)]
+pub struct ClusterEntry {
+    pub cluster: Cluster,
+    pub reach: Reach,
+    pub epoch: u64,
+    pub client: Option<Client>,
+    pub catalog: Arc<Catalog>,
+    pub observation: Observation,
+    /// What the apps that are rendered here have to do with each other.
+    pub shared: Arc<Shared>,
+    /// Reconciliations under way.
+    pub running: usize,
+    /// Workloads that are not healthy, whole: what their pods suffer from is judged by them.
+    pub unwell: BTreeMap<ObjectId, Value>,
+    watches: BTreeMap<Kind, KindWatch>,
+    rediscover: watch::Sender<u64>,
+    supervisor: JoinHandle<()>,
+}
+
+impl Drop for ClusterEntry {
+    fn drop(&mut self) {
+        self.supervisor.abort();
+    }
+}
+
+/// What an event about a cluster means for its apps.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Touched {
+    Nothing,
+    /// This app's objects changed.
+    App(Arc<str>),
+    /// Anything may have: a list was completed, or the cluster came or went.
+    Everything,
+}
+
+impl ClusterEntry {
+    pub fn new(cluster: Cluster, supervisor: JoinHandle<()>, rediscover: watch::Sender<u64>) -> Self {
+        Self {
+            cluster,
+            reach: Reach::Connecting,
+            epoch: 0,
+            client: None,
+            catalog: Arc::default(),
+            observation: Observation::default(),
+            shared: Arc::default(),
+            running: 0,
+            unwell: BTreeMap::new(),
+            watches: BTreeMap::new(),
+            rediscover,
+            supervisor,
+        }
+    }
+
+    pub fn name(&self) -> &ClusterName {
+        &self.cluster.name
+    }
+
+    pub fn is_ready(&self) -> bool {
+        self.reach == Reach::Ready
+    }
+
+    /// The first list of every kind in use has been read whole.
+    pub fn is_complete(&self) -> bool {
+        self.is_ready() && self.observation.complete
+    }
+
+    /// A watch that cannot list its kind: without it nothing is known to be whole.
+    pub fn trouble(&self) -> Option<String> {
+        self.watches.iter().filter(|(_, watch)| !watch.listed).find_map(|(kind, watch)| {
+            watch.trouble.as_ref().map(|error| format!("{kind} cannot be watched: {error}"))
+        })
+    }
+
+    pub fn ask_what_it_serves(&self) {
+        self.rediscover.send_modify(|count| *count += 1);
+    }
+
+    /// Watches these kinds too, as far as the cluster serves them.
+    pub fn watch(
+        &mut self,
+        kinds: impl IntoIterator<Item = Kind>,
+        instance: &str,
+        events: &mpsc::Sender<Event>,
+    ) {
+        let Some(client) = &self.client else { return };
+        for kind in kinds {
+            // Two versions of a kind show the same objects: one watch is enough.
+            let watched =
+                self.watches.keys().any(|known| known.group == kind.group && known.kind == kind.kind);
+            let Some(resource) = self.catalog.get(&kind).filter(|it| it.manageable && !watched) else {
+                continue;
+            };
+            let stream = client.watch(resource, instance, health::is_metadata_only(&kind));
+            let (events, cluster, epoch, watched_kind) =
+                (events.clone(), self.cluster.name.clone(), self.epoch, kind.clone());
+            let task = tokio::spawn(async move {
+                let mut stream = std::pin::pin!(stream);
+                while let Some(change) = stream.next().await {
+                    let news = ClusterNews::Watch { kind: watched_kind.clone(), change };
+                    if events.send(Event::Cluster { cluster: cluster.clone(), epoch, news }).await.is_err() {
+                        return;
+                    }
+                }
+            });
+            self.watches.insert(kind, KindWatch { task, listed: false, listing: None, trouble: None });
+        }
+        self.observation.complete = self.watches.values().all(|watch| watch.listed);
+    }
+
+    /// A new connection: everything is listed again. What was seen stays until the lists say otherwise.
+    pub fn connected(&mut self, epoch: u64, client: Client, catalog: Arc<Catalog>) {
+        self.reach = Reach::Ready;
+        self.epoch = epoch;
+        self.client = Some(client);
+        self.watches.clear();
+        self.observation.complete = false;
+        self.observation.strangers.clear();
+        self.observation.absent.clear();
+        self.serves(catalog);
+    }
+
+    pub fn serves(&mut self, catalog: Arc<Catalog>) {
+        self.observation.served = catalog
+            .iter()
+            .filter(|(_, resource)| resource.manageable)
+            .map(|(kind, resource)| (kind.clone(), resource.namespaced))
+            .collect();
+        self.catalog = catalog;
+    }
+
+    /// Takes in what a watch tells.
+    pub fn watched(&mut self, kind: &Kind, change: Change, instance: &str) -> Touched {
+        let Some(watch) = self.watches.get_mut(kind) else { return Touched::Nothing };
+        if !matches!(change, Change::Broken(_) | Change::Listing) {
+            watch.trouble = None;
+        }
+        match change {
+            Change::Listing => {
+                watch.listing = Some(BTreeSet::new());
+                Touched::Nothing
+            }
+            Change::Listed => {
+                watch.listed = true;
+                if let Some(seen) = watch.listing.take() {
+                    self.observation.objects.retain(|id, _| !id.is_of(kind) || seen.contains(id));
+                    self.unwell.retain(|id, _| !id.is_of(kind) || seen.contains(id));
+                }
+                self.observation.complete = self.watches.values().all(|watch| watch.listed);
+                Touched::Everything
+            }
+            Change::Seen(object) => {
+                if let (Some(seen), Some(id)) = (&mut watch.listing, ObjectId::of(&object)) {
+                    seen.insert(id);
+                }
+                self.see_object(kind, *object, instance)
+            }
+            Change::Left(object) => ObjectId::of(&object).map_or(Touched::Nothing, |id| self.forget(&id)),
+            Change::Broken(error) => {
+                tracing::debug!(cluster = %self.cluster.name, %kind, error, "a watch broke; it is taken up again");
+                watch.trouble = Some(error);
+                Touched::Nothing
+            }
+        }
+    }
+
+    /// An object as a watch or an apply showed it, whole.
+    pub fn see_object(&mut self, kind: &Kind, object: Value, instance: &str) -> Touched {
+        let Some(id) = ObjectId::of(&object) else { return Touched::Nothing };
+        let Some(live) = reconcile::live(kind, &object, instance) else {
+            // It carries our label, and is a copy or not ours (any more).
+            return self.forget(&id);
+        };
+        let unwell = live.pods.is_some() && !live.health.is_settled_well();
+        let touched = self.see(id.clone(), live);
+        if !unwell {
+            self.unwell.remove(&id);
+        } else if touched != Touched::Nothing {
+            self.unwell.insert(id, object);
+        }
+        touched
+    }
+
+    /// An object as it was seen; an older state than the known one is dropped.
+    pub fn see(&mut self, id: ObjectId, live: Live) -> Touched {
+        if let Some(known) = self.observation.objects.get(&id)
+            && known.uid == live.uid
+            && is_older(&live.resource_version, &known.resource_version)
+        {
+            return Touched::Nothing;
+        }
+        self.observation.absent.remove(&id);
+        self.observation.strangers.remove(&id);
+        let app = Arc::clone(&live.app);
+        let before = self.observation.objects.insert(id, live);
+        match before {
+            // It changed hands: both apps must look again.
+            Some(before) if before.app != app => Touched::Everything,
+            _ => Touched::App(app),
+        }
+    }
+
+    fn forget(&mut self, id: &ObjectId) -> Touched {
+        self.observation.absent.remove(id);
+        self.unwell.remove(id);
+        match self.observation.objects.remove(id) {
+            Some(live) => Touched::App(live.app),
+            None => Touched::Nothing,
+        }
+    }
+
+    /// What one app needs to see: its own objects and those that it renders.
+    pub fn seen_by(&self, app: &AppId, rendered: impl Iterator<Item = ObjectId>) -> Observation {
+        let app = app.to_string();
+        let wanted: BTreeSet<ObjectId> = rendered.collect();
+        let part = |id: &ObjectId| wanted.contains(id);
+        Observation {
+            complete: self.observation.complete,
+            objects: self
+                .observation
+                .objects
+                .iter()
+                .filter(|(id, live)| *live.app == *app || part(id))
+                .map(|(id, live)| (id.clone(), live.clone()))
+                .collect(),
+            strangers: self
+                .observation
+                .strangers
+                .iter()
+                .filter(|(id, _)| part(id))
+                .map(|(id, stranger)| (id.clone(), stranger.clone()))
+                .collect(),
+            absent: self.observation.absent.iter().filter(|id| part(id)).cloned().collect(),
+            served: self.observation.served.clone(),
+        }
+    }
+}
+
+/// Resource versions are opaque by contract, and numbers that grow on every server there is.
+fn is_older(one: &str, other: &str) -> bool {
+    match (one.parse::<u64>(), other.parse::<u64>()) {
+        (Ok(one), Ok(other)) => one < other,
+        _ => false,
+    }
+}

@@ -1,0 +1,76 @@
+//! Everything that can happen to the controller: one closed list into one queue.
+
+use std::sync::Arc;
+
+use super::load::{Loaded, Renders};
+use crate::cluster::{Catalog, Change, Client, Deleted, Error};
+use crate::fleet::Target;
+use crate::forge::Hint;
+use crate::health::Cause;
+use crate::model::{ClusterName, Kind, ObjectId, Revision};
+use crate::reconcile::Outcome;
+
+#[derive(Debug)]
+pub enum Event {
+    /// Ask Git: the time has come, or something in a local repository moved.
+    Wake,
+    /// A webhook says so; Git is asked all the same.
+    Hint(Hint),
+    /// The newest revision, read and checked.
+    Loaded(Result<Box<Loaded>, LoadError>),
+    /// All apps of a revision, rendered.
+    Rendered(Box<Renders>),
+    Cluster {
+        cluster: ClusterName,
+        epoch: u64,
+        news: ClusterNews,
+    },
+    Reconciled {
+        target: Target,
+        epoch: u64,
+        outcome: Box<Outcome>,
+    },
+    Deleted {
+        target: Target,
+        object: ObjectId,
+        result: Result<Deleted, Error>,
+    },
+    /// Why the pods of a workload are not ready.
+    Explained {
+        target: Target,
+        cause: Option<Cause>,
+    },
+    /// The forge says that this commit was under way before this process began.
+    UnderWay(Revision),
+}
+
+#[derive(Debug)]
+pub enum ClusterNews {
+    Up {
+        client: Client,
+        catalog: Arc<Catalog>,
+        /// Kinds of which it holds objects of ours.
+        in_use: Vec<Kind>,
+    },
+    /// It serves other kinds than before.
+    Serves(Arc<Catalog>),
+    Down {
+        detail: String,
+        /// Counted from 1 since it last answered.
+        attempts: u32,
+        /// It will not get better by itself: no kubeconfig, or a wrong one.
+        lasting: bool,
+    },
+    Watch {
+        kind: Kind,
+        change: Change,
+    },
+}
+
+/// The repository could not be read; what runs goes on.
+#[derive(Clone, Debug)]
+pub struct LoadError {
+    pub message: String,
+    pub help: Option<String>,
+    pub kind: crate::source::ErrorKind,
+}

@@ -1,0 +1,147 @@
+//! From Git to renders: fetch, read, check, then render.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::event::{Event, LoadError};
+use crate::fleet::{self, Fleet, Target};
+use crate::model::{Diagnostic, Rendered, Revision, Scope, Snapshot};
+use crate::source::{self, Repository};
+use crate::{manifest, render};
+
+/// How far back commits are told about.
+pub(super) const RECENT: usize = 20;
+
+/// Where manifests are read from.
+#[derive(Clone, Debug)]
+pub enum Origin {
+    Repository(Repository),
+    /// A folder as it stands on disk: for commands that look before a commit.
+    Folder(PathBuf),
+}
+
+/// What asking Git brought.
+#[derive(Debug)]
+pub struct Loaded {
+    /// `None`: nothing new.
+    pub news: Option<News>,
+    /// A hook spoke of a commit that the remote does not have yet.
+    pub behind: bool,
+}
+
+/// A revision, read and checked.
+#[derive(Debug)]
+pub struct News {
+    pub revision: Revision,
+    /// The newest commits of the branch, this one first.
+    pub recent: Vec<Revision>,
+    pub fleet: Fleet,
+    pub snapshot: Snapshot,
+}
+
+/// A target's objects, or why there are none; and the commit that it is told on.
+pub type Render = (Revision, Result<Arc<Rendered>, Vec<Diagnostic>>);
+
+/// Every target of a revision.
+#[derive(Debug)]
+pub struct Renders {
+    pub revision: Revision,
+    pub targets: BTreeMap<Target, Render>,
+}
+
+/// Reads the newest revision, unless it is `known`. `after` is a commit that a hook spoke of.
+pub async fn load(
+    origin: &Origin,
+    known: Option<&Revision>,
+    after: Option<&str>,
+) -> Result<Loaded, LoadError> {
+    let (revision, recent, snapshot, behind) = match origin {
+        Origin::Folder(path) => {
+            let snapshot = source::read_folder(path).map_err(|error| explain(&error))?;
+            (snapshot.revision.clone(), vec![snapshot.revision.clone()], snapshot, false)
+        }
+        Origin::Repository(repository) => {
+            let revision = repository.fetch().await.map_err(|error| explain(&error))?;
+            let behind = match after {
+                // A commit of another branch is never contained: only what is not there at all counts.
+                Some(after) if after != revision.as_str() => {
+                    !repository.contains(&Revision::from(after)).await.map_err(|error| explain(&error))?
+                }
+                _ => false,
+            };
+            if known == Some(&revision) {
+                return Ok(Loaded { news: None, behind });
+            }
+            let commits = repository.recent(&revision, RECENT).await.map_err(|error| explain(&error))?;
+            let recent = commits.into_iter().map(|commit| commit.revision).collect();
+            let snapshot = repository.snapshot(&revision).await.map_err(|error| explain(&error))?;
+            (revision, recent, snapshot, behind)
+        }
+    };
+    let assembled = tokio::task::spawn_blocking(move || {
+        let fleet = fleet::assemble(manifest::read(&snapshot), &snapshot);
+        News { revision, recent, fleet, snapshot }
+    });
+    match assembled.await {
+        Ok(news) => Ok(Loaded { news: Some(news), behind }),
+        Err(error) => Err(LoadError {
+            message: format!("failed to read the manifests: {error}"),
+            help: None,
+            kind: source::ErrorKind::Transient,
+        }),
+    }
+}
+
+/// For each error that no target carries: the commit that changed its file last.
+pub fn blame(fleet: &Fleet, snapshot: &Snapshot) -> Vec<(Revision, Diagnostic)> {
+    fleet
+        .diagnostics
+        .iter()
+        .filter(|diagnostic| diagnostic.is_error() && !matches!(diagnostic.scope, Scope::Target(..)))
+        .map(|diagnostic| {
+            let file = diagnostic.location.as_ref().map(|location| location.file.as_str());
+            (snapshot.last_change(file).clone(), diagnostic.clone())
+        })
+        .collect()
+}
+
+/// Renders every target. Pure, and as long as the fleet is large: call it off the async threads.
+pub fn render_all(revision: &Revision, fleet: &Fleet, snapshot: &Snapshot) -> Renders {
+    let targets = fleet
+        .targets()
+        .into_iter()
+        .map(|target| {
+            let render = match render::render(fleet, snapshot, &target) {
+                Ok(rendered) => (rendered.revision.clone(), Ok(Arc::new(rendered))),
+                Err(mistakes) => {
+                    let files = mistakes.iter().filter_map(|mistake| mistake.location.as_ref());
+                    (
+                        snapshot.last_change(files.map(|location| location.file.as_str())).clone(),
+                        Err(mistakes),
+                    )
+                }
+            };
+            (target, render)
+        })
+        .collect();
+    Renders { revision: revision.clone(), targets }
+}
+
+/// Renders on a blocking thread and reports to the queue.
+pub fn render_in_background(
+    revision: Revision,
+    fleet: Arc<Fleet>,
+    snapshot: Snapshot,
+    events: tokio::sync::mpsc::Sender<Event>,
+) {
+    tokio::task::spawn_blocking(move || {
+        let renders = render_all(&revision, &fleet, &snapshot);
+        // A closed queue means that the controller has stopped: nobody is left to tell.
+        let _ = events.blocking_send(Event::Rendered(Box::new(renders)));
+    });
+}
+
+fn explain(error: &source::Error) -> LoadError {
+    LoadError { message: error.to_string(), help: error.help().map(ToOwned::to_owned), kind: error.kind() }
+}

@@ -1,0 +1,185 @@
+//! When to reconcile: one closed [`Event`](event::Event) enum, one queue, one loop.
+//!
+//! Each turn of the loop takes in what happened and then brings the world forward: starts what is
+//! due, within bounds per cluster, and sets the next deadline. Nothing waits inside the loop: all
+//! requests are tasks that report back as events, and a wait (for health, for an approval, for a
+//! cluster) is only the absence of an event. A newer revision takes over at once.
+//!
+//! What it knows is a cache of Git and of the clusters; kill it and the next one does the same.
+
+mod advance;
+mod cluster_entry;
+mod event;
+mod load;
+mod overview;
+mod phase;
+mod prune;
+mod secrets;
+mod supervisor;
+mod target;
+mod world;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+pub use event::LoadError;
+pub use load::{Origin, render_all};
+pub use secrets::{SecretError, resolve as resolve_secret};
+
+use crate::cluster::Link;
+use crate::forge::Hint;
+use crate::model::{Cluster, Instance, Mode};
+use crate::report::Overview;
+use event::Event;
+use world::World;
+
+/// How many events may wait before their senders do.
+const QUEUE: usize = 1024;
+/// How long a stop waits for requests that are under way, and then for the forge.
+const GRACE: Duration = Duration::from_secs(30);
+const FORGE_GRACE: Duration = Duration::from_secs(5);
+
+/// How long to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// Until told to stop.
+    Stopped,
+    /// Until there is nothing left to do or to wait for, but not longer than this.
+    Settled { timeout: Duration },
+}
+
+/// Finds the way to a cluster from its manifest.
+pub type Links = Arc<dyn Fn(&Cluster) -> Link + Send + Sync>;
+
+/// What the process was told.
+pub struct Settings {
+    pub origin: Origin,
+    pub links: Links,
+    pub until: Until,
+    /// Overrides the instance's own mode: `plan` and its like observe, whatever Git says.
+    pub mode: Option<Mode>,
+    /// Commit statuses are written.
+    pub report: bool,
+}
+
+impl std::fmt::Debug for Settings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Settings")
+            .field("origin", &self.origin)
+            .field("until", &self.until)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Who wakes the controller.
+#[derive(Debug)]
+pub struct Inputs {
+    /// Time to ask Git.
+    pub wakes: mpsc::Receiver<()>,
+    pub hints: mpsc::Receiver<Hint>,
+    pub stop: CancellationToken,
+}
+
+/// Who listens to it.
+#[derive(Debug)]
+pub struct Outputs {
+    pub overview: watch::Sender<Arc<Overview>>,
+    /// The instance as read last: receivers and poll interval follow it.
+    pub instance: watch::Sender<Option<Arc<Instance>>>,
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub enum Ending {
+    Settled,
+    Stopped,
+    TimedOut,
+    /// The repository could not be read at all.
+    Unreadable(LoadError),
+}
+
+/// Runs the controller; the last overview says what it left behind.
+pub async fn run(settings: Settings, mut inputs: Inputs, outputs: Outputs) -> (Ending, Arc<Overview>) {
+    let (sender, mut events) = mpsc::channel(QUEUE);
+    let deadline = match settings.until {
+        Until::Stopped => None,
+        Until::Settled { timeout } => Some(Instant::now() + timeout),
+    };
+    let mut world = World::new(settings, sender);
+    world.handle(Event::Wake);
+
+    let ending = loop {
+        let wake = world.advance(Instant::now());
+        publish(&mut world, &outputs);
+        if let Some(ending) = world.ending() {
+            break ending;
+        }
+        let wake = [wake, deadline].into_iter().flatten().min();
+        tokio::select! {
+            biased;
+            () = inputs.stop.cancelled() => break Ending::Stopped,
+            Some(event) = events.recv() => {
+                world.handle(event);
+                // Whatever else is here already belongs to the same turn.
+                while let Ok(event) = events.try_recv() {
+                    world.handle(event);
+                }
+            }
+            Some(hint) = inputs.hints.recv() => world.handle(Event::Hint(hint)),
+            Some(()) = inputs.wakes.recv() => world.handle(Event::Wake),
+            () = sleep_until(wake) => {
+                if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+                    break Ending::TimedOut;
+                }
+            }
+        }
+    };
+
+    drain(&mut world, &mut events).await;
+    publish(&mut world, &outputs);
+    world.flush(FORGE_GRACE).await;
+    let overview = Arc::clone(&outputs.overview.borrow());
+    (ending, overview)
+}
+
+/// Starts nothing new and lets what is under way come to its end: a write is never cut off between
+/// sending and answer.
+async fn drain(world: &mut World, events: &mut mpsc::Receiver<Event>) {
+    world.cancel();
+    let give_up = Instant::now() + GRACE;
+    while world.is_busy() {
+        tokio::select! {
+            Some(event) = events.recv() => world.handle(event),
+            () = tokio::time::sleep_until(give_up) => {
+                tracing::warn!("requests are still under way after {GRACE:?}; they are left to the cluster");
+                return;
+            }
+        }
+    }
+}
+
+/// Tells everybody what is known now, if anything changed since the last time.
+fn publish(world: &mut World, outputs: &Outputs) {
+    if world.take_changed() {
+        let overview = Arc::new(world.overview());
+        world.post(&overview);
+        outputs.overview.send_replace(overview);
+        outputs.instance.send_if_modified(|known| {
+            let instance = world.instance();
+            let changed = *known != instance;
+            *known = instance;
+            changed
+        });
+    }
+}
+
+async fn sleep_until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,104 @@
+//! Where a target stands, and why: derived anew from what is known, never stored.
+
+use super::cluster_entry::Reach;
+use super::world::World;
+use crate::fleet::Target;
+use crate::model::{ClusterState, Mode, Rendered, Status};
+use crate::plan::{Action, Plan};
+use crate::report::{Phase, words};
+
+impl World {
+    /// The phase and its cause in words.
+    pub(super) fn phase(&self, id: &Target) -> (Phase, String) {
+        let (Some(entry), Some(cluster)) = (self.targets.get(id), self.clusters.get(&id.cluster)) else {
+            return (Phase::Pending, String::new());
+        };
+        let rendered = match &entry.render {
+            Ok(rendered) => rendered,
+            Err(mistakes) => {
+                return (Phase::Invalid, mistakes.first().map(ToString::to_string).unwrap_or_default());
+            }
+        };
+        if entry.app.unmanaged {
+            return (Phase::Unmanaged, String::new());
+        }
+        if entry.app.paused {
+            return (Phase::Paused, String::new());
+        }
+        match &cluster.reach {
+            Reach::Offline { detail, .. } => {
+                return (Phase::Unreachable, format!("cluster unreachable: {detail}"));
+            }
+            Reach::Connecting => return (Phase::Pending, "connecting".to_owned()),
+            Reach::Ready => {}
+        }
+        if let Some(failure) = &entry.failure {
+            let phase = match (failure.unreachable, failure.lasting) {
+                (true, _) => Phase::Unreachable,
+                (_, true) => Phase::Refused,
+                _ => Phase::Pending,
+            };
+            return (phase, failure.text.clone());
+        }
+        let Some(plan) = &entry.plan else {
+            let observing = || cluster.trouble().unwrap_or_else(|| "observing".to_owned());
+            return (Phase::Pending, if cluster.is_complete() { String::new() } else { observing() });
+        };
+        if let Some(refused) = first(plan, Action::Refuse) {
+            return (Phase::Refused, refused);
+        }
+        let held =
+            plan.steps.iter().filter(|step| step.action != step.intent() && step.intent().is_write()).count();
+        if held > 0 && self.mode() == Mode::Observe {
+            return (Phase::Observed, format!("{} planned", words::count(held, "write")));
+        }
+        if held > 0 && cluster.cluster.state == ClusterState::Maintaining {
+            return (Phase::Waiting, "the cluster is in maintenance".to_owned());
+        }
+        if entry.running.is_some() || entry.due || !plan.is_empty() {
+            return (Phase::Pending, "applying".to_owned());
+        }
+        if let Some(waits) = first(plan, Action::Wait) {
+            return (Phase::Waiting, waits);
+        }
+        let (phase, detail) = health_of(rendered, cluster);
+        match &entry.cause {
+            Some(cause) if phase == Phase::Progressing && cause.decisive => {
+                (Phase::Degraded, cause.to_string())
+            }
+            Some(cause) if matches!(phase, Phase::Progressing | Phase::Degraded) => {
+                (phase, cause.to_string())
+            }
+            _ => (phase, detail),
+        }
+    }
+}
+
+/// The first step of an action, with its reason.
+fn first(plan: &Plan, action: Action) -> Option<String> {
+    let step = plan.steps.iter().find(|step| step.action == action)?;
+    Some(format!("{}: {}", step.object, step.reason))
+}
+
+/// The worst health among the rendered objects.
+fn health_of(rendered: &Rendered, cluster: &super::cluster_entry::ClusterEntry) -> (Phase, String) {
+    let mut worst = (Phase::Running, String::new());
+    for object in &rendered.objects {
+        let (phase, detail) = match cluster.observation.objects.get(&object.id) {
+            Some(live) => {
+                let phase = match live.health.status {
+                    Status::Current | Status::Suspended => continue,
+                    Status::InProgress | Status::Terminating => Phase::Progressing,
+                    Status::Failed => Phase::Degraded,
+                    Status::NotFound | Status::Unknown => Phase::Pending,
+                };
+                (phase, live.health.reason.clone())
+            }
+            None => (Phase::Pending, "not there yet".to_owned()),
+        };
+        if phase > worst.0 || (worst.1.is_empty() && phase == worst.0) {
+            worst = (phase, format!("{}: {detail}", object.id));
+        }
+    }
+    worst
+}

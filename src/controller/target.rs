@@ -1,0 +1,119 @@
+//! What the controller keeps of one app on one cluster.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::health::Cause;
+use crate::model::{App, Diagnostic, Rendered, Revision};
+use crate::plan::Plan;
+
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+/// A refusal is final until somebody changes something; it is only looked at again now and then.
+const REFUSED_PAUSE: Duration = Duration::from_secs(30);
+
+/// Why the last reconciliation did not go through.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    pub text: String,
+    pub unreachable: bool,
+    /// The same request will be refused again.
+    pub lasting: bool,
+}
+
+#[derive(Debug)]
+pub struct TargetEntry {
+    pub app: Arc<App>,
+    /// The commit that it is told on.
+    pub revision: Revision,
+    pub render: Result<Arc<Rendered>, Vec<Diagnostic>>,
+    /// Something changed: look at it again.
+    pub due: bool,
+    pub running: Option<CancellationToken>,
+    /// Failures in a row.
+    pub attempts: u32,
+    pub retry_at: Option<Instant>,
+    pub plan: Option<Arc<Plan>>,
+    pub failure: Option<Failure>,
+    /// Why its pods are not ready, and when that was asked.
+    pub cause: Option<Cause>,
+    pub asked_at: Option<Instant>,
+    pub asking: bool,
+}
+
+impl TargetEntry {
+    pub fn new(app: Arc<App>, revision: Revision, render: Result<Arc<Rendered>, Vec<Diagnostic>>) -> Self {
+        Self {
+            app,
+            revision,
+            render,
+            due: true,
+            running: None,
+            attempts: 0,
+            retry_at: None,
+            plan: None,
+            failure: None,
+            cause: None,
+            asked_at: None,
+            asking: false,
+        }
+    }
+
+    /// A new revision. What renders to the same objects goes on undisturbed.
+    pub fn take_over(
+        &mut self,
+        app: Arc<App>,
+        revision: Revision,
+        render: Result<Arc<Rendered>, Vec<Diagnostic>>,
+    ) {
+        let same = match (&self.render, &render) {
+            (Ok(old), Ok(new)) => old.objects == new.objects,
+            _ => false,
+        };
+        let flags = |app: &App| (app.paused, app.unmanaged, app.prune);
+        if !same || flags(&self.app) != flags(&app) {
+            if let Some(running) = &self.running {
+                running.cancel();
+            }
+            self.cause = None;
+            self.asked_at = None;
+            self.failure = None;
+            self.attempts = 0;
+            self.retry_at = None;
+            self.plan = None;
+        }
+        self.due = true;
+        self.app = app;
+        self.revision = revision;
+        self.render = render;
+    }
+
+    /// Tries again after 1 s, 2 s, 4 s … 5 min, with jitter; refusals begin at 30 s.
+    pub fn failed(&mut self, failure: Failure, now: Instant) {
+        let first = if failure.lasting { REFUSED_PAUSE } else { FIRST_PAUSE };
+        self.pause(first, now);
+        self.failure = Some(failure);
+    }
+
+    /// Something is in the way that no watch tells of.
+    pub fn look_again_later(&mut self, now: Instant) {
+        if self.retry_at.is_none() {
+            self.pause(REFUSED_PAUSE, now);
+        }
+    }
+
+    fn pause(&mut self, first: Duration, now: Instant) {
+        let pause = first.saturating_mul(1 << self.attempts.min(9)).min(LONGEST_PAUSE);
+        self.attempts += 1;
+        self.retry_at = Some(now + pause.mul_f64(1.0 + rand::random::<f64>() / 10.0));
+    }
+
+    pub fn went_through(&mut self) {
+        self.attempts = 0;
+        self.retry_at = None;
+        self.failure = None;
+    }
+}

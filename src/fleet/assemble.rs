@@ -1,0 +1,76 @@
+//! Manifests to fleet.
+
+use std::collections::BTreeMap;
+
+use super::checks::{CHECKS, Facts};
+use super::{Broken, Fleet};
+use crate::manifest::Manifests;
+use crate::model::{App, AppId, Cluster, ClusterName, Diagnostic, Ring, Scope, Snapshot};
+
+/// Puts the manifests together, runs every check, and takes out the apps with errors.
+pub fn assemble(manifests: Manifests, snapshot: &Snapshot) -> Fleet {
+    let clusters = first_of_each(&manifests.clusters);
+    let rings: &[Ring] = manifests.rings.as_ref().map_or(&[], |rings| &rings.rings);
+    let ring_of = rings_of(rings, &clusters);
+    let facts = Facts { manifests: &manifests, snapshot, clusters: &clusters, rings, ring_of: &ring_of };
+    let mut found: Vec<Diagnostic> = CHECKS.iter().flat_map(|(_, check)| check(&facts)).collect();
+
+    let mut diagnostics = manifests.diagnostics;
+    diagnostics.append(&mut found);
+    diagnostics.sort_by(|one, other| (&one.location, one.code).cmp(&(&other.location, other.code)));
+    diagnostics.dedup();
+
+    let (apps, broken) = part(manifests.apps, &diagnostics);
+    Fleet {
+        instance: manifests.instance.unwrap_or_default(),
+        clusters,
+        rings_location: manifests.rings.as_ref().map(|rings| rings.location.clone()),
+        rings: manifests.rings.map(|rings| rings.rings).unwrap_or_default(),
+        apps,
+        broken,
+        approvals: manifests.approvals,
+        diagnostics,
+        ring_of,
+    }
+}
+
+/// Of clusters with one name, the first; the check of identities speaks of the others.
+fn first_of_each(clusters: &[Cluster]) -> BTreeMap<ClusterName, Cluster> {
+    let mut by_name = BTreeMap::new();
+    for cluster in clusters {
+        by_name.entry(cluster.name.clone()).or_insert_with(|| cluster.clone());
+    }
+    by_name
+}
+
+/// The first ring that selects a cluster has it; a check speaks of clusters in two.
+fn rings_of(rings: &[Ring], clusters: &BTreeMap<ClusterName, Cluster>) -> BTreeMap<ClusterName, String> {
+    let ring_of = |cluster: &Cluster| {
+        let ring = rings.iter().find(|ring| ring.clusters.matches(cluster.facts(None)))?;
+        Some((cluster.name.clone(), ring.name.clone()))
+    };
+    clusters.values().filter_map(ring_of).collect()
+}
+
+/// Apps without errors, and the others with theirs.
+fn part(apps: Vec<App>, diagnostics: &[Diagnostic]) -> (BTreeMap<AppId, App>, BTreeMap<AppId, Broken>) {
+    let mut broken: BTreeMap<AppId, Broken> = BTreeMap::new();
+    for error in diagnostics.iter().filter(|diagnostic| diagnostic.is_error()) {
+        if let Scope::App(id) = &error.scope {
+            let entry = broken.entry(id.clone()).or_insert(Broken { app: None, errors: Vec::new() });
+            entry.errors.push(error.clone());
+        }
+    }
+    let mut whole = BTreeMap::new();
+    for app in apps {
+        match broken.get_mut(&app.id) {
+            Some(broken) => {
+                broken.app.get_or_insert(app);
+            }
+            None => {
+                whole.insert(app.id.clone(), app);
+            }
+        }
+    }
+    (whole, broken)
+}

@@ -1,0 +1,49 @@
+//! Objects apps and the Kubernetes documents of the repository.
+
+use super::Facts;
+use crate::fleet::{codes, files_of};
+use crate::manifest::PlainDocument;
+use crate::model::{App, AppSpec, Diagnostic, Objects, Scope};
+
+pub fn patterns_fit(facts: &Facts<'_>) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    for (app, objects) in objects(facts) {
+        for (pattern, location) in &objects.files {
+            if files_of(pattern, facts.snapshot).next().is_some() {
+                continue;
+            }
+            let message = format!("Objects {} lists {pattern}, and no file fits it", app.id);
+            let help = format!("paths are relative to {}", app.location.file);
+            let error = Diagnostic::error(codes::NO_SUCH_FILE, message, Scope::App(app.id.clone()));
+            found.push(error.at(location.clone()).help(help));
+        }
+    }
+    found
+}
+
+pub fn no_stray_document(facts: &Facts<'_>) -> Vec<Diagnostic> {
+    let listed = |file: &str| {
+        objects(facts)
+            .flat_map(|(_, objects)| &objects.files)
+            .any(|(pattern, _)| files_of(pattern, facts.snapshot).any(|path| path == file))
+    };
+    let plain = facts.manifests.plain.iter();
+    let mut strays: Vec<&PlainDocument> = plain.filter(|document| !listed(&document.file)).collect();
+    // A file is told once, by its first document.
+    strays.sort_by(|one, other| (&one.file, &one.location).cmp(&(&other.file, &other.location)));
+    strays.dedup_by(|one, other| one.file == other.file);
+    let error = |stray: &PlainDocument| {
+        let message = format!("{} in {} belongs to no app", stray.kind, stray.file);
+        Diagnostic::error(codes::STRAY_DOCUMENT, message, Scope::File(stray.file.clone()))
+            .at(stray.location.clone())
+            .help("list the file under spec.files of an app of kind Objects; nothing else applies it")
+    };
+    strays.into_iter().map(error).collect()
+}
+
+fn objects<'a>(facts: &Facts<'a>) -> impl Iterator<Item = (&'a App, &'a Objects)> {
+    facts.manifests.apps.iter().filter_map(|app| match &app.spec {
+        AppSpec::Objects(objects) => Some((app, objects)),
+        AppSpec::AppSet(_) | AppSpec::Component(_) => None,
+    })
+}

@@ -1,0 +1,40 @@
+//! Layers that apps name.
+
+use super::Facts;
+use crate::fleet::codes;
+use crate::fleet::layers::{Level, layers_of};
+use crate::manifest::read::suggest;
+use crate::model::{App, AppSpec, Diagnostic, Scope};
+
+pub fn exist(facts: &Facts<'_>) -> Vec<Diagnostic> {
+    facts.manifests.apps.iter().flat_map(|app| missing(app, facts)).collect()
+}
+
+fn missing(app: &App, facts: &Facts<'_>) -> Vec<Diagnostic> {
+    let named = match &app.spec {
+        AppSpec::AppSet(app_set) => [
+            (Level::Workload, Some(app_set.deploy_type.layer())),
+            (Level::Language, app_set.language.as_deref()),
+            (Level::RunType, app_set.run_type.as_deref()),
+        ],
+        AppSpec::Component(component) => [
+            (Level::Workload, Some(component.workload_type.layer())),
+            (Level::Language, Some(component.language.as_str())),
+            (Level::RunType, Some(component.run_type.as_str())),
+        ],
+        AppSpec::Objects(_) => return Vec::new(),
+    };
+    let check = |(level, name): (Level, Option<&str>)| {
+        let (name, known) = (name?, layers_of(level, facts.snapshot));
+        if known.contains(name) {
+            return None;
+        }
+        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+        let message =
+            format!("{} {} names {} {name}, and there is no such layer", app.kind(), app.id, level.words());
+        let help = format!("{}; or add the folder {}{name}/", suggest(name, &known, &known), level.folder());
+        let error = Diagnostic::error(codes::UNKNOWN_LAYER, message, Scope::App(app.id.clone()));
+        Some(error.at(app.location.clone()).help(help))
+    };
+    named.into_iter().filter_map(check).collect()
+}

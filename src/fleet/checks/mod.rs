@@ -1,0 +1,53 @@
+//! The table of checks. Each looks at the whole and says what is wrong; none stops another.
+
+mod files;
+mod identity;
+mod layers;
+mod placement;
+mod pod_sets;
+mod rings;
+
+use std::collections::BTreeMap;
+
+use crate::manifest::Manifests;
+use crate::model::{Cluster, ClusterName, Diagnostic, Ring, Scope, Snapshot};
+
+/// What a check may look at.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts<'a> {
+    pub manifests: &'a Manifests,
+    pub snapshot: &'a Snapshot,
+    pub clusters: &'a BTreeMap<ClusterName, Cluster>,
+    pub rings: &'a [Ring],
+    pub ring_of: &'a BTreeMap<ClusterName, String>,
+}
+
+pub type Check = fn(&Facts<'_>) -> Vec<Diagnostic>;
+
+pub const CHECKS: &[(&str, Check)] = &[
+    ("one app has one manifest", identity::apps),
+    ("one cluster has one manifest", identity::clusters),
+    ("one approval has one manifest", identity::approvals),
+    ("a cluster is in at most one ring", rings::one_ring_each),
+    ("a ring has clusters", rings::no_empty_ring),
+    ("a cluster is in a ring", rings::no_cluster_left_out),
+    ("a named cluster is registered", placement::clusters_exist),
+    ("a named ring exists", placement::rings_exist),
+    ("an app is placed somewhere", placement::somewhere),
+    ("podSets come to the replicas of their app", pod_sets::replicas_fit),
+    ("a podSet's name is used once in a namespace", pod_sets::names_differ),
+    ("a layer that an app names exists", layers::exist),
+    ("a pattern of an Objects app fits a file", files::patterns_fit),
+    ("a Kubernetes document belongs to an app", files::no_stray_document),
+];
+
+impl Facts<'_> {
+    /// Registered clusters, with those whose manifests have mistakes: they are known all the same.
+    fn cluster_names(&self) -> Vec<&str> {
+        let broken = self.manifests.diagnostics.iter().filter_map(|diagnostic| match &diagnostic.scope {
+            Scope::Cluster(name) => Some(name.as_str()),
+            Scope::App(_) | Scope::Target(..) | Scope::File(_) | Scope::Instance => None,
+        });
+        self.clusters.keys().map(ClusterName::as_str).chain(broken).collect()
+    }
+}

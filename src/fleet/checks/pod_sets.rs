@@ -1,0 +1,107 @@
+//! PodSets: how many, and under which names.
+
+use std::collections::BTreeMap;
+
+use super::Facts;
+use crate::fleet::{Division, codes, divide, placement};
+use crate::model::{App, AppSet, AppSpec, ClusterName, Diagnostic, Location, Scope};
+
+pub fn replicas_fit(facts: &Facts<'_>) -> Vec<Diagnostic> {
+    let check = |app: &App| match &app.spec {
+        AppSpec::AppSet(app_set) => fits(app, app_set),
+        AppSpec::Component(_) | AppSpec::Objects(_) => None,
+    };
+    facts.manifests.apps.iter().filter_map(check).collect()
+}
+
+fn fits(app: &App, app_set: &AppSet) -> Option<Diagnostic> {
+    let scope = Scope::App(app.id.clone());
+    match divide(app_set) {
+        Division::Divided(_) => None,
+        Division::Mismatch { total, sum } => {
+            let message = format!(
+                "replicas-mismatch: AppSet {} wants {total} replicas, its podSets come to {sum}",
+                app.id
+            );
+            let location = app_set.replicas_location.as_ref().unwrap_or(&app.location).clone();
+            let diagnostic = Diagnostic::error(codes::REPLICAS_MISMATCH, message, scope)
+                .at(location)
+                .in_path("spec.replicas")
+                .help(format!(
+                    "write {sum} here, or leave out the replicas of one podSet: it takes what is left"
+                ));
+            Some(diagnostic)
+        }
+        Division::PercentOfNothing(index) => {
+            let pod_set = app_set.clusters.iter().flat_map(|cluster| &cluster.pod_sets).nth(index)?;
+            let message = format!(
+                "podSet {} takes a percent of replicas, and AppSet {} has no spec.replicas",
+                pod_set.name, app.id
+            );
+            let diagnostic = Diagnostic::error(codes::PERCENT_OF_NOTHING, message, scope)
+                .at(pod_set.location.clone())
+                .help("give spec.replicas, or a number here");
+            Some(diagnostic)
+        }
+    }
+}
+
+/// A podSet is a workload of its name, so the name is taken once in a namespace of a cluster.
+pub fn names_differ(facts: &Facts<'_>) -> Vec<Diagnostic> {
+    let mut taken: BTreeMap<(ClusterName, &str, &str), (&App, &Location)> = BTreeMap::new();
+    let mut found: Vec<Diagnostic> = Vec::new();
+    for app in &facts.manifests.apps {
+        for (cluster, name, location) in pod_sets(app, facts) {
+            let key = (cluster, &*app.id.namespace, name);
+            let Some((other, place)) = taken.get(&key) else {
+                taken.insert(key, (app, location));
+                continue;
+            };
+            // Two manifests of one app are a mistake of their own.
+            if other.id == app.id && other.location != app.location {
+                continue;
+            }
+            let (cluster, ..) = key;
+            let message = format!(
+                "podSet {name} of {} is also a podSet of {} in namespace {} of cluster {cluster}",
+                app.id, other.id, app.id.namespace
+            );
+            let error = |scope| Diagnostic::error(codes::POD_SET_TWICE, message.clone(), scope);
+            let help = "both would be one workload of that name; rename one of them";
+            found.push(
+                error(Scope::App(app.id.clone()))
+                    .at(location.clone())
+                    .help(help)
+                    .related((*place).clone(), "also here"),
+            );
+            if other.id != app.id {
+                found.push(
+                    error(Scope::App(other.id.clone()))
+                        .at((*place).clone())
+                        .help(help)
+                        .related(location.clone(), "also here"),
+                );
+            }
+        }
+    }
+    // One app on many clusters says it once.
+    found.sort_by(|one, other| (&one.location, &one.scope).cmp(&(&other.location, &other.scope)));
+    found.dedup_by(|one, other| one.location == other.location && one.scope == other.scope);
+    found
+}
+
+fn pod_sets<'a>(app: &'a App, facts: &Facts<'_>) -> Vec<(ClusterName, &'a str, &'a Location)> {
+    match &app.spec {
+        AppSpec::AppSet(app_set) => app_set
+            .clusters
+            .iter()
+            .flat_map(|cluster| cluster.pod_sets.iter().map(move |pod_set| (&cluster.name, pod_set)))
+            .map(|(cluster, pod_set)| (cluster.clone(), pod_set.name.as_str(), &pod_set.location))
+            .collect(),
+        AppSpec::Component(_) => placement(app, facts.clusters, facts.ring_of)
+            .into_iter()
+            .map(|cluster| (cluster, &*app.id.name, &app.location))
+            .collect(),
+        AppSpec::Objects(_) => Vec::new(),
+    }
+}

@@ -1,0 +1,21 @@
+//! The codes of mistakes that show when manifests are seen together; stable for ever.
+
+/// Two manifests with one identity.
+pub const DUPLICATE: &str = "E2001";
+pub const UNKNOWN_CLUSTER: &str = "E2002";
+pub const UNKNOWN_RING: &str = "E2003";
+pub const TWO_RINGS: &str = "E2004";
+pub const EMPTY_RING: &str = "E2005";
+pub const NO_RING: &str = "E2006";
+/// A placement that fits no cluster.
+pub const PLACED_NOWHERE: &str = "E2007";
+/// replicas-mismatch.
+pub const REPLICAS_MISMATCH: &str = "E2011";
+pub const PERCENT_OF_NOTHING: &str = "E2012";
+/// Two podSets with one name in one namespace of one cluster.
+pub const POD_SET_TWICE: &str = "E2013";
+/// A pattern of an Objects app that fits no file.
+pub const NO_SUCH_FILE: &str = "E2021";
+/// A Kubernetes document that no app takes.
+pub const STRAY_DOCUMENT: &str = "E2022";
+pub const UNKNOWN_LAYER: &str = "E2031";

@@ -1,0 +1,59 @@
+//! Which layers there are: those of the repository over those that the program ships.
+
+use std::collections::BTreeSet;
+
+use super::shipped::SHIPPED;
+use crate::model::Snapshot;
+
+/// The folder of all shared layers.
+pub const TEMPLATES: &str = "templates/";
+
+/// A level whose layers an app names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    Workload,
+    Language,
+    RunType,
+}
+
+impl Level {
+    /// With a final `/`.
+    pub fn folder(self) -> &'static str {
+        match self {
+            Self::Workload => "templates/workload/",
+            Self::Language => "templates/language/",
+            Self::RunType => "templates/runType/",
+        }
+    }
+
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Workload => "workload type",
+            Self::Language => "language",
+            Self::RunType => "run type",
+        }
+    }
+}
+
+/// The names of all layers of a level.
+pub fn layers_of(level: Level, snapshot: &Snapshot) -> BTreeSet<String> {
+    folders(
+        level.folder(),
+        snapshot.files.keys().map(String::as_str).chain(SHIPPED.iter().map(|(path, _)| *path)),
+    )
+}
+
+/// The names of the cluster layers of the repository; none is shipped.
+pub fn cluster_layers(snapshot: &Snapshot) -> BTreeSet<String> {
+    folders("templates/cluster/", snapshot.files.keys().map(String::as_str))
+}
+
+fn folders<'a>(level: &str, paths: impl Iterator<Item = &'a str>) -> BTreeSet<String> {
+    let name = |path: &'a str| Some(path.strip_prefix(level)?.split_once('/')?.0.to_owned());
+    paths.filter_map(name).collect()
+}
+
+/// The files that the program ships in a folder (with a final `/`): path and text, sorted by path.
+pub fn shipped_in(folder: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    SHIPPED.iter().copied().filter(move |(path, _)| path.starts_with(folder))
+}

@@ -1,0 +1,125 @@
+//! One snapshot of the config repository as one validated whole.
+//!
+//! Needs the manifests and the snapshot that they were read from; gives the [`Fleet`]: which apps run on
+//! which clusters, with every mistake that shows only when manifests are seen together. Checks stand by
+//! name in one table ([`checks`]). An app with an error is taken out and named in [`Fleet::broken`]; its
+//! neighbours stay. While any error stands, [`Fleet::is_valid`] is false and nothing may be deleted.
+//!
+//! Never renders, never reads files, never decides how many replicas run where.
+
+mod assemble;
+mod checks;
+pub mod codes;
+pub mod layers;
+mod placement;
+mod replicas;
+mod shipped;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+pub use assemble::assemble;
+pub use placement::{files_of, placement, selector};
+pub use replicas::{Division, divide};
+
+use crate::model::{
+    App, AppId, AppSpec, Approval, Cluster, ClusterName, Diagnostic, Instance, Location, Ring, Scope,
+};
+
+/// One app on one cluster.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct Target {
+    pub app: AppId,
+    pub cluster: ClusterName,
+}
+
+impl std::fmt::Display for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} on {}", self.app, self.cluster)
+    }
+}
+
+/// An app that must not be applied as it is written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Broken {
+    /// `None` when its manifest could not even be read.
+    pub app: Option<App>,
+    pub errors: Vec<Diagnostic>,
+}
+
+/// The config repository at one revision, understood.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fleet {
+    pub instance: Instance,
+    pub clusters: BTreeMap<ClusterName, Cluster>,
+    /// First to last; empty without `rings.yaml`.
+    pub rings: Vec<Ring>,
+    pub rings_location: Option<Location>,
+    /// The apps without errors.
+    pub apps: BTreeMap<AppId, App>,
+    pub broken: BTreeMap<AppId, Broken>,
+    pub approvals: Vec<Approval>,
+    /// Of reading and of the checks here, by place.
+    pub diagnostics: Vec<Diagnostic>,
+    ring_of: BTreeMap<ClusterName, String>,
+}
+
+impl Fleet {
+    /// No error at all. Only then may anything be deleted.
+    pub fn is_valid(&self) -> bool {
+        !self.diagnostics.iter().any(Diagnostic::is_error)
+    }
+
+    /// The instance itself is understood; if not, nothing is applied anywhere.
+    pub fn is_usable(&self) -> bool {
+        !self.errors_of(&Scope::Instance)
+    }
+
+    /// The ring that a cluster belongs to.
+    pub fn ring_of(&self, cluster: &ClusterName) -> Option<&str> {
+        self.ring_of.get(cluster).map(String::as_str)
+    }
+
+    /// Every (app, cluster) that can be rendered and applied, sorted. Empty when the instance is broken.
+    pub fn targets(&self) -> Vec<Target> {
+        if !self.is_usable() {
+            return Vec::new();
+        }
+        self.apps
+            .values()
+            .flat_map(|app| {
+                let target = |cluster| Target { app: app.id.clone(), cluster };
+                self.clusters_of(app).into_iter().map(target)
+            })
+            .filter(|target| {
+                !self.errors_of(&Scope::Cluster(target.cluster.clone()))
+                    && !self.errors_of(&Scope::Target(target.app.clone(), target.cluster.clone()))
+            })
+            .collect()
+    }
+
+    /// The registered clusters that an app is placed on, whether it is broken or not.
+    pub fn clusters_of(&self, app: &App) -> Vec<ClusterName> {
+        placement(app, &self.clusters, &self.ring_of)
+    }
+
+    pub fn is_placed(&self, target: &Target) -> bool {
+        self.apps.get(&target.app).is_some_and(|app| self.clusters_of(app).contains(&target.cluster))
+    }
+
+    fn errors_of(&self, scope: &Scope) -> bool {
+        self.diagnostics.iter().any(|diagnostic| diagnostic.is_error() && diagnostic.scope == *scope)
+    }
+}
+
+/// Whether rendering an app on a cluster looks at the ring of the cluster: its placement names one.
+pub fn selects_by_ring(app: &App) -> bool {
+    match &app.spec {
+        AppSpec::AppSet(_) => false,
+        AppSpec::Component(component) => component.placement.clusters.ring.is_some(),
+        AppSpec::Objects(objects) => objects.placement.clusters.ring.is_some(),
+    }
+}

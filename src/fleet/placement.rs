@@ -1,0 +1,49 @@
+//! Which clusters an app runs on.
+
+use std::collections::BTreeMap;
+
+use crate::model::{App, AppSpec, Cluster, ClusterName, Placement, Snapshot};
+
+/// The registered clusters that an app is placed on, sorted by name.
+pub fn placement(
+    app: &App,
+    clusters: &BTreeMap<ClusterName, Cluster>,
+    ring_of: &BTreeMap<ClusterName, String>,
+) -> Vec<ClusterName> {
+    let Some(placement) = selector(app) else {
+        let named = |cluster: &&ClusterName| names(app).any(|name| name == *cluster);
+        return clusters.keys().filter(named).cloned().collect();
+    };
+    let matches = |cluster: &&Cluster| {
+        placement.clusters.matches(cluster.facts(ring_of.get(&cluster.name).map(String::as_str)))
+    };
+    clusters.values().filter(matches).map(|cluster| cluster.name.clone()).collect()
+}
+
+/// The placement of an app; `None` for an AppSet, which names its clusters one by one.
+pub fn selector(app: &App) -> Option<&Placement> {
+    match &app.spec {
+        AppSpec::AppSet(_) => None,
+        AppSpec::Component(component) => Some(&component.placement),
+        AppSpec::Objects(objects) => Some(&objects.placement),
+    }
+}
+
+fn names(app: &App) -> impl Iterator<Item = &ClusterName> {
+    let topology = match &app.spec {
+        AppSpec::AppSet(app_set) => app_set.clusters.as_slice(),
+        AppSpec::Component(_) | AppSpec::Objects(_) => &[],
+    };
+    topology.iter().map(|cluster| &cluster.name)
+}
+
+/// The files of the repository that a path or pattern of an Objects app fits, sorted. `*` stays within
+/// one folder, `**` does not.
+pub fn files_of<'a>(pattern: &str, snapshot: &'a Snapshot) -> impl Iterator<Item = &'a str> {
+    let glob = globset::GlobBuilder::new(pattern).literal_separator(true).build();
+    let matcher = glob.ok().map(|glob| glob.compile_matcher());
+    let exact = pattern.to_owned();
+    let fits =
+        move |path: &&str| **path == *exact || matcher.as_ref().is_some_and(|glob| glob.is_match(path));
+    snapshot.files.keys().map(String::as_str).filter(fits)
+}

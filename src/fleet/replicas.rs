@@ -1,0 +1,82 @@
+//! Replicas of an AppSet, divided over its podSets.
+
+use crate::model::{AppSet, PodSet, Replicas};
+
+/// How the replicas of an AppSet fall on its podSets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Division {
+    /// In file order, over all clusters; `None` where neither the podSet nor a total says anything, so
+    /// that the layers decide.
+    Divided(Vec<Option<u32>>),
+    /// The podSets come to another sum than `spec.replicas`.
+    Mismatch { total: u32, sum: u64 },
+    /// A percent, and no `spec.replicas` that it is of. Holds the index of the podSet in file order.
+    PercentOfNothing(usize),
+}
+
+/// Counts as they are. Percents of the total rounded down, and what that leaves goes one by one, in file
+/// order, to those that were rounded. What is left then is shared evenly by the podSets that say nothing,
+/// the first of them taking one more each until nothing is left.
+///
+/// Without podSets that say nothing, the sum must be the total (`replicas-mismatch`).
+pub fn divide(app_set: &AppSet) -> Division {
+    let pod_sets: Vec<&PodSet> = app_set.clusters.iter().flat_map(|cluster| &cluster.pod_sets).collect();
+    let Some(total) = app_set.replicas else {
+        return without_total(&pod_sets);
+    };
+    let mut shares: Vec<Option<u64>> = pod_sets
+        .iter()
+        .map(|pod_set| match pod_set.replicas? {
+            Replicas::Count(count) => Some(u64::from(count)),
+            Replicas::Percent(percent) => Some(u64::from(total) * u64::from(percent) / 100),
+        })
+        .collect();
+    let sum: u64 = shares.iter().flatten().sum();
+    let Some(mut left) = u64::from(total).checked_sub(sum) else {
+        return Division::Mismatch { total, sum };
+    };
+    let silent = shares.iter().filter(|share| share.is_none()).count() as u64;
+    match left.checked_div(silent) {
+        Some(each) => {
+            let mut more = left % silent;
+            for share in shares.iter_mut().filter(|share| share.is_none()) {
+                *share = Some(each + u64::from(more > 0));
+                more = more.saturating_sub(1);
+            }
+        }
+        None => {
+            for (share, pod_set) in shares.iter_mut().zip(&pod_sets) {
+                if left > 0 && was_rounded(pod_set, total) {
+                    *share = share.map(|share| share + 1);
+                    left -= 1;
+                }
+            }
+            if left > 0 {
+                return Division::Mismatch { total, sum: u64::from(total) - left };
+            }
+        }
+    }
+    // No share is above the total, which is an u32.
+    Division::Divided(
+        shares.into_iter().map(|share| share.and_then(|share| u32::try_from(share).ok())).collect(),
+    )
+}
+
+fn without_total(pod_sets: &[&PodSet]) -> Division {
+    let percent = |pod_set: &&PodSet| matches!(pod_set.replicas, Some(Replicas::Percent(_)));
+    if let Some(index) = pod_sets.iter().position(percent) {
+        return Division::PercentOfNothing(index);
+    }
+    let count = |pod_set: &&PodSet| match pod_set.replicas {
+        Some(Replicas::Count(count)) => Some(count),
+        Some(Replicas::Percent(_)) | None => None,
+    };
+    Division::Divided(pod_sets.iter().map(count).collect())
+}
+
+fn was_rounded(pod_set: &PodSet, total: u32) -> bool {
+    match pod_set.replicas {
+        Some(Replicas::Percent(percent)) => !(u64::from(total) * u64::from(percent)).is_multiple_of(100),
+        Some(Replicas::Count(_)) | None => false,
+    }
+}

@@ -1,0 +1,192 @@
+use super::{Fleet, assemble};
+use crate::manifest;
+use crate::model::{AppId, Snapshot};
+
+const BJ: (&str, &str) = (
+    "clusters/bj.yaml",
+    "apiVersion: tutti.dev/v1alpha1
+kind: Cluster
+metadata: {name: bj, labels: {zone: bj}}
+spec: {connection: {sandbox: {}}}
+",
+);
+const GZ: (&str, &str) = (
+    "clusters/gz.yaml",
+    "apiVersion: tutti.dev/v1alpha1
+kind: Cluster
+metadata: {name: gz, labels: {zone: gz}}
+spec: {connection: {sandbox: {}}}
+",
+);
+
+fn fleet(files: &[(&str, &str)]) -> Fleet {
+    let snapshot = Snapshot::of_texts([BJ, GZ].into_iter().chain(files.iter().copied()));
+    assemble(manifest::read(&snapshot), &snapshot)
+}
+
+/// Code, place and a part of the message of every mistake, in order.
+fn check(files: &[(&str, &str)], expected: &[(&str, &str)]) {
+    let fleet = fleet(files);
+    let told: Vec<String> = fleet.diagnostics.iter().map(ToString::to_string).collect();
+    assert_eq!(told.len(), expected.len(), "{told:#?}");
+    for (told, (code, part)) in told.iter().zip(expected) {
+        assert!(told.contains(code) && told.contains(part), "{told} has not {code} {part}");
+    }
+    let errors = told.iter().any(|told| told.starts_with("error"));
+    assert_eq!(fleet.is_valid(), !errors);
+}
+
+fn component(name: &str, more: &str) -> String {
+    format!(
+        "apiVersion: tutti.dev/v1alpha1\nkind: Component\nmetadata: {{name: {name}}}\nspec: {{workloadType: Deployment, \
+         developLanguage: go, runType: server, image: 'web:1', port: 8080{more}}}\n"
+    )
+}
+
+fn app_set(name: &str, replicas: &str, clusters: &str) -> String {
+    format!(
+        "apiVersion: tutti.dev/v1alpha1\nkind: AppSet\nmetadata: {{name: {name}}}\nspec:\n  {replicas}\n  clusterTopology: \
+         {{clusters: [{clusters}]}}\n"
+    )
+}
+
+fn rings(rings: &str) -> String {
+    format!(
+        "apiVersion: tutti.dev/v1alpha1\nkind: Rings\nmetadata: {{name: rings}}\nspec: {{rings: [{rings}]}}\n"
+    )
+}
+
+fn objects(name: &str, files: &str) -> String {
+    format!(
+        "apiVersion: tutti.dev/v1alpha1\nkind: Objects\nmetadata: {{name: {name}}}\nspec: {{files: [{files}]}}\n"
+    )
+}
+
+const CONFIG_MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n";
+
+#[test]
+fn a_good_fleet_has_every_target() {
+    let fleet = fleet(&[("apps/web/app.yaml", &component("web", ""))]);
+    assert!(fleet.is_valid());
+    let targets: Vec<String> = fleet.targets().iter().map(ToString::to_string).collect();
+    assert_eq!(targets, ["default/web on bj", "default/web on gz"]);
+}
+
+#[test]
+fn two_manifests_of_one_app_are_named_both_and_neighbours_stay() {
+    let (web, pay) = (component("web", ""), component("pay", ""));
+    let files = [
+        ("a.yaml", web.as_str()),
+        ("b.yaml", &objects("web", "x.yaml")),
+        ("c.yaml", &pay),
+        ("x.yaml", CONFIG_MAP),
+    ];
+    check(&files, &[("E2001", "Objects default/web has the identity of Component default/web at a.yaml:3")]);
+    let fleet = fleet(&files);
+    assert!(fleet.broken.contains_key(&AppId::new("default", "web")));
+    assert_eq!(fleet.apps.keys().map(|id| &*id.name).collect::<Vec<_>>(), ["pay"]);
+}
+
+#[test]
+fn two_manifests_of_one_cluster_stop_that_cluster() {
+    let files = [("clusters/other.yaml", BJ.1), ("a.yaml", &component("web", ""))];
+    check(&files, &[("E2001", "Cluster bj has the identity of Cluster bj at clusters/bj.yaml")]);
+    let targets: Vec<String> = fleet(&files).targets().iter().map(ToString::to_string).collect();
+    assert_eq!(targets, ["default/web on gz"]);
+}
+
+#[test]
+fn clusters_and_rings_that_do_not_exist() {
+    let set = app_set("set", "", "{name: bg, podSets: [{name: one, replicas: 1}]}");
+    check(
+        &[("a.yaml", &set)],
+        &[("E2002", "AppSet default/set names cluster bg, which is not registered at a.yaml:6")],
+    );
+    let web = component("web", ", placement: {clusters: {names: [gz1, g*]}}");
+    check(&[("a.yaml", &web)], &[("E2002", "names cluster gz1")]);
+    let web = component("web", ", placement: {clusters: {ring: prod}}");
+    check(&[("a.yaml", &web)], &[("E2003", "ring prod, which does not exist"), ("E2007", "runs nowhere")]);
+}
+
+#[test]
+fn rings_have_clusters_and_clusters_one_ring() {
+    let two = rings("{name: test, clusters: {names: [bj]}}, {name: prod, clusters: {}}");
+    check(&[("rings.yaml", &two)], &[("E2004", "cluster bj is in more than one ring: test, prod")]);
+    let empty =
+        rings("{name: test, clusters: {matchLabels: {zone: sh}}}, {name: prod, clusters: {names: [gz]}}");
+    check(
+        &[("rings.yaml", &empty)],
+        &[("E2006", "cluster bj is in no ring"), ("E2005", "ring test selects no cluster")],
+    );
+    let good = rings("{name: test, clusters: {names: [bj]}}, {name: prod, clusters: {names: [gz]}}");
+    let fleet = fleet(&[
+        ("rings.yaml", &good),
+        ("a.yaml", &component("web", ", placement: {clusters: {ring: prod}}")),
+    ]);
+    assert!(fleet.is_valid());
+    assert_eq!(fleet.ring_of(&"gz".into()), Some("prod"));
+    assert_eq!(fleet.targets().len(), 1);
+}
+
+#[test]
+fn replicas_that_do_not_come_to_the_sum() {
+    let set = app_set(
+        "set",
+        "replicas: 5",
+        "{name: bj, podSets: [{name: one, replicas: 2}, {name: two, replicas: 2}]}",
+    );
+    check(
+        &[("a.yaml", &set)],
+        &[(
+            "E2011",
+            "replicas-mismatch: AppSet default/set wants 5 replicas, its podSets come to 4 at a.yaml:5",
+        )],
+    );
+}
+
+#[test]
+fn a_pod_set_name_is_used_once_in_a_namespace() {
+    let set = app_set("set", "", "{name: gz, podSets: [{name: web, replicas: 1}]}");
+    check(
+        &[("a.yaml", &component("web", "")), ("b.yaml", &set)],
+        &[("E2013", "podSet web of default/set is also a podSet of default/web"), ("E2013", "b.yaml:6")],
+    );
+    let elsewhere = component("web", ", placement: {clusters: {names: [bj]}}");
+    check(&[("a.yaml", &elsewhere), ("b.yaml", &set)], &[]);
+}
+
+#[test]
+fn layers_that_apps_name_exist() {
+    let web = component("web", "").replace("go", "pyton");
+    check(
+        &[("a.yaml", &web)],
+        &[("E2031", "Component default/web names language pyton, and there is no such layer")],
+    );
+    let help = fleet(&[("a.yaml", &web)]).diagnostics[0].help.clone().unwrap_or_default();
+    assert!(help.starts_with("did you mean `python`?"), "{help}");
+    check(&[("a.yaml", &web), ("templates/language/pyton/values.yaml", "{}")], &[]);
+}
+
+#[test]
+fn files_and_apps_fit_each_other() {
+    check(
+        &[("apps/a/app.yaml", &objects("a", "x/*.yaml, y.yaml")), ("apps/a/y.yaml", CONFIG_MAP)],
+        &[("E2021", "Objects default/a lists apps/a/x/*.yaml, and no file fits it")],
+    );
+    check(&[("stray.yaml", CONFIG_MAP)], &[("E2022", "v1/ConfigMap in stray.yaml belongs to no app")]);
+    check(&[("apps/a/app.yaml", &objects("a", "'x/**/*.yaml'")), ("apps/a/x/z/y.yaml", CONFIG_MAP)], &[]);
+}
+
+#[test]
+fn nothing_is_applied_from_a_broken_instance() {
+    let files = [
+        (
+            "tutti.yaml",
+            "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {name: main}\nspec: {mode: fast}\n",
+        ),
+        ("a.yaml", &component("web", "")),
+    ];
+    let fleet = fleet(&files);
+    assert!(!fleet.is_usable());
+    assert_eq!(fleet.targets(), []);
+}

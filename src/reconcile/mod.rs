@@ -1,0 +1,146 @@
+//! One app on one cluster at one revision: look up what is new, plan, apply.
+//!
+//! Needs a render, what was observed, and a connection; everything it decides is decided by the
+//! pure `plan`. Health is not waited for here: the watches tell it, and the controller listens.
+
+mod observe;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+pub use observe::{is_copy, live};
+
+use crate::apply::{self, Receipt};
+use crate::cluster::{Catalog, Client, Error};
+use crate::model::{AppId, ClusterState, Mode, ObjectId, Observation, Rendered, Stranger, labels};
+use crate::plan::{self, Claims, Pending, Plan};
+
+/// How many lookups are under way at once.
+const SIDE_BY_SIDE: usize = 8;
+
+/// Everything that one reconciliation needs; nothing in it changes while it runs.
+#[derive(Debug)]
+pub struct Job {
+    pub client: Client,
+    pub catalog: Arc<Catalog>,
+    pub instance: String,
+    pub mode: Mode,
+    pub paused: bool,
+    pub unmanaged: bool,
+    pub cluster_state: ClusterState,
+    pub rendered: Arc<Rendered>,
+    /// At least the objects of this app and those that it renders.
+    pub observation: Observation,
+    /// What this app has to do with the others on this cluster.
+    pub shared: Arc<Shared>,
+    pub cancelled: CancellationToken,
+}
+
+/// What the apps of one cluster have to do with each other.
+#[derive(Debug, Default)]
+pub struct Shared {
+    pub claims: Claims,
+    pub pending: Pending,
+    /// Apps that belong here and could not be rendered.
+    pub unrendered: BTreeSet<AppId>,
+}
+
+/// What a lookup by name found.
+#[derive(Debug)]
+pub enum Found {
+    Nothing,
+    Stranger(Stranger),
+    /// It is ours already; the watch has not told it yet.
+    Ours(Box<crate::model::Live>),
+}
+
+#[derive(Debug)]
+pub struct Outcome {
+    pub plan: Plan,
+    pub lookups: Vec<(ObjectId, Found)>,
+    pub receipts: Vec<Receipt>,
+    /// A lookup failed: nothing was applied.
+    pub error: Option<Error>,
+}
+
+/// Looks up, plans, applies.
+pub async fn run(job: Job) -> Outcome {
+    let mut observation = job.observation.clone();
+    let (lookups, error) = look_up(&job, &observation).await;
+    for (id, found) in &lookups {
+        note(&mut observation, id, found);
+    }
+    let plan = plan::compute(&input(&job, &observation));
+    let receipts = if error.is_none() && job.mode == Mode::Enforce {
+        let manager = labels::field_manager(&job.instance);
+        apply::run(&job.client, &job.catalog, &manager, &plan, &job.rendered, &job.cancelled).await
+    } else {
+        Vec::new()
+    };
+    Outcome { plan, lookups, receipts, error }
+}
+
+/// The pure plan for what is known now; `unknown_objects` may have to be looked up first.
+pub fn preview(job: &Job) -> Plan {
+    plan::compute(&input(job, &job.observation))
+}
+
+fn input<'a>(job: &'a Job, observation: &'a Observation) -> plan::Input<'a> {
+    plan::Input {
+        instance: &job.instance,
+        mode: job.mode,
+        paused: job.paused,
+        unmanaged: job.unmanaged,
+        cluster_state: job.cluster_state,
+        rendered: &job.rendered,
+        observation,
+        claims: &job.shared.claims,
+        pending: &job.shared.pending,
+        unrendered: &job.shared.unrendered,
+    }
+}
+
+/// One metadata GET for each object that is new to us: an apply over somebody else's object with
+/// equal values raises no conflict and would adopt it silently.
+async fn look_up(job: &Job, observation: &Observation) -> (Vec<(ObjectId, Found)>, Option<Error>) {
+    use futures::{FutureExt as _, StreamExt as _};
+    let mut requests = Vec::new();
+    for object in plan::unknown_objects(&job.rendered, observation) {
+        if let Some(resource) = job.catalog.get(&object.kind) {
+            requests.push(async move { (object, job.client.lookup(resource, &object.id).await) }.boxed());
+        }
+    }
+    let answers: Vec<_> = futures::stream::iter(requests).buffer_unordered(SIDE_BY_SIDE).collect().await;
+    let mut found = Vec::new();
+    let mut failure = None;
+    for (object, answer) in answers {
+        match answer {
+            Ok(None) => found.push((object.id.clone(), Found::Nothing)),
+            Ok(Some(metadata)) => {
+                let ours = live(&object.kind, &metadata, &job.instance).map(Box::new);
+                let found_here =
+                    ours.map_or_else(|| Found::Stranger(observe::stranger(&metadata)), Found::Ours);
+                found.push((object.id.clone(), found_here));
+            }
+            Err(error) => failure = Some(error),
+        }
+    }
+    (found, failure)
+}
+
+/// Adds what a lookup found to what was observed.
+pub fn note(observation: &mut Observation, id: &ObjectId, found: &Found) {
+    match found {
+        Found::Nothing => {
+            observation.absent.insert(id.clone());
+        }
+        Found::Stranger(stranger) => {
+            observation.strangers.insert(id.clone(), stranger.clone());
+        }
+        Found::Ours(live) => {
+            observation.objects.entry(id.clone()).or_insert_with(|| (**live).clone());
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! One watched object to the compact record that is kept of it.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::health;
+use crate::model::{Digest, Kind, Live, ObjectId, PodCount, Stranger, labels};
+
+/// The record of an object that carries this instance's label and is itself what was applied;
+/// `None` for anybody else's, and for copies of our labels that controllers make.
+pub fn live(kind: &Kind, object: &Value, instance: &str) -> Option<Live> {
+    if label(object, labels::MANAGED_BY)? != instance || is_copy(object) {
+        return None;
+    }
+    let metadata = object.get("metadata")?;
+    let text = |field: &str| metadata.get(field).and_then(Value::as_str);
+    Some(Live {
+        uid: text("uid")?.into(),
+        resource_version: text("resourceVersion")?.into(),
+        generation: metadata.get("generation").and_then(Value::as_i64).unwrap_or_default(),
+        kind: kind.clone(),
+        app: annotation(object, labels::APP)?.into(),
+        hash: annotation(object, labels::HASH).and_then(Digest::parse),
+        revision: annotation(object, labels::REVISION).map(Into::into),
+        keep: annotation(object, labels::PRUNE) == Some("keep"),
+        deleting: metadata.get("deletionTimestamp").is_some_and(|time| !time.is_null()),
+        health: health::of(object),
+        pods: pod_count(object),
+        created: text("creationTimestamp").map(Arc::from),
+    })
+}
+
+/// The origin annotation is missing or names another object.
+pub fn is_copy(object: &Value) -> bool {
+    let origin = annotation(object, labels::ORIGIN).and_then(ObjectId::parse_origin);
+    origin.is_none() || origin != ObjectId::of(object)
+}
+
+/// Who manages an object that is not ours: another instance by its label, else its field managers.
+pub(super) fn stranger(object: &Value) -> Stranger {
+    if let Some(instance) = label(object, labels::MANAGED_BY)
+        && !is_copy(object)
+    {
+        return Stranger { managers: vec![labels::field_manager(instance)] };
+    }
+    let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array);
+    let mut managers: Vec<String> = entries
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.get("manager").and_then(Value::as_str).map(ToOwned::to_owned))
+        .collect();
+    managers.sort();
+    managers.dedup();
+    Stranger { managers }
+}
+
+fn label<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
+    object.get("metadata")?.get("labels")?.get(name)?.as_str()
+}
+
+fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
+    object.get("metadata")?.get("annotations")?.get(name)?.as_str()
+}
+
+/// Of workloads only: what they want and what is available.
+fn pod_count(object: &Value) -> Option<PodCount> {
+    let number =
+        |pointer: &str| object.pointer(pointer).and_then(Value::as_u64).and_then(|it| u32::try_from(it).ok());
+    match object.get("kind")?.as_str()? {
+        "Deployment" | "StatefulSet" => Some(PodCount {
+            desired: number("/spec/replicas").unwrap_or(1),
+            available: number("/status/availableReplicas").unwrap_or(0),
+        }),
+        "DaemonSet" => Some(PodCount {
+            desired: number("/status/desiredNumberScheduled").unwrap_or(0),
+            available: number("/status/numberAvailable").unwrap_or(0),
+        }),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(origin: &str) -> Value {
+        json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {
+                "name": "web", "namespace": "shop", "uid": "u1", "resourceVersion": "7",
+                "labels": {"tutti.dev/managed-by": "main"},
+                "annotations": {"tutti.dev/app": "shop/web", "tutti.dev/origin": origin},
+                "managedFields": [{"manager": "kubectl"}, {"manager": "helm"}, {"manager": "kubectl"}],
+            },
+        })
+    }
+
+    #[test]
+    fn only_the_object_that_its_origin_names_is_ours() {
+        let kind = Kind::new("", "v1", "ConfigMap");
+        assert!(live(&kind, &object("/ConfigMap/shop/web"), "main").is_some());
+        assert!(live(&kind, &object("/Service/shop/web"), "main").is_none(), "labels copied by a controller");
+        assert!(live(&kind, &object("/ConfigMap/shop/web"), "other").is_none(), "another instance");
+    }
+
+    #[test]
+    fn a_stranger_is_named_by_its_instance_or_its_managers() {
+        assert_eq!(stranger(&object("/ConfigMap/shop/web")).managers, ["tutti-main"]);
+        let mut manual = object("/ConfigMap/shop/web");
+        manual["metadata"]["labels"] = json!({});
+        assert_eq!(stranger(&manual).managers, ["helm", "kubectl"]);
+    }
+}

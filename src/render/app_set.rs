@@ -1,0 +1,174 @@
+//! An AppSet over what the layers give: its pod template, its labels, its numbers.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::documents::Document;
+use super::{Job, codes, strategic};
+use crate::manifest::read::is_label_value;
+use crate::model::{AppSet, Diagnostic};
+use crate::schedule::AssignedPodSet;
+
+/// Labels whose values come from meta of the podSet, its cluster's entry, the AppSet, or the cluster.
+const OF_META: [&str; 2] = ["sym-available-zone", "sym-cluster-info"];
+
+/// What the pod template says of itself, as values of the app layer, so that templates can use it.
+pub fn values(app_set: &AppSet) -> Map<String, Value> {
+    let mut values = Map::new();
+    let container = container(app_set);
+    let mut set = |key: &str, value: Option<&Value>| {
+        values.extend(value.map(|value| (key.to_owned(), value.clone())));
+    };
+    set("container", container.and_then(|container| container.get("name")));
+    set("image", container.and_then(|container| container.get("image")));
+    let port = container.and_then(|container| container.get("ports")?.get(0)?.get("containerPort"));
+    set("port", port);
+    set("minReadySeconds", app_set.min_ready_seconds.map(|seconds| json!(seconds)).as_ref());
+    values
+}
+
+fn container(app_set: &AppSet) -> Option<&Value> {
+    app_set.template.as_ref()?.get("spec")?.get("containers")?.get(0)
+}
+
+/// Lays the AppSet over the Deployment that has the name of the podSet, and its labels over everything.
+pub fn overlay(
+    job: &Job<'_>,
+    app_set: &AppSet,
+    pod_set: &AssignedPodSet,
+    documents: &mut [Document],
+) -> Result<(), Box<Diagnostic>> {
+    for document in documents.iter_mut() {
+        add_labels(&mut document.object, &app_set.labels);
+    }
+    let workload = documents.iter_mut().find(|document| is_workload(&document.object, &pod_set.name));
+    let Some(workload) = workload else {
+        let message = format!("the layers give no Deployment {} to lay {} over", pod_set.name, job.app.id);
+        let help = "a template of the workload layer must render one that is named podSet.name";
+        return Err(job.error(codes::NO_WORKLOAD, message).at(pod_set.location.clone()).help(help).into());
+    };
+    let labels = derived(job, app_set, pod_set);
+    add_labels(&mut workload.object, &labels);
+    let Some(template) = pod_template(&mut workload.object) else {
+        let message = format!("Deployment {} has no spec.template", pod_set.name);
+        return Err(job.error(codes::NO_WORKLOAD, message).at(workload.source.clone()).into());
+    };
+    add_labels(template, &app_set.labels);
+    add_labels(template, &labels);
+    if let Some(written) = &app_set.template {
+        merge_template(job, written, template)?;
+        set_image(template, app_set, pod_set);
+    }
+    selects_its_pods(job, &workload.object, pod_set)
+}
+
+fn is_workload(object: &Map<String, Value>, name: &str) -> bool {
+    object.get("kind").is_some_and(|kind| kind == "Deployment")
+        && object.get("metadata").and_then(|metadata| metadata.get("name")).is_some_and(|own| own == name)
+}
+
+fn pod_template(workload: &mut Map<String, Value>) -> Option<&mut Map<String, Value>> {
+    workload.get_mut("spec")?.get_mut("template")?.as_object_mut()
+}
+
+fn merge_template(
+    job: &Job<'_>,
+    written: &Value,
+    template: &mut Map<String, Value>,
+) -> Result<(), Box<Diagnostic>> {
+    let error = |message: String| job.error(codes::POD_TEMPLATE, message).at(job.app.location.clone());
+    if let Some(directive) = strategic::directive(written) {
+        let message =
+            format!("podSpec.template of {} uses {directive}, which is not supported yet", job.app.id);
+        return Err(error(message).help("to remove a field, set it to null").into());
+    }
+    let Value::Object(written) = written else {
+        return Err(error(format!("podSpec.template of {} is not a map", job.app.id)).into());
+    };
+    for list in ["containers", "initContainers"] {
+        let items = written.get("spec").and_then(|spec| spec.get(list)).and_then(Value::as_array);
+        let mut items = items.into_iter().flatten();
+        if items.any(|item| item.get("name").and_then(Value::as_str).is_none()) {
+            let message = format!("podSpec.template of {}: one of {list} has no name", job.app.id);
+            return Err(error(message).help("containers are merged by name").into());
+        }
+    }
+    strategic::merge(template, written);
+    Ok(())
+}
+
+/// The image of the podSet, in the first container of the pod template.
+fn set_image(template: &mut Map<String, Value>, app_set: &AppSet, pod_set: &AssignedPodSet) {
+    let (Some(image), Some(name)) =
+        (&pod_set.image, container(app_set).and_then(|container| container.get("name")))
+    else {
+        return;
+    };
+    let containers = template.get_mut("spec").and_then(|spec| spec.get_mut("containers"));
+    let containers = containers.and_then(Value::as_array_mut).into_iter().flatten();
+    for container in containers.filter(|container| container.get("name") == Some(name)) {
+        container["image"] = json!(image);
+    }
+}
+
+/// Labels of the podSet's workload and pods. What has no value, or none that a label can have, is left
+/// out.
+fn derived(job: &Job<'_>, app_set: &AppSet, pod_set: &AssignedPodSet) -> BTreeMap<String, String> {
+    let meta = |key: &str| {
+        let of_cluster = job.cluster.meta.get(key).and_then(Value::as_str);
+        pod_set.meta.get(key).map(String::as_str).or(of_cluster)
+    };
+    let group = Some(pod_set.group.as_str()).filter(|group| *group != "default");
+    let mut labels = vec![
+        ("app", Some(&*job.app.id.name)),
+        ("version", pod_set.version.as_deref()),
+        ("sym-group", group),
+        ("lightningDomain0", app_set.service_name.as_deref()),
+    ];
+    labels.extend(OF_META.map(|key| (key, meta(key))));
+    labels
+        .into_iter()
+        .filter_map(|(key, value)| {
+            Some((key, value.filter(|value| !value.is_empty() && is_label_value(value))?))
+        })
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect()
+}
+
+/// Adds labels that are not there yet.
+fn add_labels(object: &mut Map<String, Value>, labels: &BTreeMap<String, String>) {
+    if labels.is_empty() {
+        return;
+    }
+    let metadata = object.entry("metadata").or_insert_with(|| json!({}));
+    let Some(metadata) = metadata.as_object_mut() else { return };
+    let present = metadata.entry("labels").or_insert_with(|| json!({}));
+    if let Some(present) = present.as_object_mut() {
+        for (key, value) in labels {
+            present.entry(key.clone()).or_insert_with(|| json!(value));
+        }
+    }
+}
+
+/// The API server refuses a Deployment that does not select its own pods, and so does this, with the label.
+fn selects_its_pods(
+    job: &Job<'_>,
+    workload: &Map<String, Value>,
+    pod_set: &AssignedPodSet,
+) -> Result<(), Box<Diagnostic>> {
+    let spec = workload.get("spec");
+    let at = |path: &[&str]| path.iter().try_fold(spec?, |value, key| value.get(key))?.as_object();
+    let labels = at(&["template", "metadata", "labels"]);
+    for (key, value) in at(&["selector", "matchLabels"]).into_iter().flatten() {
+        if labels.and_then(|labels| labels.get(key)) != Some(value) {
+            let message = format!(
+                "the pods of {} do not have the label {key}: {value} that Deployment {} selects",
+                job.app.id, pod_set.name
+            );
+            let help = format!("remove {key} from metadata.labels of podSpec.template");
+            return Err(job.error(codes::SELECTOR, message).at(job.app.location.clone()).help(help).into());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,140 @@
+//! Which cluster layers fit a cluster, the least specific first.
+
+use serde_json::{Map, Value};
+
+use super::layers::Layer;
+use super::{Job, codes, values};
+use crate::fleet::layers::cluster_layers;
+use crate::manifest::kinds::placement;
+use crate::manifest::read::{Fields, Reading, Value as Field};
+use crate::manifest::yaml;
+use crate::model::{Diagnostic, Location, Selector};
+
+/// Names before labels, more conditions before fewer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    by_name: bool,
+    conditions: usize,
+}
+
+impl Rank {
+    fn of(selector: &Selector) -> Self {
+        let labels = selector.match_labels.len() + selector.match_expressions.len();
+        Self { by_name: selector.names.is_some(), conditions: labels + usize::from(selector.ring.is_some()) }
+    }
+}
+
+/// A cluster layer that fits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chosen {
+    pub folder: String,
+    rank: Rank,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Selected {
+    pub layers: Vec<Chosen>,
+    /// Some layer, chosen or not, asks for the ring.
+    pub by_ring: bool,
+}
+
+/// The cluster layers that fit the cluster of the job; by rank, then by name.
+pub fn select(job: &Job<'_>) -> Result<Selected, Vec<Diagnostic>> {
+    let mut selected = Selected { layers: Vec::new(), by_ring: false };
+    let mut mistakes = Vec::new();
+    for name in cluster_layers(job.snapshot) {
+        let folder = format!("templates/cluster/{name}/");
+        match read(job, &folder) {
+            Ok(selector) => {
+                selected.by_ring |= selector.ring.is_some();
+                if selector.matches(job.cluster.facts(job.ring)) {
+                    selected.layers.push(Chosen { folder, rank: Rank::of(&selector) });
+                }
+            }
+            Err(mut found) => mistakes.append(&mut found),
+        }
+    }
+    if !mistakes.is_empty() {
+        return Err(mistakes);
+    }
+    selected.layers.sort_by(|one, other| (one.rank, &one.folder).cmp(&(other.rank, &other.folder)));
+    Ok(selected)
+}
+
+/// `layer.yaml: {clusters: selector}`.
+fn read(job: &Job<'_>, folder: &str) -> Result<Selector, Vec<Diagnostic>> {
+    let path = format!("{folder}layer.yaml");
+    let Some(text) = job.snapshot.text(&path) else {
+        let message = format!("the cluster layer {folder} has no layer.yaml");
+        let help = "it says which clusters the layer is for: `clusters: {matchLabels: {zone: gz}}`";
+        return Err(vec![job.error(codes::LAYER, message).at(Location::new(&path, 1, 1)).help(help)]);
+    };
+    let (documents, mut mistakes) = yaml::parse(&path, text);
+    let mut reading = Reading::new(&path, job.scope());
+    let selector = documents.first().and_then(|document| {
+        let mut fields = Fields::of(&Field::root(&document.root), &mut reading)?;
+        let clusters = fields.required("clusters", &mut reading);
+        fields.finish(&mut reading);
+        placement::selector(&clusters?, true, &mut reading)
+    });
+    mistakes.append(&mut reading.mistakes);
+    for mistake in &mut mistakes {
+        mistake.scope = job.scope();
+    }
+    match selector {
+        Some(selector) if mistakes.is_empty() => Ok(selector),
+        _ if mistakes.is_empty() => {
+            let message = format!("{path} is empty");
+            Err(vec![job.error(codes::LAYER, message).at(Location::new(&path, 1, 1))])
+        }
+        _ => Err(mistakes),
+    }
+}
+
+/// Layers of one rank have no order, so they must not set the same thing.
+pub fn no_ties(job: &Job<'_>, chosen: &[Chosen], layers: &[Layer<'_>]) -> Result<(), Vec<Diagnostic>> {
+    let mut mistakes = Vec::new();
+    let pairs = chosen.iter().zip(layers).enumerate();
+    for (index, (one, layer)) in pairs {
+        let later = chosen.iter().zip(layers).skip(index + 1);
+        for (other, other_layer) in later.filter(|(other, _)| other.rank == one.rank) {
+            for what in same(job, layer, other_layer)? {
+                let message = format!(
+                    "{} and {} both fit cluster {} equally well, and both set {what}",
+                    one.folder, other.folder, job.cluster.name
+                );
+                let place = |folder: &str| Location::new(&format!("{folder}layer.yaml"), 1, 1);
+                mistakes.push(
+                    job.error(codes::TIE, message)
+                        .at(place(&other.folder))
+                        .help(
+                            "make one selector more specific: names before labels, more labels before fewer",
+                        )
+                        .related(place(&one.folder), "the other layer"),
+                );
+            }
+        }
+    }
+    if mistakes.is_empty() { Ok(()) } else { Err(mistakes) }
+}
+
+/// The values and templates that both layers have.
+fn same(job: &Job<'_>, one: &Layer<'_>, other: &Layer<'_>) -> Result<Vec<String>, Vec<Diagnostic>> {
+    let mut both = Vec::new();
+    let (values_one, values_other) = (values::of_layer(job, one)?, values::of_layer(job, other)?);
+    same_values(&values_one, &values_other, "values", &mut both);
+    let templates = one.templates.keys().filter(|name| other.templates.contains_key(*name));
+    both.extend(templates.map(|name| format!("the template {name}")));
+    Ok(both)
+}
+
+fn same_values(one: &Map<String, Value>, other: &Map<String, Value>, path: &str, both: &mut Vec<String>) {
+    for (key, value) in one {
+        let path = format!("{path}.{key}");
+        match (value, other.get(key)) {
+            (_, None) => {}
+            (Value::Object(one), Some(Value::Object(other))) => same_values(one, other, &path, both),
+            (_, Some(_)) => both.push(path),
+        }
+    }
+}

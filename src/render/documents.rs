@@ -1,0 +1,263 @@
+//! Texts to Kubernetes objects with our labels.
+
+use serde_json::{Map, Value, json};
+
+use super::layers::Source;
+use super::{Job, canonical, codes};
+use crate::manifest::yaml;
+use crate::model::{Diagnostic, Digest, Kind, Location, ObjectId, RenderedObject, Scope, labels};
+
+/// A document of a text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Document {
+    pub object: Map<String, Value>,
+    /// Of the file that it stands in or the template that made it.
+    pub source: Location,
+}
+
+/// What a template made, split into documents. Positions in it mean nothing to the reader, so mistakes
+/// point at the template and quote the line.
+pub fn of_output(
+    job: &Job<'_>,
+    template: &Source<'_>,
+    output: &str,
+) -> Result<Vec<Document>, Vec<Diagnostic>> {
+    let (documents, mistakes) = yaml::parse(&template.path, output);
+    if !mistakes.is_empty() {
+        return Err(mistakes.iter().map(|mistake| in_output(job, template, output, mistake)).collect());
+    }
+    let start = template.start();
+    collect(documents.iter().map(|document| {
+        let line = document.root.start.line;
+        let what = || format!("line {line} of what {} makes", template.path);
+        object(job, document.root.to_json(), start.clone(), &what)
+    }))
+}
+
+/// The documents of a file as it is.
+pub fn of_file(job: &Job<'_>, file: &Source<'_>) -> Result<Vec<Document>, Vec<Diagnostic>> {
+    let (documents, mistakes) = yaml::parse(&file.path, file.text);
+    if !mistakes.is_empty() {
+        let rescope = |mistake: Diagnostic| Diagnostic { scope: job.scope(), ..mistake };
+        return Err(mistakes.into_iter().map(rescope).collect());
+    }
+    collect(documents.iter().map(|document| {
+        let place = document.root.location(&file.path);
+        let what = || format!("the document at {place}");
+        object(job, document.root.to_json(), Location { end: None, ..place.clone() }, &what)
+    }))
+}
+
+fn collect(
+    documents: impl Iterator<Item = Result<Document, Box<Diagnostic>>>,
+) -> Result<Vec<Document>, Vec<Diagnostic>> {
+    let (mut found, mut mistakes) = (Vec::new(), Vec::new());
+    for document in documents {
+        match document {
+            Ok(document) => found.push(document),
+            Err(mistake) => mistakes.push(*mistake),
+        }
+    }
+    if mistakes.is_empty() { Ok(found) } else { Err(mistakes) }
+}
+
+fn in_output(job: &Job<'_>, template: &Source<'_>, output: &str, mistake: &Diagnostic) -> Diagnostic {
+    let line = mistake.location.as_ref().map_or(1, |location| location.start.line);
+    let text = output.lines().nth(line.saturating_sub(1) as usize).unwrap_or("").trim();
+    let message =
+        format!("{} makes a text that is not YAML: {} (line {line} of it)", template.path, mistake.message);
+    let help = match &mistake.help {
+        Some(help) => format!("line {line} is `{text}`; {help}"),
+        None => format!("line {line} is `{text}`"),
+    };
+    job.error(codes::OUTPUT, message).at(template.start()).help(help)
+}
+
+fn object(
+    job: &Job<'_>,
+    value: Value,
+    source: Location,
+    what: &dyn Fn() -> String,
+) -> Result<Document, Box<Diagnostic>> {
+    let error =
+        |problem: &str| job.error(codes::NOT_AN_OBJECT, format!("{} {problem}", what())).at(source.clone());
+    let Value::Object(object) = value else {
+        return Err(error("is not a Kubernetes object")
+            .help("an object is a map with apiVersion, kind and metadata")
+            .into());
+    };
+    for field in ["apiVersion", "kind"] {
+        if object.get(field).and_then(Value::as_str).is_none_or(str::is_empty) {
+            return Err(error(&format!("has no {field}")).into());
+        }
+    }
+    let kind = object.get("kind").and_then(Value::as_str).unwrap_or("");
+    if kind.ends_with("List") && object.get("items").is_some_and(Value::is_array) {
+        return Err(error(&format!("is a {kind}"))
+            .help("write its items as documents of their own, with `---` between")
+            .into());
+    }
+    if object
+        .get("apiVersion")
+        .and_then(Value::as_str)
+        .is_some_and(|version| version.starts_with("tutti.dev/"))
+    {
+        let help = "narrow the patterns of spec.files, so that they do not fit it";
+        return Err(error(&format!("is a manifest ({kind}), not an object of a cluster")).help(help).into());
+    }
+    let name = object.get("metadata").and_then(|metadata| metadata.get("name"));
+    if name.and_then(Value::as_str).is_none_or(str::is_empty) {
+        return Err(error(&format!("({kind}) has no metadata.name"))
+            .help("the name must be a text; put numbers in quotes")
+            .into());
+    }
+    Ok(Document { object, source })
+}
+
+/// A document as it is applied: canonical, in its namespace, with our labels and annotations.
+pub fn finish(job: &Job<'_>, document: Document) -> Result<RenderedObject, Box<Diagnostic>> {
+    let Document { mut object, source } = document;
+    canonical::canonical(&mut object);
+    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or("").to_owned();
+    let kind = Kind::from_api_version(&text("apiVersion"), &text("kind"));
+    place(job, &mut object, &kind).map_err(|mistake| mistake.at(source.clone()))?;
+    check_labels(job, &object, &kind).map_err(|mistake| mistake.at(source.clone()))?;
+
+    let mut body = Value::Object(object);
+    let Some(id) = ObjectId::of(&body) else {
+        return Err(job.error(codes::NOT_AN_OBJECT, format!("{kind} has no identity")).at(source).into());
+    };
+    let app = &job.app.id;
+    let ours = [
+        ("labels", labels::MANAGED_BY, job.fleet.instance.name.clone()),
+        ("labels", labels::APP, labels::app_label(app)),
+        ("annotations", labels::APP, app.to_string()),
+        ("annotations", labels::ORIGIN, id.origin()),
+    ];
+    for (field, key, value) in ours {
+        body["metadata"][field][key] = json!(value);
+    }
+    let hash = Digest::of_json(&body);
+    Ok(RenderedObject { id, kind, body, hash, source })
+}
+
+/// Built-in kinds of the whole cluster; all other built-in kinds live in a namespace.
+const OF_THE_CLUSTER: &[(&str, &[&str])] = &[
+    ("", &["Namespace", "Node", "PersistentVolume"]),
+    (
+        "admissionregistration.k8s.io",
+        &[
+            "MutatingAdmissionPolicy",
+            "MutatingAdmissionPolicyBinding",
+            "MutatingWebhookConfiguration",
+            "ValidatingAdmissionPolicy",
+            "ValidatingAdmissionPolicyBinding",
+            "ValidatingWebhookConfiguration",
+        ],
+    ),
+    ("apiextensions.k8s.io", &["CustomResourceDefinition"]),
+    ("apiregistration.k8s.io", &["APIService"]),
+    ("certificates.k8s.io", &["CertificateSigningRequest", "ClusterTrustBundle"]),
+    ("flowcontrol.apiserver.k8s.io", &["FlowSchema", "PriorityLevelConfiguration"]),
+    ("networking.k8s.io", &["IngressClass", "IPAddress", "ServiceCIDR"]),
+    ("node.k8s.io", &["RuntimeClass"]),
+    ("rbac.authorization.k8s.io", &["ClusterRole", "ClusterRoleBinding"]),
+    ("resource.k8s.io", &["DeviceClass", "ResourceSlice"]),
+    ("scheduling.k8s.io", &["PriorityClass"]),
+    (
+        "storage.k8s.io",
+        &["CSIDriver", "CSINode", "StorageClass", "VolumeAttachment", "VolumeAttributesClass"],
+    ),
+];
+
+/// Groups whose kinds are all built in; of other groups nothing is known here.
+const BUILT_IN: &[&str] = &[
+    "",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "apps",
+    "autoscaling",
+    "batch",
+    "certificates.k8s.io",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+    "events.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+    "networking.k8s.io",
+    "node.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "resource.k8s.io",
+    "scheduling.k8s.io",
+    "storage.k8s.io",
+];
+
+/// The namespace of the app, where a built-in kind wants one and none is written.
+fn place(job: &Job<'_>, object: &mut Map<String, Value>, kind: &Kind) -> Result<(), Box<Diagnostic>> {
+    let of_cluster =
+        OF_THE_CLUSTER.iter().any(|(group, kinds)| **group == *kind.group && kinds.contains(&&*kind.kind));
+    let Some(Value::Object(metadata)) = object.get_mut("metadata") else { return Ok(()) };
+    let written = metadata.get("namespace");
+    if written.is_some_and(|namespace| !namespace.is_string()) {
+        let message = format!("the namespace of {} is not a text", name_of(metadata, kind));
+        return Err(job.error(codes::NAMESPACE, message).help("put it in quotes").into());
+    }
+    let written = written.and_then(Value::as_str).filter(|namespace| !namespace.is_empty());
+    if of_cluster {
+        if let Some(namespace) = written {
+            let message = format!(
+                "{} belongs to the whole cluster, and is put into namespace {namespace}",
+                name_of(metadata, kind)
+            );
+            return Err(job.error(codes::NAMESPACE, message).help("remove metadata.namespace").into());
+        }
+        metadata.shift_remove("namespace");
+    } else if written.is_none() && BUILT_IN.contains(&&*kind.group) {
+        metadata.insert("namespace".to_owned(), json!(&*job.app.id.namespace));
+    }
+    Ok(())
+}
+
+/// A label that is a number or a boolean would be refused by the API server, without saying where.
+fn check_labels(job: &Job<'_>, object: &Map<String, Value>, kind: &Kind) -> Result<(), Box<Diagnostic>> {
+    let pods = object
+        .get("spec")
+        .and_then(|spec| spec.get("template"))
+        .and_then(|template| template.get("metadata"));
+    for metadata in object.get("metadata").into_iter().chain(pods).filter_map(Value::as_object) {
+        for field in ["labels", "annotations"] {
+            let wrong = match metadata.get(field) {
+                None => continue,
+                Some(Value::Object(entries)) => entries.iter().find(|(_, value)| !value.is_string()),
+                Some(_) => {
+                    let message = format!("{field} of {} is not a map", name_of(metadata, kind));
+                    return Err(job.error(codes::LABEL, message).into());
+                }
+            };
+            if let Some((key, value)) = wrong {
+                let message = format!("{field} of {}: {key} is {value}, not a text", name_of(metadata, kind));
+                return Err(job
+                    .error(codes::LABEL, message)
+                    .help("put it in quotes; in a template, add `| string | tojson`")
+                    .into());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn name_of(metadata: &Map<String, Value>, kind: &Kind) -> String {
+    let name = metadata.get("name").and_then(Value::as_str).unwrap_or("its pods");
+    format!("{} {name}", kind.kind)
+}
+
+impl Job<'_> {
+    /// For mistakes about one object of this target.
+    pub fn describe(&self, id: &ObjectId) -> String {
+        match self.scope() {
+            Scope::Target(_, cluster) => format!("{id} on {cluster}"),
+            _ => id.to_string(),
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The template engine: layered templates, strict, counted, without any access to the outside.
+
+use std::collections::BTreeMap;
+
+use minijinja::value::ValueKind;
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, UndefinedBehavior, Value};
+use serde_json::Value as Json;
+
+use super::layers::Source;
+
+/// What `extends parent` evaluates to; no file has this name.
+pub const PARENT: &str = "(parent)";
+/// Steps of one template; the shipped ones take some hundreds.
+pub const FUEL: u64 = 1_000_000;
+/// Includes, macros and blocks within each other.
+const DEPTH: usize = 64;
+
+/// Filters of the engine that take an undefined variable for something; no template here needs them.
+const CARELESS: [&str; 6] = ["chain", "e", "escape", "groupby", "pprint", "zip"];
+
+/// Templates that can see each other, by file name.
+#[derive(Debug)]
+pub struct Engine<'a> {
+    environment: Environment<'a>,
+    /// The highest file of each name that is rendered by itself (not `_*.j2`), by name.
+    pub rendered: Vec<Source<'a>>,
+}
+
+impl<'a> Engine<'a> {
+    /// Of chains of files with one name, the lowest first. Every template that is not one is named.
+    pub fn new(chains: &BTreeMap<&'a str, Vec<&Source<'a>>>) -> Result<Self, Vec<Error>> {
+        let mut environment = Environment::new();
+        environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        environment.set_auto_escape_callback(|_| AutoEscape::None);
+        environment.set_formatter(format);
+        environment.set_fuel(Some(FUEL));
+        environment.set_recursion_limit(DEPTH);
+        environment.set_debug(true);
+        environment.add_filter("tojson", to_json);
+        environment.add_filter("string", to_text);
+        environment.add_filter("join", join);
+        for filter in CARELESS {
+            environment.remove_filter(filter);
+        }
+
+        let mut highest: BTreeMap<String, String> = BTreeMap::new();
+        let mut next_lower: BTreeMap<String, String> = BTreeMap::new();
+        let mut mistakes = Vec::new();
+        for (name, chain) in chains {
+            for source in chain {
+                let added = environment.add_template_owned(source.path.clone(), source.text.to_owned());
+                mistakes.extend(added.err());
+            }
+            for pair in chain.windows(2) {
+                next_lower.insert(pair[1].path.clone(), pair[0].path.clone());
+            }
+            highest.extend(chain.last().map(|source| ((*name).to_owned(), source.path.clone())));
+        }
+        environment.set_path_join_callback(move |name, from| {
+            let found = if name == PARENT { next_lower.get(from) } else { highest.get(name) };
+            found.map_or_else(|| name.to_owned().into(), |path| path.clone().into())
+        });
+        if !mistakes.is_empty() {
+            return Err(mistakes);
+        }
+        let rendered = chains.iter().filter(|(name, _)| !name.starts_with('_'));
+        let rendered =
+            rendered.filter_map(|(_, chain)| chain.last().map(|source| (*source).clone())).collect();
+        Ok(Self { environment, rendered })
+    }
+
+    pub fn render(&self, source: &Source<'_>, context: &Json) -> Result<String, Error> {
+        let mut context = context.clone();
+        if let Json::Object(map) = &mut context {
+            map.insert("parent".to_owned(), PARENT.into());
+        }
+        self.environment.get_template(&source.path)?.render(Value::from(minijinja::value::Serde(&context)))
+    }
+}
+
+/// The engine's own filter makes null of an undefined variable, and nobody would see the mistake.
+fn to_json(value: &Value) -> Result<String, Error> {
+    if value.is_undefined() {
+        return Err(ErrorKind::UndefinedError.into());
+    }
+    let failed = |error| Error::new(ErrorKind::BadSerialization, "not JSON").with_source(error);
+    serde_json::to_string(value).map_err(failed)
+}
+
+/// As [`to_json`]: the engine's own filter makes an empty text of an undefined variable.
+fn to_text(value: &Value) -> Result<String, Error> {
+    match value.kind() {
+        ValueKind::Undefined => Err(ErrorKind::UndefinedError.into()),
+        ValueKind::None | ValueKind::Map | ValueKind::Seq | ValueKind::Iterable => to_json(value),
+        _ => Ok(value.to_string()),
+    }
+}
+
+/// The engine's own filter joins an undefined variable to nothing.
+fn join(value: &Value, separator: Option<&str>) -> Result<String, Error> {
+    let undefined = || Error::from(ErrorKind::UndefinedError);
+    let items = if value.is_undefined() { return Err(undefined()) } else { value.try_iter()? };
+    let texts: Result<Vec<String>, Error> = items.map(|item| to_text(&item)).collect();
+    Ok(texts?.join(separator.unwrap_or("")))
+}
+
+/// Texts as they are; maps and lists as JSON, which is YAML; none as null.
+fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Result<(), Error> {
+    let text = match value.kind() {
+        ValueKind::None => "null".to_owned(),
+        ValueKind::Map | ValueKind::Seq | ValueKind::Iterable => to_json(value)?,
+        _ => return minijinja::escape_formatter(out, state, value),
+    };
+    out.write_str(&text).map_err(|error| Error::new(ErrorKind::WriteFailure, "output").with_source(error))
+}
+
+/// Whether a template reads a variable of the context. A text that is no template reads nothing.
+pub fn reads(text: &str, variable: &str) -> bool {
+    let mentioned = || Some(Environment::new().template_from_str(text).ok()?.undeclared_variables(false));
+    // Most templates do not even hold the word.
+    text.contains(variable) && mentioned().is_some_and(|variables| variables.contains(variable))
+}

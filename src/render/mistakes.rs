@@ -1,0 +1,162 @@
+//! What a template did wrong, and where.
+
+use std::error::Error as _;
+use std::ops::Range;
+
+use minijinja::{Error, ErrorKind};
+use serde_json::Value;
+
+use super::{Job, codes, engine};
+use crate::manifest::read::suggest;
+use crate::model::{Diagnostic, Location, Position};
+
+/// The mistake of a template, with the variable's name and the nearest valid one where that is known.
+pub fn of_template(job: &Job<'_>, error: &Error, context: &Value) -> Diagnostic {
+    let error = innermost(error);
+    let file = error.name().unwrap_or("(template)").to_owned();
+    let location = location(error, &file);
+    let expression = expression(error);
+    let detail = error.detail().unwrap_or("").to_owned();
+    let of = |code, message: String| job.error(code, message).at(location.clone());
+    match error.kind() {
+        ErrorKind::SyntaxError => of(codes::SYNTAX, format!("{file} is not a template: {detail}")),
+        ErrorKind::UndefinedError => match undefined(error, context) {
+            Some((variable, help)) => {
+                of(codes::UNDEFINED, format!("{variable} is undefined in {file}")).help(help)
+            }
+            None => {
+                of(codes::UNDEFINED, format!("{} is undefined in {file}", expression.unwrap_or("a variable")))
+            }
+        },
+        ErrorKind::OutOfFuel => of(codes::FUEL, format!("{file} takes more than {} steps", engine::FUEL))
+            .help("look for a loop over too much, or within another"),
+        ErrorKind::TemplateNotFound if detail.contains(engine::PARENT) => of(
+            codes::NO_TEMPLATE,
+            format!("{file} extends its parent, and no lower layer has a file of its name"),
+        ),
+        ErrorKind::TemplateNotFound => of(codes::NO_TEMPLATE, format!("{file}: {detail}")).help(
+            "templates see the files of their layers only, by file name; a part of a template is named _*.j2",
+        ),
+        kind => {
+            let detail = if detail.is_empty() { kind.to_string() } else { format!("{kind}: {detail}") };
+            of(codes::TEMPLATE, format!("{file}: {detail}"))
+        }
+    }
+}
+
+/// The engine wraps a mistake in an include or a block; the cause is the innermost.
+fn innermost(error: &Error) -> &Error {
+    let mut innermost = error;
+    while let Some(cause) = innermost.source().and_then(|cause| cause.downcast_ref::<Error>()) {
+        innermost = cause;
+    }
+    innermost
+}
+
+fn location(error: &Error, file: &str) -> Location {
+    let line = error.line().and_then(|line| u32::try_from(line).ok()).unwrap_or(1);
+    let (Some(range), Some(text)) = (range(error), error.template_source()) else {
+        return Location::new(file, line, 1);
+    };
+    let (Some(start), Some(end)) = (position(text, range.start), position(text, range.end)) else {
+        return Location::new(file, line, 1);
+    };
+    Location { file: file.to_owned(), start, end: (end > start).then_some(end) }
+}
+
+fn position(text: &str, offset: usize) -> Option<Position> {
+    let before = text.get(..offset)?;
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
+    Some(Position { line: u32::try_from(line).ok()?, column: u32::try_from(column).ok()? })
+}
+
+fn expression(error: &Error) -> Option<&str> {
+    error.template_source()?.get(range(error)?)
+}
+
+/// The engine's range may begin within a dotted name; this one begins with the name.
+fn range(error: &Error) -> Option<Range<usize>> {
+    let range = error.range()?;
+    let before = error.template_source()?.get(..range.start)?;
+    let name = before.trim_end_matches(is_name_part);
+    Some(name.len()..range.end)
+}
+
+fn is_name_part(letter: char) -> bool {
+    letter.is_alphanumeric() || letter == '_' || letter == '.'
+}
+
+/// The first dotted name that leads nowhere, up to where it is lost, and what is there instead. A filter's
+/// mistake spans the filter only, so the whole tag around it is looked at as well.
+fn undefined(error: &Error, context: &Value) -> Option<(String, String)> {
+    let (text, range) = (error.template_source()?, range(error)?);
+    let before = text.get(..range.start)?;
+    let tag = before.rfind("{{").max(before.rfind("{%")).unwrap_or(range.start);
+    let of = |part: &str| names(part).into_iter().find_map(|name| lost(name, text, context));
+    let of_range = if before.trim_end().ends_with('|') { None } else { of(text.get(range.clone())?) };
+    of_range.or_else(|| of(text.get(tag..range.end)?))
+}
+
+/// The dotted names of an expression that stand for values: not in quotes, no filters, tests, functions
+/// or words of the language.
+fn names(expression: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let (mut rest, mut after_value) = (expression, false);
+    while let Some(letter) = rest.chars().next() {
+        let end = if letter == '"' || letter == '\'' {
+            rest[1..].find(letter).map_or(rest.len(), |end| end + 2)
+        } else if is_name_part(letter) {
+            rest.find(|letter| !is_name_part(letter)).unwrap_or(rest.len())
+        } else {
+            letter.len_utf8()
+        };
+        let (word, next) = rest.split_at(end);
+        let is_name = letter.is_alphabetic() && !WORDS.contains(&word) && !next.starts_with(['(', '=']);
+        if is_name && !after_value {
+            found.push(word);
+        }
+        if !letter.is_whitespace() {
+            after_value = letter == '|' || word == "is";
+        }
+        rest = next;
+    }
+    found
+}
+
+/// Of the language, and what can stand in its place.
+const WORDS: &[&str] = &[
+    "and", "block", "call", "elif", "else", "extends", "false", "filter", "for", "from", "if", "import",
+    "in", "include", "is", "loop", "macro", "none", "not", "null", "or", "parent", "set", "true", "with",
+];
+
+/// Whether a template makes a variable of this name itself, with a loop, `set`, `with`, a macro or an import.
+fn is_local(name: &str, text: &str) -> bool {
+    let tags = text.split("{%").skip(1).map(|tag| tag.split("%}").next().unwrap_or(tag));
+    let mut words =
+        tags.map(|tag| tag.split(|letter: char| !is_name_part(letter)).filter(|word| !word.is_empty()));
+    words.any(|mut words| {
+        let makes = words
+            .next()
+            .is_some_and(|first| ["for", "set", "with", "macro", "call", "import", "from"].contains(&first));
+        makes && words.any(|word| word == name)
+    })
+}
+
+fn lost(name: &str, text: &str, context: &Value) -> Option<(String, String)> {
+    let mut reached = context;
+    let mut path: Vec<&str> = Vec::new();
+    for part in name.split('.').filter(|part| !part.is_empty()) {
+        path.push(part);
+        let Some(map) = reached.as_object() else { break };
+        let Some(next) = map.get(part) else {
+            if path.len() == 1 && is_local(part, text) {
+                return None;
+            }
+            let known: Vec<&str> = map.keys().map(String::as_str).collect();
+            return Some((path.join("."), suggest(part, &known, &known)));
+        };
+        reached = next;
+    }
+    None
+}

@@ -1,0 +1,119 @@
+//! Targets to Kubernetes objects, by layers.
+//!
+//! Needs a valid target of a [`Fleet`] and the snapshot that it was read from; gives the objects that the
+//! app is on that cluster. Layers, lowest first: base, workload, language, runType, cluster, app, podSet;
+//! the program's own files are below those of the repository. Values merge; the highest template of a
+//! name is rendered once for each podSet. An object that several podSets render with the same content is
+//! one object; with different content it is a mistake that names both.
+//!
+//! - [`layers`] finds the files of a target's layers, [`clusters`] which cluster layers fit and in which
+//!   order;
+//! - [`values`] merges, [`context`] is what templates see, [`engine`] runs them, [`mistakes`] says what
+//!   they did wrong and where;
+//! - [`app_set`] lays the pod template of an AppSet over the workload ([`strategic`] merge);
+//! - [`documents`] makes objects of texts, [`canonical`] gives them the form that is hashed.
+//!
+//! Templates see no clock, network, environment or file but those of the layers, and their steps are
+//! counted. Equal inputs give equal bytes. Never looks at a live object.
+
+mod app_set;
+mod canonical;
+mod clusters;
+pub mod codes;
+mod context;
+mod documents;
+mod engine;
+mod layers;
+mod mistakes;
+mod objects;
+mod pods;
+mod strategic;
+#[cfg(test)]
+mod tests;
+mod values;
+
+use std::collections::BTreeMap;
+
+use crate::fleet::{Fleet, Target, selects_by_ring};
+use crate::model::{
+    App, AppSpec, Cluster, Diagnostic, ObjectId, Rendered, RenderedObject, Revision, Scope, Snapshot,
+};
+use layers::Layers;
+
+/// Renders one app on one cluster. The mistakes have the scope of the target.
+pub fn render(fleet: &Fleet, snapshot: &Snapshot, target: &Target) -> Result<Rendered, Vec<Diagnostic>> {
+    let (Some(app), Some(cluster)) = (fleet.apps.get(&target.app), fleet.clusters.get(&target.cluster))
+    else {
+        let scope = Scope::Target(target.app.clone(), target.cluster.clone());
+        return Err(vec![Diagnostic::error(codes::NOTHING, format!("{target} is not in the fleet"), scope)]);
+    };
+    let job = Job { fleet, snapshot, target, app, cluster, ring: fleet.ring_of(&target.cluster) };
+    match job.run() {
+        Ok(rendered) => Ok(rendered),
+        Err(mut mistakes) => {
+            mistakes.sort_by(|one, other| (&one.location, one.code).cmp(&(&other.location, other.code)));
+            mistakes.dedup();
+            Err(mistakes)
+        }
+    }
+}
+
+/// One render, with all that it looks at.
+#[derive(Clone, Copy, Debug)]
+struct Job<'a> {
+    fleet: &'a Fleet,
+    snapshot: &'a Snapshot,
+    target: &'a Target,
+    app: &'a App,
+    cluster: &'a Cluster,
+    ring: Option<&'a str>,
+}
+
+/// Objects by identity, each with the podSet that it came from first (empty for an Objects app).
+type Found = BTreeMap<ObjectId, (RenderedObject, String)>;
+
+impl Job<'_> {
+    fn run(&self) -> Result<Rendered, Vec<Diagnostic>> {
+        let layers = layers::of(self)?;
+        let revision = self.revision(&layers);
+        let found = match &self.app.spec {
+            AppSpec::Objects(objects) => objects::render(self, &layers, objects, &revision)?,
+            AppSpec::AppSet(_) | AppSpec::Component(_) => pods::render(self, &layers, &revision)?,
+        };
+        if found.is_empty() {
+            let message = format!("{} renders to no object", self.target);
+            let help = "an app that shall go is removed with its manifest, not by empty templates";
+            return Err(vec![self.error(codes::NOTHING, message).at(self.app.location.clone()).help(help)]);
+        }
+        Ok(Rendered {
+            app: self.target.app.clone(),
+            cluster: self.target.cluster.clone(),
+            revision,
+            objects: found.into_values().map(|(object, _)| object).collect(),
+        })
+    }
+
+    /// The last commit that changed anything that this render reads.
+    fn revision(&self, layers: &Layers<'_>) -> Revision {
+        let mut inputs: Vec<&str> = vec![&self.app.location.file, &self.cluster.location.file];
+        inputs.extend(layers.folders());
+        inputs.extend(self.fleet.instance.location.as_ref().map(|location| location.file.as_str()));
+        let mut by_ring = selects_by_ring(self.app) || layers.look_at_ring();
+        if let AppSpec::Objects(objects) = &self.app.spec {
+            inputs.extend(objects::files(objects, self.snapshot));
+            by_ring |= objects::look_at_ring(objects, self.snapshot);
+        }
+        if by_ring {
+            inputs.extend(self.fleet.rings_location.as_ref().map(|location| location.file.as_str()));
+        }
+        self.snapshot.last_change(inputs).clone()
+    }
+
+    fn error(&self, code: &'static str, message: impl Into<String>) -> Diagnostic {
+        Diagnostic::error(code, message, self.scope())
+    }
+
+    fn scope(&self) -> Scope {
+        Scope::Target(self.target.app.clone(), self.target.cluster.clone())
+    }
+}

@@ -1,0 +1,82 @@
+//! Objects apps: files as they are, `.j2` files as templates.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::engine::{self, Engine};
+use super::layers::{Layers, Source};
+use super::{Found, Job, Revision, codes, context, documents, mistakes, pods, values};
+use crate::fleet::files_of;
+use crate::model::{Diagnostic, Location, Objects, Snapshot};
+
+/// The files that an Objects app lists, each once, sorted.
+pub fn files<'a>(objects: &Objects, snapshot: &'a Snapshot) -> BTreeSet<&'a str> {
+    objects.files.iter().flat_map(|(pattern, _)| files_of(pattern, snapshot)).collect()
+}
+
+/// Whether one of its templates looks at the ring of the cluster.
+pub fn look_at_ring(objects: &Objects, snapshot: &Snapshot) -> bool {
+    let mut templates = files(objects, snapshot).into_iter().filter(|path| path.ends_with(".j2"));
+    templates.any(|path| snapshot.text(path).is_some_and(|text| engine::reads(text, "ring")))
+}
+
+pub fn render(
+    job: &Job<'_>,
+    layers: &Layers<'_>,
+    objects: &Objects,
+    revision: &Revision,
+) -> Result<Found, Vec<Diagnostic>> {
+    let values = values::of_layers(job, layers)?;
+    let context = context::complete(&context::of_target(job, revision), values, None);
+    let mut found = Found::new();
+    let mut wrong = Vec::new();
+    for path in files(objects, job.snapshot) {
+        let Some(text) = job.snapshot.text(path) else {
+            let message = format!("{path} is not UTF-8 text");
+            wrong.push(job.error(codes::LAYER_FILE, message).at(Location::new(path, 1, 1)));
+            continue;
+        };
+        let file = Source { path: path.to_owned(), text };
+        let documents = if path.ends_with(".j2") {
+            template(job, &file, &context)
+        } else {
+            documents::of_file(job, &file)
+        };
+        match documents {
+            Ok(documents) => {
+                documents.into_iter().for_each(|document| wrong.extend(add(job, &mut found, document)))
+            }
+            Err(mut mistakes) => wrong.append(&mut mistakes),
+        }
+    }
+    if wrong.is_empty() { Ok(found) } else { Err(wrong) }
+}
+
+/// A template of an Objects app sees no other template.
+fn template(
+    job: &Job<'_>,
+    file: &Source<'_>,
+    context: &serde_json::Value,
+) -> Result<Vec<documents::Document>, Vec<Diagnostic>> {
+    let chains = BTreeMap::from([(file.path.as_str(), vec![file])]);
+    let output = Engine::new(&chains)
+        .map_err(|errors| {
+            errors.iter().map(|error| mistakes::of_template(job, error, context)).collect::<Vec<_>>()
+        })
+        .and_then(|engine| {
+            engine.render(file, context).map_err(|error| vec![mistakes::of_template(job, &error, context)])
+        })?;
+    documents::of_output(job, file, &output)
+}
+
+fn add(job: &Job<'_>, found: &mut Found, document: documents::Document) -> Option<Diagnostic> {
+    match documents::finish(job, document) {
+        Ok(object) => {
+            if let Some((first, _)) = found.get(&object.id) {
+                return Some(pods::twice(job, first, &object));
+            }
+            found.insert(object.id.clone(), (object, String::new()));
+            None
+        }
+        Err(mistake) => Some(*mistake),
+    }
+}

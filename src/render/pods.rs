@@ -1,0 +1,159 @@
+//! Components and AppSets: every template once for each podSet.
+
+use serde_json::{Map, Value, json};
+
+use super::engine::Engine;
+use super::layers::Layers;
+use super::{Found, Job, Revision, app_set, codes, context, documents, mistakes, values};
+use crate::model::{AppSpec, Component, Diagnostic, RenderedObject};
+use crate::schedule::{AssignedPodSet, assign, retag, tag};
+
+pub fn render(job: &Job<'_>, layers: &Layers<'_>, revision: &Revision) -> Result<Found, Vec<Diagnostic>> {
+    let of_layers = values::of_layers(job, layers)?;
+    let engine = engine(job, layers)?;
+    let target = context::of_target(job, revision);
+    let mut found = Found::new();
+    let mut mistakes = Vec::new();
+    for pod_set in assign(job.app, &job.target.cluster) {
+        let (pod_set, values) = complete(job, &pod_set, of_layers.clone());
+        let context = context::complete(&target, values, Some(&pod_set));
+        match one(job, &engine, &pod_set, &context) {
+            Ok(objects) => objects.into_iter().for_each(|object| {
+                mistakes.extend(add(job, &mut found, object, &pod_set.name));
+            }),
+            Err(mut of_pod_set) => mistakes.append(&mut of_pod_set),
+        }
+    }
+    if mistakes.is_empty() { Ok(found) } else { Err(mistakes) }
+}
+
+/// The templates of the layers, or what is wrong with them as templates.
+pub fn engine<'a>(job: &Job<'_>, layers: &Layers<'a>) -> Result<Engine<'a>, Vec<Diagnostic>> {
+    Engine::new(&layers.chains()).map_err(|errors| {
+        errors.iter().map(|error| mistakes::of_template(job, error, &Value::Null)).collect()
+    })
+}
+
+/// All objects of one podSet.
+fn one(
+    job: &Job<'_>,
+    engine: &Engine<'_>,
+    pod_set: &AssignedPodSet,
+    context: &Value,
+) -> Result<Vec<RenderedObject>, Vec<Diagnostic>> {
+    let (mut made, mut wrong) = (Vec::new(), Vec::new());
+    for template in &engine.rendered {
+        let documents = engine
+            .render(template, context)
+            .map_err(|error| vec![mistakes::of_template(job, &error, context)])
+            .and_then(|output| documents::of_output(job, template, &output));
+        match documents {
+            Ok(mut documents) => made.append(&mut documents),
+            Err(mut mistakes) => wrong.append(&mut mistakes),
+        }
+    }
+    if !wrong.is_empty() {
+        return Err(wrong);
+    }
+    if let AppSpec::AppSet(app_set) = &job.app.spec {
+        app_set::overlay(job, app_set, pod_set, &mut made).map_err(|mistake| vec![*mistake])?;
+    }
+    let mut objects: Vec<RenderedObject> = Vec::new();
+    for document in made {
+        match documents::finish(job, document) {
+            Ok(object) => {
+                if let Some(first) = objects.iter().find(|first| first.id == object.id) {
+                    wrong.push(twice(job, first, &object));
+                }
+                objects.push(object);
+            }
+            Err(mistake) => wrong.push(*mistake),
+        }
+    }
+    if wrong.is_empty() { Ok(objects) } else { Err(wrong) }
+}
+
+/// One object from two places of one render.
+pub fn twice(job: &Job<'_>, first: &RenderedObject, second: &RenderedObject) -> Diagnostic {
+    let message = format!(
+        "{} is rendered twice, by {} and by {}",
+        job.describe(&second.id),
+        first.source,
+        second.source
+    );
+    job.error(codes::OBJECT_TWICE, message)
+        .at(second.source.clone())
+        .help("remove one of them, or give it another name")
+        .related(first.source.clone(), "also here")
+}
+
+/// An object that several podSets make alike is one object.
+fn add(job: &Job<'_>, found: &mut Found, object: RenderedObject, pod_set: &str) -> Option<Diagnostic> {
+    let Some((first, of)) = found.get(&object.id) else {
+        found.insert(object.id.clone(), (object, pod_set.to_owned()));
+        return None;
+    };
+    if first.hash == object.hash {
+        return None;
+    }
+    let message = format!(
+        "podSets {of} and {pod_set} both render {}, with different content",
+        job.describe(&object.id)
+    );
+    let mistake = job
+        .error(codes::POD_SETS_DIFFER, message)
+        .at(object.source.clone())
+        .help("name it after the podSet (`podSet.name`), or use nothing of the podSet in it");
+    Some(mistake)
+}
+
+/// The podSet with what the layers add, and the values with what the app and the podSet set.
+fn complete(
+    job: &Job<'_>,
+    assigned: &AssignedPodSet,
+    mut values: Map<String, Value>,
+) -> (AssignedPodSet, Map<String, Value>) {
+    let mut pod_set = assigned.clone();
+    match &job.app.spec {
+        AppSpec::Component(component) => values::merge(&mut values, of_component(component)),
+        AppSpec::AppSet(app_set) => values::merge(&mut values, app_set::values(app_set)),
+        AppSpec::Objects(_) => {}
+    }
+    let of_app = values.get("image").and_then(Value::as_str);
+    let image = match (&assigned.image, &assigned.version, &job.app.spec) {
+        (Some(image), _, _) => Some(image.clone()),
+        // The version of a Component is read from its image in the first place.
+        (None, Some(version), AppSpec::AppSet(_)) => of_app.map(|image| retag(image, version)),
+        (None, _, _) => of_app.map(str::to_owned),
+    };
+    if let Some(image) = image {
+        pod_set.version = pod_set.version.or_else(|| tag(&image).map(str::to_owned));
+        values.insert("image".to_owned(), json!(image));
+        pod_set.image = Some(image);
+    }
+    match assigned.replicas {
+        Some(replicas) => {
+            values.insert("replicas".to_owned(), json!(replicas));
+        }
+        None => {
+            let of_layers = values.get("replicas").and_then(Value::as_u64);
+            pod_set.replicas = of_layers.and_then(|replicas| u32::try_from(replicas).ok());
+        }
+    }
+    (pod_set, values)
+}
+
+/// What a Component says, as values. Its variables are a list, those of the layers a map that they must
+/// merge with.
+fn of_component(component: &Component) -> Map<String, Value> {
+    let mut values = component.values.clone();
+    if let Some(Value::Array(list)) = values.get("env") {
+        let variable =
+            |item: &Value| Some((item.get("name")?.as_str()?.to_owned(), item.get("value")?.clone()));
+        let by_name: Option<Map<String, Value>> = list.iter().map(variable).collect();
+        if let Some(by_name) = by_name {
+            values.insert("env".to_owned(), Value::Object(by_name));
+        }
+    }
+    values
+}

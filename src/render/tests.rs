@@ -1,0 +1,480 @@
+use serde_json::{Value, json};
+
+use super::render;
+use crate::fleet::{Fleet, Target, assemble};
+use crate::manifest;
+use crate::model::{AppId, Diagnostic, Rendered, Snapshot};
+
+const CLUSTER: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: {name: bj1, labels: {zone: bj, environment: test}}\nspec: {vip: 10.0.0.1, connection: {sandbox: {}}}\n";
+const WEB: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Component\nmetadata: {name: web}\nspec: {workloadType: Deployment, developLanguage: go, runType: server, image: 'web:1', port: 8080}\n";
+/// A workload layer whose only template shows one line of values.
+const SHOW: &str = "templates/workload/deployment/deployment.yaml.j2";
+
+fn snapshot(files: &[(&str, &str)]) -> Snapshot {
+    Snapshot::of_texts([("clusters/bj1.yaml", CLUSTER)].into_iter().chain(files.iter().copied()))
+}
+
+fn fleet(snapshot: &Snapshot) -> Fleet {
+    let fleet = assemble(manifest::read(snapshot), snapshot);
+    assert!(fleet.is_valid(), "{:#?}", fleet.diagnostics);
+    fleet
+}
+
+fn run(app: &str, files: &[(&str, &str)]) -> Result<Rendered, Vec<Diagnostic>> {
+    let snapshot = snapshot(files);
+    let target = Target { app: AppId::new("default", app), cluster: "bj1".into() };
+    render(&fleet(&snapshot), &snapshot, &target)
+}
+
+fn web(files: &[(&str, &str)]) -> Result<Rendered, Vec<Diagnostic>> {
+    run("web", &[&[("apps/web/app.yaml", WEB)], files].concat())
+}
+
+fn body<'a>(rendered: &'a Rendered, kind: &str, name: &str) -> &'a Value {
+    let found = rendered.objects.iter().find(|object| &*object.kind.kind == kind && &*object.id.name == name);
+    &found.unwrap_or_else(|| panic!("no {kind} {name}")).body
+}
+
+/// The value at a JSON pointer of the Deployment `web`.
+fn check(files: &[(&str, &str)], pointer: &str, expected: &Value) {
+    let rendered = web(files).unwrap_or_else(|mistakes| panic!("{mistakes:#?}"));
+    assert_eq!(body(&rendered, "Deployment", "web").pointer(pointer), Some(expected));
+}
+
+/// Parts of the only mistake: of its one line, and of its help.
+fn check_mistake(result: Result<Rendered, Vec<Diagnostic>>, line: &str, help: &str) {
+    let mistakes = result.expect_err("a mistake");
+    assert_eq!(mistakes.len(), 1, "{mistakes:#?}");
+    assert!(mistakes[0].to_string().contains(line), "{} has not {line}", mistakes[0]);
+    let helped = mistakes[0].help.as_deref().unwrap_or("");
+    assert!(helped.contains(help), "{helped} has not {help}");
+}
+
+const REPLICAS: &str = "/spec/replicas";
+const CONTAINER: &str = "/spec/template/spec/containers/0";
+
+#[test]
+fn higher_layers_win() {
+    let (base, server) = (include_str!("shipped/base/values.yaml"), "templates/runType/server/values.yaml");
+    assert!(base.contains("replicas: 1"));
+    check(&[], REPLICAS, &json!(2));
+    check(&[(server, "replicas: 4")], REPLICAS, &json!(4));
+    let zone = ("templates/cluster/zone/layer.yaml", "clusters: {matchLabels: {zone: bj}}");
+    let of_zone = ("templates/cluster/zone/values.yaml", "replicas: 5");
+    check(&[(server, "replicas: 4"), zone, of_zone], REPLICAS, &json!(5));
+    let both =
+        ("templates/cluster/both/layer.yaml", "clusters: {matchLabels: {zone: bj, environment: test}}");
+    let of_both = ("templates/cluster/both/values.yaml", "replicas: 6");
+    check(&[zone, of_zone, both, of_both], REPLICAS, &json!(6));
+    let name = ("templates/cluster/a/layer.yaml", "clusters: {names: [bj1]}");
+    let of_name = ("templates/cluster/a/values.yaml", "replicas: 7");
+    check(&[zone, of_zone, both, of_both, name, of_name], REPLICAS, &json!(7));
+    let of_app = ("apps/web/layer/values.yaml", "replicas: 8");
+    check(&[name, of_name, of_app], REPLICAS, &json!(8));
+    let own = WEB.replace("8080}", "8080, replicas: 9}");
+    let rendered = run("web", &[("apps/web/app.yaml", &own), of_app]).unwrap();
+    assert_eq!(body(&rendered, "Deployment", "web").pointer(REPLICAS), Some(&json!(9)));
+    let elsewhere = ("templates/cluster/zone/layer.yaml", "clusters: {matchLabels: {zone: gz}}");
+    check(&[elsewhere, of_zone], REPLICAS, &json!(2));
+}
+
+#[test]
+fn variables_of_the_app_join_those_of_the_layers() {
+    let own = WEB.replace("8080}", "8080, env: {GOTRACEBACK: single, LEVEL: 3}}");
+    let rendered = run("web", &[("apps/web/app.yaml", &own)]).unwrap();
+    let expected = json!([{"name": "GOTRACEBACK", "value": "single"}, {"name": "LEVEL", "value": "3"}]);
+    assert_eq!(body(&rendered, "Deployment", "web").pointer(CONTAINER).unwrap()["env"], expected);
+}
+
+#[test]
+fn every_language_and_run_type_that_is_shipped_renders() {
+    for language in ["go", "java", "python", "generic"] {
+        for (run_type, objects) in [("server", 2), ("worker", 1)] {
+            let app = WEB.replace("developLanguage: go", &format!("developLanguage: {language}"));
+            let app = app.replace("runType: server", &format!("runType: {run_type}"));
+            let rendered = run("web", &[("apps/web/app.yaml", &app)]).unwrap();
+            assert_eq!(rendered.objects.len(), objects, "{language} {run_type}");
+            let probed = body(&rendered, "Deployment", "web")
+                .pointer(CONTAINER)
+                .unwrap()
+                .get("readinessProbe")
+                .is_some();
+            assert_eq!(probed, run_type == "server", "{language} {run_type}");
+        }
+    }
+}
+
+#[test]
+fn a_template_extends_the_next_lower_one() {
+    let middle = "{% extends parent %}{% block container %}\n          tty: true{% endblock %}";
+    let top = "{% extends parent %}{% block container %}{{ super() }}\n          stdin: true{% endblock %}";
+    let files = [(SHOW, middle), ("apps/web/layer/deployment.yaml.j2", top)];
+    check(&files, &format!("{CONTAINER}/tty"), &json!(true));
+    check(&files, &format!("{CONTAINER}/stdin"), &json!(true));
+    check(&files, &format!("{CONTAINER}/image"), &json!("web:1"));
+    check_mistake(
+        web(&[("templates/base/x.yaml.j2", "{% extends parent %}")]),
+        "error[E3005]: templates/base/x.yaml.j2 extends its parent, and no lower layer has a file of its name",
+        "",
+    );
+}
+
+#[test]
+fn parts_are_included_by_name_and_the_highest_is_taken() {
+    let files = [
+        ("templates/base/_note.j2", "note: low"),
+        ("templates/language/go/_note.j2", "note: high"),
+        (
+            "templates/base/note.yaml.j2",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: note}\ndata:\n  {% include '_note.j2' %}\n",
+        ),
+    ];
+    let rendered = web(&files).unwrap();
+    assert_eq!(body(&rendered, "ConfigMap", "note")["data"], json!({"note": "high"}));
+    check_mistake(
+        web(&[("templates/base/x.yaml.j2", "{% include '/etc/passwd' %}")]),
+        "E3005",
+        "files of their layers only",
+    );
+}
+
+#[test]
+fn an_undefined_variable_is_named_with_its_place_and_its_neighbour() {
+    let template = "kind: A\nname: {{ values.prot }}\n";
+    let expected =
+        "error[E3002]: values.prot is undefined in templates/base/x.yaml.j2 at templates/base/x.yaml.j2:2:10";
+    check_mistake(web(&[("templates/base/x.yaml.j2", template)]), expected, "did you mean `port`?");
+    let deep = "{% if cluster.meta.a.b == 1 %}{% endif %}";
+    check_mistake(web(&[("templates/base/x.yaml.j2", deep)]), "cluster.meta.a is undefined", "");
+    let local = "{% for item in [{'a': 1}] %}{{ item.b }}{% endfor %}";
+    check_mistake(web(&[("templates/base/x.yaml.j2", local)]), "item.b is undefined", "");
+    let filtered = "{{ 'values.x' ~ (values.imgae | tojson) }}";
+    check_mistake(
+        web(&[("templates/base/x.yaml.j2", filtered)]),
+        "values.imgae is undefined",
+        "did you mean `image`?",
+    );
+    let unknown = "{{ valeus }}";
+    check_mistake(
+        web(&[("templates/base/x.yaml.j2", unknown)]),
+        "valeus is undefined",
+        "did you mean `values`?",
+    );
+    let inside = "{% extends parent %}{% block pod %}{% for x in values.list %}{% endfor %}{% endblock %}";
+    check_mistake(
+        web(&[(SHOW, inside)]),
+        "values.list is undefined in templates/workload/deployment/deployment.yaml.j2",
+        "",
+    );
+}
+
+#[test]
+fn no_filter_hides_an_undefined_variable() {
+    let mut hidden = Vec::new();
+    for expression in [
+        "| tojson",
+        "| string",
+        "| upper",
+        "| length",
+        "| items",
+        "| join(',')",
+        "~ 'x'",
+        "| int",
+        "| trim",
+        "| list",
+        "| b64",
+        "| replace('a', 'b')",
+        "| bool",
+        "| first",
+        "| dictsort",
+        "| map('upper')",
+        "| unique",
+        "| sort",
+        "| reverse",
+        "| last",
+        "| max",
+        "| sum",
+        "| float",
+        "| abs",
+        "| round",
+        "| lower",
+        "| capitalize",
+        "| title",
+        "| batch(2)",
+        "| slice(2)",
+        "| select",
+        "| reject",
+        "| selectattr('a')",
+        "| groupby('a')",
+        "| lines",
+        "| split",
+        "| indent(2)",
+        "| safe",
+        "| escape",
+        "| pprint",
+        "| attr('a')",
+        "| min",
+        "| format",
+        "| count",
+        "| chain",
+        "| zip",
+    ] {
+        let template = format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata: {{a: {{{{ values.nope {expression} }}}}}}\n"
+        );
+        let result = web(&[("templates/base/x.yaml.j2", &template)]);
+        hidden.extend(result.is_ok().then_some(expression));
+    }
+    assert_eq!(hidden, Vec::<&str>::new());
+    let template =
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: {{ values.nope | default('b') }}}\n";
+    assert_eq!(
+        body(&web(&[("templates/base/x.yaml.j2", template)]).unwrap(), "ConfigMap", "a")["data"]["a"],
+        "b"
+    );
+}
+
+#[test]
+fn templates_that_are_none_or_never_end() {
+    let file = "templates/base/x.yaml.j2";
+    check_mistake(web(&[(file, "a: 1\n{% if %}\n")]), "E3001", "");
+    check_mistake(
+        web(&[(file, "a\n{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}")]),
+        "E3004",
+        "loop",
+    );
+    check_mistake(web(&[(file, "a: 1\n{{ 'x' | nothing }}")]), "E3003", "");
+}
+
+#[test]
+fn what_a_template_makes_must_be_objects() {
+    let file = "templates/base/x.yaml.j2";
+    check_mistake(web(&[(file, "kind: {{ 'a: b: c' }}\n")]), "E3011", "line 1 is `kind: a: b: c`");
+    check_mistake(
+        web(&[(file, "apiVersion: v1\nkind: ConfigMap\nmetadata: {}")]),
+        "has no metadata.name",
+        "",
+    );
+    check_mistake(web(&[(file, "kind: ConfigMap\nmetadata: {name: a}")]), "has no apiVersion", "");
+    check_mistake(web(&[(file, "- a")]), "is not a Kubernetes object", "");
+    check_mistake(
+        web(&[(file, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {b: 1}}")]),
+        "labels of ConfigMap a: b is 1",
+        "quotes",
+    );
+    check_mistake(
+        web(&[(file, "apiVersion: v1\nkind: Namespace\nmetadata: {name: a, namespace: b}")]),
+        "belongs to the whole cluster",
+        "",
+    );
+    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
+    check_mistake(
+        web(&[(file, &format!("{map}---\n{map}"))]),
+        "ConfigMap default/a on bj1 is rendered twice",
+        "",
+    );
+    check_mistake(
+        web(&[(SHOW, ""), ("templates/workload/deployment/service.yaml.j2", "# none\n")]),
+        "default/web on bj1 renders to no object",
+        "",
+    );
+}
+
+#[test]
+fn equal_cluster_layers_that_set_one_thing_are_named_both() {
+    let one = ("templates/cluster/one/layer.yaml", "clusters: {matchLabels: {zone: bj}}");
+    let two = ("templates/cluster/two/layer.yaml", "clusters: {matchLabels: {environment: test}}");
+    let (file_one, file_two) = ("templates/cluster/one/values.yaml", "templates/cluster/two/values.yaml");
+    let result = web(&[one, two, (file_one, "probes: {path: /a}"), (file_two, "probes: {path: /b}")]);
+    check_mistake(
+        result,
+        "templates/cluster/one/ and templates/cluster/two/ both fit cluster bj1 equally well, and both set values.probes.path",
+        "more specific",
+    );
+    check(&[one, two, (file_one, "probes: {path: /a}"), (file_two, "replicas: 3")], REPLICAS, &json!(3));
+    let (template_one, template_two) = ("templates/cluster/one/x.yaml.j2", "templates/cluster/two/x.yaml.j2");
+    check_mistake(
+        web(&[one, two, (template_one, ""), (template_two, "")]),
+        "both set the template x.yaml.j2",
+        "",
+    );
+    check_mistake(web(&[("templates/cluster/x/values.yaml", "a: 1")]), "has no layer.yaml", "matchLabels");
+    check_mistake(
+        web(&[("templates/cluster/x/layer.yaml", "clusters: {matchLables: {}}")]),
+        "matchLables",
+        "did you mean",
+    );
+}
+
+#[test]
+fn what_is_not_built_or_means_nothing_is_refused() {
+    check_mistake(
+        web(&[("templates/base/patches/a.yaml", "{}")]),
+        "error[E3290]: patches are not supported yet",
+        "extends parent",
+    );
+    check_mistake(
+        web(&[("templates/base/value.yaml", "{}")]),
+        "templates/base/value.yaml has no meaning in a layer",
+        "",
+    );
+    check_mistake(web(&[("templates/base/values.yaml", "- a\n")]), "E3021", "");
+}
+
+fn app_set(pod_sets: &str, template: &str) -> String {
+    format!(
+        "apiVersion: tutti.dev/v1alpha1\nkind: AppSet\nmetadata: {{name: bbcc}}\nspec:\n  serviceName: inner.example.com\n  labels: {{team: a}}\n  podSpec: {{template: {template}}}\n  clusterTopology: {{clusters: [{{name: bj1, meta: {{sym-available-zone: bj4}}, podSets: [{pod_sets}]}}]}}\n"
+    )
+}
+
+const TEMPLATE: &str =
+    "{spec: {containers: [{name: main, image: 'r/x:v1', ports: [{containerPort: 80, name: web}]}]}}";
+
+fn bbcc(pod_sets: &str, template: &str, files: &[(&str, &str)]) -> Result<Rendered, Vec<Diagnostic>> {
+    run("bbcc", &[&[("apps/bbcc/app.yaml", app_set(pod_sets, template).as_str())], files].concat())
+}
+
+#[test]
+fn an_app_set_is_laid_over_its_layers() {
+    let rendered = bbcc(
+        "{name: b-blue, replicas: 2, version: v3}, {name: b-canary, image: 'r/y:w', version: v4}",
+        TEMPLATE,
+        &[],
+    );
+    let rendered = rendered.unwrap_or_else(|mistakes| panic!("{mistakes:#?}"));
+    assert_eq!(rendered.objects.len(), 3, "two Deployments behind one Service");
+    let blue = body(&rendered, "Deployment", "b-blue");
+    let containers = blue["spec"]["template"]["spec"]["containers"].as_array().unwrap();
+    assert_eq!(containers.len(), 1, "the container of the layers is the app's");
+    assert_eq!(containers[0]["image"], "r/x:v3");
+    assert_eq!(containers[0]["ports"], json!([{"name": "web", "containerPort": 80, "protocol": "TCP"}]));
+    let labels = &blue["spec"]["template"]["metadata"]["labels"];
+    for (key, value) in [
+        ("app", "bbcc"),
+        ("version", "v3"),
+        ("sym-group", "blue"),
+        ("sym-available-zone", "bj4"),
+        ("lightningDomain0", "inner.example.com"),
+        ("team", "a"),
+    ] {
+        assert_eq!(labels[key], value, "{key}");
+    }
+    assert_eq!(labels.get("sym-cluster-info"), None, "a missing value omits the label");
+    assert!(labels.as_object().unwrap().keys().all(|key| !key.starts_with("tutti.dev/")));
+    let canary = body(&rendered, "Deployment", "b-canary");
+    assert_eq!(
+        canary["spec"]["template"]["spec"]["containers"][0]["image"], "r/y:w",
+        "an image wins over a version"
+    );
+    assert_eq!(canary["metadata"]["labels"]["version"], "v4");
+    assert_eq!(body(&rendered, "Service", "bbcc")["spec"]["selector"], json!({"app": "bbcc"}));
+}
+
+#[test]
+fn an_app_set_that_cannot_be_laid_over_is_refused() {
+    check_mistake(
+        bbcc("{name: b, replicas: 1}", "{spec: {containers: [{name: a, image: b, $patch: delete}]}}", &[]),
+        "E3032",
+        "null",
+    );
+    check_mistake(
+        bbcc(
+            "{name: b, replicas: 1}",
+            "{metadata: {labels: {app: other}}, spec: {containers: [{name: a, image: b}]}}",
+            &[],
+        ),
+        "do not have the label app",
+        "remove app",
+    );
+    let other = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ podSet.name }}}\n";
+    check_mistake(
+        bbcc("{name: b, replicas: 1}", TEMPLATE, &[(SHOW, other)]),
+        "no Deployment b",
+        "podSet.name",
+    );
+    check_mistake(bbcc("{name: b, replicas: 1}", "{spec: {}}", &[]), "values.image is undefined", "");
+}
+
+#[test]
+fn an_object_of_two_pod_sets_is_one_or_a_mistake() {
+    let file = "templates/base/x.yaml.j2";
+    let pod_sets = "{name: a, replicas: 1}, {name: b, replicas: 1}";
+    let alike = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\ndata: {app: {{ app.name }}}\n";
+    assert_eq!(bbcc(pod_sets, TEMPLATE, &[(file, alike)]).unwrap().objects.len(), 4);
+    let different = alike.replace("app.name", "podSet.name");
+    check_mistake(
+        bbcc(pod_sets, TEMPLATE, &[(file, &different)]),
+        "podSets a and b both render ConfigMap default/one on bj1",
+        "podSet.name",
+    );
+}
+
+const OBJECTS: &str =
+    "apiVersion: tutti.dev/v1alpha1\nkind: Objects\nmetadata: {name: conf}\nspec: {files: [x/*]}\n";
+
+#[test]
+fn objects_are_files_as_they_are_and_templates() {
+    let files = [
+        ("apps/conf/app.yaml", OBJECTS),
+        (
+            "apps/conf/x/a.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {raw: '{{ x }}'}\n---\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: other}\nstringData: {k: v}\n",
+        ),
+        (
+            "apps/conf/x/b.yaml.j2",
+            "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: t}\nvip: {{ cluster.vip }}\nlist: {{ values.list }}\nnone: {{ ring }}\n",
+        ),
+        ("templates/base/values.yaml", "list: [1, {a: b}]"),
+    ];
+    let rendered = run("conf", &files).unwrap_or_else(|mistakes| panic!("{mistakes:#?}"));
+    assert_eq!(body(&rendered, "ConfigMap", "a")["data"]["raw"], "{{ x }}");
+    assert_eq!(body(&rendered, "ConfigMap", "a")["metadata"]["namespace"], "default");
+    assert_eq!(body(&rendered, "Secret", "s")["data"], json!({"k": "dg=="}));
+    let thing = body(&rendered, "Thing", "t");
+    assert_eq!((&thing["vip"], &thing["list"]), (&json!("10.0.0.1"), &json!([1, {"a": "b"}])));
+    assert_eq!(thing.get("none"), None);
+    assert_eq!(thing["metadata"].get("namespace"), None, "nothing is known of other kinds");
+    let ids: Vec<_> = rendered.objects.iter().map(|object| object.id.clone()).collect();
+    assert!(ids.is_sorted());
+}
+
+#[test]
+fn objects_carry_what_makes_them_ours_and_the_hash_holds_nothing_else() {
+    let rendered = web(&[]).unwrap();
+    let metadata = &body(&rendered, "Service", "web")["metadata"];
+    assert_eq!(metadata["labels"]["tutti.dev/managed-by"], "main");
+    assert_eq!(metadata["labels"]["tutti.dev/app"], "default.web");
+    assert_eq!(
+        metadata["annotations"],
+        json!({"tutti.dev/app": "default/web", "tutti.dev/origin": "/Service/default/web"})
+    );
+    // Files that the app does not read change nothing, those that it reads do.
+    let hashes = |rendered: &Rendered| rendered.objects.iter().map(|object| object.hash).collect::<Vec<_>>();
+    let other = web(&[("README.md", "x"), ("templates/language/java/values.yaml", "replicas: 9")]).unwrap();
+    assert_eq!(hashes(&rendered), hashes(&other));
+    assert_eq!(rendered.digest(), other.digest());
+    let changed = web(&[("templates/language/go/values.yaml", "env: {A: b}")]).unwrap();
+    let differing =
+        hashes(&rendered).iter().zip(&hashes(&changed)).filter(|(one, other)| one != other).count();
+    assert_eq!(differing, 1);
+}
+
+#[test]
+fn the_revision_is_of_the_last_change_of_an_input() {
+    let revision = |changed: &str, files: &[(&str, &str)]| {
+        let mut snapshot = snapshot(&[&[("apps/web/app.yaml", WEB)], files].concat());
+        snapshot.history.commits = vec!["new".into(), "old".into()];
+        snapshot.history.changed = [("apps/web/app.yaml".to_owned(), 1), (changed.to_owned(), 0)].into();
+        let target = Target { app: AppId::new("default", "web"), cluster: "bj1".into() };
+        render(&fleet(&snapshot), &snapshot, &target).unwrap().revision.to_string()
+    };
+    for input in ["apps/web/layer/", "templates/base/", "templates/language/go/", "clusters/bj1.yaml"] {
+        assert_eq!(revision(input, &[]), "new", "{input}");
+    }
+    let rings = "apiVersion: tutti.dev/v1alpha1\nkind: Rings\nmetadata: {name: rings}\nspec: {rings: [{name: test, clusters: {}}]}\n";
+    for other in ["apps/", "README.md", "templates/language/java/", "rings.yaml"] {
+        assert_eq!(revision(other, &[("rings.yaml", rings)]), "old", "{other}");
+    }
+    let reads_ring = ("apps/web/layer/x.yaml.j2", "{% if ring == 'prod' %}{% endif %}");
+    assert_eq!(revision("rings.yaml", &[("rings.yaml", rings), reads_ring]), "new");
+}

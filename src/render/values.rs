@@ -1,0 +1,88 @@
+//! Values: maps merge, lists replace, null deletes.
+
+use serde_json::{Map, Value};
+
+use super::layers::{Layer, Layers};
+use super::{Job, codes};
+use crate::manifest::yaml;
+use crate::model::Diagnostic;
+
+/// The values of all layers, merged.
+pub fn of_layers(job: &Job<'_>, layers: &Layers<'_>) -> Result<Map<String, Value>, Vec<Diagnostic>> {
+    let mut merged = Map::new();
+    let mut mistakes = Vec::new();
+    for layer in &layers.list {
+        match of_layer(job, layer) {
+            Ok(values) => merge(&mut merged, values),
+            Err(mut found) => mistakes.append(&mut found),
+        }
+    }
+    if mistakes.is_empty() { Ok(merged) } else { Err(mistakes) }
+}
+
+/// The values of one layer alone.
+pub fn of_layer(job: &Job<'_>, layer: &Layer<'_>) -> Result<Map<String, Value>, Vec<Diagnostic>> {
+    let Some(source) = &layer.values else { return Ok(Map::new()) };
+    yaml::parse_values(&source.path, source.text).map_err(|mistakes| {
+        let rescope = |mistake: Diagnostic| Diagnostic { scope: job.scope(), code: codes::VALUES, ..mistake };
+        mistakes.into_iter().map(rescope).collect()
+    })
+}
+
+/// Merges `upper` over `lower`.
+pub fn merge(lower: &mut Map<String, Value>, upper: Map<String, Value>) {
+    for (key, value) in upper {
+        match (lower.get_mut(&key), value) {
+            // Keeps the order of the others, so that output does not jump.
+            (_, Value::Null) => {
+                lower.shift_remove(&key);
+            }
+            (Some(Value::Object(lower)), Value::Object(upper)) => merge(lower, upper),
+            (Some(place), value) => *place = without_nulls(value),
+            (None, value) => {
+                lower.insert(key, without_nulls(value));
+            }
+        }
+    }
+}
+
+/// A null deletes; where there is nothing to delete, it leaves nothing behind.
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(map) => Value::Object(
+            map.into_iter()
+                .filter(|(_, value)| !value.is_null())
+                .map(|(key, value)| (key, without_nulls(value)))
+                .collect(),
+        ),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(lower: Value, upper: Value, expected: &Value) {
+        let (Value::Object(mut merged), Value::Object(upper)) = (lower, upper) else { panic!("maps") };
+        merge(&mut merged, upper);
+        assert_eq!(&Value::Object(merged), expected);
+    }
+
+    #[test]
+    fn maps_merge_lists_replace_null_deletes() {
+        check(
+            json!({"a": 1, "b": {"c": 1}}),
+            json!({"b": {"d": 2}}),
+            &json!({"a": 1, "b": {"c": 1, "d": 2}}),
+        );
+        check(json!({"a": [1, 2]}), json!({"a": [3]}), &json!({"a": [3]}));
+        check(json!({"a": {"b": 1}}), json!({"a": 2}), &json!({"a": 2}));
+        check(json!({"a": 2}), json!({"a": {"b": 1}}), &json!({"a": {"b": 1}}));
+        check(json!({"a": {"b": 1, "c": 2}}), json!({"a": {"b": null}}), &json!({"a": {"c": 2}}));
+        check(json!({}), json!({"a": {"b": null, "c": 2}, "d": null}), &json!({"a": {"c": 2}}));
+        check(json!({"a": {"b": 1}}), json!({"a": {}}), &json!({"a": {"b": 1}}));
+    }
+}

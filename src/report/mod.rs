@@ -1,0 +1,14 @@
+//! What happened, in words: states of targets, commit statuses, and the outbox that posts them.
+//!
+//! [`overview`] holds the facts (one [`Overview`] is everything that is known at one moment);
+//! [`words`] is the only place that turns them into sentences; [`statuses`] says which commit gets
+//! which status, as a pure function of the overview; [`outbox`] brings the forge to that, and
+//! repeats nothing that is already there. It never decides what is deployed.
+
+pub mod outbox;
+pub mod overview;
+pub mod statuses;
+pub mod version;
+pub mod words;
+
+pub use overview::{ClusterReport, DeletionReport, Overview, Phase, TargetReport};

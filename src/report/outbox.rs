@@ -1,0 +1,225 @@
+//! Brings the statuses on the forge to what they shall be.
+//!
+//! At least once, without repeating: what the forge already says is not said again, non-terminal
+//! texts of one context are at least ten seconds apart, success is final. A forge that does not
+//! answer is tried again with growing pauses and never holds up a rollout. What was not posted when
+//! the process died is posted by the next one, because statuses are computed from facts.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+use super::statuses::Key;
+use super::words;
+use crate::forge::{Client, CommitStatus, State};
+use crate::model::Revision;
+
+/// The shortest time between two non-terminal texts of one context.
+const APART: Duration = Duration::from_secs(10);
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// What the controller tells the outbox.
+#[derive(Debug)]
+pub enum Order {
+    /// All statuses as they shall be now; commits that are under way and not in it are superseded
+    /// by `head`.
+    Desired { head: Revision, statuses: BTreeMap<Key, CommitStatus> },
+    /// What the forge already says of a commit.
+    Known { revision: Revision, statuses: Vec<CommitStatus> },
+    /// All that the forge already says is known: posting may begin.
+    Open,
+    /// Answers when nothing is left to post, or the forge has failed for the last time in `patience`.
+    Flush { patience: Duration, done: oneshot::Sender<Result<(), String>> },
+}
+
+/// The door to a running outbox.
+#[derive(Clone, Debug)]
+pub struct Outbox(mpsc::UnboundedSender<Order>);
+
+impl Outbox {
+    /// Starts posting to a forge until every handle is dropped.
+    pub fn start(forge: Client) -> Self {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        tokio::spawn(
+            Worker { forge, open: false, contexts: BTreeMap::new(), pause: None, error: None }.run(receiver),
+        );
+        Self(sender)
+    }
+
+    pub fn send(&self, order: Order) {
+        // The worker ends only with the last handle: this cannot fail while we hold one.
+        let _ = self.0.send(order);
+    }
+
+    /// Waits until everything is posted; the last error when that does not come about in time.
+    pub async fn flush(&self, patience: Duration) -> Result<(), String> {
+        let (done, answer) = oneshot::channel();
+        self.send(Order::Flush { patience, done });
+        match tokio::time::timeout(patience + Duration::from_secs(1), answer).await {
+            Ok(Ok(result)) => result,
+            _ => Err("the forge did not answer in time".to_owned()),
+        }
+    }
+}
+
+/// One (commit, context).
+#[derive(Debug)]
+struct Context {
+    wanted: CommitStatus,
+    posted: Option<CommitStatus>,
+    posted_at: Option<Instant>,
+}
+
+impl Context {
+    fn due(&self) -> Option<Option<Instant>> {
+        let same = self.posted.as_ref().is_some_and(|posted| {
+            posted.state == self.wanted.state && posted.description == self.wanted.description
+        });
+        // Success is final: what breaks later is not this commit's doing.
+        let is_final = self.posted.as_ref().is_some_and(|posted| posted.state == State::Success);
+        if same || is_final {
+            return None;
+        }
+        let both_pending = self.wanted.state == State::Pending
+            && self.posted.as_ref().is_some_and(|posted| posted.state == State::Pending);
+        Some(if both_pending { self.posted_at.map(|at| at + APART) } else { None })
+    }
+}
+
+struct Worker {
+    forge: Client,
+    open: bool,
+    contexts: BTreeMap<Key, Context>,
+    /// After a failure: no request before, and the pause that led to it.
+    pause: Option<(Instant, Duration)>,
+    error: Option<String>,
+}
+
+impl Worker {
+    async fn run(mut self, mut orders: mpsc::UnboundedReceiver<Order>) {
+        let mut flush: Option<(Instant, oneshot::Sender<Result<(), String>>)> = None;
+        loop {
+            let next = self.next();
+            if let Some((deadline, _)) = &flush
+                && ((next.is_none() && self.open) || *deadline <= Instant::now())
+                && let Some((_, done)) = flush.take()
+            {
+                let result = if next.is_none() && self.open {
+                    Ok(())
+                } else {
+                    Err(self.error.clone().unwrap_or_default())
+                };
+                let _ = done.send(result);
+            }
+            let now = Instant::now();
+            let wake = match &next {
+                Some((_, at)) if *at <= now => {
+                    // Orders that are already here may have changed what is due.
+                    match orders.try_recv() {
+                        Ok(order) => self.take(order, &mut flush),
+                        Err(_) => self.post(next.map(|(key, _)| key)).await,
+                    }
+                    continue;
+                }
+                Some((_, at)) => Some(*at),
+                None => None,
+            };
+            let wake = [wake, flush.as_ref().map(|(deadline, _)| *deadline)].into_iter().flatten().min();
+            tokio::select! {
+                order = orders.recv() => match order {
+                    Some(order) => self.take(order, &mut flush),
+                    None => return,
+                },
+                () = sleep_until(wake) => {}
+            }
+        }
+    }
+
+    fn take(&mut self, order: Order, flush: &mut Option<(Instant, oneshot::Sender<Result<(), String>>)>) {
+        match order {
+            Order::Known { revision, statuses } => {
+                for status in statuses {
+                    let key = (revision.clone(), status.context.clone());
+                    match self.contexts.get_mut(&key) {
+                        Some(context) => context.posted = Some(status),
+                        None => {
+                            let context =
+                                Context { wanted: status.clone(), posted: Some(status), posted_at: None };
+                            self.contexts.insert(key, context);
+                        }
+                    }
+                }
+            }
+            Order::Desired { head, statuses } => {
+                for (key, context) in &mut self.contexts {
+                    if !statuses.contains_key(key) && context.wanted.state == State::Pending && key.0 != head
+                    {
+                        context.wanted.state = State::Skipped;
+                        context.wanted.description = words::superseded(&head);
+                    }
+                }
+                for (key, wanted) in statuses {
+                    match self.contexts.get_mut(&key) {
+                        Some(context) => context.wanted = wanted,
+                        None => {
+                            self.contexts.insert(key, Context { wanted, posted: None, posted_at: None });
+                        }
+                    }
+                }
+            }
+            Order::Open => self.open = true,
+            Order::Flush { patience, done } => *flush = Some((Instant::now() + patience, done)),
+        }
+    }
+
+    /// What is posted next, and when at the earliest.
+    fn next(&self) -> Option<(Key, Instant)> {
+        if !self.open {
+            return None;
+        }
+        let now = Instant::now();
+        let not_before = self.pause.map_or(now, |(until, _)| until.max(now));
+        self.contexts
+            .iter()
+            .filter_map(|(key, context)| {
+                context.due().map(|at| (key.clone(), at.unwrap_or(now).max(not_before)))
+            })
+            .min_by_key(|(_, at)| *at)
+    }
+
+    async fn post(&mut self, key: Option<Key>) {
+        let Some(key) = key else { return };
+        let Some(wanted) = self.contexts.get(&key).map(|context| context.wanted.clone()) else { return };
+        let result = self.forge.post_status(&key.0, &wanted).await;
+        let Some(context) = self.contexts.get_mut(&key) else { return };
+        match result {
+            Ok(()) => {
+                context.posted = Some(wanted);
+                context.posted_at = Some(Instant::now());
+                self.pause = None;
+                self.error = None;
+            }
+            Err(error) if !error.is_transient() && wanted.state == State::Skipped => {
+                // Older forges do not know `skipped`; `error` is the nearest that all know.
+                tracing::debug!(%error, "the forge refused the state skipped");
+                context.wanted.state = State::Error;
+            }
+            Err(error) => {
+                let pause = self.pause.map_or(FIRST_PAUSE, |(_, pause)| (pause * 2).min(LONGEST_PAUSE));
+                tracing::warn!(%error, revision = key.0.short(), context = key.1, "the commit status waits");
+                self.pause = Some((Instant::now() + pause, pause));
+                self.error = Some(error.to_string());
+            }
+        }
+    }
+}
+
+async fn sleep_until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}

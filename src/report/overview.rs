@@ -1,0 +1,147 @@
+//! Everything that is known at one moment.
+
+use std::sync::Arc;
+
+use serde::{Serialize, Serializer};
+
+use crate::model::{AppId, Approval, ClusterName, Diagnostic, Mode, PodCount, Revision};
+use crate::plan::Plan;
+
+/// Where a target (an app on a cluster) stands. Ordered from good to bad for the worst-of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum Phase {
+    /// As rendered, and healthy.
+    Running,
+    /// Left alone on purpose (`unmanaged`).
+    Unmanaged,
+    Paused,
+    /// `mode: observe`: a plan is known and nothing is written.
+    Observed,
+    /// Applied; its objects are on their way.
+    Progressing,
+    /// Not applied yet: the next apply is under way or due.
+    Pending,
+    /// Something else must come first: a namespace, an approval, the end of maintenance.
+    Waiting,
+    /// Its cluster does not answer.
+    Unreachable,
+    /// Applied, and will not become healthy by itself.
+    Degraded,
+    /// The cluster refused an object, or it is somebody else's.
+    Refused,
+    /// The manifest or its render has errors; what runs is left as it is.
+    Invalid,
+}
+
+impl Phase {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "Running",
+            Self::Unmanaged => "Unmanaged",
+            Self::Paused => "Paused",
+            Self::Observed => "Observed",
+            Self::Progressing => "Progressing",
+            Self::Pending => "Pending",
+            Self::Waiting => "Waiting",
+            Self::Unreachable => "Unreachable",
+            Self::Degraded => "Degraded",
+            Self::Refused => "Refused",
+            Self::Invalid => "Invalid",
+        }
+    }
+
+    /// Nothing is left to do or to wait for.
+    pub fn is_done(self) -> bool {
+        matches!(self, Self::Running | Self::Unmanaged | Self::Paused)
+    }
+
+    /// It has failed unless somebody changes something.
+    pub fn is_failure(self) -> bool {
+        matches!(self, Self::Degraded | Self::Refused | Self::Invalid)
+    }
+}
+
+/// One app on one cluster.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TargetReport {
+    pub app: AppId,
+    pub kind: &'static str,
+    pub cluster: ClusterName,
+    pub ring: Option<String>,
+    /// The commit that it is told on: the last that changed what this target is made from.
+    pub revision: Revision,
+    pub phase: Phase,
+    /// The cause, in words; empty when it runs.
+    pub detail: String,
+    pub pods: PodCount,
+    pub version: String,
+    /// Creation of its oldest object (RFC 3339).
+    pub created: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "shared")]
+    pub plan: Option<Arc<Plan>>,
+}
+
+fn shared<S: Serializer>(plan: &Option<Arc<Plan>>, serializer: S) -> Result<S::Ok, S::Error> {
+    plan.as_deref().serialize(serializer)
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterReport {
+    pub name: ClusterName,
+    pub ring: Option<String>,
+    /// Ready, Connecting, Offline, Maintaining, Dropped.
+    pub state: &'static str,
+    pub detail: String,
+    /// Objects of this instance that were seen in it.
+    pub objects: usize,
+}
+
+/// One object that Git no longer wants.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeletionReport {
+    pub cluster: ClusterName,
+    pub app: AppId,
+    pub object: String,
+    /// The head at which it was first found to be no longer wanted.
+    pub revision: Revision,
+    /// It waits: for an approval, or until what replaces it is healthy.
+    pub waits: bool,
+    pub reason: String,
+}
+
+/// Everything that is known at one moment.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Overview {
+    pub revision: Option<Revision>,
+    pub mode: Mode,
+    pub status_prefix: String,
+    pub page_url: Option<String>,
+    /// In order; empty without `rings.yaml`.
+    pub rings: Vec<String>,
+    pub targets: Vec<TargetReport>,
+    pub clusters: Vec<ClusterReport>,
+    pub deletions: Vec<DeletionReport>,
+    /// What a person may approve.
+    pub approvals_wanted: Vec<Approval>,
+    /// Approval files that fit nothing.
+    pub approvals_unused: Vec<String>,
+    pub diagnostics: Vec<Diagnostic>,
+    /// Commits whose statuses are kept, newest first: the head and what is still under way.
+    #[serde(skip)]
+    pub told: Vec<Revision>,
+    /// For each error outside a target: the commit that changed its file last.
+    #[serde(skip)]
+    pub blamed: Vec<(Revision, Diagnostic)>,
+    /// The repository could not be read: why.
+    pub source_error: Option<String>,
+}
+
+impl Overview {
+    pub fn has_errors(&self) -> bool {
+        self.diagnostics.iter().any(Diagnostic::is_error)
+    }
+}

@@ -1,0 +1,148 @@
+//! Which commit gets which status: a pure function of the overview.
+//!
+//! A commit answers for the targets whose inputs it changed last, and for the errors in files that
+//! it changed last. The head always has a status in every context, so that a context that a branch
+//! protection asks for is never missing.
+
+use std::collections::BTreeMap;
+
+use super::{Overview, Phase, TargetReport, words};
+use crate::forge::{CommitStatus, State, shortened};
+use crate::model::{ClusterName, Diagnostic, Mode, Revision};
+
+/// A commit and a context.
+pub type Key = (Revision, String);
+
+/// The statuses that commits shall have. `told` in the overview bounds which commits.
+pub fn desired(overview: &Overview) -> BTreeMap<Key, CommitStatus> {
+    let Some(head) = &overview.revision else { return BTreeMap::new() };
+    let mut statuses = BTreeMap::new();
+    for revision in &overview.told {
+        for ring in rings(overview) {
+            let told = Told::of(overview, revision, ring);
+            let (state, description) = match told.is_empty() {
+                true if revision == head => (State::Success, words::unchanged()),
+                true => continue,
+                false => told.verdict(),
+            };
+            let context = context(&overview.status_prefix, ring);
+            let description = shortened(&description).into_owned();
+            let status = CommitStatus {
+                context: context.clone(),
+                state,
+                description,
+                target_url: overview.page_url.clone(),
+            };
+            statuses.insert((revision.clone(), context), status);
+        }
+    }
+    statuses
+}
+
+/// The status that every context of a new head gets before anything else is done about it.
+pub fn first(overview: &Overview, revision: &Revision) -> BTreeMap<Key, CommitStatus> {
+    rings(overview)
+        .into_iter()
+        .map(|ring| {
+            let context = context(&overview.status_prefix, ring);
+            let status = CommitStatus {
+                context: context.clone(),
+                state: State::Pending,
+                description: words::rendering(),
+                target_url: overview.page_url.clone(),
+            };
+            ((revision.clone(), context), status)
+        })
+        .collect()
+}
+
+/// `tutti/deploy/<ring>`; clusters in no ring: `tutti/deploy`.
+fn context(prefix: &str, ring: Option<&str>) -> String {
+    match ring {
+        Some(ring) => format!("{prefix}/deploy/{ring}"),
+        None => format!("{prefix}/deploy"),
+    }
+}
+
+/// All rings, and the clusters outside them where there are such.
+fn rings(overview: &Overview) -> Vec<Option<&str>> {
+    let mut rings: Vec<Option<&str>> = overview.rings.iter().map(|ring| Some(ring.as_str())).collect();
+    if rings.is_empty() || overview.clusters.iter().any(|cluster| cluster.ring.is_none()) {
+        rings.push(None);
+    }
+    rings
+}
+
+/// What one commit answers for in one ring.
+struct Told<'a> {
+    overview: &'a Overview,
+    targets: Vec<&'a TargetReport>,
+    errors: Vec<&'a Diagnostic>,
+    deletes: usize,
+    deletes_waiting: usize,
+}
+
+impl<'a> Told<'a> {
+    fn of(overview: &'a Overview, revision: &Revision, ring: Option<&str>) -> Self {
+        let targets = overview
+            .targets
+            .iter()
+            .filter(|target| target.revision == *revision && target.ring.as_deref() == ring)
+            .collect();
+        let errors =
+            overview.blamed.iter().filter(|(commit, _)| commit == revision).map(|(_, error)| error).collect();
+        let ring_of = |name: &ClusterName| {
+            overview.clusters.iter().find(|cluster| cluster.name == *name).map(|it| it.ring.as_deref())
+        };
+        let deletions = || {
+            overview
+                .deletions
+                .iter()
+                .filter(|deletion| deletion.revision == *revision && ring_of(&deletion.cluster) == Some(ring))
+        };
+        let deletes_waiting = deletions().filter(|deletion| deletion.waits).count();
+        Self { overview, targets, errors, deletes: deletions().count() - deletes_waiting, deletes_waiting }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.targets.is_empty() && self.errors.is_empty() && self.deletes + self.deletes_waiting == 0
+    }
+
+    fn verdict(&self) -> (State, String) {
+        let total = self.targets.len();
+        let healthy = self.targets.iter().filter(|target| target.phase.is_done()).count();
+        if let Some(error) = self.errors.first() {
+            return (State::Failure, words::invalid(error, self.errors.len() - 1));
+        }
+        let worst = self.targets.iter().copied().max_by_key(|target| target.phase);
+        match worst {
+            Some(worst) if worst.phase.is_failure() => (State::Failure, words::failed(healthy, total, worst)),
+            _ if self.deletes_waiting > 0 => {
+                let digests: Vec<String> =
+                    self.overview.approvals_wanted.iter().map(|approval| approval.digest().short()).collect();
+                (State::Pending, words::deletes_wait(self.deletes_waiting, &digests))
+            }
+            Some(worst) if worst.phase == Phase::Observed => {
+                let steps = self
+                    .targets
+                    .iter()
+                    .filter_map(|target| target.plan.as_ref())
+                    .flat_map(|plan| &plan.steps);
+                let writes = steps.filter(|step| step.intent().is_write()).count();
+                (State::Pending, words::observed(writes, total))
+            }
+            Some(worst) if !worst.phase.is_done() => {
+                (State::Pending, words::under_way(healthy, total, worst))
+            }
+            _ if self.deletes > 0 && self.overview.mode == Mode::Enforce => {
+                (State::Pending, words::deletes_pending(self.deletes))
+            }
+            _ => {
+                let mut clusters: Vec<_> = self.targets.iter().map(|target| &target.cluster).collect();
+                clusters.sort_unstable();
+                clusters.dedup();
+                (State::Success, words::healthy(total, clusters.len()))
+            }
+        }
+    }
+}

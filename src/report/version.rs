@@ -1,0 +1,59 @@
+//! The VERSION column: what runs, merged over podSets (seed 000).
+
+use serde_json::Value;
+
+/// The tag of the first container's image of a workload; its digest's first digits when it has none.
+pub fn of_workload(object: &Value) -> Option<String> {
+    let image = object.pointer("/spec/template/spec/containers/0/image")?.as_str()?;
+    let (name, digest) = image.split_once('@').map_or((image, None), |(name, digest)| (name, Some(digest)));
+    let last = name.rsplit('/').next().unwrap_or(name);
+    match (last.split_once(':'), digest) {
+        (Some((_, tag)), _) => Some(tag.to_owned()),
+        (None, Some(digest)) => Some(digest.trim_start_matches("sha256:").chars().take(12).collect()),
+        (None, None) => Some("latest".to_owned()),
+    }
+}
+
+/// Splits on `/`, drops blanks and repeats, sorts by the number in `v<N>`.
+pub fn merge<'a>(versions: impl Iterator<Item = &'a str>) -> String {
+    let mut parts: Vec<&str> = versions
+        .flat_map(|version| version.split('/'))
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+        .collect();
+    let number = |part: &str| part.strip_prefix('v').and_then(|rest| rest.parse::<u64>().ok());
+    parts.sort_by(|one, other| (number(one), one).cmp(&(number(other), other)));
+    parts.dedup();
+    parts.join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn versions_merge_as_in_the_seed() {
+        let check =
+            |one: &str, other: &str, expected: &str| assert_eq!(merge([one, other].into_iter()), expected);
+        check("v1", "v2/v3", "v1/v2/v3");
+        check("", "v3/v2", "v2/v3");
+        check("v10", "v7", "v7/v10");
+        check("/v12/v11", " ", "v11/v12");
+        check("", " ", "");
+        check("v1", "v1", "v1");
+    }
+
+    #[test]
+    fn a_workload_has_the_version_of_its_image() {
+        let check = |image: &str, expected: &str| {
+            let object = json!({"spec": {"template": {"spec": {"containers": [{"image": image}]}}}});
+            assert_eq!(of_workload(&object).as_deref(), Some(expected));
+        };
+        check("registry.example.com:5000/shop/pay:1.8.0", "1.8.0");
+        check("registry.example.com:5000/shop/pay", "latest");
+        check("pay:1@sha256:0123456789abcdef", "1");
+        check("pay@sha256:0123456789abcdef", "0123456789ab");
+    }
+}

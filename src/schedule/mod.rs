@@ -1,0 +1,104 @@
+//! How many pods of which version run where.
+//!
+//! Needs a fleet; gives each podSet of each (app, cluster) its replicas, version, image and group. Pure
+//! arithmetic over what the manifests say: capacity is not looked at yet. Never renders, never reads the
+//! layers: where neither a podSet nor its app gives replicas, `None` leaves them to the layers' values.
+
+mod image;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+
+pub use image::{retag, tag};
+
+use crate::fleet::{Division, Fleet, Target, divide};
+use crate::model::{App, AppSet, AppSpec, ClusterName, Component, Location};
+
+/// One podSet with its numbers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AssignedPodSet {
+    pub name: String,
+    /// `None`: what the layers say (`values.replicas`).
+    pub replicas: Option<u32>,
+    /// `None`: the tag of the image, once the layers have said which.
+    pub version: Option<String>,
+    /// `None`: the app's.
+    pub image: Option<String>,
+    /// `canary`, `blue`, `green`, `default`, or what `sym-group` says.
+    pub group: String,
+    /// Of the podSet over its cluster's entry over the app's.
+    pub meta: BTreeMap<String, String>,
+    #[serde(skip)]
+    pub location: Location,
+}
+
+/// Every target with its podSets, in file order. An Objects app has none.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Assignment {
+    pub targets: BTreeMap<Target, Vec<AssignedPodSet>>,
+}
+
+/// Divides every app of the fleet.
+pub fn schedule(fleet: &Fleet) -> Assignment {
+    let pod_sets = |target: &Target| fleet.apps.get(&target.app).map(|app| assign(app, &target.cluster));
+    let targets = fleet.targets().into_iter();
+    Assignment {
+        targets: targets.filter_map(|target| pod_sets(&target).map(|pod_sets| (target, pod_sets))).collect(),
+    }
+}
+
+/// The podSets of one app on one cluster.
+pub fn assign(app: &App, cluster: &ClusterName) -> Vec<AssignedPodSet> {
+    match &app.spec {
+        AppSpec::AppSet(app_set) => of_app_set(app_set, cluster),
+        AppSpec::Component(component) => vec![of_component(app, component)],
+        AppSpec::Objects(_) => Vec::new(),
+    }
+}
+
+fn of_app_set(app_set: &AppSet, cluster: &ClusterName) -> Vec<AssignedPodSet> {
+    let shares = match divide(app_set) {
+        Division::Divided(shares) => shares,
+        // The fleet has taken such an app out.
+        Division::Mismatch { .. } | Division::PercentOfNothing(_) => return Vec::new(),
+    };
+    let pod_sets =
+        app_set.clusters.iter().flat_map(|entry| entry.pod_sets.iter().map(move |set| (entry, set)));
+    pod_sets
+        .zip(shares)
+        .filter(|((entry, _), _)| entry.name == *cluster)
+        .map(|((entry, pod_set), replicas)| {
+            let mut meta = app_set.meta.clone();
+            meta.extend(entry.meta.clone());
+            meta.extend(pod_set.meta.clone());
+            AssignedPodSet {
+                name: pod_set.name.clone(),
+                replicas,
+                version: pod_set.version.clone(),
+                image: pod_set.image.clone(),
+                group: pod_set.group().to_owned(),
+                meta,
+                location: pod_set.location.clone(),
+            }
+        })
+        .collect()
+}
+
+fn of_component(app: &App, component: &Component) -> AssignedPodSet {
+    let value = |key: &str| component.values.get(key);
+    let image = value("image").and_then(Value::as_str);
+    AssignedPodSet {
+        name: app.id.name.to_string(),
+        replicas: value("replicas").and_then(Value::as_u64).and_then(|count| u32::try_from(count).ok()),
+        version: image.and_then(tag).map(str::to_owned),
+        image: image.map(str::to_owned),
+        group: "default".to_owned(),
+        meta: BTreeMap::new(),
+        location: app.location.clone(),
+    }
+}

@@ -1,0 +1,26 @@
+//! A new repository from a folder: for the demo, whose repository a person then commits to.
+
+use std::path::Path;
+
+use git2::{IndexAddOption, Repository, RepositoryInitOptions, Signature};
+
+use super::Error;
+use crate::model::Revision;
+
+/// Makes `folder` a repository with one commit of everything in it, on branch `main`.
+pub fn create(folder: &Path, message: &str) -> Result<Revision, Error> {
+    commit_all(folder, message)
+        .map_err(|error| Error::Folder { path: folder.to_owned(), message: error.message().to_owned() })
+}
+
+fn commit_all(folder: &Path, message: &str) -> Result<Revision, git2::Error> {
+    let repository = Repository::init_opts(folder, RepositoryInitOptions::new().initial_head("main"))?;
+    let mut index = repository.index()?;
+    index.add_all(["*"], IndexAddOption::DEFAULT, None)?;
+    index.write()?;
+    let tree = repository.find_tree(index.write_tree()?)?;
+    // Who commits next uses their own name; this commit is nobody's.
+    let signature = repository.signature().or_else(|_| Signature::now("tutti demo", "demo@tutti.dev"))?;
+    let commit = repository.commit(Some("HEAD"), &signature, &signature, message, &tree, &[])?;
+    Ok(Revision::from(commit.to_string().as_str()))
+}

@@ -1,0 +1,140 @@
+//! `examples/repo` → `tests/golden/<cluster>/<namespace>.<app>.yaml`.
+//!
+//! `UPDATE_GOLDEN=1` writes the files anew; what changed is then for `git diff` to show.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tutti::fleet::{Fleet, assemble};
+use tutti::model::{Diagnostic, Rendered, Snapshot};
+use tutti::render::render;
+use tutti::{manifest, schedule};
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// All files of a folder, with paths relative to it.
+fn texts(folder: &Path) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(&next).unwrap_or_else(|error| panic!("{}: {error}", next.display())) {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let name = path.strip_prefix(folder).unwrap().to_str().unwrap().to_owned();
+                found.insert(name, fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+    found
+}
+
+fn snapshot() -> Snapshot {
+    let texts = texts(&root().join("examples/repo"));
+    Snapshot::of_texts(texts.iter().map(|(path, text)| (path.as_str(), text.as_str())))
+}
+
+fn fleet(snapshot: &Snapshot) -> Fleet {
+    assemble(manifest::read(snapshot), snapshot)
+}
+
+fn all(fleet: &Fleet, snapshot: &Snapshot) -> Vec<Rendered> {
+    let render = |target| {
+        render(fleet, snapshot, target).unwrap_or_else(|mistakes| {
+            panic!("{target}:\n{}", mistakes.iter().map(told).collect::<Vec<_>>().join("\n"))
+        })
+    };
+    fleet.targets().iter().map(render).collect()
+}
+
+fn told(diagnostic: &Diagnostic) -> String {
+    format!("{diagnostic}\n  help: {}", diagnostic.help.as_deref().unwrap_or("-"))
+}
+
+fn yaml(rendered: &Rendered) -> String {
+    let documents = rendered.objects.iter().map(|object| {
+        let origin = format!("# {} from {}\n# {}\n", object.id, object.source, object.hash);
+        format!("---\n{origin}{}", serde_yaml::to_string(&object.body).unwrap())
+    });
+    documents.collect()
+}
+
+fn files(rendered: &[Rendered]) -> BTreeMap<String, String> {
+    let name = |one: &Rendered| format!("{}/{}.{}.yaml", one.cluster, one.app.namespace, one.app.name);
+    rendered.iter().map(|one| (name(one), yaml(one))).collect()
+}
+
+#[test]
+fn has_no_mistakes_and_no_warnings() {
+    let fleet = fleet(&snapshot());
+    assert!(fleet.is_valid());
+    assert_eq!(fleet.diagnostics.iter().map(told).collect::<Vec<_>>(), Vec::<String>::new());
+    assert_eq!(fleet.targets().len(), 12);
+}
+
+#[test]
+fn renders_to_the_golden_files() {
+    let snapshot = snapshot();
+    let rendered = files(&all(&fleet(&snapshot), &snapshot));
+    let golden = root().join("tests/golden");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        if golden.exists() {
+            fs::remove_dir_all(&golden).unwrap();
+        }
+        for (name, text) in &rendered {
+            let path = golden.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        return;
+    }
+    let expected = texts(&golden);
+    let names = |files: &BTreeMap<String, String>| files.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(&rendered), names(&expected), "UPDATE_GOLDEN=1 writes them anew");
+    for (name, text) in &rendered {
+        let difference = similar::TextDiff::from_lines(&expected[name], text).unified_diff().to_string();
+        assert!(difference.is_empty(), "{name} differs (UPDATE_GOLDEN=1 writes it anew):\n{difference}");
+    }
+}
+
+#[test]
+fn renders_ten_times_to_the_same_bytes() {
+    let once = || {
+        let snapshot = snapshot();
+        files(&all(&fleet(&snapshot), &snapshot))
+    };
+    let first = once();
+    for _ in 1..10 {
+        assert_eq!(once(), first);
+    }
+}
+
+#[test]
+fn the_app_set_of_the_seed_divides_as_it_says() {
+    let snapshot = snapshot();
+    let fleet = fleet(&snapshot);
+    let assignment = schedule::schedule(&fleet);
+    let pod_sets = assignment.targets.iter().filter(|(target, _)| &*target.app.name == "bbcc");
+    let told: Vec<String> = pod_sets
+        .flat_map(|(target, pod_sets)| pod_sets.iter().map(move |pod_set| (target, pod_set)))
+        .map(|(target, pod_set)| {
+            let (replicas, version) = (pod_set.replicas.unwrap(), pod_set.version.as_deref().unwrap());
+            format!("{} {} {replicas} {version} {}", target.cluster, pod_set.name, pod_set.group)
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "bj-prod bbcc-gz01b-canary 1 v4 canary",
+            "bj-prod bbcc-gz01b-blue 2 v3 blue",
+            "bj-prod bbcc-gz01b-green 2 v3 green",
+            "gz-prod bbcc-gz01a-canary 1 v4 canary",
+            "gz-prod bbcc-gz01a-blue 2 v3 blue",
+            "gz-prod bbcc-gz01a-green 2 v3 green",
+        ]
+    );
+}
