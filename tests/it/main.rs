@@ -9,6 +9,7 @@
 )]
 
 mod layers;
+mod live;
 mod tidy;
 //! One integration binary; a file for each behaviour.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
