@@ -8,10 +8,7 @@
     reason = "a test fails by panicking; the exemption for tests does not reach their helpers"
 )]
 
+mod example_repo;
 mod layers;
 mod live;
 mod tidy;
-//! One integration binary; a file for each behaviour.
-#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod example_repo;

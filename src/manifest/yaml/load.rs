@@ -1,73 +1,20 @@
 //! Parser events to trees.
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use libyaml_safer::{Encoding, Event, EventData, Mark, Parser, ScalarStyle};
 
 use super::syntax::{self, position};
-use super::{Document, Entry, Node, NodeKind, Stream, codes, scalar};
+use super::{Document, Entry, Node, NodeKind, codes, scalar};
 use crate::model::{Diagnostic, Location, Position, Scope};
 
-/// Bytes of one file.
-pub const FILE_LIMIT: usize = 1024 * 1024;
 /// Maps and lists within each other.
 pub const DEPTH_LIMIT: usize = 64;
 /// Nodes of one file, with every alias counted as a copy of what it names.
 pub const NODE_LIMIT: usize = 200_000;
 
 const CORE: &str = "tag:yaml.org,2002:";
-
-pub fn read(file: &str, text: &str) -> Stream {
-    let mut stream = Stream::default();
-    if text.len() > FILE_LIMIT {
-        let message = format!("the file has {} bytes, more than the limit of {FILE_LIMIT}", text.len());
-        stream.mistakes.push(
-            Diagnostic::error(codes::UNREADABLE, message, Scope::File(file.to_owned()))
-                .at(Location::new(file, 1, 1)),
-        );
-        return stream;
-    }
-    let mut rest = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut line = 0;
-    let mut nodes = 0;
-    loop {
-        let mut loader = Loader::new(file, rest, line, nodes);
-        let stopped = loader.stream(&mut stream.documents).err();
-        nodes = loader.nodes;
-        stream.mistakes.append(&mut loader.mistakes);
-        let Some(mistake) = stopped else { return stream };
-        let stopped_at = mistake.location.as_ref().map_or(u32::MAX, |location| location.start.line);
-        let full = mistake.code == codes::LIMIT && nodes > NODE_LIMIT;
-        // Going on at a `---` that stands on the line of the error finds it again.
-        if stream.mistakes.last() != Some(&*mistake) {
-            stream.mistakes.push(*mistake);
-        }
-        // One syntax error hides one document: the next may be read all the same.
-        match next_document(rest, line, stopped_at).filter(|_| !full) {
-            Some((skipped, at)) => {
-                rest = &rest[skipped..];
-                line = at;
-            }
-            None => return stream,
-        }
-    }
-}
-
-/// The first line from `stopped_at` (from 1) on that starts with `---`, but not the first of the text: its
-/// byte offset, and its line from 0.
-fn next_document(text: &str, first_line: u32, stopped_at: u32) -> Option<(usize, u32)> {
-    let mut offset = 0;
-    for (line, source) in (first_line..).zip(text.split_inclusive('\n')) {
-        let marker = source
-            .strip_prefix("---")
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\r', '\n']));
-        if marker && offset > 0 && line + 1 >= stopped_at {
-            return Some((offset, line));
-        }
-        offset += source.len();
-    }
-    None
-}
 
 struct Anchor {
     node: Node,
@@ -81,26 +28,45 @@ type Index = HashMap<String, usize>;
 
 type Halted<T> = Result<T, Box<Diagnostic>>;
 
-struct Loader<'a> {
+pub struct Loader<'a> {
     parser: Parser<&'a [u8]>,
     file: &'a str,
     text: &'a str,
     /// Of the file, that `text` starts at; from 0.
     line: u32,
+    /// The number of lines of `text`, when the last one had no end.
+    last_line: Option<u64>,
+    /// Where the last event ended.
+    reached: Position,
     anchors: HashMap<String, Anchor>,
-    nodes: usize,
-    mistakes: Vec<Diagnostic>,
+    /// Of the whole file so far.
+    pub nodes: usize,
+    /// Of the document that is being read.
+    pub mistakes: Vec<Diagnostic>,
 }
 
 impl<'a> Loader<'a> {
-    fn new(file: &'a str, text: &'a str, line: u32, nodes: usize) -> Self {
+    pub fn new(file: &'a str, text: &'a str, line: u32, nodes: usize, unended: bool) -> Self {
         let mut parser = Parser::new();
         parser.set_encoding(Encoding::Utf8);
         parser.set_input(text.as_bytes());
-        Self { parser, file, text, line, anchors: HashMap::new(), nodes, mistakes: Vec::new() }
+        let last_line = unended.then(|| text.lines().count() as u64);
+        let reached = Position { line: line + 1, column: 1 };
+        Self {
+            parser,
+            file,
+            text,
+            line,
+            last_line,
+            reached,
+            anchors: HashMap::new(),
+            nodes,
+            mistakes: Vec::new(),
+        }
     }
 
-    fn stream(&mut self, documents: &mut Vec<Document>) -> Halted<()> {
+    /// Reads documents until the end, or until a mistake that the parser cannot go on after.
+    pub fn stream(&mut self, documents: &mut Vec<Document>) -> Halted<()> {
         loop {
             let event = self.next()?;
             match event.data {
@@ -120,9 +86,16 @@ impl<'a> Loader<'a> {
     }
 
     fn next(&mut self) -> Halted<Event> {
-        self.parser
-            .parse()
-            .map_err(|error| Box::new(syntax::diagnostic(&error, self.file, self.text, self.line)))
+        // The parser panics on some texts that it should refuse; a text must not be able to end the process.
+        let parsed = catch_unwind(AssertUnwindSafe(|| self.parser.parse()));
+        let Ok(parsed) = parsed else {
+            let message = "invalid YAML: the parser cannot go on after this".to_owned();
+            return Err(Box::new(self.mistake(codes::SYNTAX, message, self.reached, self.reached)));
+        };
+        let event =
+            parsed.map_err(|error| Box::new(syntax::diagnostic(&error, self.file, self.text, self.line)))?;
+        self.reached = self.reached.max(position(event.end_mark, self.line));
+        Ok(event)
     }
 
     fn node(&mut self, event: Event, depth: usize) -> Halted<Node> {
@@ -135,6 +108,8 @@ impl<'a> Loader<'a> {
             EventData::Alias { anchor } => return self.alias(&anchor, depth, start, end),
             EventData::Scalar { anchor, tag, value, plain_implicit, style, .. } => {
                 let plain = plain_implicit && style == ScalarStyle::Plain;
+                let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
+                let value = if is_block { self.block(value, end_mark) } else { value };
                 (anchor, Node { kind: self.scalar(value, tag.as_deref(), plain, start, end), start, end })
             }
             EventData::SequenceStart { anchor, tag, .. } => {
@@ -155,6 +130,14 @@ impl<'a> Loader<'a> {
             self.anchors.insert(anchor, Anchor { node: node.clone(), nodes, depth });
         }
         Ok(node)
+    }
+
+    /// A block text that runs into the end of a file whose last line has no end has none either.
+    fn block(&self, mut value: String, end: Mark) -> String {
+        if self.last_line.is_some_and(|lines| end.line >= lines) && value.ends_with('\n') {
+            value.pop();
+        }
+        value
     }
 
     fn sequence(&mut self, mut end: Position, depth: usize) -> Halted<(Vec<Node>, Position)> {

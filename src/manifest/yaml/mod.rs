@@ -11,14 +11,16 @@
 mod load;
 mod node;
 pub mod scalar;
+mod stream;
 mod syntax;
 #[cfg(test)]
 mod tests;
 
 use serde_json::{Map, Value};
 
-pub use load::{DEPTH_LIMIT, FILE_LIMIT, NODE_LIMIT};
+pub use load::{DEPTH_LIMIT, NODE_LIMIT};
 pub use node::{Entry, Node, NodeKind};
+pub use stream::FILE_LIMIT;
 
 use super::codes;
 use crate::model::{Diagnostic, Scope};
@@ -43,7 +45,7 @@ pub struct Stream {
 /// Reads a text of any number of documents; `file` is its path, for locations. The scope of every
 /// mistake is the file.
 pub fn read(file: &str, text: &str) -> Stream {
-    load::read(file, text)
+    stream::read(file, text)
 }
 
 /// As [`read`], with all mistakes in one list.

@@ -74,6 +74,16 @@ fn tab(source: &str, mark: Mark) -> Option<u32> {
     u32::try_from(found.0 + 1).ok()
 }
 
+/// A byte order mark that is not at the start, which readers of YAML take for different things.
+pub fn inner_mark(file: &str, text: &str) -> Option<Diagnostic> {
+    let (line, column) = (1..).zip(text.lines()).find_map(|(line, source)| {
+        (1..).zip(source.chars()).find(|(_, letter)| *letter == '\u{feff}').map(|(column, _)| (line, column))
+    })?;
+    let message = "invalid YAML: a byte order mark (U+FEFF) inside the file";
+    let mistake = Diagnostic::error(codes::SYNTAX, message, Scope::File(file.to_owned()));
+    Some(mistake.at(Location::new(file, line, column)).help("remove it: it is not visible in most editors"))
+}
+
 fn unprintable(text: &str, line: u32) -> Option<(Position, char)> {
     text.lines().zip(line + 1..).find_map(|(source, line)| {
         source

@@ -80,6 +80,31 @@ fn structure() {
 }
 
 #[test]
+fn a_last_line_without_end() {
+    for (text, expected) in [
+        ("a: |\n  x", "x"),
+        ("a: |\n  x\n", "x\n"),
+        ("a: |\n  x\n ", "x\n"),
+        ("a: |-\n  x\n", "x"),
+        ("a: |+\n  x\n\n", "x\n\n"),
+        ("a: >\n  x\n  y", "x y"),
+        ("a: 'x'", "x"),
+    ] {
+        check(text, &json!({"a": expected}));
+    }
+    check("a: |\n  x\nb: 1", &json!({"a": "x\n", "b": 1}));
+}
+
+#[test]
+fn what_the_parser_panics_on_is_a_mistake() {
+    check_mistakes("a: [!1,\n 2]\n", &["E1102 1:5 invalid YAML: the parser cannot go on after this"]);
+    check_mistakes(
+        "a: x\u{feff}y\n",
+        &["E1102 1:5 invalid YAML: a byte order mark (U+FEFF) inside the file"],
+    );
+}
+
+#[test]
 fn documents_and_empty_ones() {
     let (documents, mistakes) =
         parse("x.yaml", "# nothing\n---\na: 1\n---\n---\n# still nothing\n---\nb: 2\n");

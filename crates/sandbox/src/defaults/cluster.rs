@@ -30,7 +30,7 @@ pub(super) fn node(new: &mut Value, version: &str, now: &str) {
 
 pub(super) fn binding(new: &mut Value) {
     set_default(new, &["roleRef", "apiGroup"], "rbac.authorization.k8s.io");
-    for subject in new["subjects"].as_array_mut().into_iter().flatten() {
+    for subject in new.get_mut("subjects").and_then(Value::as_array_mut).into_iter().flatten() {
         if subject["kind"] != "ServiceAccount" {
             set_default(subject, &["apiGroup"], "rbac.authorization.k8s.io");
         }

@@ -5,6 +5,7 @@
 mod batch;
 mod cluster;
 mod pod;
+mod quantity;
 mod service;
 mod workload;
 
@@ -24,6 +25,7 @@ pub(crate) fn fill(state: &mut State, kind: &ResourceKind, new: &mut Value, dry_
         ("", "Node") => cluster::node(new, &state.options.version, &state.clock.timestamp()),
         ("", "PersistentVolumeClaim") => {
             set_default(new, &["spec", "volumeMode"], "Filesystem");
+            quantity::canonicalise_map(new.pointer_mut("/spec/resources/requests"));
             set_default(new, &["status", "phase"], "Pending");
         }
         ("apps", "Deployment") => workload::deployment(new),
@@ -33,6 +35,7 @@ pub(crate) fn fill(state: &mut State, kind: &ResourceKind, new: &mut Value, dry_
         ("batch", "Job") => batch::job(new),
         ("batch", "CronJob") => batch::cron_job(new),
         ("autoscaling", "HorizontalPodAutoscaler") => set_default(new, &["spec", "minReplicas"], 1),
+        ("", "ResourceQuota") => quantity::canonicalise_map(new.pointer_mut("/spec/hard")),
         ("networking.k8s.io", "NetworkPolicy") => {
             let mut types = vec!["Ingress"];
             if object::at(new, &["spec", "egress"]).is_some() {

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::quantity;
 use crate::object::{self, set_default};
 
 pub(super) fn fill_pod(new: &mut Value) {
@@ -51,6 +52,9 @@ fn fill_container(container: &mut Value) {
     set_default(container, &["terminationMessagePath"], "/dev/termination-log");
     set_default(container, &["terminationMessagePolicy"], "File");
     set_default(container, &["resources"], json!({}));
+    for list in ["limits", "requests"] {
+        quantity::canonicalise_map(container["resources"].get_mut(list));
+    }
     for port in container.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
         set_default(port, &["protocol"], "TCP");
     }

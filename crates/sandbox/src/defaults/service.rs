@@ -23,7 +23,9 @@ pub(super) fn fill(state: &mut State, new: &mut Value, dry_run: bool) {
     if matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
         set_default(new, &["spec", "externalTrafficPolicy"], "Cluster");
         let first = state.seed.below(2_767);
-        for (at, port) in new["spec"]["ports"].as_array_mut().into_iter().flatten().enumerate() {
+        for (at, port) in
+            new["spec"].get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten().enumerate()
+        {
             set_default(port, &["nodePort"], 30_000 + (first + at as u64) % 2_767);
         }
     }

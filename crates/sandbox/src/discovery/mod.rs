@@ -5,8 +5,8 @@ mod legacy;
 mod openapi;
 
 pub(crate) use aggregated::group_list as aggregated;
-pub(crate) use openapi::{document as openapi_document, index as openapi_index};
 pub(crate) use legacy::{core_versions, group, groups, resources};
+pub(crate) use openapi::{document as openapi_document, index as openapi_index};
 
 use crate::registry::ResourceKind;
 

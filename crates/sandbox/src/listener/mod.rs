@@ -48,9 +48,8 @@ impl Sandbox {
         let cluster = self.name().to_owned();
         let identity = Identity::generate(&cluster)?;
         let token = draw_token().ok_or_else(|| ListenError::Token { cluster: cluster.clone() })?;
-        let socket = TcpListener::bind(address)
-            .await
-            .map_err(|source| ListenError::Bind { address, source })?;
+        let socket =
+            TcpListener::bind(address).await.map_err(|source| ListenError::Bind { address, source })?;
         let address = socket.local_addr().map_err(|source| ListenError::Bind { address, source })?;
         let tls = identity.server(&cluster)?;
         let task = tokio::spawn(serve::accept(socket, tls, self.cluster.clone(), token.clone()));

@@ -44,9 +44,7 @@ async fn connection(stream: TcpStream, tls: TlsAcceptor, cluster: Arc<Cluster>, 
         Err(error) => return tracing::debug!(%error, "failed to agree on TLS"),
     };
     let service = service_fn(move |request| answer(request, cluster.clone(), token.clone()));
-    let served = Builder::new(TokioExecutor::new())
-        .serve_connection(TokioIo::new(stream), service)
-        .await;
+    let served = Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
     if let Err(error) = served {
         tracing::debug!(%error, "failed to serve a connection");
     }

@@ -1,3 +1,5 @@
+#![allow(clippy::needless_pass_by_value, reason = "cases read better with values")]
+
 use serde_json::{Value, json};
 
 use super::*;

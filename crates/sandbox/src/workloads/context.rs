@@ -46,6 +46,8 @@ pub(super) struct Memory {
     pub(super) pods: HashMap<String, super::pods::Run>,
     /// When a deployment last progressed.
     pub(super) progress: HashMap<String, Instant>,
+    /// How many pods of a job had failed at the last look, and since when.
+    pub(super) job_failures: HashMap<String, (i64, Instant)>,
     /// Objects that vanished and whose dependents have not been looked at.
     pub(super) gone: Vec<String>,
 }

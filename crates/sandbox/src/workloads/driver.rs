@@ -8,7 +8,9 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::context::{Context, Memory, Timers};
-use super::{deployment, garbage, namespace, pods, replica_set};
+use super::{
+    claim, daemon_set, deployment, garbage, job, namespace, pods, replica_set, service, stateful_set,
+};
 use crate::cluster::{Cluster, State};
 use crate::object;
 use crate::store::{Key, Object, ObjectName};
@@ -76,7 +78,7 @@ impl Driver {
         }
     }
 
-    /// The object itself, its controller, and its namespace when that waits for it to go.
+    /// The object itself, its controller, the services before a pod, and its namespace when that waits for it to go.
     fn enqueue_touched(&mut self, state: &State, key: Key, object: &Object) {
         if let Some(owner) = object::controller(object)
             && let Some(owner) = state.store.by_uid(owner["uid"].as_str().unwrap_or(""))
@@ -86,6 +88,11 @@ impl Driver {
         let home = Key { resource: "namespaces".to_owned(), name: ObjectName::new("", &key.name.namespace) };
         if state.store.at(&home).is_some_and(|home| object::is_deleting(home)) {
             self.enqueue(home);
+        }
+        if key.resource == "pods" {
+            for service in service::of_pod(state, object) {
+                self.enqueue(service);
+            }
         }
         if state.store.at(&key).is_none() {
             self.memory.gone.push(object::uid(object).to_owned());
@@ -103,6 +110,12 @@ fn reconcile(context: &mut Context<'_>, key: &Key) {
     match key.resource.as_str() {
         "deployments.apps" => deployment::reconcile(context, key, &object),
         "replicasets.apps" => replica_set::reconcile(context, key, &object),
+        "statefulsets.apps" => stateful_set::reconcile(context, key, &object),
+        "daemonsets.apps" => daemon_set::reconcile(context, key, &object),
+        "jobs.batch" => job::reconcile(context, key, &object),
+        "services" => service::reconcile(context, key, &object),
+        "ingresses.networking.k8s.io" => service::balance(context, key, &object),
+        "persistentvolumeclaims" => claim::reconcile(context, key, &object),
         "pods" => pods::reconcile(context, key, &object),
         "namespaces" => namespace::reconcile(context, key, &object),
         _ => {}

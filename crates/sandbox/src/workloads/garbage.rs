@@ -21,6 +21,7 @@ pub(super) fn collect_forgotten(context: &mut Context<'_>) {
 fn forget(memory: &mut Memory, uid: &str) {
     memory.pods.remove(uid);
     memory.progress.remove(uid);
+    memory.job_failures.remove(uid);
 }
 
 /// Deletes an object all of whose owners are gone.

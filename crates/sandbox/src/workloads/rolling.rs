@@ -31,7 +31,7 @@ impl Limits {
 }
 
 /// A number, or a percentage of `total`: surge rounds up, unavailability down.
-fn resolve(value: &Value, total: i64, round_up: bool) -> i64 {
+pub(super) fn resolve(value: &Value, total: i64, round_up: bool) -> i64 {
     if let Some(number) = value.as_i64() {
         return number;
     }
@@ -134,7 +134,7 @@ mod tests {
 
     use super::*;
 
-    fn check(replicas: i64, surge: Value, unavailable: Value, expected: (i64, i64)) {
+    fn check(replicas: i64, surge: &Value, unavailable: &Value, expected: (i64, i64)) {
         let deployment = json!({"spec": {"replicas": replicas, "strategy": {"type": "RollingUpdate",
             "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}}});
         let limits = Limits::of(&deployment);
@@ -143,10 +143,10 @@ mod tests {
 
     #[test]
     fn surge_rounds_up_and_unavailability_down() {
-        check(4, json!("25%"), json!("25%"), (1, 1));
-        check(3, json!("25%"), json!("25%"), (1, 0));
-        check(10, json!("25%"), json!("25%"), (3, 2));
-        check(1, json!(0), json!(0), (0, 1));
-        check(2, json!(0), json!("25%"), (0, 1));
+        check(4, &json!("25%"), &json!("25%"), (1, 1));
+        check(3, &json!("25%"), &json!("25%"), (1, 0));
+        check(10, &json!("25%"), &json!("25%"), (3, 2));
+        check(1, &json!(0), &json!(0), (0, 1));
+        check(2, &json!(0), &json!("25%"), (0, 1));
     }
 }

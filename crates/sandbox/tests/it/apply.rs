@@ -117,3 +117,21 @@ async fn metadata_alone_comes_back_from_a_patch() {
     let answer = api.patch_metadata("one", &PatchParams::apply("a"), &Patch::Apply(&object)).await.unwrap();
     assert_eq!(answer.name_any(), "one");
 }
+
+#[tokio::test(start_paused = true)]
+async fn quantities_are_stored_canonically_and_apply_again_as_they_were() {
+    let (_sandbox, client) = instant();
+    let api = deployments(&client);
+    let mut object = deployment("web", 0, "web:1");
+    object["spec"]["template"]["spec"]["containers"][0]["resources"] =
+        json!({"requests": {"cpu": "1000m", "memory": "1024Mi"}});
+    apply(&api, "a", &object).await.unwrap();
+    // the controllers write first
+    tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+    let first = api.get("web").await.unwrap();
+    let stored = serde_json::to_value(&first).unwrap();
+    let requests = &stored["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"];
+    assert_eq!(*requests, json!({"cpu": "1", "memory": "1Gi"}));
+    let again = apply(&api, "a", &object).await.unwrap();
+    assert_eq!(first.resource_version(), again.resource_version());
+}

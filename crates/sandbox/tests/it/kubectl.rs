@@ -6,9 +6,10 @@ use std::time::Duration;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use sandbox::{Listener, Sandbox, SandboxOptions};
+use serde_json::json;
 use tokio::process::Command;
 
-use crate::support::{config_maps, deployment};
+use crate::support::{config_map, config_maps, deployment};
 
 const KUBECTL: &str = "/usr/bin/kubectl";
 
@@ -84,8 +85,12 @@ async fn a_deployment_from_apply_to_delete() {
 async fn everyday_commands() {
     let Some(kubectl) = Kubectl::new().await else { return };
     kubectl.write("web.json", &deployment("web", 1, "web:1"));
-    kubectl.check("create namespace team", "namespace/team created").await;
-    kubectl.check("create configmap one --from-literal=a=1", "created").await;
+    kubectl
+        .write("team.json", &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}));
+    kubectl.write("one.json", &config_map("one", json!({"a": "1"})));
+    // `create namespace` would send protobuf
+    kubectl.check("create -f team.json", "namespace/team created").await;
+    kubectl.check("create -f one.json", "created").await;
     kubectl.check("get configmap one -o yaml", "a: \"1\"").await;
     kubectl.check("label configmap one x=y", "labeled").await;
     kubectl.check("annotate configmap one x=y", "annotated").await;
@@ -98,7 +103,12 @@ async fn everyday_commands() {
     kubectl.check("rollout history deployment/web", "2").await;
     kubectl.check("rollout undo deployment/web", "rolled back").await;
     kubectl.check("rollout restart deployment/web", "restarted").await;
-    kubectl.check("get deployment web --show-managed-fields -o jsonpath={.metadata.managedFields[*].manager}", "kubectl").await;
+    kubectl
+        .check(
+            "get deployment web --show-managed-fields -o jsonpath={.metadata.managedFields[*].manager}",
+            "kubectl",
+        )
+        .await;
     kubectl.check("delete namespace team --timeout=30s", "deleted").await;
 }
 

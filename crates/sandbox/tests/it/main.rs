@@ -2,6 +2,7 @@
 
 #![allow(
     clippy::unwrap_used,
+    clippy::print_stderr,
     clippy::panic,
     clippy::needless_pass_by_value,
     clippy::large_futures,
@@ -16,3 +17,4 @@ mod objects;
 mod rollout;
 mod support;
 mod watching;
+mod workloads;

@@ -1,0 +1,69 @@
+//! A whole text: its documents, with reading going on behind a mistake.
+
+use std::borrow::Cow;
+
+use super::load::{Loader, NODE_LIMIT};
+use super::{Stream, codes, syntax};
+use crate::model::{Diagnostic, Location, Scope};
+
+/// Bytes of one file.
+pub const FILE_LIMIT: usize = 1024 * 1024;
+pub fn read(file: &str, text: &str) -> Stream {
+    let mut stream = Stream::default();
+    if text.len() > FILE_LIMIT {
+        let message = format!("the file has {} bytes, more than the limit of {FILE_LIMIT}", text.len());
+        stream.mistakes.push(
+            Diagnostic::error(codes::UNREADABLE, message, Scope::File(file.to_owned()))
+                .at(Location::new(file, 1, 1)),
+        );
+        return stream;
+    }
+    let mut rest = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if let Some(mistake) = syntax::inner_mark(file, rest) {
+        stream.mistakes.push(mistake);
+        return stream;
+    }
+    // The parser wants the last line to end; `Loader::block` takes the line end away again.
+    let ended = if rest.ends_with('\n') { Cow::Borrowed(rest) } else { Cow::Owned(format!("{rest}\n")) };
+    let unended = rest.len() < ended.len() && rest.lines().last().is_some_and(|line| !line.trim().is_empty());
+    rest = &ended;
+    let mut line = 0;
+    let mut nodes = 0;
+    loop {
+        let mut loader = Loader::new(file, rest, line, nodes, unended);
+        let stopped = loader.stream(&mut stream.documents).err();
+        nodes = loader.nodes;
+        stream.mistakes.append(&mut loader.mistakes);
+        let Some(mistake) = stopped else { return stream };
+        let stopped_at = mistake.location.as_ref().map_or(u32::MAX, |location| location.start.line);
+        let full = mistake.code == codes::LIMIT && nodes > NODE_LIMIT;
+        // Going on at a `---` that stands on the line of the error finds it again.
+        if stream.mistakes.last() != Some(&*mistake) {
+            stream.mistakes.push(*mistake);
+        }
+        // One syntax error hides one document: the next may be read all the same.
+        match next_document(rest, line, stopped_at).filter(|_| !full) {
+            Some((skipped, at)) => {
+                rest = &rest[skipped..];
+                line = at;
+            }
+            None => return stream,
+        }
+    }
+}
+
+/// The first line from `stopped_at` (from 1) on that starts with `---`, but not the first of the text: its
+/// byte offset, and its line from 0.
+fn next_document(text: &str, first_line: u32, stopped_at: u32) -> Option<(usize, u32)> {
+    let mut offset = 0;
+    for (line, source) in (first_line..).zip(text.split_inclusive('\n')) {
+        let marker = source
+            .strip_prefix("---")
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\r', '\n']));
+        if marker && offset > 0 && line + 1 >= stopped_at {
+            return Some((offset, line));
+        }
+        offset += source.len();
+    }
+    None
+}
