@@ -40,9 +40,16 @@ pub async fn run(args: ApproveArgs) -> anyhow::Result<Exit> {
     let approval = match fitting.as_slice() {
         [approval] => *approval,
         [] => {
-            let known: Vec<String> =
-                overview.approvals_wanted.iter().map(|it| format!("{} ({})", it.digest().short(), it.app)).collect();
-            let known = if known.is_empty() { "nothing waits".to_owned() } else { format!("waiting: {}", known.join(", ")) };
+            let known: Vec<String> = overview
+                .approvals_wanted
+                .iter()
+                .map(|it| format!("{} ({})", it.digest().short(), it.app))
+                .collect();
+            let known = if known.is_empty() {
+                "nothing waits".to_owned()
+            } else {
+                format!("waiting: {}", known.join(", "))
+            };
             bail!("no deletes wait for an approval {}; {known}", args.digest);
         }
         _ => bail!("{} is the beginning of several digests: give more digits", args.digest),

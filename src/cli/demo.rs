@@ -43,7 +43,11 @@ pub async fn run(args: DemoArgs) -> anyhow::Result<Exit> {
     let repository = lay_out(&folder)?;
     let ways = Ways::all_sandbox();
     let process = session::process_of(repository.display().to_string(), ways.clone());
-    let until = if args.once { Until::Settled { timeout: Duration::from_secs(args.timeout) } } else { Until::Stopped };
+    let until = if args.once {
+        Until::Settled { timeout: Duration::from_secs(args.timeout) }
+    } else {
+        Until::Stopped
+    };
 
     eprintln!("{} {}", style("config repository").bold().for_stderr(), repository.display());
     let session = Session::start(&process, Wish { until, mode: None, serve: None, worktree: false }).await?;
@@ -69,7 +73,8 @@ pub async fn run(args: DemoArgs) -> anyhow::Result<Exit> {
 /// Copies the example into a repository of its own with one commit.
 fn lay_out(folder: &Path) -> anyhow::Result<PathBuf> {
     let repository = folder.join("repo");
-    std::fs::create_dir_all(&repository).with_context(|| format!("failed to make {}", repository.display()))?;
+    std::fs::create_dir_all(&repository)
+        .with_context(|| format!("failed to make {}", repository.display()))?;
     if std::fs::read_dir(&repository)?.next().is_some() {
         anyhow::bail!("{} is not empty", repository.display());
     }

@@ -84,7 +84,11 @@ fn apps(overview: &Overview) -> Vec<AppLine<'_>> {
                 desired: sum.desired + target.pods.desired,
                 available: sum.available + target.pods.available,
             });
-            let detail = if worst.detail.is_empty() { String::new() } else { format!("{}: {}", worst.cluster, worst.detail) };
+            let detail = if worst.detail.is_empty() {
+                String::new()
+            } else {
+                format!("{}: {}", worst.cluster, worst.detail)
+            };
             Some(AppLine {
                 namespace: &app.namespace,
                 name: &app.name,
@@ -103,8 +107,17 @@ fn apps(overview: &Overview) -> Vec<AppLine<'_>> {
 
 fn write_apps(overview: &Overview) {
     let now = jiff::Timestamp::now();
-    let mut lines =
-        table(&["NAMESPACE", "NAME", "KIND", "DESIRED", "AVAILABLE", "UNAVAILABLE", "VERSION", "STATUS", "AGE"]);
+    let mut lines = table(&[
+        "NAMESPACE",
+        "NAME",
+        "KIND",
+        "DESIRED",
+        "AVAILABLE",
+        "UNAVAILABLE",
+        "VERSION",
+        "STATUS",
+        "AGE",
+    ]);
     for app in apps(overview) {
         lines.add_row([
             app.namespace.to_owned(),
@@ -123,7 +136,17 @@ fn write_apps(overview: &Overview) {
 }
 
 fn write_targets(overview: &Overview) {
-    let mut lines = table(&["CLUSTER", "RING", "NAMESPACE", "NAME", "DESIRED", "AVAILABLE", "VERSION", "STATUS", "CAUSE"]);
+    let mut lines = table(&[
+        "CLUSTER",
+        "RING",
+        "NAMESPACE",
+        "NAME",
+        "DESIRED",
+        "AVAILABLE",
+        "VERSION",
+        "STATUS",
+        "CAUSE",
+    ]);
     for target in &overview.targets {
         lines.add_row([
             target.cluster.to_string(),
@@ -203,7 +226,9 @@ pub fn write_matrix(overview: &Overview) {
         lines.add_row(row);
     }
     write_table(&lines);
-    for target in overview.targets.iter().filter(|target| !target.phase.is_done() && !target.detail.is_empty()) {
+    for target in
+        overview.targets.iter().filter(|target| !target.phase.is_done() && !target.detail.is_empty())
+    {
         println!("{} {}: {}", target.cluster, target.app, target.detail);
     }
     write_approvals(overview);
@@ -213,7 +238,9 @@ fn cell(target: &TargetReport) -> String {
     let (sign, _) = progress::mark(target.phase);
     let pods = target.pods;
     match target.phase {
-        Phase::Running if pods.desired > 0 => format!("{sign} {}/{} {}", pods.available, pods.desired, target.version),
+        Phase::Running if pods.desired > 0 => {
+            format!("{sign} {}/{} {}", pods.available, pods.desired, target.version)
+        }
         Phase::Running => format!("{sign} {}", target.phase.as_str()),
         phase => format!("{sign} {}", phase.as_str()),
     }

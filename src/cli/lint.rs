@@ -34,7 +34,10 @@ pub async fn run(args: LintArgs) -> anyhow::Result<Exit> {
     for (_, render) in renders.targets.values() {
         for mistake in render.as_ref().err().into_iter().flatten() {
             // One mistake in a template breaks it on every cluster: it is said once.
-            if !mistakes.iter().any(|known| known.location == mistake.location && known.message == mistake.message) {
+            if !mistakes
+                .iter()
+                .any(|known| known.location == mistake.location && known.message == mistake.message)
+            {
                 mistakes.push(mistake.clone());
             }
         }

@@ -24,7 +24,10 @@ pub fn write_value(format: Format, value: &impl Serialize) -> anyhow::Result<()>
 /// A table as kubectl draws them: no lines, upper-case headings.
 pub fn table(headings: &[&str]) -> Table {
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled).set_header(headings);
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled)
+        .set_header(headings);
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));
     }
@@ -62,7 +65,8 @@ mod tests {
     #[test]
     fn ages_read_as_in_kubectl() {
         let now = "2026-11-21T12:00:00Z".parse().unwrap();
-        let check = |created: &str, expected: &str| assert_eq!(age(Some(created), now), expected, "{created}");
+        let check =
+            |created: &str, expected: &str| assert_eq!(age(Some(created), now), expected, "{created}");
         check("2026-11-21T11:59:01Z", "59s");
         check("2026-11-21T11:56:55Z", "3m5s");
         check("2026-11-21T11:06:00Z", "54m");

@@ -37,7 +37,8 @@ pub struct PlanArgs {
 
 pub async fn run(args: PlanArgs) -> anyhow::Result<Exit> {
     let process = args.process.resolve(Some("."))?;
-    let (ending, overview) = session::look(&process, Duration::from_secs(args.timeout), args.worktree).await?;
+    let (ending, overview) =
+        session::look(&process, Duration::from_secs(args.timeout), args.worktree).await?;
     diagnostics::print(&overview.diagnostics);
     let targets: Vec<&TargetReport> = overview
         .targets
@@ -46,13 +47,13 @@ pub async fn run(args: PlanArgs) -> anyhow::Result<Exit> {
             args.app.as_ref().is_none_or(|name| *name == target.app.to_string() || *name == *target.app.name)
         })
         .collect();
-    let writes: usize = targets.iter().filter_map(|target| target.plan.as_ref()).map(intended).sum();
+    let writes: usize = targets.iter().filter_map(|target| target.plan.as_deref()).map(intended).sum();
     match args.output {
         Format::Table => write(&overview, &targets, args.all),
         format => output::write_value(
             format,
             &serde_json::json!({
-                "revision": overview.revision, "plans": targets.iter().map(|target| &target.plan).collect::<Vec<_>>(),
+                "revision": overview.revision, "plans": targets.iter().map(|target| target.plan.as_deref()).collect::<Vec<_>>(),
                 "deletions": overview.deletions, "clusters": overview.clusters,
             }),
         )?,
@@ -78,7 +79,8 @@ fn write(overview: &Overview, targets: &[&TargetReport], all: bool) {
             println!("{} {}: no plan, {}", target.cluster, target.app, target.detail);
             continue;
         };
-        let shown: Vec<&Step> = plan.steps.iter().filter(|step| all || step.intent() != Action::Unchanged).collect();
+        let shown: Vec<&Step> =
+            plan.steps.iter().filter(|step| all || step.intent() != Action::Unchanged).collect();
         for step in &plan.steps {
             *counts.entry(step.intent()).or_default() += 1;
         }
@@ -87,12 +89,21 @@ fn write(overview: &Overview, targets: &[&TargetReport], all: bool) {
         }
         println!("{} {} ({})", target.cluster, target.app, plan.revision.short());
         for step in shown {
-            println!("  {} {:<10} {}: {}", sign(step.intent()), step.intent().as_str(), step.object, step.reason);
+            println!(
+                "  {} {:<10} {}: {}",
+                sign(step.intent()),
+                step.intent().as_str(),
+                step.object,
+                step.reason
+            );
         }
     }
     for deletion in &overview.deletions {
         let action = if deletion.waits { "wait" } else { "delete" };
-        println!("{} {}\n  - {action:<10} {}: {}", deletion.cluster, deletion.app, deletion.object, deletion.reason);
+        println!(
+            "{} {}\n  - {action:<10} {}: {}",
+            deletion.cluster, deletion.app, deletion.object, deletion.reason
+        );
     }
     let deletes = overview.deletions.len();
     let summary: Vec<String> = counts

@@ -105,7 +105,8 @@ impl ProcessArgs {
     pub fn resolve(&self, default_repo: Option<&str>) -> anyhow::Result<Process> {
         let file: ConfigFile = match &self.config {
             Some(path) => {
-                let text = std::fs::read_to_string(path).with_context(|| format!("failed to read {}", path.display()))?;
+                let text = std::fs::read_to_string(path)
+                    .with_context(|| format!("failed to read {}", path.display()))?;
                 serde_yaml::from_str(&text).with_context(|| format!("failed to read {}", path.display()))?
             }
             None => ConfigFile::default(),
@@ -144,8 +145,12 @@ impl ProcessArgs {
         let token = match (&self.token_file, &self.token_env, file.and_then(|it| it.token.as_ref())) {
             (Some(path), _, _) => Some(SecretRef::File(path.display().to_string())),
             (None, Some(name), _) => Some(SecretRef::Env(name.clone())),
-            (None, None, Some(ReferenceConfig { env: Some(name), file: None })) => Some(SecretRef::Env(name.clone())),
-            (None, None, Some(ReferenceConfig { env: None, file: Some(path) })) => Some(SecretRef::File(path.clone())),
+            (None, None, Some(ReferenceConfig { env: Some(name), file: None })) => {
+                Some(SecretRef::Env(name.clone()))
+            }
+            (None, None, Some(ReferenceConfig { env: None, file: Some(path) })) => {
+                Some(SecretRef::File(path.clone()))
+            }
             (None, None, Some(_)) => bail!("repository.credentials.token: give exactly one of env and file"),
             (None, None, None) => None,
         };
@@ -184,7 +189,8 @@ impl Ways {
     fn parse(kubeconfigs: PathBuf, ways: &[String]) -> anyhow::Result<Self> {
         let mut replaced = BTreeMap::new();
         for text in ways {
-            let Some((name, way)) = text.split_once('=').filter(|(name, way)| !name.is_empty() && !way.is_empty())
+            let Some((name, way)) =
+                text.split_once('=').filter(|(name, way)| !name.is_empty() && !way.is_empty())
             else {
                 bail!("--cluster {text}: expected NAME=FILE[#CONTEXT] or NAME=sandbox");
             };
@@ -214,7 +220,9 @@ impl Ways {
     fn link(&self, cluster: &Cluster) -> Link {
         let name = cluster.name.as_str();
         match (self.replaced.get(name).or_else(|| self.replaced.get("*")), &cluster.connection) {
-            (Some(Way::Sandbox), _) | (None, Connection::Sandbox) => Link::in_process(self.sandbox(name).service()),
+            (Some(Way::Sandbox), _) | (None, Connection::Sandbox) => {
+                Link::in_process(self.sandbox(name).service())
+            }
             (Some(Way::Kubeconfig { path, context }), _) => {
                 Link::Kubeconfig { path: path.clone(), context: context.clone() }
             }
@@ -227,6 +235,10 @@ impl Ways {
 
     /// The embedded cluster of this name; made when it is first asked for.
     pub fn sandbox(&self, name: &str) -> Sandbox {
-        self.sandboxes.lock().entry(name.to_owned()).or_insert_with(|| Sandbox::new(crate::cli::demo::options(name))).clone()
+        self.sandboxes
+            .lock()
+            .entry(name.to_owned())
+            .or_insert_with(|| Sandbox::new(crate::cli::demo::options(name)))
+            .clone()
     }
 }

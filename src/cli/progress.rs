@@ -1,4 +1,6 @@
 //! What happens, as it happens, on standard error: one line for each target that moves.
+//!
+//! On a terminal and in a file alike: lines that stay can be read later, and copied.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -51,8 +53,12 @@ impl Shown {
         }
         for target in &now.targets {
             let detail = match target.phase {
+                // How far it is says enough; every event of every object would be too much.
                 Phase::Progressing | Phase::Running if target.pods.desired > 0 => {
-                    format!("{}/{} available  {}", target.pods.available, target.pods.desired, target.detail)
+                    format!("{}/{} available", target.pods.available, target.pods.desired)
+                }
+                Phase::Pending if target.detail == "applying" || target.detail == "observing" => {
+                    String::new()
                 }
                 _ => target.detail.clone(),
             };

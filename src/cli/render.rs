@@ -43,7 +43,8 @@ pub async fn run(args: RenderArgs) -> anyhow::Result<Exit> {
     let wanted = |app: &crate::model::AppId| {
         args.app.as_ref().is_none_or(|name| *name == app.to_string() || *name == *app.name)
     };
-    let mut mistakes: Vec<Diagnostic> = fleet.diagnostics.iter().filter(|it| it.is_error()).cloned().collect();
+    let mut mistakes: Vec<Diagnostic> =
+        fleet.diagnostics.iter().filter(|it| it.is_error()).cloned().collect();
     let mut objects: Vec<Value> = Vec::new();
     let mut found = false;
     for (id, (_, render)) in &renders.targets {

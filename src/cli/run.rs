@@ -34,9 +34,14 @@ pub struct RunArgs {
 
 pub async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     let process = args.process.resolve(None)?;
-    let until = if args.once { Until::Settled { timeout: Duration::from_secs(args.timeout) } } else { Until::Stopped };
+    let until = if args.once {
+        Until::Settled { timeout: Duration::from_secs(args.timeout) }
+    } else {
+        Until::Stopped
+    };
     // Once, two instances must be able to run side by side: any free port will do.
-    let (listen, hooks) = if args.once { ("127.0.0.1:0", "127.0.0.1:0") } else { ("127.0.0.1:8480", "127.0.0.1:8481") };
+    let (listen, hooks) =
+        if args.once { ("127.0.0.1:0", "127.0.0.1:0") } else { ("127.0.0.1:8480", "127.0.0.1:8481") };
     let pick = |flag: Option<String>, file: &Option<String>, default: &str| {
         flag.or_else(|| file.clone()).unwrap_or_else(|| default.to_owned())
     };
@@ -44,7 +49,8 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Exit> {
         listen: pick(args.listen, &process.listen, listen),
         hooks_listen: pick(args.hooks_listen, &process.hooks_listen, hooks),
     };
-    let session = Session::start(&process, Wish { until, mode: None, serve: Some(doors), worktree: false }).await?;
+    let session =
+        Session::start(&process, Wish { until, mode: None, serve: Some(doors), worktree: false }).await?;
     let shown = tokio::spawn(progress::show(session.overview.clone()));
     let (ending, overview) = session.finish().await?;
     shown.abort();

@@ -53,7 +53,8 @@ impl Session {
         let stop = CancellationToken::new();
         let (origin, repository) = open(process, wish.worktree).await?;
         let (wake, wakes) = mpsc::channel(1);
-        let (hint, hints) = mpsc::channel(HINTS);
+        let (hint, mut received) = mpsc::channel(HINTS);
+        let (forward, hints) = mpsc::channel(HINTS);
         let (overview, seen) = watch::channel(Arc::new(Overview::default()));
         let (instance, instances) = watch::channel(None);
 
@@ -70,6 +71,18 @@ impl Session {
                 }
             });
         }
+        let hooked = waker.clone();
+        tokio::spawn(async move {
+            while let Some(hint) = received.recv().await {
+                // While hooks arrive, polling is only the safety net.
+                if let Some(waker) = &hooked {
+                    waker.hook_seen();
+                }
+                if forward.send(hint).await.is_err() {
+                    return;
+                }
+            }
+        });
         if let Some(doors) = &wish.serve {
             serve(doors, hint, instances, waker, seen.clone(), stop.clone()).await?;
         }
@@ -104,7 +117,11 @@ impl Session {
 }
 
 /// Runs to the end without anybody watching, for commands that look once.
-pub async fn look(process: &Process, timeout: Duration, worktree: bool) -> anyhow::Result<(Ending, Arc<Overview>)> {
+pub async fn look(
+    process: &Process,
+    timeout: Duration,
+    worktree: bool,
+) -> anyhow::Result<(Ending, Arc<Overview>)> {
     let wish = Wish { until: Until::Settled { timeout }, mode: Some(Mode::Observe), serve: None, worktree };
     let (ending, overview) = Session::start(process, wish).await?.finish().await?;
     if let Ending::Unreadable(error) = ending {
@@ -168,7 +185,9 @@ fn receivers(instance: &Instance) -> Vec<api::Receiver> {
             for reference in &receiver.secrets {
                 match controller::resolve_secret(reference) {
                     Ok(secret) => secrets.push(secret),
-                    Err(error) => tracing::error!(receiver = receiver.name, %error, "a webhook secret is missing"),
+                    Err(error) => {
+                        tracing::error!(receiver = receiver.name, %error, "a webhook secret is missing")
+                    }
                 }
             }
             api::Receiver { name: receiver.name.clone(), secrets }

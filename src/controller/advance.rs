@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::event::{Event};
+use super::event::Event;
 use super::world::World;
 use crate::fleet::Target;
 use crate::health;
@@ -27,22 +27,17 @@ impl World {
         if self.stopping {
             return None;
         }
-        if self.reload_at.is_some_and(|(at, _)| at <= now) {
-            self.reload_at = self.reload_at.map(|(_, pause)| (now + pause * 2, pause));
+        if self.reload_at.is_some_and(|at| at <= now) {
+            self.reload_at = None;
             self.handle(Event::Wake);
         }
         let ids: Vec<Target> = self.targets.keys().cloned().collect();
-        let mut wake = self.reload_at.map(|(at, _)| at);
+        let mut wake = self.reload_at;
         for id in &ids {
             let deadline = [self.advance_target(id, now), self.ask_pods(id, now)];
             wake = [wake, deadline[0], deadline[1]].into_iter().flatten().min();
         }
-        wake = [wake, self.advance_prune(now)].into_iter().flatten().min();
-        if std::mem::take(&mut self.changed) {
-            self.post();
-            self.changed = true;
-        }
-        wake
+        [wake, self.advance_prune(now)].into_iter().flatten().min()
     }
 
     fn advance_target(&mut self, id: &Target, now: Instant) -> Option<Instant> {
@@ -50,17 +45,14 @@ impl World {
         if entry.running.is_some() {
             return None;
         }
-        if let Some(at) = entry.retry_at {
-            if at > now {
-                return Some(at);
-            }
+        if entry.retry_at.is_some_and(|at| at <= now) {
             entry.retry_at = None;
             entry.due = true;
             self.forget_refusals(id);
         }
         let entry = self.targets.get_mut(id)?;
         if !entry.due {
-            return None;
+            return entry.retry_at;
         }
         let rendered = Arc::clone(entry.render.as_ref().ok()?);
         let job = self.job(id, &rendered)?;
@@ -78,8 +70,12 @@ impl World {
         }
         let entry = self.targets.get_mut(id)?;
         entry.due = false;
-        entry.plan = Some(plan);
+        entry.plan = Some(Arc::new(plan));
         self.changed = true;
+        if let (true, Some(at)) = (starts, entry.retry_at) {
+            // It failed a moment ago: an event does not cut the pause short.
+            return Some(at);
+        }
         if starts {
             cluster.running += 1;
             entry.running = Some(job.cancelled.clone());
@@ -93,12 +89,11 @@ impl World {
         }
         if refused {
             // What is in the way carries no label of ours: no watch tells when it goes.
-            let failure = super::target::Failure { text: String::new(), unreachable: false, lasting: true };
-            entry.failed(failure, now);
             entry.failure = None;
+            entry.look_again_later(now);
             return entry.retry_at;
         }
-        entry.attempts = 0;
+        entry.went_through();
         None
     }
 
@@ -132,7 +127,10 @@ impl World {
         let shared = Shared {
             claims: plan::claims(renders()),
             pending: Pending::of(renders(), &entry.observation),
-            unrendered: targets().filter(|(_, it)| it.render.is_err()).map(|(id, _)| id.app.clone()).collect(),
+            unrendered: targets()
+                .filter(|(_, it)| it.render.is_err())
+                .map(|(id, _)| id.app.clone())
+                .collect(),
         };
         if let Some(entry) = self.clusters.get_mut(cluster) {
             entry.shared = Arc::new(shared);
@@ -141,12 +139,16 @@ impl World {
 
     /// What was in the way is looked up anew.
     fn forget_refusals(&mut self, id: &Target) {
-        let (Some(entry), Some(cluster)) = (self.targets.get(id), self.clusters.get_mut(&id.cluster)) else { return };
+        let (Some(entry), Some(cluster)) = (self.targets.get(id), self.clusters.get_mut(&id.cluster)) else {
+            return;
+        };
         if let Ok(rendered) = &entry.render {
             for object in &rendered.objects {
                 cluster.observation.strangers.remove(&object.id);
             }
-            if entry.plan.as_ref().is_some_and(|plan| plan.steps.iter().any(|step| matches!(step.reason, Reason::NotServed { .. }))) {
+            if entry.plan.as_ref().is_some_and(|plan| {
+                plan.steps.iter().any(|step| matches!(step.reason, Reason::NotServed { .. }))
+            }) {
                 cluster.ask_what_it_serves();
             }
         }
@@ -199,7 +201,9 @@ impl World {
 /// `spec.selector` of a workload as the text that a list request takes.
 fn selector(workload: &Value) -> Option<String> {
     let labels = workload.pointer("/spec/selector/matchLabels")?.as_object()?;
-    let pairs: Vec<String> =
-        labels.iter().filter_map(|(key, value)| value.as_str().map(|value| format!("{key}={value}"))).collect();
+    let pairs: Vec<String> = labels
+        .iter()
+        .filter_map(|(key, value)| value.as_str().map(|value| format!("{key}={value}")))
+        .collect();
     (!pairs.is_empty()).then(|| pairs.join(","))
 }

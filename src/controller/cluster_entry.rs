@@ -29,6 +29,8 @@ struct KindWatch {
     listed: bool,
     /// Objects told since the current list began; `None` when no list is under way.
     listing: Option<BTreeSet<ObjectId>>,
+    /// Why it broke, until it tells something again.
+    trouble: Option<String>,
 }
 
 impl Drop for KindWatch {
@@ -103,17 +105,32 @@ impl ClusterEntry {
         self.is_ready() && self.observation.complete
     }
 
+    /// A watch that cannot list its kind: without it nothing is known to be whole.
+    pub fn trouble(&self) -> Option<String> {
+        self.watches.iter().filter(|(_, watch)| !watch.listed).find_map(|(kind, watch)| {
+            watch.trouble.as_ref().map(|error| format!("{kind} cannot be watched: {error}"))
+        })
+    }
+
     pub fn ask_what_it_serves(&self) {
         self.rediscover.send_modify(|count| *count += 1);
     }
 
     /// Watches these kinds too, as far as the cluster serves them.
-    pub fn watch(&mut self, kinds: impl IntoIterator<Item = Kind>, instance: &str, events: &mpsc::Sender<Event>) {
+    pub fn watch(
+        &mut self,
+        kinds: impl IntoIterator<Item = Kind>,
+        instance: &str,
+        events: &mpsc::Sender<Event>,
+    ) {
         let Some(client) = &self.client else { return };
         for kind in kinds {
             // Two versions of a kind show the same objects: one watch is enough.
-            let watched = self.watches.keys().any(|known| known.group == kind.group && known.kind == kind.kind);
-            let Some(resource) = self.catalog.get(&kind).filter(|it| it.manageable && !watched) else { continue };
+            let watched =
+                self.watches.keys().any(|known| known.group == kind.group && known.kind == kind.kind);
+            let Some(resource) = self.catalog.get(&kind).filter(|it| it.manageable && !watched) else {
+                continue;
+            };
             let stream = client.watch(resource, instance, health::is_metadata_only(&kind));
             let (events, cluster, epoch, watched_kind) =
                 (events.clone(), self.cluster.name.clone(), self.epoch, kind.clone());
@@ -126,7 +143,7 @@ impl ClusterEntry {
                     }
                 }
             });
-            self.watches.insert(kind, KindWatch { task, listed: false, listing: None });
+            self.watches.insert(kind, KindWatch { task, listed: false, listing: None, trouble: None });
         }
         self.observation.complete = self.watches.values().all(|watch| watch.listed);
     }
@@ -155,6 +172,9 @@ impl ClusterEntry {
     /// Takes in what a watch tells.
     pub fn watched(&mut self, kind: &Kind, change: Change, instance: &str) -> Touched {
         let Some(watch) = self.watches.get_mut(kind) else { return Touched::Nothing };
+        if !matches!(change, Change::Broken(_) | Change::Listing) {
+            watch.trouble = None;
+        }
         match change {
             Change::Listing => {
                 watch.listing = Some(BTreeSet::new());
@@ -178,6 +198,7 @@ impl ClusterEntry {
             Change::Left(object) => ObjectId::of(&object).map_or(Touched::Nothing, |id| self.forget(&id)),
             Change::Broken(error) => {
                 tracing::debug!(cluster = %self.cluster.name, %kind, error, "a watch broke; it is taken up again");
+                watch.trouble = Some(error);
                 Touched::Nothing
             }
         }

@@ -51,7 +51,11 @@ pub struct Renders {
 }
 
 /// Reads the newest revision, unless it is `known`. `after` is a commit that a hook spoke of.
-pub async fn load(origin: &Origin, known: Option<&Revision>, after: Option<&str>) -> Result<Loaded, LoadError> {
+pub async fn load(
+    origin: &Origin,
+    known: Option<&Revision>,
+    after: Option<&str>,
+) -> Result<Loaded, LoadError> {
     let (revision, recent, snapshot, behind) = match origin {
         Origin::Folder(path) => {
             let snapshot = source::read_folder(path).map_err(|error| explain(&error))?;
@@ -112,7 +116,10 @@ pub fn render_all(revision: &Revision, fleet: &Fleet, snapshot: &Snapshot) -> Re
                 Ok(rendered) => (rendered.revision.clone(), Ok(Arc::new(rendered))),
                 Err(mistakes) => {
                     let files = mistakes.iter().filter_map(|mistake| mistake.location.as_ref());
-                    (snapshot.last_change(files.map(|location| location.file.as_str())).clone(), Err(mistakes))
+                    (
+                        snapshot.last_change(files.map(|location| location.file.as_str())).clone(),
+                        Err(mistakes),
+                    )
                 }
             };
             (target, render)

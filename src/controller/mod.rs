@@ -68,7 +68,10 @@ pub struct Settings {
 
 impl std::fmt::Debug for Settings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Settings").field("origin", &self.origin).field("until", &self.until).finish_non_exhaustive()
+        f.debug_struct("Settings")
+            .field("origin", &self.origin)
+            .field("until", &self.until)
+            .finish_non_exhaustive()
     }
 }
 
@@ -111,7 +114,7 @@ pub async fn run(settings: Settings, mut inputs: Inputs, outputs: Outputs) -> (E
 
     let ending = loop {
         let wake = world.advance(Instant::now());
-        publish(&world, &outputs);
+        publish(&mut world, &outputs);
         if let Some(ending) = world.ending() {
             break ending;
         }
@@ -137,7 +140,7 @@ pub async fn run(settings: Settings, mut inputs: Inputs, outputs: Outputs) -> (E
     };
 
     drain(&mut world, &mut events).await;
-    publish(&world, &outputs);
+    publish(&mut world, &outputs);
     world.flush(FORGE_GRACE).await;
     let overview = Arc::clone(&outputs.overview.borrow());
     (ending, overview)
@@ -159,9 +162,12 @@ async fn drain(world: &mut World, events: &mut mpsc::Receiver<Event>) {
     }
 }
 
-fn publish(world: &World, outputs: &Outputs) {
-    if world.is_changed() {
-        outputs.overview.send_replace(Arc::new(world.overview()));
+/// Tells everybody what is known now, if anything changed since the last time.
+fn publish(world: &mut World, outputs: &Outputs) {
+    if world.take_changed() {
+        let overview = Arc::new(world.overview());
+        world.post(&overview);
+        outputs.overview.send_replace(overview);
         outputs.instance.send_if_modified(|known| {
             let instance = world.instance();
             let changed = *known != instance;

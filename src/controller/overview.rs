@@ -13,12 +13,20 @@ impl World {
         let mut diagnostics = self.fleet.as_ref().map(|fleet| fleet.diagnostics.clone()).unwrap_or_default();
         for target in self.targets.values() {
             if let Err(mistakes) = &target.render {
-                diagnostics.extend(mistakes.iter().filter(|mistake| !diagnostics.contains(mistake)).cloned().collect::<Vec<_>>());
+                diagnostics.extend(
+                    mistakes
+                        .iter()
+                        .filter(|mistake| !diagnostics.contains(mistake))
+                        .cloned()
+                        .collect::<Vec<_>>(),
+                );
             }
         }
         let decision = &self.prune.decision;
-        let deletes = decision.deletes.iter().map(|it| self.deletion(&it.candidate, false, it.reason.to_string()));
-        let waiting = decision.waiting.iter().map(|it| self.deletion(&it.candidate, true, it.reason.to_string()));
+        let deletes =
+            decision.deletes.iter().map(|it| self.deletion(&it.candidate, false, it.reason.to_string()));
+        let waiting =
+            decision.waiting.iter().map(|it| self.deletion(&it.candidate, true, it.reason.to_string()));
         Overview {
             revision: self.head.clone(),
             mode: self.mode(),
@@ -26,7 +34,12 @@ impl World {
             page_url: self.instance.page_url.clone(),
             rings: self.fleet.iter().flat_map(|fleet| &fleet.rings).map(|ring| ring.name.clone()).collect(),
             targets: self.targets.iter().map(|(id, entry)| self.target_report(id, entry)).collect(),
-            clusters: self.clusters.values().map(|entry| self.cluster_report(entry)).collect(),
+            clusters: self
+                .clusters
+                .values()
+                .map(|entry| self.cluster_report(entry))
+                .chain(self.dropped.iter().map(|name| dropped_report(name.clone())))
+                .collect(),
             deletions: deletes.chain(waiting).collect(),
             approvals_wanted: decision.approvals_wanted.clone(),
             approvals_unused: decision.approvals_unused.iter().map(|unused| unused.name.clone()).collect(),
@@ -77,7 +90,7 @@ impl World {
             (Reach::Connecting, _) => ("Connecting", String::new()),
             (Reach::Offline { detail, .. }, _) => ("Offline", detail.clone()),
             (Reach::Ready, ClusterState::Maintaining) => ("Maintaining", String::new()),
-            (Reach::Ready, ClusterState::Ready) => ("Ready", String::new()),
+            (Reach::Ready, ClusterState::Ready) => ("Ready", entry.trouble().unwrap_or_default()),
         };
         ClusterReport {
             name: entry.name().clone(),
@@ -100,4 +113,10 @@ impl World {
             reason,
         }
     }
+}
+
+/// A Cluster file that vanished is no reason to delete anything: every report says so instead.
+fn dropped_report(name: ClusterName) -> ClusterReport {
+    let detail = "its file is gone from the repository; its objects are left as they are".to_owned();
+    ClusterReport { name, ring: None, state: "Dropped", detail, objects: 0 }
 }

@@ -15,7 +15,9 @@ impl World {
         };
         let rendered = match &entry.render {
             Ok(rendered) => rendered,
-            Err(mistakes) => return (Phase::Invalid, mistakes.first().map(ToString::to_string).unwrap_or_default()),
+            Err(mistakes) => {
+                return (Phase::Invalid, mistakes.first().map(ToString::to_string).unwrap_or_default());
+            }
         };
         if entry.app.unmanaged {
             return (Phase::Unmanaged, String::new());
@@ -24,7 +26,9 @@ impl World {
             return (Phase::Paused, String::new());
         }
         match &cluster.reach {
-            Reach::Offline { detail, .. } => return (Phase::Unreachable, format!("cluster unreachable: {detail}")),
+            Reach::Offline { detail, .. } => {
+                return (Phase::Unreachable, format!("cluster unreachable: {detail}"));
+            }
             Reach::Connecting => return (Phase::Pending, "connecting".to_owned()),
             Reach::Ready => {}
         }
@@ -37,12 +41,14 @@ impl World {
             return (phase, failure.text.clone());
         }
         let Some(plan) = &entry.plan else {
-            return (Phase::Pending, if cluster.is_complete() { String::new() } else { "observing".to_owned() });
+            let observing = || cluster.trouble().unwrap_or_else(|| "observing".to_owned());
+            return (Phase::Pending, if cluster.is_complete() { String::new() } else { observing() });
         };
         if let Some(refused) = first(plan, Action::Refuse) {
             return (Phase::Refused, refused);
         }
-        let held = plan.steps.iter().filter(|step| step.action != step.intent() && step.intent().is_write()).count();
+        let held =
+            plan.steps.iter().filter(|step| step.action != step.intent() && step.intent().is_write()).count();
         if held > 0 && self.mode() == Mode::Observe {
             return (Phase::Observed, format!("{} planned", words::count(held, "write")));
         }
@@ -57,8 +63,12 @@ impl World {
         }
         let (phase, detail) = health_of(rendered, cluster);
         match &entry.cause {
-            Some(cause) if phase == Phase::Progressing && cause.decisive => (Phase::Degraded, cause.to_string()),
-            Some(cause) if matches!(phase, Phase::Progressing | Phase::Degraded) => (phase, cause.to_string()),
+            Some(cause) if phase == Phase::Progressing && cause.decisive => {
+                (Phase::Degraded, cause.to_string())
+            }
+            Some(cause) if matches!(phase, Phase::Progressing | Phase::Degraded) => {
+                (phase, cause.to_string())
+            }
             _ => (phase, detail),
         }
     }

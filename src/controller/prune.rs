@@ -1,13 +1,13 @@
 //! Deleting what Git no longer wants: decided over the whole instance, carried out one by one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tokio::time::Instant;
 
-use super::event::{Event};
+use super::event::Event;
 use super::world::{Asked, World};
-use crate::fleet::Target;
 use crate::apply;
+use crate::fleet::Target;
 use crate::model::{AppId, ClusterName, ClusterState, Digest, Mode, ObjectId};
 use crate::plan::{self, AppFacts, Candidate, ClusterFacts, Decided, PruneDecision, PruneInput, Reason};
 
@@ -109,7 +109,7 @@ impl World {
 
     fn start_deletes(&mut self) {
         let free = SIDE_BY_SIDE.saturating_sub(self.deleting.len());
-        let started: Vec<Decided> = self.prune.decision.deletes.iter().take(free).cloned().collect();
+        let started: Vec<Decided> = self.next_deletes().take(free).cloned().collect();
         for Decided { candidate, reason, .. } in started {
             let Some(cluster) = self.clusters.get(&candidate.cluster) else { continue };
             let Some(client) = cluster.client.clone() else { continue };
@@ -127,6 +127,28 @@ impl World {
                 let _ = events.send(Event::Deleted { target, object: candidate.object, result }).await;
             });
         }
+    }
+
+    /// The deletes whose turn it is: of each app on each cluster only those of its last phase, and
+    /// only when what was asked for before is gone. So an app goes in the reverse of the order it came in.
+    fn next_deletes(&self) -> impl Iterator<Item = &Decided> {
+        let deletes = &self.prune.decision.deletes;
+        let asked = self.deleted.keys().filter_map(|(cluster, object)| {
+            let live = self.clusters.get(cluster)?.observation.objects.get(object)?;
+            Some((cluster, AppId::parse(&live.app)?, plan::Phase::of(object)))
+        });
+        let due = deletes.iter().map(|Decided { candidate, .. }| {
+            (&candidate.cluster, candidate.app.clone(), plan::Phase::of(&candidate.object))
+        });
+        let mut turn: BTreeMap<(&ClusterName, AppId), plan::Phase> = BTreeMap::new();
+        for (cluster, app, phase) in asked.chain(due) {
+            let last = turn.entry((cluster, app)).or_insert(phase);
+            *last = (*last).max(phase);
+        }
+        deletes.iter().filter(move |Decided { candidate, .. }| {
+            turn.get(&(&candidate.cluster, candidate.app.clone()))
+                == Some(&plan::Phase::of(&candidate.object))
+        })
     }
 
     /// The app as rendered on all its clusters; of an app that is gone, of nothing.
@@ -159,5 +181,4 @@ impl World {
             self.clusters.get(cluster).is_some_and(|entry| entry.observation.objects.contains_key(object))
         })
     }
-
 }

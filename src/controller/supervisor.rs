@@ -108,7 +108,8 @@ impl Supervisor {
                     failures += 1;
                     tracing::debug!(cluster = %self.cluster, %error, failures, "a probe failed");
                     if failures >= FAILURES_TO_OFFLINE || !error.is_transient() {
-                        let news = ClusterNews::Down { detail: detail(&error), attempts: failures, lasting: false };
+                        let news =
+                            ClusterNews::Down { detail: detail(&error), attempts: failures, lasting: false };
                         self.tell(epoch, news).await?;
                         return Ok(());
                     }

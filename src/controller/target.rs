@@ -36,7 +36,7 @@ pub struct TargetEntry {
     /// Failures in a row.
     pub attempts: u32,
     pub retry_at: Option<Instant>,
-    pub plan: Option<Plan>,
+    pub plan: Option<Arc<Plan>>,
     pub failure: Option<Failure>,
     /// Why its pods are not ready, and when that was asked.
     pub cause: Option<Cause>,
@@ -63,7 +63,12 @@ impl TargetEntry {
     }
 
     /// A new revision. What renders to the same objects goes on undisturbed.
-    pub fn take_over(&mut self, app: Arc<App>, revision: Revision, render: Result<Arc<Rendered>, Vec<Diagnostic>>) {
+    pub fn take_over(
+        &mut self,
+        app: Arc<App>,
+        revision: Revision,
+        render: Result<Arc<Rendered>, Vec<Diagnostic>>,
+    ) {
         let same = match (&self.render, &render) {
             (Ok(old), Ok(new)) => old.objects == new.objects,
             _ => false,
@@ -89,10 +94,21 @@ impl TargetEntry {
     /// Tries again after 1 s, 2 s, 4 s … 5 min, with jitter; refusals begin at 30 s.
     pub fn failed(&mut self, failure: Failure, now: Instant) {
         let first = if failure.lasting { REFUSED_PAUSE } else { FIRST_PAUSE };
+        self.pause(first, now);
+        self.failure = Some(failure);
+    }
+
+    /// Something is in the way that no watch tells of.
+    pub fn look_again_later(&mut self, now: Instant) {
+        if self.retry_at.is_none() {
+            self.pause(REFUSED_PAUSE, now);
+        }
+    }
+
+    fn pause(&mut self, first: Duration, now: Instant) {
         let pause = first.saturating_mul(1 << self.attempts.min(9)).min(LONGEST_PAUSE);
         self.attempts += 1;
         self.retry_at = Some(now + pause.mul_f64(1.0 + rand::random::<f64>() / 10.0));
-        self.failure = Some(failure);
     }
 
     pub fn went_through(&mut self) {

@@ -20,7 +20,12 @@ use crate::forge::{self, Hint, State};
 use crate::model::{ClusterName, Forge, Instance, Kind, Mode, ObjectId, Revision};
 use crate::reconcile::{self, Found, Outcome};
 use crate::report::outbox::{Order, Outbox};
-use crate::report::{Phase, statuses};
+use crate::report::{Overview, Phase, statuses};
+use crate::source::ErrorKind;
+
+/// The first pause before Git is asked again, and the longest when only a commit is missing.
+const RELOAD_FIRST: Duration = Duration::from_secs(1);
+const RELOAD_BEHIND: Duration = Duration::from_secs(8);
 
 pub struct World {
     pub(super) settings: Settings,
@@ -29,14 +34,18 @@ pub struct World {
     loading: bool,
     /// Asked for again while a load was under way.
     load_again: bool,
-    /// A hint named a commit that the remote did not have yet: asked again then, and after what pause.
-    pub(super) reload_at: Option<(Instant, Duration)>,
+    /// Git is asked again then: it could not be read, or a hook named a commit that is not there yet.
+    pub(super) reload_at: Option<Instant>,
+    /// The pause before that; it doubles.
+    reload_pause: Duration,
     pub(super) load_error: Option<LoadError>,
     pub(super) head: Option<Revision>,
     pub(super) rendered_head: Option<Revision>,
     pub(super) fleet: Option<Arc<Fleet>>,
     pub(super) instance: Arc<Instance>,
     pub(super) clusters: BTreeMap<ClusterName, ClusterEntry>,
+    /// Clusters whose file vanished while this process ran: their objects are left as they are.
+    pub(super) dropped: BTreeSet<ClusterName>,
     pub(super) targets: BTreeMap<Target, TargetEntry>,
     /// For each error outside a target: the commit that changed its file last.
     pub(super) blamed: Vec<(Revision, crate::model::Diagnostic)>,
@@ -75,12 +84,14 @@ impl World {
             loading: false,
             load_again: false,
             reload_at: None,
+            reload_pause: RELOAD_FIRST,
             load_error: None,
             head: None,
             rendered_head: None,
             fleet: None,
             instance: Arc::default(),
             clusters: BTreeMap::new(),
+            dropped: BTreeSet::new(),
             targets: BTreeMap::new(),
             blamed: Vec::new(),
             told: Vec::new(),
@@ -136,25 +147,35 @@ impl World {
         }
     }
 
+    /// After 1, 2, 4, 8 s … until the pause is longer than `longest`: then the next poll does it.
+    fn reload_later(&mut self, longest: Duration) {
+        self.reload_at = (self.reload_pause <= longest).then(|| Instant::now() + self.reload_pause);
+        self.reload_pause = if self.reload_at.is_some() { self.reload_pause * 2 } else { RELOAD_FIRST };
+    }
+
     fn not_loaded(&mut self, error: LoadError) {
         tracing::warn!(error = error.message, "the config repository could not be read; what runs goes on");
         self.load_error = Some(error);
+        self.reload_later(self.instance.poll);
         self.done_loading();
     }
 
     fn loaded(&mut self, loaded: Loaded) {
         self.load_error = None;
         // The commit that a hook spoke of is not there yet: the forge's own replication is behind.
-        self.reload_at = loaded.behind.then(|| {
-            let pause = self.reload_at.map_or(Duration::from_secs(1), |(_, pause)| pause * 2);
-            (Instant::now() + pause, pause)
-        });
-        if self.reload_at.is_some_and(|(_, pause)| pause > Duration::from_secs(8)) {
+        if loaded.behind {
+            self.reload_later(RELOAD_BEHIND);
+        } else {
             self.reload_at = None;
+            self.reload_pause = RELOAD_FIRST;
         }
         if let Some(news) = loaded.news {
             let fleet = Arc::new(news.fleet);
-            tracing::info!(revision = news.revision.short(), mistakes = fleet.diagnostics.len(), "read the config repository");
+            tracing::info!(
+                revision = news.revision.short(),
+                mistakes = fleet.diagnostics.len(),
+                "read the config repository"
+            );
             self.tell_about(&news.revision, &news.recent);
             self.head = Some(news.revision.clone());
             self.deleted.clear();
@@ -182,10 +203,15 @@ impl World {
         if fleet.is_usable() {
             self.instance = Arc::new(fleet.instance.clone());
         }
+        let gone = self.clusters.keys().filter(|name| !fleet.clusters.contains_key(*name));
+        self.dropped.extend(gone.cloned());
+        self.dropped.retain(|name| !fleet.clusters.contains_key(name));
         self.clusters.retain(|name, _| fleet.clusters.contains_key(name));
         for (name, cluster) in &fleet.clusters {
             match self.clusters.get_mut(name) {
-                Some(entry) if entry.cluster.connection == cluster.connection => entry.cluster = cluster.clone(),
+                Some(entry) if entry.cluster.connection == cluster.connection => {
+                    entry.cluster = cluster.clone()
+                }
                 _ => {
                     let (rediscover, asked) = watch::channel(0);
                     let supervisor = Supervisor {
@@ -357,14 +383,16 @@ impl World {
             None if !cancelled => entry.went_through(),
             None => {}
         }
-        entry.plan = Some(outcome.plan);
+        entry.plan = Some(Arc::new(outcome.plan));
     }
 
     fn explained(&mut self, target: &Target, cause: Option<crate::health::Cause>) {
         let Some(entry) = self.targets.get_mut(target) else { return };
         entry.asking = false;
         // A decisive cause stays for its revision: between two attempts a pod looks milder for a moment.
-        if entry.cause.as_ref().is_none_or(|known| !known.decisive) || cause.as_ref().is_some_and(|it| it.decisive) {
+        if entry.cause.as_ref().is_none_or(|known| !known.decisive)
+            || cause.as_ref().is_some_and(|it| it.decisive)
+        {
             entry.cause = cause;
         }
     }
@@ -409,7 +437,8 @@ impl World {
         if self.outbox.as_ref().is_some_and(|(known, _)| known == wanted) {
             return;
         }
-        let token = wanted.token.as_ref().map(secrets::resolve).transpose().map_err(|error| error.to_string());
+        let token =
+            wanted.token.as_ref().map(secrets::resolve).transpose().map_err(|error| error.to_string());
         let client = token.and_then(|token| {
             forge::Client::gitea(&wanted.url, &wanted.repository, token).map_err(|error| error.to_string())
         });
@@ -431,7 +460,10 @@ impl World {
     fn post_first(&self, revision: &Revision) {
         if let Some((_, outbox)) = &self.outbox {
             let overview = self.overview();
-            outbox.send(Order::Desired { head: revision.clone(), statuses: statuses::first(&overview, revision) });
+            outbox.send(Order::Desired {
+                head: revision.clone(),
+                statuses: statuses::first(&overview, revision),
+            });
         }
     }
 
@@ -443,11 +475,11 @@ impl World {
     }
 
     /// Tells the forge what is known now.
-    pub(super) fn post(&self) {
+    pub(super) fn post(&self, overview: &Overview) {
         if let (Some((_, outbox)), Some(head)) = (&self.outbox, &self.head)
             && self.rendered_head.as_ref() == Some(head)
         {
-            outbox.send(Order::Desired { head: head.clone(), statuses: statuses::desired(&self.overview()) });
+            outbox.send(Order::Desired { head: head.clone(), statuses: statuses::desired(overview) });
         }
     }
 
@@ -472,8 +504,9 @@ impl World {
         self.clusters.values().any(|entry| entry.running > 0) || !self.deleting.is_empty()
     }
 
-    pub fn is_changed(&self) -> bool {
-        self.changed
+    /// Has anything changed since this was asked last?
+    pub fn take_changed(&mut self) -> bool {
+        std::mem::take(&mut self.changed)
     }
 
     pub fn instance(&self) -> Option<Arc<Instance>> {
@@ -487,7 +520,7 @@ impl World {
     /// Is this run over?
     pub fn ending(&self) -> Option<Ending> {
         if let (None, Some(error)) = (&self.fleet, &self.load_error) {
-            let lasting = error.kind != crate::source::ErrorKind::Unreachable;
+            let lasting = matches!(error.kind, ErrorKind::Configuration | ErrorKind::Authentication);
             if lasting || matches!(self.settings.until, Until::Settled { .. }) {
                 return Some(Ending::Unreadable(error.clone()));
             }
@@ -533,8 +566,12 @@ fn recall(
         for revision in recent {
             // A forge that does not answer now is no reason to keep silent later.
             let Ok(mut statuses) = forge.statuses(&revision).await else { break };
-            statuses.retain(|status| status.context == prefix || status.context.starts_with(&format!("{prefix}/")));
-            let open = statuses.iter().any(|status| status.state == State::Pending || status.state == State::Failure);
+            statuses.retain(|status| {
+                status.context == prefix || status.context.starts_with(&format!("{prefix}/"))
+            });
+            let open = statuses
+                .iter()
+                .any(|status| status.state == State::Pending || status.state == State::Failure);
             outbox.send(Order::Known { revision: revision.clone(), statuses });
             if open && events.send(Event::UnderWay(revision)).await.is_err() {
                 return;

@@ -1,6 +1,8 @@
 //! Everything that is known at one moment.
 
-use serde::Serialize;
+use std::sync::Arc;
+
+use serde::{Serialize, Serializer};
 
 use crate::model::{AppId, Approval, ClusterName, Diagnostic, Mode, PodCount, Revision};
 use crate::plan::Plan;
@@ -76,8 +78,12 @@ pub struct TargetReport {
     pub version: String,
     /// Creation of its oldest object (RFC 3339).
     pub created: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub plan: Option<Plan>,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "shared")]
+    pub plan: Option<Arc<Plan>>,
+}
+
+fn shared<S: Serializer>(plan: &Option<Arc<Plan>>, serializer: S) -> Result<S::Ok, S::Error> {
+    plan.as_deref().serialize(serializer)
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -85,7 +91,7 @@ pub struct TargetReport {
 pub struct ClusterReport {
     pub name: ClusterName,
     pub ring: Option<String>,
-    /// Ready, Connecting, Offline, Maintaining.
+    /// Ready, Connecting, Offline, Maintaining, Dropped.
     pub state: &'static str,
     pub detail: String,
     /// Objects of this instance that were seen in it.
