@@ -14,4 +14,5 @@ mod ownership;
 mod prune;
 mod push;
 mod restart;
+#[allow(dead_code, reason = "the benchmark uses more of it")]
 mod support;

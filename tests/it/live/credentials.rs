@@ -29,10 +29,17 @@ async fn a_cluster_with_wrong_credentials_is_named_and_the_others_go_on() {
     fs::write(&foreign, with_user(&text(2), user_of(&text(0)))).expect("a file");
     scene.write_app("settings", &[configmap("settings", "a", "1")]);
     let commit = scene.worktree.publish("first");
-    let ways = [format!("cluster-2={}#admin", with_token.display()), format!("cluster-3={}#admin", foreign.display())];
+    let ways = [
+        format!("cluster-2={}#admin", with_token.display()),
+        format!("cluster-3={}#admin", foreign.display()),
+    ];
     scene.start(&["--cluster", &ways[0], "--cluster", &ways[1]]).await;
 
-    scene.eventually("the first converges", async || scene.object(scene.cluster(0), "configmaps", "settings").await).await;
+    scene
+        .eventually("the first converges", async || {
+            scene.object(scene.cluster(0), "configmaps", "settings").await
+        })
+        .await;
     scene.told(&commit, "deploy", "pending", &["1/3 healthy", "cluster-"]).await;
     let more = ["--cluster", &ways[0], "--cluster", &ways[1], "-o", "json"];
     let ended = scene.run(&scene.arguments(&["get", "clusters"], &more)).await;

@@ -16,11 +16,15 @@ async fn observing_shows_the_plan_and_writes_nothing() {
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     let plan: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
     let plans = plan["plans"].as_array().expect("a list");
-    let steps: Vec<_> = plans.iter().flat_map(|plan| plan["steps"].as_array().cloned().unwrap_or_default()).collect();
+    let steps: Vec<_> =
+        plans.iter().flat_map(|plan| plan["steps"].as_array().cloned().unwrap_or_default()).collect();
     assert_eq!((plans.len(), steps.len()), (2, 4), "{plan}");
     for step in &steps {
         assert!(step.to_string().contains("create"), "{step}");
-        assert!(step["reason"]["words"].as_str().is_some_and(|words| words.contains("observe mode")), "{step}");
+        assert!(
+            step["reason"]["words"].as_str().is_some_and(|words| words.contains("observe mode")),
+            "{step}"
+        );
     }
     let ended = scene.run(&scene.arguments(&["plan"], &["--exit-code"])).await;
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);

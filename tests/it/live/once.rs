@@ -40,7 +40,10 @@ async fn once_ends_with_a_code_for_each_outcome() {
     assert_eq!(state, "failure", "{text}");
 
     scene.write_app("web", &[configmap("web", "a", "1"), deployment("web", "shop/web:1.0", 1)]);
-    scene.worktree.write("apps/broken/app.yaml", "apiVersion: tutti.dev/v1alpha1\nkind: Objects\nmetadata: {name: broken}\nspec: {file: []}\n");
+    scene.worktree.write(
+        "apps/broken/app.yaml",
+        "apiVersion: tutti.dev/v1alpha1\nkind: Objects\nmetadata: {name: broken}\nspec: {file: []}\n",
+    );
     scene.worktree.publish("one app with a mistake, one without");
     check(&[], 3, &["apps/broken/app.yaml"]).await;
     scene.ready(scene.cluster(1), "web", "shop/web:1.0", 1).await;

@@ -22,9 +22,11 @@ async fn a_deployment_that_is_there_already_is_refused_until_it_goes() {
 
     let ended = scene.run(&scene.arguments(&["get", "targets"], &["-o", "json"])).await;
     let targets: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
-    let target = targets.as_array().and_then(|all| all.iter().find(|it| it["app"]["name"] == "web" || it["app"] == "stranger/web"));
+    let target = targets.as_array().and_then(|all| all.iter().find(|it| it["app"] == "stranger/web"));
     let target = target.unwrap_or_else(|| panic!("no target of web in {targets}"));
-    assert!(target.to_string().contains("not ours"), "{target}");
+    assert_eq!(target["phase"], "Refused", "{target}");
+    assert!(target["detail"].as_str().is_some_and(|detail| detail.contains("not ours")), "{target}");
+    assert_eq!(ended.code, Some(3), "{}", ended.stderr);
 
     let after = scene.object(cluster, "deployments", "web").await.expect("an object");
     assert_eq!(after["metadata"]["resourceVersion"], before["metadata"]["resourceVersion"], "untouched");
@@ -46,7 +48,16 @@ async fn a_field_that_another_manager_took_is_refused_and_both_are_named() {
     scene.succeeded(&first).await;
 
     let theirs = configmap("settings", "level", "debug").to_string();
-    let take = ["apply", "--server-side", "--field-manager=somebody", "--force-conflicts", "-n", scene.name(), "-f", "-"];
+    let take = [
+        "apply",
+        "--server-side",
+        "--field-manager=somebody",
+        "--force-conflicts",
+        "-n",
+        scene.name(),
+        "-f",
+        "-",
+    ];
     cluster.kubectl_with_input(&take, &theirs).await.expect("an apply");
 
     scene.write_objects("settings", &[configmap("settings", "level", "warn")]);

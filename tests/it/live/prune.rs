@@ -23,7 +23,8 @@ async fn twelve_deletes_wait_for_an_approval() {
     scene.write_objects("settings", &numbered(0..8));
     let fewer = scene.worktree.publish("twelve fewer");
     let text = scene.told(&fewer, "deploy", "pending", &["12 deletes wait", "tutti approve "]).await;
-    let digest = text.split_once("tutti approve ").expect("a digest").1.split_whitespace().next().expect("a digest");
+    let digest =
+        text.split_once("tutti approve ").expect("a digest").1.split_whitespace().next().expect("a digest");
 
     scene.write_objects("neighbour", &[configmap("neighbour", "a", "2")]);
     let unrelated = scene.worktree.publish("something else");
@@ -39,8 +40,12 @@ async fn twelve_deletes_wait_for_an_approval() {
     scene.worktree.push();
     scene
         .eventually("the deletes run", async || {
-            let names: Vec<Value> =
-                scene.ours(cluster, "configmaps").await.iter().map(|it| it["metadata"]["name"].clone()).collect();
+            let names: Vec<Value> = scene
+                .ours(cluster, "configmaps")
+                .await
+                .iter()
+                .map(|it| it["metadata"]["name"].clone())
+                .collect();
             if names.len() == 9 { Ok(()) } else { Err(format!("{names:?}")) }
         })
         .await;

@@ -38,7 +38,9 @@ async fn a_kill_between_two_applies_leaves_no_trace() {
         scene.kill();
         let there = scene.of_round(cluster, round).await;
         in_between += usize::from(there < OBJECTS);
-        say(&format!("live tests: killed {delay} ms after the first apply, {there} of {OBJECTS} objects applied"));
+        say(&format!(
+            "live tests: killed {delay} ms after the first apply, {there} of {OBJECTS} objects applied"
+        ));
 
         scene.start(&[]).await;
         scene.succeeded(&commit).await;

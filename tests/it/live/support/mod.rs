@@ -6,8 +6,7 @@ mod scene;
 mod tier;
 mod tutti;
 
-pub use manifests::{configmap, deployment, objects_app, service};
+pub use manifests::{configmap, deployment, objects_app};
 pub use repository::Worktree;
 pub use scene::{SECRET, Scene};
 pub use tier::{alone, eventually, say, shared, tier};
-pub use tutti::Ended;

@@ -74,7 +74,8 @@ impl Worktree {
     }
 
     fn git(&self, arguments: &[&str]) -> String {
-        let output = Command::new("git").args(arguments).current_dir(&self.folder).envs(GIT_VARIABLES).output();
+        let output =
+            Command::new("git").args(arguments).current_dir(&self.folder).envs(GIT_VARIABLES).output();
         let output = output.expect("git starts");
         assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8_lossy(&output.stdout).trim().to_owned()

@@ -47,7 +47,6 @@ pub async fn alone() -> RwLockWriteGuard<'static, ()> {
 }
 
 /// Past the test runner's capture, so that the log of a passing run names the versions.
-#[expect(clippy::explicit_write, reason = "the print macros are captured")]
 pub fn say(line: &str) {
     writeln!(std::io::stderr(), "{line}").expect("a standard error");
 }
@@ -62,7 +61,9 @@ pub async fn eventually<Answer>(
     loop {
         match probe().await {
             Ok(answer) => return answer,
-            Err(last) if begin.elapsed() > LIMIT => panic!("not within {LIMIT:?}: {what}\n{last}\n{}", logs()),
+            Err(last) if begin.elapsed() > LIMIT => {
+                panic!("not within {LIMIT:?}: {what}\n{last}\n{}", logs())
+            }
             Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
         }
     }

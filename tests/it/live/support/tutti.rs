@@ -74,7 +74,8 @@ pub async fn run(arguments: &[String], variables: &[(String, String)], folder: &
     let mut command = Command::new(BINARY);
     command.args(arguments).current_dir(folder);
     prepare(&mut command, variables);
-    let output = tokio::process::Command::from(command).kill_on_drop(true).output().await.expect("tutti starts");
+    let output =
+        tokio::process::Command::from(command).kill_on_drop(true).output().await.expect("tutti starts");
     Ended {
         code: output.status.code(),
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
