@@ -10,4 +10,5 @@
 
 mod example_repo;
 mod layers;
+mod live;
 mod tidy;
