@@ -1,7 +1,8 @@
 //! Brings the statuses on the forge to what they shall be.
 //!
-//! At least once, without repeating: what the forge already says is not said again, non-terminal
-//! texts of one context are at least ten seconds apart, success is final. A forge that does not
+//! At least once, without repeating: what the forge already says is not said again, two texts of one
+//! context in one state are at least ten seconds apart, success is final, a failure is only followed
+//! by another one or by success. A forge that does not
 //! answer is tried again with growing pauses and never holds up a rollout. What was not posted when
 //! the process died is posted by the next one, because statuses are computed from facts.
 
@@ -16,11 +17,8 @@ use super::words;
 use crate::forge::{Client, CommitStatus, State};
 use crate::model::Revision;
 
-/// The shortest time between two non-terminal texts of one context.
+/// The shortest time between two texts of one context in one state.
 const APART: Duration = Duration::from_secs(10);
-/// How long a failure that an earlier process posted stands against `pending`: a new process needs a
-/// moment to see again what the one before it saw.
-const SECOND_SIGHT: Duration = Duration::from_secs(60);
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
@@ -74,30 +72,29 @@ struct Context {
     wanted: CommitStatus,
     posted: Option<CommitStatus>,
     posted_at: Option<Instant>,
-    /// What was posted was read back, then.
-    recalled_at: Option<Instant>,
+    /// The forge refused it: not again before.
+    refused_until: Option<Instant>,
 }
 
 impl Context {
-    fn wanting(wanted: CommitStatus) -> Self {
-        Self { wanted, posted: None, posted_at: None, recalled_at: None }
+    fn new(wanted: CommitStatus, posted: Option<CommitStatus>) -> Self {
+        Self { wanted, posted, posted_at: None, refused_until: None }
     }
 
+    /// When it is to be posted: `None` never, `Some(None)` at once.
     fn due(&self) -> Option<Option<Instant>> {
-        let same = self.posted.as_ref().is_some_and(|posted| {
-            posted.state == self.wanted.state && posted.description == self.wanted.description
-        });
-        // Success is final: what breaks later is not this commit's doing.
-        let is_final = self.posted.as_ref().is_some_and(|posted| posted.state == State::Success);
-        if same || is_final {
+        let Some(posted) = &self.posted else { return Some(None) };
+        if posted.state == self.wanted.state && posted.description == self.wanted.description {
             return None;
         }
-        let earliest = match (self.posted.as_ref().map(|posted| posted.state), self.wanted.state) {
-            (Some(State::Pending), State::Pending) => self.posted_at.map(|at| at + APART),
-            (Some(State::Failure), State::Pending) => self.recalled_at.map(|at| at + SECOND_SIGHT),
-            _ => None,
-        };
-        Some(earliest)
+        match (posted.state, self.wanted.state) {
+            // Success is final: what breaks later is not this commit's doing.
+            (State::Success, _) => None,
+            // A failure stands until it is known to be over, also while a new process looks again.
+            (State::Failure, State::Pending) => None,
+            (before, now) if before == now => Some(self.posted_at.map(|at| at + APART)),
+            _ => Some(None),
+        }
     }
 }
 
@@ -115,16 +112,15 @@ impl Worker {
         let mut flush: Option<(Instant, oneshot::Sender<Result<(), String>>)> = None;
         loop {
             let next = self.next();
+            // What is only held back to keep texts apart is not worth waiting for.
+            let idle =
+                self.open && self.error.is_none() && next.as_ref().is_none_or(|(_, at)| *at > Instant::now());
             if let Some((deadline, _)) = &flush
-                && ((next.is_none() && self.open) || *deadline <= Instant::now())
+                && (idle || *deadline <= Instant::now())
                 && let Some((_, done)) = flush.take()
             {
-                let result = if next.is_none() && self.open {
-                    Ok(())
-                } else {
-                    Err(self.error.clone().unwrap_or_default())
-                };
-                let _ = done.send(result);
+                // Who asked may have gone away meanwhile.
+                let _ = done.send(if idle { Ok(()) } else { Err(self.error.clone().unwrap_or_default()) });
             }
             let now = Instant::now();
             let wake = match &next {
@@ -155,10 +151,13 @@ impl Worker {
             Order::Known { revision, statuses } => {
                 for status in statuses {
                     let key = (revision.clone(), status.context.clone());
-                    let context =
-                        self.contexts.entry(key).or_insert_with(|| Context::wanting(status.clone()));
-                    context.posted = Some(status);
-                    context.recalled_at = Some(Instant::now());
+                    match self.contexts.get_mut(&key) {
+                        Some(context) => context.posted = Some(status),
+                        None => {
+                            let context = Context::new(status.clone(), Some(status));
+                            self.contexts.insert(key, context);
+                        }
+                    }
                 }
             }
             Order::Desired { head, statuses } => {
@@ -169,11 +168,12 @@ impl Worker {
                         context.wanted.description = words::superseded(&head);
                     }
                 }
+                self.contexts.retain(|key, context| statuses.contains_key(key) || context.due().is_some());
                 for (key, wanted) in statuses {
                     match self.contexts.get_mut(&key) {
                         Some(context) => context.wanted = wanted,
                         None => {
-                            self.contexts.insert(key, Context::wanting(wanted));
+                            self.contexts.insert(key, Context::new(wanted, None));
                         }
                     }
                 }
@@ -193,7 +193,8 @@ impl Worker {
         self.contexts
             .iter()
             .filter_map(|(key, context)| {
-                context.due().map(|at| (key.clone(), at.unwrap_or(now).max(not_before)))
+                let at = context.due()?.unwrap_or(now).max(not_before);
+                Some((key.clone(), context.refused_until.map_or(at, |until| until.max(at))))
             })
             .min_by_key(|(_, at)| *at)
     }
@@ -207,7 +208,6 @@ impl Worker {
             Ok(()) => {
                 context.posted = Some(wanted);
                 context.posted_at = Some(Instant::now());
-                context.recalled_at = None;
                 self.pause = None;
                 self.error = None;
             }
@@ -215,6 +215,11 @@ impl Worker {
                 // Older forges do not know `skipped`; `error` is the nearest that all know.
                 tracing::debug!(%error, "the forge refused the state skipped");
                 context.wanted.state = State::Error;
+            }
+            Err(error) if !error.is_transient() => {
+                tracing::warn!(%error, revision = key.0.short(), context = key.1, "the forge refused a commit status");
+                context.refused_until = Some(Instant::now() + LONGEST_PAUSE);
+                self.error = Some(error.to_string());
             }
             Err(error) => {
                 let pause = self.pause.map_or(FIRST_PAUSE, |(_, pause)| (pause * 2).min(LONGEST_PAUSE));

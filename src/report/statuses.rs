@@ -114,7 +114,8 @@ impl<'a> Told<'a> {
         if let Some(error) = self.errors.first() {
             return (State::Failure, words::invalid(error, self.errors.len() - 1));
         }
-        let worst = self.targets.iter().copied().max_by_key(|target| target.phase);
+        // Of equals the first: the text must not change with every look.
+        let worst = self.targets.iter().copied().rev().max_by_key(|target| target.phase);
         match worst {
             Some(worst) if worst.phase.is_failure() => (State::Failure, words::failed(healthy, total, worst)),
             _ if self.deletes_waiting > 0 => {
@@ -122,7 +123,7 @@ impl<'a> Told<'a> {
                     self.overview.approvals_wanted.iter().map(|approval| approval.digest().short()).collect();
                 (State::Pending, words::deletes_wait(self.deletes_waiting, &digests))
             }
-            Some(worst) if worst.phase == Phase::Observed => {
+            Some(worst) if worst.phase == Phase::OutOfSync => {
                 let steps = self
                     .targets
                     .iter()

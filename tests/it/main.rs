@@ -12,6 +12,7 @@ mod bad_input;
 mod budgets;
 mod example_repo;
 mod layers;
+mod live;
 mod observe;
 mod offline;
 mod prune;
