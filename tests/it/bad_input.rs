@@ -85,7 +85,7 @@ async fn a_repository_without_a_commit() {
 
 #[tokio::test(start_paused = true)]
 async fn yaml_that_is_none() {
-    check(&[("apps/bad/app.yaml", Some("apiVersion: tutti.dev/v1alpha1\nkind: {Component\n"))], &[]).await;
+    check(&[("apps/bad/app.yaml", Some("apiVersion: tutti.dev/v1alpha1\nkind: {Component\n"))], &["error[E1102]: invalid YAML: did not find expected ',' or '}' at apps/bad/app.yaml:3:1"]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -110,21 +110,21 @@ async fn a_mistake_in_an_app_that_runs_leaves_it_as_it_is() {
 async fn an_unknown_template_variable() {
     check(
         &[("apps/web/layer/more.yaml.j2", Some("# A comment.\nname: {{ app.nmae }}\n"))],
-        &[],
+        &["error[E3002]: app.nmae is undefined in apps/web/layer/more.yaml.j2 at apps/web/layer/more.yaml.j2:2:10"],
     )
     .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_template_that_is_none() {
-    check(&[("apps/web/layer/more.yaml.j2", Some("{% if app.name %}\nname: x\n"))], &[]).await;
+    check(&[("apps/web/layer/more.yaml.j2", Some("{% if app.name %}\nname: x\n"))], &["error[E3001]: apps/web/layer/more.yaml.j2 is not a template: unexpected end of input, expected end of block at apps/web/layer/more.yaml.j2:1:18"]).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn two_manifests_with_one_name() {
     check(
         &[("apps/second/app.yaml", Some(&component("web", "registry.example.com/other:1")))],
-        &[],
+        &["error[E2001]: Component default/web has the identity of Component default/web at apps/second/app.yaml:3:18 at apps/web/app.yaml:3:18"],
     )
     .await;
 }

@@ -17,6 +17,7 @@ mod observe;
 mod offline;
 mod prune;
 mod restart;
+mod shutdown;
 mod statuses;
 mod supersede;
 mod support;

@@ -1,1 +1,139 @@
-//! TODO
+//! What the commands print: `tests/transcripts/*.txt`, each command with its output beneath.
+//!
+//! `$ tutti …` is a command, run in a folder with `repo` (the example repository, committed),
+//! `mistakes` (the fixture) and `dump.yaml`. Below stand its lines on standard output, then those on
+//! standard error behind `2> `, then `? CODE` when the exit code is not 0. Standard error of a
+//! command whose progress depends on time is left out by `$! tutti …`. Commits are written `COMMIT`,
+//! the folder `FOLDER`. `TUTTI_TRANSCRIPTS=write cargo test --test it transcripts` writes anew.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use crate::support::program;
+use crate::support::repository::ConfigRepository;
+
+struct Stage {
+    folder: TempDir,
+    commit: String,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let example = read(&root.join("examples/repo"));
+        write(&folder.path().join("repo"), &example);
+        let changes: Vec<_> = example.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
+        let commit = ConfigRepository::at(&folder.path().join("repo")).commit("The example", &changes);
+        write(&folder.path().join("mistakes"), &read(&root.join("tests/fixtures/mistakes")));
+        fs::copy(root.join("tests/fixtures/dump.yaml"), folder.path().join("dump.yaml")).expect("copy");
+        fs::create_dir(folder.path().join("empty")).expect("make a folder");
+        Self { folder, commit: commit.to_string() }
+    }
+
+    /// Runs one line and gives the transcript of it.
+    fn play(&self, line: &str) -> String {
+        let (without_progress, command) = match line.strip_prefix("$! tutti ") {
+            Some(command) => (true, command),
+            None => (false, line.strip_prefix("$ tutti ").expect("a line `$ tutti …`")),
+        };
+        let arguments: Vec<&str> = command.split_whitespace().collect();
+        let (output, errors, code) = program::run(self.folder.path(), &arguments);
+        let mut text = format!("{line}\n{}", self.masked(&output));
+        for line in self.masked(&errors).lines().filter(|_| !without_progress) {
+            let _ = writeln!(text, "{}", format!("2> {line}").trim_end());
+        }
+        if code != 0 {
+            let _ = writeln!(text, "? {code}");
+        }
+        text
+    }
+
+    fn masked(&self, text: &str) -> String {
+        text.replace(&self.commit, "COMMIT")
+            .replace(&self.commit[..7], "COMMIT")
+            .replace(&self.folder.path().display().to_string(), "FOLDER")
+    }
+}
+
+/// All files of a folder as text, by their path in it.
+fn read(root: &Path) -> Vec<(String, String)> {
+    let mut files = Vec::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder") {
+            let path: PathBuf = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let name = path.strip_prefix(root).expect("inside").display().to_string();
+                files.push((name, fs::read_to_string(&path).expect("text")));
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+fn write(folder: &Path, files: &[(String, String)]) {
+    for (name, text) in files {
+        let path = folder.join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("make a folder");
+        fs::write(path, text).expect("write");
+    }
+}
+
+fn check(name: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/transcripts/{name}.txt"));
+    let expected = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let stage = Stage::new();
+    let is_command = |line: &&str| line.starts_with("$ ") || line.starts_with("$! ");
+    let played: Vec<String> = expected.lines().filter(is_command).map(|line| stage.play(line)).collect();
+    let found = played.join("\n");
+    if std::env::var("TUTTI_TRANSCRIPTS").is_ok_and(|wish| wish == "write") {
+        fs::write(&path, found).expect("write");
+        return;
+    }
+    if found != expected {
+        let differences = similar::TextDiff::from_lines(&expected, &found);
+        panic!("{name}.txt:\n{}", differences.unified_diff().header("expected", "found"));
+    }
+}
+
+#[test]
+fn version() {
+    check("version");
+}
+
+#[test]
+fn lint() {
+    check("lint");
+}
+
+#[test]
+fn render() {
+    check("render");
+}
+
+#[test]
+fn health() {
+    check("health");
+}
+
+#[test]
+fn plan() {
+    check("plan");
+}
+
+#[test]
+fn run_once() {
+    check("run-once");
+}
+
+#[test]
+fn wrong_usage() {
+    check("wrong-usage");
+}

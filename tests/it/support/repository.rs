@@ -1,7 +1,7 @@
 //! A config repository in a temporary folder.
 
 use std::cell::{Cell, RefCell};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use git2::{Index, IndexEntry, IndexTime, Oid, Repository, RepositoryInitOptions, Signature, Time};
 use tempfile::TempDir;
@@ -12,7 +12,9 @@ use tutti::source::{Credentials, Options};
 pub type Change<'a> = (&'a str, Option<&'a str>);
 
 pub struct ConfigRepository {
-    folder: TempDir,
+    path: PathBuf,
+    /// Removed with the repository; `None` when it stands in a folder of the test's own.
+    _folder: Option<TempDir>,
     repository: Repository,
     /// Seconds of the next commit: equal commits have equal ids in every run.
     clock: Cell<i64>,
@@ -24,14 +26,21 @@ impl ConfigRepository {
     /// Without a commit.
     pub fn empty() -> Self {
         let folder = tempfile::tempdir().expect("temporary folder");
+        let path = folder.path().to_owned();
+        Self { _folder: Some(folder), ..Self::at(&path) }
+    }
+
+    /// Without a commit, in a folder that may hold files.
+    pub fn at(path: &Path) -> Self {
         let mut options = RepositoryInitOptions::new();
-        options.initial_head("main").external_template(false);
-        let repository = Repository::init_opts(folder.path(), &options).expect("init");
-        Self { folder, repository, clock: Cell::new(1_790_000_000), commits: RefCell::default() }
+        options.initial_head("main").external_template(false).mkpath(true);
+        let repository = Repository::init_opts(path, &options).expect("init");
+        let (clock, commits) = (Cell::new(1_790_000_000), RefCell::default());
+        Self { path: path.to_owned(), _folder: None, repository, clock, commits }
     }
 
     pub fn path(&self) -> &Path {
-        self.folder.path()
+        &self.path
     }
 
     /// Commits on `main`, on top of its tip; the worktree is left alone.

@@ -1,0 +1,80 @@
+//! SIGTERM: what is under way comes to its end, and the process ends with 0.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::support::manifests::{cluster, component};
+use crate::support::program;
+use crate::support::repository::ConfigRepository;
+
+/// Starts, waits for a line on standard error, sends SIGTERM; the exit code, and how long it took.
+fn terminated(mut command: Command, when: &str) -> (Option<i32>, Duration) {
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the binary runs");
+    let mut lines = BufReader::new(child.stderr.take().expect("standard error"));
+    let mut line = String::new();
+    while !line.contains(when) {
+        line.clear();
+        let read = lines.read_line(&mut line).expect("text");
+        assert!(read > 0, "it ended before {when:?}: {:?}", child.wait());
+    }
+    // Its pipe must not fill up.
+    let rest = std::thread::spawn(move || lines.read_to_string(&mut String::new()));
+    let asked = Instant::now();
+    let sent = Command::new("kill").arg("-TERM").arg(child.id().to_string()).status().expect("kill");
+    assert!(sent.success());
+    let code = wait(&mut child, Duration::from_secs(15));
+    let took = asked.elapsed();
+    rest.join().expect("the reader").expect("text");
+    (code, took)
+}
+
+fn wait(child: &mut Child, patience: Duration) -> Option<i32> {
+    let give_up = Instant::now() + patience;
+    while Instant::now() < give_up {
+        if let Some(status) = child.try_wait().expect("wait") {
+            return status.code();
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    child.kill().expect("kill");
+    panic!("it did not end within {patience:?}");
+}
+
+fn check(command: Command, when: &str) {
+    let (code, took) = terminated(command, when);
+    assert_eq!(code, Some(0));
+    assert!(took < Duration::from_secs(10), "{took:?}");
+}
+
+fn run(folder: &Path, repository: &ConfigRepository) -> Command {
+    let mut command = program::tutti(folder);
+    command.args(["run", "--cluster", "*=sandbox", "--listen", "127.0.0.1:0", "--hooks-listen", "127.0.0.1:0"]);
+    command.arg("--repo").arg(repository.path());
+    command
+}
+
+#[test]
+fn a_run_ends_in_the_middle_of_a_rollout_and_when_idle() {
+    let folder = tempfile::tempdir().expect("folder");
+    let repository = ConfigRepository::empty();
+    let (bj1, web) = (cluster("bj1"), component("web", "registry.example.com/web:1"));
+    repository.commit("Begin", &[("clusters/bj1.yaml", Some(&bj1)), ("apps/web/app.yaml", Some(&web))]);
+    check(run(folder.path(), &repository), "Progressing");
+    check(run(folder.path(), &repository), "Running");
+}
+
+#[test]
+fn the_demo_takes_its_folder_along() {
+    let folder = tempfile::tempdir().expect("folder");
+    let mut command = program::tutti(folder.path());
+    command.arg("demo").env("TMPDIR", folder.path());
+    check(command, "Progressing");
+    let left: Vec<_> = std::fs::read_dir(folder.path())
+        .expect("folder")
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| name.starts_with("tutti-demo-"))
+        .collect();
+    assert_eq!(left, Vec::<String>::new());
+}
