@@ -47,7 +47,7 @@ pub fn of_run(ending: &Ending, overview: &Overview) -> Exit {
         Exit::TimedOut
     } else if matches!(ending, Ending::Stopped) {
         Exit::Interrupted
-    } else if any(|phase| !phase.is_done() && phase != Phase::Observed)
+    } else if any(|phase| !phase.is_done() && phase != Phase::OutOfSync)
         || overview.deletions.iter().any(|deletion| deletion.waits)
     {
         Exit::Differences

@@ -9,7 +9,7 @@ use super::exit::{self, Exit};
 use super::output::{self, Format};
 use super::process::ProcessArgs;
 use super::{diagnostics, get, session};
-use crate::plan::{Action, Step};
+use crate::plan::{Action, Hold, Reason, Step};
 use crate::report::words::count;
 use crate::report::{Overview, TargetReport};
 
@@ -113,6 +113,14 @@ fn write(overview: &Overview, targets: &[&TargetReport], all: bool) {
         .collect();
     println!("\n{}", if summary.is_empty() { "nothing to do".to_owned() } else { summary.join(", ") });
     get::write_approvals(overview);
+}
+
+/// That a plan writes nothing needs no saying; any other hold does.
+fn why(step: &Step) -> String {
+    match &step.reason {
+        Reason::Held { by: Hold::ObserveMode, because, .. } => because.to_string(),
+        reason => reason.to_string(),
+    }
 }
 
 fn sign(action: Action) -> char {

@@ -85,7 +85,7 @@ pub fn mark(phase: Phase) -> (&'static str, Style) {
     let look = Style::new().for_stderr();
     match phase {
         Phase::Running => ("✓", look.green()),
-        Phase::Unmanaged | Phase::Paused | Phase::Observed => ("·", look.dim()),
+        Phase::Unmanaged | Phase::Paused | Phase::OutOfSync => ("·", look.dim()),
         Phase::Progressing | Phase::Pending => ("↻", look.yellow()),
         Phase::Waiting => ("…", look.yellow()),
         Phase::Unreachable => ("?", look.red()),

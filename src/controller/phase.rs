@@ -50,7 +50,7 @@ impl World {
         let held =
             plan.steps.iter().filter(|step| step.action != step.intent() && step.intent().is_write()).count();
         if held > 0 && self.mode() == Mode::Observe {
-            return (Phase::Observed, format!("{} planned", words::count(held, "write")));
+            return (Phase::OutOfSync, format!("{} planned", words::count(held, "write")));
         }
         if held > 0 && cluster.cluster.state == ClusterState::Maintaining {
             return (Phase::Waiting, "the cluster is in maintenance".to_owned());

@@ -15,8 +15,8 @@ pub enum Phase {
     /// Left alone on purpose (`unmanaged`).
     Unmanaged,
     Paused,
-    /// `mode: observe`: a plan is known and nothing is written.
-    Observed,
+    /// `mode: observe`: it differs from what is rendered, and nothing is written.
+    OutOfSync,
     /// Applied; its objects are on their way.
     Progressing,
     /// Not applied yet: the next apply is under way or due.
@@ -39,7 +39,7 @@ impl Phase {
             Self::Running => "Running",
             Self::Unmanaged => "Unmanaged",
             Self::Paused => "Paused",
-            Self::Observed => "Observed",
+            Self::OutOfSync => "OutOfSync",
             Self::Progressing => "Progressing",
             Self::Pending => "Pending",
             Self::Waiting => "Waiting",

@@ -123,7 +123,7 @@ impl<'a> Told<'a> {
                     self.overview.approvals_wanted.iter().map(|approval| approval.digest().short()).collect();
                 (State::Pending, words::deletes_wait(self.deletes_waiting, &digests))
             }
-            Some(worst) if worst.phase == Phase::Observed => {
+            Some(worst) if worst.phase == Phase::OutOfSync => {
                 let steps = self
                     .targets
                     .iter()
