@@ -89,7 +89,7 @@ fn write(overview: &Overview, targets: &[&TargetReport], all: bool) {
         }
         say!("{} {} ({})", target.cluster, target.app, plan.revision.short());
         for step in shown {
-            say!("  {} {:<10} {}: {}", sign(step.intent()), step.intent().as_str(), step.object, step.reason);
+            say!("  {} {:<10} {}: {}", sign(step.intent()), step.intent().as_str(), step.object, why(step));
         }
     }
     for deletion in &overview.deletions {

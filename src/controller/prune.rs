@@ -79,7 +79,9 @@ impl World {
             .map(|(id, _)| (id.app.clone(), id.cluster.clone()))
             .collect();
         plan::decide(&PruneInput {
-            mode: self.mode(),
+            // Not the mode of this run: a command that only looks shows what the instance decides, and
+            // which approvals it wants. Nothing is deleted here unless this run enforces.
+            mode: self.instance.mode,
             fleet_valid: fleet.is_valid() && rendered_ok,
             caps: self.instance.caps,
             managed_total: managed as u64,

@@ -1,20 +1,24 @@
 //! Which commit of the first-parent line changed a file or folder last.
 
 use std::collections::{BTreeMap, HashSet};
+use std::ops::Bound;
 
 use git2::{Commit, ErrorCode, Oid, Repository, Tree};
 
-use super::is_hidden;
+use super::difference::difference;
 use crate::model::{File, History, Revision};
 
 /// The key of the whole folder that is read; every other folder is its path with a final `/`.
 const ROOT: &str = "/";
 
+/// More new commits than this are as well walked from scratch.
+const MOST_NEW: usize = 1000;
+
 /// The history of the given files, and of all folders they are in, seen from `tip`.
 ///
-/// Walks back only until everything is known. With the history of an earlier tip it walks only the
-/// commits since then: a push costs its own commits, not the repository's. The answer is the same
-/// with and without it. Where a shallow clone ends, its oldest commit is taken to have changed everything.
+/// With the history of an earlier tip only the commits since then are looked at: a push costs its own
+/// commits, not the repository's. The answer is the same with and without it. Where a shallow clone
+/// ends, its oldest commit is taken to have changed everything.
 pub(super) fn of_files(
     repository: &Repository,
     folder: &str,
@@ -22,32 +26,84 @@ pub(super) fn of_files(
     files: &BTreeMap<String, File>,
     earlier: Option<&History>,
 ) -> Result<History, git2::Error> {
-    let mut unknown = keys_of(files);
+    let continued = match earlier {
+        Some(earlier) => continued(repository, folder, tip, files, earlier)?,
+        None => None,
+    };
+    let mut history = match continued {
+        Some(history) => history,
+        None => walked(repository, folder, tip, files)?,
+    };
+    let used = history.changed.values().max().map_or(0, |oldest| oldest + 1);
+    history.commits.truncate(used);
+    Ok(history)
+}
+
+/// The earlier history and what happened since; `None` when the line from `tip` does not lead there.
+fn continued(
+    repository: &Repository,
+    folder: &str,
+    tip: Oid,
+    files: &BTreeMap<String, File>,
+    earlier: &History,
+) -> Result<Option<History>, git2::Error> {
+    let Some(known_tip) = earlier.commits.first() else { return Ok(None) };
+    let mut commits = Vec::new();
+    let mut newest: BTreeMap<String, usize> = BTreeMap::new();
+    let mut commit = repository.find_commit(tip)?;
+    while commit.id().to_string() != known_tip.as_str() {
+        let Some(parent) = first_parent(&commit)?.filter(|_| commits.len() < MOST_NEW) else {
+            return Ok(None);
+        };
+        for path in changed_by(repository, folder, Some(&parent), &commit)? {
+            for key in keys_of(&path) {
+                if !newest.contains_key(key) {
+                    newest.insert(key.to_owned(), commits.len());
+                }
+            }
+        }
+        commits.push(Revision::from(commit.id().to_string().as_str()));
+        commit = parent;
+    }
+    let newer = commits.len();
+    let mut changed: BTreeMap<String, usize> =
+        earlier.changed.iter().map(|(key, index)| (key.clone(), index + newer)).collect();
+    for (key, index) in newest {
+        if is_present(files, &key) {
+            changed.insert(key, index);
+        } else {
+            changed.remove(&key);
+        }
+    }
+    commits.extend(earlier.commits.iter().cloned());
+    Ok(Some(History { commits, changed }))
+}
+
+/// From `tip` back until everything is known.
+fn walked(
+    repository: &Repository,
+    folder: &str,
+    tip: Oid,
+    files: &BTreeMap<String, File>,
+) -> Result<History, git2::Error> {
+    let mut unknown: HashSet<&str> = files.keys().flat_map(|path| keys_of(path)).collect();
     let mut history = History::default();
-    let known_tip = earlier.and_then(|earlier| earlier.commits.first());
     let mut next = Some(repository.find_commit(tip)?);
     while let Some(commit) = next.take()
         && !unknown.is_empty()
     {
-        let revision = Revision::from(commit.id().to_string().as_str());
-        if let Some(earlier) = earlier.filter(|_| known_tip == Some(&revision)) {
-            inherit(&mut history, &mut unknown, earlier);
-            break;
-        }
         let parent = first_parent(&commit)?;
         let index = history.commits.len();
         for path in changed_by(repository, folder, parent.as_ref(), &commit)? {
-            for key in folders_of(&path).chain([path.as_str()]) {
+            for key in keys_of(&path) {
                 if unknown.remove(key) {
                     history.changed.insert(key.to_owned(), index);
                 }
             }
         }
-        history.commits.push(revision);
+        history.commits.push(Revision::from(commit.id().to_string().as_str()));
         next = parent;
     }
-    let used = history.changed.values().max().map_or(0, |oldest| oldest + 1);
-    history.commits.truncate(used);
     Ok(history)
 }
 
@@ -69,27 +125,6 @@ pub(super) fn tree_of<'a>(
         Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
         Err(error) => Err(error),
     }
-}
-
-/// Paths that differ, relative to the folder, hidden ones left out.
-pub(super) fn difference(
-    repository: &Repository,
-    old: Option<&Tree<'_>>,
-    new: Option<&Tree<'_>>,
-) -> Result<Vec<String>, git2::Error> {
-    if old.map(Tree::id) == new.map(Tree::id) {
-        return Ok(Vec::new());
-    }
-    let diff = repository.diff_tree_to_tree(old, new, None)?;
-    let mut paths: Vec<String> = diff
-        .deltas()
-        .flat_map(|delta| [delta.old_file().path(), delta.new_file().path()])
-        .filter_map(|path| path?.to_str().map(str::to_owned))
-        .filter(|path| !path.split('/').any(is_hidden))
-        .collect();
-    paths.sort_unstable();
-    paths.dedup();
-    Ok(paths)
 }
 
 /// `None` for a first commit, and for the last one that a shallow clone has.
@@ -118,21 +153,19 @@ fn changed_by(
     difference(repository, before.as_ref(), after.as_ref())
 }
 
-fn inherit(history: &mut History, unknown: &mut HashSet<&str>, earlier: &History) {
-    let newer = history.commits.len();
-    for key in unknown.drain() {
-        let index = earlier.changed.get(key).copied().unwrap_or(0);
-        history.changed.insert(key.to_owned(), newer + index);
+/// A path and all folders it is in, with their final `/`.
+fn keys_of(path: &str) -> impl Iterator<Item = &str> {
+    let folders = path.match_indices('/').map(|(slash, _)| &path[..=slash]);
+    [ROOT, path].into_iter().chain(folders)
+}
+
+fn is_present(files: &BTreeMap<String, File>, key: &str) -> bool {
+    match key {
+        ROOT => !files.is_empty(),
+        folder if folder.ends_with('/') => files
+            .range::<str, _>((Bound::Included(folder), Bound::Unbounded))
+            .next()
+            .is_some_and(|(path, _)| path.starts_with(folder)),
+        path => files.contains_key(path),
     }
-    history.commits.extend(earlier.commits.iter().cloned());
-}
-
-fn keys_of(files: &BTreeMap<String, File>) -> HashSet<&str> {
-    files.keys().flat_map(|path| folders_of(path).chain([path.as_str()])).collect()
-}
-
-/// All folders a path is in, with their final `/`.
-fn folders_of(path: &str) -> impl Iterator<Item = &str> {
-    let inner = path.match_indices('/').map(|(slash, _)| &path[..=slash]);
-    std::iter::once(ROOT).chain(inner)
 }

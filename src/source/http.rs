@@ -114,7 +114,11 @@ impl Http {
             Said::NotThisWay(reason) => return Ok(Said::NotThisWay(reason)),
         };
         let mut lines = Vec::new();
-        if let Err(reason) = self.each(response, |content| Ok(lines.push(content))).await? {
+        let read = self.each(response, |content| {
+            lines.push(content);
+            Ok(())
+        });
+        if let Err(reason) = read.await? {
             return Ok(Said::NotThisWay(reason));
         }
         let says = |start: &str| lines.iter().any(|line| line.starts_with(start.as_bytes()));

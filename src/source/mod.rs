@@ -13,6 +13,7 @@
 
 mod create;
 mod credentials;
+mod difference;
 mod error;
 mod folder;
 mod heads;

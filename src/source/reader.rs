@@ -6,6 +6,7 @@ use std::sync::Arc;
 use git2::{BranchType, ErrorCode, Oid, Tree};
 use serde::Serialize;
 
+use super::difference::difference;
 use super::place::Place;
 use super::{Error, LARGEST_FILE, history, is_hidden, must_be_read, translate};
 use crate::model::{File, Revision, Snapshot};
@@ -101,7 +102,7 @@ impl Reader {
         let paths = || {
             let old = history::tree_of(&self.repository, folder, &from)?;
             let new = history::tree_of(&self.repository, folder, &to)?;
-            history::difference(&self.repository, old.as_ref(), new.as_ref())
+            difference(&self.repository, old.as_ref(), new.as_ref())
         };
         paths().map_err(|error| self.unreadable(&error))
     }
@@ -177,8 +178,8 @@ impl Reader {
         files: &BTreeMap<String, File>,
     ) -> Result<BTreeMap<String, File>, Error> {
         let Ok(old) = self.repository.find_tree(known) else { return self.all_files(new) };
-        let changed = history::difference(&self.repository, Some(&old), Some(new))
-            .map_err(|error| self.unreadable(&error))?;
+        let changed =
+            difference(&self.repository, Some(&old), Some(new)).map_err(|error| self.unreadable(&error))?;
         let mut files = files.clone();
         for path in changed {
             files.remove(&path);

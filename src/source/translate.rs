@@ -25,6 +25,9 @@ pub(super) fn remote(url: &str, scrub: &[String], error: &git2::Error) -> Error 
     if error.code() == ErrorCode::Auth
         || says(&["authentica", "status code: 401", "status code: 403", "Username/PublicKey", "credentials"])
     {
+        // How libgit2 puts it when the server asks once more after the credentials were sent.
+        let refused = says(&["that we do not support"]);
+        let message = if refused { "the server refused the credentials".to_owned() } else { message };
         return Error::Authentication { url, message };
     }
     if says(&["status code: 404", "remote not found", "epository not found", "does not appear to be a git"]) {

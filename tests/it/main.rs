@@ -8,6 +8,17 @@
     reason = "a test fails by panicking; the exemption for tests does not reach their helpers"
 )]
 
+mod bad_input;
+mod budgets;
 mod example_repo;
 mod layers;
+mod live;
+mod observe;
+mod offline;
+mod prune;
+mod restart;
+mod statuses;
+mod supersede;
+mod support;
 mod tidy;
+mod transcripts;

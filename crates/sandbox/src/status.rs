@@ -87,6 +87,47 @@ impl ApiError {
         Self::new(StatusCode::CONFLICT, "Conflict", message).about(kind, name)
     }
 
+    /// A delete whose preconditions do not hold; it names the kind where others name the resource.
+    pub(crate) fn precondition(kind: &ResourceKind, name: &str, why: &str) -> Self {
+        let message = format!("Operation cannot be fulfilled on {} \"{name}\": {why}", kind.qualified_kind());
+        let mut error = Self::new(StatusCode::CONFLICT, "Conflict", message).about(kind, name);
+        if let Some(details) = &mut error.details {
+            details["kind"] = json!(kind.kind);
+        }
+        error
+    }
+
+    /// A known API without this resource or subresource.
+    pub(crate) fn no_such_resource() -> Self {
+        Self::generic(StatusCode::NOT_FOUND, "NotFound", "the server could not find the requested resource")
+    }
+
+    /// An error that is about no object.
+    fn generic(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
+        let mut error = Self::new(code, reason, message);
+        error.details = Some(json!({}));
+        error
+    }
+
+    /// A JSON patch that does not fit the object.
+    pub(crate) fn rejected_patch() -> Self {
+        Self::generic(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "Invalid",
+            "the server rejected our request due to an error in our request",
+        )
+    }
+
+    /// An apply whose configuration the merge schema does not allow.
+    pub(crate) fn untyped(kind: &ResourceKind, namespace: &str, name: &str, why: &str) -> Self {
+        let message = format!(
+            "failed to create typed patch object ({namespace}/{name}; {}, Kind={}): {why}",
+            kind.api_version(),
+            kind.kind
+        );
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
+    }
+
     /// An apply that other managers' fields forbid.
     pub(crate) fn apply_conflict(message: String, causes: &[Value]) -> Self {
         let mut error = Self::new(StatusCode::CONFLICT, "Conflict", message);
@@ -95,14 +136,20 @@ impl ApiError {
     }
 
     pub(crate) fn invalid(kind: &ResourceKind, name: &str, errors: &[FieldError]) -> Self {
-        let said: Vec<String> = errors.iter().map(|one| format!("{}: {}", one.field, one.message)).collect();
+        let mut said: Vec<String> =
+            errors.iter().map(|one| format!("{}: {}", one.field, one.message)).collect();
+        said.dedup();
         let why = match said.as_slice() {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),
         };
         let message = format!("{} \"{name}\" is invalid: {why}", kind.qualified_kind());
         let mut error = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message);
-        let mut details = json!({"name": name, "kind": kind.kind});
+        let mut details = json!({});
+        if !name.is_empty() {
+            details["name"] = json!(name);
+        }
+        details["kind"] = json!(kind.kind);
         if !kind.group.is_empty() {
             details["group"] = json!(kind.group);
         }
@@ -137,28 +184,38 @@ impl ApiError {
     }
 
     pub(crate) fn method_not_allowed() -> Self {
-        Self::new(
+        Self::generic(
             StatusCode::METHOD_NOT_ALLOWED,
             "MethodNotAllowed",
             "the server does not allow this method on the requested resource",
         )
     }
 
-    pub(crate) fn unsupported_media_type(offered: &str, accepted: &str) -> Self {
-        Self::new(
+    /// A body in a form that the server cannot read.
+    pub(crate) fn unsupported_body(offered: &str) -> Self {
+        Self::generic(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "UnsupportedMediaType",
             format!(
-                "the body of the request was in an unknown format - accepted media types include: {accepted} (got {offered})"
+                "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml (got {offered})"
             ),
         )
     }
 
+    /// A patch of a kind that the server does not know.
+    pub(crate) fn unsupported_patch() -> Self {
+        Self::generic(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "UnsupportedMediaType",
+            "415: Unsupported Media Type",
+        )
+    }
+
     pub(crate) fn not_acceptable() -> Self {
-        Self::new(
+        Self::generic(
             StatusCode::NOT_ACCEPTABLE,
             "NotAcceptable",
-            "only the following media types are accepted: application/json",
+            "406: Not Acceptable\n\nAvailable representations: application/json",
         )
     }
 
@@ -180,8 +237,11 @@ impl ApiError {
     pub(crate) fn status(&self) -> Value {
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "message": self.message, "reason": self.reason,
+            "message": self.message,
         });
+        if !self.reason.is_empty() {
+            status["reason"] = json!(self.reason);
+        }
         if let Some(details) = &self.details {
             status["details"] = details.clone();
         }

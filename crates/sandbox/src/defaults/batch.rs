@@ -7,6 +7,11 @@ use crate::object::{self, set_default};
 
 pub(super) fn job(new: &mut Value) {
     fill_spec(object::place(new, &["spec"]));
+    set_default(new, &["status"], json!({}));
+}
+
+/// A job's pods are known by its uid.
+pub(super) fn select_pods(new: &mut Value) {
     let (uid, name) = (object::uid(new).to_owned(), object::name(new).to_owned());
     if new["spec"]["manualSelector"] != true && !uid.is_empty() {
         set_default(
@@ -25,7 +30,8 @@ pub(super) fn job(new: &mut Value) {
             set_default(new, &path, value.as_str());
         }
     }
-    set_default(new, &["status"], json!({}));
+    let labels = new["spec"]["template"]["metadata"]["labels"].clone();
+    set_default(new, &["metadata", "labels"], labels);
 }
 
 fn fill_spec(spec: &mut Value) {
@@ -44,6 +50,7 @@ pub(super) fn cron_job(new: &mut Value) {
     set_default(new, &["spec", "suspend"], false);
     set_default(new, &["spec", "successfulJobsHistoryLimit"], 3);
     set_default(new, &["spec", "failedJobsHistoryLimit"], 1);
+    set_default(new, &["spec", "jobTemplate", "metadata"], json!({}));
     pod::fill_template(new, &["spec", "jobTemplate", "spec", "template"]);
     set_default(new, &["status"], json!({}));
 }

@@ -7,10 +7,14 @@ use crate::object::{self, set_default};
 pub(super) fn namespace(new: &mut Value) {
     let name = object::name(new).to_owned();
     set_default(new, &["metadata", "labels", "kubernetes.io/metadata.name"], name);
+    set_default(new, &["status", "phase"], "Active");
+}
+
+/// A namespace is held until its content is gone.
+pub(super) fn hold(new: &mut Value) {
     if !object::is_deleting(new) {
         set_default(new, &["spec", "finalizers"], json!(["kubernetes"]));
     }
-    set_default(new, &["status", "phase"], "Active");
 }
 
 pub(super) fn node(new: &mut Value, version: &str, now: &str) {

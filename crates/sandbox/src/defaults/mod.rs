@@ -4,9 +4,11 @@
 
 mod batch;
 mod cluster;
+mod empty;
 mod pod;
 mod quantity;
 mod service;
+mod skeleton;
 mod workload;
 
 use serde_json::{Value, json};
@@ -15,11 +17,17 @@ use crate::cluster::State;
 use crate::object::{self, set_default};
 use crate::registry::ResourceKind;
 
-/// Fills `new`. A dry run allocates nothing that stays.
-pub(crate) fn fill(state: &mut State, kind: &ResourceKind, new: &mut Value, dry_run: bool) {
+pub(crate) use skeleton::of as skeleton;
+pub(crate) use workload::TEMPLATE_GENERATION;
+
+/// What the server's types write when they read an object. Belongs to whoever wrote the object.
+pub(crate) fn fill(state: &State, kind: &ResourceKind, new: &mut Value) {
+    if !kind.is_custom() && kind.group != "apiextensions.k8s.io" {
+        empty::drop_from(new);
+    }
     match (kind.group.as_str(), kind.kind.as_str()) {
         ("", "Pod") => pod::fill_pod(new),
-        ("", "Service") => service::fill(state, new, dry_run),
+        ("", "Service") => service::fill(new),
         ("", "Secret") => secret(new),
         ("", "Namespace") => cluster::namespace(new),
         ("", "Node") => cluster::node(new, &state.options.version, &state.clock.timestamp()),
@@ -34,7 +42,7 @@ pub(crate) fn fill(state: &mut State, kind: &ResourceKind, new: &mut Value, dry_
         ("apps", "DaemonSet") => workload::daemon_set(new),
         ("batch", "Job") => batch::job(new),
         ("batch", "CronJob") => batch::cron_job(new),
-        ("autoscaling", "HorizontalPodAutoscaler") => set_default(new, &["spec", "minReplicas"], 1),
+        ("autoscaling", "HorizontalPodAutoscaler") => workload::autoscaler(new),
         ("", "ResourceQuota") => quantity::canonicalise_map(new.pointer_mut("/spec/hard")),
         ("networking.k8s.io", "NetworkPolicy") => {
             let mut types = vec!["Ingress"];
@@ -51,6 +59,17 @@ pub(crate) fn fill(state: &mut State, kind: &ResourceKind, new: &mut Value, dry_
         ("apiextensions.k8s.io", "CustomResourceDefinition") => {
             cluster::definition(new, &state.clock.timestamp());
         }
+        _ => {}
+    }
+}
+
+/// What the server decides for an object that is about to be stored. Belongs to nobody. A dry run
+/// takes nothing that stays taken.
+pub(crate) fn allocate(state: &mut State, kind: &ResourceKind, new: &mut Value, dry_run: bool) {
+    match (kind.group.as_str(), kind.kind.as_str()) {
+        ("", "Service") => service::allocate(state, new, dry_run),
+        ("", "Namespace") => cluster::hold(new),
+        ("batch", "Job") => batch::select_pods(new),
         _ => {}
     }
 }

@@ -13,6 +13,7 @@ pub(super) fn fill_pod(new: &mut Value) {
 
 pub(super) fn fill_template(new: &mut Value, path: &[&str]) {
     if object::at(new, path).is_some() {
+        set_default(new, &[path, &["metadata"]].concat(), json!({}));
         let spec = [path, &["spec"]].concat();
         fill_spec(object::place(new, &spec));
     }

@@ -5,29 +5,20 @@ use serde_json::{Value, json};
 use crate::cluster::State;
 use crate::object::{self, set_default};
 
-pub(super) fn fill(state: &mut State, new: &mut Value, dry_run: bool) {
+pub(super) fn fill(new: &mut Value) {
     set_default(new, &["spec", "type"], "ClusterIP");
     set_default(new, &["spec", "sessionAffinity"], "None");
-    for port in new["spec"].get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
+    for port in ports(new) {
         set_default(port, &["protocol"], "TCP");
         let number = port["port"].clone();
         set_default(port, &["targetPort"], number);
     }
-    let kind = object::text(new, &["spec", "type"]).unwrap_or("").to_owned();
+    let kind = type_of(new);
     if kind != "ExternalName" {
-        fill_address(state, new, dry_run);
         set_default(new, &["spec", "internalTrafficPolicy"], "Cluster");
-        set_default(new, &["spec", "ipFamilies"], json!(["IPv4"]));
-        set_default(new, &["spec", "ipFamilyPolicy"], "SingleStack");
     }
     if matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
         set_default(new, &["spec", "externalTrafficPolicy"], "Cluster");
-        let first = state.seed.below(2_767);
-        for (at, port) in
-            new["spec"].get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten().enumerate()
-        {
-            set_default(port, &["nodePort"], 30_000 + (first + at as u64) % 2_767);
-        }
     }
     if kind == "LoadBalancer" {
         set_default(new, &["spec", "allocateLoadBalancerNodePorts"], true);
@@ -35,7 +26,20 @@ pub(super) fn fill(state: &mut State, new: &mut Value, dry_run: bool) {
     set_default(new, &["status"], json!({"loadBalancer": {}}));
 }
 
-fn fill_address(state: &mut State, new: &mut Value, dry_run: bool) {
+fn type_of(service: &Value) -> String {
+    object::text(service, &["spec", "type"]).unwrap_or("").to_owned()
+}
+
+fn ports(service: &mut Value) -> impl Iterator<Item = &mut Value> {
+    service.pointer_mut("/spec/ports").and_then(Value::as_array_mut).into_iter().flatten()
+}
+
+/// Addresses and node ports.
+pub(super) fn allocate(state: &mut State, new: &mut Value, dry_run: bool) {
+    let kind = type_of(new);
+    if kind == "ExternalName" {
+        return;
+    }
     if object::text(new, &["spec", "clusterIP"]).is_none_or(str::is_empty) {
         let number = state.addresses.0;
         if !dry_run {
@@ -46,4 +50,16 @@ fn fill_address(state: &mut State, new: &mut Value, dry_run: bool) {
     }
     let address = new["spec"]["clusterIP"].clone();
     set_default(new, &["spec", "clusterIPs"], json!([address]));
+    // without a selector a headless service may hold endpoints of both families
+    let both = address == "None" && object::at(new, &["spec", "selector"]).is_none();
+    let (families, policy) =
+        if both { (json!(["IPv4", "IPv6"]), "RequireDualStack") } else { (json!(["IPv4"]), "SingleStack") };
+    set_default(new, &["spec", "ipFamilies"], families);
+    set_default(new, &["spec", "ipFamilyPolicy"], policy);
+    if matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
+        let first = state.seed.below(2_767);
+        for (at, port) in ports(new).enumerate() {
+            set_default(port, &["nodePort"], 30_000 + (first + at as u64) % 2_767);
+        }
+    }
 }

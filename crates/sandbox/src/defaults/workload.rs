@@ -51,7 +51,22 @@ pub(super) fn stateful_set(new: &mut Value) {
     set_default(new, &["status"], json!({"replicas": 0, "availableReplicas": 0}));
 }
 
+/// Without metrics an autoscaler looks at the processors.
+pub(super) fn autoscaler(new: &mut Value) {
+    set_default(new, &["spec", "minReplicas"], 1);
+    let target = json!({"type": "Utilization", "averageUtilization": 80});
+    set_default(
+        new,
+        &["spec", "metrics"],
+        json!([{"type": "Resource", "resource": {"name": "cpu", "target": target}}]),
+    );
+}
+
+/// Counts the templates of a daemon set, in an annotation that the server writes itself.
+pub(crate) const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
 pub(super) fn daemon_set(new: &mut Value) {
+    set_default(new, &["metadata", "annotations", TEMPLATE_GENERATION], "1");
     set_default(new, &["spec", "revisionHistoryLimit"], 10);
     set_default(new, &["spec", "updateStrategy", "type"], "RollingUpdate");
     if object::text(new, &["spec", "updateStrategy", "type"]) == Some("RollingUpdate") {

@@ -56,7 +56,12 @@ fn term(kind: &ResourceKind, part: &str) -> Result<Term, ApiError> {
         })?;
     let known = matches!(path, "metadata.name" | "metadata.namespace") || offered(kind).contains(&path);
     if !known {
-        return Err(ApiError::bad_request(format!("field label not supported: {path}")));
+        let message = if offered(kind).is_empty() {
+            format!("{path:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
+        } else {
+            format!("field label not supported: {path}")
+        };
+        return Err(ApiError::bad_request(message));
     }
     Ok(Term { path: path.to_owned(), value: value.to_owned(), equal })
 }

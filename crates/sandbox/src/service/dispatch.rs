@@ -76,6 +76,7 @@ fn route(cluster: &Arc<Cluster>, parts: &Parts, body: &Bytes) -> Answer {
     match route {
         Route::Resource(target) => resource(cluster, parts, body, &target, &shapes),
         Route::Unknown => Err(ApiError::no_such_path()),
+        Route::UnknownResource => Err(ApiError::no_such_resource()),
         Route::NotSimulated => Err(ApiError::not_simulated(parts.uri.path())),
         _ if !is_read => Err(ApiError::method_not_allowed()),
         route => about(cluster, &route, &shapes),
@@ -103,7 +104,9 @@ fn about(cluster: &Cluster, route: &Route, shapes: &[Shape]) -> Answer {
         Route::OpenApiDocument { group, version } => {
             discovery::openapi_document(registry, group, version).ok_or_else(ApiError::no_such_path)?
         }
-        Route::Resource(_) | Route::NotSimulated | Route::Unknown => return Err(ApiError::no_such_path()),
+        Route::Resource(_) | Route::NotSimulated | Route::UnknownResource | Route::Unknown => {
+            return Err(ApiError::no_such_path());
+        }
     };
     Ok(answer::json(StatusCode::OK, &body))
 }
@@ -159,5 +162,5 @@ fn check_subresource(target: &Target) -> Result<(), ApiError> {
         }
         _ => false,
     };
-    if served { Ok(()) } else { Err(ApiError::no_such_path()) }
+    if served { Ok(()) } else { Err(ApiError::no_such_resource()) }
 }

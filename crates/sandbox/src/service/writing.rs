@@ -34,7 +34,7 @@ pub(super) fn answer(
     body: &Bytes,
     shapes: &[Shape],
 ) -> Answer {
-    let caller = Caller { manager: manager(parts, query), dry_run: query.dry_run()? };
+    let caller = Caller { manager: manager(parts, query), dry_run: dry_run(parts, query)? };
     let on_item = !target.name.is_empty();
     match (&parts.method, on_item) {
         (&Method::DELETE, _) => delete(cluster, target, query, body, shapes),
@@ -55,6 +55,17 @@ pub(super) fn answer(
         }
         _ => Err(ApiError::method_not_allowed()),
     }
+}
+
+/// `dryRun=All`; any other value is a mistake.
+fn dry_run(parts: &Parts, query: &Query) -> Result<bool, ApiError> {
+    let options = match parts.method {
+        Method::POST => "CreateOptions",
+        Method::PUT => "UpdateOptions",
+        Method::PATCH => "PatchOptions",
+        _ => "DeleteOptions",
+    };
+    query.dry_run(options)
 }
 
 /// The field manager: named, or the program of the user agent.
@@ -79,8 +90,9 @@ fn put(state: &mut State, target: &Target, new: Value, caller: &Caller, shapes: 
         let scale = verbs::write_scale(state, target, replace, caller)?;
         return Ok(answer::json(StatusCode::OK, &scale));
     }
-    let stored = verbs::update(state, target, new, caller)?;
-    Ok(shaped(state, target, &stored, shapes, StatusCode::OK))
+    let (stored, created) = verbs::update(state, target, new, caller)?;
+    let code = if created { StatusCode::CREATED } else { StatusCode::OK };
+    Ok(shaped(state, target, &stored, shapes, code))
 }
 
 fn change(state: &mut State, target: &Target, patch: Patch, caller: &Caller, shapes: &[Shape]) -> Answer {
@@ -140,14 +152,9 @@ fn read_patch(parts: &Parts, target: &Target, query: &Query, body: &Bytes) -> Re
         }
         MERGE => Ok(Patch::Merge(read_json(body)?)),
         JSON_PATCH => serde_json::from_slice(body).map(Patch::Json).map_err(|error| bad_body(&error)),
-        STRATEGIC if target.kind.is_custom() => {
-            Err(ApiError::unsupported_media_type(STRATEGIC, &format!("{JSON_PATCH}, {MERGE}, {APPLY}")))
-        }
+        STRATEGIC if target.kind.is_custom() => Err(ApiError::unsupported_patch()),
         STRATEGIC => Ok(Patch::Strategic(read_json(body)?)),
-        other => Err(ApiError::unsupported_media_type(
-            other,
-            &format!("{JSON_PATCH}, {MERGE}, {STRATEGIC}, {APPLY}"),
-        )),
+        _ => Err(ApiError::unsupported_patch()),
     }
 }
 
@@ -155,7 +162,7 @@ fn read_object(parts: &Parts, body: &Bytes) -> Result<Value, ApiError> {
     match media_type(parts) {
         "" | "application/json" | "*/*" => read_json(body),
         "application/yaml" => read_yaml(body),
-        other => Err(ApiError::unsupported_media_type(other, "application/json, application/yaml")),
+        other => Err(ApiError::unsupported_body(other)),
     }
 }
 

@@ -87,8 +87,13 @@ impl ManagedFields {
         Some(Self { entries })
     }
 
-    /// Gives a writer its fields, or takes its entry away when there are none left.
-    pub(super) fn assign(&mut self, writer: &Writer, fields: FieldSet, now: &str, changed: bool) {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Gives a writer its fields, or takes its entry away when there are none left. The time is that
+    /// of the last write that changed the object; taking shared fields is no such write.
+    pub(super) fn assign(&mut self, writer: &Writer, fields: FieldSet, time: Option<&str>) {
         let place = self.entries.iter().position(|entry| entry.is_of(writer));
         if fields.is_empty() {
             if let Some(place) = place {
@@ -96,11 +101,11 @@ impl ManagedFields {
             }
             return;
         }
-        let time = Some(now.to_owned());
+        let time = time.map(str::to_owned);
         match place {
             Some(place) => {
                 let entry = &mut self.entries[place];
-                if changed || entry.fields != fields || entry.api_version != writer.api_version {
+                if time.is_some() {
                     entry.time = time;
                 }
                 entry.api_version.clone_from(&writer.api_version);

@@ -24,4 +24,4 @@ mod update;
 use fieldset::FieldSet;
 pub(crate) use managed::{Operation, Writer};
 pub(crate) use schema::Schema;
-pub(crate) use update::{ApplyError, apply, track};
+pub(crate) use update::{ApplyError, Live, apply, track};

@@ -185,6 +185,11 @@ static NODE: Shape = Shape::of(&[
     ("status", Struct(&NODE_STATUS)),
 ]);
 
+static BACKEND_SERVICE: Shape = Shape::of(&[("port", Atomic)]);
+static BACKEND: Shape = Shape::of(&[("service", Struct(&BACKEND_SERVICE)), ("resource", Atomic)]);
+static INGRESS_SPEC: Shape = Shape::of(&[("defaultBackend", Struct(&BACKEND))]);
+static INGRESS: Shape = Shape::of(&[("metadata", Struct(&METADATA)), ("spec", Struct(&INGRESS_SPEC))]);
+
 static OTHER: Shape = Shape::of(&[("metadata", Struct(&METADATA)), ("status", Struct(&CONDITIONS))]);
 
 pub(super) fn shape_of(group: &str, kind: &str) -> &'static Shape {
@@ -199,6 +204,7 @@ pub(super) fn shape_of(group: &str, kind: &str) -> &'static Shape {
         ("", "ServiceAccount") => &SERVICE_ACCOUNT,
         ("", "ResourceQuota") => &QUOTA,
         ("", "Node") => &NODE,
+        ("networking.k8s.io", "Ingress") => &INGRESS,
         ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => &BINDING,
         ("policy", "PodDisruptionBudget") | ("networking.k8s.io", "NetworkPolicy") => &SELECTING,
         _ => &OTHER,

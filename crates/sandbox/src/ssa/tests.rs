@@ -29,8 +29,9 @@ impl Case {
     fn try_apply(&mut self, manager: &str, config: Value, force: bool) -> Result<&Value, ApplyError> {
         let registry = Registry::built_in();
         let kind = registry.find("apps", "v1", "deployments").unwrap();
+        let skeleton = json!({});
         let object = apply(
-            self.live.as_ref(),
+            Live { object: self.live.as_ref(), skeleton: &skeleton },
             &config,
             Schema::of(kind),
             &writer(manager, Operation::Apply),
@@ -47,7 +48,8 @@ impl Case {
     fn update(&mut self, manager: &str, mut new: Value) -> &Value {
         let registry = Registry::built_in();
         let kind = registry.find("apps", "v1", "deployments").unwrap();
-        track(self.live.as_ref(), &mut new, Schema::of(kind), &writer(manager, Operation::Update), NOW);
+        let before = self.live.clone().unwrap_or_else(|| json!({}));
+        track(&before, &mut new, Schema::of(kind), &writer(manager, Operation::Update), NOW);
         self.live.insert(new)
     }
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::compare::Comparison;
 use super::fieldset::FieldSet;
-use super::managed::{ManagedFields, Writer};
+use super::managed::{ManagedFields, Operation, Writer};
 use super::merge::{DuplicateItem, merge};
 use super::path::{PathElement, display};
 use super::prune::prune;
@@ -20,10 +20,19 @@ pub(crate) enum ApplyError {
     Duplicate(#[from] DuplicateItem),
 }
 
+/// What an apply meets.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Live<'l> {
+    /// `None`: the apply creates the object.
+    pub(crate) object: Option<&'l Value>,
+    /// What the kind writes of itself.
+    pub(crate) skeleton: &'l Value,
+}
+
 /// Merges `config` into `live` and returns the object with its managed fields. Nulls are gone,
 /// nothing is defaulted.
 pub(crate) fn apply(
-    live: Option<&Value>,
+    live: Live<'_>,
     config: &Value,
     schema: Schema<'_>,
     writer: &Writer,
@@ -31,8 +40,20 @@ pub(crate) fn apply(
     now: &str,
 ) -> Result<Value, ApplyError> {
     let empty = json!({});
-    let before = live.unwrap_or(&empty);
-    let mut managed = live.and_then(ManagedFields::of).unwrap_or_default();
+    let before = live.object.unwrap_or(&empty);
+    let mut managed = ManagedFields::of(before).filter(|managed| !managed.is_empty()).unwrap_or_default();
+    if managed.is_empty() && live.object.is_some() {
+        // nobody was tracked so far: what is there belongs to those before
+        let unknown = Writer {
+            manager: "before-first-apply".to_owned(),
+            operation: Operation::Update,
+            ..writer.clone()
+        };
+        let present = Comparison::of(&tracked(live.skeleton), &tracked(before), schema)
+            .without_trees(&ignored(&unknown));
+        let fields = without_metadata_itself(present.added.union(&present.modified));
+        managed.assign(&unknown, fields, Some(now));
+    }
     let merged = merge(before, config, schema)?;
 
     let own = managed.entries.iter().find(|entry| entry.is_of(writer));
@@ -46,28 +67,38 @@ pub(crate) fn apply(
     let owned = others.fold(kept, |all, entry| all.union(&entry.fields));
 
     let mut pruned = prune(&merged, &last, &owned, schema);
-    object::drop_nulls(&mut pruned);
     let comparison = Comparison::of(&tracked(before), &tracked(&pruned), schema).without_trees(&ignored);
     take_from_others(&mut managed, &comparison, writer, force)?;
-    managed.assign(writer, fields, now, !comparison.is_empty());
+    object::drop_nulls(&mut pruned);
+    managed.assign(writer, fields, (!comparison.is_empty()).then_some(now));
     managed.drop_empty();
     managed.write_to(&mut pruned);
     Ok(pruned)
 }
 
 /// Records a create, update or patch: what changed belongs to the writer now.
-pub(crate) fn track(live: Option<&Value>, new: &mut Value, schema: Schema<'_>, writer: &Writer, now: &str) {
-    let empty = json!({});
-    let before = live.unwrap_or(&empty);
+///
+/// `before` is the live object, or for a create what the kind writes of itself.
+pub(crate) fn track(before: &Value, new: &mut Value, schema: Schema<'_>, writer: &Writer, now: &str) {
     let sent = if writer.subresource.is_empty() { ManagedFields::of(new) } else { None };
-    let mut managed = sent.or_else(|| live.and_then(ManagedFields::of)).unwrap_or_default();
+    let is_create = object::uid(before).is_empty();
+    let known = sent.or_else(|| ManagedFields::of(before)).unwrap_or_default();
+    // an object whose ownership was reset is tracked again from the next apply on
+    if known.is_empty() && !is_create {
+        object::take(new, &["metadata", "managedFields"]);
+        return;
+    }
+    let mut managed = known;
     let comparison = Comparison::of(&tracked(before), &tracked(new), schema).without_trees(&ignored(writer));
     // with force there is no conflict to answer
     let _ = take_from_others(&mut managed, &comparison, writer, true);
     let own = managed.entries.iter().find(|entry| entry.is_of(writer));
     let last = own.map(|entry| entry.fields.clone()).unwrap_or_default();
     let fields = last.difference(&comparison.removed).union(&comparison.modified).union(&comparison.added);
-    managed.assign(writer, without_metadata_itself(fields), now, !comparison.is_empty());
+    let gained = !comparison.added.is_empty() || !comparison.modified.is_empty();
+    // writes through `scale` carry no time
+    let time = (gained && writer.subresource != "scale").then_some(now);
+    managed.assign(writer, without_metadata_itself(fields), time);
     managed.drop_empty();
     managed.write_to(new);
 }
@@ -88,7 +119,7 @@ fn take_from_others(
     if force || conflicts.is_empty() {
         return Ok(());
     }
-    conflicts.sort();
+    conflicts.sort_by(|left, right| left.0.cmp(&right.0));
     Err(ApplyError::Conflicts(conflicts))
 }
 

@@ -35,6 +35,22 @@ pub(super) fn check(kind: &ResourceKind, live: &Value, new: &Value) -> Vec<Field
     }
 }
 
+/// An object that is being deleted takes no new finalizers. The server says it twice.
+pub(super) fn finalizers(live: &Value, new: &Value) -> Vec<FieldError> {
+    let before = object::finalizers(live);
+    let added: Vec<String> =
+        object::finalizers(new).iter().filter(|one| !before.contains(one)).map(Value::to_string).collect();
+    if !object::is_deleting(live) || added.is_empty() {
+        return Vec::new();
+    }
+    let why = format!(
+        "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+        added.join(", ")
+    );
+    let error = FieldError::forbidden("metadata.finalizers", &why);
+    vec![error.clone(), error]
+}
+
 fn kept(live: &Value, new: &Value, path: &[&str], why: &str) -> Vec<FieldError> {
     let (before, after) = (object::at(live, path), object::at(new, path));
     if before == after {

@@ -20,6 +20,7 @@ pub(crate) fn check(kind: &ResourceKind, live: Option<&Value>, new: &Value) -> R
     let mut errors = required::check(kind, new);
     if let Some(live) = live {
         errors.extend(immutable::check(kind, live, new));
+        errors.extend(immutable::finalizers(live, new));
     }
     refuse(kind, new, &errors)
 }

@@ -28,13 +28,12 @@ fn workload(new: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let labels = object::at(new, &["spec", "template", "metadata", "labels"]).unwrap_or(&Value::Null);
     match object::at(new, &["spec", "selector"]) {
-        None => errors.push(FieldError::required("spec.selector", "")),
+        None => {
+            errors.push(FieldError::required("spec.selector", ""));
+            errors.push(mismatch(labels));
+        }
         Some(selector) if !LabelSelector::of(selector).matches_labels(labels) => {
-            errors.push(FieldError::invalid(
-                "spec.template.metadata.labels",
-                labels,
-                "`selector` does not match template `labels`",
-            ));
+            errors.push(mismatch(labels));
         }
         Some(_) => {}
     }
@@ -49,6 +48,14 @@ fn workload(new: &Value) -> Vec<FieldError> {
     }
     errors.extend(containers(new, &["spec", "template", "spec"]));
     errors
+}
+
+fn mismatch(labels: &Value) -> FieldError {
+    FieldError::invalid(
+        "spec.template.metadata.labels",
+        labels,
+        "`selector` does not match template `labels`",
+    )
 }
 
 fn containers(new: &Value, pod_spec: &[&str]) -> Vec<FieldError> {
@@ -76,16 +83,20 @@ fn service(new: &Value) -> Vec<FieldError> {
     if ports.is_empty() && !external && !headless {
         return vec![FieldError::required("spec.ports", "")];
     }
-    ports
-        .iter()
-        .enumerate()
-        .filter(|(_, port)| !port["port"].as_i64().is_some_and(|port| (1..=65535).contains(&port)))
-        .map(|(at, port)| {
-            FieldError::invalid(
-                format!("spec.ports[{at}].port"),
-                &port["port"],
-                "must be between 1 and 65535, inclusive",
-            )
-        })
-        .collect()
+    let mut errors = Vec::new();
+    for (at, port) in ports.iter().enumerate() {
+        if ports.len() > 1 && port["name"].as_str().is_none_or(str::is_empty) {
+            errors.push(FieldError::required(format!("spec.ports[{at}].name"), ""));
+        }
+        for field in ["port", "targetPort"] {
+            if port[field].as_i64().is_none_or(|number| (1..=65535).contains(&number))
+                && !port["port"].is_null()
+            {
+                continue;
+            }
+            let why = "must be between 1 and 65535, inclusive";
+            errors.push(FieldError::invalid(format!("spec.ports[{at}].{field}"), &port[field], why));
+        }
+    }
+    errors
 }

@@ -18,10 +18,12 @@ pub(crate) fn create(
     caller: &Caller,
 ) -> Result<Object, ApiError> {
     prepare(state, kind, namespace, &mut new)?;
-    complete(state, kind, &mut new, caller.dry_run)?;
+    object::drop_nulls(&mut new);
+    defaults::fill(state, kind, &mut new);
     let now = state.clock.timestamp();
     let writer = caller.writer(kind, Operation::Update, "");
-    track(None, &mut new, Schema::of(kind), &writer, &now);
+    track(&defaults::skeleton(kind), &mut new, Schema::of(kind), &writer, &now);
+    complete(state, kind, &mut new, caller.dry_run)?;
     store(state, kind, new, caller.dry_run)
 }
 
@@ -65,15 +67,14 @@ pub(super) fn prepare(
     Ok(())
 }
 
-/// Defaults and checks.
+/// What the server adds, and checks.
 pub(super) fn complete(
     state: &mut State,
     kind: &ResourceKind,
     new: &mut Value,
     dry_run: bool,
 ) -> Result<(), ApiError> {
-    object::drop_nulls(new);
-    defaults::fill(state, kind, new, dry_run);
+    defaults::allocate(state, kind, new, dry_run);
     validation::check(kind, None, new)
 }
 

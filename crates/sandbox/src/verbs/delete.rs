@@ -2,11 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{Caller, key};
+use super::key;
 use crate::cluster::State;
 use crate::object;
 use crate::registry::ResourceKind;
-use crate::ssa::{Operation, Schema, track};
 use crate::status::ApiError;
 use crate::store::{Object, ObjectName};
 use crate::wire::query::Query;
@@ -47,7 +46,8 @@ impl DeleteOptions {
             resource_version: text(&["preconditions", "resourceVersion"]),
             propagation,
             grace_seconds: grace.or(query.number("gracePeriodSeconds")?.map(|seconds| seconds as i64)),
-            dry_run: query.dry_run()? || object::list(body, &["dryRun"]).contains(&json!("All")),
+            dry_run: query.dry_run("DeleteOptions")?
+                || object::list(body, &["dryRun"]).contains(&json!("All")),
         })
     }
 }
@@ -101,10 +101,6 @@ pub(crate) fn delete(
     if options.dry_run {
         return Ok(Deleted::Lingers(marked.into()));
     }
-    // the finalizer that the server adds is tracked as a change by nobody in particular
-    let writer = Caller { manager: "kube-apiserver".to_owned(), dry_run: false };
-    let now = state.clock.timestamp();
-    track(Some(&live), &mut marked, Schema::of(kind), &writer.writer(kind, Operation::Update, ""), &now);
     Ok(Deleted::Lingers(state.store.put(&kind.resource(), marked)))
 }
 
@@ -163,7 +159,7 @@ fn check_preconditions(kind: &ResourceKind, live: &Value, options: &DeleteOption
             "the UID in the precondition ({wanted}) does not match the UID in record ({}). The object might have been deleted and then recreated",
             object::uid(live)
         );
-        return Err(ApiError::conflict(kind, name, &why));
+        return Err(ApiError::precondition(kind, name, &why));
     }
     let found = object::text(live, &["metadata", "resourceVersion"]).unwrap_or("");
     if let Some(wanted) = options.resource_version.as_deref()
@@ -172,7 +168,7 @@ fn check_preconditions(kind: &ResourceKind, live: &Value, options: &DeleteOption
         let why = format!(
             "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record ({found}). The object might have been modified"
         );
-        return Err(ApiError::conflict(kind, name, &why));
+        return Err(ApiError::precondition(kind, name, &why));
     }
     Ok(())
 }

@@ -5,9 +5,10 @@ use serde_json::{Value, json};
 use super::update::Update;
 use super::{Caller, create, key, strategic};
 use crate::cluster::State;
+use crate::defaults;
 use crate::object;
 use crate::ssa::{self, ApplyError, Operation, Schema};
-use crate::status::{ApiError, FieldError};
+use crate::status::ApiError;
 use crate::store::Object;
 use crate::wire::route::Target;
 
@@ -44,7 +45,7 @@ pub(crate) fn patch(
         (Patch::Json(operations), Some(live)) => {
             let mut new = (*live).clone();
             for operation in &operations.0 {
-                json_step(kind, &target.name, &mut new, operation)?;
+                json_step(&mut new, operation)?;
             }
             changed(state, target, live, new, caller)
         }
@@ -63,23 +64,14 @@ fn changed(
 }
 
 /// One JSON patch operation. Unlike RFC 6902, the server lets `test null` pass on a missing path.
-fn json_step(
-    kind: &crate::registry::ResourceKind,
-    name: &str,
-    object: &mut Value,
-    operation: &json_patch::PatchOperation,
-) -> Result<(), ApiError> {
+fn json_step(object: &mut Value, operation: &json_patch::PatchOperation) -> Result<(), ApiError> {
     if let json_patch::PatchOperation::Test(test) = operation
         && test.value.is_null()
         && object.pointer(test.path.as_str()).is_none_or(Value::is_null)
     {
         return Ok(());
     }
-    json_patch::patch(object, std::slice::from_ref(operation)).map_err(|error| {
-        let mut refused = ApiError::invalid(kind, name, &[]);
-        refused.message = format!("the server rejected our request due to an error in our request: {error}");
-        refused
-    })
+    json_patch::patch(object, std::slice::from_ref(operation)).map_err(|_| ApiError::rejected_patch())
 }
 
 fn apply(
@@ -91,6 +83,7 @@ fn apply(
     caller: &Caller,
 ) -> Result<(Object, bool), ApiError> {
     let kind = &target.kind;
+    let said_namespace = object::namespace(&config).to_owned();
     check_config(target, &mut config)?;
     if live.is_none() && !target.subresource.is_empty() {
         return Err(ApiError::not_found(kind, &target.name));
@@ -99,8 +92,10 @@ fn apply(
     let now = state.clock.timestamp();
     let sent_uid = object::uid(&config).to_owned();
     let sent_revision = object::text(&config, &["metadata", "resourceVersion"]).unwrap_or("").to_owned();
-    let merged = ssa::apply(live.as_deref(), &config, Schema::of(kind), &writer, force, &now)
-        .map_err(|error| refused(target, error))?;
+    let skeleton = defaults::skeleton(kind);
+    let before = ssa::Live { object: live.as_deref(), skeleton: &skeleton };
+    let merged = ssa::apply(before, &config, Schema::of(kind), &writer, force, &now)
+        .map_err(|error| refused(target, &said_namespace, error))?;
     match live {
         Some(live) => {
             let mut new = merged;
@@ -119,6 +114,7 @@ fn apply(
         None => {
             let mut new = merged;
             create::prepare(state, kind, &target.namespace, &mut new)?;
+            defaults::fill(state, kind, &mut new);
             create::complete(state, kind, &mut new, caller.dry_run)?;
             Ok((create::store(state, kind, new, caller.dry_run)?, true))
         }
@@ -128,10 +124,11 @@ fn apply(
 fn check_config(target: &Target, config: &mut Value) -> Result<(), ApiError> {
     let kind = &target.kind;
     let said = |field: &str| config.get(field).and_then(Value::as_str).unwrap_or("").to_owned();
-    if said("apiVersion").is_empty() || said("kind").is_empty() {
-        return Err(ApiError::bad_request(
-            "invalid object type: apiVersion and kind must be set in an applied configuration",
-        ));
+    if said("apiVersion") != kind.api_version() || said("kind") != kind.kind {
+        let (version, said_kind) = (said("apiVersion"), said("kind"));
+        let slash = if version.contains('/') { "" } else { "/" };
+        let message = format!("invalid object type: {slash}{version}, Kind={said_kind}");
+        return Err(ApiError::bad_request(message));
     }
     create::check_type(kind, config)?;
     if object::at(config, &["metadata", "managedFields"]).is_some() {
@@ -158,16 +155,10 @@ fn check_config(target: &Target, config: &mut Value) -> Result<(), ApiError> {
     Ok(())
 }
 
-fn refused(target: &Target, error: ApplyError) -> ApiError {
+fn refused(target: &Target, said_namespace: &str, error: ApplyError) -> ApiError {
     match error {
         ApplyError::Duplicate(duplicate) => {
-            let field = duplicate.list.trim_start_matches('.');
-            let mistake = FieldError {
-                field: field.to_owned(),
-                reason: "FieldValueDuplicate",
-                message: format!("duplicate entries for key {}", duplicate.item),
-            };
-            ApiError::invalid(&target.kind, &target.name, &[mistake])
+            ApiError::untyped(&target.kind, said_namespace, &target.name, &duplicate.to_string())
         }
         ApplyError::Conflicts(conflicts) => {
             let causes: Vec<Value> = conflicts

@@ -1,5 +1,7 @@
 //! `get` and `list`.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use super::key;
@@ -41,7 +43,7 @@ pub(crate) fn list(state: &State, target: &Target, query: &Query) -> Result<Valu
         && let Some(last) = items.last()
     {
         let last = ObjectName::of(last);
-        metadata["continue"] = json!(format!("{}/{}", last.namespace, last.name));
+        metadata["continue"] = json!(URL_SAFE_NO_PAD.encode(format!("{}/{}", last.namespace, last.name)));
         if selector.is_empty() {
             metadata["remainingItemCount"] = json!(remaining);
         }
@@ -75,9 +77,10 @@ fn continue_after(token: &str) -> Result<Option<ObjectName>, ApiError> {
     if token.is_empty() {
         return Ok(None);
     }
-    let (namespace, name) = token.split_once('/').ok_or_else(|| {
-        ApiError::bad_request("continue key is not valid: encoded object has the wrong version")
-    })?;
+    let decoded = URL_SAFE_NO_PAD.decode(token).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    let name = decoded.as_deref().and_then(|text| text.split_once('/'));
+    let (namespace, name) =
+        name.ok_or_else(|| ApiError::bad_request("invalid continue token: continue key is not valid"))?;
     Ok(Some(ObjectName::new(namespace, name)))
 }
 
@@ -91,7 +94,7 @@ fn check_revision(state: &State, query: &Query) -> Result<(), ApiError> {
     let mut error = ApiError::new(
         http::StatusCode::GATEWAY_TIMEOUT,
         "Timeout",
-        format!("Too large resource version: {asked}, current: {current}"),
+        format!("Timeout: Too large resource version: {asked}, current: {current}"),
     );
     error.details = Some(json!({"causes": [{"reason": "ResourceVersionTooLarge",
         "message": "Too large resource version"}], "retryAfterSeconds": 1}));

@@ -24,8 +24,9 @@ fn scale_of(target: &Target, workload: &Value) -> Value {
         },
         "spec": {}, "status": {"replicas": object::integer(workload, &words(&status))},
     });
-    if let Some(replicas) = object::at(workload, &words(&spec)) {
-        scale["spec"]["replicas"] = replicas.clone();
+    let replicas = object::integer(workload, &words(&spec));
+    if replicas != 0 {
+        scale["spec"]["replicas"] = json!(replicas);
     }
     if let Some(labels) =
         object::at(workload, &["spec", "selector", "matchLabels"]).and_then(Value::as_object)

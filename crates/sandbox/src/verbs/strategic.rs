@@ -73,15 +73,31 @@ fn merge_list(live: &mut Value, changes: &[Value], key: &str, schema: Schema<'_>
         *live = Value::Array(Vec::new());
     }
     let Some(items) = live.as_array_mut() else { return };
+    let known: Vec<Value> = items.iter().map(|item| item[key].clone()).collect();
+    let place_of = |item: &Value| known.iter().position(|one| *one == item[key]);
+    let mut named = Vec::new();
     for change in changes {
-        let place = items.iter().position(|item| item[key] == change[key]);
-        match place {
-            Some(place) if change["$patch"] == "delete" => {
-                items.remove(place);
-            }
-            Some(place) => merge(&mut items[place], change, schema),
-            None if change["$patch"] == "delete" => {}
-            None => items.push(change.as_object().map_or_else(|| change.clone(), without_directives)),
+        let before = items.iter().position(|item| item[key] == change[key]).map(|place| items.remove(place));
+        if change["$patch"] == "delete" {
+            continue;
         }
+        named.push(match before {
+            Some(mut item) => {
+                merge(&mut item, change, schema);
+                item
+            }
+            None => change.as_object().map_or_else(|| change.clone(), without_directives),
+        });
     }
+    // what the patch names keeps its place among the rest; what is new comes before it
+    let mut rest = std::mem::take(items).into_iter().peekable();
+    for item in named {
+        while let (Some(at), Some(other)) = (place_of(&item), rest.peek())
+            && place_of(other).is_some_and(|other| other < at)
+        {
+            items.extend(rest.next());
+        }
+        items.push(item);
+    }
+    items.extend(rest);
 }

@@ -22,22 +22,34 @@ pub(crate) struct Update {
 const MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
 
-/// `PUT`.
+/// `PUT`: the object afterwards, and whether it was created.
 pub(crate) fn update(
     state: &mut State,
     target: &Target,
     mut new: Value,
     caller: &Caller,
-) -> Result<Object, ApiError> {
+) -> Result<(Object, bool), ApiError> {
     let kind = &target.kind;
     super::create::check_type(kind, &mut new)?;
     check_identity(target, &mut new)?;
-    let live = state
-        .store
-        .at(&key(kind, &target.namespace, &target.name))
-        .cloned()
-        .ok_or_else(|| ApiError::not_found(kind, &target.name))?;
-    Update { live, new, subresource: target.subresource.clone() }.tracked(state, kind, caller)
+    let live = state.store.at(&key(kind, &target.namespace, &target.name)).cloned();
+    match live {
+        Some(live) => {
+            let update = Update { live, new, subresource: target.subresource.clone() };
+            Ok((update.tracked(state, kind, caller)?, false))
+        }
+        None if may_create(kind) && target.subresource.is_empty() => {
+            object::take(&mut new, &["metadata", "managedFields"]);
+            Ok((super::create(state, kind, &target.namespace, new, caller)?, true))
+        }
+        None => Err(ApiError::not_found(kind, &target.name)),
+    }
+}
+
+/// The few kinds that a PUT creates.
+fn may_create(kind: &ResourceKind) -> bool {
+    kind.group == "rbac.authorization.k8s.io"
+        || matches!(kind.kind.as_str(), "Service" | "Endpoints" | "Event" | "LimitRange" | "Lease")
 }
 
 fn check_identity(target: &Target, new: &mut Value) -> Result<(), ApiError> {
@@ -70,10 +82,10 @@ impl Update {
     ) -> Result<Object, ApiError> {
         self.prepare(kind)?;
         object::drop_nulls(&mut self.new);
-        defaults::fill(state, kind, &mut self.new, caller.dry_run);
+        defaults::fill(state, kind, &mut self.new);
         let writer = caller.writer(kind, Operation::Update, &self.subresource);
         let now = state.clock.timestamp();
-        track(Some(&self.live), &mut self.new, Schema::of(kind), &writer, &now);
+        track(&self.live, &mut self.new, Schema::of(kind), &writer, &now);
         self.commit(state, kind, caller)
     }
 
@@ -89,7 +101,7 @@ impl Update {
         if let Some(managed) = managed {
             object::set(&mut self.new, &["metadata", "managedFields"], managed);
         }
-        defaults::fill(state, kind, &mut self.new, caller.dry_run);
+        defaults::fill(state, kind, &mut self.new);
         self.commit(state, kind, caller)
     }
 
@@ -141,6 +153,10 @@ impl Update {
 
     fn commit(self, state: &mut State, kind: &ResourceKind, caller: &Caller) -> Result<Object, ApiError> {
         let Self { live, mut new, subresource } = self;
+        defaults::allocate(state, kind, &mut new, caller.dry_run);
+        if kind.is("daemonsets.apps") {
+            count_template(&live, &mut new);
+        }
         if kind.has_generation {
             let counts = subresource != "binding" && spec_changed(&live, &new);
             let counted = object::generation(&live) + i64::from(counts);
@@ -172,6 +188,16 @@ const KEPT: &[&str] = &[
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
 ];
+
+/// A daemon set's annotation counts the changes of its template.
+fn count_template(live: &Value, new: &mut Value) {
+    let count = object::annotation(live, defaults::TEMPLATE_GENERATION)
+        .and_then(|text| text.parse::<u64>().ok())
+        .unwrap_or(1);
+    let changed = live["spec"]["template"] != new["spec"]["template"];
+    let counted = (count + u64::from(changed)).to_string();
+    object::set(new, &["metadata", "annotations", defaults::TEMPLATE_GENERATION], counted);
+}
 
 /// Does nothing differ but the times of managed fields? Such a write is none.
 fn same_but_times(live: &Value, new: &Value) -> bool {

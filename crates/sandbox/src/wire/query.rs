@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::status::ApiError;
+use crate::status::{ApiError, FieldError};
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Query {
@@ -39,11 +39,18 @@ impl Query {
     }
 
     /// `dryRun=All`; anything else is not a dry run but a mistake.
-    pub(crate) fn dry_run(&self) -> Result<bool, ApiError> {
+    pub(crate) fn dry_run(&self, options: &str) -> Result<bool, ApiError> {
         match self.text("dryRun") {
             "" => Ok(false),
             "All" => Ok(true),
-            other => Err(ApiError::bad_request(format!("unsupported dryRun value: {other:?}"))),
+            other => {
+                let mistake = FieldError {
+                    field: "dryRun".to_owned(),
+                    reason: "FieldValueNotSupported",
+                    message: format!("Unsupported value: [{other:?}]: supported values: \"All\""),
+                };
+                Err(ApiError::invalid_options(options, &[mistake]))
+            }
         }
     }
 }

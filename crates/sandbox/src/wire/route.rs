@@ -31,6 +31,8 @@ pub(crate) enum Route {
     },
     /// Served by real servers, not by this one.
     NotSimulated,
+    /// A group and version that is served, without this resource.
+    UnknownResource,
     Unknown,
 }
 
@@ -97,11 +99,16 @@ impl Route {
             [plural, name, subresource] => (*plural, *name, *subresource),
             _ => return Self::Unknown,
         };
-        let Some(kind) = registry.find(group, version, plural) else { return Self::Unknown };
+        let Some(kind) = registry.find(group, version, plural) else {
+            return match Self::resources(registry, group, version) {
+                Self::Unknown => Self::Unknown,
+                _ => Self::UnknownResource,
+            };
+        };
         let misplaced =
             if kind.namespaced { namespace.is_empty() && !name.is_empty() } else { !namespace.is_empty() };
         if misplaced {
-            return Self::Unknown;
+            return Self::UnknownResource;
         }
         Self::Resource(Target {
             kind: kind.clone(),

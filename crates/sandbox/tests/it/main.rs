@@ -15,6 +15,8 @@ mod faults;
 mod kubectl;
 mod objects;
 mod rollout;
+mod scale;
+mod seeded;
 mod support;
 mod watching;
 mod workloads;

@@ -1,0 +1,25 @@
+//! Many clusters in one process.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use sandbox::SandboxOptions;
+
+use crate::support::{apply, condition, deployment, deployments, until, with};
+
+#[tokio::test(start_paused = true)]
+async fn a_hundred_clusters_roll_out_at_once() {
+    let started = std::time::Instant::now();
+    let clusters: Vec<_> = (0..100)
+        .map(|number| {
+            with(SandboxOptions { seed: number, name: format!("c{number}"), ..SandboxOptions::default() })
+        })
+        .collect();
+    let rollouts = clusters.iter().map(|(_, client)| async {
+        let api = deployments(client);
+        apply(&api, "a", &deployment("web", 2, "web:1")).await.unwrap();
+        until(&api, "web", |web| condition(web, "Progressing").1 == "NewReplicaSetAvailable").await;
+    });
+    join_all(rollouts).await;
+    assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
+}

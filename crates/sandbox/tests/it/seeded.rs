@@ -1,0 +1,36 @@
+//! One seed gives one run.
+
+use std::time::{Duration, SystemTime};
+
+use kube::api::{DynamicObject, ListParams};
+use kube::discovery::ApiResource;
+use kube::{Api, core::GroupVersionKind};
+use sandbox::SandboxOptions;
+
+use crate::support::{apply, deployment, deployments, with};
+
+/// Everything that a cluster holds after a rollout and a broken one, as text.
+async fn run(seed: u64) -> String {
+    let options = SandboxOptions { seed, epoch: SystemTime::UNIX_EPOCH, ..SandboxOptions::default() };
+    let (_sandbox, client) = with(options);
+    let api = deployments(&client);
+    for image in ["web:1", "web:2", "web:broken"] {
+        apply(&api, "a", &deployment("web", 3, image)).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(30)).await;
+    }
+    let mut out = String::new();
+    for (group, kind) in [("apps", "Deployment"), ("apps", "ReplicaSet"), ("", "Pod"), ("", "Namespace")] {
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", kind));
+        let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+        let list = api.list(&ListParams::default()).await.unwrap();
+        out.push_str(&serde_json::to_string(&list.items).unwrap());
+    }
+    out
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_seed_gives_the_same_cluster() {
+    let (first, second, other) = (run(7).await, run(7).await, run(8).await);
+    assert_eq!(first, second);
+    assert_ne!(first, other);
+}

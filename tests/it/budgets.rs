@@ -1,0 +1,112 @@
+//! How many requests a change costs: the table "Budgets" of the engine's design, counted.
+
+use std::time::Duration;
+
+use crate::support::fleet::Fleet;
+use crate::support::manifests::{component, config_map, objects};
+
+const CLUSTERS: [&str; 4] = ["bj1", "bj2", "gz1", "gz2"];
+
+/// A component and an app of plain objects with three ConfigMaps.
+fn fleet() -> Fleet {
+    let (web, settings) = (component("web", "registry.example.com/web:1"), objects("default", "settings"));
+    let maps: String = ["one", "two", "three"].map(|name| config_map("default", name, "first")).join("---\n");
+    Fleet::new(
+        &CLUSTERS,
+        &[
+            ("apps/web/app.yaml", &web),
+            ("apps/settings/app.yaml", &settings),
+            ("apps/settings/objects/maps.yaml", &maps),
+            ("README.md", "Configuration.\n"),
+        ],
+    )
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_changed_costs_nothing() {
+    let fleet = fleet();
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    fleet.forget_requests();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(fleet.counted(), Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_commit_that_changes_nothing_rendered_costs_nothing() {
+    let fleet = fleet();
+    let running = fleet.start().await;
+    let commented =
+        format!("# Who owns this: the web team.\n{}", component("web", "registry.example.com/web:1"));
+    let revision = fleet
+        .push(
+            &running,
+            "Say who owns it",
+            &[("apps/web/app.yaml", Some(&commented)), ("README.md", Some("More.\n"))],
+        )
+        .await;
+    running.converged(&revision).await;
+    fleet.forget_requests();
+
+    let revision = fleet.push(&running, "Only words", &[("README.md", Some("Even more.\n"))]).await;
+    running.converged(&revision).await;
+    assert_eq!(fleet.counted(), Vec::<String>::new());
+
+    let plain = component("web", "registry.example.com/web:1");
+    let revision = fleet.push(&running, "Only a comment", &[("apps/web/app.yaml", Some(&plain))]).await;
+    running.converged(&revision).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(fleet.counted(), Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn changed_objects_cost_one_patch_each() {
+    let fleet = fleet();
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    fleet.forget_requests();
+
+    let changed = ["one", "two", "three"]
+        .map(|name| config_map("default", name, if name == "three" { "first" } else { "second" }))
+        .join("---\n");
+    let revision =
+        fleet.push(&running, "Two of three", &[("apps/settings/objects/maps.yaml", Some(&changed))]).await;
+    running.converged(&revision).await;
+    assert_eq!(fleet.counted(), ["8 apply configmaps"]);
+
+    fleet.forget_requests();
+    let newer = component("web", "registry.example.com/web:2");
+    let revision = fleet.push(&running, "Release 2", &[("apps/web/app.yaml", Some(&newer))]).await;
+    running.converged(&revision).await;
+    // A rollout is watched; its pods would be listed only if it did not get healthy.
+    assert_eq!(fleet.counted(), ["4 apply deployments.apps"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn new_objects_cost_a_look_and_a_patch_each() {
+    let fleet = fleet();
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    fleet.forget_requests();
+
+    let more: String = ["four", "five"].map(|name| config_map("default", name, "new")).join("---\n");
+    let revision =
+        fleet.push(&running, "Two more", &[("apps/settings/objects/more.yaml", Some(&more))]).await;
+    running.converged(&revision).await;
+    assert_eq!(fleet.counted(), ["8 apply configmaps", "8 get configmaps"]);
+    assert!(fleet.requests().iter().filter(|(_, it)| it.verb == "get").all(|(_, it)| it.metadata_only));
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_to_prune_cost_one_delete_each() {
+    let fleet = fleet();
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    fleet.forget_requests();
+
+    let fewer: String = ["two", "three"].map(|name| config_map("default", name, "first")).join("---\n");
+    let revision =
+        fleet.push(&running, "One less", &[("apps/settings/objects/maps.yaml", Some(&fewer))]).await;
+    running.converged(&revision).await;
+    assert_eq!(fleet.counted(), ["4 delete configmaps"]);
+}

@@ -1,0 +1,18 @@
+//! The binary itself against real API servers and a real Gitea: what a platform team would see.
+//!
+//! Each test has a config repository, an instance name and a namespace of its own, all of the same name, so
+//! that tests share the clusters without meeting. A test that stops an API server takes the clusters for
+//! itself meanwhile ([`support::alone`]).
+
+mod credentials;
+mod hooks;
+mod immutable;
+mod observe;
+mod once;
+mod outage;
+mod ownership;
+mod prune;
+mod push;
+mod restart;
+#[allow(dead_code, reason = "the benchmark uses more of it")]
+mod support;

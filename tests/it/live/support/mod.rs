@@ -1,0 +1,12 @@
+//! What the live tests and the benchmark stand on: the shared tier, a config repository, the binary.
+
+mod manifests;
+mod repository;
+mod scene;
+mod tier;
+mod tutti;
+
+pub use manifests::{configmap, deployment, objects_app};
+pub use repository::Worktree;
+pub use scene::{SECRET, Scene};
+pub use tier::{alone, eventually, say, shared, tier};

@@ -1,0 +1,83 @@
+//! A config repository as a person has it: a folder with Git, and a remote to push to.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The folder lives as long as its owner keeps the temporary folder around it.
+#[derive(Debug)]
+pub struct Worktree {
+    folder: PathBuf,
+    remote: String,
+}
+
+/// What every Git command of a test runs with, also those that the binary starts: nothing of the user's.
+pub const GIT_VARIABLES: [(&str, &str); 7] = [
+    ("GIT_CONFIG_GLOBAL", "/dev/null"),
+    ("GIT_CONFIG_SYSTEM", "/dev/null"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_AUTHOR_NAME", "Test"),
+    ("GIT_AUTHOR_EMAIL", "test@localhost"),
+    ("GIT_COMMITTER_NAME", "Test"),
+    ("GIT_COMMITTER_EMAIL", "test@localhost"),
+];
+
+impl Worktree {
+    pub fn create(folder: PathBuf, remote: String) -> Self {
+        fs::create_dir(&folder).expect("a new folder");
+        let worktree = Self { folder, remote };
+        worktree.git(&["init", "--quiet", "--initial-branch=main"]);
+        worktree
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Makes the folders on the way too.
+    pub fn write(&self, path: &str, text: &str) {
+        let path = self.folder.join(path);
+        fs::create_dir_all(path.parent().expect("a path below the folder")).expect("a folder");
+        fs::write(&path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    }
+
+    pub fn remove(&self, path: &str) {
+        fs::remove_file(self.folder.join(path)).expect("a file to remove");
+    }
+
+    /// Commits all that is in the folder; the commit's id.
+    pub fn commit(&self, message: &str) -> String {
+        self.git(&["add", "--all"]);
+        self.git(&["commit", "--quiet", "-m", message]);
+        self.head()
+    }
+
+    /// A new commit that undoes the newest; its id.
+    pub fn revert(&self) -> String {
+        self.git(&["revert", "--no-edit", "HEAD"]);
+        self.head()
+    }
+
+    pub fn head(&self) -> String {
+        self.git(&["rev-parse", "HEAD"])
+    }
+
+    pub fn push(&self) {
+        self.git(&["push", "--quiet", &self.remote, "main"]);
+    }
+
+    /// Commits and pushes; the commit's id.
+    pub fn publish(&self, message: &str) -> String {
+        let commit = self.commit(message);
+        self.push();
+        commit
+    }
+
+    fn git(&self, arguments: &[&str]) -> String {
+        let output =
+            Command::new("git").args(arguments).current_dir(&self.folder).envs(GIT_VARIABLES).output();
+        let output = output.expect("git starts");
+        assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+}

@@ -1,0 +1,267 @@
+//! Everything that one test has for itself.
+
+use std::fs;
+use std::path::PathBuf;
+
+use live::{Cluster, Gitea, Live};
+use parking_lot::Mutex;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::tutti::{self, Ended, Tutti};
+use super::{Worktree, eventually, tier};
+
+/// The secret of the webhook.
+pub const SECRET: &str = "known to both sides";
+
+/// Its name is that of the repository on the forge, of the instance, and of its namespace.
+pub struct Scene {
+    name: &'static str,
+    live: &'static Live,
+    clusters: Vec<&'static Cluster>,
+    pub worktree: Worktree,
+    tutti: Mutex<Option<Tutti>>,
+    folder: TempDir,
+}
+
+impl Scene {
+    /// A repository with `tutti.yaml` and its Cluster files, not committed yet, and the namespace on each of
+    /// the first `clusters`. With four there are two rings, `test` and `prod`; `None` without the tier.
+    pub async fn new(name: &'static str, clusters: usize) -> Option<Self> {
+        let live = tier().await?;
+        let clusters: Vec<&Cluster> = live.clusters().iter().take(clusters).collect();
+        let gitea = live.gitea().expect("the setup has one");
+        gitea.create_repository(name).await.expect("a new repository");
+        let folder = TempDir::new().expect("a temporary folder");
+        fs::write(folder.path().join("token"), gitea.token()).expect("a file");
+        let worktree = Worktree::create(folder.path().join("config"), gitea.remote(name));
+        let scene = Self { name, live, clusters, worktree, tutti: Mutex::new(None), folder };
+        scene.write_instance("poll: 1s");
+        for (index, cluster) in scene.clusters.iter().enumerate() {
+            let environment = if index < 2 { "test" } else { "prod" };
+            let path = format!("{}/kubeconfig.yaml", cluster.name());
+            scene.write_cluster(cluster.name(), environment, &path);
+            cluster.create_namespace(name).await.expect("a new namespace");
+        }
+        if scene.clusters.len() == 4 {
+            scene.worktree.write("rings.yaml", RINGS);
+        }
+        Some(scene)
+    }
+
+    /// `tutti.yaml`, with these further lines in its spec.
+    pub fn write_instance(&self, spec: &str) {
+        let (name, gitea) = (self.name, self.gitea());
+        let (url, owner) = (gitea.url(), gitea.user());
+        let text = format!(
+            "apiVersion: tutti.dev/v1alpha1
+kind: Instance
+metadata: {{name: {name}}}
+spec:
+  forge: {{type: gitea, url: '{url}', repository: {owner}/{name}, credentials: {{token: {{env: GITEA_TOKEN}}}}}}
+  receivers: [{{name: gitea, type: gitea, secrets: [{{env: HOOK_SECRET}}]}}]
+  {spec}
+"
+        );
+        self.worktree.write("tutti.yaml", &text);
+    }
+
+    /// `kubeconfig` is relative to the folder of the tier, or an absolute path given by `--cluster`.
+    pub fn write_cluster(&self, name: &str, environment: &str, kubeconfig: &str) {
+        let text = format!(
+            "apiVersion: tutti.dev/v1alpha1
+kind: Cluster
+metadata: {{name: {name}, labels: {{environment: {environment}}}}}
+spec:
+  connection: {{kubeconfig: {{path: {kubeconfig}, context: admin}}}}
+"
+        );
+        self.worktree.write(&format!("clusters/{name}.yaml"), &text);
+    }
+
+    /// An app of plain manifests in the namespace of the scene.
+    pub fn write_app(&self, app: &str, objects: &[Value]) {
+        self.worktree.write(&format!("apps/{app}/app.yaml"), &super::objects_app(self.name, app));
+        self.write_objects(app, objects);
+    }
+
+    pub fn write_objects(&self, app: &str, objects: &[Value]) {
+        let text: Vec<String> = objects.iter().map(Value::to_string).collect();
+        self.worktree.write(&format!("apps/{app}/objects/all.yaml"), &text.join("\n---\n"));
+    }
+
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    pub fn gitea(&self) -> &'static Gitea {
+        self.live.gitea().expect("the setup has one")
+    }
+
+    pub fn clusters(&self) -> &[&'static Cluster] {
+        &self.clusters
+    }
+
+    pub fn cluster(&self, index: usize) -> &'static Cluster {
+        self.clusters[index]
+    }
+
+    pub fn folder(&self) -> PathBuf {
+        self.folder.path().to_owned()
+    }
+
+    // ---- the binary ----
+
+    /// `command`, then where the repository and the clusters are, then `more`.
+    pub fn arguments(&self, command: &[&str], more: &[&str]) -> Vec<String> {
+        let token = self.folder.path().join("token").display().to_string();
+        self.arguments_at(command, &self.gitea().clone_url(self.name), &["--token-file", &token], more)
+    }
+
+    /// The same with the folder that was checked out instead of the forge.
+    pub fn local_arguments(&self, command: &[&str], more: &[&str]) -> Vec<String> {
+        self.arguments_at(command, &self.worktree.folder().display().to_string(), &[], more)
+    }
+
+    fn arguments_at(&self, command: &[&str], repo: &str, with: &[&str], more: &[&str]) -> Vec<String> {
+        let state = self.folder.path().join("state").display().to_string();
+        let kubeconfigs = self.live.folder().display().to_string();
+        let places = ["--repo", repo, "--state", &state, "--kubeconfigs", &kubeconfigs];
+        [command, &places, with, more].concat().into_iter().map(str::to_owned).collect()
+    }
+
+    fn variables(&self) -> Vec<(String, String)> {
+        let token = ("GITEA_TOKEN".to_owned(), self.gitea().token().to_owned());
+        vec![token, ("HOOK_SECRET".to_owned(), SECRET.to_owned())]
+    }
+
+    /// Starts `tutti run` and waits until it listens.
+    pub async fn start(&self, more: &[&str]) {
+        let doors = ["--listen", "127.0.0.1:0", "--hooks-listen", "127.0.0.1:0", "-vv"];
+        let arguments = self.arguments(&["run"], &[&doors, more].concat());
+        let log = self.folder.path().join("tutti.log");
+        *self.tutti.lock() = Some(Tutti::start(&arguments, &self.variables(), log));
+        self.eventually("tutti listens", async || {
+            self.running(|tutti| tutti.address("hooks")).ok_or("no line".to_owned())
+        })
+        .await;
+    }
+
+    /// Runs a command to its end.
+    pub async fn run(&self, arguments: &[String]) -> Ended {
+        tutti::run(arguments, &self.variables(), self.folder.path()).await
+    }
+
+    /// Asks the running process.
+    pub fn running<Answer>(&self, ask: impl FnOnce(&mut Tutti) -> Answer) -> Answer {
+        ask(self.tutti.lock().as_mut().expect("tutti runs"))
+    }
+
+    pub fn kill(&self) {
+        self.running(Tutti::kill);
+    }
+
+    /// Where the forge posts its hooks to.
+    pub fn hook_url(&self) -> String {
+        format!("http://{}/hooks/v1/gitea", self.running(|tutti| tutti.address("hooks")).expect("an address"))
+    }
+
+    // ---- looking ----
+
+    /// Asks until `probe` answers; when it never does, all logs are shown.
+    pub async fn eventually<Answer>(
+        &self,
+        what: &str,
+        probe: impl AsyncFn() -> Result<Answer, String>,
+    ) -> Answer {
+        eventually(&format!("{}: {what}", self.name), || self.logs(), probe).await
+    }
+
+    fn logs(&self) -> String {
+        let log = self.tutti.lock().as_ref().map(Tutti::log).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        let tail = lines[lines.len().saturating_sub(60)..].join("\n");
+        format!("--- tutti of {}\n{tail}\n{}", self.name, self.live.log_tails(4))
+    }
+
+    /// State and description of the newest status in this context (`deploy`, `deploy/prod`).
+    pub async fn status(&self, commit: &str, context: &str) -> Option<(String, String)> {
+        let history = self.history(commit, context).await;
+        history.last().cloned()
+    }
+
+    /// Every status that a commit ever had in a context, oldest first.
+    pub async fn history(&self, commit: &str, context: &str) -> Vec<(String, String)> {
+        let statuses = self.gitea().statuses(self.name, commit).await.unwrap_or_default();
+        let text = |status: &Value, key: &str| status[key].as_str().unwrap_or_default().to_owned();
+        let context = format!("tutti/{context}");
+        let mut mine: Vec<&Value> = statuses.iter().filter(|status| status["context"] == context).collect();
+        mine.sort_by_key(|status| status["id"].as_i64());
+        mine.into_iter().map(|status| (text(status, "status"), text(status, "description"))).collect()
+    }
+
+    /// Waits until a status has this state and these words in it; the description.
+    pub async fn told(&self, commit: &str, context: &str, state: &str, words: &[&str]) -> String {
+        let what = format!("{context} of {} says {state} {words:?}", &commit[..8]);
+        self.eventually(&what, async || match self.status(commit, context).await {
+            Some((found, text)) if found == state && words.iter().all(|word| text.contains(word)) => Ok(text),
+            found => Err(format!("it says {found:?}")),
+        })
+        .await
+    }
+
+    /// Waits until every context of the scene says success.
+    pub async fn succeeded(&self, commit: &str) {
+        for context in self.contexts() {
+            self.told(commit, context, "success", &[]).await;
+        }
+    }
+
+    pub fn contexts(&self) -> &'static [&'static str] {
+        if self.clusters.len() == 4 { &["deploy/test", "deploy/prod"] } else { &["deploy"] }
+    }
+
+    /// An object of the scene's namespace: `kind` is the path's (`apis/apps/v1/…/deployments`), short.
+    pub async fn object(&self, cluster: &Cluster, kind: &str, name: &str) -> Result<Value, String> {
+        cluster.get(&self.path(kind, name)).await.map_err(|error| error.to_string())
+    }
+
+    /// Objects of the scene's namespace, with a query such as `?labelSelector=…`.
+    pub async fn list(&self, cluster: &Cluster, kind: &str, query: &str) -> Vec<Value> {
+        let answer = cluster.get(&self.path(kind, query)).await.expect("a list");
+        answer["items"].as_array().cloned().unwrap_or_default()
+    }
+
+    fn path(&self, kind: &str, rest: &str) -> String {
+        let group = if kind == "deployments" { "apis/apps/v1" } else { "api/v1" };
+        let rest =
+            if rest.is_empty() || rest.starts_with('?') { rest.to_owned() } else { format!("/{rest}") };
+        format!("/{group}/namespaces/{}/{kind}{rest}", self.name)
+    }
+
+    /// Objects of ours, by label.
+    pub async fn ours(&self, cluster: &Cluster, kind: &str) -> Vec<Value> {
+        self.list(cluster, kind, &format!("?labelSelector=tutti.dev%2Fmanaged-by%3D{}", self.name)).await
+    }
+
+    /// kubectl's own word for it: all replicas of the Deployment are ready and run this image.
+    pub async fn ready(&self, cluster: &Cluster, deployment: &str, image: &str, replicas: u32) {
+        let wanted = format!("{image} {replicas}/{replicas}");
+        let template = "jsonpath={.spec.template.spec.containers[0].image} {.status.readyReplicas}/{.status.updatedReplicas}";
+        let arguments = ["get", "deployment", deployment, "-n", self.name, "-o", template];
+        self.eventually(&format!("{deployment} on {} is {wanted}", cluster.name()), async || {
+            let found = cluster.kubectl(&arguments).await.map_err(|error| error.to_string())?;
+            if found == wanted { Ok(()) } else { Err(found) }
+        })
+        .await;
+    }
+}
+
+const RINGS: &str = "apiVersion: tutti.dev/v1alpha1
+kind: Rings
+metadata: {name: rings}
+spec:
+  rings:
+    - {name: test, clusters: {matchLabels: {environment: test}}}
+    - {name: prod, clusters: {matchLabels: {environment: prod}}}
+";

@@ -1,0 +1,70 @@
+//! One set of clusters and one Gitea for all tests of the binary.
+
+use std::io::Write as _;
+use std::time::{Duration, Instant};
+
+use live::{Live, Setup, Tier};
+use tokio::sync::{OnceCell, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// How long a condition may take to come true. Generous: two cores carry four clusters, and a controller
+/// that met an outage comes back by its own back-off.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// The failure is kept too: one failed start is enough.
+static TIER: OnceCell<Result<Option<Live>, String>> = OnceCell::const_new();
+
+/// Held for writing while an API server is stopped.
+static ALL_SERVERS: RwLock<()> = RwLock::const_new(());
+
+/// `None` when it is not available, which was said; a failure to start fails the test.
+pub async fn tier() -> Option<&'static Live> {
+    let started = TIER.get_or_init(async || start().await.map_err(|error| error.to_string())).await;
+    started.as_ref().unwrap_or_else(|error| panic!("{error}")).as_ref()
+}
+
+async fn start() -> Result<Option<Live>, live::Error> {
+    let programs = match tokio::task::spawn_blocking(Tier::from_env).await.expect("no panic")? {
+        Tier::Ready(programs) => programs,
+        Tier::Absent(line) => {
+            say(&line);
+            return Ok(None);
+        }
+    };
+    let begin = Instant::now();
+    let tier = Live::start(&programs, &Setup::new(4)).await?;
+    say(&format!("live tests: {}, ready in {:.1} s", tier.versions(), begin.elapsed().as_secs_f64()));
+    Ok(Some(tier))
+}
+
+/// Every API server stays up while this is held.
+pub async fn shared() -> RwLockReadGuard<'static, ()> {
+    ALL_SERVERS.read().await
+}
+
+/// Nobody else needs the API servers while this is held.
+pub async fn alone() -> RwLockWriteGuard<'static, ()> {
+    ALL_SERVERS.write().await
+}
+
+/// Past the test runner's capture, so that the log of a passing run names the versions.
+pub fn say(line: &str) {
+    writeln!(std::io::stderr(), "{line}").expect("a standard error");
+}
+
+/// Asks until `probe` answers. When it never does: what it said last, and what `logs` has to say.
+pub async fn eventually<Answer>(
+    what: &str,
+    logs: impl Fn() -> String,
+    probe: impl AsyncFn() -> Result<Answer, String>,
+) -> Answer {
+    let begin = Instant::now();
+    loop {
+        match probe().await {
+            Ok(answer) => return answer,
+            Err(last) if begin.elapsed() > LIMIT => {
+                panic!("not within {LIMIT:?}: {what}\n{last}\n{}", logs())
+            }
+            Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+        }
+    }
+}

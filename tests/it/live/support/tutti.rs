@@ -1,0 +1,95 @@
+//! The binary as a child process, with its standard error in a file.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use super::repository::GIT_VARIABLES;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_tutti");
+
+/// A process that runs for ever; killed when dropped, and by the kernel when the test process dies.
+#[derive(Debug)]
+pub struct Tutti {
+    child: Child,
+    log: PathBuf,
+}
+
+/// How a command ended.
+#[derive(Debug)]
+pub struct Ended {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Tutti {
+    pub fn start(arguments: &[String], variables: &[(String, String)], log: PathBuf) -> Self {
+        let file = File::create(&log).expect("a log file");
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "--", BINARY]).args(arguments);
+        prepare(&mut command, variables);
+        let child = command.stdout(Stdio::null()).stderr(file).spawn().expect("setpriv and tutti start");
+        Self { child, log }
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// The address behind `hooks=` or `status=` in the line that says where it listens.
+    pub fn address(&self, of: &str) -> Option<String> {
+        let log = self.log();
+        let line = log.lines().find(|line| line.contains(" listening "))?;
+        let (_, rest) = line.split_once(&format!("{of}="))?;
+        rest.split_whitespace().next().map(str::to_owned)
+    }
+
+    /// SIGKILL, and nothing else.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// SIGTERM; answers with its exit code.
+    pub fn stop(&mut self) -> Option<i32> {
+        let id = self.child.id().to_string();
+        Command::new("kill").args(["-TERM", &id]).status().expect("kill starts");
+        self.child.wait().expect("a child to wait for").code()
+    }
+}
+
+impl Drop for Tutti {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Runs a command of the binary to its end.
+pub async fn run(arguments: &[String], variables: &[(String, String)], folder: &Path) -> Ended {
+    let mut command = Command::new(BINARY);
+    command.args(arguments).current_dir(folder);
+    prepare(&mut command, variables);
+    let output =
+        tokio::process::Command::from(command).kill_on_drop(true).output().await.expect("tutti starts");
+    Ended {
+        code: output.status.code(),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// Nothing of the user's: no kubeconfig, no settings, no Git configuration.
+fn prepare(command: &mut Command, variables: &[(String, String)]) {
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(|name| name.starts_with("TUTTI_") || name == "RUST_LOG") {
+            command.env_remove(name);
+        }
+    }
+    command.env_remove("KUBECONFIG").envs(GIT_VARIABLES).envs(variables.iter().cloned());
+    command.env("NO_COLOR", "1").stdin(Stdio::null());
+}

@@ -1,0 +1,88 @@
+//! `mode: observe`: everything is planned and told, nothing is written.
+
+use sandbox::RequestMatch;
+use tutti::plan::Action;
+use tutti::report::Phase;
+
+use crate::support::fleet::{Fleet, observing, target};
+use crate::support::live;
+use crate::support::manifests::{INSTANCE, component, config_map, objects};
+use crate::support::wires::Wires;
+
+fn observing_instance() -> String {
+    INSTANCE.replace("spec: {}", "spec: {mode: observe}")
+}
+
+fn fleet(instance: &str) -> Fleet {
+    let maps = [config_map("default", "one", "ours"), config_map("default", "two", "ours")].join("---\n");
+    Fleet::new(
+        &["bj1"],
+        &[
+            ("tutti.yaml", instance),
+            ("apps/web/app.yaml", &component("web", "registry.example.com/web:1")),
+            ("apps/settings/app.yaml", &objects("default", "settings")),
+            ("apps/settings/objects/maps.yaml", &maps),
+        ],
+    )
+}
+
+fn intents(overview: &tutti::report::Overview, app: &str) -> Vec<String> {
+    let plan = target(overview, "bj1", app).plan.as_ref().expect("a plan");
+    plan.steps.iter().map(|step| format!("{} {}", step.intent().as_str(), step.object)).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_first_look_plans_and_writes_nothing() {
+    let fleet = fleet(&observing_instance());
+    live::apply_as(fleet.cluster("bj1"), "kubectl", &config_map("default", "two", "theirs")).await;
+    fleet.forget_requests();
+    let running = fleet.start().await;
+    let now = running
+        .until("plans", |now| {
+            !now.targets.is_empty()
+                && now.targets.iter().all(|it| matches!(it.phase, Phase::Observed | Phase::Refused))
+        })
+        .await;
+    assert_eq!(intents(&now, "default/web"), ["create Service default/web", "create Deployment default/web"]);
+    assert_eq!(
+        intents(&now, "default/settings"),
+        ["create ConfigMap default/one", "refuse ConfigMap default/two"]
+    );
+    assert_eq!(target(&now, "bj1", "default/web").detail, "2 writes planned");
+    assert_eq!(
+        target(&now, "bj1", "default/settings").detail,
+        "ConfigMap default/two: it is there and not ours, managed by kubectl"
+    );
+    tokio::time::sleep(std::time::Duration::from_secs(300)).await;
+    assert_eq!(fleet.cluster("bj1").count_requests(&RequestMatch::writes()), 0);
+    assert!(live::managed(fleet.cluster("bj1")).await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_and_deletes_are_planned_and_not_done() {
+    let fleet = fleet(INSTANCE);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    running.stop().await;
+    fleet.forget_requests();
+
+    let revision = fleet.repository.commit(
+        "A change and a delete",
+        &[("apps/settings/objects/maps.yaml", Some(&config_map("default", "one", "changed")))],
+    );
+    let running = fleet.start_with(&Wires::lasting(), observing).await;
+    let now = running
+        .until("a plan", |now| {
+            now.revision.as_ref() == Some(&revision)
+                && now.targets.iter().any(|it| it.phase == Phase::Observed)
+                && now.targets.iter().all(|it| it.plan.is_some())
+        })
+        .await;
+    assert_eq!(intents(&now, "default/settings"), ["configure ConfigMap default/one"]);
+    let step = &target(&now, "bj1", "default/settings").plan.as_ref().expect("a plan").steps[0];
+    assert_eq!(step.action, Action::Skip);
+    let deletions: Vec<&str> = now.deletions.iter().map(|it| it.object.as_str()).collect();
+    assert_eq!(deletions, ["ConfigMap default/two"]);
+    tokio::time::sleep(std::time::Duration::from_secs(300)).await;
+    assert_eq!(fleet.cluster("bj1").count_requests(&RequestMatch::writes()), 0);
+}

@@ -1,0 +1,117 @@
+//! A cluster that does not answer: the others go on, and it catches up when it is back.
+
+use std::time::Duration;
+
+use kube::api::DeleteParams;
+use tutti::report::Phase;
+
+use crate::support::fleet::{Fleet, target};
+use crate::support::live;
+use crate::support::manifests::{component, config_map, objects};
+
+fn fleet() -> Fleet {
+    let (web, settings) = (component("web", "registry.example.com/web:1"), objects("default", "settings"));
+    Fleet::new(
+        &["bj1", "bj2", "gz1"],
+        &[
+            ("apps/web/app.yaml", &web),
+            ("apps/settings/app.yaml", &settings),
+            ("apps/settings/objects/one.yaml", &config_map("default", "one", "first")),
+        ],
+    )
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_down_at_the_start_does_not_stop_the_others() {
+    let fleet = fleet();
+    fleet.cluster("gz1").set_down(true);
+    let running = fleet.start().await;
+    let now = running
+        .until("two of three", |now| {
+            now.targets.iter().filter(|it| it.phase == Phase::Running).count() == 4
+                && now.targets.iter().filter(|it| it.phase == Phase::Unreachable).count() == 2
+        })
+        .await;
+    let cluster = now.clusters.iter().find(|it| it.name.as_str() == "gz1").expect("gz1");
+    assert_eq!((cluster.state, cluster.detail.as_str()), ("Offline", "connection refused"));
+    assert_eq!(target(&now, "gz1", "default/web").detail, "cluster unreachable: connection refused");
+
+    fleet.cluster("gz1").set_down(false);
+    let now = running.converged(&fleet.begin).await;
+    assert!(now.clusters.iter().all(|it| it.state == "Ready"));
+    assert_eq!(live::managed(fleet.cluster("gz1")).await.len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_was_away_catches_up_without_a_push() {
+    let fleet = fleet();
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    fleet.cluster("gz1").set_down(true);
+    running.until("gz1 away", |now| now.clusters.iter().any(|it| it.state == "Offline")).await;
+
+    let newer = component("web", "registry.example.com/web:2");
+    let changed = config_map("default", "one", "second");
+    let revision = fleet
+        .push(
+            &running,
+            "While it is away",
+            &[("apps/web/app.yaml", Some(&newer)), ("apps/settings/objects/one.yaml", Some(&changed))],
+        )
+        .await;
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    let now = running.overview.borrow().clone();
+    assert_eq!(now.targets.iter().filter(|it| it.phase == Phase::Running).count(), 4);
+    assert_eq!(target(&now, "gz1", "default/web").phase, Phase::Unreachable);
+    for name in ["bj1", "bj2"] {
+        let one = live::get(fleet.cluster(name), "ConfigMap", "default", "one").await.expect("one");
+        assert_eq!(one["data"]["value"], "second", "{name}");
+    }
+
+    fleet.forget_requests();
+    fleet.cluster("gz1").set_down(false);
+    // Somebody deletes something before anybody has looked: only a full list shows it.
+    let services = live::api(fleet.cluster("gz1"), "Service", Some("default"));
+    services.delete("web", &DeleteParams::default()).await.expect("delete");
+    running.converged(&revision).await;
+    let one = live::get(fleet.cluster("gz1"), "ConfigMap", "default", "one").await.expect("one");
+    assert_eq!(one["data"]["value"], "second");
+    assert!(live::get(fleet.cluster("gz1"), "Service", "default", "web").await.is_some());
+    let elsewhere = fleet.requests().into_iter().filter(|(name, _)| name != "gz1").count();
+    assert_eq!(elsewhere, 0, "the others were left alone: {:?}", fleet.counted());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_goes_down_between_two_writes_is_finished_later() {
+    let fleet = fleet();
+    let running = fleet.start().await;
+    let gz1 = fleet.cluster("gz1").clone();
+    while gz1.count_requests(&sandbox::RequestMatch::writes()) == 0 {
+        tokio::task::yield_now().await;
+    }
+    gz1.set_down(true);
+    running
+        .until("two of three", |now| {
+            now.targets.iter().filter(|it| it.phase == Phase::Running).count() == 4
+                && now.clusters.iter().any(|it| it.state == "Offline")
+        })
+        .await;
+    gz1.set_down(false);
+    running.converged(&fleet.begin).await;
+    assert_eq!(live::managed(&gz1).await.len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_that_are_cut_are_taken_up_where_they_were() {
+    let fleet = fleet();
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    fleet.forget_requests();
+    for sandbox in fleet.clusters.values() {
+        sandbox.cut_watches();
+    }
+    let newer = component("web", "registry.example.com/web:2");
+    let revision = fleet.push(&running, "Release 2", &[("apps/web/app.yaml", Some(&newer))]).await;
+    running.converged(&revision).await;
+    assert_eq!(fleet.counted(), ["3 apply deployments.apps"]);
+}

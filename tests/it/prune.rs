@@ -1,0 +1,306 @@
+//! Deleting: only what Git no longer wants, only from a whole and valid view, never many at once.
+
+use std::time::Duration;
+
+use sandbox::{RequestMatch, Sandbox};
+use tutti::manifest::approval_to_yaml;
+use tutti::model::{Approval, Digest};
+use tutti::report::Overview;
+
+use crate::support::fleet::{Fleet, Running, target};
+use crate::support::live;
+use crate::support::manifests::{config_map, deployment, objects};
+
+const MANY: usize = 12;
+
+fn maps(names: impl IntoIterator<Item = String>) -> String {
+    names.into_iter().map(|name| config_map("default", &name, "first")).collect::<Vec<_>>().join("---\n")
+}
+
+fn numbered(numbers: std::ops::Range<usize>) -> String {
+    maps(numbers.map(|number| format!("map-{number}")))
+}
+
+fn settings(files: &[(&str, &str)]) -> Fleet {
+    let app = objects("default", "settings");
+    let mut all = vec![("apps/settings/app.yaml", app.as_str())];
+    all.extend(files.iter().copied());
+    Fleet::new(&["bj1"], &all)
+}
+
+fn deletes(sandbox: &Sandbox) -> usize {
+    sandbox.count_requests(&RequestMatch::any().verb("delete"))
+}
+
+async fn names(sandbox: &Sandbox) -> Vec<String> {
+    live::managed(sandbox).await.into_keys().collect()
+}
+
+/// Long enough for everything that would happen to have happened.
+async fn a_while() {
+    tokio::time::sleep(Duration::from_secs(120)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_deleted_while_anything_is_wrong_in_the_repository() {
+    let fleet = settings(&[("apps/settings/objects/maps.yaml", &numbered(0..3))]);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+
+    let broken =
+        "apiVersion: tutti.dev/v1alpha1\nkind: Objects\nmetadata: {name: other}\nspec: {file: [x]}\n";
+    let revision = fleet
+        .push(
+            &running,
+            "One map less, and a mistake elsewhere",
+            &[
+                ("apps/settings/objects/maps.yaml", Some(&numbered(0..2))),
+                ("apps/other/app.yaml", Some(broken)),
+            ],
+        )
+        .await;
+    let now = running.until("a delete that waits", |now| now.deletions.len() == 1).await;
+    assert_eq!(now.deletions[0].reason, "nothing is deleted while the config repository has errors");
+    assert!(now.deletions[0].waits);
+    a_while().await;
+    assert_eq!(deletes(fleet.cluster("bj1")), 0, "at {}", revision.short());
+
+    let revision = fleet.push(&running, "Without the mistake", &[("apps/other/app.yaml", None)]).await;
+    running.converged(&revision).await;
+    assert_eq!(names(fleet.cluster("bj1")).await, ["ConfigMap default/map-0", "ConfigMap default/map-1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_deleted_while_a_template_does_not_render() {
+    let fleet = settings(&[("apps/settings/objects/maps.yaml", &numbered(0..3))]);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let app = objects("default", "settings").replace("[objects/*.yaml]", "[objects/*.yaml, objects/*.j2]");
+    fleet
+        .push(
+            &running,
+            "A template of its own",
+            &[
+                ("apps/settings/app.yaml", Some(&app)),
+                ("apps/settings/objects/maps.yaml", Some(&numbered(0..1))),
+                ("apps/settings/objects/more.yaml.j2", Some("value: {{ nobody_knows }}\n")),
+            ],
+        )
+        .await;
+    running.until("a mistake", |now| now.has_errors()).await;
+    a_while().await;
+    assert_eq!(deletes(fleet.cluster("bj1")), 0);
+    assert_eq!(names(fleet.cluster("bj1")).await.len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_is_away_loses_its_objects_when_it_is_back() {
+    let app = objects("default", "settings");
+    let fleet = Fleet::new(
+        &["bj1", "gz1"],
+        &[("apps/settings/app.yaml", &app), ("apps/settings/objects/maps.yaml", &numbered(0..3))],
+    );
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    fleet.cluster("gz1").set_down(true);
+    running.until("gz1 away", |now| now.clusters.iter().any(|it| it.state == "Offline")).await;
+
+    let revision =
+        fleet.push(&running, "One less", &[("apps/settings/objects/maps.yaml", Some(&numbered(0..2)))]).await;
+    a_while().await;
+    fleet.cluster("gz1").set_down(false);
+    running.converged(&revision).await;
+    for sandbox in fleet.clusters.values() {
+        assert_eq!(names(sandbox).await, ["ConfigMap default/map-0", "ConfigMap default/map-1"]);
+    }
+}
+
+/// A fleet where a commit has taken away all of many objects.
+async fn over_the_cap() -> (Fleet, Running, Approval) {
+    let fleet = settings(&[
+        ("apps/settings/objects/maps.yaml", &numbered(0..MANY)),
+        ("apps/settings/objects/stays.yaml", &config_map("default", "stays", "first")),
+    ]);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    fleet.push(&running, "Clean up", &[("apps/settings/objects/maps.yaml", None)]).await;
+    let now = running.until("a wish for an approval", |now| !now.approvals_wanted.is_empty()).await;
+    let [approval] = now.approvals_wanted.as_slice() else { panic!("{:?}", now.approvals_wanted) };
+    (fleet, running, approval.clone())
+}
+
+fn waiting(overview: &Overview) -> usize {
+    overview.deletions.iter().filter(|deletion| deletion.waits).count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_deletes_wait_until_they_are_approved() {
+    let (fleet, running, approval) = over_the_cap().await;
+    assert_eq!(approval.objects.len(), MANY);
+    let now = running.overview.borrow().clone();
+    assert_eq!(waiting(&now), MANY);
+    let expected =
+        format!("12 deletes are more than the cap of 3, waits for approval {}", approval.digest().short());
+    assert!(now.deletions.iter().all(|it| it.reason == expected), "{:?}", now.deletions[0]);
+    a_while().await;
+    assert_eq!(deletes(fleet.cluster("bj1")), 0);
+
+    // Another commit frees nothing.
+    fleet.push(&running, "Words", &[("README.md", Some("Words.\n"))]).await;
+    a_while().await;
+    assert_eq!(deletes(fleet.cluster("bj1")), 0);
+
+    let file = approval_to_yaml(&approval);
+    let revision = fleet.push(&running, "Approve", &[("approvals/clean-up.yaml", Some(&file))]).await;
+    running.converged(&revision).await;
+    assert_eq!(deletes(fleet.cluster("bj1")), MANY);
+    assert_eq!(names(fleet.cluster("bj1")).await, ["ConfigMap default/stays"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_approval_of_another_render_is_void() {
+    let (fleet, running, mut approval) = over_the_cap().await;
+    approval.rendered = Digest::of(b"something else");
+    let file = approval_to_yaml(&approval);
+    fleet.push(&running, "Approve", &[("approvals/clean-up.yaml", Some(&file))]).await;
+    let now = running.until("an approval without use", |now| !now.approvals_unused.is_empty()).await;
+    assert_eq!(now.approvals_unused, [approval.name.clone()]);
+    a_while().await;
+    assert_eq!(deletes(fleet.cluster("bj1")), 0);
+    assert_eq!(waiting(&running.overview.borrow().clone()), MANY);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_approval_is_void_when_the_app_renders_to_something_else() {
+    let (fleet, running, approval) = over_the_cap().await;
+    let file = approval_to_yaml(&approval);
+    fleet
+        .push(
+            &running,
+            "Approve, and change",
+            &[
+                ("approvals/clean-up.yaml", Some(&file)),
+                ("apps/settings/objects/stays.yaml", Some(&config_map("default", "stays", "second"))),
+            ],
+        )
+        .await;
+    running.until("an approval without use", |now| !now.approvals_unused.is_empty()).await;
+    a_while().await;
+    assert_eq!(deletes(fleet.cluster("bj1")), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_approval_of_some_frees_only_those() {
+    let (fleet, running, mut approval) = over_the_cap().await;
+    approval.objects.truncate(6);
+    let file = approval_to_yaml(&approval);
+    fleet.push(&running, "Approve six", &[("approvals/clean-up.yaml", Some(&file))]).await;
+    a_while().await;
+    assert_eq!(deletes(fleet.cluster("bj1")), 6);
+    assert_eq!(waiting(&running.overview.borrow().clone()), 6);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_manifest_that_moves_takes_its_object_along() {
+    let other = objects("default", "other");
+    let fleet = settings(&[
+        ("apps/settings/objects/maps.yaml", &numbered(0..2)),
+        ("apps/other/app.yaml", &other),
+        ("apps/other/objects/own.yaml", &maps(["own".to_owned()])),
+    ]);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let before = live::get(fleet.cluster("bj1"), "ConfigMap", "default", "map-1").await.expect("map-1");
+    fleet.forget_requests();
+
+    // To another file of the same app: nothing at all happens.
+    let revision = fleet
+        .push(
+            &running,
+            "To a file of its own",
+            &[
+                ("apps/settings/objects/maps.yaml", Some(&numbered(0..1))),
+                ("apps/settings/objects/second.yaml", Some(&numbered(1..2))),
+            ],
+        )
+        .await;
+    running.converged(&revision).await;
+    assert_eq!(fleet.counted(), Vec::<String>::new());
+
+    // To another app: its annotations change hands, and the object stays the same.
+    let revision = fleet
+        .push(
+            &running,
+            "To another app",
+            &[
+                ("apps/settings/objects/second.yaml", None),
+                ("apps/other/objects/second.yaml", Some(&numbered(1..2))),
+            ],
+        )
+        .await;
+    running.converged(&revision).await;
+    a_while().await;
+    assert_eq!(fleet.counted(), ["1 apply configmaps"]);
+    let after = live::get(fleet.cluster("bj1"), "ConfigMap", "default", "map-1").await.expect("map-1");
+    assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
+    assert_eq!(after["metadata"]["annotations"]["tutti.dev/app"], "default/other");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_old_goes_when_the_new_is_healthy() {
+    let blue = deployment("default", "web-blue", "web-blue", "registry.example.com/web:1");
+    let fleet = settings(&[("apps/settings/objects/web.yaml", &blue)]);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+
+    let green = deployment("default", "web-green", "web-green", "registry.example.com/web:broken-2");
+    fleet.push(&running, "Green for blue", &[("apps/settings/objects/web.yaml", Some(&green))]).await;
+    let now = running
+        .until("a broken green", |now| {
+            now.targets.iter().all(|it| it.phase == tutti::report::Phase::Degraded)
+        })
+        .await;
+    assert_eq!(now.deletions[0].reason, "no longer rendered, goes when its app is healthy");
+    a_while().await;
+    assert_eq!(deletes(fleet.cluster("bj1")), 0);
+
+    let green = deployment("default", "web-green", "web-green", "registry.example.com/web:2");
+    let revision =
+        fleet.push(&running, "A green that runs", &[("apps/settings/objects/web.yaml", Some(&green))]).await;
+    let now = running.converged(&revision).await;
+    assert_eq!(target(&now, "bj1", "default/settings").pods.available, 2);
+    assert_eq!(names(fleet.cluster("bj1")).await, ["Deployment default/web-green"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_app_that_goes_takes_its_objects_along() {
+    let fleet = settings(&[("apps/settings/objects/maps.yaml", &numbered(0..3))]);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    fleet
+        .push(
+            &running,
+            "No longer needed",
+            &[("apps/settings/app.yaml", None), ("apps/settings/objects/maps.yaml", None)],
+        )
+        .await;
+    a_while().await;
+    assert_eq!(names(fleet.cluster("bj1")).await, Vec::<String>::new());
+    assert_eq!(deletes(fleet.cluster("bj1")), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_says_keep_stays() {
+    let kept = config_map("default", "kept", "first")
+        .replace("name: kept,", "name: kept, annotations: {tutti.dev/prune: keep},");
+    let fleet = settings(&[
+        ("apps/settings/objects/kept.yaml", &kept),
+        ("apps/settings/objects/maps.yaml", &numbered(0..1)),
+    ]);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    fleet.push(&running, "Without it", &[("apps/settings/objects/kept.yaml", None)]).await;
+    a_while().await;
+    assert_eq!(deletes(fleet.cluster("bj1")), 0);
+    assert_eq!(names(fleet.cluster("bj1")).await.len(), 2);
+}

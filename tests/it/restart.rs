@@ -1,0 +1,142 @@
+//! A process that dies between any two writes, and the next one that finishes its work.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use sandbox::{Fault, RequestMatch};
+
+use crate::support::fleet::{Fleet, PATIENCE};
+use crate::support::forge::Gitea;
+use crate::support::live;
+use crate::support::manifests::{component, config_map, namespace, objects};
+use crate::support::wires::Wires;
+
+const CLUSTERS: [&str; 2] = ["bj1", "gz1"];
+
+/// A namespace that another app needs, ConfigMaps in it, and a Deployment with its Service.
+fn fleet(instance: &str) -> Fleet {
+    let maps: String = ["one", "two"].map(|name| config_map("infra", name, "first")).join("---\n");
+    Fleet::new(
+        &CLUSTERS,
+        &[
+            ("tutti.yaml", instance),
+            ("apps/platform/app.yaml", &objects("infra", "platform")),
+            ("apps/platform/objects/namespace.yaml", &namespace("infra")),
+            ("apps/settings/app.yaml", &objects("infra", "settings")),
+            ("apps/settings/objects/maps.yaml", &maps),
+            ("apps/web/app.yaml", &component("web", "registry.example.com/web:1")),
+        ],
+    )
+}
+
+/// Brings the second revision: one object new, one changed, one gone.
+fn second(fleet: &Fleet) -> tutti::model::Revision {
+    let maps: String = [("two", "second"), ("three", "first")]
+        .map(|(name, value)| config_map("infra", name, value))
+        .join("---\n");
+    let web = component("web", "registry.example.com/web:2");
+    fleet.repository.commit(
+        "Second",
+        &[("apps/settings/objects/maps.yaml", Some(&maps)), ("apps/web/app.yaml", Some(&web))],
+    )
+}
+
+/// Every object of ours, with subjects in place of commits.
+async fn everything(fleet: &Fleet) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for (name, sandbox) in &fleet.clusters {
+        for (object, state) in live::state(sandbox).await {
+            found.insert(format!("{name} {object}"), fleet.repository.with_subjects(&state.to_string()));
+        }
+    }
+    found
+}
+
+/// Runs the first revision to its end and then the second, killing the process that brings
+/// `interrupted` (0: the first) after `writes` writes. `None` when it needs no more writes than that.
+async fn killed(interrupted: usize, writes: usize) -> Option<BTreeMap<String, String>> {
+    let gitea = Gitea::start().await;
+    let fleet = fleet(&gitea.instance());
+    if interrupted == 1 {
+        let running = fleet.start().await;
+        running.converged(&fleet.begin).await;
+        running.stop().await;
+    }
+    let revision = if interrupted == 1 { second(&fleet) } else { fleet.begin.clone() };
+    let wires = Wires::dying_after(writes);
+    let doomed = fleet.start_with(&wires, |_| {}).await;
+    let died = tokio::select! {
+        () = wires.died() => true,
+        _ = doomed.converged(&revision) => false,
+    };
+    doomed.kill().await;
+    let next = fleet.start().await;
+    next.converged(&revision).await;
+    gitea.until(&revision, "success").await;
+    next.stop().await;
+    gitea.assert_nothing_repeated();
+    let successes = gitea.said(&revision).iter().filter(|said| said.starts_with("success")).count();
+    assert_eq!(successes, 1, "killed after {writes} writes: {:#?}", gitea.posts());
+    // What was already there when the next process looked is not written again: nothing has two
+    // generations, and no rollout began twice.
+    let found = everything(&fleet).await;
+    if interrupted == 0 {
+        for (name, sandbox) in &fleet.clusters {
+            let web = live::get(sandbox, "Deployment", "default", "web").await.expect("a Deployment");
+            assert_eq!(web["metadata"]["generation"], 1, "{name}, killed after {writes} writes");
+            let sets = live::api(sandbox, "ReplicaSet", Some("default")).list(&Default::default()).await;
+            assert_eq!(sets.expect("list").items.len(), 1, "{name}, killed after {writes} writes");
+        }
+    }
+    died.then_some(found)
+}
+
+/// Kills after 0, 1, 2 … writes until a process needs fewer; returns how many it needs.
+async fn killed_anywhere(interrupted: usize, undisturbed: &BTreeMap<String, String>) -> usize {
+    for writes in 0..200 {
+        match killed(interrupted, writes).await {
+            Some(found) => assert_eq!(&found, undisturbed, "killed after {writes} writes"),
+            None => return writes - 1,
+        }
+    }
+    panic!("it never needed so few writes");
+}
+
+async fn undisturbed(second_too: bool) -> BTreeMap<String, String> {
+    let fleet = fleet(crate::support::manifests::INSTANCE);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    if second_too {
+        let revision = second(&fleet);
+        running.wake.send(()).await.expect("it runs");
+        running.converged(&revision).await;
+    }
+    everything(&fleet).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn killed_between_any_two_writes_of_a_first_run() {
+    // 2 clusters: a namespace, two ConfigMaps, a Deployment and a Service.
+    assert_eq!(killed_anywhere(0, &undisturbed(false).await).await, 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn killed_between_any_two_writes_of_a_change() {
+    // 2 clusters: a ConfigMap new, one changed, one deleted; a Deployment changed.
+    assert_eq!(killed_anywhere(1, &undisturbed(true).await).await, 8);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_whose_answer_was_lost_is_found_again_not_repeated() {
+    let expected = undisturbed(false).await;
+    for nth in 0..5 {
+        let fleet = fleet(crate::support::manifests::INSTANCE);
+        fleet.cluster("bj1").fail_nth(RequestMatch::writes(), nth, Fault::DropAfter);
+        let running = fleet.start().await;
+        tokio::time::timeout(PATIENCE, running.converged(&fleet.begin)).await.expect("it converges");
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(everything(&fleet).await, expected, "the answer to write {nth} was lost");
+        let writes = fleet.cluster("bj1").count_requests(&RequestMatch::writes());
+        assert_eq!(writes, 5, "the answer to write {nth} was lost: {:?}", fleet.counted());
+    }
+}

@@ -1,0 +1,177 @@
+//! What the commit says on the forge, word for word.
+
+use std::time::Duration;
+
+use tutti::model::Revision;
+
+use crate::support::fleet::Fleet;
+use crate::support::forge::Gitea;
+use crate::support::manifests::{RINGS, component, config_map, objects};
+
+const WEB: &str = "apps/web/app.yaml";
+
+fn fleet(gitea: &Gitea, more: &[(&str, &str)]) -> Fleet {
+    let (instance, web) = (gitea.instance(), component("web", "registry.example.com/web:1"));
+    let mut files = vec![("tutti.yaml", instance.as_str()), (WEB, web.as_str())];
+    files.extend(more.iter().copied());
+    Fleet::new(&["bj1", "gz1"], &files)
+}
+
+/// All that was said of a commit, in order.
+fn check(gitea: &Gitea, revision: &Revision, expected: &[&str]) {
+    assert_eq!(gitea.said(revision), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_first_run_a_bad_image_and_back() {
+    let gitea = Gitea::start().await;
+    let fleet = fleet(&gitea, &[]);
+    let running = fleet.start().await;
+    gitea.until(&fleet.begin, "success").await;
+
+    let bad = component("web", "registry.example.com/web:broken-1");
+    let broken = fleet.push(&running, "A bad image", &[(WEB, Some(&bad))]).await;
+    gitea.until(&broken, "failure").await;
+    tokio::time::sleep(Duration::from_secs(300)).await;
+
+    let good = component("web", "registry.example.com/web:1");
+    let reverted = fleet.push(&running, "Revert", &[(WEB, Some(&good))]).await;
+    gitea.until(&reverted, "success").await;
+    tokio::time::sleep(Duration::from_secs(300)).await;
+
+    check(&gitea, &reverted, &["pending rendering", "success 2/2 healthy on 2 clusters"]);
+    assert_eq!(gitea.said_after_rendering(&fleet.begin), ["success 2/2 healthy on 2 clusters"]);
+    let said = gitea.said(&broken);
+    let [rendering, failure] = said.as_slice() else { panic!("{said:#?}") };
+    assert_eq!(rendering, "pending rendering");
+    let (beginning, rest) = failure.split_at("failure gz1 default/web: ImagePullBackOff web-".len());
+    assert_eq!(beginning, "failure gz1 default/web: ImagePullBackOff web-");
+    assert!(rest.ends_with(" (registry.example.com/web:broken-1), 0/2 healthy"), "{failure}");
+    gitea.assert_nothing_repeated();
+}
+
+#[tokio::test(start_paused = true)]
+async fn success_is_final() {
+    let gitea = Gitea::start().await;
+    let fleet = fleet(&gitea, &[]);
+    let running = fleet.start().await;
+    gitea.until(&fleet.begin, "success").await;
+    let posts = gitea.posts();
+    // A cluster that goes away later is not this commit's doing.
+    fleet.cluster("gz1").set_down(true);
+    running.until("gz1 away", |now| now.clusters.iter().any(|it| it.state == "Offline")).await;
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    fleet.cluster("gz1").set_down(false);
+    running.converged(&fleet.begin).await;
+    assert_eq!(gitea.posts(), posts);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_is_missing_is_named_until_it_is_back() {
+    let gitea = Gitea::start().await;
+    let fleet = fleet(&gitea, &[]);
+    fleet.cluster("gz1").set_down(true);
+    let _running = fleet.start().await;
+    gitea.until(&fleet.begin, "pending 1/2 healthy, gz1").await;
+    assert_eq!(
+        gitea.last(&fleet.begin),
+        "pending 1/2 healthy, gz1 default/web: cluster unreachable: connection refused"
+    );
+    fleet.cluster("gz1").set_down(false);
+    gitea.until(&fleet.begin, "success").await;
+    gitea.assert_nothing_repeated();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mistake_is_told_on_the_commit_that_made_it_with_its_place() {
+    let gitea = Gitea::start().await;
+    let fleet = fleet(&gitea, &[]);
+    let running = fleet.start().await;
+    gitea.until(&fleet.begin, "success").await;
+    let wrong = component("web", "registry.example.com/web:2") + "  prot: 8080\n";
+    let revision = fleet.push(&running, "A typo", &[(WEB, Some(&wrong))]).await;
+    gitea.until(&revision, "failure").await;
+    check(
+        &gitea,
+        &revision,
+        &["pending rendering", "failure apps/web/app.yaml:10:3: unknown field `prot` in `spec`"],
+    );
+    // The next commit did not make it.
+    let words = fleet.push(&running, "Words", &[("README.md", Some("Words.\n"))]).await;
+    gitea.until(&words, "success").await;
+    check(&gitea, &words, &["pending rendering", "success no change for this ring"]);
+    assert_eq!(gitea.said(&revision).len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_ring_has_its_own_context() {
+    let gitea = Gitea::start().await;
+    let fleet = fleet(&gitea, &[("rings.yaml", RINGS)]);
+    let _running = fleet.start().await;
+    gitea.until(&fleet.begin, "success").await;
+    let contexts: Vec<String> = gitea.posts().into_iter().map(|post| post.context).collect();
+    assert!(contexts.iter().all(|context| context == "tutti/deploy/prod"), "{contexts:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_says_nothing_again() {
+    let gitea = Gitea::start().await;
+    let fleet = fleet(&gitea, &[]);
+    let running = fleet.start().await;
+    gitea.until(&fleet.begin, "success").await;
+    running.stop().await;
+    let posts = gitea.posts();
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    assert_eq!(gitea.posts(), posts);
+
+    // A failure that still stands is not said again either, and is lifted when it is mended.
+    let bad = component("web", "registry.example.com/web:broken-1");
+    let broken = fleet.push(&running, "A bad image", &[(WEB, Some(&bad))]).await;
+    gitea.until(&broken, "failure").await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    running.stop().await;
+    let posts = gitea.posts();
+    let running = fleet.start().await;
+    running.until("a broken app", |now| now.targets.iter().any(|it| it.phase.is_failure())).await;
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    let new: Vec<_> = gitea.posts().into_iter().skip(posts.len()).collect();
+    assert_eq!(new, [], "after {posts:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_commit_that_was_under_way_when_the_process_ended_is_told_to_its_end() {
+    let gitea = Gitea::start().await;
+    let fleet = fleet(&gitea, &[]);
+    fleet.cluster("gz1").set_down(true);
+    let running = fleet.start().await;
+    gitea.until(&fleet.begin, "pending 1/2 healthy, gz1").await;
+    running.stop().await;
+    fleet.cluster("gz1").set_down(false);
+    let other = [
+        ("apps/other/app.yaml", Some(objects("default", "other"))),
+        ("apps/other/objects/one.yaml", Some(config_map("default", "one", "first"))),
+    ];
+    let changes: Vec<_> = other.iter().map(|(path, text)| (*path, text.as_deref())).collect();
+    let revision = fleet.repository.commit("Another app", &changes);
+    let _running = fleet.start().await;
+    gitea.until(&revision, "success").await;
+    gitea.until(&fleet.begin, "success").await;
+    gitea.assert_nothing_repeated();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_forge_that_is_down_holds_up_nothing_and_hears_it_later() {
+    let gitea = Gitea::start().await;
+    gitea.set_down(true);
+    let fleet = fleet(&gitea, &[]);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert!(gitea.refused() > 1);
+    assert!(gitea.refused() < 20, "{} requests in two minutes", gitea.refused());
+    gitea.set_down(false);
+    gitea.until(&fleet.begin, "success").await;
+    check(&gitea, &fleet.begin, &["success 2/2 healthy on 2 clusters"]);
+}

@@ -1,0 +1,108 @@
+//! A newer revision while an older one is still on its way.
+
+use std::time::Duration;
+
+use sandbox::{Fault, RequestMatch};
+
+use crate::support::fleet::Fleet;
+use crate::support::forge::Gitea;
+use crate::support::live;
+use crate::support::manifests::{config_map, deployment, objects};
+
+fn app(image: &str, value: &str) -> String {
+    [config_map("default", "web", value), deployment("default", "web", "web", image)].join("---\n")
+}
+
+fn fleet(instance: &str) -> Fleet {
+    let first = app("registry.example.com/web:1", "first");
+    Fleet::new(
+        &["bj1"],
+        &[
+            ("tutti.yaml", instance),
+            ("apps/web/app.yaml", &objects("default", "web")),
+            ("apps/web/objects/web.yaml", &first),
+        ],
+    )
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_older_revision_starts_nothing_more() {
+    let gitea = Gitea::start().await;
+    let fleet = fleet(&gitea.instance());
+    let bj1 = fleet.cluster("bj1");
+    // The first revision gets stuck in its first phase, configuration; workloads come after it.
+    let config = RequestMatch::writes().resource("configmaps");
+    bj1.fail_next(config.clone(), 1, Fault::Delay(Duration::from_secs(20)));
+    let running = fleet.start().await;
+    gitea.until(&fleet.begin, "pending 0/1 healthy").await;
+
+    let second = app("registry.example.com/web:2", "second");
+    let revision = fleet.push(&running, "Second", &[("apps/web/objects/web.yaml", Some(&second))]).await;
+    running.converged(&revision).await;
+    gitea.until(&revision, "success").await;
+
+    // The Deployment was never what the first revision said.
+    let web = live::get(bj1, "Deployment", "default", "web").await.expect("a Deployment");
+    assert_eq!(web["metadata"]["generation"], 1);
+    assert_eq!(web["metadata"]["annotations"]["tutti.dev/revision"], revision.as_str());
+    assert_eq!(bj1.count_requests(&RequestMatch::writes().resource("deployments.apps")), 1);
+    assert_eq!(bj1.count_requests(&config), 2);
+
+    let expected = format!("skipped superseded by {}", revision.short());
+    gitea.until(&fleet.begin, &expected).await;
+    assert_eq!(
+        gitea.said_after_rendering(&fleet.begin),
+        ["pending 0/1 healthy, bj1 default/web: applying", &expected]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_many_pushes_at_once_only_the_last_is_brought() {
+    let fleet = fleet(crate::support::manifests::INSTANCE);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    fleet.forget_requests();
+    let mut revision = fleet.begin.clone();
+    for number in 2..10 {
+        let text = app(&format!("registry.example.com/web:{number}"), "first");
+        revision = fleet
+            .push(&running, &format!("Release {number}"), &[("apps/web/objects/web.yaml", Some(&text))])
+            .await;
+    }
+    running.converged(&revision).await;
+    let web = live::get(fleet.cluster("bj1"), "Deployment", "default", "web").await.expect("a Deployment");
+    assert_eq!(web.pointer("/spec/template/spec/containers/0/image").unwrap(), "registry.example.com/web:9");
+    // The first may have been on its way already; those between are never seen.
+    let writes = fleet.cluster("bj1").count_requests(&RequestMatch::writes());
+    assert!(writes <= 2, "{:?}", fleet.counted());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_older_commit_that_still_holds_for_another_app_is_told_to_its_end() {
+    let gitea = Gitea::start().await;
+    let fleet = fleet(&gitea.instance());
+    let bj1 = fleet.cluster("bj1");
+    bj1.fail_next(
+        RequestMatch::writes().resource("configmaps").name("web"),
+        1,
+        Fault::Delay(Duration::from_secs(20)),
+    );
+    let running = fleet.start().await;
+    gitea.until(&fleet.begin, "pending 0/1 healthy").await;
+    let revision = fleet
+        .push(
+            &running,
+            "Another app",
+            &[
+                ("apps/other/app.yaml", Some(&objects("default", "other"))),
+                ("apps/other/objects/one.yaml", Some(&config_map("default", "one", "first"))),
+            ],
+        )
+        .await;
+    running.converged(&revision).await;
+    gitea.until(&revision, "success").await;
+    gitea.until(&fleet.begin, "success").await;
+    assert_eq!(gitea.last(&revision), "success 1 app healthy on 1 cluster");
+    assert_eq!(gitea.last(&fleet.begin), "success 1 app healthy on 1 cluster");
+    gitea.assert_nothing_repeated();
+}

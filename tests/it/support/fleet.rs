@@ -1,0 +1,217 @@
+//! Embedded clusters, a config repository, and the controller between them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sandbox::{RequestRecord, Sandbox, SandboxOptions};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tutti::cluster::Link;
+use tutti::controller::{self, Ending, Inputs, Origin, Outputs, Settings, Until};
+use tutti::model::{Connection, Mode, Revision};
+use tutti::report::{Overview, TargetReport};
+
+use super::manifests;
+use super::repository::{Change, ConfigRepository};
+use super::wires::Wires;
+
+/// The longest that a test waits, of its own clock: a paused one gets there at once.
+pub const PATIENCE: Duration = Duration::from_secs(900);
+
+pub struct Fleet {
+    pub repository: ConfigRepository,
+    /// The first commit.
+    pub begin: Revision,
+    pub clusters: BTreeMap<String, Sandbox>,
+}
+
+impl Fleet {
+    /// Clusters whose pods are ready at once, and a repository with `files` and a manifest for each
+    /// cluster.
+    pub fn new(clusters: &[&str], files: &[(&str, &str)]) -> Self {
+        Self::with(clusters, files, |name| SandboxOptions::instant(name))
+    }
+
+    /// Clusters as `options` makes them.
+    pub fn with(clusters: &[&str], files: &[(&str, &str)], options: fn(&str) -> SandboxOptions) -> Self {
+        let repository = ConfigRepository::empty();
+        let manifests: Vec<(String, String)> = clusters
+            .iter()
+            .map(|name| (format!("clusters/{name}.yaml"), manifests::cluster(name)))
+            .chain([("tutti.yaml".to_owned(), manifests::INSTANCE.to_owned())])
+            .collect();
+        let mut all: BTreeMap<&str, &str> =
+            manifests.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+        all.extend(files.iter().copied());
+        let changes: Vec<Change<'_>> = all.into_iter().map(|(path, text)| (path, Some(text))).collect();
+        let begin = repository.commit("Begin", &changes);
+        let clusters =
+            clusters.iter().map(|name| ((*name).to_owned(), Sandbox::new(options(name)))).collect();
+        Self { repository, begin, clusters }
+    }
+
+    pub fn cluster(&self, name: &str) -> &Sandbox {
+        &self.clusters[name]
+    }
+
+    /// Starts the controller in this process.
+    pub async fn start(&self) -> Running {
+        self.start_with(&Wires::lasting(), |_| {}).await
+    }
+
+    pub async fn start_with(&self, wires: &Wires, change: impl FnOnce(&mut Settings)) -> Running {
+        let origin = Origin::Repository(self.repository.open().await);
+        self.start_from(origin, wires, change)
+    }
+
+    pub fn start_from(&self, origin: Origin, wires: &Wires, change: impl FnOnce(&mut Settings)) -> Running {
+        let (clusters, wires) = (self.clusters.clone(), wires.clone());
+        let folder = self.repository.path().to_owned();
+        let links: controller::Links = Arc::new(move |cluster| {
+            match (clusters.get(cluster.name.as_str()), &cluster.connection) {
+                (Some(sandbox), _) => wires.link(sandbox),
+                // A cluster that the test has not made is reached as its manifest says.
+                (None, Connection::Kubeconfig { path, context }) => {
+                    Link::Kubeconfig { path: folder.join(path), context: context.clone() }
+                }
+                (None, other) => panic!("no way to {}: {other:?}", cluster.name),
+            }
+        });
+        let mut settings = Settings { origin, links, until: Until::Stopped, mode: None, report: true };
+        change(&mut settings);
+        let (wake, wakes) = mpsc::channel(8);
+        let (hint, hints) = mpsc::channel(8);
+        let (overview, seen) = watch::channel(Arc::default());
+        let (instance, _) = watch::channel(None);
+        let stop = CancellationToken::new();
+        let inputs = Inputs { wakes, hints, stop: stop.clone() };
+        let task = tokio::spawn(controller::run(settings, inputs, Outputs { overview, instance }));
+        Running { overview: seen, wake, hint, stop, task }
+    }
+
+    /// Commits, and says so to the controller.
+    pub async fn push(&self, running: &Running, subject: &str, changes: &[Change<'_>]) -> Revision {
+        let revision = self.repository.commit(subject, changes);
+        running.wake.send(()).await.expect("it runs");
+        revision
+    }
+
+    /// Requests of all clusters since the last time they were forgotten, but for watches and probes.
+    pub fn requests(&self) -> Vec<(String, RequestRecord)> {
+        let of_interest = |record: &RequestRecord| !record.is_watch() && record.resource != "/version";
+        self.clusters
+            .iter()
+            .flat_map(|(name, sandbox)| sandbox.requests().into_iter().map(|record| (name.clone(), record)))
+            .filter(|(_, record)| of_interest(record))
+            .collect()
+    }
+
+    /// Those requests, as `2 apply configmaps` each, sorted.
+    pub fn counted(&self) -> Vec<String> {
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        for (_, record) in self.requests() {
+            *counts.entry(format!("{} {}", record.verb, record.resource)).or_default() += 1;
+        }
+        counts.into_iter().map(|(what, number)| format!("{number} {what}")).collect()
+    }
+
+    pub fn forget_requests(&self) {
+        for sandbox in self.clusters.values() {
+            sandbox.reset_requests();
+        }
+    }
+}
+
+/// A controller that runs.
+pub struct Running {
+    pub overview: watch::Receiver<Arc<Overview>>,
+    pub wake: mpsc::Sender<()>,
+    pub hint: mpsc::Sender<tutti::forge::Hint>,
+    pub stop: CancellationToken,
+    task: JoinHandle<(Ending, Arc<Overview>)>,
+}
+
+impl Running {
+    /// Waits until the overview is so.
+    pub async fn until(&self, what: &str, mut done: impl FnMut(&Overview) -> bool) -> Arc<Overview> {
+        let mut seen = self.overview.clone();
+        let found = tokio::time::timeout(PATIENCE, seen.wait_for(|now| done(now))).await;
+        let described = described(&self.overview.borrow());
+        match found {
+            Ok(Ok(overview)) => Arc::clone(&overview),
+            Ok(Err(_)) => panic!("it ended before {what}: {described}"),
+            Err(_) => panic!("it never came to {what}: {described}"),
+        }
+    }
+
+    /// Waits until everything of this revision is healthy, nothing waits to be deleted, and a moment
+    /// longer: long enough for a second thought to show.
+    pub async fn converged(&self, revision: &Revision) -> Arc<Overview> {
+        self.until(&format!("all healthy at {}", revision.short()), |now| {
+            now.revision.as_ref() == Some(revision)
+                && !now.targets.is_empty()
+                && now.targets.iter().all(|target| target.phase.is_done())
+                && now.deletions.is_empty()
+        })
+        .await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        let now = Arc::clone(&self.overview.borrow());
+        let healthy = now.targets.iter().all(|target| target.phase.is_done());
+        assert!(healthy, "healthy for a moment only: {}", described(&now));
+        now
+    }
+
+    /// Stops it in order.
+    pub async fn stop(self) -> (Ending, Arc<Overview>) {
+        self.stop.cancel();
+        self.ended().await
+    }
+
+    /// Waits for its own end.
+    pub async fn ended(self) -> (Ending, Arc<Overview>) {
+        tokio::time::timeout(PATIENCE, self.task).await.expect("it ends").expect("it does not panic")
+    }
+
+    /// Ends it as the kernel does; give it [`Wires`] that die, or what is under way goes on.
+    pub async fn kill(self) {
+        self.task.abort();
+        assert!(self.task.await.unwrap_err().is_cancelled(), "it panicked before");
+    }
+}
+
+/// `bj shop/web Running`, one line for each target.
+pub fn phases(overview: &Overview) -> Vec<String> {
+    overview
+        .targets
+        .iter()
+        .map(|target| format!("{} {} {}", target.cluster, target.app, target.phase.as_str()))
+        .collect()
+}
+
+pub fn target<'a>(overview: &'a Overview, cluster: &str, app: &str) -> &'a TargetReport {
+    let found =
+        overview.targets.iter().find(|it| it.cluster.as_str() == cluster && it.app.to_string() == app);
+    found.unwrap_or_else(|| panic!("no {app} on {cluster}: {}", described(overview)))
+}
+
+/// Plans only, whatever the repository says.
+pub fn observing(settings: &mut Settings) {
+    settings.mode = Some(Mode::Observe);
+}
+
+/// Everything that a person would ask for when it did not work.
+fn described(overview: &Overview) -> String {
+    let mut lines = vec![format!("revision {:?}, {:?}", overview.revision, overview.source_error)];
+    lines.extend(overview.clusters.iter().map(|it| format!("{} {} {}", it.name, it.state, it.detail)));
+    lines.extend(
+        overview
+            .targets
+            .iter()
+            .map(|it| format!("{} {} {} {}", it.cluster, it.app, it.phase.as_str(), it.detail)),
+    );
+    lines.extend(overview.deletions.iter().map(|it| format!("{} {}: {}", it.cluster, it.object, it.reason)));
+    lines.extend(overview.diagnostics.iter().map(ToString::to_string));
+    lines.join("\n  ")
+}

@@ -1,0 +1,169 @@
+//! A small server that answers as Gitea's commit status API does, and remembers what it was told.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use parking_lot::Mutex;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tutti::model::Revision;
+
+/// One accepted POST.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Posted {
+    pub commit: String,
+    pub context: String,
+    pub state: String,
+    pub text: String,
+}
+
+#[derive(Default)]
+struct Told {
+    posts: Vec<Posted>,
+    /// Answers 503 to everything.
+    is_down: bool,
+    /// Requests that were refused meanwhile.
+    refused: usize,
+}
+
+pub struct Gitea {
+    address: SocketAddr,
+    told: Arc<Mutex<Told>>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Gitea {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Gitea {
+    pub async fn start() -> Self {
+        let told = Arc::new(Mutex::new(Told::default()));
+        let router = Router::new()
+            .route("/api/v1/repos/platform/config/statuses/{commit}", post(write))
+            .route("/api/v1/repos/platform/config/commits/{commit}/status", get(read))
+            .with_state(Arc::clone(&told));
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("address");
+        let task = tokio::spawn(async move { axum::serve(listener, router).await.expect("serve") });
+        Self { address, told, task }
+    }
+
+    /// An instance that reports here.
+    pub fn instance(&self) -> String {
+        format!(
+            "\
+apiVersion: tutti.dev/v1alpha1
+kind: Instance
+metadata: {{name: main}}
+spec: {{forge: {{type: gitea, url: \"http://{}\", repository: platform/config}}}}
+",
+            self.address
+        )
+    }
+
+    pub fn set_down(&self, down: bool) {
+        self.told.lock().is_down = down;
+    }
+
+    pub fn refused(&self) -> usize {
+        self.told.lock().refused
+    }
+
+    pub fn posts(&self) -> Vec<Posted> {
+        self.told.lock().posts.clone()
+    }
+
+    /// What was said of a commit, in order, as `state text`.
+    pub fn said(&self, revision: &Revision) -> Vec<String> {
+        let of_commit = |post: &&Posted| post.commit == revision.as_str();
+        let posts = self.posts();
+        posts.iter().filter(of_commit).map(|post| format!("{} {}", post.state, post.text)).collect()
+    }
+
+    /// Without a first `pending rendering`: at the start of a process it is posted only when the
+    /// forge is faster than the render.
+    pub fn said_after_rendering(&self, revision: &Revision) -> Vec<String> {
+        let mut said = self.said(revision);
+        if said.first().is_some_and(|first| first == "pending rendering") {
+            said.remove(0);
+        }
+        said
+    }
+
+    /// The last word about a commit.
+    pub fn last(&self, revision: &Revision) -> String {
+        self.said(revision).pop().unwrap_or_default()
+    }
+
+    /// Waits until the last word about a commit begins so.
+    pub async fn until(&self, revision: &Revision, beginning: &str) {
+        for _ in 0..9_000 {
+            if self.last(revision).starts_with(beginning) {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        }
+        panic!("{} never became {beginning:?}: {:#?}", revision.short(), self.said(revision));
+    }
+
+    /// Nothing was said twice in a row about one context of one commit.
+    pub fn assert_nothing_repeated(&self) {
+        let posts = self.posts();
+        for (index, post) in posts.iter().enumerate() {
+            let same_place = |it: &&Posted| it.commit == post.commit && it.context == post.context;
+            let before = posts[..index].iter().rev().find(same_place);
+            assert_ne!(before, Some(post), "said twice");
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Written {
+    state: String,
+    context: String,
+    description: String,
+}
+
+async fn write(
+    State(told): State<Arc<Mutex<Told>>>,
+    Path(commit): Path<String>,
+    Json(written): Json<Written>,
+) -> Response {
+    let mut told = told.lock();
+    if told.is_down {
+        told.refused += 1;
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    }
+    let Written { state, context, description } = written;
+    told.posts.push(Posted { commit, context, state, text: description });
+    (StatusCode::CREATED, Json(json!({}))).into_response()
+}
+
+/// All statuses of a commit, the newest of each context with the largest id.
+async fn read(State(told): State<Arc<Mutex<Told>>>, Path(commit): Path<String>) -> Response {
+    let mut told = told.lock();
+    if told.is_down {
+        told.refused += 1;
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    }
+    let statuses: Vec<Value> = told
+        .posts
+        .iter()
+        .enumerate()
+        .filter(|(_, post)| post.commit == commit)
+        .map(|(id, post)| {
+            json!({"id": id, "context": post.context, "status": post.state, "description": post.text})
+        })
+        .collect();
+    Json(json!({"total_count": statuses.len(), "statuses": statuses})).into_response()
+}

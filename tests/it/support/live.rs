@@ -1,0 +1,86 @@
+//! What is in a cluster, seen behind the controller's back.
+
+use std::collections::BTreeMap;
+
+use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use sandbox::Sandbox;
+use serde_json::Value;
+
+/// The kinds that tests write.
+const KINDS: [(&str, &str, &str); 5] = [
+    ("", "v1", "Namespace"),
+    ("", "v1", "ConfigMap"),
+    ("", "v1", "Service"),
+    ("", "v1", "ServiceAccount"),
+    ("apps", "v1", "Deployment"),
+];
+
+pub fn api(sandbox: &Sandbox, kind: &str, namespace: Option<&str>) -> Api<DynamicObject> {
+    let (group, version, kind) = *KINDS
+        .iter()
+        .chain(&[("", "v1", "Pod"), ("apps", "v1", "ReplicaSet")])
+        .find(|(_, _, known)| *known == kind)
+        .expect("a kind that tests know");
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+    let client = kube::Client::new(sandbox.service(), "default");
+    match namespace {
+        Some(namespace) => Api::namespaced_with(client, namespace, &resource),
+        None => Api::all_with(client, &resource),
+    }
+}
+
+/// One object, as the cluster has it.
+pub async fn get(sandbox: &Sandbox, kind: &str, namespace: &str, name: &str) -> Option<Value> {
+    let found = api(sandbox, kind, Some(namespace)).get_opt(name).await.expect("get");
+    found.map(|object| serde_json::to_value(object).expect("JSON"))
+}
+
+/// Writes an object as somebody else does.
+pub async fn apply_as(sandbox: &Sandbox, manager: &str, manifest: &str) -> Value {
+    let object: Value = serde_yaml::from_str(manifest).expect("YAML");
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+    let api = api(sandbox, text("/kind").expect("kind"), text("/metadata/namespace"));
+    let parameters = PatchParams::apply(manager).force();
+    let written = api.patch(text("/metadata/name").expect("name"), &parameters, &Patch::Apply(&object)).await;
+    serde_json::to_value(written.expect("apply")).expect("JSON")
+}
+
+/// All objects that the instance `main` manages, by kind, namespace and name.
+pub async fn managed(sandbox: &Sandbox) -> BTreeMap<String, Value> {
+    let mut found = BTreeMap::new();
+    for (_, _, kind) in KINDS {
+        let ours = ListParams::default().labels("tutti.dev/managed-by=main");
+        for object in api(sandbox, kind, None).list(&ours).await.expect("list").items {
+            let metadata = &object.metadata;
+            let namespace = metadata.namespace.clone().unwrap_or_default();
+            let id = format!("{kind} {namespace}/{}", metadata.name.clone().unwrap_or_default());
+            found.insert(id, serde_json::to_value(object).expect("JSON"));
+        }
+    }
+    found
+}
+
+/// Those objects without what two runs may differ in: identities, versions, times.
+pub async fn state(sandbox: &Sandbox) -> BTreeMap<String, Value> {
+    let mut objects = managed(sandbox).await;
+    for object in objects.values_mut() {
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            for noise in ["uid", "resourceVersion", "creationTimestamp", "managedFields"] {
+                metadata.remove(noise);
+            }
+        }
+        if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
+            spec.remove("clusterIP");
+            spec.remove("clusterIPs");
+        }
+        for condition in
+            object.pointer_mut("/status/conditions").and_then(Value::as_array_mut).into_iter().flatten()
+        {
+            for time in ["lastTransitionTime", "lastUpdateTime"] {
+                condition.as_object_mut().and_then(|condition| condition.remove(time));
+            }
+        }
+    }
+    objects
+}

@@ -1,0 +1,87 @@
+//! Manifests as people write them.
+
+pub const INSTANCE: &str = "\
+apiVersion: tutti.dev/v1alpha1
+kind: Instance
+metadata: {name: main}
+spec: {}
+";
+
+/// One ring over all clusters with the label `environment: prod`.
+pub const RINGS: &str = "\
+apiVersion: tutti.dev/v1alpha1
+kind: Rings
+metadata: {name: rings}
+spec: {rings: [{name: prod, clusters: {matchLabels: {environment: prod}}}]}
+";
+
+pub fn cluster(name: &str) -> String {
+    format!(
+        "\
+apiVersion: tutti.dev/v1alpha1
+kind: Cluster
+metadata: {{name: {name}, labels: {{environment: prod}}}}
+spec: {{connection: {{kubeconfig: {{path: {name}.kubeconfig}}}}}}
+"
+    )
+}
+
+/// A python server: the layers make a Deployment and a Service of it.
+pub fn component(name: &str, image: &str) -> String {
+    format!(
+        "\
+apiVersion: tutti.dev/v1alpha1
+kind: Component
+metadata: {{name: {name}}}
+spec:
+  workloadType: Deployment
+  developLanguage: python
+  runType: server
+  image: {image}
+  port: 8080
+"
+    )
+}
+
+/// Plain objects in the folder `objects/` beside it.
+pub fn objects(namespace: &str, name: &str) -> String {
+    format!(
+        "\
+apiVersion: tutti.dev/v1alpha1
+kind: Objects
+metadata: {{name: {name}, namespace: {namespace}}}
+spec: {{files: [objects/*.yaml]}}
+"
+    )
+}
+
+pub fn config_map(namespace: &str, name: &str, value: &str) -> String {
+    format!(
+        "\
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: {name}, namespace: {namespace}}}
+data: {{value: {value:?}}}
+"
+    )
+}
+
+pub fn namespace(name: &str) -> String {
+    format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {name}}}\n")
+}
+
+pub fn deployment(namespace: &str, name: &str, app: &str, image: &str) -> String {
+    format!(
+        "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: {name}, namespace: {namespace}}}
+spec:
+  replicas: 2
+  selector: {{matchLabels: {{app: {app}}}}}
+  template:
+    metadata: {{labels: {{app: {app}}}}}
+    spec: {{containers: [{{name: main, image: {image:?}}}]}}
+"
+    )
+}

@@ -1,0 +1,104 @@
+//! A config repository in a temporary folder.
+
+use std::cell::{Cell, RefCell};
+use std::path::Path;
+
+use git2::{Index, IndexEntry, IndexTime, Oid, Repository, RepositoryInitOptions, Signature, Time};
+use tempfile::TempDir;
+use tutti::model::Revision;
+use tutti::source::{Credentials, Options};
+
+/// A path with its new content, or without one when it goes.
+pub type Change<'a> = (&'a str, Option<&'a str>);
+
+pub struct ConfigRepository {
+    folder: TempDir,
+    repository: Repository,
+    /// Seconds of the next commit: equal commits have equal ids in every run.
+    clock: Cell<i64>,
+    /// Every commit with its subject.
+    commits: RefCell<Vec<(Revision, String)>>,
+}
+
+impl ConfigRepository {
+    /// Without a commit.
+    pub fn empty() -> Self {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let mut options = RepositoryInitOptions::new();
+        options.initial_head("main").external_template(false);
+        let repository = Repository::init_opts(folder.path(), &options).expect("init");
+        Self { folder, repository, clock: Cell::new(1_790_000_000), commits: RefCell::default() }
+    }
+
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Commits on `main`, on top of its tip; the worktree is left alone.
+    pub fn commit(&self, subject: &str, changes: &[Change<'_>]) -> Revision {
+        let parent = self.repository.refname_to_id("refs/heads/main").ok();
+        let parent = parent.map(|id| self.repository.find_commit(id).expect("parent"));
+        let mut index = Index::new().expect("index");
+        if let Some(parent) = &parent {
+            index.read_tree(&parent.tree().expect("tree")).expect("read tree");
+        }
+        for (path, content) in changes {
+            match content {
+                Some(content) => self.add(&mut index, path, content),
+                None => index.remove(Path::new(path), 0).expect("remove"),
+            }
+        }
+        let tree = index.write_tree_to(&self.repository).expect("write tree");
+        let tree = self.repository.find_tree(tree).expect("tree");
+        let when = Time::new(self.clock.replace(self.clock.get() + 60), 0);
+        let author = Signature::new("Test", "test@example.com", &when).expect("signature");
+        let parents: Vec<_> = parent.iter().collect();
+        let commit =
+            self.repository.commit(Some("refs/heads/main"), &author, &author, subject, &tree, &parents);
+        let revision = Revision::from(commit.expect("commit").to_string().as_str());
+        self.commits.borrow_mut().push((revision.clone(), subject.to_owned()));
+        revision
+    }
+
+    /// The text with subjects in place of commits: two repositories may differ in what does not matter.
+    pub fn with_subjects(&self, text: &str) -> String {
+        let commits = self.commits.borrow();
+        commits.iter().fold(text.to_owned(), |text, (id, subject)| text.replace(id.as_str(), subject))
+    }
+
+    pub async fn open(&self) -> tutti::source::Repository {
+        tutti::source::Repository::open(self.options()).await.expect("open")
+    }
+
+    pub fn options(&self) -> Options {
+        Options {
+            url: self.path().display().to_string(),
+            branch: None,
+            path: ".".to_owned(),
+            credentials: Credentials::None,
+            state: self.path().join(".git/tutti"),
+        }
+    }
+
+    fn add(&self, index: &mut Index, path: &str, content: &str) {
+        let id = self.repository.blob(content.as_bytes()).expect("blob");
+        index.add(&entry(path, id)).expect("add");
+    }
+}
+
+fn entry(path: &str, id: Oid) -> IndexEntry {
+    IndexEntry {
+        ctime: IndexTime::new(0, 0),
+        mtime: IndexTime::new(0, 0),
+        dev: 0,
+        ino: 0,
+        mode: 0o100_644,
+        uid: 0,
+        gid: 0,
+        file_size: 0,
+        id,
+        flags: 0,
+        flags_extended: 0,
+        path: path.as_bytes().to_vec(),
+    }
+}
