@@ -8,6 +8,7 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 
 use super::exit::Exit;
+use super::output::say;
 use super::process::ProcessArgs;
 use super::session;
 use crate::manifest;
@@ -56,12 +57,12 @@ pub async fn run(args: ApproveArgs) -> anyhow::Result<Exit> {
     };
     let root = folder.join(&process.source.path);
     let path = write(&root, approval)?;
-    println!("{}: approves {} deletes of {}", path.display(), approval.objects.len(), approval.app);
+    say!("{}: approves {} deletes of {}", path.display(), approval.objects.len(), approval.app);
     if args.commit {
         commit(&root, &path, approval)?;
-        println!("committed; push it to let them run");
+        say!("committed; push it to let them run");
     } else {
-        println!("commit and push it to let them run");
+        say!("commit and push it to let them run");
     }
     Ok(Exit::Ok)
 }

@@ -11,6 +11,7 @@ use include_dir::{Dir, include_dir};
 use sandbox::{Listener, SandboxOptions};
 
 use super::exit::{self, Exit};
+use super::output::say;
 use super::process::Ways;
 use super::session::{self, Session, Unreadable, Wish};
 use super::{diagnostics, get, progress};
@@ -106,13 +107,13 @@ async fn invite(
     }
     get::write_matrix(&healthy);
     let web = repository.join("apps/shop-web/app.yaml");
-    println!("\n{}\n{}", style("look").bold(), lines.join("\n"));
-    println!("\n{}", style("try").bold());
-    println!("  sed -i 's/:1.4.2/:1.4.3/' {}", web.display());
-    println!("  git -C {} commit -am 'Release 1.4.3'      # and watch it roll", repository.display());
-    println!("  sed -i 's/:1.4.3/:broken-1/' {}    # commit: an image that does not exist", web.display());
-    println!("  git -C {} revert --no-edit HEAD           # and back", repository.display());
-    println!("\nCtrl-C ends it and removes everything.");
+    say!("\n{}\n{}", style("look").bold(), lines.join("\n"));
+    say!("\n{}", style("try").bold());
+    say!("  sed -i 's/:1.4.2/:1.4.3/' {}", web.display());
+    say!("  git -C {} commit -am 'Release 1.4.3'      # and watch it roll", repository.display());
+    say!("  sed -i 's/:1.4.3/:broken-1/' {}    # commit: an image that does not exist", web.display());
+    say!("  git -C {} revert --no-edit HEAD           # and back", repository.display());
+    say!("\nCtrl-C ends it and removes everything.");
     // The clusters answer kubectl as long as the demo lasts.
     std::future::pending::<()>().await;
     drop(listeners);

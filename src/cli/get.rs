@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use super::exit::{self, Exit};
-use super::output::{self, Format, age, table, write_table};
+use super::output::{self, Format, age, say, table, write_table};
 use super::process::ProcessArgs;
 use super::{diagnostics, progress, session};
 use crate::model::{AppId, PodCount};
@@ -196,7 +196,7 @@ fn write_deletions(overview: &Overview) {
 /// What a person may do about deletes that wait.
 pub fn write_approvals(overview: &Overview) {
     for approval in &overview.approvals_wanted {
-        println!(
+        say!(
             "\n{} deletes of {} wait for approval:\n  tutti approve {}",
             approval.objects.len(),
             approval.app,
@@ -204,7 +204,7 @@ pub fn write_approvals(overview: &Overview) {
         );
     }
     for name in &overview.approvals_unused {
-        println!("\napproval {name} fits nothing: another render, or nothing of it is left to delete");
+        say!("\napproval {name} fits nothing: another render, or nothing of it is left to delete");
     }
 }
 
@@ -229,7 +229,7 @@ pub fn write_matrix(overview: &Overview) {
     for target in
         overview.targets.iter().filter(|target| !target.phase.is_done() && !target.detail.is_empty())
     {
-        println!("{} {}: {}", target.cluster, target.app, target.detail);
+        say!("{} {}: {}", target.cluster, target.app, target.detail);
     }
     write_approvals(overview);
 }

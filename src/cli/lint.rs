@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::exit::Exit;
-use super::output::{self, Format};
+use super::output::{self, Format, say};
 use super::{diagnostics, read};
 use crate::controller::render_all;
 use crate::model::Diagnostic;
@@ -53,7 +53,7 @@ pub async fn run(args: LintArgs) -> anyhow::Result<Exit> {
                     .filter_map(|(_, render)| render.as_ref().ok())
                     .map(|rendered| rendered.objects.len())
                     .sum();
-                println!(
+                say!(
                     "{} on {} render to {}: no mistake",
                     count(fleet.apps.len(), "app"),
                     count(fleet.clusters.len(), "cluster"),

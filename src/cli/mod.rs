@@ -108,7 +108,7 @@ fn on_runtime(command: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Re
 
 fn version(args: &VersionArgs) -> anyhow::Result<Exit> {
     match args.output {
-        output::Format::Table => println!("tutti {}", env!("CARGO_PKG_VERSION")),
+        output::Format::Table => output::say!("tutti {}", env!("CARGO_PKG_VERSION")),
         format => output::write_value(format, &serde_json::json!({"version": env!("CARGO_PKG_VERSION")}))?,
     }
     Ok(Exit::Ok)

@@ -1,8 +1,13 @@
 //! Data on standard output: tables for people, JSON and YAML for programs.
 
+use std::fmt;
+use std::io::{ErrorKind, Write as _};
+
 use clap::ValueEnum;
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
+
+use super::exit::Exit;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
@@ -12,11 +17,30 @@ pub enum Format {
     Yaml,
 }
 
+/// Writes one line to standard output; as `println!`, which panics when nobody reads on.
+macro_rules! say {
+    ($($text:tt)*) => { $crate::cli::output::write_text(format_args!("{}\n", format_args!($($text)*))) };
+}
+pub(super) use say;
+
+/// Writes text to standard output. When whoever read it has gone (`tutti render | head`), there is
+/// nothing left to do and nothing wrong.
+pub fn write_text(text: fmt::Arguments<'_>) {
+    match std::io::stdout().lock().write_fmt(text) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(Exit::Ok as i32),
+        Err(error) => {
+            eprintln!("error: failed to write to standard output: {error}");
+            std::process::exit(Exit::Configuration as i32);
+        }
+        Ok(()) => {}
+    }
+}
+
 /// Writes a value as JSON or YAML; tables are made by whoever knows the columns.
 pub fn write_value(format: Format, value: &impl Serialize) -> anyhow::Result<()> {
     match format {
-        Format::Yaml => print!("{}", serde_yaml::to_string(value)?),
-        Format::Json | Format::Table => println!("{}", serde_json::to_string_pretty(value)?),
+        Format::Yaml => write_text(format_args!("{}", serde_yaml::to_string(value)?)),
+        Format::Json | Format::Table => say!("{}", serde_json::to_string_pretty(value)?),
     }
     Ok(())
 }
@@ -37,7 +61,7 @@ pub fn table(headings: &[&str]) -> Table {
 /// Writes a table without the blanks at line ends.
 pub fn write_table(table: &Table) {
     for line in table.to_string().lines() {
-        println!("{}", line.trim_end());
+        say!("{}", line.trim_end());
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::exit::{self, Exit};
-use super::output::{self, Format};
+use super::output::{self, Format, say};
 use super::process::ProcessArgs;
 use super::{diagnostics, get, session};
 use crate::plan::{Action, Hold, Reason, Step};
@@ -76,7 +76,7 @@ fn write(overview: &Overview, targets: &[&TargetReport], all: bool) {
     let mut counts: BTreeMap<Action, usize> = BTreeMap::new();
     for target in targets {
         let Some(plan) = &target.plan else {
-            println!("{} {}: no plan, {}", target.cluster, target.app, target.detail);
+            say!("{} {}: no plan, {}", target.cluster, target.app, target.detail);
             continue;
         };
         let shown: Vec<&Step> =
@@ -87,22 +87,19 @@ fn write(overview: &Overview, targets: &[&TargetReport], all: bool) {
         if shown.is_empty() {
             continue;
         }
-        println!("{} {} ({})", target.cluster, target.app, plan.revision.short());
+        say!("{} {} ({})", target.cluster, target.app, plan.revision.short());
         for step in shown {
-            println!(
-                "  {} {:<10} {}: {}",
-                sign(step.intent()),
-                step.intent().as_str(),
-                step.object,
-                why(step)
-            );
+            say!("  {} {:<10} {}: {}", sign(step.intent()), step.intent().as_str(), step.object, why(step));
         }
     }
     for deletion in &overview.deletions {
         let action = if deletion.waits { "wait" } else { "delete" };
-        println!(
+        say!(
             "{} {}\n  - {action:<10} {}: {}",
-            deletion.cluster, deletion.app, deletion.object, deletion.reason
+            deletion.cluster,
+            deletion.app,
+            deletion.object,
+            deletion.reason
         );
     }
     let deletes = overview.deletions.len();
@@ -111,7 +108,7 @@ fn write(overview: &Overview, targets: &[&TargetReport], all: bool) {
         .map(|(action, number)| format!("{number} {action}"))
         .chain((deletes > 0).then(|| count(deletes, "delete")))
         .collect();
-    println!("\n{}", if summary.is_empty() { "nothing to do".to_owned() } else { summary.join(", ") });
+    say!("\n{}", if summary.is_empty() { "nothing to do".to_owned() } else { summary.join(", ") });
     get::write_approvals(overview);
 }
 

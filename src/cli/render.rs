@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::Value;
 
 use super::exit::Exit;
-use super::output::{self, Format};
+use super::output::{self, Format, say};
 use super::{diagnostics, read};
 use crate::controller::render_all;
 use crate::model::Diagnostic;
@@ -57,8 +57,8 @@ pub async fn run(args: RenderArgs) -> anyhow::Result<Exit> {
             Ok(rendered) => {
                 for object in &rendered.objects {
                     if args.output == Format::Table {
-                        println!("---\n# {} {}, from {}", id.cluster, id.app, object.source);
-                        print!("{}", serde_yaml::to_string(&object.body)?);
+                        say!("---\n# {} {}, from {}", id.cluster, id.app, object.source);
+                        output::write_text(format_args!("{}", serde_yaml::to_string(&object.body)?));
                     } else {
                         objects.push(object.body.clone());
                     }
