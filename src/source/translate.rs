@@ -49,6 +49,9 @@ pub(super) fn open(url: &str, path: &std::path::Path, error: &git2::Error) -> Er
     let shown = url.to_owned();
     match error.code() {
         ErrorCode::Owner => Error::ForeignOwner { url: shown },
+        ErrorCode::NotFound if !path.exists() => {
+            Error::Folder { path: path.to_owned(), message: "no such file or directory".to_owned() }
+        }
         ErrorCode::NotFound => match git2::Repository::discover(path) {
             Ok(outer) => {
                 let parent = outer.workdir().unwrap_or_else(|| outer.path());
