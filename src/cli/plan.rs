@@ -59,7 +59,8 @@ pub async fn run(args: PlanArgs) -> anyhow::Result<Exit> {
         )?,
     }
     let exit = exit::of_run(&ending, &overview);
-    let changes = writes > 0 || !overview.deletions.is_empty();
+    let waits = targets.iter().filter_map(|target| target.plan.as_ref()).any(|plan| waits(plan));
+    let changes = writes > 0 || waits || !overview.deletions.is_empty();
     Ok(match exit {
         Exit::Ok | Exit::Differences if args.exit_code && changes => Exit::Differences,
         Exit::Differences => Exit::Ok,
@@ -70,6 +71,11 @@ pub async fn run(args: PlanArgs) -> anyhow::Result<Exit> {
 /// What would be written if nothing held it.
 fn intended(plan: &crate::plan::Plan) -> usize {
     plan.steps.iter().filter(|step| step.intent().is_write()).count()
+}
+
+/// What waits for something else is a difference as well.
+fn waits(plan: &crate::plan::Plan) -> bool {
+    plan.steps.iter().any(|step| step.intent() == Action::Wait)
 }
 
 fn write(overview: &Overview, targets: &[&TargetReport], all: bool) {
