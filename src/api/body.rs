@@ -15,6 +15,9 @@ pub(super) const LARGEST: usize = 5 * 1024 * 1024;
 /// Gitea gives up after five seconds itself.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How long a sender of too much is listened to.
+const LINGER: Duration = Duration::from_secs(2);
+
 /// What the sender says about the length is believed only when it is too much.
 pub(super) fn check_declared(headers: &HeaderMap) -> Result<(), Problem> {
     let declared = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
@@ -30,6 +33,22 @@ pub(super) async fn read(body: Body) -> Result<Vec<u8>, Problem> {
         Ok(bytes) => bytes,
         Err(_) => Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")),
     }
+}
+
+/// Reads on a little and throws it away: a sender whose connection is closed while it still writes
+/// sees a broken pipe and never the answer.
+pub(super) async fn discard(body: Body) {
+    let mut left = LARGEST * 2;
+    let mut parts = body.into_data_stream();
+    let reading = async {
+        while let Some(Ok(part)) = parts.next().await
+            && part.len() <= left
+        {
+            left -= part.len();
+        }
+    };
+    // Whoever is slower than this does not get to read the answer.
+    let _ = tokio::time::timeout(LINGER, reading).await;
 }
 
 async fn collect(body: Body) -> Result<Vec<u8>, Problem> {

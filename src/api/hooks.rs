@@ -38,7 +38,10 @@ async fn deliver(
 ) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
     let door = open_door(&state, &receiver)?;
-    body::check_declared(&parts.headers)?;
+    if let Err(problem) = body::check_declared(&parts.headers) {
+        body::discard(body).await;
+        return Err(problem);
+    }
     let body = receive_body(&state, &door, body).await?;
     let received = gitea::receive(&receiver, &parts.headers, &body, &door.secrets)
         .map_err(|rejected| refuse(&rejected))?;

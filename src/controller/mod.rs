@@ -1,4 +1,4 @@
-//! When to reconcile: one closed [`Event`](event::Event) enum, one queue, one loop.
+//! When to reconcile: one closed [`Event`] enum, one queue, one loop.
 //!
 //! Each turn of the loop takes in what happened and then brings the world forward: starts what is
 //! due, within bounds per cluster, and sets the next deadline. Nothing waits inside the loop: all

@@ -4,22 +4,19 @@ use super::cluster_entry::{ClusterEntry, Reach};
 use super::target::TargetEntry;
 use super::world::World;
 use crate::fleet::Target;
-use crate::model::{ClusterName, ClusterState, PodCount, Revision};
+use crate::model::{ClusterName, ClusterState, Diagnostic, PodCount, Revision};
 use crate::plan::Candidate;
 use crate::report::{ClusterReport, DeletionReport, Overview, TargetReport, version};
 
 impl World {
     pub fn overview(&self) -> Overview {
         let mut diagnostics = self.fleet.as_ref().map(|fleet| fleet.diagnostics.clone()).unwrap_or_default();
-        for target in self.targets.values() {
-            if let Err(mistakes) = &target.render {
-                diagnostics.extend(
-                    mistakes
-                        .iter()
-                        .filter(|mistake| !diagnostics.contains(mistake))
-                        .cloned()
-                        .collect::<Vec<_>>(),
-                );
+        for mistake in self.targets.values().filter_map(|target| target.render.as_ref().err()).flatten() {
+            // One mistake in a template breaks it on every cluster: it is said once.
+            let same =
+                |known: &Diagnostic| known.location == mistake.location && known.message == mistake.message;
+            if !diagnostics.iter().any(same) {
+                diagnostics.push(mistake.clone());
             }
         }
         let decision = &self.prune.decision;

@@ -1,6 +1,6 @@
 //! The manifests of the config repository: YAML text to the nouns of [`crate::model`].
 //!
-//! [`read`] takes a snapshot and gives everything that could be read of it, with every mistake at once,
+//! [`read()`] takes a snapshot and gives everything that could be read of it, with every mistake at once,
 //! each with its place, its path in the document and its scope. A manifest with a mistake is not among
 //! the results: what is there is valid in itself. What belongs together across files (references, two
 //! manifests of one identity) is checked by `fleet`.

@@ -1,1 +1,260 @@
-//! TODO
+//! What people get wrong, and what clusters refuse: each with words that say what and where, and
+//! never with harm to the rest.
+
+use std::time::Duration;
+
+use sandbox::{Fault, RequestMatch};
+use tutti::controller::{Ending, Origin, Until};
+use tutti::report::{Overview, Phase};
+use tutti::source::{ErrorKind, Repository};
+
+use crate::support::fleet::{Fleet, PATIENCE, phases, target};
+use crate::support::live;
+use crate::support::manifests::{cluster, component, config_map, deployment, objects};
+use crate::support::repository::{Change, ConfigRepository};
+use crate::support::wires::Wires;
+
+const MAPS: &str = "apps/settings/objects/maps.yaml";
+
+/// Two apps that are in order, on two clusters.
+fn fleet() -> Fleet {
+    let maps: String = ["one", "two"].map(|name| config_map("default", name, "first")).join("---\n");
+    Fleet::new(
+        &["bj1", "gz1"],
+        &[
+            ("apps/web/app.yaml", &component("web", "registry.example.com/web:1")),
+            ("apps/settings/app.yaml", &objects("default", "settings")),
+            (MAPS, &maps),
+        ],
+    )
+}
+
+fn messages(overview: &Overview) -> Vec<String> {
+    overview.diagnostics.iter().map(ToString::to_string).collect()
+}
+
+/// Brings a fleet in order, then commits a mistake together with a change of an app that is in
+/// order. The change goes through, the mistake is told, and nothing is deleted.
+async fn check(mistake: &[Change<'_>], expected: &[&str]) {
+    let fleet = fleet();
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let change = config_map("default", "one", "second");
+    let mut changes = vec![(MAPS, Some(change.as_str()))];
+    changes.extend(mistake);
+    let revision = fleet.push(&running, "A mistake", &changes).await;
+    let now = running
+        .until("its mistakes", |now| now.revision.as_ref() == Some(&revision) && now.has_errors())
+        .await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let shown = running.overview.borrow().clone();
+    assert_eq!(messages(&shown), expected, "first {:?}", messages(&now));
+    for (name, sandbox) in &fleet.clusters {
+        let one = live::get(sandbox, "ConfigMap", "default", "one").await.expect("one");
+        assert_eq!(one["data"]["value"], "second", "{name}: an app without a mistake goes on");
+        assert!(live::get(sandbox, "ConfigMap", "default", "two").await.is_some(), "{name}: deleted");
+        assert!(live::get(sandbox, "Deployment", "default", "web").await.is_some(), "{name}: deleted");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_repository() {
+    let folder = tempfile::tempdir().expect("folder");
+    let mut options = ConfigRepository::empty().options();
+    options.url = folder.path().display().to_string();
+    let error = Repository::open(options).await.expect_err("not a repository");
+    assert_eq!(error.to_string(), format!("failed to open {}: not a Git repository", folder.path().display()));
+    assert_eq!(error.kind(), ErrorKind::Configuration);
+    assert!(error.help().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repository_without_a_commit() {
+    let fleet = fleet();
+    let empty = ConfigRepository::empty();
+    let origin = Origin::Repository(empty.open().await);
+    let running = fleet.start_from(origin, &Wires::lasting(), |_| {});
+    let (ending, _) = running.ended().await;
+    let Ending::Unreadable(error) = ending else { panic!("{ending:?}") };
+    assert_eq!(
+        error.message,
+        format!("failed to read {}: the repository is empty, it has no commit", empty.path().display())
+    );
+    assert_eq!(error.kind, ErrorKind::Configuration);
+}
+
+#[tokio::test(start_paused = true)]
+async fn yaml_that_is_none() {
+    check(&[("apps/bad/app.yaml", Some("apiVersion: tutti.dev/v1alpha1\nkind: {Component\n"))], &[]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unknown_field() {
+    let bad = component("bad", "registry.example.com/bad:1") + "  prot: 8080\n";
+    check(&[("apps/bad/app.yaml", Some(&bad))], &[
+        "error[E1201]: unknown field `prot` in `spec` at apps/bad/app.yaml:10:3",
+    ])
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mistake_in_an_app_that_runs_leaves_it_as_it_is() {
+    let bad = component("web", "registry.example.com/web:2") + "  prot: 8080\n";
+    check(&[("apps/web/app.yaml", Some(&bad))], &[
+        "error[E1201]: unknown field `prot` in `spec` at apps/web/app.yaml:10:3",
+    ])
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unknown_template_variable() {
+    check(
+        &[("apps/web/layer/more.yaml.j2", Some("# A comment.\nname: {{ app.nmae }}\n"))],
+        &[],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_template_that_is_none() {
+    check(&[("apps/web/layer/more.yaml.j2", Some("{% if app.name %}\nname: x\n"))], &[]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_manifests_with_one_name() {
+    check(
+        &[("apps/second/app.yaml", Some(&component("web", "registry.example.com/other:1")))],
+        &[],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_without_its_kubeconfig() {
+    let fleet = fleet();
+    let running = fleet.start().await;
+    let revision = fleet.push(&running, "A third", &[("clusters/hk1.yaml", Some(&cluster("hk1")))]).await;
+    let now = running
+        .until("the others healthy", |now| {
+            now.revision.as_ref() == Some(&revision)
+                && now.targets.iter().filter(|it| it.phase == Phase::Running).count() == 4
+                && now.targets.iter().filter(|it| it.phase == Phase::Unreachable).count() == 2
+        })
+        .await;
+    let hk1 = now.clusters.iter().find(|it| it.name.as_str() == "hk1").expect("hk1");
+    let path = fleet.repository.path().join("hk1.kubeconfig");
+    assert_eq!(hk1.state, "Offline");
+    assert_eq!(
+        hk1.detail,
+        format!("kubeconfig {}: No such file or directory (os error 2)", path.display())
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_refuses_the_credentials() {
+    let fleet = fleet();
+    fleet.cluster("gz1").fail_next(RequestMatch::any(), 1_000_000, Fault::unauthorized());
+    let running = fleet.start().await;
+    let now = running
+        .until("one cluster healthy", |now| {
+            now.targets.iter().filter(|it| it.phase == Phase::Running).count() == 2
+                && now.targets.iter().filter(|it| it.phase == Phase::Unreachable).count() == 2
+        })
+        .await;
+    let gz1 = now.clusters.iter().find(|it| it.name.as_str() == "gz1").expect("gz1");
+    assert_eq!(gz1.detail, "not allowed: Unauthorized: injected by the sandbox");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_ends_says_which_cluster_was_missing() {
+    let fleet = fleet();
+    fleet.cluster("gz1").set_down(true);
+    let running =
+        fleet.start_with(&Wires::lasting(), |it| it.until = Until::Settled { timeout: PATIENCE }).await;
+    let (ending, overview) = running.ended().await;
+    assert!(matches!(ending, Ending::Settled), "{ending:?}");
+    assert_eq!(phases(&overview), [
+        "bj1 default/settings Running",
+        "gz1 default/settings Unreachable",
+        "bj1 default/web Running",
+        "gz1 default/web Unreachable",
+    ]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_field_that_never_changes() {
+    let fleet = fleet();
+    let running = fleet.start().await;
+    let first = deployment("default", "db", "db", "registry.example.com/db:1");
+    let revision =
+        fleet.push(&running, "A database", &[("apps/settings/objects/db.yaml", Some(&first))]).await;
+    running.converged(&revision).await;
+    let second = deployment("default", "db", "database", "registry.example.com/db:1");
+    fleet.push(&running, "Another selector", &[("apps/settings/objects/db.yaml", Some(&second))]).await;
+    let now = running
+        .until("a refusal", |now| now.targets.iter().filter(|it| it.phase == Phase::Refused).count() == 2)
+        .await;
+    let detail = &target(&now, "bj1", "default/settings").detail;
+    assert!(detail.contains("Deployment default/db"), "{detail}");
+    assert!(detail.contains("spec.selector"), "{detail}");
+    assert!(detail.contains("field is immutable"), "{detail}");
+
+    // It is not hammered: a refusal is looked at again now and then.
+    fleet.forget_requests();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    let tries = fleet.requests().into_iter().filter(|(name, it)| name == "bj1" && it.is_write()).count();
+    assert!((1..=6).contains(&tries), "{tries} tries in ten minutes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_field_that_somebody_else_owns() {
+    let fleet = fleet();
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    // Somebody takes the value over; what we change then is not ours any more.
+    live::apply_as(fleet.cluster("bj1"), "kubectl", &config_map("default", "one", "theirs")).await;
+    let maps: String = ["one", "two"].map(|name| config_map("default", name, "second")).join("---\n");
+    fleet.push(&running, "A change", &[(MAPS, Some(&maps))]).await;
+    let now = running
+        .until("a refusal", |now| now.targets.iter().any(|it| it.phase == Phase::Refused))
+        .await;
+    assert_eq!(
+        target(&now, "bj1", "default/settings").detail,
+        r#"failed to apply ConfigMap default/one: conflict with "kubectl" over .data.value"#
+    );
+    let one = live::get(fleet.cluster("bj1"), "ConfigMap", "default", "one").await.expect("one");
+    assert_eq!(one["data"]["value"], "theirs");
+    let two = live::get(fleet.cluster("bj1"), "ConfigMap", "default", "two").await.expect("two");
+    assert_eq!(two["data"]["value"], "second", "its neighbour is applied");
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let now = running.overview.borrow().clone();
+    assert_eq!(target(&now, "gz1", "default/settings").phase, Phase::Running);
+    assert_eq!(target(&now, "bj1", "default/web").phase, Phase::Running);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_is_somebody_elses() {
+    let fleet = fleet();
+    // With the very values that we would write: an apply would adopt it silently.
+    live::apply_as(fleet.cluster("bj1"), "kubectl", &config_map("default", "one", "first")).await;
+    fleet.forget_requests();
+    let running = fleet.start().await;
+    let now = running
+        .until("a refusal", |now| {
+            now.targets.iter().any(|it| it.phase == Phase::Refused)
+                && now.targets.iter().filter(|it| it.phase == Phase::Running).count() == 3
+        })
+        .await;
+    assert_eq!(
+        target(&now, "bj1", "default/settings").detail,
+        "ConfigMap default/one: it is there and not ours, managed by kubectl"
+    );
+    let touched = RequestMatch::writes().resource("configmaps").name("one");
+    assert_eq!(fleet.cluster("bj1").count_requests(&touched), 0);
+    assert!(live::get(fleet.cluster("bj1"), "ConfigMap", "default", "two").await.is_some(), "its neighbour");
+
+    // It goes away, and nobody has to push.
+    let maps = live::api(fleet.cluster("bj1"), "ConfigMap", Some("default"));
+    maps.delete("one", &Default::default()).await.expect("delete");
+    running.converged(&fleet.begin).await;
+}

@@ -40,7 +40,7 @@ async fn a_first_look_plans_and_writes_nothing() {
     let now = running
         .until("plans", |now| {
             !now.targets.is_empty()
-                && now.targets.iter().all(|it| matches!(it.phase, Phase::Observed | Phase::Refused))
+                && now.targets.iter().all(|it| matches!(it.phase, Phase::OutOfSync | Phase::Refused))
         })
         .await;
     assert_eq!(intents(&now, "default/web"), ["create Service default/web", "create Deployment default/web"]);
@@ -74,7 +74,7 @@ async fn changes_and_deletes_are_planned_and_not_done() {
     let now = running
         .until("a plan", |now| {
             now.revision.as_ref() == Some(&revision)
-                && now.targets.iter().any(|it| it.phase == Phase::Observed)
+                && now.targets.iter().any(|it| it.phase == Phase::OutOfSync)
                 && now.targets.iter().all(|it| it.plan.is_some())
         })
         .await;

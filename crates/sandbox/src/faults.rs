@@ -9,6 +9,8 @@ use crate::requests::RequestRecord;
 pub enum Fault {
     /// Answered with this HTTP status and reason, and `Retry-After` in seconds when given.
     Status { code: u16, reason: &'static str, retry_after: Option<u32> },
+    /// Answered with this HTTP status, reason and message.
+    Refusal { code: u16, reason: &'static str, message: String },
     /// The connection breaks before the server acts.
     DropBefore,
     /// The server acts, and the connection breaks before it answers.

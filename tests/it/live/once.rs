@@ -30,7 +30,7 @@ async fn once_ends_with_a_code_for_each_outcome() {
     fs::write(&nowhere, text.replace(scene.cluster(0).server(), "https://127.0.0.1:1")).expect("a file");
     let way = format!("nowhere={}#admin", nowhere.display());
     check(&["--cluster", &way], 6, &["nowhere", "refused"]).await;
-    check(&[], 6, &["nowhere", "failed to read", "nowhere.yaml"]).await;
+    check(&[], 6, &["nowhere", "No such file", "nowhere.yaml"]).await;
 
     scene.worktree.remove("clusters/nowhere.yaml");
     scene.write_objects("web", &[deployment("web", "shop/web:broken-1", 1)]);

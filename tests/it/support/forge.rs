@@ -90,14 +90,13 @@ spec: {{forge: {{type: gitea, url: \"http://{}\", repository: platform/config}}}
         posts.iter().filter(of_commit).map(|post| format!("{} {}", post.state, post.text)).collect()
     }
 
-    /// Without a first `pending rendering`: at the start of a process it is posted only when the
-    /// forge is faster than the render.
-    pub fn said_after_rendering(&self, revision: &Revision) -> Vec<String> {
-        let mut said = self.said(revision);
-        if said.first().is_some_and(|first| first == "pending rendering") {
-            said.remove(0);
-        }
-        said
+    /// The one word about a commit that is not `pending`, and last. How many `pending` come before it
+    /// is a race between the forge and the rollout.
+    pub fn verdict(&self, revision: &Revision) -> String {
+        let said = self.said(revision);
+        let settled = said.iter().position(|it| !it.starts_with("pending "));
+        assert_eq!(settled, said.len().checked_sub(1), "one word that is not pending, at the end: {said:#?}");
+        self.last(revision)
     }
 
     /// The last word about a commit.

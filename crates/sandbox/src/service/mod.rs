@@ -102,6 +102,10 @@ async fn answer_one(
             dispatch::answer(cluster, &parts, &body);
             Err(cut())
         }
+        Some(Fault::Refusal { code, reason, message }) => {
+            let code = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            Ok(answer::error(&ApiError::new(code, reason, message), None))
+        }
         Some(Fault::Status { code, reason, retry_after }) => {
             let code = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
             let mut error = ApiError::new(code, reason, format!("{reason}: injected by the sandbox"));

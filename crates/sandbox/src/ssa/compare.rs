@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use super::fieldset::FieldSet;
 use super::path::{Path, PathElement};
 use super::schema::{ListKind, Schema};
+use super::untracked;
 
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Comparison {
@@ -64,11 +65,11 @@ impl Comparison {
         let mut names: Vec<&String> = old.into_iter().chain(new).flat_map(Map::keys).collect();
         names.sort();
         names.dedup();
+        names.retain(|name| !untracked::is(path, name));
         for name in names {
             path.push(PathElement::Field(name.clone()));
-            let field = |map: Option<&'_ Map<String, Value>>| map.and_then(|map| map.get(name)).cloned();
-            let (before, after) = (field(old), field(new));
-            self.walk(before.as_ref(), after.as_ref(), schema.field(name), path);
+            let (before, after) = (old.and_then(|map| map.get(name)), new.and_then(|map| map.get(name)));
+            self.walk(before, after, schema.field(name), path);
             path.pop();
         }
     }
@@ -82,18 +83,13 @@ impl Comparison {
         all.sort();
         all.dedup();
         for element in all {
-            let pick = |elements: &[PathElement], items: &'_ [Value]| -> Vec<Value> {
-                elements
-                    .iter()
-                    .zip(items)
-                    .filter(|(one, _)| *one == element)
-                    .map(|(_, item)| item.clone())
-                    .collect()
-            };
-            let (before, after) = (pick(&before, old), pick(&after, new));
+            let before = items_of(element, &before, old);
+            let after = items_of(element, &after, new);
             path.push(element.clone());
             match (before.as_slice(), after.as_slice()) {
-                ([] | [_], [] | [_]) => self.walk(before.first(), after.first(), schema.item(), path),
+                ([] | [_], [] | [_]) => {
+                    self.walk(before.first().copied(), after.first().copied(), schema.item(), path)
+                }
                 _ if before == after => {}
                 ([], _) => self.added.insert(path),
                 (_, []) => self.removed.insert(path),
@@ -122,6 +118,10 @@ impl Comparison {
             _ => self.modified.insert(path),
         }
     }
+}
+
+fn items_of<'v>(wanted: &PathElement, elements: &[PathElement], items: &'v [Value]) -> Vec<&'v Value> {
+    elements.iter().zip(items).filter(|(element, _)| *element == wanted).map(|(_, item)| item).collect()
 }
 
 fn both(old: Option<&Value>, new: Option<&Value>, is: fn(&Value) -> bool) -> bool {

@@ -19,6 +19,7 @@ mod schema;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod untracked;
 mod update;
 
 use fieldset::FieldSet;

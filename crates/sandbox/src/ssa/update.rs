@@ -9,6 +9,7 @@ use super::merge::{DuplicateItem, merge};
 use super::path::{PathElement, display};
 use super::prune::prune;
 use super::schema::Schema;
+use super::untracked;
 use crate::object;
 
 #[derive(Debug, PartialEq, thiserror::Error)]
@@ -49,9 +50,8 @@ pub(crate) fn apply(
             operation: Operation::Update,
             ..writer.clone()
         };
-        let present = Comparison::of(&tracked(live.skeleton), &tracked(before), schema)
-            .without_trees(&ignored(&unknown));
-        let fields = without_metadata_itself(present.added.union(&present.modified));
+        let present = Comparison::of(live.skeleton, before, schema).without_trees(&ignored(&unknown));
+        let fields = untracked::drop_from(present.added.union(&present.modified));
         managed.assign(&unknown, fields, Some(now));
     }
     let merged = merge(before, config, schema)?;
@@ -59,15 +59,14 @@ pub(crate) fn apply(
     let own = managed.entries.iter().find(|entry| entry.is_of(writer));
     let last = own.map(|entry| entry.fields.clone()).unwrap_or_default();
     let ignored = ignored(writer);
-    let fields = FieldSet::of(&tracked(config), schema).without_trees(&ignored);
-    let fields = without_metadata_itself(fields);
     // the untracked part of metadata counts here, or pruning the last label would prune metadata
     let kept = FieldSet::of(config, schema);
+    let fields = untracked::drop_from(kept.clone()).without_trees(&ignored);
     let others = managed.entries.iter().filter(|entry| !entry.is_of(writer));
     let owned = others.fold(kept, |all, entry| all.union(&entry.fields));
 
     let mut pruned = prune(&merged, &last, &owned, schema);
-    let comparison = Comparison::of(&tracked(before), &tracked(&pruned), schema).without_trees(&ignored);
+    let comparison = Comparison::of(before, &pruned, schema).without_trees(&ignored);
     take_from_others(&mut managed, &comparison, writer, force)?;
     object::drop_nulls(&mut pruned);
     managed.assign(writer, fields, (!comparison.is_empty()).then_some(now));
@@ -89,7 +88,7 @@ pub(crate) fn track(before: &Value, new: &mut Value, schema: Schema<'_>, writer:
         return;
     }
     let mut managed = known;
-    let comparison = Comparison::of(&tracked(before), &tracked(new), schema).without_trees(&ignored(writer));
+    let comparison = Comparison::of(before, new, schema).without_trees(&ignored(writer));
     // with force there is no conflict to answer
     let _ = take_from_others(&mut managed, &comparison, writer, true);
     let own = managed.entries.iter().find(|entry| entry.is_of(writer));
@@ -98,7 +97,7 @@ pub(crate) fn track(before: &Value, new: &mut Value, schema: Schema<'_>, writer:
     let gained = !comparison.added.is_empty() || !comparison.modified.is_empty();
     // writes through `scale` carry no time
     let time = (gained && writer.subresource != "scale").then_some(now);
-    managed.assign(writer, without_metadata_itself(fields), time);
+    managed.assign(writer, untracked::drop_from(fields), time);
     managed.drop_empty();
     managed.write_to(new);
 }
@@ -121,37 +120,6 @@ fn take_from_others(
     }
     conflicts.sort_by(|left, right| left.0.cmp(&right.0));
     Err(ApplyError::Conflicts(conflicts))
-}
-
-/// Server-set fields that nobody owns.
-const UNTRACKED: &[&str] = &[
-    "name",
-    "namespace",
-    "creationTimestamp",
-    "selfLink",
-    "uid",
-    "generation",
-    "managedFields",
-    "resourceVersion",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-];
-
-fn tracked(value: &Value) -> Value {
-    let mut out = value.clone();
-    if let Some(fields) = out.as_object_mut() {
-        fields.shift_remove("apiVersion");
-        fields.shift_remove("kind");
-        if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
-            metadata.retain(|name, _| !UNTRACKED.contains(&name.as_str()));
-        }
-    }
-    out
-}
-
-fn without_metadata_itself(mut fields: FieldSet) -> FieldSet {
-    fields.members.remove(&PathElement::Field("metadata".to_owned()));
-    fields
 }
 
 /// What a writer cannot own through its door: status on the object itself, the rest on `/status`.

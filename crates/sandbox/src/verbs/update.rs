@@ -201,15 +201,22 @@ fn count_template(live: &Value, new: &mut Value) {
 
 /// Does nothing differ but the times of managed fields? Such a write is none.
 fn same_but_times(live: &Value, new: &Value) -> bool {
-    let timeless = |value: &Value| {
-        let mut value = value.clone();
-        let entries = value.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut);
-        for entry in entries.into_iter().flatten() {
-            object::take(entry, &["time"]);
-        }
-        value
+    let rest_is_same = |value: &Value, other: &Value, but: &str| {
+        let fields = value.as_object().into_iter().flatten();
+        fields.filter(|(name, _)| *name != but).all(|(name, field)| other.get(name) == Some(field))
     };
-    timeless(live) == timeless(new)
+    let same_but = |left: &Value, right: &Value, but: &str| {
+        rest_is_same(left, right, but) && rest_is_same(right, left, but)
+    };
+    let (before, after) = (&live["metadata"], &new["metadata"]);
+    let (old, new_entries) = (
+        object::list(live, &["metadata", "managedFields"]),
+        object::list(new, &["metadata", "managedFields"]),
+    );
+    same_but(live, new, "metadata")
+        && same_but(before, after, "managedFields")
+        && old.len() == new_entries.len()
+        && old.iter().zip(new_entries).all(|(left, right)| same_but(left, right, "time"))
 }
 
 /// A service keeps the address it was given when the client does not say one.
@@ -226,16 +233,11 @@ fn keep_addresses(live: &Value, new: &mut Value) {
 
 /// Everything but metadata and status counts as spec.
 fn spec_changed(live: &Value, new: &Value) -> bool {
-    let spec = |value: &Value| -> Vec<(String, Value)> {
-        let mut fields: Vec<(String, Value)> = value
-            .as_object()
-            .into_iter()
-            .flatten()
-            .filter(|(name, _)| !matches!(name.as_str(), "metadata" | "status"))
-            .map(|(name, value)| (name.clone(), value.clone()))
-            .collect();
-        fields.sort_by(|left, right| left.0.cmp(&right.0));
-        fields
+    let spec = |value: &'_ Value| {
+        let fields = value.as_object().into_iter().flat_map(serde_json::Map::keys);
+        fields.filter(|name| !matches!(name.as_str(), "metadata" | "status")).count()
     };
-    spec(live) != spec(new)
+    let same = |name: &String| live.get(name) == new.get(name);
+    let names = new.as_object().into_iter().flat_map(serde_json::Map::keys);
+    spec(live) != spec(new) || !names.filter(|name| !matches!(name.as_str(), "metadata" | "status")).all(same)
 }

@@ -171,6 +171,37 @@ async fn selectors_and_pages() {
 }
 
 #[tokio::test]
+async fn a_collection_is_deleted_by_label() {
+    let (_sandbox, client) = instant();
+    let api = config_maps(&client);
+    for name in ["a", "b", "c"] {
+        let mut object = config_map(name, json!({}));
+        object["metadata"]["labels"] = json!({"keep": (name == "b").to_string()});
+        api.create(&PostParams::default(), &typed(object)).await.unwrap();
+    }
+    api.delete_collection(&DeleteParams::default(), &ListParams::default().labels("keep=false"))
+        .await
+        .unwrap();
+    let left = api.list(&ListParams::default().labels("keep")).await.unwrap();
+    assert_eq!(left.items.len(), 1);
+    assert_eq!(left.items[0].name_any(), "b");
+}
+
+#[tokio::test]
+async fn status_and_spec_have_their_own_doors() {
+    let (_sandbox, client) = instant();
+    let api = deployments(&client);
+    api.create(&PostParams::default(), &typed(deployment("web", 0, "web:1"))).await.unwrap();
+    let change = Patch::Merge(json!({"spec": {"replicas": 9}, "status": {"collisionCount": 7}}));
+    let changed = api.patch_status("web", &PatchParams::default(), &change).await.unwrap();
+    assert_eq!(changed.spec.replicas, Some(0));
+    assert_eq!(changed.status.unwrap().collision_count, Some(7));
+    let change = Patch::Merge(json!({"status": {"collisionCount": 8}}));
+    let kept = api.patch("web", &PatchParams::default(), &change).await.unwrap();
+    assert_eq!(kept.status.unwrap().collision_count, Some(7));
+}
+
+#[tokio::test]
 async fn metadata_alone_is_smaller() {
     let (_sandbox, client) = instant();
     let api = config_maps(&client);

@@ -1,0 +1,60 @@
+//! What one cluster serves.
+
+use std::sync::{Arc, LazyLock};
+
+use serde_json::Value;
+
+use super::{ResourceKind, custom, kinds};
+
+static BUILT_IN: LazyLock<Vec<Arc<ResourceKind>>> =
+    LazyLock::new(|| kinds::built_in().into_iter().map(Arc::new).collect());
+
+/// What one cluster serves.
+#[derive(Debug, Clone)]
+pub(crate) struct Registry {
+    kinds: Vec<Arc<ResourceKind>>,
+}
+
+impl Registry {
+    pub(crate) fn built_in() -> Self {
+        Self { kinds: BUILT_IN.clone() }
+    }
+
+    pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<ResourceKind>> {
+        self.kinds.iter().find(|kind| kind.plural == plural && kind.group == group && kind.version == version)
+    }
+
+    /// By the name that messages and the store use: `deployments.apps`.
+    pub(crate) fn resource(&self, resource: &str) -> Option<&Arc<ResourceKind>> {
+        self.kinds.iter().find(|kind| kind.is(resource))
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<ResourceKind>> {
+        self.kinds.iter()
+    }
+
+    /// Groups in their order of registration, each with its versions.
+    pub(crate) fn groups(&self) -> Vec<(&str, Vec<&str>)> {
+        let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
+        for kind in &self.kinds {
+            match groups.iter_mut().find(|(group, _)| *group == kind.group) {
+                Some((_, versions)) if versions.contains(&kind.version.as_str()) => {}
+                Some((_, versions)) => versions.push(&kind.version),
+                None => groups.push((&kind.group, vec![&kind.version])),
+            }
+        }
+        groups
+    }
+
+    /// Serves the versions of a CustomResourceDefinition, in place of what it declared before.
+    pub(crate) fn define(&mut self, definition: &Value) {
+        self.undefine(definition);
+        self.kinds.extend(custom::kinds_of(definition).into_iter().map(Arc::new));
+    }
+
+    /// Stops serving a CustomResourceDefinition.
+    pub(crate) fn undefine(&mut self, definition: &Value) {
+        let (group, plural) = custom::names_of(definition);
+        self.kinds.retain(|kind| !(kind.is_custom() && kind.group == group && kind.plural == plural));
+    }
+}

@@ -1,0 +1,57 @@
+//! Objects, their places, and what happened to them.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::object;
+
+/// An object as stored: immutable, shared with watches.
+pub(crate) type Object = Arc<Value>;
+
+/// Where an object lives within its resource; the namespace is empty for cluster-wide kinds.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ObjectName {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+}
+
+impl ObjectName {
+    pub(crate) fn new(namespace: &str, name: &str) -> Self {
+        Self { namespace: namespace.to_owned(), name: name.to_owned() }
+    }
+
+    pub(crate) fn of(value: &Value) -> Self {
+        Self::new(object::namespace(value), object::name(value))
+    }
+}
+
+/// An object anywhere in the cluster.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Key {
+    /// `deployments.apps`.
+    pub(crate) resource: String,
+    pub(crate) name: ObjectName,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ChangeKind {
+    Added,
+    Modified,
+    Deleted,
+}
+
+/// One write, as watches tell it.
+#[derive(Debug, Clone)]
+pub(crate) struct Change {
+    pub(crate) revision: u64,
+    pub(crate) kind: ChangeKind,
+    pub(crate) object: Object,
+    pub(crate) previous: Option<Object>,
+}
+
+/// The history asked for is gone; watches from here on can be served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Compacted {
+    pub(crate) oldest: u64,
+}
