@@ -156,7 +156,10 @@ impl World {
     fn not_loaded(&mut self, error: LoadError) {
         // At the start nothing runs yet, and whoever started it shows the error.
         if self.fleet.is_some() {
-            tracing::warn!(error = error.message, "the config repository could not be read; what runs goes on");
+            tracing::warn!(
+                error = error.message,
+                "the config repository could not be read; what runs goes on"
+            );
         }
         self.load_error = Some(error);
         self.reload_later(self.instance.poll);
