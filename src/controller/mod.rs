@@ -9,8 +9,10 @@
 
 mod advance;
 mod cluster_entry;
+mod clusters;
 mod event;
 mod load;
+mod outcome;
 mod overview;
 mod phase;
 mod prune;
