@@ -118,6 +118,7 @@ impl World {
             Event::Deleted { target, object, result } => self.object_deleted(&target, &object, result),
             Event::Explained { target, cause } => self.explained(&target, cause),
             Event::UnderWay(revision) => self.already_told(&revision),
+            Event::Recalled => self.open_posting(),
         }
     }
 
@@ -156,7 +157,10 @@ impl World {
     fn not_loaded(&mut self, error: LoadError) {
         // At the start nothing runs yet, and whoever started it shows the error.
         if self.fleet.is_some() {
-            tracing::warn!(error = error.message, "the config repository could not be read; what runs goes on");
+            tracing::warn!(
+                error = error.message,
+                "the config repository could not be read; what runs goes on"
+            );
         }
         self.load_error = Some(error);
         self.reload_later(self.instance.poll);
@@ -463,10 +467,16 @@ impl World {
     fn post_first(&self, revision: &Revision) {
         if let Some((_, outbox)) = &self.outbox {
             let overview = self.overview();
-            outbox.send(Order::Desired {
-                head: revision.clone(),
-                statuses: statuses::first(&overview, revision),
-            });
+            outbox.send(Order::First(statuses::first(&overview, revision)));
+        }
+    }
+
+    /// First what shall be said now, with all commits that are still under way: else they would be
+    /// superseded for a moment.
+    fn open_posting(&self) {
+        if let Some((_, outbox)) = &self.outbox {
+            self.post(&self.overview());
+            outbox.send(Order::Open);
         }
     }
 
@@ -486,11 +496,25 @@ impl World {
         }
     }
 
-    pub async fn flush(&self, patience: Duration) {
-        if let Some((_, outbox)) = &self.outbox
-            && let Err(error) = outbox.flush(patience).await
-        {
-            tracing::warn!(error, "commit statuses were not posted; the next run posts them");
+    /// Waits for the forge; what it still tells of recent commits counts.
+    pub async fn flush(&mut self, events: &mut mpsc::Receiver<Event>, patience: Duration) {
+        let Some((_, outbox)) = &self.outbox else { return };
+        let outbox = outbox.clone();
+        let mut flushed = std::pin::pin!(outbox.flush(patience));
+        loop {
+            tokio::select! {
+                result = &mut flushed => {
+                    if let Err(error) = result {
+                        tracing::warn!(error, "commit statuses were not posted; the next run posts them");
+                    }
+                    return;
+                }
+                Some(event) = events.recv() => {
+                    if matches!(event, Event::UnderWay(_) | Event::Recalled) {
+                        self.handle(event);
+                    }
+                }
+            }
         }
     }
 
@@ -580,6 +604,7 @@ fn recall(
                 return;
             }
         }
-        outbox.send(Order::Open);
+        // A closed queue means that the controller has stopped: nobody is left to tell.
+        let _ = events.send(Event::Recalled).await;
     });
 }

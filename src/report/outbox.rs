@@ -22,9 +22,14 @@ const APART: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
+/// Above this many, contexts that are settled and no longer asked for are forgotten.
+const MANY_CONTEXTS: usize = 1000;
+
 /// What the controller tells the outbox.
 #[derive(Debug)]
 pub enum Order {
+    /// What is said of a new head before anything else is known about it; of other commits nothing.
+    First(BTreeMap<Key, CommitStatus>),
     /// All statuses as they shall be now; commits that are under way and not in it are superseded
     /// by `head`.
     Desired { head: Revision, statuses: BTreeMap<Key, CommitStatus> },
@@ -148,6 +153,11 @@ impl Worker {
 
     fn take(&mut self, order: Order, flush: &mut Option<(Instant, oneshot::Sender<Result<(), String>>)>) {
         match order {
+            Order::First(statuses) => {
+                for (key, wanted) in statuses {
+                    self.contexts.entry(key).or_insert_with(|| Context::new(wanted, None));
+                }
+            }
             Order::Known { revision, statuses } => {
                 for status in statuses {
                     let key = (revision.clone(), status.context.clone());
@@ -168,7 +178,11 @@ impl Worker {
                         context.wanted.description = words::superseded(&head);
                     }
                 }
-                self.contexts.retain(|key, context| statuses.contains_key(key) || context.due().is_some());
+                // What was posted is kept in mind: a commit that is asked for again is not told again.
+                if self.contexts.len() > MANY_CONTEXTS {
+                    self.contexts
+                        .retain(|key, context| statuses.contains_key(key) || context.due().is_some());
+                }
                 for (key, wanted) in statuses {
                     match self.contexts.get_mut(&key) {
                         Some(context) => context.wanted = wanted,
