@@ -63,7 +63,10 @@ async fn no_repository() {
     let mut options = ConfigRepository::empty().options();
     options.url = folder.path().display().to_string();
     let error = Repository::open(options).await.expect_err("not a repository");
-    assert_eq!(error.to_string(), format!("failed to open {}: not a Git repository", folder.path().display()));
+    assert_eq!(
+        error.to_string(),
+        format!("failed to open {}: not a Git repository", folder.path().display())
+    );
     assert_eq!(error.kind(), ErrorKind::Configuration);
     assert!(error.help().is_some());
 }
@@ -85,24 +88,30 @@ async fn a_repository_without_a_commit() {
 
 #[tokio::test(start_paused = true)]
 async fn yaml_that_is_none() {
-    check(&[("apps/bad/app.yaml", Some("apiVersion: tutti.dev/v1alpha1\nkind: {Component\n"))], &["error[E1102]: invalid YAML: did not find expected ',' or '}' at apps/bad/app.yaml:3:1"]).await;
+    check(
+        &[("apps/bad/app.yaml", Some("apiVersion: tutti.dev/v1alpha1\nkind: {Component\n"))],
+        &["error[E1102]: invalid YAML: did not find expected ',' or '}' at apps/bad/app.yaml:3:1"],
+    )
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_unknown_field() {
     let bad = component("bad", "registry.example.com/bad:1") + "  prot: 8080\n";
-    check(&[("apps/bad/app.yaml", Some(&bad))], &[
-        "error[E1201]: unknown field `prot` in `spec` at apps/bad/app.yaml:10:3",
-    ])
+    check(
+        &[("apps/bad/app.yaml", Some(&bad))],
+        &["error[E1201]: unknown field `prot` in `spec` at apps/bad/app.yaml:10:3"],
+    )
     .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_mistake_in_an_app_that_runs_leaves_it_as_it_is() {
     let bad = component("web", "registry.example.com/web:2") + "  prot: 8080\n";
-    check(&[("apps/web/app.yaml", Some(&bad))], &[
-        "error[E1201]: unknown field `prot` in `spec` at apps/web/app.yaml:10:3",
-    ])
+    check(
+        &[("apps/web/app.yaml", Some(&bad))],
+        &["error[E1201]: unknown field `prot` in `spec` at apps/web/app.yaml:10:3"],
+    )
     .await;
 }
 
@@ -144,10 +153,7 @@ async fn a_cluster_without_its_kubeconfig() {
     let hk1 = now.clusters.iter().find(|it| it.name.as_str() == "hk1").expect("hk1");
     let path = fleet.repository.path().join("hk1.kubeconfig");
     assert_eq!(hk1.state, "Offline");
-    assert_eq!(
-        hk1.detail,
-        format!("kubeconfig {}: No such file or directory (os error 2)", path.display())
-    );
+    assert_eq!(hk1.detail, format!("kubeconfig {}: No such file or directory (os error 2)", path.display()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -173,12 +179,15 @@ async fn a_run_that_ends_says_which_cluster_was_missing() {
         fleet.start_with(&Wires::lasting(), |it| it.until = Until::Settled { timeout: PATIENCE }).await;
     let (ending, overview) = running.ended().await;
     assert!(matches!(ending, Ending::Settled), "{ending:?}");
-    assert_eq!(phases(&overview), [
-        "bj1 default/settings Running",
-        "gz1 default/settings Unreachable",
-        "bj1 default/web Running",
-        "gz1 default/web Unreachable",
-    ]);
+    assert_eq!(
+        phases(&overview),
+        [
+            "bj1 default/settings Running",
+            "gz1 default/settings Unreachable",
+            "bj1 default/web Running",
+            "gz1 default/web Unreachable",
+        ]
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -215,9 +224,7 @@ async fn a_field_that_somebody_else_owns() {
     live::apply_as(fleet.cluster("bj1"), "kubectl", &config_map("default", "one", "theirs")).await;
     let maps: String = ["one", "two"].map(|name| config_map("default", name, "second")).join("---\n");
     fleet.push(&running, "A change", &[(MAPS, Some(&maps))]).await;
-    let now = running
-        .until("a refusal", |now| now.targets.iter().any(|it| it.phase == Phase::Refused))
-        .await;
+    let now = running.until("a refusal", |now| now.targets.iter().any(|it| it.phase == Phase::Refused)).await;
     assert_eq!(
         target(&now, "bj1", "default/settings").detail,
         r#"failed to apply ConfigMap default/one: conflict with "kubectl" over .data.value"#

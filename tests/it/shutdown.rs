@@ -50,7 +50,15 @@ fn check(command: Command, when: &str) {
 
 fn run(folder: &Path, repository: &ConfigRepository) -> Command {
     let mut command = program::tutti(folder);
-    command.args(["run", "--cluster", "*=sandbox", "--listen", "127.0.0.1:0", "--hooks-listen", "127.0.0.1:0"]);
+    command.args([
+        "run",
+        "--cluster",
+        "*=sandbox",
+        "--listen",
+        "127.0.0.1:0",
+        "--hooks-listen",
+        "127.0.0.1:0",
+    ]);
     command.arg("--repo").arg(repository.path());
     command
 }

@@ -26,7 +26,8 @@ impl Stage {
         let folder = tempfile::tempdir().expect("temporary folder");
         let example = read(&root.join("examples/repo"));
         write(&folder.path().join("repo"), &example);
-        let changes: Vec<_> = example.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
+        let changes: Vec<_> =
+            example.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
         let commit = ConfigRepository::at(&folder.path().join("repo")).commit("The example", &changes);
         write(&folder.path().join("mistakes"), &read(&root.join("tests/fixtures/mistakes")));
         fs::copy(root.join("tests/fixtures/dump.yaml"), folder.path().join("dump.yaml")).expect("copy");
