@@ -13,6 +13,7 @@ use super::process::ProcessArgs;
 use super::session;
 use crate::manifest;
 use crate::model::Approval;
+use crate::report::words::count;
 
 #[derive(Args, Debug)]
 pub struct ApproveArgs {
@@ -57,7 +58,7 @@ pub async fn run(args: ApproveArgs) -> anyhow::Result<Exit> {
     };
     let root = folder.join(&process.source.path);
     let path = write(&root, approval)?;
-    say!("{}: approves {} deletes of {}", path.display(), approval.objects.len(), approval.app);
+    say!("{}: approves {} of {}", path.display(), count(approval.objects.len(), "delete"), approval.app);
     if args.commit {
         commit(&root, &path, approval)?;
         say!("committed; push it to let them run");
@@ -82,7 +83,7 @@ fn write(root: &Path, approval: &Approval) -> anyhow::Result<PathBuf> {
 
 /// With the user's own Git: their name, their hooks, their signature.
 fn commit(root: &Path, path: &Path, approval: &Approval) -> anyhow::Result<()> {
-    let message = format!("Approve {} deletes of {}", approval.objects.len(), approval.app);
+    let message = format!("Approve {} of {}", count(approval.objects.len(), "delete"), approval.app);
     let path = path.canonicalize()?;
     for arguments in [&["add", "--"][..], &["commit", "--quiet", "-m", &message, "--"][..]] {
         let status = Command::new("git").arg("-C").arg(root).args(arguments).arg(&path).status();

@@ -28,7 +28,7 @@ pub struct DemoArgs {
     /// With --once: the longest to wait, in seconds
     #[arg(long, default_value_t = 120, value_name = "SECONDS")]
     timeout: u64,
-    /// Folder for the repository and the kubeconfigs; it must be empty. By default a temporary one
+    /// Folder for the repository and the kubeconfigs; it must be empty, and it stays. By default a temporary one
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
 }
@@ -55,7 +55,13 @@ pub async fn run(args: DemoArgs) -> anyhow::Result<Exit> {
     let shown = tokio::spawn(progress::show(session.overview.clone()));
     let invitation = (!args.once).then(|| {
         let overview = session.overview.clone();
-        tokio::spawn(invite(overview, ways.clone(), folder.clone(), repository.clone()))
+        tokio::spawn(invite(
+            overview,
+            ways.clone(),
+            folder.clone(),
+            repository.clone(),
+            args.folder.is_some(),
+        ))
     });
     let (ending, overview) = session.finish().await?;
     shown.abort();
@@ -74,11 +80,11 @@ pub async fn run(args: DemoArgs) -> anyhow::Result<Exit> {
 /// Copies the example into a repository of its own with one commit.
 fn lay_out(folder: &Path) -> anyhow::Result<PathBuf> {
     let repository = folder.join("repo");
+    if folder.is_dir() && std::fs::read_dir(folder)?.next().is_some() {
+        anyhow::bail!("{} is not empty: name a new folder", folder.display());
+    }
     std::fs::create_dir_all(&repository)
         .with_context(|| format!("failed to make {}", repository.display()))?;
-    if std::fs::read_dir(&repository)?.next().is_some() {
-        anyhow::bail!("{} is not empty", repository.display());
-    }
     EXAMPLE.extract(&repository).with_context(|| format!("failed to fill {}", repository.display()))?;
     source::create(&repository, "The example repository")?;
     Ok(repository)
@@ -90,6 +96,7 @@ async fn invite(
     ways: Ways,
     folder: PathBuf,
     repository: PathBuf,
+    kept: bool,
 ) -> anyhow::Result<()> {
     let healthy = overview
         .wait_for(|now| !now.targets.is_empty() && now.targets.iter().all(|target| target.phase.is_done()))
@@ -106,14 +113,18 @@ async fn invite(
         listeners.push(listener);
     }
     get::write_matrix(&healthy);
-    let web = repository.join("apps/shop-web/app.yaml");
+    let own = std::env::args().next().unwrap_or_else(|| "tutti".to_owned());
+    let (at, repo) = (folder.display(), repository.display());
+    lines.push(format!("  {own} get targets --repo {repo} --kubeconfigs {at}"));
     say!("\n{}\n{}", style("look").bold(), lines.join("\n"));
     say!("\n{}", style("try").bold());
-    say!("  sed -i 's/:1.4.2/:1.4.3/' {}", web.display());
-    say!("  git -C {} commit -am 'Release 1.4.3'      # and watch it roll", repository.display());
-    say!("  sed -i 's/:1.4.3/:broken-1/' {}    # commit: an image that does not exist", web.display());
-    say!("  git -C {} revert --no-edit HEAD           # and back", repository.display());
-    say!("\nCtrl-C ends it and removes everything.");
+    say!("  cd {repo}");
+    say!("  sed -i s/:1.4.2/:1.4.3/ apps/shop-web/app.yaml");
+    say!("  git commit -am 'Release 1.4.3'                      # and watch it roll");
+    say!("  sed -i s/:1.4.3/:broken-1/ apps/shop-web/app.yaml");
+    say!("  git commit -am 'An image that does not exist'");
+    say!("  git revert --no-edit HEAD                           # and back");
+    say!("\nCtrl-C ends it{}.", if kept { "; the folder stays" } else { " and removes everything" });
     // The clusters answer kubectl as long as the demo lasts.
     std::future::pending::<()>().await;
     drop(listeners);

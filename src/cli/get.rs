@@ -11,6 +11,7 @@ use super::output::{self, Format, age, say, table, write_table};
 use super::process::ProcessArgs;
 use super::{diagnostics, progress, session};
 use crate::model::{AppId, PodCount};
+use crate::report::words::count;
 use crate::report::{Overview, Phase, TargetReport, version};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -197,8 +198,8 @@ fn write_deletions(overview: &Overview) {
 pub fn write_approvals(overview: &Overview) {
     for approval in &overview.approvals_wanted {
         say!(
-            "\n{} deletes of {} wait for approval:\n  tutti approve {}",
-            approval.objects.len(),
+            "\n{} of {} wait for approval:\n  tutti approve {}",
+            count(approval.objects.len(), "delete"),
             approval.app,
             approval.digest().short()
         );

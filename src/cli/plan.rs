@@ -1,17 +1,19 @@
 //! `tutti plan`: what would be written, without writing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use anyhow::bail;
 use clap::Args;
 
 use super::exit::{self, Exit};
 use super::output::{self, Format, say};
 use super::process::ProcessArgs;
 use super::{diagnostics, get, session};
+use crate::model::AppId;
 use crate::plan::{Action, Hold, Reason, Step};
 use crate::report::words::count;
-use crate::report::{Overview, TargetReport};
+use crate::report::{DeletionReport, Overview, TargetReport};
 
 #[derive(Args, Debug)]
 pub struct PlanArgs {
@@ -40,27 +42,32 @@ pub async fn run(args: PlanArgs) -> anyhow::Result<Exit> {
     let (ending, overview) =
         session::look(&process, Duration::from_secs(args.timeout), args.worktree).await?;
     diagnostics::print(&overview.diagnostics);
-    let targets: Vec<&TargetReport> = overview
-        .targets
-        .iter()
-        .filter(|target| {
-            args.app.as_ref().is_none_or(|name| *name == target.app.to_string() || *name == *target.app.name)
-        })
-        .collect();
+    let wanted =
+        |app: &AppId| args.app.as_ref().is_none_or(|name| *name == app.to_string() || *name == *app.name);
+    let targets: Vec<&TargetReport> = overview.targets.iter().filter(|it| wanted(&it.app)).collect();
+    let deletions: Vec<&DeletionReport> = overview.deletions.iter().filter(|it| wanted(&it.app)).collect();
+    if let Some(name) = &args.app
+        && targets.is_empty()
+        && deletions.is_empty()
+        && !overview.has_errors()
+    {
+        let known: BTreeSet<String> = overview.targets.iter().map(|it| it.app.to_string()).collect();
+        bail!("no app {name} here; there are {}", known.into_iter().collect::<Vec<_>>().join(", "));
+    }
     let writes: usize = targets.iter().filter_map(|target| target.plan.as_deref()).map(intended).sum();
     match args.output {
-        Format::Table => write(&overview, &targets, args.all),
+        Format::Table => write(&overview, &targets, &deletions, args.all),
         format => output::write_value(
             format,
             &serde_json::json!({
                 "revision": overview.revision, "plans": targets.iter().map(|target| target.plan.as_deref()).collect::<Vec<_>>(),
-                "deletions": overview.deletions, "clusters": overview.clusters,
+                "deletions": deletions, "clusters": overview.clusters,
             }),
         )?,
     }
     let exit = exit::of_run(&ending, &overview);
     let waits = targets.iter().filter_map(|target| target.plan.as_ref()).any(|plan| waits(plan));
-    let changes = writes > 0 || waits || !overview.deletions.is_empty();
+    let changes = writes > 0 || waits || !deletions.is_empty();
     Ok(match exit {
         Exit::Ok | Exit::Differences if args.exit_code && changes => Exit::Differences,
         Exit::Differences => Exit::Ok,
@@ -78,11 +85,13 @@ fn waits(plan: &crate::plan::Plan) -> bool {
     plan.steps.iter().any(|step| step.intent() == Action::Wait)
 }
 
-fn write(overview: &Overview, targets: &[&TargetReport], all: bool) {
+fn write(overview: &Overview, targets: &[&TargetReport], deletions: &[&DeletionReport], all: bool) {
+    let mut unknown = 0;
     let mut counts: BTreeMap<Action, usize> = BTreeMap::new();
     for target in targets {
         let Some(plan) = &target.plan else {
             say!("{} {}: no plan, {}", target.cluster, target.app, target.detail);
+            unknown += 1;
             continue;
         };
         let shown: Vec<&Step> =
@@ -98,7 +107,7 @@ fn write(overview: &Overview, targets: &[&TargetReport], all: bool) {
             say!("  {} {:<10} {}: {}", sign(step.intent()), step.intent().as_str(), step.object, why(step));
         }
     }
-    for deletion in &overview.deletions {
+    for deletion in deletions {
         let action = if deletion.waits { "wait" } else { "delete" };
         say!(
             "{} {}\n  - {action:<10} {}: {}",
@@ -108,11 +117,12 @@ fn write(overview: &Overview, targets: &[&TargetReport], all: bool) {
             deletion.reason
         );
     }
-    let deletes = overview.deletions.len();
+    let deletes = deletions.len();
     let summary: Vec<String> = counts
         .iter()
         .map(|(action, number)| format!("{number} {action}"))
         .chain((deletes > 0).then(|| count(deletes, "delete")))
+        .chain((unknown > 0).then(|| format!("{} without a plan", count(unknown, "target"))))
         .collect();
     say!("\n{}", if summary.is_empty() { "nothing to do".to_owned() } else { summary.join(", ") });
     get::write_approvals(overview);

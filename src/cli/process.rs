@@ -14,6 +14,7 @@ use serde::Deserialize;
 use crate::cluster::Link;
 use crate::controller::{Links, resolve_secret};
 use crate::model::{Cluster, Connection, SecretRef};
+use crate::report::ClusterReport;
 use crate::source;
 
 /// Where the config repository is and how clusters are reached.
@@ -46,7 +47,8 @@ pub struct ProcessArgs {
     /// Folder that kubeconfig paths of Cluster files are relative to
     #[arg(long, env = "TUTTI_KUBECONFIGS", value_name = "DIR")]
     pub kubeconfigs: Option<PathBuf>,
-    /// Replaces a cluster's connection: NAME=FILE[#CONTEXT] or NAME=sandbox; NAME may be `*`
+    /// Replaces a cluster's connection: NAME=FILE[#CONTEXT], the file as under --kubeconfigs, or
+    /// NAME=sandbox; NAME may be `*`
     #[arg(long = "cluster", env = "TUTTI_CLUSTER", value_delimiter = ',', value_name = "NAME=WAY")]
     pub cluster: Vec<String>,
     /// File with these settings
@@ -231,6 +233,12 @@ impl Ways {
             }
             (None, Connection::InCluster) => Link::InCluster,
         }
+    }
+
+    /// Names that were given a way and that no cluster has.
+    pub fn unmatched<'a>(&'a self, clusters: &[ClusterReport]) -> Vec<&'a str> {
+        let known = |name: &str| clusters.iter().any(|cluster| cluster.name.as_str() == name);
+        self.replaced.keys().map(String::as_str).filter(|name| *name != "*" && !known(name)).collect()
     }
 
     /// The embedded cluster of this name; made when it is first asked for.

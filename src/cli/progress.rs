@@ -2,13 +2,14 @@
 //!
 //! On a terminal and in a file alike: lines that stay can be read later, and copied.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use console::{Style, style};
 use tokio::sync::watch;
 
 use crate::model::{AppId, ClusterName};
+use crate::report::words::count;
 use crate::report::{Overview, Phase};
 
 /// Shows changes until the run ends.
@@ -26,6 +27,7 @@ struct Shown {
     targets: BTreeMap<(AppId, ClusterName), (Phase, String)>,
     clusters: BTreeMap<ClusterName, (&'static str, String)>,
     source_error: Option<String>,
+    approvals: BTreeSet<String>,
 }
 
 impl Shown {
@@ -77,6 +79,16 @@ impl Shown {
                 self.targets.insert(key, state);
             }
         }
+        let approvals = now.approvals_wanted.iter().map(|approval| {
+            let deletes = count(approval.objects.len(), "delete");
+            let digest = approval.digest();
+            format!("{deletes} of {} wait for approval: tutti approve {}", approval.app, digest.short())
+        });
+        let approvals: BTreeSet<String> = approvals.collect();
+        for approval in approvals.difference(&self.approvals) {
+            eprintln!("{} {approval}", style("…").yellow().for_stderr());
+        }
+        self.approvals = approvals;
     }
 }
 

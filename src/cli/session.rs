@@ -95,6 +95,12 @@ impl Session {
         };
         let inputs = Inputs { wakes, hints, stop: stop.clone() };
         let task = tokio::spawn(controller::run(settings, inputs, Outputs { overview, instance }));
+        let (ways, mut read) = (process.ways.clone(), seen.clone());
+        tokio::spawn(async move {
+            if let Ok(overview) = read.wait_for(|now| now.revision.is_some()).await {
+                warn_of_unmatched(&ways, &overview);
+            }
+        });
         Ok(Self { overview: seen, stop, task })
     }
 
@@ -113,6 +119,14 @@ impl Session {
         let result = self.task.await.context("the controller ended unexpectedly");
         signals.abort();
         result
+    }
+}
+
+/// A way to a cluster that does not exist is most likely a slip of the finger.
+fn warn_of_unmatched(ways: &Ways, overview: &Overview) {
+    for name in ways.unmatched(&overview.clusters) {
+        let known: Vec<&str> = overview.clusters.iter().map(|cluster| cluster.name.as_str()).collect();
+        eprintln!("warning: --cluster {name}=…: no cluster {name}; there are {}", known.join(", "));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use git2::{IndexAddOption, Repository, RepositoryInitOptions, Signature};
+use git2::{ConfigLevel, IndexAddOption, Repository, RepositoryInitOptions};
 
 use super::Error;
 use crate::model::Revision;
@@ -19,8 +19,13 @@ fn commit_all(folder: &Path, message: &str) -> Result<Revision, git2::Error> {
     index.add_all(["*"], IndexAddOption::DEFAULT, None)?;
     index.write()?;
     let tree = repository.find_tree(index.write_tree()?)?;
-    // Who commits next uses their own name; this commit is nobody's.
-    let signature = repository.signature().or_else(|_| Signature::now("tutti demo", "demo@tutti.dev"))?;
+    // Who commits next uses their own name. Who has not told Git theirs shall be able to commit too.
+    if repository.signature().is_err() {
+        let mut config = repository.config()?.open_level(ConfigLevel::Local)?;
+        config.set_str("user.name", "tutti demo")?;
+        config.set_str("user.email", "demo@tutti.dev")?;
+    }
+    let signature = repository.signature()?;
     let commit = repository.commit(Some("HEAD"), &signature, &signature, message, &tree, &[])?;
     Ok(Revision::from(commit.to_string().as_str()))
 }
