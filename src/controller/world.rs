@@ -36,6 +36,8 @@ pub struct World {
     load_again: bool,
     /// Git is asked again then: it could not be read, or a hook named a commit that is not there yet.
     pub(super) reload_at: Option<Instant>,
+    /// The commit that a hook spoke of, until it is there or given up.
+    awaited: Option<String>,
     /// The pause before that; it doubles.
     reload_pause: Duration,
     pub(super) load_error: Option<LoadError>,
@@ -84,6 +86,7 @@ impl World {
             loading: false,
             load_again: false,
             reload_at: None,
+            awaited: None,
             reload_pause: RELOAD_FIRST,
             load_error: None,
             head: None,
@@ -108,8 +111,8 @@ impl World {
     pub fn handle(&mut self, event: Event) {
         self.changed = true;
         match event {
-            Event::Wake => self.load(None),
-            Event::Hint(hint) => self.load(Some(hint)),
+            Event::Wake => self.load(),
+            Event::Hint(hint) => self.hinted(hint),
             Event::Loaded(Ok(loaded)) => self.loaded(*loaded),
             Event::Loaded(Err(error)) => self.not_loaded(error),
             Event::Rendered(renders) => self.rendered(*renders),
@@ -122,8 +125,16 @@ impl World {
         }
     }
 
+    fn hinted(&mut self, hint: Hint) {
+        if hint.after.is_some() {
+            self.awaited = hint.after;
+            self.reload_pause = RELOAD_FIRST;
+        }
+        self.load();
+    }
+
     /// Asks Git, once at a time.
-    fn load(&mut self, hint: Option<Hint>) {
+    fn load(&mut self) {
         if self.stopping {
             return;
         }
@@ -133,7 +144,7 @@ impl World {
         }
         self.loading = true;
         let (origin, known, events) = (self.settings.origin.clone(), self.head.clone(), self.events.clone());
-        let after = hint.and_then(|hint| hint.after);
+        let after = self.awaited.clone();
         tokio::spawn(async move {
             let loaded = load::load(&origin, known.as_ref(), after.as_deref()).await;
             // A closed queue means that the controller has stopped: nobody is left to tell.
@@ -144,7 +155,7 @@ impl World {
     fn done_loading(&mut self) {
         self.loading = false;
         if std::mem::take(&mut self.load_again) {
-            self.load(None);
+            self.load();
         }
     }
 
@@ -175,6 +186,10 @@ impl World {
         } else {
             self.reload_at = None;
             self.reload_pause = RELOAD_FIRST;
+        }
+        // A hook that came while this was read has not been asked about yet.
+        if self.reload_at.is_none() && !self.load_again {
+            self.awaited = None;
         }
         if let Some(news) = loaded.news {
             let fleet = Arc::new(news.fleet);
