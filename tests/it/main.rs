@@ -23,3 +23,4 @@ mod supersede;
 mod support;
 mod tidy;
 mod transcripts;
+mod waking;
