@@ -11,6 +11,7 @@
 mod bad_input;
 mod budgets;
 mod example_repo;
+mod faults;
 mod layers;
 mod live;
 mod observe;
