@@ -49,6 +49,8 @@ pub enum Event {
     },
     /// The forge says that this commit was under way before this process began.
     UnderWay(Revision),
+    /// The forge has said all that it knows of recent commits: posting may begin.
+    Recalled,
 }
 
 #[derive(Debug)]

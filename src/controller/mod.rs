@@ -143,7 +143,7 @@ pub async fn run(settings: Settings, mut inputs: Inputs, outputs: Outputs) -> (E
 
     drain(&mut world, &mut events).await;
     publish(&mut world, &outputs);
-    world.flush(FORGE_GRACE).await;
+    world.flush(&mut events, FORGE_GRACE).await;
     let overview = Arc::clone(&outputs.overview.borrow());
     (ending, overview)
 }

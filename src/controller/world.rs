@@ -114,6 +114,7 @@ impl World {
             Event::Deleted { candidate, result } => self.object_deleted(&candidate, result),
             Event::Explained { target, rendered, cause } => self.explained(&target, rendered, cause),
             Event::UnderWay(revision) => self.already_told(&revision),
+            Event::Recalled => self.open_posting(),
         }
     }
 
@@ -317,11 +318,35 @@ impl World {
         }
     }
 
-    pub async fn flush(&self, patience: Duration) {
-        if let Some((_, outbox)) = &self.outbox
-            && let Err(error) = outbox.flush(patience).await
-        {
-            tracing::warn!(error, "commit statuses were not posted; the next run posts them");
+    /// All that was posted before is known. What shall be said comes first, so that no commit that is
+    /// still under way is taken for one that nobody answers for.
+    fn open_posting(&self) {
+        self.post(&self.overview());
+        if let Some((_, outbox)) = &self.outbox {
+            outbox.send(Order::Open);
+        }
+    }
+
+    /// Waits until everything is posted, not longer than `patience`.
+    pub async fn flush(&mut self, events: &mut mpsc::Receiver<Event>, patience: Duration) {
+        let Some((_, outbox)) = &self.outbox else { return };
+        let outbox = outbox.clone();
+        let mut flushed = std::pin::pin!(outbox.flush(patience));
+        loop {
+            tokio::select! {
+                result = &mut flushed => {
+                    if let Err(error) = result {
+                        tracing::warn!(error, "commit statuses were not posted; the next run posts them");
+                    }
+                    return;
+                }
+                // What the forge already knows may not be read back yet.
+                Some(event) = events.recv() => {
+                    if matches!(event, Event::UnderWay(_) | Event::Recalled) {
+                        self.handle(event);
+                    }
+                }
+            }
         }
     }
 
@@ -420,6 +445,7 @@ fn recall(
                 return;
             }
         }
-        outbox.send(Order::Open);
+        // A closed queue means that the controller has stopped: nobody is left to tell.
+        let _ = events.send(Event::Recalled).await;
     });
 }

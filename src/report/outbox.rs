@@ -162,7 +162,11 @@ impl Worker {
                     }
                 }
             }
-            Order::First(statuses) => self.want(statuses),
+            Order::First(statuses) => {
+                for (key, wanted) in statuses {
+                    self.contexts.entry(key).or_insert_with(|| Context::new(wanted, None));
+                }
+            }
             Order::Desired { head, told, statuses } => {
                 for (key, context) in &mut self.contexts {
                     if !statuses.contains_key(key) && context.wanted.state == State::Pending && key.0 != head
