@@ -132,23 +132,25 @@ impl World {
         candidates.retain(|it| !self.prune.asked.contains_key(&key(it)));
         self.prune.going = going;
 
-        let valid = fleet.is_valid() && self.targets.values().all(|target| target.render.is_ok());
-        if !valid {
-            // What a broken app wants is not known, so neither is what nobody wants.
-            self.prune.decision = PruneDecision::default();
-            return;
+        let broken: BTreeSet<&AppId> =
+            self.targets.iter().filter(|(_, target)| target.render.is_err()).map(|(id, _)| &id.app).collect();
+        let valid = fleet.is_valid() && broken.is_empty();
+        if valid {
+            let wanted: BTreeSet<Key> =
+                candidates.iter().map(key).chain(self.prune.going.keys().cloned()).collect();
+            self.prune.vanished.retain(|key, _| wanted.contains(key));
+            self.prune.refused.retain(|key, _| wanted.contains(key));
+        } else {
+            // What a broken app wants is not known, so neither is whether nobody wants its objects.
+            candidates.retain(|it| fleet.apps.contains_key(&it.app) && !broken.contains(&it.app));
         }
-        let wanted: BTreeSet<Key> =
-            candidates.iter().map(key).chain(self.prune.going.keys().cloned()).collect();
-        self.prune.vanished.retain(|key, _| wanted.contains(key));
-        self.prune.refused.retain(|key, _| wanted.contains(key));
-        for key in wanted {
-            self.prune.vanished.entry(key).or_insert_with(|| head.clone());
+        for candidate in &candidates {
+            self.prune.vanished.entry(key(candidate)).or_insert_with(|| head.clone());
         }
-        self.prune.decision = self.decide(fleet, &candidates, managed);
+        self.prune.decision = self.decide(fleet, &candidates, managed, valid);
     }
 
-    fn decide(&self, fleet: &Fleet, candidates: &[Candidate], managed: usize) -> PruneDecision {
+    fn decide(&self, fleet: &Fleet, candidates: &[Candidate], managed: usize, valid: bool) -> PruneDecision {
         let default = self.instance.defaults.prune;
         let empty_renders = self
             .targets
@@ -161,7 +163,7 @@ impl World {
             // Not the mode of this run: a command that only looks shows what the instance decides, and
             // which approvals it wants. Nothing is deleted here unless this run enforces.
             mode: self.instance.mode,
-            fleet_valid: true,
+            fleet_valid: valid,
             caps: self.instance.caps,
             managed_total: managed as u64,
             already_deleted: under_cap as u64,
