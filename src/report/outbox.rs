@@ -72,6 +72,9 @@ impl Outbox {
 #[derive(Debug)]
 struct Context {
     wanted: CommitStatus,
+    /// A pending that something final overtook before it was posted. It is posted all the same: who
+    /// reads the history sees when work began, however quickly it ended.
+    overtaken: Option<CommitStatus>,
     posted: Option<CommitStatus>,
     posted_at: Option<Instant>,
     /// The forge refused it: not again before.
@@ -80,7 +83,20 @@ struct Context {
 
 impl Context {
     fn new(wanted: CommitStatus, posted: Option<CommitStatus>) -> Self {
-        Self { wanted, posted, posted_at: None, refused_until: None }
+        Self { wanted, overtaken: None, posted, posted_at: None, refused_until: None }
+    }
+
+    fn want(&mut self, wanted: CommitStatus) {
+        let before = std::mem::replace(&mut self.wanted, wanted);
+        let overtakes = before.state == State::Pending && self.wanted.state != State::Pending;
+        if overtakes && self.posted.is_none() && self.overtaken.is_none() {
+            self.overtaken = Some(before);
+        }
+    }
+
+    /// What is posted when it is due.
+    fn next(&self) -> &CommitStatus {
+        self.overtaken.as_ref().filter(|_| self.posted.is_none()).unwrap_or(&self.wanted)
     }
 
     /// When it is to be posted: `None` never, `Some(None)` at once.
@@ -186,7 +202,7 @@ impl Worker {
     fn want(&mut self, statuses: BTreeMap<Key, CommitStatus>) {
         for (key, wanted) in statuses {
             match self.contexts.get_mut(&key) {
-                Some(context) => context.wanted = wanted,
+                Some(context) => context.want(wanted),
                 None => {
                     self.contexts.insert(key, Context::new(wanted, None));
                 }
@@ -212,7 +228,7 @@ impl Worker {
 
     async fn post(&mut self, key: Option<Key>) {
         let Some(key) = key else { return };
-        let Some(wanted) = self.contexts.get(&key).map(|context| context.wanted.clone()) else { return };
+        let Some(wanted) = self.contexts.get(&key).map(|context| context.next().clone()) else { return };
         let result = self.forge.post_status(&key.0, &wanted).await;
         let Some(context) = self.contexts.get_mut(&key) else { return };
         match result {
