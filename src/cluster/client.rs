@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures::StreamExt as _;
 use kube::api::{
     Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, Preconditions, PropagationPolicy,
 };
@@ -21,6 +22,15 @@ pub enum Deleted {
     Gone,
     /// It is another object by now, or was changed since it was observed.
     Changed,
+}
+
+/// What the inventory of a cluster begins with.
+#[derive(Debug, Default)]
+pub struct KindsInUse {
+    pub kinds: Vec<Kind>,
+    /// Could not be listed: their own server is down, or we may not. What is ours there is not
+    /// pruned, as what is unseen is never taken for gone.
+    pub hidden: Vec<(Kind, Error)>,
 }
 
 /// A connection to one cluster; clones share it.
@@ -72,32 +82,31 @@ impl Client {
     /// Kinds of which the cluster holds at least one object of this instance. One small metadata
     /// list per manageable kind: asked once per connection, so that an inventory needs no memory of
     /// what was applied before a restart.
-    pub async fn kinds_in_use(&self, catalog: &Catalog, instance: &str) -> Result<Vec<Kind>, Error> {
-        use futures::{StreamExt as _, TryStreamExt as _};
+    pub async fn kinds_in_use(&self, catalog: &Catalog, instance: &str) -> Result<KindsInUse, Error> {
         let selector = format!("{}={instance}", labels::MANAGED_BY);
-        let parameters = ListParams::default().labels(&selector).limit(1);
+        let parameters = &ListParams::default().labels(&selector).limit(1);
         let resources: Vec<_> = catalog
             .preferred()
             .filter(|kind| !is_derived(kind))
             .filter_map(|kind| catalog.get(kind).map(|resource| (kind.clone(), resource.api.clone())))
             .collect();
-        futures::stream::iter(resources.into_iter().map(|(kind, api)| {
-            let parameters = parameters.clone();
-            async move {
-                let objects: Api<DynamicObject> = Api::all_with(self.kube.clone(), &api);
-                match self.bounded("list", objects.list_metadata(&parameters)).await {
-                    Ok(list) => Ok((!list.items.is_empty()).then_some(kind)),
-                    // A kind that cannot be listed (its own server is down, or we may not) hides what
-                    // is ours there; it is not pruned, and what is unseen is never taken for gone.
-                    Err(Error::Request { .. } | Error::Denied { .. }) => Ok(None),
-                    Err(error) => Err(error),
-                }
-            }
+        let mut answers = futures::stream::iter(resources.into_iter().map(|(kind, api)| async move {
+            let objects: Api<DynamicObject> = Api::all_with(self.kube.clone(), &api);
+            (kind, self.patiently("list", || objects.list_metadata(parameters)).await)
         }))
-        .buffer_unordered(8)
-        .try_filter_map(|kind| async move { Ok(kind) })
-        .try_collect()
-        .await
+        .buffer_unordered(8);
+        let mut found = KindsInUse::default();
+        while let Some((kind, answer)) = answers.next().await {
+            match answer {
+                Ok(list) if list.items.is_empty() => {}
+                Ok(_) => found.kinds.push(kind),
+                Err(error @ (Error::Request { .. } | Error::Denied { .. })) => {
+                    found.hidden.push((kind, error));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(found)
     }
 
     /// The metadata of one object; `None` when it is not there.
@@ -181,19 +190,21 @@ impl Client {
     }
 }
 
-/// Kinds whose objects are made by controllers from others, labels copied: never ours.
+/// Built-in kinds whose objects are made by controllers from others, labels copied: never ours.
+const DERIVED: &[(&str, &str)] = &[
+    ("", "Endpoints"),
+    ("", "Event"),
+    ("", "Node"),
+    ("", "Pod"),
+    ("apps", "ControllerRevision"),
+    ("apps", "ReplicaSet"),
+    ("coordination.k8s.io", "Lease"),
+    ("discovery.k8s.io", "EndpointSlice"),
+    ("events.k8s.io", "Event"),
+];
+
 fn is_derived(kind: &Kind) -> bool {
-    matches!(
-        &*kind.kind,
-        "Pod"
-            | "ReplicaSet"
-            | "ControllerRevision"
-            | "Endpoints"
-            | "EndpointSlice"
-            | "Event"
-            | "Lease"
-            | "Node"
-    )
+    DERIVED.contains(&(&*kind.group, &*kind.kind))
 }
 
 /// The object as JSON, with the apiVersion and kind that list items leave out.

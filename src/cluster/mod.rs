@@ -11,8 +11,11 @@ mod error;
 mod link;
 mod watch;
 
+#[cfg(test)]
+mod tests;
+
 pub use catalog::{Catalog, Resource};
-pub use client::{Client, Deleted};
+pub use client::{Client, Deleted, KindsInUse};
 pub use error::{Conflict, Error};
 pub use link::Link;
 pub use watch::Change;

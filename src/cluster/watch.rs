@@ -58,20 +58,45 @@ fn change<K>(event: watcher::Result<Event<K>>, value: impl Fn(&K) -> Value) -> C
     }
 }
 
-/// After an error the next attempt waits 0.5 s, 1 s, 2 s … 30 s; the first good event resets it.
+/// After an error the next attempt waits 0.5 s, 1 s, 2 s … 30 s; the first answer resets it. That a
+/// list begins is no answer: it is said before every attempt, also before one that fails.
 fn backed_off(stream: impl Stream<Item = Change> + Send + Unpin) -> impl Stream<Item = Change> + Send {
     const FIRST: Duration = Duration::from_millis(500);
     const LONGEST: Duration = Duration::from_secs(30);
-    futures::stream::unfold((stream, None::<Duration>), |(mut stream, wait)| async move {
-        if let Some(wait) = wait {
-            tokio::time::sleep(wait).await;
+    let start = (stream, FIRST, false);
+    futures::stream::unfold(start, |(mut stream, mut next, broken)| async move {
+        if broken {
+            tokio::time::sleep(next).await;
+            next = (next * 2).min(LONGEST);
         }
         let change = stream.next().await?;
-        let wait = match (&change, wait) {
-            (Change::Broken(_), None) => Some(FIRST),
-            (Change::Broken(_), Some(wait)) => Some((wait * 2).min(LONGEST)),
-            _ => None,
-        };
-        Some((change, (stream, wait)))
+        if matches!(change, Change::Seen(_) | Change::Left(_) | Change::Listed) {
+            next = FIRST;
+        }
+        let broken = matches!(change, Change::Broken(_));
+        Some((change, (stream, next, broken)))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::Instant;
+
+    use super::*;
+
+    /// When each change arrives, in milliseconds.
+    async fn check(changes: Vec<Change>, expected: &[u128]) {
+        let start = Instant::now();
+        let times = backed_off(futures::stream::iter(changes)).map(|_| start.elapsed().as_millis());
+        assert_eq!(times.collect::<Vec<_>>().await, expected);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_that_begins_does_not_reset_the_pause() {
+        let broken = || Change::Broken("forbidden".to_owned());
+        let failing = [Change::Listing, broken(), Change::Listing, broken(), Change::Listing, broken()];
+        check(failing.to_vec(), &[0, 0, 500, 500, 1500, 1500]).await;
+        let answered = [broken(), broken(), Change::Listing, Change::Listed, broken(), Change::Listing];
+        check(answered.to_vec(), &[0, 500, 1500, 1500, 1500, 2000]).await;
+    }
 }

@@ -84,7 +84,14 @@ impl Supervisor {
             }
         }
         let catalog = client.discover().await?;
-        let in_use = client.kinds_in_use(&catalog, &self.instance).await?;
+        let found = client.kinds_in_use(&catalog, &self.instance).await?;
+        for (kind, error) in &found.hidden {
+            tracing::warn!(
+                cluster = %self.cluster, %kind, %error,
+                "a kind cannot be listed: what is ours there is neither seen nor pruned"
+            );
+        }
+        let in_use = found.kinds;
         let news = ClusterNews::Up { client: client.clone(), catalog: Arc::new(catalog), in_use };
         Ok((client, news))
     }

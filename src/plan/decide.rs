@@ -207,17 +207,11 @@ struct Limit {
 
 impl Limit {
     fn of(input: &PruneInput<'_>, approvals: &Approvals<'_>) -> Self {
-        let pending: Vec<&Candidate> =
-            input.candidates.iter().filter(|candidate| stays(input, candidate).is_none()).collect();
-        let mut counted: BTreeSet<ApprovedObject> =
-            pending.iter().map(|candidate| candidate.approved_object()).collect();
-        // Who approves six of twelve has not approved the other six. When the six are gone they must
-        // still count for their app, or the rest would fit under the cap.
-        for candidate in pending.iter().filter(|candidate| approvals.covering(candidate).is_none()) {
-            for approval in approvals.valid.iter().filter(|approval| approval.app == candidate.app) {
-                counted.extend(approval.objects.iter().cloned());
-            }
-        }
+        let pending = input.candidates.iter().filter(|candidate| stays(input, candidate).is_none());
+        let mut counted: BTreeSet<ApprovedObject> = pending.map(Candidate::approved_object).collect();
+        // Who approves six of twelve, of one app or of many, has not approved the other six. When the
+        // six are gone they must still count, or the rest would fit under the cap.
+        counted.extend(approvals.valid.iter().flat_map(|approval| approval.objects.iter().cloned()));
         let pending = (counted.len() as u64).saturating_add(input.already_deleted);
         Self { cap: cap(input.caps, input.managed_total), pending }
     }

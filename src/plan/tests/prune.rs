@@ -244,9 +244,27 @@ fn a_part_that_is_approved_does_not_free_the_rest() {
     case.candidates.drain(..6);
     let decision = case.check([0, 6, 0]);
     assert_eq!(decision.approvals_wanted[0].objects.len(), 6);
-    // Done approvals of other apps do not count.
+    // As they do for every other app, for as long as the approval is there.
     case.candidates.iter_mut().for_each(|candidate| candidate.app = app("web"));
+    case.check([0, 6, 0]);
+    case.approvals.clear();
     case.check([6, 0, 0]);
+}
+
+#[test]
+fn an_app_that_is_approved_does_not_free_another() {
+    let mut case = Case::of(12);
+    for (place, candidate) in case.candidates.iter_mut().enumerate() {
+        candidate.app = app(["pay", "cart", "mail", "page"][place / 3]);
+    }
+    let mut case = approved(case);
+    case.approvals.retain(|approval| approval.app == app("pay"));
+    case.check([3, 9, 0]);
+    // The next revision: the three are gone, and the nine alone would fit under the cap.
+    case.candidates.retain(|candidate| candidate.app != app("pay"));
+    case.check([0, 9, 0]);
+    case.approvals.clear();
+    case.check([9, 0, 0]);
 }
 
 #[test]

@@ -1,0 +1,113 @@
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use http::{Request, Response};
+use kube::client::Body;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use super::{Catalog, Client, Link};
+use crate::model::{ClusterName, Kind};
+
+/// An API server without aggregated discovery. Each path has its answers; the last one stays.
+#[derive(Clone)]
+struct Server(Arc<Mutex<BTreeMap<String, Vec<(u16, Value)>>>>);
+
+impl Server {
+    fn new() -> Self {
+        let group = |name: &str, version: &str| {
+            let version = json!({"groupVersion": format!("{name}/{version}"), "version": version});
+            json!({"name": name, "versions": [version], "preferredVersion": version})
+        };
+        let groups = [group("apps", "v1"), group("metrics.example.com", "v1"), group("example.com", "v1")];
+        let server = Self(Arc::default());
+        server.answers("/api", &[(200, json!({"versions": ["v1"], "serverAddressByClientCIDRs": []}))]);
+        server.answers("/apis", &[(200, json!({"kind": "APIGroupList", "groups": groups}))]);
+        server.answers("/api/v1", &[(200, resources("v1", &["Pod", "ConfigMap", "Secret"]))]);
+        server.answers("/apis/apps/v1", &[(200, resources("apps/v1", &["Deployment", "ReplicaSet"]))]);
+        server.answers("/apis/example.com/v1", &[(200, resources("example.com/v1", &["Pod"]))]);
+        server.answers("/apis/metrics.example.com/v1", &[failure(503)]);
+        server
+    }
+
+    fn answers(&self, path: &str, answers: &[(u16, Value)]) {
+        self.0.lock().insert(path.to_owned(), answers.to_vec());
+    }
+
+    fn answer(&self, path: &str) -> (u16, Value) {
+        match self.0.lock().get_mut(path) {
+            Some(answers) if answers.len() > 1 => answers.remove(0),
+            Some(answers) => answers[0].clone(),
+            None => failure(404),
+        }
+    }
+
+    async fn client(&self) -> Client {
+        let server = self.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let (code, answer) = server.answer(request.uri().path());
+            let body = Body::from(answer.to_string().into_bytes());
+            let response = Response::builder().status(code).body(body).expect("a response");
+            async move { Ok::<_, Infallible>(response) }
+        });
+        let link = Link::in_process(service);
+        Client::connect(ClusterName::from("bj5"), &link).await.expect("a client")
+    }
+}
+
+fn failure(code: u16) -> (u16, Value) {
+    (code, json!({"kind": "Status", "status": "Failure", "message": "no", "reason": "No", "code": code}))
+}
+
+fn resources(version: &str, kinds: &[&str]) -> Value {
+    let verbs = ["list", "watch", "patch", "delete", "get"];
+    let resource = |kind: &&str| {
+        let plural = format!("{}s", kind.to_lowercase());
+        json!({"name": plural, "singularName": "", "namespaced": true, "kind": kind, "verbs": verbs})
+    };
+    let resources: Vec<Value> = kinds.iter().map(resource).collect();
+    json!({"kind": "APIResourceList", "groupVersion": version, "resources": resources})
+}
+
+fn list(version: &str, kind: &str, count: usize) -> (u16, Value) {
+    let items: Vec<Value> = (0..count).map(|n| json!({"metadata": {"name": format!("n{n}")}})).collect();
+    (200, json!({"apiVersion": version, "kind": format!("{kind}List"), "metadata": {}, "items": items}))
+}
+
+async fn discovered(client: &Client) -> Catalog {
+    client.discover().await.expect("a catalog")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_group_whose_server_is_down_hides_no_other() {
+    let server = Server::new();
+    let client = server.client().await;
+    let catalog = discovered(&client).await;
+    let kinds: Vec<String> = catalog.preferred().map(ToString::to_string).collect();
+    assert_eq!(kinds.len(), 6, "{kinds:?}");
+    assert!(catalog.get(&Kind::new("apps", "v1", "Deployment")).is_some_and(|it| it.manageable));
+
+    // Nothing works without the core group.
+    server.answers("/api/v1", &[failure(503)]);
+    client.discover().await.expect_err("no core group");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_cannot_be_listed_hides_no_other() {
+    let server = Server::new();
+    let client = server.client().await;
+    let catalog = discovered(&client).await;
+    server.answers("/api/v1/configmaps", &[failure(429), failure(503), list("v1", "ConfigMap", 1)]);
+    server.answers("/api/v1/secrets", &[failure(403)]);
+    server.answers("/apis/apps/v1/deployments", &[failure(500)]);
+    // Of the same name as a kind that is never ours.
+    server.answers("/apis/example.com/v1/pods", &[list("example.com/v1", "Pod", 1)]);
+
+    let mut found = client.kinds_in_use(&catalog, "main").await.expect("an inventory");
+    found.kinds.sort();
+    found.hidden.sort_by_key(|(kind, _)| kind.clone());
+    assert_eq!(found.kinds, [Kind::new("", "v1", "ConfigMap"), Kind::new("example.com", "v1", "Pod")]);
+    let hidden: Vec<Kind> = found.hidden.into_iter().map(|(kind, _)| kind).collect();
+    assert_eq!(hidden, [Kind::new("", "v1", "Secret"), Kind::new("apps", "v1", "Deployment")]);
+}
