@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use crate::controller::Ending;
+use crate::model::Scope;
 use crate::report::{Overview, Phase};
 use crate::source::ErrorKind;
 
@@ -36,6 +37,10 @@ pub fn of_run(ending: &Ending, overview: &Overview) -> Exit {
             ErrorKind::Unreachable | ErrorKind::Transient => Exit::Unreachable,
             ErrorKind::Configuration => Exit::Configuration,
         };
+    }
+    // Without an instance (or its rings) nothing could be said of any app.
+    if overview.diagnostics.iter().any(|it| it.is_error() && it.scope == Scope::Instance) {
+        return Exit::Configuration;
     }
     let any = |wanted: fn(Phase) -> bool| overview.targets.iter().any(|target| wanted(target.phase));
     let offline = overview.clusters.iter().any(|cluster| cluster.state == "Offline");

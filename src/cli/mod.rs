@@ -23,6 +23,7 @@ mod session;
 
 use std::process::ExitCode;
 
+use clap::builder::BoolishValueParser;
 use clap::{Parser, Subcommand};
 
 use exit::Exit;
@@ -37,7 +38,7 @@ struct Arguments {
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     verbose: u8,
     /// Log lines as JSON
-    #[arg(long, global = true, env = "TUTTI_LOG_JSON")]
+    #[arg(long, global = true, env = "TUTTI_LOG_JSON", value_parser = BoolishValueParser::new())]
     log_json: bool,
 }
 

@@ -1,5 +1,6 @@
 //! Brings the world forward: starts what is due, and says when to look again.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,11 +8,12 @@ use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::cluster_entry::ClusterEntry;
 use super::event::Event;
 use super::world::World;
 use crate::fleet::Target;
 use crate::health;
-use crate::model::{ClusterName, Rendered};
+use crate::model::{AppId, ClusterName, Diagnostic, Rendered, Scope};
 use crate::plan::{self, Action, Pending, Reason};
 use crate::reconcile::{self, Job, Shared};
 
@@ -70,7 +72,9 @@ impl World {
         }
         let entry = self.targets.get_mut(id)?;
         entry.due = false;
-        entry.plan = Some(Arc::new(plan));
+        if writes || !starts {
+            entry.plan = Some(Arc::new(plan));
+        }
         self.changed = true;
         if let (true, Some(at)) = (starts, entry.retry_at) {
             // It failed a moment ago: an event does not cut the pause short.
@@ -81,9 +85,12 @@ impl World {
             entry.running = Some(job.cancelled.clone());
             let (events, target, epoch) = (self.events.clone(), id.clone(), cluster.epoch);
             tokio::spawn(async move {
-                let outcome = Box::new(reconcile::run(job).await);
+                let event = match tokio::spawn(reconcile::run(job)).await {
+                    Ok(outcome) => Event::Reconciled { target, epoch, outcome: Box::new(outcome) },
+                    Err(error) => Event::Crashed { target, error: error.to_string() },
+                };
                 // A closed queue means that the controller has stopped: nobody is left to tell.
-                let _ = events.send(Event::Reconciled { target, epoch, outcome }).await;
+                let _ = events.send(event).await;
             });
             return None;
         }
@@ -97,11 +104,11 @@ impl World {
         None
     }
 
-    /// Everything that one reconciliation needs; `None` while the cluster has not been seen whole.
+    /// Everything that one reconciliation needs; `None` while its kinds have not been listed whole.
     fn job(&self, id: &Target, rendered: &Arc<Rendered>) -> Option<Job> {
         let entry = self.targets.get(id)?;
         let cluster = self.clusters.get(&id.cluster)?;
-        if !cluster.is_complete() {
+        if !cluster.has_listed(rendered.objects.iter().map(|object| &object.kind)) {
             return None;
         }
         Some(Job {
@@ -127,14 +134,28 @@ impl World {
         let shared = Shared {
             claims: plan::claims(renders()),
             pending: Pending::of(renders(), &entry.observation),
-            unrendered: targets()
-                .filter(|(_, it)| it.render.is_err())
-                .map(|(id, _)| id.app.clone())
-                .collect(),
+            unrendered: self.unrendered(cluster, entry),
         };
         if let Some(entry) = self.clusters.get_mut(cluster) {
             entry.shared = Arc::new(shared);
         }
+    }
+
+    /// Apps that may want something of a cluster that is not known: they could not be rendered, or
+    /// their manifest could not be read. While a whole file is unreadable, that is every app that
+    /// applied something there and is no longer to be found.
+    fn unrendered(&self, cluster: &ClusterName, entry: &ClusterEntry) -> BTreeSet<AppId> {
+        let Some(fleet) = &self.fleet else { return BTreeSet::new() };
+        let failed = self.targets.iter().filter(|(id, it)| id.cluster == *cluster && it.render.is_err());
+        let mut apps: BTreeSet<AppId> = failed.map(|(id, _)| id.app.clone()).collect();
+        apps.extend(fleet.broken.keys().cloned());
+        let unreadable =
+            |it: &Diagnostic| it.is_error() && matches!(it.scope, Scope::File(_) | Scope::Instance);
+        if fleet.diagnostics.iter().any(unreadable) {
+            let owners = entry.observation.objects.values().filter_map(|live| AppId::parse(&live.app));
+            apps.extend(owners.filter(|app| !fleet.apps.contains_key(app)));
+        }
+        apps
     }
 
     /// What was in the way is looked up anew.
@@ -162,12 +183,27 @@ impl World {
             return None;
         }
         let rendered = entry.render.as_ref().ok()?;
-        let (namespace, selector, workload) = rendered.objects.iter().find_map(|object| {
-            let workload = cluster.unwell.get(&object.id)?;
-            let live = cluster.observation.objects.get(&object.id)?;
-            let selector = selector(workload).filter(|_| live.hash == Some(object.hash))?;
-            Some((object.id.namespace.clone()?, selector, workload.clone()))
-        })?;
+        let unwell: Vec<_> = rendered
+            .objects
+            .iter()
+            .filter_map(|object| {
+                let workload = cluster.unwell.get(&object.id)?;
+                let live = cluster.observation.objects.get(&object.id)?;
+                let selector = selector(workload).filter(|_| live.hash == Some(object.hash))?;
+                Some((object.id.namespace.clone()?, selector, workload))
+            })
+            .collect();
+        if unwell.is_empty() {
+            // What its pods suffered from is over.
+            let entry = self.targets.get_mut(id)?;
+            entry.cause = None;
+            entry.asked_at = None;
+            return None;
+        }
+        // One workload a time: the next one the next time.
+        let (namespace, selector, workload) = unwell[entry.turn % unwell.len()].clone();
+        let workload = workload.clone();
+        let digest = rendered.digest();
         let client = cluster.client.clone()?;
         let entry = self.targets.get_mut(id)?;
         let due = match entry.asked_at {
@@ -183,6 +219,7 @@ impl World {
         }
         entry.asked_at = Some(now);
         entry.asking = true;
+        entry.turn = entry.turn.wrapping_add(1);
         let (events, target) = (self.events.clone(), id.clone());
         tokio::spawn(async move {
             let cause = match client.pods(&namespace, &selector).await {
@@ -192,7 +229,7 @@ impl World {
                     None
                 }
             };
-            let _ = events.send(Event::Explained { target, cause }).await;
+            let _ = events.send(Event::Explained { target, rendered: digest, cause }).await;
         });
         None
     }

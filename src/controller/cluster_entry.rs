@@ -75,11 +75,16 @@ pub enum Touched {
 }
 
 impl ClusterEntry {
-    pub fn new(cluster: Cluster, supervisor: JoinHandle<()>, rediscover: watch::Sender<u64>) -> Self {
+    pub fn new(
+        cluster: Cluster,
+        epoch: u64,
+        supervisor: JoinHandle<()>,
+        rediscover: watch::Sender<u64>,
+    ) -> Self {
         Self {
             cluster,
             reach: Reach::Connecting,
-            epoch: 0,
+            epoch,
             client: None,
             catalog: Arc::default(),
             observation: Observation::default(),
@@ -158,6 +163,23 @@ impl ClusterEntry {
         self.observation.strangers.clear();
         self.observation.absent.clear();
         self.serves(catalog);
+    }
+
+    /// Objects of kinds that nobody watches any more may be long gone.
+    pub fn forget_unwatched(&mut self) {
+        let watched = |id: &ObjectId| self.watches.keys().any(|kind| id.is_of(kind));
+        self.observation.objects.retain(|id, _| watched(id));
+        self.unwell.retain(|id, _| watched(id));
+    }
+
+    /// Every list that says something about these kinds has been read whole. One kind that cannot be
+    /// listed holds up the apps that have objects of it, and no others.
+    pub fn has_listed<'a>(&self, mut kinds: impl Iterator<Item = &'a Kind>) -> bool {
+        self.is_ready()
+            && kinds.all(|kind| {
+                let same = |known: &Kind| known.group == kind.group && known.kind == kind.kind;
+                self.watches.iter().filter(|(known, _)| same(known)).all(|(_, watch)| watch.listed)
+            })
     }
 
     pub fn serves(&mut self, catalog: Arc<Catalog>) {
@@ -250,12 +272,13 @@ impl ClusterEntry {
     }
 
     /// What one app needs to see: its own objects and those that it renders.
+    /// `complete` then means: of these kinds.
     pub fn seen_by(&self, app: &AppId, rendered: impl Iterator<Item = ObjectId>) -> Observation {
         let app = app.to_string();
         let wanted: BTreeSet<ObjectId> = rendered.collect();
         let part = |id: &ObjectId| wanted.contains(id);
         Observation {
-            complete: self.observation.complete,
+            complete: true,
             objects: self
                 .observation
                 .objects

@@ -7,7 +7,8 @@ use crate::cluster::{Catalog, Change, Client, Deleted, Error};
 use crate::fleet::Target;
 use crate::forge::Hint;
 use crate::health::Cause;
-use crate::model::{ClusterName, Kind, ObjectId, Revision};
+use crate::model::{ClusterName, Digest, Kind, Revision};
+use crate::plan::Candidate;
 use crate::reconcile::Outcome;
 
 #[derive(Debug)]
@@ -30,18 +31,26 @@ pub enum Event {
         epoch: u64,
         outcome: Box<Outcome>,
     },
-    Deleted {
+    /// A reconciliation ended without an outcome: a fault of ours.
+    Crashed {
         target: Target,
-        object: ObjectId,
+        error: String,
+    },
+    Deleted {
+        candidate: Box<Candidate>,
         result: Result<Deleted, Error>,
     },
     /// Why the pods of a workload are not ready.
     Explained {
         target: Target,
+        /// Of the render that was asked about.
+        rendered: Digest,
         cause: Option<Cause>,
     },
     /// The forge says that this commit was under way before this process began.
     UnderWay(Revision),
+    /// The forge has said all that it knows of recent commits: posting may begin.
+    Recalled,
 }
 
 #[derive(Debug)]

@@ -112,7 +112,7 @@ pub fn render_all(revision: &Revision, fleet: &Fleet, snapshot: &Snapshot) -> Re
         .targets()
         .into_iter()
         .map(|target| {
-            let render = match render::render(fleet, snapshot, &target) {
+            let render = match render_one(fleet, snapshot, &target) {
                 Ok(rendered) => (rendered.revision.clone(), Ok(Arc::new(rendered))),
                 Err(mistakes) => {
                     let files = mistakes.iter().filter_map(|mistake| mistake.location.as_ref());
@@ -126,6 +126,16 @@ pub fn render_all(revision: &Revision, fleet: &Fleet, snapshot: &Snapshot) -> Re
         })
         .collect();
     Renders { revision: revision.clone(), targets }
+}
+
+/// A fault of ours in one render is an error of that target, and of no other.
+fn render_one(fleet: &Fleet, snapshot: &Snapshot, target: &Target) -> Result<Rendered, Vec<Diagnostic>> {
+    let rendering = std::panic::AssertUnwindSafe(|| render::render(fleet, snapshot, target));
+    std::panic::catch_unwind(rendering).unwrap_or_else(|_| {
+        let scope = Scope::Target(target.app.clone(), target.cluster.clone());
+        let message = format!("failed to render {target}: the renderer crashed, which is a fault of tutti");
+        Err(vec![Diagnostic::error("E3999", message, scope)])
+    })
 }
 
 /// Renders on a blocking thread and reports to the queue.

@@ -9,8 +9,10 @@
 
 mod advance;
 mod cluster_entry;
+mod clusters;
 mod event;
 mod load;
+mod outcome;
 mod overview;
 mod phase;
 mod prune;
@@ -141,7 +143,7 @@ pub async fn run(settings: Settings, mut inputs: Inputs, outputs: Outputs) -> (E
 
     drain(&mut world, &mut events).await;
     publish(&mut world, &outputs);
-    world.flush(FORGE_GRACE).await;
+    world.flush(&mut events, FORGE_GRACE).await;
     let overview = Arc::clone(&outputs.overview.borrow());
     (ending, overview)
 }

@@ -4,8 +4,8 @@ use super::cluster_entry::{ClusterEntry, Reach};
 use super::target::TargetEntry;
 use super::world::World;
 use crate::fleet::Target;
-use crate::model::{ClusterName, ClusterState, Diagnostic, PodCount, Revision};
-use crate::plan::Candidate;
+use crate::model::{AppId, ClusterName, ClusterState, Diagnostic, ObjectId, PodCount, Revision};
+use crate::plan::{Action, Decided};
 use crate::report::{ClusterReport, DeletionReport, Overview, TargetReport, version};
 
 impl World {
@@ -20,10 +20,6 @@ impl World {
             }
         }
         let decision = &self.prune.decision;
-        let deletes =
-            decision.deletes.iter().map(|it| self.deletion(&it.candidate, false, it.reason.to_string()));
-        let waiting =
-            decision.waiting.iter().map(|it| self.deletion(&it.candidate, true, it.reason.to_string()));
         Overview {
             revision: self.head.clone(),
             mode: self.mode(),
@@ -37,7 +33,7 @@ impl World {
                 .map(|entry| self.cluster_report(entry))
                 .chain(self.dropped.iter().map(|name| dropped_report(name.clone())))
                 .collect(),
-            deletions: deletes.chain(waiting).collect(),
+            deletions: self.deletions(),
             approvals_wanted: decision.approvals_wanted.clone(),
             approvals_unused: decision.approvals_unused.iter().map(|unused| unused.name.clone()).collect(),
             diagnostics,
@@ -98,15 +94,41 @@ impl World {
         }
     }
 
-    fn deletion(&self, candidate: &Candidate, waits: bool, reason: String) -> DeletionReport {
-        let key = (candidate.cluster.clone(), candidate.object.clone());
+    /// What is due, what waits, what is on its way out. What is left for good is not among them.
+    fn deletions(&self) -> Vec<DeletionReport> {
+        let decision = &self.prune.decision;
+        let decided =
+            decision.deletes.iter().chain(decision.waiting.iter().filter(|it| it.action == Action::Wait));
+        let decided = decided.map(|Decided { candidate, action, reason }| {
+            let key = (candidate.cluster.clone(), candidate.object.clone());
+            let words = self.prune.refusal(&key).map_or_else(|| reason.to_string(), ToOwned::to_owned);
+            let approval = reason.approval().map(|digest| digest.short());
+            self.deletion(&key, candidate.app.clone(), *action == Action::Wait, approval, words)
+        });
+        let going = self
+            .prune
+            .going
+            .iter()
+            .map(|(key, app)| self.deletion(key, app.clone(), false, None, "being deleted".to_owned()));
+        decided.chain(going).collect()
+    }
+
+    fn deletion(
+        &self,
+        key: &(ClusterName, ObjectId),
+        app: AppId,
+        waits: bool,
+        approval: Option<String>,
+        reason: String,
+    ) -> DeletionReport {
         let head = || self.head.clone().unwrap_or_else(|| Revision::from(Revision::WORKTREE));
         DeletionReport {
-            cluster: candidate.cluster.clone(),
-            app: candidate.app.clone(),
-            object: candidate.object.to_string(),
-            revision: self.vanished.get(&key).cloned().unwrap_or_else(head),
+            cluster: key.0.clone(),
+            app,
+            object: key.1.to_string(),
+            revision: self.prune.vanished.get(key).cloned().unwrap_or_else(head),
             waits,
+            approval,
             reason,
         }
     }

@@ -34,8 +34,8 @@ impl World {
         }
         if let Some(failure) = &entry.failure {
             let phase = match (failure.unreachable, failure.lasting) {
-                (true, _) => Phase::Unreachable,
-                (_, true) => Phase::Refused,
+                (false, true) => Phase::Refused,
+                // It is tried again in a moment; whether the cluster is gone its probes tell.
                 _ => Phase::Pending,
             };
             return (phase, failure.text.clone());

@@ -1,76 +1,156 @@
 //! Deleting what Git no longer wants: decided over the whole instance, carried out one by one.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::cluster_entry::{ClusterEntry, Reach};
 use super::event::Event;
-use super::world::{Asked, World};
+use super::world::World;
 use crate::apply;
-use crate::fleet::Target;
-use crate::model::{AppId, ClusterName, ClusterState, Digest, Mode, ObjectId};
+use crate::fleet::Fleet;
+use crate::model::{AppId, ClusterName, ClusterState, Digest, Mode, ObjectId, Revision};
 use crate::plan::{self, AppFacts, Candidate, ClusterFacts, Decided, PruneDecision, PruneInput, Reason};
 
 /// Deletes side by side over all clusters.
 const SIDE_BY_SIDE: usize = 16;
+const FIRST_PAUSE: Duration = Duration::from_secs(5);
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
-/// The last decision, and when to try again after a failure.
+type Key = (ClusterName, ObjectId);
+
+/// What is known of deletes.
 #[derive(Debug, Default)]
 pub struct Pruning {
     pub decision: PruneDecision,
-    pub retry_at: Option<Instant>,
+    /// Objects that Git no longer wants: the head at which that was first seen.
+    pub vanished: BTreeMap<Key, Revision>,
+    /// Objects that are on their way out, with their app: asked for by us, or with a deletionTimestamp.
+    pub going: BTreeMap<Key, AppId>,
+    /// Asked for at this head, and accepted or under way.
+    asked: BTreeMap<Key, Asked>,
+    /// Requests under way.
+    asking: BTreeSet<Key>,
+    refused: BTreeMap<Key, Refusal>,
+}
+
+/// Why a delete was asked for: what nobody approved counts against the cap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    UnderCap,
+    Approved,
+}
+
+/// The cluster said no; the same request is not hammered.
+#[derive(Debug)]
+struct Refusal {
+    /// Another state of the object is another request.
+    resource_version: String,
+    text: String,
+    attempts: u32,
+    retry_at: Instant,
+}
+
+impl Pruning {
+    /// A new head: what was deleted before does not count against its cap.
+    pub fn begin(&mut self) {
+        self.asked.retain(|key, _| self.asking.contains(key));
+    }
+
+    pub fn is_asking(&self) -> bool {
+        !self.asking.is_empty()
+    }
+
+    pub fn accepted(&mut self, candidate: &Candidate) {
+        let key = key(candidate);
+        self.asking.remove(&key);
+        self.refused.remove(&key);
+    }
+
+    pub fn refused(&mut self, candidate: &Candidate, text: String, now: Instant) {
+        let key = key(candidate);
+        self.asking.remove(&key);
+        self.asked.remove(&key);
+        let attempts = self.refused.get(&key).map_or(0, |refusal| refusal.attempts + 1);
+        let pause = FIRST_PAUSE.saturating_mul(1 << attempts.min(6)).min(LONGEST_PAUSE);
+        let resource_version = candidate.resource_version.clone();
+        self.refused.insert(key, Refusal { resource_version, text, attempts, retry_at: now + pause });
+    }
+
+    /// Why a delete that is due is not made, if the cluster refused it.
+    pub fn refusal(&self, key: &Key) -> Option<&str> {
+        self.refused.get(key).map(|refusal| refusal.text.as_str())
+    }
+
+    fn may_ask(&self, candidate: &Candidate, now: Instant) -> bool {
+        self.refused.get(&key(candidate)).is_none_or(|refusal| {
+            refusal.retry_at <= now || refusal.resource_version != candidate.resource_version
+        })
+    }
+}
+
+fn key(candidate: &Candidate) -> Key {
+    (candidate.cluster.clone(), candidate.object.clone())
 }
 
 impl World {
     /// Decides and starts deletes; returns when to try again.
     pub(super) fn advance_prune(&mut self, now: Instant) -> Option<Instant> {
-        if self.head.is_none() || self.head != self.rendered_head {
+        let fleet = self.fleet.clone()?;
+        if self.head.is_none() || self.head != self.rendered_head || !fleet.is_usable() {
             return None;
         }
-        let decision = self.decide_prune();
-        self.prune.decision = decision;
-        if let Some(at) = self.prune.retry_at {
-            if at > now {
-                return Some(at);
-            }
-            self.prune.retry_at = None;
+        self.decide_prune(&fleet);
+        // The cap holds over all clusters: nothing is deleted before all of them were looked at.
+        let whole = self.clusters.values().all(|entry| entry.is_complete() || is_offline(entry));
+        if self.mode() == Mode::Enforce && whole {
+            self.start_deletes(now);
         }
-        if self.mode() == Mode::Enforce {
-            self.start_deletes();
-        }
-        None
+        self.prune.refused.values().map(|refusal| refusal.retry_at).filter(|at| *at > now).min()
     }
 
-    fn decide_prune(&mut self) -> PruneDecision {
-        let Some(fleet) = self.fleet.clone() else { return PruneDecision::default() };
-        let Some(head) = self.head.clone() else { return PruneDecision::default() };
+    fn decide_prune(&mut self, fleet: &Fleet) {
+        let Some(head) = self.head.clone() else { return };
         let mut candidates = Vec::new();
+        let mut going = BTreeMap::new();
         let mut managed = 0;
-        for (name, cluster) in &self.clusters {
-            managed += cluster.observation.objects.len();
-            if !cluster.is_complete() {
-                continue;
+        for (name, entry) in &self.clusters {
+            managed += entry.observation.objects.len();
+            let rendered = self.rendered_on(name);
+            candidates.extend(plan::candidates(name, &entry.observation, &rendered));
+            for (id, live) in &entry.observation.objects {
+                let key = (name.clone(), id.clone());
+                let leaves = live.deleting || self.prune.asked.contains_key(&key);
+                if let (true, false, Some(app)) = (leaves, rendered.contains(id), AppId::parse(&live.app)) {
+                    going.insert(key, app);
+                }
             }
-            let rendered: BTreeSet<ObjectId> = self
-                .targets
-                .iter()
-                .filter(|(id, _)| id.cluster == *name)
-                .filter_map(|(_, target)| target.render.as_ref().ok())
-                .flat_map(|rendered| rendered.objects.iter().map(|object| object.id.clone()))
-                .collect();
-            candidates.extend(plan::candidates(name, &cluster.observation, &rendered));
         }
-        let wanted: BTreeSet<(ClusterName, ObjectId)> =
-            candidates.iter().map(|it| (it.cluster.clone(), it.object.clone())).collect();
-        self.vanished.retain(|key, _| wanted.contains(key));
-        for key in wanted {
-            self.vanished.entry(key).or_insert_with(|| head.clone());
+        // What was asked for already and is still shown counts once.
+        candidates.retain(|it| !self.prune.asked.contains_key(&key(it)));
+        self.prune.going = going;
+
+        let broken: BTreeSet<&AppId> =
+            self.targets.iter().filter(|(_, target)| target.render.is_err()).map(|(id, _)| &id.app).collect();
+        let valid = fleet.is_valid() && broken.is_empty();
+        if valid {
+            let wanted: BTreeSet<Key> =
+                candidates.iter().map(key).chain(self.prune.going.keys().cloned()).collect();
+            self.prune.vanished.retain(|key, _| wanted.contains(key));
+            self.prune.refused.retain(|key, _| wanted.contains(key));
+        } else {
+            // What a broken app wants is not known, so neither is whether nobody wants its objects.
+            candidates.retain(|it| fleet.apps.contains_key(&it.app) && !broken.contains(&it.app));
         }
+        for candidate in &candidates {
+            self.prune.vanished.entry(key(candidate)).or_insert_with(|| head.clone());
+        }
+        self.prune.decision = self.decide(fleet, &candidates, managed, valid);
+    }
 
-        // What was asked for already and is still shown counts once, as deleted.
-        candidates.retain(|it| !self.deleted.contains_key(&(it.cluster.clone(), it.object.clone())));
-
-        let rendered_ok = self.targets.values().all(|target| target.render.is_ok());
+    fn decide(&self, fleet: &Fleet, candidates: &[Candidate], managed: usize, valid: bool) -> PruneDecision {
         let default = self.instance.defaults.prune;
         let empty_renders = self
             .targets
@@ -78,15 +158,16 @@ impl World {
             .filter(|(_, target)| target.render.as_ref().is_ok_and(|rendered| rendered.objects.is_empty()))
             .map(|(id, _)| (id.app.clone(), id.cluster.clone()))
             .collect();
+        let under_cap = self.prune.asked.values().filter(|asked| **asked == Asked::UnderCap).count();
         plan::decide(&PruneInput {
             // Not the mode of this run: a command that only looks shows what the instance decides, and
             // which approvals it wants. Nothing is deleted here unless this run enforces.
             mode: self.instance.mode,
-            fleet_valid: fleet.is_valid() && rendered_ok,
+            fleet_valid: valid,
             caps: self.instance.caps,
             managed_total: managed as u64,
-            already_deleted: self.deleted.values().filter(|asked| **asked == Asked::UnderCap).count() as u64,
-            candidates: &candidates,
+            already_deleted: under_cap as u64,
+            candidates,
             approvals: &fleet.approvals,
             empty_renders: &empty_renders,
             app: &|id| {
@@ -109,47 +190,54 @@ impl World {
         })
     }
 
-    fn start_deletes(&mut self) {
-        let free = SIDE_BY_SIDE.saturating_sub(self.deleting.len());
-        let started: Vec<Decided> = self.next_deletes().take(free).cloned().collect();
+    fn rendered_on(&self, cluster: &ClusterName) -> BTreeSet<ObjectId> {
+        let targets = self.targets.iter().filter(|(id, _)| id.cluster == *cluster);
+        targets
+            .filter_map(|(_, target)| target.render.as_ref().ok())
+            .flat_map(|rendered| rendered.objects.iter().map(|object| object.id.clone()))
+            .collect()
+    }
+
+    fn start_deletes(&mut self, now: Instant) {
+        let free = SIDE_BY_SIDE.saturating_sub(self.prune.asking.len());
+        let started: Vec<Decided> = self.next_deletes(now).take(free).cloned().collect();
         for Decided { candidate, reason, .. } in started {
             let Some(cluster) = self.clusters.get(&candidate.cluster) else { continue };
             let Some(client) = cluster.client.clone() else { continue };
-            let catalog = std::sync::Arc::clone(&cluster.catalog);
-            let key = (candidate.cluster.clone(), candidate.object.clone());
-            self.deleting.insert(key.clone());
+            let catalog = Arc::clone(&cluster.catalog);
             let approved = matches!(reason, Reason::Approved { .. });
-            self.deleted.insert(key, if approved { Asked::Approved } else { Asked::UnderCap });
+            self.prune.asking.insert(key(&candidate));
+            self.prune
+                .asked
+                .insert(key(&candidate), if approved { Asked::Approved } else { Asked::UnderCap });
+            self.prune.going.insert(key(&candidate), candidate.app.clone());
             self.changed = true;
             let events = self.events.clone();
             tokio::spawn(async move {
                 let result = apply::delete(&client, &catalog, &candidate).await;
-                let target = Target { cluster: candidate.cluster, app: candidate.app };
                 // A closed queue means that the controller has stopped: nobody is left to tell.
-                let _ = events.send(Event::Deleted { target, object: candidate.object, result }).await;
+                let _ = events.send(Event::Deleted { candidate: Box::new(candidate), result }).await;
             });
         }
     }
 
     /// The deletes whose turn it is: of each app on each cluster only those of its last phase, and
     /// only when what was asked for before is gone. So an app goes in the reverse of the order it came in.
-    fn next_deletes(&self) -> impl Iterator<Item = &Decided> {
+    fn next_deletes(&self, now: Instant) -> impl Iterator<Item = &Decided> {
         let deletes = &self.prune.decision.deletes;
-        let asked = self.deleted.keys().filter_map(|(cluster, object)| {
-            let live = self.clusters.get(cluster)?.observation.objects.get(object)?;
-            Some((cluster, AppId::parse(&live.app)?, plan::Phase::of(object)))
-        });
+        let going =
+            self.prune.going.iter().map(|((cluster, object), app)| (cluster, app, plan::Phase::of(object)));
         let due = deletes.iter().map(|Decided { candidate, .. }| {
-            (&candidate.cluster, candidate.app.clone(), plan::Phase::of(&candidate.object))
+            (&candidate.cluster, &candidate.app, plan::Phase::of(&candidate.object))
         });
-        let mut turn: BTreeMap<(&ClusterName, AppId), plan::Phase> = BTreeMap::new();
-        for (cluster, app, phase) in asked.chain(due) {
+        let mut turn: BTreeMap<(&ClusterName, &AppId), plan::Phase> = BTreeMap::new();
+        for (cluster, app, phase) in going.chain(due) {
             let last = turn.entry((cluster, app)).or_insert(phase);
             *last = (*last).max(phase);
         }
         deletes.iter().filter(move |Decided { candidate, .. }| {
-            turn.get(&(&candidate.cluster, candidate.app.clone()))
-                == Some(&plan::Phase::of(&candidate.object))
+            turn.get(&(&candidate.cluster, &candidate.app)) == Some(&plan::Phase::of(&candidate.object))
+                && self.prune.may_ask(candidate, now)
         })
     }
 
@@ -166,21 +254,13 @@ impl World {
 
     /// Nothing is being deleted, and what waits waits for a person or for good.
     pub(super) fn is_prune_settled(&self) -> bool {
-        let enforce = self.mode() == Mode::Enforce;
-        let seen = |candidate: &Candidate| {
-            self.clusters
-                .get(&candidate.cluster)
-                .is_some_and(|cluster| cluster.observation.objects.contains_key(&candidate.object))
-        };
-        self.deleting.is_empty()
-            && !(enforce && self.prune.decision.deletes.iter().any(|deletion| seen(&deletion.candidate)))
-            && !(enforce && self.is_deleting_something())
+        self.mode() == Mode::Observe
+            || (self.prune.asking.is_empty()
+                && self.prune.going.is_empty()
+                && self.prune.decision.deletes.is_empty())
     }
+}
 
-    /// A deleted object that its cluster still shows: finalizers, or the watch is behind.
-    fn is_deleting_something(&self) -> bool {
-        self.deleted.keys().any(|(cluster, object)| {
-            self.clusters.get(cluster).is_some_and(|entry| entry.observation.objects.contains_key(object))
-        })
-    }
+fn is_offline(entry: &ClusterEntry) -> bool {
+    matches!(entry.reach, Reach::Offline { .. })
 }

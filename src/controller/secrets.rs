@@ -8,8 +8,8 @@ use crate::model::SecretRef;
 pub enum SecretError {
     #[error("failed to read the secret in the environment variable {0}: it is not set")]
     NotSet(String),
-    #[error("failed to read the secret in the file {path}: {source}")]
-    File { path: String, source: std::io::Error },
+    #[error("failed to read the secret in the file {path}: {problem}")]
+    File { path: String, problem: std::io::Error },
     #[error("failed to read the secret in {0}: it is empty")]
     Empty(String),
 }
@@ -20,7 +20,7 @@ pub fn resolve(reference: &SecretRef) -> Result<SecretString, SecretError> {
         SecretRef::Env(name) => (std::env::var(name).map_err(|_| SecretError::NotSet(name.clone()))?, name),
         SecretRef::File(path) => {
             let value = std::fs::read_to_string(path)
-                .map_err(|source| SecretError::File { path: path.clone(), source })?;
+                .map_err(|problem| SecretError::File { path: path.clone(), problem })?;
             (value, path)
         }
     };

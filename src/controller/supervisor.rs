@@ -27,6 +27,8 @@ pub struct Supervisor {
     pub events: mpsc::Sender<Event>,
     /// Counts requests to ask again what the cluster serves.
     pub rediscover: watch::Receiver<u64>,
+    /// Epochs count on from here.
+    pub first_epoch: u64,
 }
 
 impl std::fmt::Debug for Supervisor {
@@ -40,7 +42,7 @@ struct Closed;
 
 impl Supervisor {
     pub async fn run(mut self) {
-        let mut epoch = 0;
+        let mut epoch = self.first_epoch;
         let mut was_offline = false;
         loop {
             epoch += 1;

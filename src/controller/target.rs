@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::health::Cause;
-use crate::model::{App, Diagnostic, Rendered, Revision};
+use crate::model::{App, Diagnostic, Digest, Rendered, Revision};
 use crate::plan::Plan;
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -42,6 +42,10 @@ pub struct TargetEntry {
     pub cause: Option<Cause>,
     pub asked_at: Option<Instant>,
     pub asking: bool,
+    /// Which of its workloads is asked about next.
+    pub turn: usize,
+    /// What was applied last without an error, when, and how often in a row.
+    applied: Option<(Digest, Instant, u32)>,
 }
 
 impl TargetEntry {
@@ -59,6 +63,8 @@ impl TargetEntry {
             cause: None,
             asked_at: None,
             asking: false,
+            turn: 0,
+            applied: None,
         }
     }
 
@@ -84,6 +90,7 @@ impl TargetEntry {
             self.attempts = 0;
             self.retry_at = None;
             self.plan = None;
+            self.applied = None;
         }
         self.due = true;
         self.app = app;
@@ -109,6 +116,21 @@ impl TargetEntry {
         let pause = first.saturating_mul(1 << self.attempts.min(9)).min(LONGEST_PAUSE);
         self.attempts += 1;
         self.retry_at = Some(now + pause.mul_f64(1.0 + rand::random::<f64>() / 10.0));
+    }
+
+    /// It was applied. When the same is wanted again at once, something undoes it (a webhook, another
+    /// instance of the same name): the next time waits 1 s, 2 s, 4 s … 5 min.
+    pub fn applied(&mut self, rendered: Digest, now: Instant) {
+        let again = match self.applied {
+            Some((known, at, again)) if known == rendered && now - at < LONGEST_PAUSE * 2 => again + 1,
+            _ => 0,
+        };
+        self.applied = Some((rendered, now, again));
+        self.went_through();
+        if again > 0 {
+            let pause = FIRST_PAUSE.saturating_mul(1 << (again - 1).min(9)).min(LONGEST_PAUSE);
+            self.retry_at = Some(now + pause);
+        }
     }
 
     pub fn went_through(&mut self) {

@@ -4,21 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::cluster_entry::{ClusterEntry, Reach, Touched};
-use super::event::{ClusterNews, Event, LoadError};
-use super::load::{self, Loaded, Renders};
-use super::supervisor::Supervisor;
-use super::target::{Failure, TargetEntry};
+use super::cluster_entry::{ClusterEntry, Reach};
+use super::event::{Event, LoadError};
+use super::load::{self, Loaded, Render, Renders};
+use super::target::TargetEntry;
 use super::{Ending, Settings, Until, secrets};
-use crate::apply::{Done, NotDone};
-use crate::cluster::Deleted;
 use crate::fleet::{Fleet, Target};
-use crate::forge::{self, Hint, State};
-use crate::model::{ClusterName, Forge, Instance, Kind, Mode, ObjectId, Revision};
-use crate::reconcile::{self, Found, Outcome};
+use crate::forge::{self, State};
+use crate::model::{App, ClusterName, Forge, Instance, Mode, Revision};
 use crate::report::outbox::{Order, Outbox};
 use crate::report::{Overview, Phase, statuses};
 use crate::source::ErrorKind;
@@ -26,6 +22,8 @@ use crate::source::ErrorKind;
 /// The first pause before Git is asked again, and the longest when only a commit is missing.
 const RELOAD_FIRST: Duration = Duration::from_secs(1);
 const RELOAD_BEHIND: Duration = Duration::from_secs(8);
+/// The longest pause before the forge is asked again what was posted earlier.
+const RECALL_LONGEST: Duration = Duration::from_secs(30);
 
 pub struct World {
     pub(super) settings: Settings,
@@ -38,6 +36,9 @@ pub struct World {
     pub(super) reload_at: Option<Instant>,
     /// The pause before that; it doubles.
     reload_pause: Duration,
+    /// A commit that a hook spoke of, and the pause before it is asked for again.
+    awaited: Option<String>,
+    awaited_pause: Duration,
     pub(super) load_error: Option<LoadError>,
     pub(super) head: Option<Revision>,
     pub(super) rendered_head: Option<Revision>,
@@ -51,23 +52,13 @@ pub struct World {
     pub(super) blamed: Vec<(Revision, crate::model::Diagnostic)>,
     /// Commits whose statuses are kept, newest first.
     pub(super) told: Vec<Revision>,
-    /// Objects that Git no longer wants: the head at which that was first seen.
-    pub(super) vanished: BTreeMap<(ClusterName, ObjectId), Revision>,
-    /// Deletes that were asked for at this head.
-    pub(super) deleted: BTreeMap<(ClusterName, ObjectId), Asked>,
-    pub(super) deleting: BTreeSet<(ClusterName, ObjectId)>,
-    /// The last decision about deletes.
+    /// Deletes: decided, asked for, refused.
     pub(super) prune: super::prune::Pruning,
     outbox: Option<(Forge, Outbox)>,
+    /// Epochs of clusters grow over all of them: news of an entry that was replaced is never taken for its own.
+    pub(super) epochs: u64,
     pub(super) stopping: bool,
     pub(super) changed: bool,
-}
-
-/// Why a delete was asked for: what nobody approved counts against the cap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
-    UnderCap,
-    Approved,
 }
 
 impl std::fmt::Debug for World {
@@ -85,6 +76,8 @@ impl World {
             load_again: false,
             reload_at: None,
             reload_pause: RELOAD_FIRST,
+            awaited: None,
+            awaited_pause: RELOAD_FIRST,
             load_error: None,
             head: None,
             rendered_head: None,
@@ -95,11 +88,9 @@ impl World {
             targets: BTreeMap::new(),
             blamed: Vec::new(),
             told: Vec::new(),
-            vanished: BTreeMap::new(),
-            deleted: BTreeMap::new(),
-            deleting: BTreeSet::new(),
             prune: super::prune::Pruning::default(),
             outbox: None,
+            epochs: 0,
             stopping: false,
             changed: true,
         }
@@ -108,21 +99,27 @@ impl World {
     pub fn handle(&mut self, event: Event) {
         self.changed = true;
         match event {
-            Event::Wake => self.load(None),
-            Event::Hint(hint) => self.load(Some(hint)),
+            Event::Wake => self.load(),
+            Event::Hint(hint) => {
+                self.awaited = hint.after;
+                self.awaited_pause = RELOAD_FIRST;
+                self.load();
+            }
             Event::Loaded(Ok(loaded)) => self.loaded(*loaded),
             Event::Loaded(Err(error)) => self.not_loaded(error),
             Event::Rendered(renders) => self.rendered(*renders),
             Event::Cluster { cluster, epoch, news } => self.cluster_news(&cluster, epoch, news),
             Event::Reconciled { target, epoch, outcome } => self.reconciled(&target, epoch, *outcome),
-            Event::Deleted { target, object, result } => self.object_deleted(&target, &object, result),
-            Event::Explained { target, cause } => self.explained(&target, cause),
+            Event::Crashed { target, error } => self.crashed(&target, error),
+            Event::Deleted { candidate, result } => self.object_deleted(&candidate, result),
+            Event::Explained { target, rendered, cause } => self.explained(&target, rendered, cause),
             Event::UnderWay(revision) => self.already_told(&revision),
+            Event::Recalled => self.open_posting(),
         }
     }
 
     /// Asks Git, once at a time.
-    fn load(&mut self, hint: Option<Hint>) {
+    fn load(&mut self) {
         if self.stopping {
             return;
         }
@@ -132,7 +129,7 @@ impl World {
         }
         self.loading = true;
         let (origin, known, events) = (self.settings.origin.clone(), self.head.clone(), self.events.clone());
-        let after = hint.and_then(|hint| hint.after);
+        let after = self.awaited.clone();
         tokio::spawn(async move {
             let loaded = load::load(&origin, known.as_ref(), after.as_deref()).await;
             // A closed queue means that the controller has stopped: nobody is left to tell.
@@ -143,14 +140,8 @@ impl World {
     fn done_loading(&mut self) {
         self.loading = false;
         if std::mem::take(&mut self.load_again) {
-            self.load(None);
+            self.load();
         }
-    }
-
-    /// After 1, 2, 4, 8 s … until the pause is longer than `longest`: then the next poll does it.
-    fn reload_later(&mut self, longest: Duration) {
-        self.reload_at = (self.reload_pause <= longest).then(|| Instant::now() + self.reload_pause);
-        self.reload_pause = if self.reload_at.is_some() { self.reload_pause * 2 } else { RELOAD_FIRST };
     }
 
     fn not_loaded(&mut self, error: LoadError) {
@@ -162,18 +153,22 @@ impl World {
             );
         }
         self.load_error = Some(error);
-        self.reload_later(self.instance.poll);
+        self.reload_at = Some(Instant::now() + self.reload_pause);
+        self.reload_pause = (self.reload_pause * 2).min(self.instance.poll.max(RELOAD_FIRST));
         self.done_loading();
     }
 
     fn loaded(&mut self, loaded: Loaded) {
         self.load_error = None;
-        // The commit that a hook spoke of is not there yet: the forge's own replication is behind.
-        if loaded.behind {
-            self.reload_later(RELOAD_BEHIND);
+        self.reload_at = None;
+        self.reload_pause = RELOAD_FIRST;
+        // The commit that a hook spoke of is not there yet: the forge's own replication is behind. It
+        // is asked for after 1, 2, 4 and 8 s; after that the next poll finds it.
+        if loaded.behind && self.awaited_pause <= RELOAD_BEHIND {
+            self.reload_at = Some(Instant::now() + self.awaited_pause);
+            self.awaited_pause *= 2;
         } else {
-            self.reload_at = None;
-            self.reload_pause = RELOAD_FIRST;
+            self.awaited = None;
         }
         if let Some(news) = loaded.news {
             let fleet = Arc::new(news.fleet);
@@ -184,7 +179,7 @@ impl World {
             );
             self.tell_about(&news.revision, &news.recent);
             self.head = Some(news.revision.clone());
-            self.deleted.clear();
+            self.prune.begin();
             self.blamed = load::blame(&fleet, &news.snapshot);
             self.take_fleet(Arc::clone(&fleet));
             self.open_outbox(&news.recent);
@@ -205,36 +200,6 @@ impl World {
         self.told.truncate(load::RECENT);
     }
 
-    fn take_fleet(&mut self, fleet: Arc<Fleet>) {
-        if fleet.is_usable() {
-            self.instance = Arc::new(fleet.instance.clone());
-        }
-        let gone = self.clusters.keys().filter(|name| !fleet.clusters.contains_key(*name));
-        self.dropped.extend(gone.cloned());
-        self.dropped.retain(|name| !fleet.clusters.contains_key(name));
-        self.clusters.retain(|name, _| fleet.clusters.contains_key(name));
-        for (name, cluster) in &fleet.clusters {
-            match self.clusters.get_mut(name) {
-                Some(entry) if entry.cluster.connection == cluster.connection => {
-                    entry.cluster = cluster.clone()
-                }
-                _ => {
-                    let (rediscover, asked) = watch::channel(0);
-                    let supervisor = Supervisor {
-                        cluster: name.clone(),
-                        link: (self.settings.links)(cluster),
-                        instance: self.instance.name.clone(),
-                        events: self.events.clone(),
-                        rediscover: asked,
-                    };
-                    let task = tokio::spawn(supervisor.run());
-                    self.clusters.insert(name.clone(), ClusterEntry::new(cluster.clone(), task, rediscover));
-                }
-            }
-        }
-        self.fleet = Some(fleet);
-    }
-
     fn rendered(&mut self, renders: Renders) {
         if self.head.as_ref() != Some(&renders.revision) {
             // A newer revision came while this one was rendered.
@@ -242,15 +207,23 @@ impl World {
         }
         let Some(fleet) = self.fleet.clone() else { return };
         self.rendered_head = Some(renders.revision.clone());
+        if !fleet.is_usable() {
+            // Without an instance nothing can be said of any app: what runs is left as it is.
+            return;
+        }
+        let broken = self.broken_targets(&fleet);
         self.targets.retain(|id, entry| {
-            let stays = renders.targets.contains_key(id);
+            let stays = renders.targets.contains_key(id) || broken.contains_key(id);
             if let (false, Some(running)) = (stays, &entry.running) {
                 running.cancel();
             }
             stays
         });
-        for (id, (revision, render)) in renders.targets {
-            let Some(app) = fleet.apps.get(&id.app).cloned().map(Arc::new) else { continue };
+        let rendered = renders.targets.into_iter().filter_map(|(id, render)| {
+            let app = fleet.apps.get(&id.app).cloned().map(Arc::new)?;
+            Some((id, (app, render)))
+        });
+        for (id, (app, (revision, render))) in rendered.chain(broken) {
             match self.targets.get_mut(&id) {
                 Some(entry) => entry.take_over(app, revision, render),
                 None => {
@@ -265,171 +238,26 @@ impl World {
         }
     }
 
-    /// Watches every kind that is rendered for a cluster.
-    fn watch_rendered(&mut self, name: &ClusterName) {
-        let kinds: BTreeSet<_> = self
-            .targets
-            .iter()
-            .filter(|(id, _)| id.cluster == *name)
-            .filter_map(|(_, entry)| entry.render.as_ref().ok())
-            .flat_map(|rendered| rendered.objects.iter().map(|object| object.kind.clone()))
-            .collect();
-        if let Some(entry) = self.clusters.get_mut(name) {
-            entry.watch(kinds, &self.instance.name, &self.events);
-        }
-    }
-
-    fn cluster_news(&mut self, name: &ClusterName, epoch: u64, news: ClusterNews) {
-        let Some(entry) = self.clusters.get_mut(name) else { return };
-        match news {
-            ClusterNews::Up { client, catalog, in_use } => {
-                tracing::info!(cluster = %name, "connected");
-                entry.connected(epoch, client, catalog);
-                entry.watch(in_use, &self.instance.name, &self.events);
-                self.watch_rendered(name);
-                self.touch(name, &Touched::Everything);
+    /// Apps whose manifest has mistakes, where they run or would run: they are shown, and left alone.
+    fn broken_targets(&self, fleet: &Fleet) -> BTreeMap<Target, (Arc<App>, Render)> {
+        let mut targets = BTreeMap::new();
+        for (app_id, broken) in &fleet.broken {
+            let blamed = self.blamed.iter().find(|(_, mistake)| broken.errors.contains(mistake));
+            let revision = blamed.map(|(revision, _)| revision.clone()).or_else(|| self.head.clone());
+            let Some(revision) = revision else { continue };
+            let known = self.targets.iter().filter(|(id, _)| id.app == *app_id);
+            let mut places: BTreeMap<ClusterName, Arc<App>> =
+                known.map(|(id, entry)| (id.cluster.clone(), Arc::clone(&entry.app))).collect();
+            if let Some(app) = &broken.app {
+                let app = Arc::new(app.clone());
+                places.extend(fleet.clusters_of(&app).into_iter().map(|cluster| (cluster, Arc::clone(&app))));
             }
-            ClusterNews::Serves(catalog) => {
-                entry.serves(catalog);
-                self.watch_rendered(name);
-                self.touch(name, &Touched::Everything);
-            }
-            ClusterNews::Down { detail, attempts, lasting } => {
-                if entry.reach == Reach::Ready || attempts == 1 {
-                    tracing::warn!(cluster = %name, detail, "the cluster does not answer; the others go on");
-                }
-                entry.reach = Reach::Offline { detail, attempts, lasting };
-            }
-            ClusterNews::Watch { kind, change } => {
-                if entry.epoch != epoch {
-                    return;
-                }
-                let touched = entry.watched(&kind, change, &self.instance.name);
-                if &*kind.kind == "CustomResourceDefinition" && touched != Touched::Nothing {
-                    entry.ask_what_it_serves();
-                }
-                // A namespace opens the way for every app that lives in it.
-                let opens = &*kind.kind == "Namespace" && touched != Touched::Nothing;
-                self.touch(name, if opens { &Touched::Everything } else { &touched });
+            for (cluster, app) in places {
+                let render = (revision.clone(), Err(broken.errors.clone()));
+                targets.insert(Target { app: app_id.clone(), cluster }, (app, render));
             }
         }
-    }
-
-    /// Looks again at what an event may concern.
-    fn touch(&mut self, cluster: &ClusterName, touched: &Touched) {
-        if *touched == Touched::Everything {
-            self.relate(cluster);
-        }
-        for (id, entry) in self.targets.iter_mut().filter(|(id, _)| id.cluster == *cluster) {
-            match touched {
-                Touched::Nothing => {}
-                Touched::App(app) => {
-                    if id.app.to_string() == **app {
-                        entry.due = true;
-                    }
-                }
-                Touched::Everything => {
-                    entry.due = true;
-                    if entry.failure.as_ref().is_some_and(|failure| failure.unreachable) {
-                        entry.went_through();
-                    }
-                }
-            }
-        }
-    }
-
-    fn reconciled(&mut self, target: &Target, epoch: u64, outcome: Outcome) {
-        let now = Instant::now();
-        let Some(cluster) = self.clusters.get_mut(&target.cluster) else { return };
-        cluster.running = cluster.running.saturating_sub(1);
-        let current = cluster.epoch == epoch;
-        let mut opened = false;
-        if current {
-            for (id, found) in &outcome.lookups {
-                match found {
-                    Found::Ours(live) => {
-                        cluster.see(id.clone(), (**live).clone());
-                    }
-                    found => reconcile::note(&mut cluster.observation, id, found),
-                }
-            }
-        }
-        let mut failure = outcome.error.as_ref().map(failure_of);
-        let mut cancelled = false;
-        for receipt in outcome.receipts {
-            match receipt.result {
-                Ok(Done::Applied(object)) => {
-                    if let Some(kind) = Kind::of(&object).filter(|_| current) {
-                        opened |= &*receipt.object.kind == "Namespace";
-                        cluster.see_object(&kind, *object, &self.instance.name);
-                    }
-                }
-                Err(not_done) => {
-                    // It may have come into being all the same, or be somebody else's by now.
-                    cluster.observation.absent.remove(&receipt.object);
-                    match not_done {
-                        NotDone::Failed(error) => {
-                            tracing::warn!(cluster = %target.cluster, app = %target.app, %error, "not applied");
-                            failure.get_or_insert(failure_of(&error));
-                        }
-                        NotDone::Cancelled => cancelled = true,
-                        NotDone::EarlierFailed => {}
-                    }
-                }
-            }
-        }
-        if opened {
-            self.touch(&target.cluster, &Touched::Everything);
-        }
-        let Some(entry) = self.targets.get_mut(target) else { return };
-        entry.running = None;
-        entry.due = true;
-        match failure {
-            Some(failure) => entry.failed(failure, now),
-            None if !cancelled => entry.went_through(),
-            None => {}
-        }
-        entry.plan = Some(Arc::new(outcome.plan));
-    }
-
-    fn explained(&mut self, target: &Target, cause: Option<crate::health::Cause>) {
-        let Some(entry) = self.targets.get_mut(target) else { return };
-        entry.asking = false;
-        // A decisive cause stays for its revision: between two attempts a pod looks milder for a moment.
-        if entry.cause.as_ref().is_none_or(|known| !known.decisive)
-            || cause.as_ref().is_some_and(|it| it.decisive)
-        {
-            entry.cause = cause;
-        }
-    }
-
-    fn object_deleted(
-        &mut self,
-        target: &Target,
-        object: &ObjectId,
-        result: Result<Deleted, crate::cluster::Error>,
-    ) {
-        let key = (target.cluster.clone(), object.clone());
-        self.deleting.remove(&key);
-        match result {
-            Ok(Deleted::Accepted) => {
-                tracing::info!(cluster = %target.cluster, app = %target.app, %object, "deleted");
-            }
-            Ok(Deleted::Gone) => {
-                if let Some(entry) = self.clusters.get_mut(&target.cluster) {
-                    entry.observation.objects.remove(object);
-                }
-            }
-            // The watch brings its new state, and the next decision is made from that.
-            Ok(Deleted::Changed) => {
-                self.deleted.remove(&key);
-            }
-            Err(error) => {
-                tracing::warn!(cluster = %target.cluster, app = %target.app, %error, "not deleted");
-                self.deleted.remove(&key);
-                self.prune.retry_at = Some(Instant::now() + Duration::from_secs(5));
-            }
-        }
+        targets
     }
 
     // ---- the forge ----
@@ -466,10 +294,7 @@ impl World {
     fn post_first(&self, revision: &Revision) {
         if let Some((_, outbox)) = &self.outbox {
             let overview = self.overview();
-            outbox.send(Order::Desired {
-                head: revision.clone(),
-                statuses: statuses::first(&overview, revision),
-            });
+            outbox.send(Order::First(statuses::first(&overview, revision)));
         }
     }
 
@@ -485,15 +310,43 @@ impl World {
         if let (Some((_, outbox)), Some(head)) = (&self.outbox, &self.head)
             && self.rendered_head.as_ref() == Some(head)
         {
-            outbox.send(Order::Desired { head: head.clone(), statuses: statuses::desired(overview) });
+            outbox.send(Order::Desired {
+                head: head.clone(),
+                told: self.told.clone(),
+                statuses: statuses::desired(overview),
+            });
         }
     }
 
-    pub async fn flush(&self, patience: Duration) {
-        if let Some((_, outbox)) = &self.outbox
-            && let Err(error) = outbox.flush(patience).await
-        {
-            tracing::warn!(error, "commit statuses were not posted; the next run posts them");
+    /// All that was posted before is known. What shall be said comes first, so that no commit that is
+    /// still under way is taken for one that nobody answers for.
+    fn open_posting(&self) {
+        self.post(&self.overview());
+        if let Some((_, outbox)) = &self.outbox {
+            outbox.send(Order::Open);
+        }
+    }
+
+    /// Waits until everything is posted, not longer than `patience`.
+    pub async fn flush(&mut self, events: &mut mpsc::Receiver<Event>, patience: Duration) {
+        let Some((_, outbox)) = &self.outbox else { return };
+        let outbox = outbox.clone();
+        let mut flushed = std::pin::pin!(outbox.flush(patience));
+        loop {
+            tokio::select! {
+                result = &mut flushed => {
+                    if let Err(error) = result {
+                        tracing::warn!(error, "commit statuses were not posted; the next run posts them");
+                    }
+                    return;
+                }
+                // What the forge already knows may not be read back yet.
+                Some(event) = events.recv() => {
+                    if matches!(event, Event::UnderWay(_) | Event::Recalled) {
+                        self.handle(event);
+                    }
+                }
+            }
         }
     }
 
@@ -507,7 +360,7 @@ impl World {
     }
 
     pub fn is_busy(&self) -> bool {
-        self.clusters.values().any(|entry| entry.running > 0) || !self.deleting.is_empty()
+        self.clusters.values().any(|entry| entry.running > 0) || self.prune.is_asking()
     }
 
     /// Has anything changed since this was asked last?
@@ -554,10 +407,6 @@ impl World {
     }
 }
 
-fn failure_of(error: &crate::cluster::Error) -> Failure {
-    Failure { text: error.to_string(), unreachable: error.is_unreachable(), lasting: !error.is_transient() }
-}
-
 /// Reads back what was said of recent commits before this process began, then lets the outbox post:
 /// what the forge already says is not said again.
 /// Only our own contexts: others' are none of our business.
@@ -570,8 +419,21 @@ fn recall(
 ) {
     tokio::spawn(async move {
         for revision in recent {
-            // A forge that does not answer now is no reason to keep silent later.
-            let Ok(mut statuses) = forge.statuses(&revision).await else { break };
+            let mut pause = RELOAD_FIRST;
+            let mut statuses = loop {
+                match forge.statuses(&revision).await {
+                    Ok(statuses) => break statuses,
+                    Err(error) if error.is_transient() => {
+                        tracing::warn!(%error, "the forge does not say what was posted before; asked again");
+                        tokio::time::sleep(pause).await;
+                        pause = (pause * 2).min(RECALL_LONGEST);
+                    }
+                    Err(error) => {
+                        tracing::debug!(%error, revision = revision.short(), "nothing known of this commit");
+                        break Vec::new();
+                    }
+                }
+            };
             statuses.retain(|status| {
                 status.context == prefix || status.context.starts_with(&format!("{prefix}/"))
             });
@@ -583,6 +445,7 @@ fn recall(
                 return;
             }
         }
-        outbox.send(Order::Open);
+        // A closed queue means that the controller has stopped: nobody is left to tell.
+        let _ = events.send(Event::Recalled).await;
     });
 }

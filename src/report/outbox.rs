@@ -25,9 +25,11 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// What the controller tells the outbox.
 #[derive(Debug)]
 pub enum Order {
-    /// All statuses as they shall be now; commits that are under way and not in it are superseded
-    /// by `head`.
-    Desired { head: Revision, statuses: BTreeMap<Key, CommitStatus> },
+    /// What a new head says before anything is known of it; nobody else's status is touched.
+    First(BTreeMap<Key, CommitStatus>),
+    /// All statuses as they shall be now. A commit that is under way and has none any more is
+    /// superseded by `head`; only what is `told` is remembered.
+    Desired { head: Revision, told: Vec<Revision>, statuses: BTreeMap<Key, CommitStatus> },
     /// What the forge already says of a commit.
     Known { revision: Revision, statuses: Vec<CommitStatus> },
     /// All that the forge already says is known: posting may begin.
@@ -176,7 +178,12 @@ impl Worker {
                     }
                 }
             }
-            Order::Desired { head, statuses } => {
+            Order::First(statuses) => {
+                for (key, wanted) in statuses {
+                    self.contexts.entry(key).or_insert_with(|| Context::new(wanted, None));
+                }
+            }
+            Order::Desired { head, told, statuses } => {
                 for (key, context) in &mut self.contexts {
                     if !statuses.contains_key(key) && context.wanted.state == State::Pending && key.0 != head
                     {
@@ -184,18 +191,22 @@ impl Worker {
                         context.wanted.description = words::superseded(&head);
                     }
                 }
-                self.contexts.retain(|key, context| statuses.contains_key(key) || context.due().is_some());
-                for (key, wanted) in statuses {
-                    match self.contexts.get_mut(&key) {
-                        Some(context) => context.want(wanted),
-                        None => {
-                            self.contexts.insert(key, Context::new(wanted, None));
-                        }
-                    }
-                }
+                self.contexts.retain(|key, context| told.contains(&key.0) || context.due().is_some());
+                self.want(statuses);
             }
             Order::Open => self.open = true,
             Order::Flush { patience, done } => *flush = Some((Instant::now() + patience, done)),
+        }
+    }
+
+    fn want(&mut self, statuses: BTreeMap<Key, CommitStatus>) {
+        for (key, wanted) in statuses {
+            match self.contexts.get_mut(&key) {
+                Some(context) => context.want(wanted),
+                None => {
+                    self.contexts.insert(key, Context::new(wanted, None));
+                }
+            }
         }
     }
 

@@ -109,6 +109,8 @@ pub struct DeletionReport {
     pub revision: Revision,
     /// It waits: for an approval, or until what replaces it is healthy.
     pub waits: bool,
+    /// The digest to approve, when a person's word is what is missing.
+    pub approval: Option<String>,
     pub reason: String,
 }
 

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Overview, Phase, TargetReport, words};
+use super::{DeletionReport, Overview, Phase, TargetReport, words};
 use crate::forge::{CommitStatus, State, shortened};
 use crate::model::{ClusterName, Diagnostic, Mode, Revision};
 
@@ -67,7 +67,8 @@ fn context(prefix: &str, ring: Option<&str>) -> String {
 /// All rings, and the clusters outside them where there are such.
 fn rings(overview: &Overview) -> Vec<Option<&str>> {
     let mut rings: Vec<Option<&str>> = overview.rings.iter().map(|ring| Some(ring.as_str())).collect();
-    if rings.is_empty() || overview.clusters.iter().any(|cluster| cluster.ring.is_none()) {
+    // A cluster whose file is gone is in no ring, and nobody deploys to it.
+    if rings.is_empty() || overview.clusters.iter().any(|it| it.ring.is_none() && it.state != "Dropped") {
         rings.push(None);
     }
     rings
@@ -78,34 +79,34 @@ struct Told<'a> {
     overview: &'a Overview,
     targets: Vec<&'a TargetReport>,
     errors: Vec<&'a Diagnostic>,
-    deletes: usize,
-    deletes_waiting: usize,
+    /// Under way, and waiting.
+    deletes: Vec<&'a DeletionReport>,
+    waiting: Vec<&'a DeletionReport>,
 }
 
 impl<'a> Told<'a> {
     fn of(overview: &'a Overview, revision: &Revision, ring: Option<&str>) -> Self {
-        let targets = overview
-            .targets
-            .iter()
-            .filter(|target| target.revision == *revision && target.ring.as_deref() == ring)
-            .collect();
-        let errors =
-            overview.blamed.iter().filter(|(commit, _)| commit == revision).map(|(_, error)| error).collect();
+        // An unmanaged app is not ours: nothing is promised of it.
+        let targets = overview.targets.iter().filter(|target| {
+            target.revision == *revision && target.ring.as_deref() == ring && target.phase != Phase::Unmanaged
+        });
+        let errors = overview.blamed.iter().filter(|(commit, _)| commit == revision).map(|(_, error)| error);
         let ring_of = |name: &ClusterName| {
             overview.clusters.iter().find(|cluster| cluster.name == *name).map(|it| it.ring.as_deref())
         };
-        let deletions = || {
-            overview
-                .deletions
-                .iter()
-                .filter(|deletion| deletion.revision == *revision && ring_of(&deletion.cluster) == Some(ring))
-        };
-        let deletes_waiting = deletions().filter(|deletion| deletion.waits).count();
-        Self { overview, targets, errors, deletes: deletions().count() - deletes_waiting, deletes_waiting }
+        let deletions = overview
+            .deletions
+            .iter()
+            .filter(|deletion| deletion.revision == *revision && ring_of(&deletion.cluster) == Some(ring));
+        let (waiting, deletes) = deletions.partition(|deletion| deletion.waits);
+        Self { overview, targets: targets.collect(), errors: errors.collect(), deletes, waiting }
     }
 
     fn is_empty(&self) -> bool {
-        self.targets.is_empty() && self.errors.is_empty() && self.deletes + self.deletes_waiting == 0
+        self.targets.is_empty()
+            && self.errors.is_empty()
+            && self.deletes.is_empty()
+            && self.waiting.is_empty()
     }
 
     fn verdict(&self) -> (State, String) {
@@ -118,11 +119,7 @@ impl<'a> Told<'a> {
         let worst = self.targets.iter().copied().rev().max_by_key(|target| target.phase);
         match worst {
             Some(worst) if worst.phase.is_failure() => (State::Failure, words::failed(healthy, total, worst)),
-            _ if self.deletes_waiting > 0 => {
-                let digests: Vec<String> =
-                    self.overview.approvals_wanted.iter().map(|approval| approval.digest().short()).collect();
-                (State::Pending, words::deletes_wait(self.deletes_waiting, &digests))
-            }
+            _ if !self.waiting.is_empty() => (State::Pending, self.waiting()),
             Some(worst) if worst.phase == Phase::OutOfSync => {
                 let steps = self
                     .targets
@@ -135,8 +132,12 @@ impl<'a> Told<'a> {
             Some(worst) if !worst.phase.is_done() => {
                 (State::Pending, words::under_way(healthy, total, worst))
             }
-            _ if self.deletes > 0 && self.overview.mode == Mode::Enforce => {
-                (State::Pending, words::deletes_pending(self.deletes))
+            _ if !self.deletes.is_empty() && self.overview.mode == Mode::Enforce => {
+                (State::Pending, words::deletes_pending(self.deletes.len()))
+            }
+            _ if self.targets.iter().any(|target| target.phase == Phase::Paused) => {
+                let paused = self.targets.iter().filter(|target| target.phase == Phase::Paused).count();
+                (State::Pending, words::paused(total - paused, total, paused))
             }
             _ => {
                 let mut clusters: Vec<_> = self.targets.iter().map(|target| &target.cluster).collect();
@@ -144,6 +145,16 @@ impl<'a> Told<'a> {
                 clusters.dedup();
                 (State::Success, words::healthy(total, clusters.len()))
             }
+        }
+    }
+
+    fn waiting(&self) -> String {
+        let mut digests: Vec<&str> = self.waiting.iter().filter_map(|it| it.approval.as_deref()).collect();
+        digests.sort_unstable();
+        digests.dedup();
+        match (digests.is_empty(), self.waiting.first()) {
+            (true, Some(first)) => words::deletes_held(self.waiting.len(), &first.reason),
+            _ => words::deletes_wait(self.waiting.len(), &digests),
         }
     }
 }

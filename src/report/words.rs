@@ -37,7 +37,15 @@ pub fn superseded(by: &Revision) -> String {
     format!("superseded by {}", by.short())
 }
 
-pub fn deletes_wait(objects: usize, digests: &[String]) -> String {
+pub fn paused(healthy: usize, targets: usize, paused: usize) -> String {
+    format!("{healthy}/{targets} healthy, {paused} paused")
+}
+
+pub fn deletes_held(objects: usize, reason: &str) -> String {
+    format!("{} wait: {reason}", count(objects, "delete"))
+}
+
+pub fn deletes_wait(objects: usize, digests: &[&str]) -> String {
     format!("{} wait: tutti approve {}", count(objects, "delete"), digests.join(", "))
 }
 

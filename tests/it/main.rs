@@ -11,6 +11,7 @@
 mod bad_input;
 mod budgets;
 mod example_repo;
+mod faults;
 mod layers;
 mod live;
 mod observe;
@@ -23,3 +24,4 @@ mod supersede;
 mod support;
 mod tidy;
 mod transcripts;
+mod waking;

@@ -42,8 +42,8 @@ async fn a_first_run_a_bad_image_and_back() {
     check(&gitea, &fleet.begin, "success 2/2 healthy on 2 clusters");
     check(&gitea, &reverted, "success 2/2 healthy on 2 clusters");
     let failure = gitea.verdict(&broken);
-    let (beginning, rest) = failure.split_at("failure gz1 default/web: ImagePullBackOff web-".len());
-    assert_eq!(beginning, "failure gz1 default/web: ImagePullBackOff web-");
+    let (beginning, rest) = failure.split_at("failure bj1 default/web: ImagePullBackOff web-".len());
+    assert_eq!(beginning, "failure bj1 default/web: ImagePullBackOff web-");
     assert!(rest.ends_with(" (registry.example.com/web:broken-1), 0/2 healthy"), "{failure}");
     gitea.assert_nothing_repeated();
 }
@@ -153,6 +153,7 @@ async fn a_commit_that_was_under_way_when_the_process_ended_is_told_to_its_end()
     let _running = fleet.start().await;
     gitea.until(&revision, "success").await;
     gitea.until(&fleet.begin, "success").await;
+    check(&gitea, &fleet.begin, "success 2/2 healthy on 2 clusters");
     gitea.assert_nothing_repeated();
 }
 

@@ -99,7 +99,7 @@ async fn an_older_commit_that_still_holds_for_another_app_is_told_to_its_end() {
     running.converged(&revision).await;
     gitea.until(&revision, "success").await;
     gitea.until(&fleet.begin, "success").await;
-    assert_eq!(gitea.last(&revision), "success 1 app healthy on 1 cluster");
-    assert_eq!(gitea.last(&fleet.begin), "success 1 app healthy on 1 cluster");
+    assert_eq!(gitea.verdict(&revision), "success 1 app healthy on 1 cluster");
+    assert_eq!(gitea.verdict(&fleet.begin), "success 1 app healthy on 1 cluster");
     gitea.assert_nothing_repeated();
 }

@@ -49,9 +49,9 @@ async fn closed_port() -> u16 {
 async fn not_a_repository() {
     let folder = tempfile::tempdir().expect("folder");
     let path = folder.path().display().to_string();
-    for url in
-        [path.clone(), format!("{path}/nowhere"), format!("file://{path}"), format!("file://{path}/nowhere")]
-    {
+    let missing = failure(&format!("{path}/nowhere"), Credentials::None).await;
+    check(&missing, ErrorKind::Configuration, &["no such file or directory", "nowhere"]);
+    for url in [path.clone(), format!("file://{path}"), format!("file://{path}/nowhere")] {
         let error = failure(&url, Credentials::None).await;
         check(&error, ErrorKind::Configuration, &["not a Git repository", &url]);
         assert!(error.help().is_some());

@@ -146,21 +146,22 @@ impl Running {
         }
     }
 
-    /// Waits until everything of this revision is healthy, nothing waits to be deleted, and a moment
-    /// longer: long enough for a second thought to show.
+    /// Waits until everything of this revision is healthy, nothing waits to be deleted, and that has
+    /// stayed so for two seconds: right after a push what is healthy is still the revision before.
     pub async fn converged(&self, revision: &Revision) -> Arc<Overview> {
-        self.until(&format!("all healthy at {}", revision.short()), |now| {
+        let done = |now: &Overview| {
             now.revision.as_ref() == Some(revision)
                 && !now.targets.is_empty()
                 && now.targets.iter().all(|target| target.phase.is_done())
                 && now.deletions.is_empty()
-        })
-        .await;
-        tokio::time::sleep(Duration::from_secs(2)).await;
-        let now = Arc::clone(&self.overview.borrow());
-        let healthy = now.targets.iter().all(|target| target.phase.is_done());
-        assert!(healthy, "healthy for a moment only: {}", described(&now));
-        now
+        };
+        loop {
+            self.until(&format!("all healthy at {}", revision.short()), done).await;
+            let moved = self.until("something else", |now| !done(now));
+            if tokio::time::timeout(Duration::from_secs(2), moved).await.is_err() {
+                return Arc::clone(&self.overview.borrow());
+            }
+        }
     }
 
     /// Stops it in order.

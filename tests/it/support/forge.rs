@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -36,12 +37,22 @@ struct Told {
 pub struct Gitea {
     address: SocketAddr,
     told: Arc<Mutex<Told>>,
-    task: JoinHandle<()>,
+    tasks: [JoinHandle<()>; 2],
 }
 
 impl Drop for Gitea {
     fn drop(&mut self) {
-        self.task.abort();
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// A paused clock jumps whenever nothing runs, and knows nothing of bytes that the kernel still
+/// holds: a request would time out on the way. A second of it takes at least two real milliseconds.
+async fn real_time_passes_too() {
+    loop {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let pause = tokio::task::spawn_blocking(|| std::thread::sleep(Duration::from_millis(2)));
+        pause.await.expect("a pause");
     }
 }
 
@@ -54,8 +65,8 @@ impl Gitea {
             .with_state(Arc::clone(&told));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("address");
-        let task = tokio::spawn(async move { axum::serve(listener, router).await.expect("serve") });
-        Self { address, told, task }
+        let served = tokio::spawn(async move { axum::serve(listener, router).await.expect("serve") });
+        Self { address, told, tasks: [served, tokio::spawn(real_time_passes_too())] }
     }
 
     /// An instance that reports here.
@@ -110,7 +121,7 @@ spec: {{forge: {{type: gitea, url: \"http://{}\", repository: platform/config}}}
             if self.last(revision).starts_with(beginning) {
                 return;
             }
-            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
         }
         panic!("{} never became {beginning:?}: {:#?}", revision.short(), self.said(revision));
     }

@@ -1,0 +1,145 @@
+//! Clusters as events tell of them: come, go, change, show objects.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::cluster_entry::{ClusterEntry, Reach, Touched};
+use super::event::ClusterNews;
+use super::supervisor::Supervisor;
+use super::world::World;
+use crate::fleet::Fleet;
+use crate::model::{Cluster, ClusterName};
+
+/// How far apart the epochs of two entries begin: no supervisor connects that often.
+const EPOCHS_EACH: u64 = 1 << 32;
+
+impl World {
+    pub(super) fn take_fleet(&mut self, fleet: Arc<Fleet>) {
+        if fleet.is_usable() {
+            if self.instance.name != fleet.instance.name {
+                // Another name is another inventory: nothing that was seen under the old one counts.
+                self.clusters.clear();
+                self.targets.clear();
+            }
+            self.instance = Arc::new(fleet.instance.clone());
+            self.take_clusters(&fleet);
+        }
+        self.fleet = Some(fleet);
+    }
+
+    fn take_clusters(&mut self, fleet: &Fleet) {
+        // A file that cannot be read is not a file that is gone.
+        if fleet.is_valid() {
+            let gone = self.clusters.keys().filter(|name| !fleet.clusters.contains_key(*name));
+            self.dropped.extend(gone.cloned());
+            self.clusters.retain(|name, _| fleet.clusters.contains_key(name));
+        }
+        self.dropped.retain(|name| !fleet.clusters.contains_key(name));
+        for (name, cluster) in &fleet.clusters {
+            match self.clusters.get_mut(name) {
+                Some(entry) if entry.cluster.connection == cluster.connection => {
+                    entry.cluster = cluster.clone();
+                }
+                _ => {
+                    let entry = self.supervise(cluster);
+                    self.clusters.insert(name.clone(), entry);
+                    for running in self.targets.iter().filter(|(id, _)| id.cluster == *name) {
+                        if let Some(running) = &running.1.running {
+                            running.cancel();
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn supervise(&mut self, cluster: &Cluster) -> ClusterEntry {
+        let (rediscover, asked) = watch::channel(0);
+        self.epochs += EPOCHS_EACH;
+        let supervisor = Supervisor {
+            cluster: cluster.name.clone(),
+            link: (self.settings.links)(cluster),
+            instance: self.instance.name.clone(),
+            events: self.events.clone(),
+            rediscover: asked,
+            first_epoch: self.epochs,
+        };
+        let task = tokio::spawn(supervisor.run());
+        ClusterEntry::new(cluster.clone(), self.epochs, task, rediscover)
+    }
+
+    /// Watches every kind that is rendered for a cluster.
+    pub(super) fn watch_rendered(&mut self, name: &ClusterName) {
+        let kinds: BTreeSet<_> = self
+            .targets
+            .iter()
+            .filter(|(id, _)| id.cluster == *name)
+            .filter_map(|(_, entry)| entry.render.as_ref().ok())
+            .flat_map(|rendered| rendered.objects.iter().map(|object| object.kind.clone()))
+            .collect();
+        if let Some(entry) = self.clusters.get_mut(name) {
+            entry.watch(kinds, &self.instance.name, &self.events);
+        }
+    }
+
+    pub(super) fn cluster_news(&mut self, name: &ClusterName, epoch: u64, news: ClusterNews) {
+        let Some(entry) = self.clusters.get_mut(name).filter(|entry| epoch >= entry.epoch) else { return };
+        match news {
+            ClusterNews::Up { client, catalog, in_use } => {
+                tracing::info!(cluster = %name, "connected");
+                entry.connected(epoch, client, catalog);
+                entry.watch(in_use, &self.instance.name, &self.events);
+                self.watch_rendered(name);
+                if let Some(entry) = self.clusters.get_mut(name) {
+                    entry.forget_unwatched();
+                }
+                self.touch(name, &Touched::Everything);
+            }
+            ClusterNews::Serves(catalog) => {
+                entry.serves(catalog);
+                self.watch_rendered(name);
+                self.touch(name, &Touched::Everything);
+            }
+            ClusterNews::Down { detail, attempts, lasting } => {
+                if entry.reach == Reach::Ready || attempts == 1 {
+                    tracing::warn!(cluster = %name, detail, "the cluster does not answer; the others go on");
+                }
+                entry.reach = Reach::Offline { detail, attempts, lasting };
+            }
+            ClusterNews::Watch { kind, change } => {
+                let touched = entry.watched(&kind, change, &self.instance.name);
+                if &*kind.kind == "CustomResourceDefinition" && touched != Touched::Nothing {
+                    entry.ask_what_it_serves();
+                }
+                // A namespace opens the way for every app that lives in it.
+                let opens = &*kind.kind == "Namespace" && touched != Touched::Nothing;
+                self.touch(name, if opens { &Touched::Everything } else { &touched });
+            }
+        }
+    }
+
+    /// Looks again at what an event may concern.
+    pub(super) fn touch(&mut self, cluster: &ClusterName, touched: &Touched) {
+        if *touched == Touched::Everything {
+            self.relate(cluster);
+        }
+        for (id, entry) in self.targets.iter_mut().filter(|(id, _)| id.cluster == *cluster) {
+            match touched {
+                Touched::Nothing => {}
+                Touched::App(app) => {
+                    if id.app.to_string() == **app {
+                        entry.due = true;
+                    }
+                }
+                Touched::Everything => {
+                    entry.due = true;
+                    if entry.failure.as_ref().is_some_and(|failure| failure.unreachable) {
+                        entry.went_through();
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! What tasks report back: reconciliations, deletes, why pods are not ready.
+
+use tokio::time::Instant;
+
+use super::cluster_entry::Touched;
+use super::target::Failure;
+use super::world::World;
+use crate::apply::{Done, NotDone};
+use crate::cluster::{Deleted, Error};
+use crate::fleet::Target;
+use crate::health::Cause;
+use crate::model::{Digest, Kind, ObjectId};
+use crate::plan::Candidate;
+use crate::reconcile::{self, Found, Outcome};
+
+impl World {
+    pub(super) fn reconciled(&mut self, target: &Target, epoch: u64, outcome: Outcome) {
+        let now = Instant::now();
+        let cancelled = self.not_running(target);
+        let Some(cluster) = self.clusters.get_mut(&target.cluster) else { return };
+        cluster.running = cluster.running.saturating_sub(1);
+        if cluster.epoch != epoch {
+            // What it saw and did was before the last full list, which tells all of it.
+            return;
+        }
+        // Whether a namespace is there decides for every app that lives in it.
+        let mut opened = false;
+        for (id, found) in &outcome.lookups {
+            reconcile::note(&mut cluster.observation, id, found);
+            opened |= is_namespace(id) && !matches!(found, Found::Nothing);
+        }
+        let mut failure = outcome.error.as_ref().map(failure_of);
+        let mut applied = false;
+        for receipt in outcome.receipts {
+            match receipt.result {
+                Ok(Done::Applied(object)) => {
+                    applied = true;
+                    opened |= is_namespace(&receipt.object);
+                    if let Some(kind) = Kind::of(&object) {
+                        cluster.see_object(&kind, *object, &self.instance.name);
+                    }
+                }
+                Err(not_done) => {
+                    // It may have come into being all the same, or be somebody else's by now.
+                    cluster.observation.absent.remove(&receipt.object);
+                    if let NotDone::Failed(error) = not_done {
+                        tracing::warn!(cluster = %target.cluster, app = %target.app, %error, "not applied");
+                        failure.get_or_insert(failure_of(&error));
+                    }
+                }
+            }
+        }
+        if opened {
+            self.touch(&target.cluster, &Touched::Everything);
+        }
+        let Some(entry) = self.targets.get_mut(target) else { return };
+        entry.due = true;
+        let rendered = entry.render.as_ref().ok().map(|rendered| rendered.digest());
+        if cancelled || rendered != Some(outcome.plan.rendered) {
+            // A newer revision took over while this one was applied: its verdict is not about that.
+            return;
+        }
+        let rendered = outcome.plan.rendered;
+        entry.plan = Some(std::sync::Arc::new(outcome.plan));
+        match failure {
+            Some(failure) => entry.failed(failure, now),
+            None if applied => entry.applied(rendered, now),
+            None => entry.went_through(),
+        }
+    }
+
+    /// A task ended without an outcome: a fault of ours, which must not stop its neighbours.
+    pub(super) fn crashed(&mut self, target: &Target, error: String) {
+        tracing::error!(cluster = %target.cluster, app = %target.app, error, "a reconciliation crashed");
+        self.not_running(target);
+        if let Some(cluster) = self.clusters.get_mut(&target.cluster) {
+            cluster.running = cluster.running.saturating_sub(1);
+        }
+        if let Some(entry) = self.targets.get_mut(target) {
+            entry.due = true;
+            entry.failed(Failure { text: error, unreachable: false, lasting: true }, Instant::now());
+        }
+    }
+
+    /// Was it told to stop?
+    fn not_running(&mut self, target: &Target) -> bool {
+        let running = self.targets.get_mut(target).and_then(|entry| entry.running.take());
+        running.is_none_or(|token| token.is_cancelled())
+    }
+
+    pub(super) fn explained(&mut self, target: &Target, rendered: Digest, cause: Option<Cause>) {
+        let Some(entry) = self.targets.get_mut(target) else { return };
+        entry.asking = false;
+        if entry.render.as_ref().ok().map(|it| it.digest()) != Some(rendered) {
+            // It was asked for the revision before.
+            return;
+        }
+        // A decisive cause stays for its revision: between two attempts a pod looks milder for a moment.
+        let known = entry.cause.as_ref().is_some_and(|known| known.decisive);
+        if !known || cause.as_ref().is_some_and(|it| it.decisive) {
+            entry.cause = cause;
+        }
+    }
+
+    pub(super) fn object_deleted(&mut self, candidate: &Candidate, result: Result<Deleted, Error>) {
+        let Candidate { app, cluster, object, .. } = candidate;
+        match result {
+            Ok(Deleted::Accepted) => {
+                tracing::info!(%cluster, %app, %object, "deleted");
+                self.prune.accepted(candidate);
+            }
+            Ok(Deleted::Gone) => {
+                self.prune.accepted(candidate);
+                if let Some(entry) = self.clusters.get_mut(cluster) {
+                    entry.observation.objects.remove(object);
+                }
+            }
+            Ok(Deleted::Changed) => {
+                self.prune.refused(
+                    candidate,
+                    "it changed meanwhile, looked at again".to_owned(),
+                    Instant::now(),
+                );
+            }
+            Err(error) => {
+                tracing::warn!(%cluster, %app, %error, "not deleted");
+                self.prune.refused(candidate, error.to_string(), Instant::now());
+            }
+        }
+    }
+}
+
+fn is_namespace(id: &ObjectId) -> bool {
+    id.group.is_empty() && &*id.kind == "Namespace"
+}
+
+fn failure_of(error: &Error) -> Failure {
+    Failure { text: error.to_string(), unreachable: error.is_unreachable(), lasting: !error.is_transient() }
+}

@@ -1,0 +1,86 @@
+//! Any one request fails, in any way: it converges all the same, to the same state.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use sandbox::{Fault, RequestMatch};
+
+use crate::support::fleet::Fleet;
+use crate::support::live;
+use crate::support::manifests::{component, config_map, namespace, objects};
+
+const MAPS: &str = "apps/settings/objects/maps.yaml";
+
+fn fleet() -> Fleet {
+    let maps: String = ["one", "two"].map(|name| config_map("infra", name, "first")).join("---\n");
+    Fleet::new(
+        &["bj1"],
+        &[
+            ("apps/platform/app.yaml", &objects("infra", "platform")),
+            ("apps/platform/objects/namespace.yaml", &namespace("infra")),
+            ("apps/settings/app.yaml", &objects("infra", "settings")),
+            (MAPS, &maps),
+            ("apps/web/app.yaml", &component("web", "registry.example.com/web:1")),
+        ],
+    )
+}
+
+/// A first run and a change, with one fault. The final state, and how many requests there were.
+async fn run(skip: usize, fault: Option<Fault>) -> (BTreeMap<String, String>, usize) {
+    let fleet = fleet();
+    let bj1 = fleet.cluster("bj1");
+    if let Some(fault) = fault {
+        bj1.fail_nth(RequestMatch::any(), skip, fault);
+    }
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let maps: String = [("two", "second"), ("three", "first")]
+        .map(|(name, value)| config_map("infra", name, value))
+        .join("---\n");
+    let web = component("web", "registry.example.com/web:2");
+    let revision =
+        fleet.push(&running, "Second", &[(MAPS, Some(&maps)), ("apps/web/app.yaml", Some(&web))]).await;
+    running.converged(&revision).await;
+    // Long enough for a watch that was lost to be missed.
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    running.converged(&revision).await;
+    let requests = bj1.requests().len();
+    let state = live::state(bj1).await;
+    let text = |value: serde_json::Value| fleet.repository.with_subjects(&value.to_string());
+    (state.into_iter().map(|(id, value)| (id, text(value))).collect(), requests)
+}
+
+/// Every `step`-th request fails, one in each run.
+async fn check(fault: Fault, step: usize) {
+    let (expected, requests) = run(0, None).await;
+    assert!(requests > 40, "{requests}");
+    for skip in (0..requests).step_by(step) {
+        let (found, _) = run(skip, Some(fault.clone())).await;
+        assert_eq!(found, expected, "request {skip} failed: {fault:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_breaks_before_the_request() {
+    check(Fault::DropBefore, 2).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_breaks_before_the_answer() {
+    check(Fault::DropAfter, 1).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_stumbles() {
+    check(Fault::internal_error(), 3).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_busy() {
+    check(Fault::too_many_requests(2), 3).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_takes_too_long() {
+    check(Fault::Delay(Duration::from_secs(45)), 2).await;
+}

@@ -1,0 +1,77 @@
+//! Webhooks are hints: Git is asked, and asked again while it does not know the commit yet.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tutti::forge::{Hint, HintKind};
+use tutti::model::Revision;
+
+use crate::support::fleet::Fleet;
+use crate::support::manifests::{component, config_map, objects};
+use crate::support::repository::Change;
+
+fn fleet() -> Fleet {
+    Fleet::new(
+        &["bj1"],
+        &[
+            ("apps/settings/app.yaml", &objects("default", "settings")),
+            ("apps/settings/objects/one.yaml", &config_map("default", "one", "first")),
+        ],
+    )
+}
+
+fn hint(after: Option<&Revision>) -> Hint {
+    Hint {
+        receiver: "gitea".to_owned(),
+        repository: Some("platform/config".to_owned()),
+        reference: Some("refs/heads/main".to_owned()),
+        after: after.map(ToString::to_string),
+        kind: HintKind::Push,
+        sender: None,
+        delivery: None,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hint_is_enough() {
+    let fleet = fleet();
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let text = component("web", "registry.example.com/web:1");
+    let revision = fleet.repository.commit("An app", &[("apps/web/app.yaml", Some(&text))]);
+    running.hint.send(hint(Some(&revision))).await.expect("it runs");
+    running.converged(&revision).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hint_that_is_ahead_of_the_repository_is_followed_up() {
+    let text = component("web", "registry.example.com/web:1");
+    let change: [Change<'_>; 1] = [("apps/web/app.yaml", Some(&text))];
+    // Equal repositories have equal commits: the hook knows it before the repository does.
+    let ahead = fleet().repository.commit("An app", &change);
+    let fleet = fleet();
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    running.hint.send(hint(Some(&ahead))).await.expect("it runs");
+    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    assert_eq!(fleet.repository.commit("An app", &change), ahead);
+    let there = Instant::now();
+    running.until("the commit", |now| now.revision.as_ref() == Some(&ahead)).await;
+    assert!(there.elapsed() < Duration::from_secs(5), "{:?}", there.elapsed());
+    running.converged(&ahead).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hint_about_a_commit_that_never_comes_is_given_up() {
+    let fleet = fleet();
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let nowhere = Revision::from("0123456789012345678901234567890123456789");
+    running.hint.send(hint(Some(&nowhere))).await.expect("it runs");
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    // Nobody asks any more: a commit without a hint waits for the poll.
+    let text = component("web", "registry.example.com/web:1");
+    fleet.repository.commit("An app", &[("apps/web/app.yaml", Some(&text))]);
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(running.overview.borrow().revision.as_ref(), Some(&fleet.begin));
+}
