@@ -193,6 +193,7 @@ fn report(pushes: &[Push]) {
     println!("figure pushes {} pushes", pushes.len());
     figures("push_to_last_patch", all(|push| (push.start, push.patched)));
     figures("hook_to_last_patch", all(|push| (push.hook, push.patched)));
+    figures("push_returned_to_last_patch", all(|push| (push.returned, push.patched)));
     figures("push_to_hook", all(|push| (push.start, push.hook)));
     figures("hook_to_read", all(|push| (push.hook, push.read)));
     figures("read_to_last_patch", all(|push| (push.read, push.patched)));

@@ -1,8 +1,8 @@
 //! The binary itself against real API servers and a real Gitea: what a platform team would see.
 //!
 //! Each test has a config repository, an instance name and a namespace of its own, all of the same name, so
-//! that tests share the clusters without meeting. A test that stops an API server takes the clusters for
-//! itself meanwhile ([`support::alone`]).
+//! that tests share the clusters without meeting. A test that stops an API server has the fourth cluster for
+//! itself meanwhile ([`support::Scene::alone`]).
 
 mod credentials;
 mod hooks;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::support::{Scene, configmap, shared};
+use super::support::{Scene, configmap};
 
 #[tokio::test]
 async fn a_wrong_token_for_git_ends_with_5() {
@@ -20,7 +20,6 @@ async fn a_wrong_token_for_git_ends_with_5() {
 
 #[tokio::test]
 async fn a_cluster_with_wrong_credentials_is_named_and_the_others_go_on() {
-    let _shared = shared().await;
     let Some(scene) = Scene::new("cluster-token", 3).await else { return };
     let text = |index: usize| fs::read_to_string(scene.cluster(index).kubeconfig()).expect("a kubeconfig");
     let (with_token, foreign) = (scene.folder().join("token.yaml"), scene.folder().join("foreign.yaml"));

@@ -1,10 +1,9 @@
 //! A change that the cluster never accepts fails with the field in the status, and its revert heals.
 
-use super::support::{Scene, deployment, shared};
+use super::support::{Scene, deployment};
 
 #[tokio::test]
 async fn an_immutable_field_is_named_and_a_revert_heals() {
-    let _shared = shared().await;
     let Some(scene) = Scene::new("immutable", 1).await else { return };
     let cluster = scene.cluster(0);
     scene.write_app("web", &[deployment("web", "shop/web:1.0", 1)]);

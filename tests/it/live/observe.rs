@@ -1,10 +1,9 @@
 //! `mode: observe` shows what it would do, and does nothing.
 
-use super::support::{Scene, configmap, deployment, shared};
+use super::support::{Scene, configmap, deployment};
 
 #[tokio::test]
 async fn observing_shows_the_plan_and_writes_nothing() {
-    let _shared = shared().await;
     let Some(scene) = Scene::new("observe", 2).await else { return };
     scene.write_instance("poll: 1s\n  mode: observe");
     scene.write_app("web", &[deployment("web", "shop/web:1.0", 1), configmap("settings", "a", "1")]);

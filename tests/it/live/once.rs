@@ -2,11 +2,10 @@
 
 use std::fs;
 
-use super::support::{Scene, configmap, deployment, shared};
+use super::support::{Scene, configmap, deployment};
 
 #[tokio::test]
 async fn once_ends_with_a_code_for_each_outcome() {
-    let _shared = shared().await;
     let Some(scene) = Scene::new("once", 2).await else { return };
     scene.write_app("web", &[deployment("web", "shop/web:1.0", 1)]);
     let good = scene.worktree.publish("first");

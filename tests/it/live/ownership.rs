@@ -1,10 +1,9 @@
 //! What is somebody else's stays theirs, whole objects and single fields.
 
-use super::support::{Scene, configmap, deployment, shared};
+use super::support::{Scene, configmap, deployment};
 
 #[tokio::test]
 async fn a_deployment_that_is_there_already_is_refused_until_it_goes() {
-    let _shared = shared().await;
     let Some(scene) = Scene::new("stranger", 1).await else { return };
     let cluster = scene.cluster(0);
     let theirs = deployment("web", "shop/web:0.9", 1).to_string();
@@ -38,7 +37,6 @@ async fn a_deployment_that_is_there_already_is_refused_until_it_goes() {
 
 #[tokio::test]
 async fn a_field_that_another_manager_took_is_refused_and_both_are_named() {
-    let _shared = shared().await;
     let Some(scene) = Scene::new("conflict", 1).await else { return };
     let cluster = scene.cluster(0);
     scene.write_app("settings", &[configmap("settings", "level", "info")]);

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::support::{Scene, configmap, shared};
+use super::support::{Scene, configmap};
 
 fn numbered(numbers: std::ops::Range<usize>) -> Vec<Value> {
     numbers.map(|number| configmap(&format!("setting-{number}"), "a", "1")).collect()
@@ -10,7 +10,6 @@ fn numbered(numbers: std::ops::Range<usize>) -> Vec<Value> {
 
 #[tokio::test]
 async fn twelve_deletes_wait_for_an_approval() {
-    let _shared = shared().await;
     let Some(scene) = Scene::new("prune", 1).await else { return };
     let cluster = scene.cluster(0);
     scene.write_app("settings", &numbered(0..20));

@@ -1,6 +1,6 @@
 //! A pushed commit reaches four clusters, and its status comes back: good, bad, and good again.
 
-use super::support::{Scene, shared};
+use super::support::Scene;
 
 /// Eight lines, as a developer writes them.
 fn component(namespace: &str, image: &str) -> String {
@@ -21,7 +21,6 @@ spec:
 
 #[tokio::test]
 async fn a_push_reaches_every_cluster_by_its_hook() {
-    let _shared = shared().await;
     let Some(scene) = Scene::new("push-hook", 4).await else { return };
     // The poll cannot be what finds the push.
     scene.write_instance("poll: 2h");
@@ -36,7 +35,6 @@ async fn a_push_reaches_every_cluster_by_its_hook() {
 
 #[tokio::test]
 async fn a_push_reaches_every_cluster_by_polling() {
-    let _shared = shared().await;
     let Some(scene) = Scene::new("push-poll", 4).await else { return };
     scene.worktree.write("apps/web/app.yaml", &component(scene.name(), "shop/web:1.0"));
     let first = scene.worktree.publish("first");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::support::{Scene, configmap, say, shared};
+use super::support::{Scene, configmap, say};
 
 const OBJECTS: usize = 150;
 
@@ -20,7 +20,6 @@ fn objects(round: usize) -> Vec<Value> {
 
 #[tokio::test]
 async fn a_kill_between_two_applies_leaves_no_trace() {
-    let _shared = shared().await;
     let Some(scene) = Scene::new("restart", 2).await else { return };
     let cluster = scene.cluster(0);
     let mut in_between = 0;

@@ -9,4 +9,4 @@ mod tutti;
 pub use manifests::{configmap, deployment, objects_app};
 pub use repository::Worktree;
 pub use scene::{SECRET, Scene};
-pub use tier::{alone, eventually, say, shared, tier};
+pub use tier::{eventually, say, tier};

@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::tier::Servers;
 use super::tutti::{self, Ended, Tutti};
 use super::{Worktree, eventually, tier};
 
@@ -22,6 +23,8 @@ pub struct Scene {
     pub worktree: Worktree,
     tutti: Mutex<Option<Tutti>>,
     folder: TempDir,
+    /// Until everything else is gone.
+    _servers: Option<Servers>,
 }
 
 impl Scene {
@@ -29,24 +32,43 @@ impl Scene {
     /// the first `clusters`. With four there are two rings, `test` and `prod`; `None` without the tier.
     pub async fn new(name: &'static str, clusters: usize) -> Option<Self> {
         let live = tier().await?;
+        let servers = if clusters == 4 { Some(Servers::shared().await) } else { None };
+        Some(Self::with(live, name, clusters, servers).await)
+    }
+
+    /// With all four clusters, of which the test may stop the fourth: nobody else uses that one meanwhile.
+    pub async fn alone(name: &'static str) -> Option<Self> {
+        let live = tier().await?;
+        Some(Self::with(live, name, 4, Some(Servers::alone().await)).await)
+    }
+
+    async fn with(
+        live: &'static Live,
+        name: &'static str,
+        clusters: usize,
+        servers: Option<Servers>,
+    ) -> Self {
         let clusters: Vec<&Cluster> = live.clusters().iter().take(clusters).collect();
         let gitea = live.gitea().expect("the setup has one");
         gitea.create_repository(name).await.expect("a new repository");
         let folder = TempDir::new().expect("a temporary folder");
         fs::write(folder.path().join("token"), gitea.token()).expect("a file");
         let worktree = Worktree::create(folder.path().join("config"), gitea.remote(name));
-        let scene = Self { name, live, clusters, worktree, tutti: Mutex::new(None), folder };
+        let scene =
+            Self { name, live, clusters, worktree, tutti: Mutex::new(None), folder, _servers: servers };
         scene.write_instance("poll: 1s");
         for (index, cluster) in scene.clusters.iter().enumerate() {
             let environment = if index < 2 { "test" } else { "prod" };
             let path = format!("{}/kubeconfig.yaml", cluster.name());
             scene.write_cluster(cluster.name(), environment, &path);
+            // A test that failed may have left it stopped.
+            cluster.start_server().await.expect("a running server");
             cluster.create_namespace(name).await.expect("a new namespace");
         }
         if scene.clusters.len() == 4 {
             scene.worktree.write("rings.yaml", RINGS);
         }
-        Some(scene)
+        scene
     }
 
     /// `tutti.yaml`, with these further lines in its spec.

@@ -13,8 +13,24 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// The failure is kept too: one failed start is enough.
 static TIER: OnceCell<Result<Option<Live>, String>> = OnceCell::const_new();
 
-/// Held for writing while an API server is stopped.
-static ALL_SERVERS: RwLock<()> = RwLock::const_new(());
+/// Held for writing while the API server of the fourth cluster is stopped.
+static FOURTH: RwLock<()> = RwLock::const_new(());
+
+/// The promise that the fourth cluster is up, or that nobody else needs it.
+pub struct Servers {
+    _shared: Option<RwLockReadGuard<'static, ()>>,
+    _alone: Option<RwLockWriteGuard<'static, ()>>,
+}
+
+impl Servers {
+    pub async fn shared() -> Self {
+        Self { _shared: Some(FOURTH.read().await), _alone: None }
+    }
+
+    pub async fn alone() -> Self {
+        Self { _shared: None, _alone: Some(FOURTH.write().await) }
+    }
+}
 
 /// `None` when it is not available, which was said; a failure to start fails the test.
 pub async fn tier() -> Option<&'static Live> {
@@ -34,16 +50,6 @@ async fn start() -> Result<Option<Live>, live::Error> {
     let tier = Live::start(&programs, &Setup::new(4)).await?;
     say(&format!("live tests: {}, ready in {:.1} s", tier.versions(), begin.elapsed().as_secs_f64()));
     Ok(Some(tier))
-}
-
-/// Every API server stays up while this is held.
-pub async fn shared() -> RwLockReadGuard<'static, ()> {
-    ALL_SERVERS.read().await
-}
-
-/// Nobody else needs the API servers while this is held.
-pub async fn alone() -> RwLockWriteGuard<'static, ()> {
-    ALL_SERVERS.write().await
 }
 
 /// Past the test runner's capture, so that the log of a passing run names the versions.
