@@ -214,6 +214,10 @@ impl Ways {
         Self { kubeconfigs: PathBuf::from("."), replaced, sandboxes: Arc::default() }
     }
 
+    pub fn all_are_sandbox(&self) -> bool {
+        matches!(self.replaced.get("*"), Some(Way::Sandbox))
+    }
+
     pub fn links(&self) -> Links {
         let ways = self.clone();
         Arc::new(move |cluster| ways.link(cluster))

@@ -26,7 +26,7 @@ pub fn common(fields: &mut Fields<'_>, reading: &mut Reading<'_>) -> Common {
     let paused = fields.optional("paused", reading).and_then(|paused| reading.boolean(&paused));
     let prune =
         fields.optional("prune", reading).and_then(|prune| reading.choice(&prune, PRUNE_MODES, &[], false));
-    fields.later(&["drift", "ignore", "force"], reading);
+    fields.later(&["drift", "ignore", "force", "adopt", "replace"], reading);
     Common { paused: paused.unwrap_or(false), prune }
 }
 
