@@ -158,6 +158,9 @@ impl ProcessArgs {
         };
         let key = self.ssh_key.clone().or_else(|| file.and_then(|it| it.ssh_key.clone()));
         let known_hosts = self.known_hosts.clone().or_else(|| file.and_then(|it| it.known_hosts.clone()));
+        if known_hosts.is_some() && key.is_none() {
+            bail!("--known-hosts is for an ssh repository: give --ssh-key too");
+        }
         Ok(match (token, key) {
             (Some(_), Some(_)) => bail!("give a token or an ssh key for the config repository, not both"),
             (Some(token), None) => source::Credentials::Token(resolve_secret(&token)?),
@@ -252,5 +255,20 @@ impl Ways {
             .entry(name.to_owned())
             .or_insert_with(|| Sandbox::new(crate::cli::demo::options(name)))
             .clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_hosts_need_a_key() {
+        let mut args =
+            ProcessArgs { known_hosts: Some(PathBuf::from("known_hosts")), ..ProcessArgs::default() };
+        let error = args.resolve(Some(".")).expect_err("no key");
+        assert_eq!(error.to_string(), "--known-hosts is for an ssh repository: give --ssh-key too");
+        args.ssh_key = Some(PathBuf::from("id_ed25519"));
+        args.resolve(Some(".")).expect("a key");
     }
 }

@@ -2,10 +2,11 @@
 //! door, the signals.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -14,6 +15,7 @@ use super::exit::Exit;
 use super::process::{Process, Ways};
 use crate::api::{self, HooksState};
 use crate::controller::{self, Ending, Inputs, LoadError, Origin, Outputs, Settings, Until};
+use crate::forge::Hint;
 use crate::model::{Instance, Mode};
 use crate::report::Overview;
 use crate::source::{self, ErrorKind, Repository, Waker};
@@ -56,7 +58,7 @@ impl Session {
         let (hint, mut received) = mpsc::channel(HINTS);
         let (forward, hints) = mpsc::channel(HINTS);
         let (overview, seen) = watch::channel(Arc::new(Overview::default()));
-        let (instance, instances) = watch::channel(None);
+        let (instance, instances) = watch::channel(None::<Arc<Instance>>);
 
         let mut waker = None;
         if let (Some(repository), Until::Stopped) = (repository, wish.until) {
@@ -71,9 +73,14 @@ impl Session {
                 }
             });
         }
-        let hooked = waker.clone();
+        let (hooked, branch, known) = (waker.clone(), process.source.branch.clone(), instances.clone());
         tokio::spawn(async move {
             while let Some(hint) = received.recv().await {
+                let instance = known.borrow().clone();
+                if !concerns(&hint, branch.as_deref(), instance.as_deref()) {
+                    tracing::debug!(?hint, "a hint for another repository or branch");
+                    continue;
+                }
                 // While hooks arrive, polling is only the safety net.
                 if let Some(waker) = &hooked {
                     waker.hook_seen();
@@ -96,12 +103,16 @@ impl Session {
         };
         let inputs = Inputs { wakes, hints, stop: stop.clone() };
         let task = tokio::spawn(controller::run(settings, inputs, Outputs { overview, instance }));
-        let (ways, mut read) = (process.ways.clone(), seen.clone());
-        tokio::spawn(async move {
-            if let Ok(overview) = read.wait_for(|now| now.revision.is_some()).await {
-                warn_of_unmatched(&ways, &overview);
-            }
-        });
+        if wish.serve.is_some() {
+            let (ways, mut read) = (process.ways.clone(), seen.clone());
+            tokio::spawn(async move {
+                let read = read.wait_for(|now| now.revision.is_some()).await;
+                // A controller must not end because a cluster left the repository.
+                if let Some(slip) = read.ok().and_then(|overview| unmatched(&ways, &overview)) {
+                    eprintln!("warning: {slip}");
+                }
+            });
+        }
         Ok(Self { overview: seen, stop, task })
     }
 
@@ -124,11 +135,11 @@ impl Session {
 }
 
 /// A way to a cluster that does not exist is most likely a slip of the finger.
-fn warn_of_unmatched(ways: &Ways, overview: &Overview) {
-    for name in ways.unmatched(&overview.clusters) {
-        let known: Vec<&str> = overview.clusters.iter().map(|cluster| cluster.name.as_str()).collect();
-        eprintln!("warning: --cluster {name}=…: no cluster {name}; there are {}", known.join(", "));
-    }
+fn unmatched(ways: &Ways, overview: &Overview) -> Option<String> {
+    let names = ways.unmatched(&overview.clusters);
+    let name = names.first()?;
+    let known: Vec<&str> = overview.clusters.iter().map(|cluster| cluster.name.as_str()).collect();
+    Some(format!("--cluster {name}=…: no cluster {name}; there are {}", known.join(", ")))
 }
 
 /// Runs to the end without anybody watching, for commands that look once.
@@ -138,7 +149,20 @@ pub async fn look(
     worktree: bool,
 ) -> anyhow::Result<(Ending, Arc<Overview>)> {
     let wish = Wish { until: Until::Settled { timeout }, mode: Some(Mode::Observe), serve: None, worktree };
-    let (ending, overview) = Session::start(process, wish).await?.finish().await?;
+    let session = Session::start(process, wish).await?;
+    let (ways, stop, mut read) = (process.ways.clone(), session.stop.clone(), session.overview.clone());
+    let slip = tokio::spawn(async move {
+        // An error means that it ended before anything could be read; its ending says why.
+        let read = read.wait_for(|now| now.revision.is_some()).await.ok()?;
+        // A cluster whose manifest has errors is not there either: the errors come first.
+        let slip = unmatched(&ways, &read).filter(|_| !read.has_errors())?;
+        stop.cancel();
+        Some(slip)
+    });
+    let (ending, overview) = session.finish().await?;
+    if let Ok(Some(slip)) = slip.await {
+        bail!(slip);
+    }
     if let Ending::Unreadable(error) = ending {
         return Err(Unreadable(error).into());
     }
@@ -147,15 +171,36 @@ pub async fn look(
 
 async fn open(process: &Process, worktree: bool) -> anyhow::Result<(Origin, Option<Repository>)> {
     if worktree {
-        return Ok((Origin::Folder(process.source.url.clone().into()), None));
+        return Ok((Origin::Folder(folder(&process.source)), None));
     }
     let repository = Repository::open(process.source.clone()).await.map_err(Source)?;
     Ok((Origin::Repository(repository.clone()), Some(repository)))
 }
 
+/// The folder of the manifests on disk.
+fn folder(source: &source::Options) -> PathBuf {
+    let names = source.path.split('/').filter(|name| !name.is_empty() && *name != ".");
+    names.fold(PathBuf::from(&source.url), |folder, name| folder.join(name))
+}
+
+/// Whether a hint is about the branch of the repository that is read, as far as that is known. One
+/// door may be told of every repository of an owner, and of every branch.
+fn concerns(hint: &Hint, branch: Option<&str>, instance: Option<&Instance>) -> bool {
+    let repository = instance.and_then(|instance| instance.forge.as_ref()).map(|forge| &forge.repository);
+    let same_repository = match (&hint.repository, repository) {
+        (Some(hinted), Some(ours)) => hinted.eq_ignore_ascii_case(ours),
+        _ => true,
+    };
+    let same_branch = match (&hint.reference, branch) {
+        (Some(hinted), Some(ours)) => hinted.strip_prefix("refs/heads/").unwrap_or(hinted) == ours,
+        _ => true,
+    };
+    same_repository && same_branch
+}
+
 async fn serve(
     doors: &Doors,
-    hints: mpsc::Sender<crate::forge::Hint>,
+    hints: mpsc::Sender<Hint>,
     mut instances: watch::Receiver<Option<Arc<Instance>>>,
     waker: Option<Waker>,
     overview: watch::Receiver<Arc<Overview>>,
@@ -273,5 +318,51 @@ pub fn process_of(url: String, ways: Ways) -> Process {
         listen: None,
         hooks_listen: None,
         ways,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::forge::HintKind;
+    use crate::model::Forge;
+
+    #[test]
+    fn hints_of_other_repositories_and_branches_are_left_alone() {
+        let forge = Forge {
+            url: "https://gitea.example.com".to_owned(),
+            repository: "team/config".to_owned(),
+            token: None,
+        };
+        let instance = Instance { forge: Some(forge), ..Instance::default() };
+        let check = |repository: Option<&str>, reference: Option<&str>, expected: bool| {
+            let hint = Hint {
+                receiver: "gitea".to_owned(),
+                repository: repository.map(ToOwned::to_owned),
+                reference: reference.map(ToOwned::to_owned),
+                after: None,
+                kind: HintKind::Push,
+                sender: None,
+                delivery: None,
+            };
+            assert_eq!(concerns(&hint, Some("main"), Some(&instance)), expected, "{hint:?}");
+            assert!(concerns(&hint, None, None), "nothing is known yet: {hint:?}");
+        };
+        check(Some("Team/Config"), Some("refs/heads/main"), true);
+        check(Some("team/other"), Some("refs/heads/main"), false);
+        check(Some("team/config"), Some("refs/heads/main-2"), false);
+        check(None, None, true);
+    }
+
+    #[test]
+    fn a_folder_on_disk_is_below_its_repository() {
+        let check = |path: &str, expected: &str| {
+            let mut process = process_of("/a/b".to_owned(), Ways::all_sandbox());
+            process.source.path = path.to_owned();
+            assert_eq!(folder(&process.source), PathBuf::from(expected), "{path}");
+        };
+        check(".", "/a/b");
+        check("./sub//fleet/", "/a/b/sub/fleet");
+        check("/sub", "/a/b/sub");
     }
 }

@@ -37,8 +37,7 @@ impl Error {
             Self::Unreachable { .. } => true,
             Self::Rejected { code, reason, .. } => {
                 // A server before 1.25 answers 500 to an unknown field; it will do so again.
-                let unknown_field =
-                    reason == "InternalError" && self.to_string().contains("field not declared in schema");
+                let unknown_field = reason == "InternalError" && self.to_string().contains(UNKNOWN_FIELD);
                 *code == 429 || *code == 409 || (*code >= 500 && !unknown_field)
             }
             Self::Request { code, .. } => *code == 429 || *code >= 500,
@@ -86,7 +85,10 @@ pub(super) fn classify(
             cluster: cluster.clone(),
             action,
             code: 502,
-            detail: format!("an answer that cannot be read: {detail}"),
+            detail: match object {
+                Some(object) if is_secret(object) => "an answer that cannot be read".to_owned(),
+                _ => format!("an answer that cannot be read: {detail}"),
+            },
         },
         other => Error::Unreachable { cluster: cluster.clone(), detail: innermost(other) },
     }
@@ -119,13 +121,32 @@ fn classify_status(
     if code == 409 && !conflicts.is_empty() {
         return Error::Conflict { object: object.clone(), conflicts };
     }
-    Error::Rejected {
-        action,
-        object: object.clone(),
-        code,
-        reason: status.reason.clone(),
-        detail: status.message.clone(),
+    let detail = if is_secret(object) { without_values(status) } else { status.message.clone() };
+    Error::Rejected { action, object: object.clone(), code, reason: status.reason.clone(), detail }
+}
+
+/// In any group: a kind of that name elsewhere is likely to hold secrets too.
+fn is_secret(object: &ObjectId) -> bool {
+    &*object.kind == "Secret"
+}
+
+const UNKNOWN_FIELD: &str = "field not declared in schema";
+
+/// What may be told of an object whose values are secret: messages quote values that are invalid.
+fn without_values(status: &Status) -> String {
+    let mut text = format!("{} ({})", status.reason, status.code);
+    if status.message.contains(UNKNOWN_FIELD) {
+        text.push_str(": ");
+        text.push_str(UNKNOWN_FIELD);
     }
+    let causes = status.details.as_ref().map(|details| details.causes.as_slice()).unwrap_or_default();
+    let fields: Vec<&str> =
+        causes.iter().map(|cause| cause.field.as_str()).filter(|field| !field.is_empty()).collect();
+    if !fields.is_empty() {
+        text.push_str(": ");
+        text.push_str(&fields.join(", "));
+    }
+    text
 }
 
 /// The manager in `conflict with "kubectl-client-side-apply" using apps/v1`.
@@ -177,5 +198,27 @@ mod tests {
         assert!(rejected(503, "ServiceUnavailable", "").is_transient());
         assert!(!rejected(422, "Invalid", "").is_transient());
         assert!(!rejected(500, "InternalError", "field not declared in schema").is_transient());
+    }
+
+    #[test]
+    fn nothing_is_told_of_what_is_in_a_secret() {
+        let status: Status = serde_json::from_value(serde_json::json!({
+            "status": "Failure", "code": 422, "reason": "Invalid",
+            "message": "Secret \"db\" is invalid: data[password]: Invalid value: \"hunter2\"",
+            "details": {"causes": [{
+                "reason": "FieldValueInvalid", "field": "data[password]",
+                "message": "Invalid value: \"hunter2\"",
+            }]},
+        }))
+        .unwrap_or_default();
+        let told = |kind: &str| {
+            let object = ObjectId::new("", kind, Some("shop"), "db");
+            let error = kube::Error::Api(Box::new(status.clone()));
+            classify(&ClusterName::from("bj5"), "apply", Some(&object), &error)
+        };
+        let error = told("Secret");
+        assert_eq!(error.to_string(), "failed to apply Secret shop/db: Invalid (422): data[password]");
+        assert!(!format!("{error:?}").contains("hunter2"));
+        assert!(told("ConfigMap").to_string().contains("hunter2"));
     }
 }

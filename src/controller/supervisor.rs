@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 
 use super::event::{ClusterNews, Event};
 use crate::cluster::{Client, Error, Link};
@@ -43,20 +44,21 @@ struct Closed;
 impl Supervisor {
     pub async fn run(mut self) {
         let mut epoch = self.first_epoch;
-        let mut was_offline = false;
+        let mut unanswered = 0;
         loop {
             epoch += 1;
-            let Ok(client) = self.connect(epoch, was_offline).await else { return };
-            if self.stay(epoch, &client).await.is_err() {
-                return;
+            let Ok(client) = self.connect(epoch, unanswered).await else { return };
+            match self.stay(epoch, &client).await {
+                Ok(failures) => unanswered = failures,
+                Err(Closed) => return,
             }
-            was_offline = true;
         }
     }
 
-    /// Until the cluster has answered everything that a start needs.
-    async fn connect(&mut self, epoch: u64, was_offline: bool) -> Result<Client, Closed> {
-        let mut attempts = 0;
+    /// Until the cluster has answered everything that a start needs. `attempts` counts on from the
+    /// probes that have failed since it answered last.
+    async fn connect(&mut self, epoch: u64, mut attempts: u32) -> Result<Client, Closed> {
+        let was_offline = attempts > 0;
         let mut pause = FIRST_PAUSE;
         loop {
             match self.take_inventory(was_offline).await {
@@ -96,32 +98,48 @@ impl Supervisor {
         Ok((client, news))
     }
 
-    /// Until the cluster has not answered three times in a row.
-    async fn stay(&mut self, epoch: u64, client: &Client) -> Result<(), Closed> {
+    /// Until the cluster has not answered three times in a row; how often it has not.
+    async fn stay(&mut self, epoch: u64, client: &Client) -> Result<u32, Closed> {
         let mut failures = 0;
+        let mut probe_at = Instant::now() + PROBE_EVERY;
+        // When to ask again what it serves, and how long to wait after that.
+        let mut again: Option<(Instant, Duration)> = None;
         loop {
-            let asked = tokio::time::timeout(PROBE_EVERY, self.rediscover.changed()).await;
-            match asked {
-                Ok(Ok(())) => {
-                    if let Ok(catalog) = client.discover().await {
-                        self.tell(epoch, ClusterNews::Serves(Arc::new(catalog))).await?;
+            // The probe is first: requests that keep coming must not put it off.
+            tokio::select! {
+                biased;
+                () = tokio::time::sleep_until(probe_at) => {
+                    match client.probe().await {
+                        Ok(()) => failures = 0,
+                        Err(error) => {
+                            failures += 1;
+                            tracing::debug!(cluster = %self.cluster, %error, failures, "a probe failed");
+                            if failures >= FAILURES_TO_OFFLINE || !error.is_transient() {
+                                let (detail, attempts) = (detail(&error), failures);
+                                let news = ClusterNews::Down { detail, attempts, lasting: false };
+                                self.tell(epoch, news).await?;
+                                return Ok(failures);
+                            }
+                        }
                     }
-                    continue;
+                    probe_at = Instant::now() + PROBE_EVERY;
                 }
-                Ok(Err(_)) => return Err(Closed),
-                Err(_) => {}
-            }
-            match client.probe().await {
-                Ok(()) => failures = 0,
-                Err(error) => {
-                    failures += 1;
-                    tracing::debug!(cluster = %self.cluster, %error, failures, "a probe failed");
-                    if failures >= FAILURES_TO_OFFLINE || !error.is_transient() {
-                        let news =
-                            ClusterNews::Down { detail: detail(&error), attempts: failures, lasting: false };
-                        self.tell(epoch, news).await?;
-                        return Ok(());
-                    }
+                asked = self.rediscover.changed() => {
+                    asked.map_err(|_| Closed)?;
+                    // Where a repetition is waiting already, it answers this one too.
+                    again = again.or_else(|| Some((Instant::now(), FIRST_PAUSE)));
+                }
+                pause = due(again) => {
+                    again = match client.discover().await {
+                        Ok(catalog) => {
+                            self.tell(epoch, ClusterNews::Serves(Arc::new(catalog))).await?;
+                            None
+                        }
+                        Err(error) => {
+                            tracing::debug!(cluster = %self.cluster, %error, "what it serves is asked again");
+                            Some((Instant::now() + jittered(pause), (pause * 2).min(LONGEST_PAUSE)))
+                        }
+                    };
                 }
             }
         }
@@ -130,6 +148,17 @@ impl Supervisor {
     async fn tell(&self, epoch: u64, news: ClusterNews) -> Result<(), Closed> {
         let event = Event::Cluster { cluster: self.cluster.clone(), epoch, news };
         self.events.send(event).await.map_err(|_| Closed)
+    }
+}
+
+/// Waits for a repetition, if there is one; the pause after it.
+async fn due(again: Option<(Instant, Duration)>) -> Duration {
+    match again {
+        Some((at, pause)) => {
+            tokio::time::sleep_until(at).await;
+            pause
+        }
+        None => std::future::pending().await,
     }
 }
 
@@ -145,4 +174,74 @@ fn detail(error: &Error) -> String {
 /// Up to a fifth longer, so that a thousand clusters behind one broken router do not ask at once.
 fn jittered(pause: Duration) -> Duration {
     pause.mul_f64(1.0 + rand::random::<f64>() / 5.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use sandbox::{Sandbox, SandboxOptions};
+
+    use super::*;
+
+    struct Case {
+        sandbox: Sandbox,
+        rediscover: watch::Sender<u64>,
+        events: mpsc::Receiver<Event>,
+    }
+
+    impl Case {
+        /// A cluster that is connected.
+        async fn start() -> Self {
+            let sandbox = Sandbox::new(SandboxOptions::instant("bj5"));
+            let (rediscover, asked) = watch::channel(0);
+            let (sender, events) = mpsc::channel(64);
+            let supervisor = Supervisor {
+                cluster: ClusterName::from("bj5"),
+                link: Link::in_process(sandbox.service()),
+                instance: "main".to_owned(),
+                events: sender,
+                rediscover: asked,
+            };
+            tokio::spawn(supervisor.run());
+            let mut case = Self { sandbox, rediscover, events };
+            assert!(matches!(case.next().await, ClusterNews::Up { .. }));
+            case
+        }
+
+        async fn next(&mut self) -> ClusterNews {
+            match self.events.recv().await {
+                Some(Event::Cluster { news, .. }) => news,
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_served_is_asked_again_until_it_is_known() {
+        let mut case = Case::start().await;
+        case.sandbox.set_down(true);
+        case.rediscover.send_modify(|count| *count += 1);
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        case.sandbox.set_down(false);
+        assert!(matches!(case.next().await, ClusterNews::Serves(_)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_that_keep_coming_do_not_put_off_the_probe() {
+        let mut case = Case::start().await;
+        case.sandbox.set_down(true);
+        let rediscover = case.rediscover.clone();
+        let asking = tokio::spawn(async move {
+            loop {
+                rediscover.send_modify(|count| *count += 1);
+                tokio::time::sleep(PROBE_EVERY / 2).await;
+            }
+        });
+        let start = Instant::now();
+        for expected in 3..6 {
+            let ClusterNews::Down { attempts, .. } = case.next().await else { panic!("not down") };
+            assert_eq!(attempts, expected, "counted from the last answer");
+        }
+        assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+        asking.abort();
+    }
 }

@@ -10,15 +10,20 @@ pub fn canonical(object: &mut Map<String, Value>) {
     if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
         metadata.shift_remove("creationTimestamp");
     }
-    let is_secret = object.get("kind").is_some_and(|kind| kind == "Secret")
-        && object.get("apiVersion").is_some_and(|version| version == "v1");
-    if is_secret && let Some(Value::Object(texts)) = object.shift_remove("stringData") {
+    if is_secret(object)
+        && let Some(Value::Object(texts)) = object.shift_remove("stringData")
+    {
         let data = object.entry("data").or_insert_with(|| Value::Object(Map::new()));
         if let Value::Object(data) = data {
             // As in the API server, stringData wins.
             data.extend(texts.into_iter().map(|(key, text)| (key, encoded(&text))));
         }
     }
+}
+
+pub fn is_secret(object: &Map<String, Value>) -> bool {
+    object.get("kind").is_some_and(|kind| kind == "Secret")
+        && object.get("apiVersion").is_some_and(|version| version == "v1")
 }
 
 fn encoded(text: &Value) -> Value {

@@ -20,6 +20,8 @@ pub const OBJECT_TWICE: &str = "E3014";
 pub const NOTHING: &str = "E3015";
 pub const NAMESPACE: &str = "E3016";
 pub const LABEL: &str = "E3017";
+/// A value of a Secret that is not a text.
+pub const SECRET: &str = "E3018";
 /// A `values.yaml` that is not one.
 pub const VALUES: &str = "E3021";
 /// Two cluster layers of equal rank that set the same thing.

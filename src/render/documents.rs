@@ -117,6 +117,7 @@ fn object(
 /// A document as it is applied: canonical, in its namespace, with our labels and annotations.
 pub fn finish(job: &Job<'_>, document: Document) -> Result<RenderedObject, Box<Diagnostic>> {
     let Document { mut object, source } = document;
+    check_secret(job, &object).map_err(|mistake| mistake.at(source.clone()))?;
     canonical::canonical(&mut object);
     let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or("").to_owned();
     let kind = Kind::from_api_version(&text("apiVersion"), &text("kind"));
@@ -242,6 +243,36 @@ fn check_labels(job: &Job<'_>, object: &Map<String, Value>, kind: &Kind) -> Resu
                     .help("put it in quotes; in a template, add `| string | tojson`")
                     .into());
             }
+        }
+    }
+    Ok(())
+}
+
+/// A number or a boolean in a Secret would be refused by the API server, with the value in its answer.
+/// Here it is named without the value.
+fn check_secret(job: &Job<'_>, object: &Map<String, Value>) -> Result<(), Box<Diagnostic>> {
+    if !canonical::is_secret(object) {
+        return Ok(());
+    }
+    let name = object.get("metadata").and_then(|metadata| metadata.get("name")).and_then(Value::as_str);
+    let name = name.unwrap_or_default();
+    for field in ["data", "stringData"] {
+        let wrong = match object.get(field) {
+            None | Some(Value::Null) => continue,
+            Some(Value::Object(entries)) => {
+                entries.iter().find(|(_, value)| !value.is_string() && !value.is_null())
+            }
+            Some(_) => {
+                let message = format!("{field} of Secret {name} is not a map");
+                return Err(job.error(codes::SECRET, message).into());
+            }
+        };
+        if let Some((key, _)) = wrong {
+            let message = format!("{field} of Secret {name}: {key} is not a text");
+            return Err(job
+                .error(codes::SECRET, message)
+                .help("put it in quotes; in a template, add `| string | tojson`")
+                .into());
         }
     }
     Ok(())

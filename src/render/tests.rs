@@ -478,3 +478,17 @@ fn the_revision_is_of_the_last_change_of_an_input() {
     let reads_ring = ("apps/web/layer/x.yaml.j2", "{% if ring == 'prod' %}{% endif %}");
     assert_eq!(revision("rings.yaml", &[("rings.yaml", rings), reads_ring]), "new");
 }
+
+#[test]
+fn a_secret_holds_texts_and_a_mistake_does_not_show_them() {
+    let check = |fields: &str, line: &str| {
+        let file = format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: s}}\n{fields}\n");
+        let result = web(&[("apps/web/layer/secret.yaml.j2", &file)]);
+        let mistakes = result.as_ref().expect_err("a mistake");
+        assert!(!format!("{mistakes:?}").contains("4711"), "{mistakes:?}");
+        check_mistake(result, line, "");
+    };
+    check("stringData: {pin: 4711}", "error[E3018]: stringData of Secret s: pin is not a text");
+    check("data: {pin: [4711]}", "error[E3018]: data of Secret s: pin is not a text");
+    check("data: 4711", "error[E3018]: data of Secret s is not a map");
+}
