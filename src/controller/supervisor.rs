@@ -200,6 +200,7 @@ mod tests {
                 instance: "main".to_owned(),
                 events: sender,
                 rediscover: asked,
+                first_epoch: 0,
             };
             tokio::spawn(supervisor.run());
             let mut case = Self { sandbox, rediscover, events };
