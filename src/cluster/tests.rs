@@ -12,7 +12,10 @@ use crate::model::{ClusterName, Kind};
 
 /// An API server without aggregated discovery. Each path has its answers; the last one stays.
 #[derive(Clone)]
-struct Server(Arc<Mutex<BTreeMap<String, Vec<(u16, Value)>>>>);
+struct Server(Arc<Mutex<Answers>>);
+
+/// Code and body, by path.
+type Answers = BTreeMap<String, Vec<(u16, Value)>>;
 
 impl Server {
     fn new() -> Self {
