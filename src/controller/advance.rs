@@ -47,14 +47,16 @@ impl World {
         if entry.running.is_some() {
             return None;
         }
-        if entry.retry_at.is_some_and(|at| at <= now) {
-            entry.retry_at = None;
+        let over = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        if over(entry.retry_at) || over(entry.look_at) {
+            entry.retry_at = entry.retry_at.filter(|at| *at > now);
+            entry.look_at = entry.look_at.filter(|at| *at > now);
             entry.due = true;
             self.forget_refusals(id);
         }
         let entry = self.targets.get_mut(id)?;
         if !entry.due {
-            return entry.retry_at;
+            return [entry.retry_at, entry.look_at].into_iter().flatten().min();
         }
         let rendered = Arc::clone(entry.render.as_ref().ok()?);
         let job = self.job(id, &rendered)?;
@@ -64,6 +66,7 @@ impl World {
             .any(|object| job.catalog.get(&object.kind).is_some());
         let writes = !plan.is_empty();
         let refused = plan.steps.iter().any(|step| step.action == Action::Refuse);
+        let undefined = plan.steps.iter().any(|step| matches!(step.reason, Reason::DefinitionPending { .. }));
         let cluster = self.clusters.get_mut(&id.cluster)?;
         let starts = (unknown || writes) && cluster.is_ready();
         if starts && cluster.running >= PER_CLUSTER {
@@ -94,11 +97,12 @@ impl World {
             });
             return None;
         }
-        if refused {
+        if refused || undefined {
             // What is in the way carries no label of ours: no watch tells when it goes.
             entry.failure = None;
-            entry.look_again_later(now);
-            return entry.retry_at;
+            // Discovery may be behind the definition that it will show.
+            entry.look_again(undefined && !refused, now);
+            return entry.look_at;
         }
         entry.went_through();
         None
@@ -168,7 +172,9 @@ impl World {
                 cluster.observation.strangers.remove(&object.id);
             }
             if entry.plan.as_ref().is_some_and(|plan| {
-                plan.steps.iter().any(|step| matches!(step.reason, Reason::NotServed { .. }))
+                plan.steps.iter().any(|step| {
+                    matches!(step.reason, Reason::NotServed { .. } | Reason::DefinitionPending { .. })
+                })
             }) {
                 cluster.ask_what_it_serves();
             }

@@ -266,6 +266,8 @@ impl ClusterEntry {
         self.observation.absent.remove(id);
         self.unwell.remove(id);
         match self.observation.objects.remove(id) {
+            // Whoever waits for it to be gone may be another app.
+            Some(live) if live.deleting => Touched::Everything,
             Some(live) => Touched::App(live.app),
             None => Touched::Nothing,
         }

@@ -90,6 +90,7 @@ impl World {
             ring: self.ring_of(entry.name()),
             state,
             detail,
+            observed: entry.is_complete() || matches!(entry.reach, Reach::Offline { .. }),
             objects: entry.observation.objects.len(),
         }
     }
@@ -137,5 +138,5 @@ impl World {
 /// A Cluster file that vanished is no reason to delete anything: every report says so instead.
 fn dropped_report(name: ClusterName) -> ClusterReport {
     let detail = "its file is gone from the repository; its objects are left as they are".to_owned();
-    ClusterReport { name, ring: None, state: "Dropped", detail, objects: 0 }
+    ClusterReport { name, ring: None, state: "Dropped", detail, observed: true, objects: 0 }
 }

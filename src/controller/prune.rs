@@ -29,8 +29,9 @@ pub struct Pruning {
     pub vanished: BTreeMap<Key, Revision>,
     /// Objects that are on their way out, with their app: asked for by us, or with a deletionTimestamp.
     pub going: BTreeMap<Key, AppId>,
-    /// Asked for at this head, and accepted or under way.
-    asked: BTreeMap<Key, Asked>,
+    /// Asked for at this head, and accepted or under way, with the uid that was meant: an object of the
+    /// same name that came later is another one.
+    asked: BTreeMap<Key, (Asked, String)>,
     /// Requests under way.
     asking: BTreeSet<Key>,
     refused: BTreeMap<Key, Refusal>,
@@ -84,6 +85,10 @@ impl Pruning {
         self.refused.get(key).map(|refusal| refusal.text.as_str())
     }
 
+    fn is_asked(&self, key: &Key, uid: &str) -> bool {
+        self.asked.get(key).is_some_and(|(_, known)| known == uid)
+    }
+
     fn may_ask(&self, candidate: &Candidate, now: Instant) -> bool {
         self.refused.get(&key(candidate)).is_none_or(|refusal| {
             refusal.retry_at <= now || refusal.resource_version != candidate.resource_version
@@ -122,14 +127,14 @@ impl World {
             candidates.extend(plan::candidates(name, &entry.observation, &rendered));
             for (id, live) in &entry.observation.objects {
                 let key = (name.clone(), id.clone());
-                let leaves = live.deleting || self.prune.asked.contains_key(&key);
+                let leaves = live.deleting || self.prune.is_asked(&key, &live.uid);
                 if let (true, false, Some(app)) = (leaves, rendered.contains(id), AppId::parse(&live.app)) {
                     going.insert(key, app);
                 }
             }
         }
         // What was asked for already and is still shown counts once.
-        candidates.retain(|it| !self.prune.asked.contains_key(&key(it)));
+        candidates.retain(|it| !self.prune.is_asked(&key(it), &it.uid));
         self.prune.going = going;
 
         let broken: BTreeSet<&AppId> =
@@ -158,7 +163,7 @@ impl World {
             .filter(|(_, target)| target.render.as_ref().is_ok_and(|rendered| rendered.objects.is_empty()))
             .map(|(id, _)| (id.app.clone(), id.cluster.clone()))
             .collect();
-        let under_cap = self.prune.asked.values().filter(|asked| **asked == Asked::UnderCap).count();
+        let under_cap = self.prune.asked.values().filter(|(asked, _)| *asked == Asked::UnderCap).count();
         plan::decide(&PruneInput {
             // Not the mode of this run: a command that only looks shows what the instance decides, and
             // which approvals it wants. Nothing is deleted here unless this run enforces.
@@ -207,9 +212,8 @@ impl World {
             let catalog = Arc::clone(&cluster.catalog);
             let approved = matches!(reason, Reason::Approved { .. });
             self.prune.asking.insert(key(&candidate));
-            self.prune
-                .asked
-                .insert(key(&candidate), if approved { Asked::Approved } else { Asked::UnderCap });
+            let asked = if approved { Asked::Approved } else { Asked::UnderCap };
+            self.prune.asked.insert(key(&candidate), (asked, candidate.uid.clone()));
             self.prune.going.insert(key(&candidate), candidate.app.clone());
             self.changed = true;
             let events = self.events.clone();

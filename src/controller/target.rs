@@ -36,6 +36,8 @@ pub struct TargetEntry {
     /// Failures in a row.
     pub attempts: u32,
     pub retry_at: Option<Instant>,
+    /// Something is in the way that no watch tells of: looked at again then.
+    pub look_at: Option<Instant>,
     pub plan: Option<Arc<Plan>>,
     pub failure: Option<Failure>,
     /// Why its pods are not ready, and when that was asked.
@@ -58,6 +60,7 @@ impl TargetEntry {
             running: None,
             attempts: 0,
             retry_at: None,
+            look_at: None,
             plan: None,
             failure: None,
             cause: None,
@@ -89,6 +92,7 @@ impl TargetEntry {
             self.failure = None;
             self.attempts = 0;
             self.retry_at = None;
+            self.look_at = None;
             self.plan = None;
             self.applied = None;
         }
@@ -105,17 +109,23 @@ impl TargetEntry {
         self.failure = Some(failure);
     }
 
-    /// Something is in the way that no watch tells of.
-    pub fn look_again_later(&mut self, now: Instant) {
-        if self.retry_at.is_none() {
-            self.pause(REFUSED_PAUSE, now);
+    /// Something is in the way that no watch tells of: looks again after 30 s, 60 s … 5 min; `soon`
+    /// after 1 s, 2 s, 4 s …. An event that shows it gone comes first.
+    pub fn look_again(&mut self, soon: bool, now: Instant) {
+        if self.look_at.is_none() {
+            let first = if soon { FIRST_PAUSE } else { REFUSED_PAUSE };
+            self.look_at = Some(now + self.next_pause(first));
         }
     }
 
     fn pause(&mut self, first: Duration, now: Instant) {
+        self.retry_at = Some(now + self.next_pause(first));
+    }
+
+    fn next_pause(&mut self, first: Duration) -> Duration {
         let pause = first.saturating_mul(1 << self.attempts.min(9)).min(LONGEST_PAUSE);
         self.attempts += 1;
-        self.retry_at = Some(now + pause.mul_f64(1.0 + rand::random::<f64>() / 10.0));
+        pause.mul_f64(1.0 + rand::random::<f64>() / 10.0)
     }
 
     /// It was applied. When the same is wanted again at once, something undoes it (a webhook, another
@@ -135,6 +145,7 @@ impl TargetEntry {
 
     pub fn went_through(&mut self) {
         self.attempts = 0;
+        self.look_at = None;
         self.retry_at = None;
         self.failure = None;
     }

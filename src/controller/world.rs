@@ -15,6 +15,7 @@ use super::{Ending, Settings, Until, secrets};
 use crate::fleet::{Fleet, Target};
 use crate::forge::{self, State};
 use crate::model::{App, ClusterName, Forge, Instance, Mode, Revision};
+use crate::plan::Reason;
 use crate::report::outbox::{Order, Outbox};
 use crate::report::{Overview, Phase, statuses};
 use crate::source::ErrorKind;
@@ -164,7 +165,9 @@ impl World {
         self.reload_pause = RELOAD_FIRST;
         // The commit that a hook spoke of is not there yet: the forge's own replication is behind. It
         // is asked for after 1, 2, 4 and 8 s; after that the next poll finds it.
-        if loaded.behind && self.awaited_pause <= RELOAD_BEHIND {
+        if self.load_again {
+            // A hook that came meanwhile spoke of a commit that this load did not ask for.
+        } else if loaded.behind && self.awaited_pause <= RELOAD_BEHIND {
             self.reload_at = Some(Instant::now() + self.awaited_pause);
             self.awaited_pause *= 2;
         } else {
@@ -393,8 +396,32 @@ impl World {
             return false;
         }
         let phases: Vec<Phase> = self.targets.keys().map(|id| self.phase(id).0).collect();
+        let settling = self.targets.keys().any(|id| self.waits_for_a_neighbour(id));
         let under_way = phases.iter().any(|phase| matches!(phase, Phase::Pending | Phase::Progressing));
-        !under_way && self.clusters.values().all(Self::is_cluster_settled) && self.is_prune_settled()
+        !under_way
+            && !settling
+            && self.clusters.values().all(Self::is_cluster_settled)
+            && self.is_prune_settled()
+    }
+
+    /// It waits for what another app of its cluster brings or what is on its way out: that comes by
+    /// itself, unless something there has failed.
+    fn waits_for_a_neighbour(&self, id: &Target) -> bool {
+        let passing = |reason: &Reason| {
+            matches!(
+                reason,
+                Reason::Terminating
+                    | Reason::NamespaceTerminating { .. }
+                    | Reason::NamespacePending { .. }
+                    | Reason::DefinitionPending { .. }
+            )
+        };
+        let plan = self.targets.get(id).and_then(|entry| entry.plan.as_ref());
+        // A run that only looks brings nothing about.
+        self.mode() == Mode::Enforce
+            && self.phase(id).0 == Phase::Waiting
+            && plan.is_some_and(|plan| plan.steps.iter().any(|step| passing(&step.reason)))
+            && !self.targets.keys().any(|it| it.cluster == id.cluster && self.phase(it).0.is_failure())
     }
 
     /// Observed whole, or given up on for this run.

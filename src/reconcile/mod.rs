@@ -68,6 +68,10 @@ pub struct Outcome {
 /// Looks up, plans, applies.
 pub async fn run(job: Job) -> Outcome {
     let mut observation = job.observation.clone();
+    if job.mode == Mode::Enforce && !job.paused && job.cluster_state == ClusterState::Ready {
+        // What was not there some time ago may be somebody's by now: who writes looks again first.
+        observation.absent.clear();
+    }
     let (lookups, error) = look_up(&job, &observation).await;
     for (id, found) in &lookups {
         note(&mut observation, id, found);

@@ -94,6 +94,8 @@ pub struct ClusterReport {
     /// Ready, Connecting, Offline, Maintaining, Dropped.
     pub state: &'static str,
     pub detail: String,
+    /// Every list has been read whole, or it does not answer: there is nothing left to see now.
+    pub observed: bool,
     /// Objects of this instance that were seen in it.
     pub objects: usize,
 }

@@ -21,6 +21,10 @@ pub fn desired(overview: &Overview) -> BTreeMap<Key, CommitStatus> {
         for ring in rings(overview) {
             let told = Told::of(overview, revision, ring);
             let (state, description) = match told.is_empty() {
+                // Success is final: what is to be deleted shows only when everything was seen.
+                true if revision == head && !is_observed(overview, ring) => {
+                    (State::Pending, words::observing())
+                }
                 true if revision == head => (State::Success, words::unchanged()),
                 true => continue,
                 false => told.verdict(),
@@ -74,9 +78,15 @@ fn rings(overview: &Overview) -> Vec<Option<&str>> {
     rings
 }
 
+/// Every cluster of the ring was seen whole, or does not answer.
+fn is_observed(overview: &Overview, ring: Option<&str>) -> bool {
+    overview.clusters.iter().filter(|cluster| cluster.ring.as_deref() == ring).all(|cluster| cluster.observed)
+}
+
 /// What one commit answers for in one ring.
 struct Told<'a> {
     overview: &'a Overview,
+    ring: Option<&'a str>,
     targets: Vec<&'a TargetReport>,
     errors: Vec<&'a Diagnostic>,
     /// Under way, and waiting.
@@ -85,7 +95,7 @@ struct Told<'a> {
 }
 
 impl<'a> Told<'a> {
-    fn of(overview: &'a Overview, revision: &Revision, ring: Option<&str>) -> Self {
+    fn of(overview: &'a Overview, revision: &Revision, ring: Option<&'a str>) -> Self {
         // An unmanaged app is not ours: nothing is promised of it.
         let targets = overview.targets.iter().filter(|target| {
             target.revision == *revision && target.ring.as_deref() == ring && target.phase != Phase::Unmanaged
@@ -99,7 +109,7 @@ impl<'a> Told<'a> {
             .iter()
             .filter(|deletion| deletion.revision == *revision && ring_of(&deletion.cluster) == Some(ring));
         let (waiting, deletes) = deletions.partition(|deletion| deletion.waits);
-        Self { overview, targets: targets.collect(), errors: errors.collect(), deletes, waiting }
+        Self { overview, ring, targets: targets.collect(), errors: errors.collect(), deletes, waiting }
     }
 
     fn is_empty(&self) -> bool {
@@ -139,6 +149,7 @@ impl<'a> Told<'a> {
                 let paused = self.targets.iter().filter(|target| target.phase == Phase::Paused).count();
                 (State::Pending, words::paused(total - paused, total, paused))
             }
+            _ if !is_observed(self.overview, self.ring) => (State::Pending, words::observing()),
             _ => {
                 let mut clusters: Vec<_> = self.targets.iter().map(|target| &target.cluster).collect();
                 clusters.sort_unstable();

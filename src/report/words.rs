@@ -15,6 +15,10 @@ pub fn unchanged() -> String {
     "no change for this ring".to_owned()
 }
 
+pub fn observing() -> String {
+    "observing the clusters".to_owned()
+}
+
 pub fn rendering() -> String {
     "rendering".to_owned()
 }
