@@ -121,6 +121,11 @@ impl ClusterEntry {
         self.rediscover.send_modify(|count| *count += 1);
     }
 
+    /// Seen whole, or it does not answer: there is nothing left to see now.
+    pub fn is_observed(&self) -> bool {
+        self.is_complete() || matches!(self.reach, Reach::Offline { .. })
+    }
+
     /// Watches these kinds too, as far as the cluster serves them.
     pub fn watch(
         &mut self,

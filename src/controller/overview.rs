@@ -90,7 +90,7 @@ impl World {
             ring: self.ring_of(entry.name()),
             state,
             detail,
-            observed: entry.is_complete() || matches!(entry.reach, Reach::Offline { .. }),
+            observed: entry.is_observed(),
             objects: entry.observation.objects.len(),
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::cluster_entry::{ClusterEntry, Reach};
+use super::cluster_entry::ClusterEntry;
 use super::event::Event;
 use super::world::World;
 use crate::apply;
@@ -109,7 +109,7 @@ impl World {
         }
         self.decide_prune(&fleet);
         // The cap holds over all clusters: nothing is deleted before all of them were looked at.
-        let whole = self.clusters.values().all(|entry| entry.is_complete() || is_offline(entry));
+        let whole = self.clusters.values().all(ClusterEntry::is_observed);
         if self.mode() == Mode::Enforce && whole {
             self.start_deletes(now);
         }
@@ -263,8 +263,4 @@ impl World {
                 && self.prune.going.is_empty()
                 && self.prune.decision.deletes.is_empty())
     }
-}
-
-fn is_offline(entry: &ClusterEntry) -> bool {
-    matches!(entry.reach, Reach::Offline { .. })
 }
