@@ -19,6 +19,8 @@ mod schema;
 mod tables;
 #[cfg(test)]
 mod tests;
+#[allow(dead_code, reason = "read once the schemas are generated")]
+pub(crate) mod types;
 mod untracked;
 mod update;
 
