@@ -29,6 +29,7 @@ mod requests;
 mod seed;
 mod selectors;
 mod service;
+mod spliced;
 mod ssa;
 mod status;
 mod store;
