@@ -31,6 +31,7 @@ mod schema;
 mod seed;
 mod selectors;
 mod service;
+mod spliced;
 mod ssa;
 mod status;
 mod store;
