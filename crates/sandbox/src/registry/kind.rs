@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::custom::Declared;
+
 /// One resource of one API version.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ResourceKind {
@@ -22,6 +24,8 @@ pub(crate) struct ResourceKind {
     pub(crate) has_generation: bool,
     /// The OpenAPI schema of a custom kind; built-in kinds have their merge schema in a table.
     pub(crate) schema: Option<Arc<Value>>,
+    /// What else the definition of a custom kind says.
+    pub(crate) declared: Option<Arc<Declared>>,
     /// Where a custom kind keeps replicas, from its scale subresource.
     pub(crate) scale_paths: Option<ScalePaths>,
 }
@@ -48,6 +52,14 @@ impl ResourceKind {
     /// `apps/v1`, or `v1` in the core group.
     pub(crate) fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
+    }
+
+    /// `DeploymentList`, or what a definition says.
+    pub(crate) fn list_kind(&self) -> String {
+        match &self.declared {
+            Some(declared) => declared.list_kind.clone(),
+            None => format!("{}List", self.kind),
+        }
     }
 
     pub(crate) fn is_custom(&self) -> bool {

@@ -3,7 +3,6 @@
 //!
 //! Needs nothing but the table. Never looks at objects other than CustomResourceDefinitions.
 
-mod custom;
 mod kind;
 mod kinds;
 mod served;

@@ -8,6 +8,7 @@ mod claim;
 mod condition;
 mod context;
 mod daemon_set;
+mod definition;
 mod deployment;
 mod deployment_status;
 mod driver;
