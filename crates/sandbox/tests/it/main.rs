@@ -19,6 +19,7 @@ mod objects;
 mod rollout;
 mod scale;
 mod seeded;
+mod sequences;
 mod support;
 mod watching;
 mod workloads;
