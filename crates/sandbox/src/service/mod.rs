@@ -2,6 +2,8 @@
 
 mod dispatch;
 mod reading;
+mod repeated;
+mod strict;
 mod writing;
 
 use std::future::Future;

@@ -10,7 +10,9 @@ use serde_json::{Value, json};
 
 use super::dispatch::media_type;
 use super::reading::shaped;
+use super::strict::{FieldValidation, warn};
 use crate::cluster::{Cluster, State};
+use crate::custom;
 use crate::object;
 use crate::status::{ApiError, FieldError};
 use crate::verbs::{self, Caller, DeleteOptions, Deleted, Patch};
@@ -35,23 +37,35 @@ pub(super) fn answer(
     shapes: &[Shape],
 ) -> Answer {
     let caller = Caller { manager: manager(parts, query), dry_run: dry_run(parts, query)? };
+    let validation = match parts.method {
+        Method::DELETE => FieldValidation::Ignore,
+        _ => FieldValidation::parse(parts, query)?,
+    };
     let on_item = !target.name.is_empty();
     match (&parts.method, on_item) {
         (&Method::DELETE, _) => delete(cluster, target, query, body, shapes),
         (&Method::POST, false) => {
             let new = read_object(parts, body)?;
+            let mut warnings = validation.of_object(&target.kind, body, &new)?;
+            if target.kind.is(custom::DEFINITIONS) {
+                warnings.extend(custom::definition::warnings(&new));
+            }
             cluster.with(|state| {
                 let made = verbs::create(state, &target.kind, &target.namespace, new, &caller)?;
-                Ok(shaped(state, target, &made, shapes, StatusCode::CREATED))
+                Ok(warn(shaped(state, target, &made, shapes, StatusCode::CREATED), &warnings))
             })
         }
         (&Method::PUT, true) => {
             let new = read_object(parts, body)?;
-            cluster.with(|state| put(state, target, new, &caller, shapes))
+            let warnings = validation.of_object(&target.kind, body, &new)?;
+            cluster.with(|state| Ok(warn(put(state, target, new, &caller, shapes)?, &warnings)))
         }
         (&Method::PATCH, true) => {
             let patch = read_patch(parts, target, query, body)?;
-            cluster.with(|state| change(state, target, patch, &caller, shapes))
+            cluster.with(|state| {
+                let warnings = validation.of_patch(state, target, &patch)?;
+                Ok(warn(change(state, target, patch, &caller, shapes)?, &warnings))
+            })
         }
         _ => Err(ApiError::method_not_allowed()),
     }

@@ -9,7 +9,7 @@ use crate::ssa::{Operation, Schema, track};
 use crate::status::ApiError;
 use crate::store::Object;
 use crate::wire::route::Target;
-use crate::{defaults, object, validation};
+use crate::{custom, defaults, object, validation};
 
 /// A change of an existing object, on its way to the store.
 #[derive(Debug)]
@@ -33,6 +33,9 @@ pub(crate) fn update(
     super::create::check_type(kind, &mut new)?;
     check_identity(target, &mut new)?;
     let live = super::read::live(state, kind, &target.namespace, &target.name);
+    if live.is_some() {
+        custom::refuse_unconditional(kind, &new)?;
+    }
     match live {
         Some(live) => {
             let update = Update { live, new, subresource: target.subresource.clone() };
