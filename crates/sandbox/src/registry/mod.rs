@@ -7,5 +7,5 @@ mod kind;
 mod kinds;
 mod served;
 
-pub(crate) use kind::{ResourceKind, ScalePaths};
+pub(crate) use kind::{ResourceKind, ScalePaths, Subresource};
 pub(crate) use served::Registry;

@@ -3,6 +3,7 @@
 mod dispatch;
 mod reading;
 mod repeated;
+mod reviews;
 mod strict;
 mod writing;
 

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::dispatch::media_type;
 use super::reading::shaped;
+use super::reviews;
 use super::strict::{FieldValidation, warn};
 use crate::cluster::{Cluster, State};
 use crate::custom;
@@ -46,6 +47,10 @@ pub(super) fn answer(
         (&Method::DELETE, _) => delete(cluster, target, query, body, shapes),
         (&Method::POST, false) => {
             let new = read_object(parts, body)?;
+            let now = cluster.state.lock().clock.timestamp();
+            if let Some(review) = reviews::answer(&target.kind, &new, &now) {
+                return Ok(answer::json(StatusCode::CREATED, &review?));
+            }
             let mut warnings = validation.of_object(&target.kind, body, &new)?;
             if target.kind.is(custom::DEFINITIONS) {
                 warnings.extend(custom::definition::warnings(&new));

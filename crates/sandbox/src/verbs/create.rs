@@ -64,7 +64,7 @@ pub(super) fn prepare(
     if kind.has_generation {
         object::set(new, &["metadata", "generation"], 1);
     }
-    if kind.has_status {
+    if kind.has_status() {
         object::take(new, &["status"]);
     }
     Ok(())

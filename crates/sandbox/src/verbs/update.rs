@@ -148,7 +148,7 @@ impl Update {
                 }
                 self.new = kept;
             }
-            _ if kind.has_status => {
+            _ if kind.has_status() => {
                 object::take(&mut self.new, &["status"]);
                 if let Some(status) = self.live.get("status") {
                     self.new["status"] = status.clone();
@@ -245,7 +245,7 @@ fn keep_addresses(live: &Value, new: &mut Value) {
 /// Everything but metadata and status counts as spec; so does the status of custom kinds that have
 /// no subresource for it.
 fn spec_changed(kind: &ResourceKind, live: &Value, new: &Value) -> bool {
-    let status_counts = kind.is_custom() && !kind.has_status;
+    let status_counts = kind.is_custom() && !kind.has_status();
     let counts = |name: &String| name != "metadata" && (name != "status" || status_counts);
     let fields = |value: &Value| {
         let names = value.as_object().into_iter().flat_map(serde_json::Map::keys);
