@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::event;
+use crate::clock::Clock;
 use crate::cluster::{Cluster, State};
 use crate::selectors::Selector;
 use crate::status::{ApiError, FieldError};
@@ -88,6 +89,9 @@ struct Watch {
     ends: Instant,
     bookmark_at: Instant,
     finished: bool,
+    clock: Clock,
+    /// No table was sent yet.
+    is_first: bool,
 }
 
 /// What waits to be sent. Present objects are encoded only when the client takes them.
@@ -113,6 +117,8 @@ pub(crate) fn open(
         ends: now + request.timeout,
         bookmark_at: now + BOOKMARK_EVERY,
         finished: false,
+        clock: state.clock,
+        is_first: true,
         request,
     };
     if watch.request.since.is_none() {
@@ -145,11 +151,19 @@ impl Watch {
         self.pending = pending;
     }
 
+    /// The line of an event in the form that the client wants.
+    fn formed(&mut self, next: Pending) -> Bytes {
+        let line = self.line(next);
+        let Shape::Table(include) = self.request.shape else { return line };
+        let first = std::mem::take(&mut self.is_first);
+        event::tabled(&line, &self.request.target.kind, &self.clock, include, first)
+    }
+
     /// The next bytes; `None` ends the watch cleanly, an error cuts it.
     async fn next(&mut self) -> Option<Result<Bytes, io::Error>> {
         loop {
             if let Some(next) = self.pending.pop_front() {
-                return Some(Ok(self.line(next)));
+                return Some(Ok(self.formed(next)));
             }
             if self.finished {
                 return None;
