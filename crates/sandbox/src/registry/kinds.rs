@@ -94,6 +94,6 @@ mod tests {
         assert_eq!((eviction.group.as_str(), eviction.kind.as_str()), ("policy", "Eviction"));
         let deployments = kinds.iter().find(|kind| kind.is("deployments.apps")).unwrap();
         assert_eq!(deployments.short_names, ["deploy"]);
-        assert!(deployments.has_scale() && deployments.has_status());
+        assert!(deployments.has("scale") && deployments.has_status());
     }
 }

@@ -14,6 +14,8 @@ mod path;
 mod pod;
 mod policy;
 mod storage;
+#[cfg(test)]
+mod tests;
 mod workload;
 
 use serde_json::{Value, json};

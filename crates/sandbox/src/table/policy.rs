@@ -140,8 +140,8 @@ fn priority_level(view: &View<'_>, column: &str) -> Option<Value> {
     Some(match column {
         "Type" => json!(view.text(&["spec", "type"])),
         "NominalConcurrencyShares" => {
-            let shares = |kind: &str| view.at(&["spec", kind, "nominalConcurrencyShares"]).cloned();
-            shares("limited").or(shares("exempt")).unwrap_or_else(|| json!("<none>"))
+            let shares = view.at(&["spec", "limited", "nominalConcurrencyShares"]);
+            shares.cloned().unwrap_or_else(|| json!("<none>"))
         }
         "Queues" => of_queue("queues"),
         "HandSize" => of_queue("handSize"),
