@@ -24,15 +24,7 @@ impl<'a> Comparison<'a> {
             return Self::default();
         }
         let changes = compare(Some(old), Some(new), Some(of), Depth::Object);
-        Self {
-            added: changes.added.below,
-            modified: changes.modified.below,
-            removed: changes.removed.below,
-        }
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
+        Self { added: changes.added.below, modified: changes.modified.below, removed: changes.removed.below }
     }
 
     pub(super) fn filtered(self, filter: &Filter<'_>) -> Self {
@@ -154,12 +146,13 @@ fn compare_as<'a>(
     changes
 }
 
+/// A value that changed as a whole.
 fn leaf<'a>(old: Option<&Value>, new: Option<&Value>) -> Changes<'a> {
     let mut changes = Changes::default();
     match (old, new) {
         (None, _) => changes.added.itself = true,
         (_, None) => changes.removed.itself = true,
-        (Some(old), Some(new)) => changes.modified.itself = !is_same(old, new, Depth::Below),
+        _ => changes.modified.itself = true,
     }
     changes
 }

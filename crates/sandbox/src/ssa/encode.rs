@@ -77,6 +77,7 @@ impl<'a> PathElement<'a> {
                 out
             }
             Self::Index(index) => format!("i:{index}"),
+            Self::Lost => String::new(),
         }
     }
 
@@ -125,7 +126,8 @@ fn read_plain_keys(text: &str) -> Option<Vec<(Cow<'_, str>, Literal<'_>)>> {
             Some((text, after)) => (Literal::Text(Cow::Borrowed(text)), after),
             None => {
                 let end = after.find([',', '}'])?;
-                let digits = after.get(..end).filter(|digits| digits.bytes().all(|one| one.is_ascii_digit()))?;
+                let digits =
+                    after.get(..end).filter(|digits| digits.bytes().all(|one| one.is_ascii_digit()))?;
                 (Literal::Float(digits.parse().ok()?), after.get(end..)?)
             }
         };
@@ -155,7 +157,7 @@ fn write_literal(value: &Literal<'_>, out: &mut String) {
     }
 }
 
-fn write_value(value: &Value, out: &mut String) {
+pub(super) fn write_value(value: &Value, out: &mut String) {
     match value {
         Value::Array(items) => {
             out.push('[');

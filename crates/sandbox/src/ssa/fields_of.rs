@@ -23,9 +23,10 @@ fn walk<'a>(value: &'a Value, of: TypeRef<'a>, depth: Depth) -> (bool, FieldSet<
         Some(Shape::List(list)) if list.relation == ListRelation::Atomic => (true, FieldSet::default()),
         Some(Shape::Map(map)) if map.atomic => (true, FieldSet::default()),
         Some(Shape::List(list)) => (false, walk_list(items(Some(value)), of, list)),
-        Some(Shape::Map(map)) => {
-            (false, fields(Some(value)).map_or_else(FieldSet::default, |fields| walk_map(fields, of, map, depth)))
-        }
+        Some(Shape::Map(map)) => (
+            false,
+            fields(Some(value)).map_or_else(FieldSet::default, |fields| walk_map(fields, of, map, depth)),
+        ),
     }
 }
 
@@ -60,5 +61,6 @@ fn walk_list<'a>(values: &'a [Value], of: TypeRef<'a>, list: &'a ListType) -> Fi
         let below = only.map(|item| walk(item, of.item(list), Depth::Below).1).unwrap_or_default();
         Node { step: step.clone(), is_member: true, below }
     });
-    FieldSet::from_nodes(nodes.collect())
+    let lost = Node { step: PathElement::Lost, is_member: true, below: FieldSet::default() };
+    FieldSet::from_nodes(nodes.chain((items.len() < values.len()).then_some(lost)).collect())
 }

@@ -88,7 +88,7 @@ impl<'a> FieldSet<'a> {
     }
 
     /// Is every path of this set in the other?
-    pub(crate) fn is_within(&self, other: &Self) -> bool {
+    pub(crate) fn is_within(&self, other: &FieldSet<'_>) -> bool {
         let mut others = other.nodes.iter();
         self.nodes.iter().all(|node| {
             others.find(|one| one.step >= node.step).is_some_and(|one| {
@@ -131,7 +131,7 @@ impl<'a> FieldSet<'a> {
         Self { nodes }
     }
 
-    pub(crate) fn intersection(&self, other: &Self) -> Self {
+    pub(crate) fn intersection(&self, other: &FieldSet<'_>) -> Self {
         let mut others = other.nodes.iter().peekable();
         let mut nodes = Vec::new();
         for node in &self.nodes {
@@ -150,7 +150,7 @@ impl<'a> FieldSet<'a> {
     }
 
     /// Without the paths of `other`; what lies below a removed path stays.
-    pub(crate) fn difference(self, other: &Self) -> Self {
+    pub(crate) fn difference(self, other: &FieldSet<'_>) -> Self {
         self.without(other, |node, gone| {
             node.is_member &= !gone.is_member;
             node.below = mem::take(&mut node.below).difference(&gone.below);
@@ -158,7 +158,7 @@ impl<'a> FieldSet<'a> {
     }
 
     /// Without the paths of `other` and all that lies below them.
-    pub(crate) fn without_trees(self, other: &Self) -> Self {
+    pub(crate) fn without_trees(self, other: &FieldSet<'_>) -> Self {
         self.without(other, |node, gone| {
             if gone.is_member {
                 node.is_member = false;
@@ -169,7 +169,7 @@ impl<'a> FieldSet<'a> {
         })
     }
 
-    fn without(mut self, other: &Self, remove: impl Fn(&mut Node<'a>, &Node<'_>)) -> Self {
+    fn without(mut self, other: &FieldSet<'_>, remove: impl Fn(&mut Node<'a>, &Node<'_>)) -> Self {
         if other.is_empty() {
             return self;
         }

@@ -49,7 +49,8 @@ impl<'a> TypeRef<'a> {
                 };
                 let mut found = Vec::with_capacity(keys.len());
                 for key in keys {
-                    let default = || key.default.as_ref().or_else(|| self.item(list).field_default(&key.field));
+                    let default =
+                        || key.default.as_ref().or_else(|| self.item(list).field_default(&key.field));
                     if let Some(value) = fields.get(&key.field).or_else(default) {
                         found.push((Cow::Borrowed(key.field.as_str()), Literal::of(value)));
                     }
@@ -100,7 +101,10 @@ impl<'a> Items<'a> {
         let first = self.sorted.partition_point(|place| step(&self.items, *place) < Some(wanted));
         let same = self.sorted.get(first..).unwrap_or_default();
         let count = same.partition_point(|place| step(&self.items, *place) == Some(wanted));
-        same.get(..count).unwrap_or_default().iter().map(|place| self.items.get(*place).map_or(&Value::Null, |one| one.1))
+        same.get(..count)
+            .unwrap_or_default()
+            .iter()
+            .map(|place| self.items.get(*place).map_or(&Value::Null, |one| one.1))
     }
 
     pub(super) fn has(&self, wanted: &PathElement<'_>) -> bool {

@@ -134,9 +134,9 @@ impl fmt::Display for Literal<'_> {
                     let items: Vec<String> = items.iter().map(|item| Literal::of(item).to_string()).collect();
                     write!(out, "[{}]", items.join(","))
                 }
-                Value::Object(fields) => fields
-                    .iter()
-                    .try_for_each(|(name, field)| write!(out, "{name}={}", Literal::of(field))),
+                Value::Object(fields) => {
+                    fields.iter().try_for_each(|(name, field)| write!(out, "{name}={}", Literal::of(field)))
+                }
                 other => write!(out, "{}", Literal::of(other)),
             },
         }

@@ -79,7 +79,12 @@ fn without_managed_fields(value: &Value, depth: Depth) -> Value {
 
 /// Items of the live list keep their places; those that both have take the order of the
 /// configuration, whose new items come where it says them.
-fn merge_lists<'a>(live: &'a [Value], config: &'a [Value], of: TypeRef<'a>, list: &'a ListType) -> Vec<Value> {
+fn merge_lists<'a>(
+    live: &'a [Value],
+    config: &'a [Value],
+    of: TypeRef<'a>,
+    list: &'a ListType,
+) -> Vec<Value> {
     let (live, config) = (Items::of(of, list, live), Items::of(of, list, config));
     let mut out = Vec::with_capacity(live.len().max(config.len()));
     let mut shared: VecDeque<&PathElement<'_>> =
@@ -134,7 +139,13 @@ fn remember<'i, 'a>(done: &mut Vec<&'i PathElement<'a>>, step: &'i PathElement<'
     }
 }
 
-fn merge_item(step: &PathElement<'_>, item: &Value, live: &Items<'_>, of: TypeRef<'_>, list: &ListType) -> Value {
+fn merge_item(
+    step: &PathElement<'_>,
+    item: &Value,
+    live: &Items<'_>,
+    of: TypeRef<'_>,
+    list: &ListType,
+) -> Value {
     let mut same = live.at(step);
     // an item that the live list holds twice merges with neither
     let before = same.next().filter(|_| same.next().is_none());

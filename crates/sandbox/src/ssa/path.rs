@@ -16,6 +16,8 @@ pub(crate) enum PathElement<'a> {
     Item(Literal<'a>),
     /// An item by its place.
     Index(i64),
+    /// An item that has no step, as merging may leave behind for a moment. Never written.
+    Lost,
 }
 
 /// As messages show a step: `.spec`, `[name="web"]`, `[="web"]`, `[0]`.
@@ -31,6 +33,7 @@ impl fmt::Display for PathElement<'_> {
             }
             Self::Item(value) => write!(out, "[={value}]"),
             Self::Index(index) => write!(out, "[{index}]"),
+            Self::Lost => out.write_str("{{invalid path element}}"),
         }
     }
 }

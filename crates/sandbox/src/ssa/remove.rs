@@ -37,7 +37,12 @@ pub(super) fn remove(value: &Value, gone: &FieldSet<'_>, of: Option<TypeRef<'_>>
     }
 }
 
-fn step(value: &Value, step: &PathElement<'_>, gone: &FieldSet<'_>, of: Option<TypeRef<'_>>) -> Option<Value> {
+fn step(
+    value: &Value,
+    step: &PathElement<'_>,
+    gone: &FieldSet<'_>,
+    of: Option<TypeRef<'_>>,
+) -> Option<Value> {
     match gone.node(step) {
         None => Some(value.clone()),
         Some(node) if node.is_member => None,

@@ -72,7 +72,9 @@ impl Walk {
             (Some((of, Shape::Map(map))), Value::Object(fields)) => self.fields(fields, of, map, depth),
             (Some((_, Shape::Map(_))), _) => self.add(format!("expected map, got &{{{}}}", go::plain(value))),
             (Some((of, Shape::List(list))), Value::Array(items)) => self.items(items, of, list),
-            (Some((_, Shape::List(_))), _) => self.add(format!("expected list, got &{{{}}}", go::plain(value))),
+            (Some((_, Shape::List(_))), _) => {
+                self.add(format!("expected list, got &{{{}}}", go::plain(value)))
+            }
             (Some((_, Shape::Scalar(scalar))), _) => self.scalar(scalar, value),
         }
     }

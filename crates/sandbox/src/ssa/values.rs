@@ -37,9 +37,8 @@ pub(super) fn is_same(left: &Value, right: &Value, depth: Depth) -> bool {
 }
 
 fn is_same_map(left: &Map<String, Value>, right: &Map<String, Value>, depth: Depth) -> bool {
-    let hidden = |map: &Map<String, Value>| {
-        usize::from(depth == Depth::Metadata && map.contains_key("managedFields"))
-    };
+    let hidden =
+        |map: &Map<String, Value>| usize::from(depth == Depth::Metadata && map.contains_key("managedFields"));
     if left.len() - hidden(left) != right.len() - hidden(right) {
         return false;
     }
