@@ -178,8 +178,10 @@ func (p *pool) item(l *schema.List, depth int) any {
 	}
 	for _, key := range l.Keys {
 		field, _ := atom.Map.FindField(key)
-		if field.Default != nil && p.chance(40) {
+		if choice := p.IntN(10); field.Default != nil && choice < 5 {
 			delete(object, key)
+		} else if field.Default != nil && choice < 7 {
+			object[key] = whole(field.Default)
 		} else if field.Type != (schema.TypeRef{}) {
 			object[key] = p.value(field.Type, depth+2)
 		}
@@ -239,7 +241,8 @@ var skipped = map[string]bool{
 
 // What people write, and where merging is more than replacing.
 var favoured = map[string]bool{
-	"metadata": true, "spec": true, "template": true, "jobTemplate": true, "containers": true, "ports": true, "env": true,
+	"metadata": true, "spec": true, "template": true, "jobTemplate": true, "containers": true, "ports": true,
+	"env":          true,
 	"volumeMounts": true, "volumes": true, "labels": true, "annotations": true, "selector": true, "replicas": true,
 	"image": true, "data": true, "rules": true, "finalizers": true, "ownerReferences": true, "conditions": true,
 	"status": true, "resources": true, "limits": true, "matchLabels": true, "taints": true,
@@ -254,4 +257,12 @@ func (p *pool) weight(field schema.StructField) int {
 		return 3
 	}
 	return 1
+}
+
+// whole has the numbers of a schema's YAML as those of an object.
+func whole(value any) any {
+	if number, ok := value.(int); ok {
+		return int64(number)
+	}
+	return value
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line prints")]
 
 mod live;
+mod vectors;
 
 use std::process::ExitCode;
 
@@ -19,11 +20,14 @@ enum Command {
     /// Real clusters and a real Gitea on this machine
     #[command(subcommand)]
     Live(live::Command),
+    /// Ask upstream's server-side apply for the answers that the sandbox is tested with (needs Go)
+    Vectors(vectors::Options),
 }
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Live(command) => live::run(command),
+        Command::Vectors(options) => vectors::run(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
