@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line prints")]
 
 mod live;
+mod schema;
 mod vectors;
 
 use std::process::ExitCode;
@@ -20,6 +21,8 @@ enum Command {
     /// Real clusters and a real Gitea on this machine
     #[command(subcommand)]
     Live(live::Command),
+    /// Read the kinds of a real server into the sandbox
+    Schema(schema::Options),
     /// Ask upstream's server-side apply for the answers that the sandbox is tested with (needs Go)
     Vectors(vectors::Options),
 }
@@ -27,6 +30,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Live(command) => live::run(command),
+        Command::Schema(options) => schema::run(options),
         Command::Vectors(options) => vectors::run(&options),
     };
     match result {
