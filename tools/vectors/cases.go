@@ -228,7 +228,7 @@ func (w *writer) derive(step *Step, live any, ref schema.TypeRef) any {
 		base = w.change(base, ref, copied(live))
 	}
 	if w.chance(25) {
-		base = w.takeOver(base, ref, live)
+		base = w.takeOver(base, live)
 	}
 	return base
 }

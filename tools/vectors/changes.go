@@ -161,17 +161,17 @@ func (p *pool) changeScalar(at place, live any, root schema.TypeRef) {
 }
 
 // takeOver adds something that the live object has and this one has not.
-func (p *pool) takeOver(object any, ref schema.TypeRef, live any) any {
+func (p *pool) takeOver(object, live any) any {
 	mine, ok := object.(map[string]any)
 	theirs, ok2 := live.(map[string]any)
 	if !ok || !ok2 || len(theirs) == 0 {
 		return object
 	}
-	p.adopt(mine, theirs, ref, 0)
+	p.adopt(mine, theirs)
 	return object
 }
 
-func (p *pool) adopt(mine, theirs map[string]any, ref schema.TypeRef, depth int) {
+func (p *pool) adopt(mine, theirs map[string]any) {
 	keys := sorted(theirs)
 	if len(keys) == 0 {
 		return
@@ -180,7 +180,7 @@ func (p *pool) adopt(mine, theirs map[string]any, ref schema.TypeRef, depth int)
 	inner, ok := theirs[key].(map[string]any)
 	same, ok2 := mine[key].(map[string]any)
 	if ok && ok2 {
-		p.adopt(same, inner, ref, depth+1)
+		p.adopt(same, inner)
 		return
 	}
 	mine[key] = copied(theirs[key])
@@ -197,7 +197,7 @@ func (p *pool) spoil(object any, ref schema.TypeRef) any {
 			if atom.Map == nil || len(atom.Map.Fields) == 0 {
 				continue
 			}
-			value["undeclared"] = p.free(0)
+			value["undeclared"] = p.free()
 			return object
 		case []any:
 			if atom.List == nil || atom.List.ElementRelationship != schema.Associative || len(value) == 0 {

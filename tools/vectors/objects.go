@@ -24,16 +24,14 @@ var plain = []string{"a", "b", "c"}
 // Texts that must be escaped, or look like something else, in paths and in field sets.
 var odd = []string{"a.b/c", `q"q`, "é", "<&>", "", "k:{}", "1", "true", "\\", "."}
 
-func newPool(r *rand.Rand, schema *schema.Schema, real bool) *pool {
-	p := &pool{Rand: r, schema: schema, fields: fieldPools{}, strings: plain, names: plain, real: real}
+func newPool(r *rand.Rand, s *schema.Schema, real bool) *pool {
+	p := &pool{Rand: r, schema: s, fields: map[*schema.Map][]string{}, strings: plain, names: plain, real: real}
 	if !real && p.chance(10) {
 		p.names = []string{"a", odd[p.IntN(len(odd))], odd[p.IntN(len(odd))]}
 		p.strings = p.names
 	}
 	return p
 }
-
-type fieldPools = map[*schema.Map][]string
 
 func (p *pool) chance(percent int) bool { return p.IntN(100) < percent }
 
@@ -48,7 +46,7 @@ func (p *pool) object(ref schema.TypeRef) any {
 func (p *pool) value(ref schema.TypeRef, depth int) any {
 	atom, ok := p.schema.Resolve(ref)
 	if !ok {
-		return p.free(depth)
+		return p.free()
 	}
 	switch {
 	case atom.Scalar != nil && atom.Map != nil:
@@ -60,7 +58,7 @@ func (p *pool) value(ref schema.TypeRef, depth int) any {
 	case atom.Scalar != nil:
 		return p.scalar(ref, *atom.Scalar)
 	}
-	return p.free(depth)
+	return p.free()
 }
 
 func (p *pool) scalar(ref schema.TypeRef, scalar schema.Scalar) any {
@@ -79,7 +77,7 @@ func (p *pool) scalar(ref schema.TypeRef, scalar schema.Scalar) any {
 	case schema.Boolean:
 		return p.chance(50)
 	case schema.Untyped:
-		return p.free(9)
+		return p.free()
 	}
 	return pick(p, p.strings)
 }
@@ -92,7 +90,7 @@ var texts = map[string][]any{
 }
 
 // free is a scalar of any type.
-func (p *pool) free(int) any {
+func (p *pool) free() any {
 	switch p.IntN(5) {
 	case 0:
 		return int64(p.IntN(3))
