@@ -135,6 +135,12 @@ impl Update {
                 if let Some(status) = object::take(&mut self.new, &["status"]) {
                     kept["status"] = status;
                 }
+                if let Some(annotations) = object::take(&mut self.new, &["metadata", "annotations"])
+                    && kind.is("deployments.apps")
+                {
+                    // its controller writes the revision together with the status
+                    object::set(&mut kept, &["metadata", "annotations"], annotations);
+                }
                 self.new = kept;
             }
             _ if kind.has_status => {
