@@ -26,6 +26,8 @@ mod options;
 mod partial;
 mod registry;
 mod requests;
+#[allow(dead_code, reason = "its readers come one by one")]
+mod schema;
 mod seed;
 mod selectors;
 mod service;
