@@ -77,7 +77,7 @@ fn changes_are_counted() {
 #[test]
 fn an_object_is_parsed_once_while_it_is_in_use() {
     let (mut store, _) = filled(100);
-    let mut read = |store: &mut Store| parses_of(|| assert!(store.at(&key("a", "x")).is_some()));
+    let read = |store: &mut Store| parses_of(|| assert!(store.at(&key("a", "x")).is_some()));
     assert_eq!(read(&mut store), 0);
     store.cool();
     assert_eq!(read(&mut store), 1);
