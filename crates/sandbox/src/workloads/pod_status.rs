@@ -92,7 +92,7 @@ fn unschedulable(context: &mut Context<'_>, key: &Key, now: &str) {
     let message = format!(
         "0/{nodes} nodes are available: {nodes} Insufficient cpu. preemption: 0/{nodes} nodes are available: {nodes} No preemption victims found for incoming pod."
     );
-    let scheduler = Caller { manager: "kube-scheduler".to_owned(), dry_run: false };
+    let scheduler = Caller::named("kube-scheduler");
     context.change_status(key, &scheduler, |status| {
         status["phase"] = json!("Pending");
         Condition { kind: "PodScheduled", is_true: false, reason: "Unschedulable", message: &message }

@@ -52,7 +52,7 @@ fn bind(context: &mut Context<'_>, key: &Key) {
         context.state.store.list("nodes", None).map(|node| object::name(node).to_owned()).collect();
     let chosen = context.state.seed.below(nodes.len() as u64) as usize;
     let Some(node) = nodes.get(chosen) else { return };
-    let scheduler = Caller { manager: "kube-scheduler".to_owned(), dry_run: false };
+    let scheduler = Caller::named("kube-scheduler");
     context.write(key, "binding", &scheduler, |pod| object::set(pod, &["spec", "nodeName"], node.as_str()));
 }
 
