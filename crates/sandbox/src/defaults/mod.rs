@@ -2,6 +2,7 @@
 //!
 //! Idempotent: filling a filled object changes nothing. Source: the `defaults.go` of each API group.
 
+mod admission;
 mod batch;
 mod cluster;
 mod empty;
@@ -68,6 +69,7 @@ pub(crate) fn fill(state: &State, kind: &ResourceKind, new: &mut Value) {
 pub(crate) fn allocate(state: &mut State, kind: &ResourceKind, new: &mut Value, dry_run: bool) {
     match (kind.group.as_str(), kind.kind.as_str()) {
         ("", "Service") => service::allocate(state, new, dry_run),
+        ("", "Pod") => admission::admit_pod(state, new),
         ("", "Namespace") => cluster::hold(new),
         ("batch", "Job") => batch::select_pods(new),
         _ => {}

@@ -9,6 +9,11 @@ pub(super) fn fill_pod(new: &mut Value) {
     set_default(new, &["spec", "enableServiceLinks"], true);
     fill_spec(object::place(new, &["spec"]));
     set_default(new, &["status", "phase"], "Pending");
+    // this type writes the field also when it is empty
+    for condition in new.pointer_mut("/status/conditions").and_then(Value::as_array_mut).into_iter().flatten()
+    {
+        set_default(condition, &["lastProbeTime"], Value::Null);
+    }
 }
 
 pub(super) fn fill_template(new: &mut Value, path: &[&str]) {

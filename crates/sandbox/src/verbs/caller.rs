@@ -36,6 +36,10 @@ impl Caller {
         Self::named("kubelet")
     }
 
+    pub(crate) fn scheduler() -> Self {
+        Self::named("kube-scheduler")
+    }
+
     pub(super) fn writer(&self, kind: &ResourceKind, operation: Operation, subresource: &str) -> Writer {
         Writer {
             manager: self.manager.clone(),
