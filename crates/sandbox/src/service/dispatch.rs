@@ -130,13 +130,16 @@ fn resource(
 ) -> Answer {
     let query = Query::parse(parts.uri.query().unwrap_or(""));
     check_subresource(target)?;
-    match parts.method {
+    let mut response = match parts.method {
         Method::GET | Method::HEAD => reading::answer(cluster, target, &query, shapes),
         Method::POST | Method::PUT | Method::PATCH | Method::DELETE => {
             writing::answer(cluster, parts, target, &query, body, shapes)
         }
         _ => Err(ApiError::method_not_allowed()),
-    }
+    }?;
+    let deprecated = target.kind.declared.as_ref().and_then(|declared| declared.warning.clone());
+    answer::warn(&mut response, deprecated.as_slice());
+    Ok(response)
 }
 
 /// Subresources that real servers have and this one does not are said so.
