@@ -33,7 +33,10 @@ mod prune;
 mod reconcile;
 mod remove;
 mod reset;
+mod scale;
 mod schema;
+#[cfg(test)]
+mod speed;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -50,6 +53,7 @@ mod writer;
 pub(crate) use apply::{ApplyError, Live, apply};
 pub(crate) use cursor::TypeRef;
 pub(crate) use reset::filter;
+pub(crate) use scale::track_scale;
 pub(crate) use schema::Schema;
 pub(crate) use track::track;
 pub(crate) use untracked::untracked;

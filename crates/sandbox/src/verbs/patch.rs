@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::update::Update;
-use super::{Caller, create, key, ownership, strategic};
+use super::{Caller, create, ownership, strategic};
 use crate::cluster::State;
 use crate::defaults;
 use crate::object;
@@ -178,8 +178,8 @@ fn refused(target: &Target, said_namespace: &str, error: &ApplyError) -> ApiErro
                 .collect();
             ApiError::apply_conflict(conflicts.to_string(), &causes)
         }
-        ApplyError::Live(_) | ApplyError::ManagedFields => {
-            ApiError::untyped(&target.kind, said_namespace, &target.name, &error.to_string())
+        ApplyError::Live(_) | ApplyError::ManagedFields | ApplyError::Version(_) => {
+            ApiError::failed(error.to_string())
         }
     }
 }
