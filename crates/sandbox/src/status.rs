@@ -127,6 +127,11 @@ impl ApiError {
         )
     }
 
+    /// A request that fails on what is stored.
+    pub(crate) fn failed(message: String) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
+    }
+
     /// An apply whose configuration the merge schema does not allow.
     pub(crate) fn untyped(kind: &ResourceKind, namespace: &str, name: &str, why: &str) -> Self {
         let message = format!(

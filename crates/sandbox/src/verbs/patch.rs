@@ -214,8 +214,8 @@ fn refused(target: &Target, said_namespace: &str, error: &ApplyError) -> ApiErro
                 .collect();
             ApiError::apply_conflict(conflicts.to_string(), &causes)
         }
-        ApplyError::Live(_) | ApplyError::ManagedFields => {
-            ApiError::untyped(&target.kind, said_namespace, &target.name, &error.to_string())
+        ApplyError::Live(_) | ApplyError::ManagedFields | ApplyError::Version(_) => {
+            ApiError::failed(error.to_string())
         }
     }
 }
