@@ -17,23 +17,29 @@ type pool struct {
 	names   []string
 	budget  int
 	real    bool
+	// Long lists of many names, for the order that merging keeps.
+	wide bool
 }
 
-var plain = []string{"a", "b", "c"}
+var (
+	plain = []string{"a", "b", "c"}
+	many  = []string{"a", "b", "c", "d", "e", "f", "g", "h"}
+)
 
 // Texts that must be escaped, or look like something else, in paths and in field sets.
 var odd = []string{"a.b/c", `q"q`, "é", "<&>", "", "k:{}", "1", "true", "\\", "."}
 
-func newPool(r *rand.Rand, schema *schema.Schema, real bool) *pool {
-	p := &pool{Rand: r, schema: schema, fields: fieldPools{}, strings: plain, names: plain, real: real}
+func newPool(r *rand.Rand, s *schema.Schema, real bool) *pool {
+	p := &pool{Rand: r, schema: s, fields: map[*schema.Map][]string{}, strings: plain, names: plain, real: real}
 	if !real && p.chance(10) {
 		p.names = []string{"a", odd[p.IntN(len(odd))], odd[p.IntN(len(odd))]}
 		p.strings = p.names
 	}
+	if p.chance(20) {
+		p.wide, p.names, p.strings = true, many, many
+	}
 	return p
 }
-
-type fieldPools = map[*schema.Map][]string
 
 func (p *pool) chance(percent int) bool { return p.IntN(100) < percent }
 
@@ -42,13 +48,16 @@ func pick[T any](p *pool, items []T) T { return items[p.IntN(len(items))] }
 // object draws a whole object.
 func (p *pool) object(ref schema.TypeRef) any {
 	p.budget = 3 + p.IntN(14)
+	if p.wide {
+		p.budget += 10
+	}
 	return p.value(ref, 0)
 }
 
 func (p *pool) value(ref schema.TypeRef, depth int) any {
 	atom, ok := p.schema.Resolve(ref)
 	if !ok {
-		return p.free(depth)
+		return p.free()
 	}
 	switch {
 	case atom.Scalar != nil && atom.Map != nil:
@@ -60,7 +69,7 @@ func (p *pool) value(ref schema.TypeRef, depth int) any {
 	case atom.Scalar != nil:
 		return p.scalar(ref, *atom.Scalar)
 	}
-	return p.free(depth)
+	return p.free()
 }
 
 func (p *pool) scalar(ref schema.TypeRef, scalar schema.Scalar) any {
@@ -75,11 +84,14 @@ func (p *pool) scalar(ref schema.TypeRef, scalar schema.Scalar) any {
 		if !p.real && p.chance(5) {
 			return 1.5
 		}
+		if p.wide {
+			return int64(p.IntN(8))
+		}
 		return int64(p.IntN(4))
 	case schema.Boolean:
 		return p.chance(50)
 	case schema.Untyped:
-		return p.free(9)
+		return p.free()
 	}
 	return pick(p, p.strings)
 }
@@ -92,7 +104,7 @@ var texts = map[string][]any{
 }
 
 // free is a scalar of any type.
-func (p *pool) free(int) any {
+func (p *pool) free() any {
 	switch p.IntN(5) {
 	case 0:
 		return int64(p.IntN(3))
@@ -152,7 +164,11 @@ func (p *pool) field(ref schema.TypeRef, depth int) (any, bool) {
 func (p *pool) list(l *schema.List, depth int) any {
 	result := []any{}
 	seen := map[string]bool{}
-	for range p.IntN(4) {
+	length := p.IntN(4)
+	if p.wide {
+		length += 3
+	}
+	for range length {
 		if p.budget <= 0 && len(result) > 0 {
 			break
 		}
@@ -178,8 +194,10 @@ func (p *pool) item(l *schema.List, depth int) any {
 	}
 	for _, key := range l.Keys {
 		field, _ := atom.Map.FindField(key)
-		if field.Default != nil && p.chance(40) {
+		if choice := p.IntN(10); field.Default != nil && choice < 5 {
 			delete(object, key)
+		} else if field.Default != nil && choice < 7 {
+			object[key] = whole(field.Default)
 		} else if field.Type != (schema.TypeRef{}) {
 			object[key] = p.value(field.Type, depth+2)
 		}
@@ -239,7 +257,8 @@ var skipped = map[string]bool{
 
 // What people write, and where merging is more than replacing.
 var favoured = map[string]bool{
-	"metadata": true, "spec": true, "template": true, "jobTemplate": true, "containers": true, "ports": true, "env": true,
+	"metadata": true, "spec": true, "template": true, "jobTemplate": true, "containers": true, "ports": true,
+	"env":          true,
 	"volumeMounts": true, "volumes": true, "labels": true, "annotations": true, "selector": true, "replicas": true,
 	"image": true, "data": true, "rules": true, "finalizers": true, "ownerReferences": true, "conditions": true,
 	"status": true, "resources": true, "limits": true, "matchLabels": true, "taints": true,
@@ -254,4 +273,12 @@ func (p *pool) weight(field schema.StructField) int {
 		return 3
 	}
 	return 1
+}
+
+// whole has the numbers of a schema's YAML as those of an object.
+func whole(value any) any {
+	if number, ok := value.(int); ok {
+		return int64(number)
+	}
+	return value
 }

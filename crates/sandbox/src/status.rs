@@ -13,6 +13,8 @@ pub(crate) struct ApiError {
     pub(crate) reason: &'static str,
     pub(crate) message: String,
     pub(crate) details: Option<Value>,
+    /// What an expired page says to go on with.
+    pub(crate) continue_token: Option<String>,
     /// Answered as plain text, as the server does for paths that no API serves.
     pub(crate) plain: bool,
 }
@@ -46,7 +48,14 @@ impl FieldError {
 
 impl ApiError {
     pub(crate) fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code: code.as_u16(), reason, message: message.into(), details: None, plain: false }
+        Self {
+            code: code.as_u16(),
+            reason,
+            message: message.into(),
+            details: None,
+            continue_token: None,
+            plain: false,
+        }
     }
 
     fn about(mut self, kind: &ResourceKind, name: &str) -> Self {
@@ -118,6 +127,11 @@ impl ApiError {
         )
     }
 
+    /// A request that fails on what is stored.
+    pub(crate) fn failed(message: String) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
+    }
+
     /// An apply whose configuration the merge schema does not allow.
     pub(crate) fn untyped(kind: &ResourceKind, namespace: &str, name: &str, why: &str) -> Self {
         let message = format!(
@@ -158,6 +172,19 @@ impl ApiError {
             .map(|one| json!({"reason": one.reason, "message": one.message, "field": one.field}))
             .collect();
         error.details = Some(details);
+        error
+    }
+
+    /// A patch whose result cannot be read.
+    pub(crate) fn invalid_patch(patch: &str, why: &str) -> Self {
+        let message = format!("Invalid value: {patch:?}: {why}");
+        let mut error = Self::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "Invalid",
+            format!(" \"\" is invalid: patch: {message}"),
+        );
+        error.details =
+            Some(json!({"causes": [{"reason": "FieldValueInvalid", "message": message, "field": "patch"}]}));
         error
     }
 
@@ -241,6 +268,11 @@ impl ApiError {
         Self::new(StatusCode::GONE, "Expired", format!("too old resource version: {requested} ({oldest})"))
     }
 
+    /// A list of a state that is gone.
+    pub(crate) fn expired_list() -> Self {
+        Self::new(StatusCode::GONE, "Expired", "The resourceVersion for the provided list is too old.")
+    }
+
     /// What the simulator does not do: said aloud, never answered with a plausible 200.
     pub(crate) fn not_simulated(what: impl std::fmt::Display) -> Self {
         Self::new(
@@ -256,6 +288,9 @@ impl ApiError {
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
             "message": self.message,
         });
+        if let Some(token) = &self.continue_token {
+            status["metadata"]["continue"] = json!(token);
+        }
         if !self.reason.is_empty() {
             status["reason"] = json!(self.reason);
         }

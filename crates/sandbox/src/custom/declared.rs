@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::schema;
 use crate::object;
-use crate::registry::{ResourceKind, ScalePaths, Subresource};
+use crate::registry::{CustomMerge, ResourceKind, ScalePaths, Subresource};
 
 /// What only kinds of a definition have.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,7 +54,8 @@ pub(crate) fn kinds_of(definition: &Value) -> Vec<ResourceKind> {
         .filter(|version| version["served"] == true)
         .collect();
     versions.sort_by_key(|version| std::cmp::Reverse(priority(schema::text(version, "name"))));
-    versions.into_iter().map(|version| kind_of(definition, version)).collect()
+    let merge = Arc::new(CustomMerge::of(definition));
+    versions.into_iter().map(|version| kind_of(definition, version, &merge)).collect()
 }
 
 /// Versions in the order of preference: `v2` before `v1` before `v1beta1` before anything else.
@@ -73,7 +74,7 @@ pub(crate) fn priority(version: &str) -> (u8, u64, u64, std::cmp::Reverse<String
     }
 }
 
-fn kind_of(definition: &Value, version: &Value) -> ResourceKind {
+fn kind_of(definition: &Value, version: &Value, merge: &Arc<CustomMerge>) -> ResourceKind {
     let (group, plural) = names_of(definition);
     let names = object::at(definition, &["status", "acceptedNames"]).unwrap_or(&Value::Null);
     let subresources = object::at(version, &["subresources"]).unwrap_or(&Value::Null);
@@ -98,6 +99,7 @@ fn kind_of(definition: &Value, version: &Value) -> ResourceKind {
         group,
         plural,
         schema: Some(Arc::new(shape)),
+        merge: Some(Arc::clone(merge)),
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::merge::CustomMerge;
 use crate::custom::Declared;
 
 /// One resource of one API version.
@@ -24,8 +25,10 @@ pub(crate) struct ResourceKind {
     pub(crate) storage_hash: String,
     /// Kinds with a spec whose change counts up `metadata.generation`.
     pub(crate) has_generation: bool,
-    /// The OpenAPI schema of a custom kind; built-in kinds have their merge schema in a table.
+    /// The OpenAPI schema of a custom kind.
     pub(crate) schema: Option<Arc<Value>>,
+    /// How a custom kind merges; built-in kinds have their merge types from the embedded schema.
+    pub(crate) merge: Option<Arc<CustomMerge>>,
     /// What else the definition of a custom kind says.
     pub(crate) declared: Option<Arc<Declared>>,
     /// Where a custom kind keeps replicas, from its scale subresource.

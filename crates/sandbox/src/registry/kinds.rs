@@ -48,6 +48,7 @@ fn kind<'t>(
         storage_hash: hash,
         has_generation: false,
         schema: None,
+        merge: None,
         declared: None,
         scale_paths: None,
     };
@@ -87,7 +88,7 @@ mod tests {
     #[test]
     fn the_text_is_read() {
         let kinds = built_in();
-        assert_eq!(kinds.len(), 72);
+        assert_eq!(kinds.len(), 68);
         let pods = kinds.iter().find(|kind| kind.is("pods")).unwrap();
         assert_eq!((pods.kind.as_str(), pods.namespaced, pods.has_generation), ("Pod", true, true));
         let eviction = pods.subresources.iter().find(|one| one.name == "eviction").unwrap();

@@ -5,7 +5,9 @@
 
 mod kind;
 mod kinds;
+mod merge;
 mod served;
 
 pub(crate) use kind::{ResourceKind, ScalePaths, Subresource};
+pub(crate) use merge::CustomMerge;
 pub(crate) use served::Registry;

@@ -153,13 +153,16 @@ fn resource(
     let query = Query::parse(parts.uri.query().unwrap_or(""));
     let shapes = &with_rows(shapes, &query)?;
     check_served(parts, &query, target)?;
-    match parts.method {
+    let mut response = match parts.method {
         Method::GET | Method::HEAD => reading::answer(cluster, target, &query, shapes),
         Method::POST | Method::PUT | Method::PATCH | Method::DELETE => {
             writing::answer(cluster, parts, target, &query, body, shapes)
         }
         _ => Err(ApiError::method_not_allowed()),
-    }
+    }?;
+    let deprecated = target.kind.declared.as_ref().and_then(|declared| declared.warning.clone());
+    answer::warn(&mut response, deprecated.as_slice());
+    Ok(response)
 }
 
 /// What rows of tables carry is said in the query.

@@ -2,9 +2,7 @@
 
 mod dispatch;
 mod reading;
-mod repeated;
 mod reviews;
-mod strict;
 mod writing;
 
 use std::future::Future;

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::{Caller, delete, key};
+use super::{Caller, delete, key, ownership};
 use crate::cluster::State;
 use crate::registry::ResourceKind;
-use crate::ssa::{Operation, Schema, track};
+use crate::ssa::Operation;
 use crate::status::ApiError;
 use crate::store::Object;
 use crate::wire::route::Target;
@@ -55,8 +55,14 @@ fn may_create(kind: &ResourceKind) -> bool {
         || matches!(kind.kind.as_str(), "Service" | "Endpoints" | "Event" | "LimitRange" | "Lease")
 }
 
-fn check_identity(target: &Target, new: &mut Value) -> Result<(), ApiError> {
+pub(super) fn check_identity(target: &Target, new: &mut Value) -> Result<(), ApiError> {
     let (name, namespace) = (object::name(new), object::namespace(new));
+    if name.is_empty() {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            target.name
+        )));
+    }
     if name != target.name {
         return Err(ApiError::bad_request(format!(
             "the name of the object ({name}) does not match the name on the URL ({})",
@@ -90,7 +96,7 @@ impl Update {
         defaults::fill(state, kind, &mut self.new);
         let writer = caller.writer(kind, Operation::Update, &self.subresource);
         let now = state.clock.timestamp();
-        track(&self.live, &mut self.new, Schema::of(kind), &writer, &now);
+        ownership::track(kind, &writer, &self.live, &mut self.new, &now);
         self.commit(state, kind, caller)
     }
 
