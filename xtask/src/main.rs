@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line prints")]
 
 mod live;
+mod schema;
 
 use std::process::ExitCode;
 
@@ -19,11 +20,14 @@ enum Command {
     /// Real clusters and a real Gitea on this machine
     #[command(subcommand)]
     Live(live::Command),
+    /// Read the kinds of a real server into the sandbox
+    Schema(schema::Options),
 }
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Live(command) => live::run(command),
+        Command::Schema(options) => schema::run(options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

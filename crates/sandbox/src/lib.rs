@@ -26,9 +26,12 @@ mod options;
 mod partial;
 mod registry;
 mod requests;
+#[allow(dead_code, reason = "its readers come one by one")]
+mod schema;
 mod seed;
 mod selectors;
 mod service;
+mod spliced;
 mod ssa;
 mod status;
 mod store;

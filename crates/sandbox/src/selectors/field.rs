@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use crate::object;
 use crate::registry::ResourceKind;
 use crate::status::ApiError;
+use crate::store::text;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct FieldSelector {
@@ -32,13 +32,14 @@ impl FieldSelector {
         self.terms.is_empty()
     }
 
-    pub(super) fn matches(&self, object: &Value) -> bool {
+    pub(super) fn matches_text(&self, object: &[u8]) -> bool {
         self.terms.iter().all(|term| {
             let path: Vec<&str> = term.path.split('.').collect();
-            let found = match object::at(object, &path) {
-                Some(Value::String(text)) => text.clone(),
+            let found = text::at(object, &path).and_then(|text| serde_json::from_slice(text).ok());
+            let found = match found {
+                Some(Value::String(text)) => text,
+                Some(Value::Null) | None => String::new(),
                 Some(other) => other.to_string(),
-                None => String::new(),
             };
             (found == term.value) == term.equal
         })

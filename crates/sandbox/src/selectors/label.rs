@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::object;
 use crate::status::ApiError;
+use crate::store::text;
 
 #[derive(Debug, Clone, PartialEq)]
 enum Requirement {
@@ -65,6 +66,16 @@ impl LabelSelector {
     pub(crate) fn matches(&self, object: &Value) -> bool {
         let labels = object::at(object, &["metadata", "labels"]).unwrap_or(&Value::Null);
         self.matches_labels(labels)
+    }
+
+    /// Does it match an object, given as its text?
+    pub(crate) fn matches_text(&self, object: &[u8]) -> bool {
+        if self.is_empty() {
+            return true;
+        }
+        let labels = text::at(object, &["metadata", "labels"]);
+        let labels: Option<Value> = labels.and_then(|labels| serde_json::from_slice(labels).ok());
+        self.matches_labels(&labels.unwrap_or_default())
     }
 
     pub(crate) fn matches_labels(&self, labels: &Value) -> bool {

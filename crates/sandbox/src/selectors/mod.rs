@@ -3,8 +3,6 @@
 mod field;
 mod label;
 
-use serde_json::Value;
-
 use crate::registry::ResourceKind;
 use crate::status::ApiError;
 
@@ -26,7 +24,8 @@ impl Selector {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    pub(crate) fn matches(&self, object: &Value) -> bool {
-        self.labels.matches(object) && self.fields.matches(object)
+    /// Does it match an object, given as its text?
+    pub(crate) fn matches_text(&self, object: &[u8]) -> bool {
+        self.labels.matches_text(object) && self.fields.matches_text(object)
     }
 }

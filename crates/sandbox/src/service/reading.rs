@@ -12,7 +12,7 @@ use crate::wire::negotiate::Shape;
 use crate::wire::query::Query;
 use crate::wire::route::Target;
 use crate::workloads;
-use crate::{partial, table, verbs, watch};
+use crate::{partial, spliced, table, verbs, watch};
 
 pub(super) fn answer(
     cluster: &Arc<Cluster>,
@@ -26,19 +26,40 @@ pub(super) fn answer(
         let request = watch::WatchRequest::parse(target, query, shape, cluster.options.streaming_lists)?;
         return Ok(answer::stream(watch::open(cluster, &mut state, request)));
     }
+    let form = shapes.iter().copied().find(|shape| !matches!(shape, Shape::Discovery(_)));
+    let form = form.unwrap_or(Shape::Whole);
     match (target.name.as_str(), target.subresource.as_str()) {
-        ("", _) => {
+        ("", _) if form == Shape::Table => {
             let list = verbs::list(&state, target, query)?;
             Ok(shaped(&state, target, &list, shapes, StatusCode::OK))
+        }
+        ("", _) => {
+            let page = verbs::page(&state, target, query)?;
+            // putting a long list together needs no lock
+            drop(state);
+            let metadata = page.metadata.to_string();
+            let body = match form {
+                Shape::Metadata => spliced::metadata_list(metadata.as_bytes(), &page.items),
+                _ => spliced::list(&target.kind, metadata.as_bytes(), &page.items),
+            };
+            Ok(answer::bytes(StatusCode::OK, body))
         }
         (_, "scale") => Ok(answer::json(StatusCode::OK, &verbs::read_scale(&state, target)?)),
         (_, "log") => {
             let pod = verbs::get(&state, target)?;
             Ok(answer::text(StatusCode::OK, workloads::log_of(&pod, query.text("container"))?))
         }
-        _ => {
+        _ if form == Shape::Table => {
             let object = verbs::get(&state, target)?;
             Ok(shaped(&state, target, &object, shapes, StatusCode::OK))
+        }
+        _ => {
+            let object = verbs::stored(&state, target)?;
+            let body = match form {
+                Shape::Metadata => spliced::metadata(&object.text()),
+                _ => spliced::whole(&target.kind, &object.text()).into_owned(),
+            };
+            Ok(answer::bytes(StatusCode::OK, body))
         }
     }
 }

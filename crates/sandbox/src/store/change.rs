@@ -1,12 +1,15 @@
 //! Objects, their places, and what happened to them.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use serde_json::Value;
 
+use super::{Place, Stored};
 use crate::object;
 
-/// An object as stored: immutable, shared with watches.
+/// A parsed object: immutable, and shared while it is in use.
 pub(crate) type Object = Arc<Value>;
 
 /// Where an object lives within its resource; the namespace is empty for cluster-wide kinds.
@@ -42,12 +45,22 @@ pub(crate) enum ChangeKind {
 }
 
 /// One write, as watches tell it.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Change {
     pub(crate) revision: u64,
     pub(crate) kind: ChangeKind,
-    pub(crate) object: Object,
-    pub(crate) previous: Option<Object>,
+    pub(crate) place: Place,
+    pub(crate) object: Stored,
+    pub(crate) previous: Option<Stored>,
+    /// The event of this change as watches of whole objects, and of metadata, send it: encoded once
+    /// for all watches that see it at about the same time.
+    pub(super) lines: OnceCell<Box<Lines>>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    pub(super) whole: OnceCell<Bytes>,
+    pub(super) metadata: OnceCell<Bytes>,
 }
 
 /// The history asked for is gone; watches from here on can be served.

@@ -1,47 +1,82 @@
 //! Who owns whom, so that garbage collection does not search.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::Key;
+use super::Place;
 use crate::object;
+
+/// A table's number, and a place in it.
+pub(super) type Address = (u16, Place);
 
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    uids: HashMap<String, Key>,
-    dependents: HashMap<String, BTreeSet<Key>>,
+    uids: HashMap<Uid, Address>,
+    /// Sorted by address; nearly always very few.
+    dependents: HashMap<Uid, Vec<Address>>,
+}
+
+/// A uid as a number. Only the form that this server gives out can be the uid of anything here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Uid(u128);
+
+impl Uid {
+    fn parse(text: &str) -> Option<Self> {
+        let mut number = 0;
+        for (at, byte) in text.bytes().enumerate() {
+            match (at, byte) {
+                (8 | 13 | 18 | 23, b'-') => {}
+                (8 | 13 | 18 | 23, _) => return None,
+                (_, b'0'..=b'9') => number = number << 4 | u128::from(byte - b'0'),
+                (_, b'a'..=b'f') => number = number << 4 | u128::from(byte - b'a' + 10),
+                _ => return None,
+            }
+        }
+        (text.len() == 36).then_some(Self(number))
+    }
 }
 
 impl Index {
-    pub(super) fn insert(&mut self, key: &Key, value: &Value) {
-        self.uids.insert(object::uid(value).to_owned(), key.clone());
+    pub(super) fn insert(&mut self, address: &Address, value: &Value) {
+        if let Some(uid) = Uid::parse(object::uid(value)) {
+            self.uids.insert(uid, address.clone());
+        }
         for owner in owners(value) {
-            self.dependents.entry(owner.to_owned()).or_default().insert(key.clone());
+            let dependents = self.dependents.entry(owner).or_default();
+            if let Err(place) = dependents.binary_search(address) {
+                dependents.insert(place, address.clone());
+            }
         }
     }
 
-    pub(super) fn remove(&mut self, key: &Key, value: &Value) {
-        self.uids.remove(object::uid(value));
+    pub(super) fn remove(&mut self, address: &Address, value: &Value) {
+        if let Some(uid) = Uid::parse(object::uid(value)) {
+            self.uids.remove(&uid);
+        }
         for owner in owners(value) {
-            if let Some(keys) = self.dependents.get_mut(owner) {
-                keys.remove(key);
-                if keys.is_empty() {
-                    self.dependents.remove(owner);
+            if let Some(dependents) = self.dependents.get_mut(&owner) {
+                if let Ok(place) = dependents.binary_search(address) {
+                    dependents.remove(place);
+                }
+                if dependents.is_empty() {
+                    self.dependents.remove(&owner);
                 }
             }
         }
     }
 
-    pub(super) fn dependents(&self, owner_uid: &str) -> Vec<Key> {
-        self.dependents.get(owner_uid).into_iter().flatten().cloned().collect()
+    pub(super) fn dependents(&self, owner_uid: &str) -> &[Address] {
+        let uid = Uid::parse(owner_uid);
+        uid.and_then(|uid| self.dependents.get(&uid)).map_or(&[], Vec::as_slice)
     }
 
-    pub(super) fn by_uid(&self, uid: &str) -> Option<&Key> {
-        self.uids.get(uid)
+    pub(super) fn by_uid(&self, uid: &str) -> Option<&Address> {
+        self.uids.get(&Uid::parse(uid)?)
     }
 }
 
-fn owners(value: &Value) -> impl Iterator<Item = &str> {
-    object::list(value, &["metadata", "ownerReferences"]).iter().filter_map(|owner| owner["uid"].as_str())
+fn owners(value: &Value) -> impl Iterator<Item = Uid> {
+    let owners = object::list(value, &["metadata", "ownerReferences"]);
+    owners.iter().filter_map(|owner| owner["uid"].as_str()).filter_map(Uid::parse)
 }

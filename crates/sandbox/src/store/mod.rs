@@ -4,12 +4,22 @@
 //! that does arithmetic on it is found out. Each resource keeps a ring of its last changes; what
 //! fell out of the ring is compacted, and a watch from there is told 410.
 //!
-//! Objects are held as shared JSON values and handed out only through [`Object`], so that another
-//! representation can take their place.
+//! Objects are kept as compressed JSON text, a tenth of the size of the parsed form. Whoever works
+//! with an object parses it once; the parsed form is shared until the controllers have nothing left
+//! to do ([`Store::cool`]). Whole objects are answered from the text without parsing.
 
 mod change;
+#[cfg(test)]
+pub(crate) mod counters;
+mod history;
 mod index;
+mod place;
+mod stored;
+mod table;
 mod tables;
+pub(crate) mod text;
 
 pub(crate) use change::{Change, ChangeKind, Compacted, Key, Object, ObjectName};
+pub(crate) use place::Place;
+pub(crate) use stored::Stored;
 pub(crate) use tables::Store;

@@ -1,41 +1,43 @@
 //! One table for each resource, under one revision counter.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::cell::{OnceCell, RefCell};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::index::Index;
-use super::{Change, ChangeKind, Compacted, Key, Object, ObjectName};
+use super::index::{Address, Index};
+use super::table::{Entry, Table};
+use super::{Change, ChangeKind, Compacted, Key, Object, ObjectName, Place, Stored};
 use crate::object;
 
 #[derive(Debug)]
-struct Table {
-    objects: BTreeMap<ObjectName, Object>,
-    changes: VecDeque<Change>,
-    /// Changes up to this revision are forgotten.
-    compacted: u64,
-    wake: watch::Sender<u64>,
-}
-
-#[derive(Debug)]
 pub(crate) struct Store {
-    tables: HashMap<String, Table>,
+    tables: Vec<Table>,
+    numbers: HashMap<Arc<str>, u16>,
     index: Index,
     revision: u64,
     history: usize,
     touched: Vec<(Key, Object)>,
+    /// Entries that hold a parsed object.
+    hot: RefCell<Vec<Address>>,
 }
+
+/// More parsed objects than this are dropped at the next write.
+const MOST_HOT: usize = 1024;
 
 impl Store {
     pub(crate) fn new(first_revision: u64, history: usize) -> Self {
         Self {
-            tables: HashMap::new(),
+            tables: Vec::new(),
+            numbers: HashMap::new(),
             index: Index::default(),
             revision: first_revision,
             history,
             touched: Vec::new(),
+            hot: RefCell::default(),
         }
     }
 
@@ -43,58 +45,108 @@ impl Store {
         self.revision
     }
 
+    fn find(&self, resource: &str) -> Option<(u16, &Table)> {
+        let number = *self.numbers.get(resource)?;
+        Some((number, self.tables.get(usize::from(number))?))
+    }
+
+    fn parsed<'s>(&'s self, number: u16, place: &Place, entry: &'s Entry) -> &'s Object {
+        entry.parsed.get_or_init(|| {
+            self.hot.borrow_mut().push((number, place.clone()));
+            entry.stored.parse()
+        })
+    }
+
     pub(crate) fn get(&self, resource: &str, name: &ObjectName) -> Option<&Object> {
-        self.tables.get(resource)?.objects.get(name)
+        let (number, table) = self.find(resource)?;
+        let (place, entry) = table.entries.get_key_value(&Place::of(name))?;
+        Some(self.parsed(number, place, entry))
     }
 
     pub(crate) fn at(&self, key: &Key) -> Option<&Object> {
         self.get(&key.resource, &key.name)
     }
 
-    /// Objects in name order, of one namespace or of all.
+    /// Is there such an object? Costs less than looking at it.
+    pub(crate) fn has(&self, key: &Key) -> bool {
+        self.stored(&key.resource, &key.name).is_some()
+    }
+
+    /// An object's bytes.
+    pub(crate) fn stored(&self, resource: &str, name: &ObjectName) -> Option<&Stored> {
+        let (_, table) = self.find(resource)?;
+        table.entries.get(&Place::of(name)).map(|entry| &entry.stored)
+    }
+
+    /// Objects in list order, of one namespace or of all.
     pub(crate) fn list<'s>(
         &'s self,
         resource: &str,
         namespace: Option<&'s str>,
     ) -> impl Iterator<Item = &'s Object> + use<'s> {
-        let first = ObjectName::new(namespace.unwrap_or(""), "");
-        self.tables
-            .get(resource)
-            .into_iter()
-            .flat_map(move |table| table.objects.range(first.clone()..))
-            .take_while(move |(name, _)| namespace.is_none_or(|wanted| name.namespace == wanted))
-            .map(|(_, object)| object)
+        let found = self.find(resource).into_iter();
+        found.flat_map(move |(number, table)| {
+            table.range(namespace).map(move |(place, entry)| self.parsed(number, place, entry))
+        })
+    }
+
+    /// The bytes of objects in list order.
+    pub(crate) fn list_stored<'s>(
+        &'s self,
+        resource: &str,
+        namespace: Option<&'s str>,
+    ) -> impl Iterator<Item = (&'s Place, &'s Stored)> + use<'s> {
+        let found = self.find(resource).into_iter();
+        found.flat_map(move |(_, table)| table.range(namespace).map(|(place, entry)| (place, &entry.stored)))
     }
 
     /// Writes an object (new or not) under a new revision and returns it as stored.
     pub(crate) fn put(&mut self, resource: &str, mut value: Value) -> Object {
+        if self.hot.get_mut().len() > MOST_HOT {
+            self.cool();
+        }
         let revision = self.advance();
         object::set(&mut value, &["metadata", "resourceVersion"], revision.to_string());
         let name = ObjectName::of(&value);
+        let place = Place::of(&name);
+        let stored = Stored::pack(&value);
         let object = Arc::new(value);
-        let table = self.table(resource);
-        let previous = table.objects.insert(name.clone(), object.clone());
-        let kind = if previous.is_some() { ChangeKind::Modified } else { ChangeKind::Added };
-        let key = Key { resource: resource.to_owned(), name };
-        if let Some(previous) = &previous {
-            self.index.remove(&key, previous);
+        let number = self.number(resource);
+        let Some(table) = self.tables.get_mut(usize::from(number)) else { return object };
+        let entry = Entry { stored: stored.clone(), parsed: OnceCell::from(object.clone()) };
+        let previous = table.entries.insert(place.clone(), entry);
+        let address = (number, place);
+        if previous.as_ref().is_none_or(|previous| previous.parsed.get().is_none()) {
+            self.hot.get_mut().push(address.clone());
         }
-        self.index.insert(&key, &object);
-        self.record(key, Change { revision, kind, object: object.clone(), previous });
+        if let Some(previous) = &previous {
+            let before = previous.parsed.get_or_init(|| previous.stored.parse());
+            self.index.remove(&address, before);
+        }
+        self.index.insert(&address, &object);
+        let kind = if previous.is_some() { ChangeKind::Modified } else { ChangeKind::Added };
+        let states = (stored, previous.map(|previous| previous.stored));
+        self.record(&address, revision, kind, states, object.clone());
         object
     }
 
     /// Removes an object; watches see its last state with the revision of the deletion.
     pub(crate) fn remove(&mut self, key: &Key) -> Option<Object> {
-        let previous = self.tables.get_mut(&key.resource)?.objects.remove(&key.name)?;
-        self.index.remove(key, &previous);
+        let number = *self.numbers.get(key.resource.as_str())?;
+        let table = self.tables.get_mut(usize::from(number))?;
+        let (place, previous) = table.entries.remove_entry(&Place::of(&key.name))?;
+        let address = (number, place);
+        let mut last = match previous.parsed.into_inner() {
+            Some(parsed) => Arc::unwrap_or_clone(parsed),
+            None => Arc::unwrap_or_clone(previous.stored.parse()),
+        };
+        self.index.remove(&address, &last);
         let revision = self.advance();
-        let mut last = (*previous).clone();
         object::set(&mut last, &["metadata", "resourceVersion"], revision.to_string());
+        let stored = Stored::pack(&last);
         let object = Arc::new(last);
-        let change =
-            Change { revision, kind: ChangeKind::Deleted, object: object.clone(), previous: Some(previous) };
-        self.record(key.clone(), change);
+        let states = (stored, Some(previous.stored));
+        self.record(&address, revision, ChangeKind::Deleted, states, object.clone());
         Some(object)
     }
 
@@ -104,53 +156,85 @@ impl Store {
         resource: &str,
         revision: u64,
     ) -> Result<impl Iterator<Item = &Change>, Compacted> {
-        let table = self.tables.get(resource);
-        let oldest = table.map_or(0, |table| table.compacted);
-        if revision < oldest {
-            return Err(Compacted { oldest });
+        let changes = self.find(resource).map(|(_, table)| table.history.since(revision)).transpose()?;
+        Ok(changes.into_iter().flatten())
+    }
+
+    /// The event of a change in a shape that many watches share.
+    pub(crate) fn shared_line(
+        &self,
+        resource: &str,
+        change: &Change,
+        metadata: bool,
+        encode: impl FnOnce() -> Bytes,
+    ) -> Bytes {
+        match self.find(resource) {
+            Some((_, table)) => table.history.line(change, metadata, encode),
+            None => encode(),
         }
-        let changes = table.map(|table| &table.changes);
-        let start =
-            changes.map_or(0, |changes| changes.partition_point(|change| change.revision <= revision));
-        Ok(changes.into_iter().flat_map(move |changes| changes.range(start..)))
+    }
+
+    /// The bytes of a namespace's objects, or of all, as they were at an earlier revision.
+    pub(crate) fn snapshot(
+        &self,
+        resource: &str,
+        namespace: Option<&str>,
+        revision: u64,
+    ) -> Result<BTreeMap<Place, Stored>, Compacted> {
+        let Some((_, table)) = self.find(resource) else { return Ok(BTreeMap::new()) };
+        let present = table.range(namespace).map(|(place, entry)| (place.clone(), entry.stored.clone()));
+        let mut objects = present.collect();
+        table.history.rewind(&mut objects, revision)?;
+        objects.retain(|place, _| place.is_in(namespace.filter(|name| !name.is_empty())));
+        Ok(objects)
     }
 
     /// Wakes on every change of a resource.
     pub(crate) fn subscribe(&mut self, resource: &str) -> watch::Receiver<u64> {
-        self.table(resource).wake.subscribe()
+        let number = self.number(resource);
+        match self.tables.get(usize::from(number)) {
+            Some(table) => table.wake.subscribe(),
+            None => watch::Sender::new(self.revision).subscribe(),
+        }
     }
 
     /// Forgets the history of every resource, as etcd's compaction does.
     pub(crate) fn compact(&mut self) {
         let revision = self.advance();
-        for table in self.tables.values_mut() {
-            table.changes.clear();
-            table.compacted = revision;
+        for table in &mut self.tables {
+            table.history.compact(revision);
+        }
+    }
+
+    /// Drops what was parsed or encoded for work that is done: a cluster at rest is bytes only.
+    pub(crate) fn cool(&mut self) {
+        for (number, place) in self.hot.take() {
+            let table = self.tables.get_mut(usize::from(number));
+            if let Some(entry) = table.and_then(|table| table.entries.get_mut(&place)) {
+                entry.parsed.take();
+            }
+        }
+        for table in &mut self.tables {
+            table.history.cool();
         }
     }
 
     /// Objects whose owner references name this uid.
     pub(crate) fn dependents(&self, owner_uid: &str) -> Vec<Key> {
-        self.index.dependents(owner_uid)
+        self.index.dependents(owner_uid).iter().filter_map(|address| self.key(address)).collect()
     }
 
-    pub(crate) fn by_uid(&self, uid: &str) -> Option<&Key> {
-        self.index.by_uid(uid)
+    pub(crate) fn by_uid(&self, uid: &str) -> Option<Key> {
+        self.index.by_uid(uid).and_then(|address| self.key(address))
     }
 
     /// Every object, for namespace deletion.
     pub(crate) fn in_namespace(&self, namespace: &str) -> Vec<Key> {
-        let mut keys: Vec<Key> = self
-            .tables
-            .iter()
-            .flat_map(|(resource, table)| {
-                table
-                    .objects
-                    .range(ObjectName::new(namespace, "")..)
-                    .take_while(|(name, _)| name.namespace == namespace)
-                    .map(|(name, _)| Key { resource: resource.clone(), name: name.clone() })
-            })
-            .collect();
+        let mut keys: Vec<Key> = Vec::new();
+        for table in &self.tables {
+            let found = table.range(Some(namespace)).map(|(place, _)| place.to_name());
+            keys.extend(found.map(|name| Key { resource: table.resource.to_string(), name }));
+        }
         keys.sort();
         keys
     }
@@ -160,32 +244,41 @@ impl Store {
         std::mem::take(&mut self.touched)
     }
 
+    fn key(&self, (number, place): &Address) -> Option<Key> {
+        let table = self.tables.get(usize::from(*number))?;
+        Some(Key { resource: table.resource.to_string(), name: place.to_name() })
+    }
+
     fn advance(&mut self) -> u64 {
         self.revision += 1 + self.revision % 3;
         self.revision
     }
 
-    fn table(&mut self, resource: &str) -> &mut Table {
-        let revision = self.revision;
-        self.tables.entry(resource.to_owned()).or_insert_with(|| Table {
-            objects: BTreeMap::new(),
-            changes: VecDeque::new(),
-            compacted: 0,
-            wake: watch::Sender::new(revision),
-        })
+    fn number(&mut self, resource: &str) -> u16 {
+        if let Some(number) = self.numbers.get(resource) {
+            return *number;
+        }
+        let number = u16::try_from(self.tables.len()).unwrap_or(u16::MAX);
+        let table = Table::new(resource, self.revision);
+        self.numbers.insert(table.resource.clone(), number);
+        self.tables.push(table);
+        number
     }
 
-    fn record(&mut self, key: Key, change: Change) {
-        let (history, revision) = (self.history, change.revision);
-        let object = change.object.clone();
-        let table = self.table(&key.resource);
-        table.changes.push_back(change);
-        if table.changes.len() > history
-            && let Some(forgotten) = table.changes.pop_front()
-        {
-            table.compacted = forgotten.revision;
-        }
+    fn record(
+        &mut self,
+        (number, place): &Address,
+        revision: u64,
+        kind: ChangeKind,
+        (object, previous): (Stored, Option<Stored>),
+        parsed: Object,
+    ) {
+        let Some(table) = self.tables.get_mut(usize::from(*number)) else { return };
+        let key = Key { resource: table.resource.to_string(), name: place.to_name() };
+        let lines = OnceCell::new();
+        let change = Change { revision, kind, place: place.clone(), object, previous, lines };
+        table.history.record(change, self.history);
         table.wake.send_replace(revision);
-        self.touched.push((key, object));
+        self.touched.push((key, parsed));
     }
 }

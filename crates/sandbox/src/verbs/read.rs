@@ -9,7 +9,7 @@ use crate::cluster::State;
 use crate::registry::ResourceKind;
 use crate::selectors::Selector;
 use crate::status::ApiError;
-use crate::store::{Object, ObjectName};
+use crate::store::{Object, ObjectName, Place, Stored};
 use crate::wire::query::Query;
 use crate::wire::route::Target;
 
@@ -21,11 +21,37 @@ pub(crate) fn get(state: &State, target: &Target) -> Result<Object, ApiError> {
         .ok_or_else(|| ApiError::not_found(&target.kind, &target.name))
 }
 
-/// A list as its client sees it: whole, or the page that `limit` and `continue` name.
+/// An object's bytes.
+pub(crate) fn stored(state: &State, target: &Target) -> Result<Stored, ApiError> {
+    let name = ObjectName::new(&target.namespace, &target.name);
+    let found = state.store.stored(&target.kind.resource(), &name).cloned();
+    found.ok_or_else(|| ApiError::not_found(&target.kind, &target.name))
+}
+
+/// A list, or a page of it: objects as bytes, and the list's own metadata.
+#[derive(Debug)]
+pub(crate) struct Page {
+    pub(crate) metadata: Value,
+    pub(crate) items: Vec<Stored>,
+}
+
+/// A list as its client sees it, parsed.
+pub(crate) fn list(state: &State, target: &Target, query: &Query) -> Result<Value, ApiError> {
+    let Page { metadata, items } = page(state, target, query)?;
+    let items: Vec<Value> = items.iter().map(|object| item(&target.kind, &object.parse())).collect();
+    Ok(json!({
+        "kind": format!("{}List", target.kind.kind),
+        "apiVersion": target.kind.api_version(),
+        "metadata": metadata,
+        "items": items,
+    }))
+}
+
+/// A list: whole, or the page that `limit` and `continue` name.
 ///
 /// A page continues after the last name of the one before, in the present state; real servers
 /// continue in the state of the first page.
-pub(crate) fn list(state: &State, target: &Target, query: &Query) -> Result<Value, ApiError> {
+pub(crate) fn page(state: &State, target: &Target, query: &Query) -> Result<Page, ApiError> {
     let selector = selector(&target.kind, query)?;
     let limit = query.number("limit")?.filter(|limit| *limit > 0).map(|limit| limit as usize);
     let after = continue_after(query.text("continue"))?;
@@ -33,28 +59,21 @@ pub(crate) fn list(state: &State, target: &Target, query: &Query) -> Result<Valu
     let namespace = (!target.namespace.is_empty()).then_some(target.namespace.as_str());
     let mut found = state
         .store
-        .list(&target.kind.resource(), namespace)
-        .filter(|object| after.as_ref().is_none_or(|after| ObjectName::of(object) > *after))
-        .filter(|object| selector.matches(object));
-    let mut items: Vec<Object> = found.by_ref().take(limit.unwrap_or(usize::MAX)).cloned().collect();
+        .list_stored(&target.kind.resource(), namespace)
+        .filter(|(place, _)| after.as_ref().is_none_or(|after| *place > after))
+        .filter(|(_, object)| selector.is_empty() || selector.matches_text(&object.text()));
+    let page: Vec<(&Place, &Stored)> = found.by_ref().take(limit.unwrap_or(usize::MAX)).collect();
     let remaining = found.count();
     let mut metadata = json!({"resourceVersion": state.store.revision().to_string()});
     if remaining > 0
-        && let Some(last) = items.last()
+        && let Some((last, _)) = page.last()
     {
-        let last = ObjectName::of(last);
-        metadata["continue"] = json!(URL_SAFE_NO_PAD.encode(format!("{}/{}", last.namespace, last.name)));
+        metadata["continue"] = json!(URL_SAFE_NO_PAD.encode(last.text()));
         if selector.is_empty() {
             metadata["remainingItemCount"] = json!(remaining);
         }
     }
-    let items: Vec<Value> = items.drain(..).map(|object| item(&target.kind, &object)).collect();
-    Ok(json!({
-        "kind": format!("{}List", target.kind.kind),
-        "apiVersion": target.kind.api_version(),
-        "metadata": metadata,
-        "items": items,
-    }))
+    Ok(Page { metadata, items: page.into_iter().map(|(_, object)| object.clone()).collect() })
 }
 
 pub(crate) fn selector(kind: &ResourceKind, query: &Query) -> Result<Selector, ApiError> {
@@ -73,15 +92,15 @@ fn item(kind: &ResourceKind, object: &Object) -> Value {
     item
 }
 
-fn continue_after(token: &str) -> Result<Option<ObjectName>, ApiError> {
+fn continue_after(token: &str) -> Result<Option<Place>, ApiError> {
     if token.is_empty() {
         return Ok(None);
     }
     let decoded = URL_SAFE_NO_PAD.decode(token).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-    let name = decoded.as_deref().and_then(|text| text.split_once('/'));
-    let (namespace, name) =
-        name.ok_or_else(|| ApiError::bad_request("invalid continue token: continue key is not valid"))?;
-    Ok(Some(ObjectName::new(namespace, name)))
+    match decoded {
+        Some(place) => Ok(Some(Place::read(&place))),
+        None => Err(ApiError::bad_request("invalid continue token: continue key is not valid")),
+    }
 }
 
 /// A revision from the future cannot be served.

@@ -3,46 +3,59 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::partial;
 use crate::registry::ResourceKind;
 use crate::selectors::Selector;
 use crate::status::ApiError;
-use crate::store::{Change, ChangeKind};
+use crate::store::{Change, ChangeKind, Store, Stored};
 use crate::wire::negotiate::Shape;
+use crate::{partial, spliced};
 
-/// What a watch with this selector sees of a change. An object that stops matching is deleted for
-/// it (in its old state, with the new revision), one that starts matching is added.
-pub(super) fn seen(
+/// What a watch with this selector is told of a change. An object that stops matching is deleted
+/// for it (in its old state, with the new revision), one that starts matching is added.
+pub(super) fn of(
+    store: &Store,
+    kind: &ResourceKind,
     change: &Change,
     selector: &Selector,
-    namespace: Option<&str>,
-) -> Option<(&'static str, Value)> {
-    let home = crate::object::namespace(&change.object);
-    if namespace.is_some_and(|wanted| wanted != home) {
-        return None;
-    }
-    let is = selector.matches(&change.object);
-    let was = change.previous.as_ref().is_some_and(|previous| selector.matches(previous));
+    shape: Shape,
+) -> Option<Bytes> {
+    let matches = |object: &Stored| selector.is_empty() || selector.matches_text(&object.text());
+    let is = matches(&change.object);
+    let was = change.previous.as_ref().is_some_and(&matches);
+    let own = |name: &str| {
+        let encode = || line(name, kind, &change.object, shape);
+        store.shared_line(&kind.resource(), change, shape == Shape::Metadata, encode)
+    };
     match (change.kind, was, is) {
-        (ChangeKind::Added, _, true) | (ChangeKind::Modified, false, true) => {
-            Some(("ADDED", (*change.object).clone()))
-        }
-        (ChangeKind::Modified, true, true) => Some(("MODIFIED", (*change.object).clone())),
-        (ChangeKind::Deleted, true, _) => Some(("DELETED", (*change.object).clone())),
+        (ChangeKind::Added, _, true) => Some(own("ADDED")),
+        (ChangeKind::Modified, true, true) => Some(own("MODIFIED")),
+        (ChangeKind::Deleted, true, _) => Some(own("DELETED")),
+        (ChangeKind::Modified, false, true) => Some(line("ADDED", kind, &change.object, shape)),
         (ChangeKind::Modified, true, false) => {
-            let mut last = change.previous.as_deref().cloned().unwrap_or_default();
+            let mut last = change.previous.as_ref().map(|object| (*object.parse()).clone())?;
             crate::object::set(&mut last, &["metadata", "resourceVersion"], change.revision.to_string());
-            Some(("DELETED", last))
+            Some(line_of("DELETED", &last, shape))
         }
         _ => None,
     }
 }
 
-pub(super) fn line(kind: &str, object: &Value, shape: Shape) -> Bytes {
+/// One event, from the bytes of an object.
+pub(super) fn line(name: &str, kind: &ResourceKind, object: &Stored, shape: Shape) -> Bytes {
+    let text = object.text();
+    if shape == Shape::Metadata {
+        return framed(name, &spliced::metadata(&text));
+    }
+    framed(name, &spliced::whole(kind, &text))
+}
+
+fn line_of(name: &str, object: &Value, shape: Shape) -> Bytes {
     let object = if shape == Shape::Metadata { partial::of(object) } else { object.clone() };
-    let mut text = json!({"type": kind, "object": object}).to_string();
-    text.push('\n');
-    Bytes::from(text)
+    framed(name, object.to_string().as_bytes())
+}
+
+fn framed(name: &str, object: &[u8]) -> Bytes {
+    [b"{\"type\":\"", name.as_bytes(), b"\",\"object\":", object, b"}\n"].concat().into()
 }
 
 /// A bookmark: only a revision, and the mark that ends the initial events of a streaming list.
@@ -52,9 +65,9 @@ pub(super) fn bookmark(kind: &ResourceKind, revision: u64, ends_initial: bool, s
     if ends_initial {
         object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
     }
-    line("BOOKMARK", &object, shape)
+    line_of("BOOKMARK", &object, shape)
 }
 
 pub(super) fn error(error: &ApiError) -> Bytes {
-    line("ERROR", &error.status(), Shape::Whole)
+    line_of("ERROR", &error.status(), Shape::Whole)
 }

@@ -14,6 +14,7 @@ use super::event;
 use crate::cluster::{Cluster, State};
 use crate::selectors::Selector;
 use crate::status::{ApiError, FieldError};
+use crate::store::Stored;
 use crate::verbs;
 use crate::wire::negotiate::Shape;
 use crate::wire::query::Query;
@@ -81,12 +82,18 @@ struct Watch {
     cluster: Weak<Cluster>,
     request: WatchRequest,
     cursor: u64,
-    pending: VecDeque<Bytes>,
+    pending: VecDeque<Pending>,
     changes: watch::Receiver<u64>,
     connections: watch::Receiver<u64>,
     ends: Instant,
     bookmark_at: Instant,
     finished: bool,
+}
+
+/// What waits to be sent. Present objects are encoded only when the client takes them.
+enum Pending {
+    Line(Bytes),
+    Present(Stored),
 }
 
 /// Starts a watch; its first events are those of the state as it is now.
@@ -125,23 +132,24 @@ impl Watch {
 
     fn send_present(&mut self, state: &State) {
         let kind = &self.request.target.kind;
-        let lines: Vec<Bytes> = state
-            .store
-            .list(&kind.resource(), self.namespace())
-            .filter(|object| self.request.selector.matches(object))
-            .map(|object| event::line("ADDED", object, self.request.shape))
+        let selector = &self.request.selector;
+        let present = state.store.list_stored(&kind.resource(), self.namespace());
+        let mut pending: VecDeque<Pending> = present
+            .filter(|(_, object)| selector.is_empty() || selector.matches_text(&object.text()))
+            .map(|(_, object)| Pending::Present(object.clone()))
             .collect();
-        self.pending.extend(lines);
         if self.request.initial_events {
-            self.pending.push_back(event::bookmark(kind, self.cursor, true, self.request.shape));
+            let end = event::bookmark(kind, self.cursor, true, self.request.shape);
+            pending.push_back(Pending::Line(end));
         }
+        self.pending = pending;
     }
 
     /// The next bytes; `None` ends the watch cleanly, an error cuts it.
     async fn next(&mut self) -> Option<Result<Bytes, io::Error>> {
         loop {
-            if let Some(line) = self.pending.pop_front() {
-                return Some(Ok(line));
+            if let Some(next) = self.pending.pop_front() {
+                return Some(Ok(self.line(next)));
             }
             if self.finished {
                 return None;
@@ -173,20 +181,32 @@ impl Watch {
             Ok(changes) => changes,
             Err(compacted) => {
                 let expired = ApiError::expired(self.cursor, compacted.oldest);
-                self.pending.push_back(event::error(&expired));
+                self.pending.push_back(Pending::Line(event::error(&expired)));
                 self.finished = true;
                 return Some(());
             }
         };
         let namespace = self.request.target.namespace.as_str();
         let namespace = (!namespace.is_empty()).then_some(namespace);
+        let WatchRequest { target, selector, shape, .. } = &self.request;
         for change in changes {
             self.cursor = change.revision;
-            if let Some((kind, object)) = event::seen(change, &self.request.selector, namespace) {
-                self.pending.push_back(event::line(kind, &object, self.request.shape));
+            if change.place.is_in(namespace)
+                && let Some(line) = event::of(&state.store, &target.kind, change, selector, *shape)
+            {
+                self.pending.push_back(Pending::Line(line));
             }
         }
         Some(())
+    }
+
+    fn line(&self, pending: Pending) -> Bytes {
+        match pending {
+            Pending::Line(line) => line,
+            Pending::Present(object) => {
+                event::line("ADDED", &self.request.target.kind, &object, self.request.shape)
+            }
+        }
     }
 
     fn send_bookmark(&mut self) {
@@ -194,7 +214,7 @@ impl Watch {
             self.cursor = self.cursor.max(cluster.state.lock().store.revision());
         }
         let line = event::bookmark(&self.request.target.kind, self.cursor, false, self.request.shape);
-        self.pending.push_back(line);
+        self.pending.push_back(Pending::Line(line));
         self.bookmark_at = Instant::now() + BOOKMARK_EVERY;
     }
 

@@ -20,12 +20,17 @@ pub(crate) fn json(code: StatusCode, value: &Value) -> Response<ResponseBody> {
     typed(code, "application/json", value.to_string())
 }
 
+/// A body that is JSON already.
+pub(crate) fn bytes(code: StatusCode, body: Vec<u8>) -> Response<ResponseBody> {
+    typed(code, "application/json", body)
+}
+
 pub(crate) fn text(code: StatusCode, text: impl Into<String>) -> Response<ResponseBody> {
     typed(code, "text/plain; charset=utf-8", text.into())
 }
 
-pub(crate) fn typed(code: StatusCode, media: &'static str, body: String) -> Response<ResponseBody> {
-    let body = Full::new(Bytes::from(body)).map_err(|never| match never {}).boxed_unsync();
+pub(crate) fn typed(code: StatusCode, media: &'static str, body: impl Into<Bytes>) -> Response<ResponseBody> {
+    let body = Full::new(body.into()).map_err(|never| match never {}).boxed_unsync();
     let mut response = Response::new(body);
     *response.status_mut() = code;
     response.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static(media));

@@ -52,6 +52,7 @@ impl Driver {
                 self.step(&mut state)
             };
             if !busy {
+                cluster.upgrade()?.state.lock().store.cool();
                 return Some(());
             }
             tokio::task::yield_now().await;

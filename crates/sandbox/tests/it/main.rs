@@ -10,6 +10,7 @@
 )]
 
 mod apply;
+mod contract;
 mod discovery;
 mod faults;
 mod kubectl;

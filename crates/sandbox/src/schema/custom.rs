@@ -1,0 +1,51 @@
+//! The merge types of custom kinds.
+
+use serde_json::{Value, json};
+
+use super::built_in;
+use super::convert::{Converter, OBJECT_META};
+use crate::ssa::types::{MergeSchema, TypeId};
+
+/// How a custom kind merges, by the structural schema of its version. Without a schema everything is deduced: maps
+/// merge by their keys, lists are one value.
+pub(crate) fn custom(schema: Option<&Value>) -> (MergeSchema, TypeId) {
+    let root = match schema {
+        Some(schema) => {
+            let mut root = schema.clone();
+            embed(&mut root);
+            declare_object(&mut root);
+            root
+        }
+        None => json!({"type": "object"}),
+    };
+    let mut converter = Converter::new(built_in().all());
+    let id = converter.place(&root, false);
+    (converter.schema, id)
+}
+
+/// What every object has.
+fn declare_object(schema: &mut Value) {
+    let Some(schema) = schema.as_object_mut() else { return };
+    let fields = schema.entry("properties").or_insert_with(|| json!({}));
+    if let Some(fields) = fields.as_object_mut() {
+        fields.insert("apiVersion".to_owned(), json!({"type": "string"}));
+        fields.insert("kind".to_owned(), json!({"type": "string"}));
+        let metadata = json!({"$ref": format!("#/components/schemas/{OBJECT_META}")});
+        fields.insert("metadata".to_owned(), metadata);
+    }
+}
+
+/// Fields that hold whole objects have what objects have.
+fn embed(schema: &mut Value) {
+    for field in schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
+        embed(field.1);
+    }
+    for inner in ["items", "additionalProperties"] {
+        if let Some(inner) = schema.get_mut(inner) {
+            embed(inner);
+        }
+    }
+    if schema.get("x-kubernetes-embedded-resource") == Some(&Value::Bool(true)) {
+        declare_object(schema);
+    }
+}

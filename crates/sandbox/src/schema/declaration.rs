@@ -1,0 +1,101 @@
+//! Walking along an object by its definition.
+
+use serde_json::{Map, Value};
+
+use super::Definitions;
+
+const REFERENCE: &str = "#/components/schemas/";
+
+/// What is declared at one place of an object.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Declaration<'d> {
+    definitions: &'d Definitions,
+    /// As it stands at the place: with its marks and its default.
+    declared: &'d Value,
+    /// What the place refers to, or else the place itself.
+    schema: &'d Value,
+    definition: Option<&'d str>,
+}
+
+impl<'d> Declaration<'d> {
+    pub(super) fn of(definitions: &'d Definitions, declared: &'d Value) -> Self {
+        let mut found = Self { definitions, declared, schema: declared, definition: None };
+        while let Some(name) = reference(found.schema) {
+            found.definition = Some(name);
+            match definitions.all().get(name) {
+                Some(schema) => found.schema = schema,
+                None => break,
+            }
+        }
+        found
+    }
+
+    fn at(self, declared: &'d Value) -> Self {
+        Self::of(self.definitions, declared)
+    }
+
+    /// A field of a struct; `None` where it is not declared.
+    pub(crate) fn field(self, name: &str) -> Option<Self> {
+        self.fields()?.get(name).map(|field| self.at(field))
+    }
+
+    /// The declared fields; `None` for what is no struct.
+    pub(crate) fn fields(self) -> Option<&'d Map<String, Value>> {
+        self.schema.get("properties")?.as_object()
+    }
+
+    /// The items of a list.
+    pub(crate) fn item(self) -> Option<Self> {
+        self.schema.get("items").map(|items| self.at(items))
+    }
+
+    /// The values of a map with free keys.
+    pub(crate) fn value(self) -> Option<Self> {
+        let values = self.schema.get("additionalProperties").filter(|values| values.is_object());
+        values.map(|values| self.at(values))
+    }
+
+    /// The name of the definition that the place refers to.
+    pub(crate) fn definition(self) -> Option<&'d str> {
+        self.definition
+    }
+
+    /// `object`, `array`, `string`, `integer`, `number` or `boolean`; `None` for what may be several.
+    pub(crate) fn json_type(self) -> Option<&'d str> {
+        self.schema.get("type")?.as_str()
+    }
+
+    pub(crate) fn format(self) -> Option<&'d str> {
+        self.schema.get("format")?.as_str()
+    }
+
+    /// What the server writes where the field is left out.
+    pub(crate) fn default(self) -> Option<&'d Value> {
+        self.declared.get("default").or_else(|| self.schema.get("default"))
+    }
+
+    pub(crate) fn requires(self, field: &str) -> bool {
+        self.schema["required"].as_array().into_iter().flatten().any(|one| one == field)
+    }
+
+    /// The field by which strategic merge patches know the items of a list.
+    pub(crate) fn patch_merge_key(self) -> Option<&'d str> {
+        self.declared.get("x-kubernetes-patch-merge-key")?.as_str()
+    }
+
+    /// Is `merge` or `retainKeys` a strategy of patches here?
+    pub(crate) fn has_patch_strategy(self, strategy: &str) -> bool {
+        let strategies = self.declared["x-kubernetes-patch-strategy"].as_str().unwrap_or_default();
+        strategies.split(',').any(|one| one == strategy)
+    }
+}
+
+/// The name that a schema refers to: directly, or by the one part it consists of.
+pub(super) fn reference(schema: &Value) -> Option<&str> {
+    let direct = schema.get("$ref");
+    let only = || match schema.get("allOf").and_then(Value::as_array).map(Vec::as_slice) {
+        Some([one]) => one.get("$ref"),
+        _ => None,
+    };
+    direct.or_else(only)?.as_str()?.strip_prefix(REFERENCE)
+}

@@ -1,0 +1,81 @@
+//! Answers put together from the text of stored objects, which is not parsed for it.
+//!
+//! Stored objects begin with their kind and their version; the functions here fall back on other
+//! text as it is.
+
+use std::borrow::Cow;
+
+use crate::registry::ResourceKind;
+use crate::store::{Stored, text};
+
+const METADATA_TYPE: &[u8] = br#"{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":"#;
+
+/// A whole object in the version that was asked for.
+pub(crate) fn whole<'t>(kind: &ResourceKind, object: &'t [u8]) -> Cow<'t, [u8]> {
+    let head = head(kind);
+    let fields = fields(object);
+    if object.starts_with(&head) || fields.is_none() {
+        return Cow::Borrowed(object);
+    }
+    Cow::Owned([head.as_slice(), fields.unwrap_or_default()].concat())
+}
+
+/// Only the metadata of an object.
+pub(crate) fn metadata(object: &[u8]) -> Vec<u8> {
+    [METADATA_TYPE, text::field(object, "metadata").unwrap_or(b"{}"), b"}"].concat()
+}
+
+/// A list of whole objects. Items of built-in kinds carry no kind of their own; custom ones do.
+pub(crate) fn list(kind: &ResourceKind, metadata: &[u8], items: &[Stored]) -> Vec<u8> {
+    let api_version = kind.api_version();
+    joined(&format!("{}List", kind.kind), &api_version, metadata, items, |object, out| {
+        match fields(object).filter(|_| !kind.is_custom()) {
+            Some(fields) => {
+                out.push(b'{');
+                out.extend_from_slice(fields);
+            }
+            None => out.extend_from_slice(&whole(kind, object)),
+        }
+    })
+}
+
+/// A list of only the metadata.
+pub(crate) fn metadata_list(list_metadata: &[u8], items: &[Stored]) -> Vec<u8> {
+    joined("PartialObjectMetadataList", "meta.k8s.io/v1", list_metadata, items, |object, out| {
+        out.extend_from_slice(&metadata(object));
+    })
+}
+
+fn joined(
+    kind: &str,
+    api_version: &str,
+    metadata: &[u8],
+    items: &[Stored],
+    write: impl Fn(&[u8], &mut Vec<u8>),
+) -> Vec<u8> {
+    let mut out =
+        format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",\"metadata\":").into_bytes();
+    out.extend_from_slice(metadata);
+    out.extend_from_slice(b",\"items\":[");
+    for (number, item) in items.iter().enumerate() {
+        if number > 0 {
+            out.push(b',');
+        }
+        write(&item.text(), &mut out);
+    }
+    out.extend_from_slice(b"]}");
+    out
+}
+
+fn head(kind: &ResourceKind) -> Vec<u8> {
+    format!("{{\"kind\":\"{}\",\"apiVersion\":\"{}\",", kind.kind, kind.api_version()).into_bytes()
+}
+
+/// The text after the type of an object; `None` when it does not begin with its type.
+fn fields(object: &[u8]) -> Option<&[u8]> {
+    let kind = text::field(object, "kind")?;
+    let after_kind = object.strip_prefix(b"{\"kind\":")?.get(kind.len()..)?;
+    let version = after_kind.strip_prefix(b",\"apiVersion\":")?;
+    let length = text::field(object, "apiVersion")?.len();
+    version.get(length..)?.strip_prefix(b",")
+}

@@ -1,0 +1,90 @@
+//! The last changes of one resource.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::Bytes;
+
+use super::{Change, Compacted, Place, Stored};
+
+#[derive(Debug, Default)]
+pub(super) struct History {
+    changes: VecDeque<Change>,
+    /// Changes up to this revision are forgotten.
+    compacted: u64,
+    /// Revisions of changes that hold encoded events.
+    warm: RefCell<Vec<u64>>,
+}
+
+/// How many encoded events a resource keeps for watches that are not there yet.
+const MOST_WARM: usize = 64;
+
+impl History {
+    pub(super) fn record(&mut self, change: Change, keep: usize) {
+        if self.warm.get_mut().len() >= MOST_WARM {
+            self.cool();
+        }
+        self.changes.push_back(change);
+        if self.changes.len() > keep
+            && let Some(forgotten) = self.changes.pop_front()
+        {
+            self.compacted = forgotten.revision;
+        }
+    }
+
+    pub(super) fn compact(&mut self, revision: u64) {
+        self.changes = VecDeque::new();
+        self.warm = RefCell::default();
+        self.compacted = revision;
+    }
+
+    fn place_after(&self, revision: u64) -> usize {
+        self.changes.partition_point(|change| change.revision <= revision)
+    }
+
+    /// The changes after a revision, oldest first.
+    pub(super) fn since(&self, revision: u64) -> Result<impl Iterator<Item = &Change>, Compacted> {
+        if revision < self.compacted {
+            return Err(Compacted { oldest: self.compacted });
+        }
+        Ok(self.changes.range(self.place_after(revision)..))
+    }
+
+    /// Turns the present objects into those of an earlier revision.
+    pub(super) fn rewind(
+        &self,
+        objects: &mut BTreeMap<Place, Stored>,
+        revision: u64,
+    ) -> Result<(), Compacted> {
+        if revision < self.compacted {
+            return Err(Compacted { oldest: self.compacted });
+        }
+        for change in self.changes.range(self.place_after(revision)..).rev() {
+            match &change.previous {
+                Some(previous) => objects.insert(change.place.clone(), previous.clone()),
+                None => objects.remove(&change.place),
+            };
+        }
+        Ok(())
+    }
+
+    /// The event of a change in a shape that many watches share.
+    pub(super) fn line(&self, change: &Change, metadata: bool, encode: impl FnOnce() -> Bytes) -> Bytes {
+        let lines = change.lines.get_or_init(|| {
+            self.warm.borrow_mut().push(change.revision);
+            Box::default()
+        });
+        let line = if metadata { &lines.metadata } else { &lines.whole };
+        line.get_or_init(encode).clone()
+    }
+
+    /// Drops encoded events.
+    pub(super) fn cool(&mut self) {
+        for revision in self.warm.take() {
+            let place = self.place_after(revision - 1);
+            if let Some(change) = self.changes.get_mut(place) {
+                change.lines.take();
+            }
+        }
+    }
+}

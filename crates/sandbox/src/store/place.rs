@@ -1,0 +1,52 @@
+//! Where an object lives within its resource, as the table's key.
+
+use std::sync::Arc;
+
+use super::ObjectName;
+
+/// `namespace/name`, or only the name of a cluster-wide object. Its order is that of lists: the
+/// order of etcd's keys, in which `a-b/x` comes before `a/x`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place(Arc<str>);
+
+impl Place {
+    pub(super) fn new(namespace: &str, name: &str) -> Self {
+        if namespace.is_empty() { Self(name.into()) } else { Self(format!("{namespace}/{name}").into()) }
+    }
+
+    pub(super) fn of(name: &ObjectName) -> Self {
+        Self::new(&name.namespace, &name.name)
+    }
+
+    /// From the text of another place, as continue tokens hold it.
+    pub(crate) fn read(text: &str) -> Self {
+        Self(text.into())
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.0
+    }
+
+    pub(crate) fn namespace(&self) -> &str {
+        self.0.split_once('/').map_or("", |(namespace, _)| namespace)
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.0.split_once('/').map_or(&*self.0, |(_, name)| name)
+    }
+
+    /// Is it in the namespace, when one is wanted?
+    pub(crate) fn is_in(&self, namespace: Option<&str>) -> bool {
+        namespace.is_none_or(|wanted| wanted == self.namespace())
+    }
+
+    pub(super) fn to_name(&self) -> ObjectName {
+        ObjectName::new(self.namespace(), self.name())
+    }
+}
+
+impl std::borrow::Borrow<str> for Place {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}

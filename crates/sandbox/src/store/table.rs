@@ -1,0 +1,47 @@
+//! The objects of one resource.
+
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::history::History;
+use super::{Object, Place, Stored};
+
+/// An object's bytes, and its parsed form while somebody works with it.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) stored: Stored,
+    pub(super) parsed: OnceCell<Object>,
+}
+
+#[derive(Debug)]
+pub(super) struct Table {
+    pub(super) resource: Arc<str>,
+    pub(super) entries: BTreeMap<Place, Entry>,
+    pub(super) history: History,
+    pub(super) wake: watch::Sender<u64>,
+}
+
+impl Table {
+    pub(super) fn new(resource: &str, revision: u64) -> Self {
+        Self {
+            resource: resource.into(),
+            entries: BTreeMap::new(),
+            history: History::default(),
+            wake: watch::Sender::new(revision),
+        }
+    }
+
+    /// The entries of one namespace or of all, in list order.
+    pub(super) fn range(&self, namespace: Option<&str>) -> impl Iterator<Item = (&Place, &Entry)> {
+        let prefix = namespace.filter(|name| !name.is_empty()).map(|name| format!("{name}/"));
+        let first = Bound::Included(prefix.as_deref().unwrap_or(""));
+        let entries = self.entries.range::<str, _>((first, Bound::Unbounded));
+        entries.take_while(move |(place, _)| {
+            prefix.as_ref().is_none_or(|prefix| place.text().starts_with(prefix))
+        })
+    }
+}

@@ -1,0 +1,55 @@
+//! Known differences between the sandbox and a real server.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+use super::Check;
+
+/// One line of an observation that the sandbox answers otherwise, and why.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Difference {
+    /// The name of the check.
+    pub check: String,
+    /// The line as the real server answers it; empty when it has none there.
+    #[serde(default)]
+    pub real: String,
+    /// The line as the sandbox answers it; empty when it has none there.
+    #[serde(default)]
+    pub sandbox: String,
+    pub reason: String,
+    /// The Kubernetes versions this was seen on.
+    pub versions: String,
+}
+
+pub fn entries() -> Vec<Difference> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/contract/ledger.yaml");
+    let text = fs::read_to_string(&path).unwrap();
+    serde_yaml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Takes the known differences of a check out of `(real, sandbox)` pairs of lines; what is left over is unknown.
+///
+/// An entry that explains nothing is a failure too: the sandbox has become better than the ledger says.
+pub fn unexplained(check: &str, mut pairs: Vec<(String, String)>) -> Vec<String> {
+    let mut left = Vec::new();
+    for entry in entries().into_iter().filter(|entry| entry.check == check) {
+        let same = |pair: &(String, String)| pair.0 == entry.real && pair.1 == entry.sandbox;
+        match pairs.iter().position(same) {
+            Some(place) => drop(pairs.remove(place)),
+            None => left.push(format!("the ledger names a difference that is none: {entry:?}")),
+        }
+    }
+    left.extend(pairs.into_iter().map(|(real, sandbox)| format!("real:    {real}\nsandbox: {sandbox}")));
+    left
+}
+
+pub fn check_entries(checks: &[Check]) {
+    for entry in entries() {
+        assert!(checks.iter().any(|check| check.name == entry.check), "no such check: {entry:?}");
+        assert!(entry.real != entry.sandbox, "no difference: {entry:?}");
+        assert!(!entry.reason.trim().is_empty() && !entry.versions.is_empty(), "no reason: {entry:?}");
+    }
+}

@@ -1,0 +1,132 @@
+//! What differs from run to run, replaced by names that do not.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
+use serde_json::Value;
+
+static UID: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b").unwrap()
+});
+static TIME: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)").unwrap());
+/// Service and pod addresses.
+static ADDRESS: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b10\.\d+\.\d+\.\d+\b").unwrap());
+
+/// Numbers the strange values of one transcript in the order they are first seen.
+#[derive(Debug, Default)]
+pub struct Normal {
+    seen: BTreeMap<&'static str, Vec<String>>,
+    /// Longest first, so that a name inside another one does not break it.
+    aliases: Vec<(String, String)>,
+}
+
+impl Normal {
+    /// From now on `actual` is written as `shown`.
+    pub fn alias(&mut self, actual: &str, shown: &str) {
+        self.aliases.push((actual.to_owned(), shown.to_owned()));
+        self.aliases.sort_by_key(|(actual, _)| std::cmp::Reverse(actual.len()));
+    }
+
+    pub fn text(&mut self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for (actual, shown) in &self.aliases {
+            text = text.replace(actual.as_str(), shown);
+        }
+        let text = TIME.replace_all(&text, "TIME").into_owned();
+        let text = UID.replace_all(&text, |found: &Captures<'_>| self.number("UID", &found[0])).into_owned();
+        let text =
+            ADDRESS.replace_all(&text, |found: &Captures<'_>| self.number("IP", &found[0])).into_owned();
+        self.revisions_in(text)
+    }
+
+    /// The leaves of an answer, one line each: `.metadata.name "x"`.
+    pub fn leaves(&mut self, value: &Value) -> Vec<String> {
+        let mut lines = Vec::new();
+        self.walk("", "", value, &mut lines);
+        lines
+    }
+
+    fn walk(&mut self, path: &str, field: &str, value: &Value, lines: &mut Vec<String>) {
+        match value {
+            Value::Object(fields) if !fields.is_empty() && field != "fieldsV1" => {
+                let mut names: Vec<&String> = fields.keys().collect();
+                names.sort();
+                for name in names {
+                    let shown = self.text(name);
+                    let step = if shown.contains(['.', '/', ' ']) {
+                        format!("[{shown:?}]")
+                    } else {
+                        format!(".{shown}")
+                    };
+                    self.walk(&format!("{path}{step}"), name, &fields[name], lines);
+                }
+            }
+            Value::Array(items) if !items.is_empty() => {
+                let mut items: Vec<&Value> = items.iter().collect();
+                if field == "managedFields" {
+                    items.sort_by_key(|item| {
+                        format!("{}{}{}", item["manager"], item["operation"], item["subresource"])
+                    });
+                }
+                for (at, item) in items.into_iter().enumerate() {
+                    self.walk(&format!("{path}[{at}]"), field, item, lines);
+                }
+            }
+            leaf => {
+                let shown = self.leaf(field, leaf);
+                lines.push(format!("{} {shown}", if path.is_empty() { "." } else { path }));
+            }
+        }
+    }
+
+    fn leaf(&mut self, field: &str, value: &Value) -> String {
+        match (field, value) {
+            ("resourceVersion", Value::String(revision)) if !revision.is_empty() => {
+                self.number("RV", revision)
+            }
+            ("continue", Value::String(token)) if !token.is_empty() => "CONTINUE".to_owned(),
+            ("nodePort" | "healthCheckNodePort", Value::Number(port)) if *port != 0.into() => {
+                self.number("PORT", &port.to_string())
+            }
+            ("fieldsV1", fields) => {
+                let text = sorted(fields).to_string();
+                self.text(&text)
+            }
+            (_, Value::String(text)) => format!("{:?}", self.text(text)),
+            (_, other) => other.to_string(),
+        }
+    }
+
+    /// Revisions that were seen as such are known inside messages too.
+    fn revisions_in(&self, mut text: String) -> String {
+        for (at, revision) in self.seen.get("RV").into_iter().flatten().enumerate() {
+            if revision.len() > 2 {
+                text = text.replace(revision.as_str(), &format!("RV#{}", at + 1));
+            }
+        }
+        text
+    }
+
+    fn number(&mut self, what: &'static str, actual: &str) -> String {
+        let seen = self.seen.entry(what).or_default();
+        let place = seen.iter().position(|one| one == actual).unwrap_or_else(|| {
+            seen.push(actual.to_owned());
+            seen.len() - 1
+        });
+        format!("{what}#{}", place + 1)
+    }
+}
+
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let mut fields: Vec<(&String, &Value)> = fields.iter().collect();
+            fields.sort_by_key(|(name, _)| name.as_str());
+            fields.into_iter().map(|(name, field)| (name.clone(), sorted(field))).collect()
+        }
+        Value::Array(items) => items.iter().map(sorted).collect(),
+        leaf => leaf.clone(),
+    }
+}

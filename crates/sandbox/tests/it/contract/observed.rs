@@ -1,0 +1,41 @@
+//! The files of observations: what a real server answered.
+
+use std::fs;
+use std::path::PathBuf;
+
+use super::Check;
+
+/// The first line of each file.
+const HEADER: &str = "# Observed on kube-apiserver ";
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/contract/observed")
+}
+
+fn file(name: &str) -> PathBuf {
+    folder().join(format!("{name}.txt"))
+}
+
+/// The lines a real server answered, without the header; `None` when it was never asked.
+pub fn read(name: &str) -> Option<Vec<String>> {
+    let text = fs::read_to_string(file(name)).ok()?;
+    Some(text.lines().skip(1).map(str::to_owned).collect())
+}
+
+pub fn write(name: &str, version: &str, lines: &[String]) {
+    fs::create_dir_all(folder()).unwrap();
+    fs::write(file(name), format!("{HEADER}{version}.\n{}\n", lines.join("\n"))).unwrap();
+}
+
+/// No file without a check, no check without a file, no file without its header.
+pub fn check_files(checks: &[Check]) {
+    for check in checks {
+        let text = fs::read_to_string(file(check.name)).unwrap_or_default();
+        assert!(text.starts_with(HEADER), "{} was never observed on a real server", check.name);
+    }
+    for entry in fs::read_dir(folder()).unwrap() {
+        let name = entry.unwrap().file_name().to_string_lossy().into_owned();
+        let known = checks.iter().any(|check| format!("{}.txt", check.name) == name);
+        assert!(known, "{name} is the observation of no check");
+    }
+}

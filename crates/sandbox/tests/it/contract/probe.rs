@@ -1,0 +1,255 @@
+//! Asks one API server and writes down what it answered.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use http::{Method, Request, Response};
+use http_body_util::BodyExt;
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::normal::Normal;
+use super::watching::Watch;
+
+/// Longer than anything takes that a check waits for.
+const PATIENCE: Duration = Duration::from_secs(60);
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// The headers that belong to an answer.
+const HEADERS: &[&str] = &["warning", "retry-after", "allow"];
+
+pub const MERGE: &str = "application/merge-patch+json";
+pub const JSON_PATCH: &str = "application/json-patch+json";
+pub const STRATEGIC: &str = "application/strategic-merge-patch+json";
+pub const APPLY: &str = "application/apply-patch+yaml";
+
+/// One check's hand on one server: a namespace of its own, and a transcript.
+pub struct Probe {
+    client: Client,
+    namespace: String,
+    suffix: String,
+    normal: Normal,
+    lines: Vec<String>,
+    is_quiet: bool,
+}
+
+#[derive(Debug)]
+pub struct Answer {
+    pub code: u16,
+    /// The answer as JSON, or its text as a JSON string.
+    pub body: Value,
+}
+
+impl Answer {
+    /// The text at a JSON pointer.
+    pub fn text(&self, pointer: &str) -> String {
+        self.body.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+    }
+
+    pub fn revision(&self) -> String {
+        self.text("/metadata/resourceVersion")
+    }
+}
+
+impl Probe {
+    /// `suffix` keeps the names of this run apart from those of other runs on the same server.
+    pub async fn new(client: Client, check: &str, suffix: &str) -> Self {
+        let short: String = check.chars().filter(char::is_ascii_alphanumeric).take(30).collect();
+        let namespace = format!("{short}-{suffix}");
+        let mut probe = Self {
+            client,
+            namespace: namespace.clone(),
+            suffix: suffix.to_owned(),
+            normal: Normal::default(),
+            lines: Vec::new(),
+            is_quiet: true,
+        };
+        probe.normal.alias(&namespace, "NS");
+        let made = probe.post("/api/v1/namespaces", json!({"metadata": {"name": namespace}})).await;
+        assert_eq!(made.code, 201, "{:?}", made.body);
+        // bare pods are refused before
+        probe.until(&probe.at("/api/v1", "serviceaccounts/default"), |_| true).await;
+        probe.is_quiet = false;
+        probe
+    }
+
+    /// Deletes the namespace, without waiting for it.
+    pub async fn finish(mut self) -> Vec<String> {
+        self.is_quiet = true;
+        let path = format!("/api/v1/namespaces/{}", self.namespace);
+        self.delete(&path, None).await;
+        self.lines
+    }
+
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// A path inside the check's namespace: `at("/apis/apps/v1", "deployments/x")`.
+    pub fn at(&self, group_version: &str, rest: &str) -> String {
+        format!("{group_version}/namespaces/{}/{rest}", self.namespace)
+    }
+
+    /// A name for a cluster-wide object, shown as `name` in the transcript.
+    pub fn unique(&mut self, name: &str) -> String {
+        let unique = format!("{name}-{}", self.suffix);
+        self.normal.alias(&unique, name);
+        unique
+    }
+
+    /// A word that differs from run to run, as it shall be shown.
+    pub fn alias(&mut self, actual: &str, shown: &str) {
+        self.normal.alias(actual, shown);
+    }
+
+    /// A sentence in the transcript.
+    pub fn note(&mut self, text: &str) {
+        self.lines.push(format!("# {text}"));
+    }
+
+    /// A value in the transcript, under a label.
+    pub fn show(&mut self, label: &str, value: &Value) {
+        let leaves = self.normal.leaves(value);
+        self.lines.push(format!("= {label}"));
+        self.lines.extend(leaves.into_iter().map(|leaf| format!("  {leaf}")));
+    }
+
+    /// From here on nothing is written down, until [`loud`](Self::loud): for what only prepares a question.
+    pub fn quiet(&mut self) -> &mut Self {
+        self.is_quiet = true;
+        self
+    }
+
+    pub fn loud(&mut self) -> &mut Self {
+        self.is_quiet = false;
+        self
+    }
+
+    pub async fn get(&mut self, path: &str) -> Answer {
+        self.send(Method::GET, path, &[], "").await
+    }
+
+    pub async fn post(&mut self, path: &str, object: Value) -> Answer {
+        self.send(Method::POST, path, &[("content-type", "application/json")], &object.to_string()).await
+    }
+
+    pub async fn put(&mut self, path: &str, object: Value) -> Answer {
+        self.send(Method::PUT, path, &[("content-type", "application/json")], &object.to_string()).await
+    }
+
+    /// A patch of one of the media types above.
+    pub async fn patch(&mut self, media: &str, path: &str, patch: Value) -> Answer {
+        self.send(Method::PATCH, path, &[("content-type", media)], &patch.to_string()).await
+    }
+
+    /// A server-side apply as `manager`; `path` may have a query.
+    pub async fn apply(&mut self, manager: &str, path: &str, object: Value) -> Answer {
+        let mark = if path.contains('?') { '&' } else { '?' };
+        self.patch(APPLY, &format!("{path}{mark}fieldManager={manager}"), object).await
+    }
+
+    /// A delete, with options in its body.
+    pub async fn delete(&mut self, path: &str, options: Option<Value>) -> Answer {
+        let body = options.map(|options| options.to_string()).unwrap_or_default();
+        self.send(Method::DELETE, path, &[("content-type", "application/json")], &body).await
+    }
+
+    /// Any request.
+    pub async fn send(&mut self, method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        let response = self.respond(method.clone(), path, headers, body).await;
+        let (parts, stream) = response.into_parts();
+        let bytes = stream.collect().await.unwrap().to_bytes();
+        let text = String::from_utf8_lossy(&bytes);
+        let body_value = serde_json::from_str(&text).unwrap_or_else(|_| json!(text));
+        if !self.is_quiet {
+            self.write_request(&method, path, headers, body);
+            self.lines.push(format!("< {}", parts.status.as_u16()));
+            for name in HEADERS {
+                for value in parts.headers.get_all(*name) {
+                    let value = self.normal.text(value.to_str().unwrap_or_default());
+                    self.lines.push(format!("  {name}: {value}"));
+                }
+            }
+            let leaves = self.normal.leaves(&body_value);
+            self.lines.extend(leaves.into_iter().map(|leaf| format!("  {leaf}")));
+        }
+        Answer { code: parts.status.as_u16(), body: body_value }
+    }
+
+    /// A watch; its events are written down as they are read.
+    pub async fn watch(&mut self, path: &str) -> Watch {
+        self.watch_with(path, &[]).await
+    }
+
+    pub async fn watch_with(&mut self, path: &str, headers: &[(&str, &str)]) -> Watch {
+        let response = self.respond(Method::GET, path, headers, "").await;
+        if !self.is_quiet {
+            self.write_request(&Method::GET, path, headers, "");
+            self.lines.push(format!("< {}", response.status().as_u16()));
+        }
+        let body = response.into_body().into_data_stream();
+        Watch::new(body.map(|chunk| chunk.map_err(|error| error.to_string())).boxed())
+    }
+
+    /// Writes down an event of a watch.
+    pub fn event(&mut self, event: &Value) {
+        let kind = event["type"].as_str().unwrap_or_default();
+        let leaves = self.normal.leaves(&event["object"]);
+        self.lines.push(format!("< {kind}"));
+        self.lines.extend(leaves.into_iter().map(|leaf| format!("  {leaf}")));
+    }
+
+    /// Reads a path, without writing it down, until it is there and `done`; fails after a minute.
+    pub async fn until(&self, path: &str, done: impl Fn(&Value) -> bool) -> Value {
+        self.until_answer(path, |answer| answer.code == 200 && done(&answer.body)).await.body
+    }
+
+    pub async fn until_gone(&self, path: &str) {
+        self.until_answer(path, |answer| answer.code == 404).await;
+    }
+
+    async fn until_answer(&self, path: &str, done: impl Fn(&Answer) -> bool) -> Answer {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let response = self.respond(Method::GET, path, &[], "").await;
+            let code = response.status().as_u16();
+            let bytes = response.into_body().collect().await.unwrap().to_bytes();
+            let answer = Answer { code, body: serde_json::from_slice(&bytes).unwrap_or_default() };
+            if done(&answer) {
+                return answer;
+            }
+            assert!(Instant::now() < end, "waited in vain for {path}: {answer:?}");
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    async fn respond(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Response<Body> {
+        let mut request = Request::builder().method(method).uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Body::from(body.as_bytes().to_vec())).unwrap();
+        tokio::time::timeout(PATIENCE, self.client.send(request)).await.unwrap().unwrap()
+    }
+
+    fn write_request(&mut self, method: &Method, path: &str, headers: &[(&str, &str)], body: &str) {
+        let path = self.normal.text(path);
+        self.lines.push(format!("> {method} {path}"));
+        for (name, value) in headers.iter().filter(|(_, value)| *value != "application/json") {
+            self.lines.push(format!("  {name}: {value}"));
+        }
+        if !body.is_empty() {
+            let body = self.normal.text(body);
+            let shown = if body.len() > 2000 { format!("({} bytes)", body.len()) } else { body };
+            self.lines.push(format!("  {shown}"));
+        }
+    }
+}

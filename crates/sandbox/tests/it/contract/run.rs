@@ -1,0 +1,140 @@
+//! Runs checks on the sandbox and on real servers, and compares.
+
+use std::io::Write;
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use sandbox::{Sandbox, SandboxOptions};
+use similar::{ChangeTag, TextDiff};
+
+use super::probe::Probe;
+use super::{CHECKS, Check, ledger, observed};
+
+/// A server that runs already, for whoever writes checks.
+const SERVER: &str = "TUTTI_CONTRACT_SERVER";
+const MODE: &str = "TUTTI_CONTRACT";
+const ONLY: &str = "TUTTI_CONTRACT_ONLY";
+
+async fn ask(check: &Check, client: Client, suffix: &str) -> Vec<String> {
+    let mut probe = Probe::new(client, check.name, suffix).await;
+    (check.run)(&mut probe).await;
+    probe.finish().await
+}
+
+async fn ask_the_sandbox(check: &Check) -> Vec<String> {
+    let sandbox = Sandbox::new(SandboxOptions { nodes: 2, ..SandboxOptions::instant("contract") });
+    ask(check, Client::new(sandbox.service(), "default"), "s1").await
+}
+
+pub async fn on_the_sandbox(name: &str) {
+    let check = CHECKS.iter().find(|check| check.name == name).unwrap();
+    let answered = ask_the_sandbox(check).await;
+    let left = ledger::unexplained(name, differences(&observed::read(name).unwrap_or_default(), &answered));
+    assert!(
+        left.is_empty(),
+        "{} differences from the observation of a real server:\n{}\n",
+        left.len(),
+        left.join("\n")
+    );
+}
+
+/// Lines that differ, as (real, sandbox); where one side has no such line, its half is empty.
+fn differences(real: &[String], sandbox: &[String]) -> Vec<(String, String)> {
+    let (real, sandbox) = (real.join("\n"), sandbox.join("\n"));
+    let mut pairs: Vec<(String, String)> = Vec::new();
+    for change in TextDiff::from_lines(&real, &sandbox).iter_all_changes() {
+        let line = change.value().trim_end_matches('\n').to_owned();
+        match change.tag() {
+            ChangeTag::Equal => {}
+            ChangeTag::Delete => pairs.push((line, String::new())),
+            ChangeTag::Insert => {
+                match pairs.iter_mut().find(|(real, own)| own.is_empty() && leaf(real) == leaf(&line)) {
+                    Some(pair) => pair.1 = line,
+                    None => pairs.push((String::new(), line)),
+                }
+            }
+        }
+    }
+    pairs
+}
+
+/// The path of a leaf's line, which pairs the two answers to one question.
+fn leaf(line: &str) -> &str {
+    let text = line.trim_start();
+    text.split(' ').next().unwrap_or(text)
+}
+
+pub async fn on_real_servers() {
+    let Some((client, version, _tier)) = real_server().await else { return };
+    let only = std::env::var(ONLY).unwrap_or_default();
+    let write = std::env::var(MODE).is_ok_and(|mode| mode == "write");
+    let suffix = format!("{:x}", std::process::id());
+    let mut failures = Vec::new();
+    let chosen: Vec<&Check> = CHECKS.iter().filter(|check| check.name.contains(&only)).collect();
+    for check in &chosen {
+        let answered = ask(check, client.clone(), &suffix).await;
+        if write {
+            observed::write(check.name, &version, &answered);
+        }
+        for (before, now) in differences(&observed::read(check.name).unwrap_or_default(), &answered) {
+            failures.push(format!("{}: observed {before:?}, now {now:?}", check.name));
+        }
+    }
+    report(&chosen, &version);
+    assert!(failures.is_empty(), "the real server answers otherwise than observed:\n{}", failures.join("\n"));
+}
+
+/// Printed past the test harness, which keeps the output of tests that pass.
+fn report(checks: &[&Check], version: &str) {
+    let entries = ledger::entries();
+    let numbers = |checks: &mut dyn Iterator<Item = &Check>| {
+        checks.map(|check| check.number).collect::<std::collections::BTreeSet<u32>>()
+    };
+    let all = numbers(&mut checks.iter().copied());
+    let differing = numbers(
+        &mut checks.iter().copied().filter(|check| entries.iter().any(|entry| entry.check == check.name)),
+    );
+    let mut text = format!(
+        "\ncontract: {}/75 checks asked, {} identical on the sandbox and on kube-apiserver {version} ({} questions)\n",
+        all.len(),
+        all.len() - differing.len(),
+        checks.len(),
+    );
+    for entry in entries {
+        text.push_str(&format!(
+            "  known difference in {}: real {:?}, sandbox {:?}: {}\n",
+            entry.check, entry.real, entry.sandbox, entry.reason
+        ));
+    }
+    std::io::stderr().write_all(text.as_bytes()).unwrap();
+}
+
+/// The live tier's cluster, which lives as long as the third value.
+async fn real_server() -> Option<(Client, String, Option<live::Live>)> {
+    if let Ok(path) = std::env::var(SERVER) {
+        let (client, version) = connect(path.as_ref()).await;
+        return Some((client, version, None));
+    }
+    let programs = match live::Tier::from_env().unwrap() {
+        live::Tier::Ready(programs) => programs,
+        live::Tier::Absent(why) => {
+            std::io::stderr().write_all(format!("{why}\n").as_bytes()).unwrap();
+            return None;
+        }
+    };
+    let tier = live::Live::start(&programs, &live::Setup::new(1).without_gitea()).await.unwrap();
+    let (client, version) = connect(tier.cluster(0).kubeconfig()).await;
+    Some((client, version, Some(tier)))
+}
+
+async fn connect(kubeconfig: &std::path::Path) -> (Client, String) {
+    // fails when a provider is installed already, which serves as well
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap();
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+    // a check wants the first answer
+    config.default_retry = false;
+    let client = Client::try_from(config).unwrap();
+    let version = client.apiserver_version().await.unwrap().git_version;
+    (client, version)
+}

@@ -1,0 +1,46 @@
+//! `cargo xtask schema`: what the kinds of a real server look like, for the sandbox.
+//!
+//! Reads the OpenAPI documents of a live kube-apiserver, merges their definitions (every document repeats those it
+//! refers to), leaves out the prose, and writes one compressed file that the sandbox carries inside. The same server
+//! gives the same bytes. Custom kinds of that server are left out: they are not the server's own.
+
+mod merge;
+mod server;
+mod write;
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Args;
+use server::Server;
+
+#[derive(Args)]
+pub struct Options {
+    /// Ask this server instead of a new one
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+}
+
+pub fn run(options: Options) -> anyhow::Result<()> {
+    match options.kubeconfig {
+        Some(kubeconfig) => generate(&Server::running(kubeconfig)?),
+        None => Server::with_new(generate),
+    }
+}
+
+fn generate(server: &Server) -> anyhow::Result<()> {
+    let version = server.version()?;
+    let documents = server.documents()?;
+    let merged = merge::definitions(&documents)?;
+    let parameters = merge::parameters(&documents).context("failed to read the parameters of requests")?;
+    let (major, minor) = (&version["major"], &version["minor"]);
+    let file = write::folder().join(format!("kubernetes-{}.{}.json.gz", text(major)?, text(minor)?));
+    let definitions = merged.len();
+    let bytes = write::compressed(&file, &version, &merged, &parameters)?;
+    println!("{}: {definitions} definitions, {bytes} bytes", file.display());
+    Ok(())
+}
+
+fn text(value: &serde_json::Value) -> anyhow::Result<&str> {
+    value.as_str().context("failed to read the version of the server")
+}
