@@ -24,6 +24,7 @@ mod listener;
 mod object;
 mod options;
 mod partial;
+mod quantity;
 mod registry;
 mod requests;
 #[allow(dead_code, reason = "its readers come one by one")]

@@ -26,9 +26,7 @@ enum Form {
 
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub(crate) enum QuantityError {
-    #[error(
-        "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-    )]
+    #[error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
     Form,
     #[error("unable to parse numeric part of quantity")]
     Number,

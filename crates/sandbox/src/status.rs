@@ -26,14 +26,6 @@ pub(crate) struct FieldError {
 }
 
 impl FieldError {
-    pub(crate) fn invalid(field: impl Into<String>, value: &Value, why: &str) -> Self {
-        Self {
-            field: field.into(),
-            reason: "FieldValueInvalid",
-            message: format!("Invalid value: {value}: {why}"),
-        }
-    }
-
     pub(crate) fn required(field: impl Into<String>, why: &str) -> Self {
         let tail = if why.is_empty() { String::new() } else { format!(": {why}") };
         Self { field: field.into(), reason: "FieldValueRequired", message: format!("Required value{tail}") }
@@ -41,6 +33,13 @@ impl FieldError {
 
     pub(crate) fn forbidden(field: impl Into<String>, why: &str) -> Self {
         Self { field: field.into(), reason: "FieldValueForbidden", message: format!("Forbidden: {why}") }
+    }
+}
+
+impl FieldError {
+    /// What this cluster has no use for, said in full.
+    pub(crate) fn unsupported_here(field: impl Into<String>, message: &str) -> Self {
+        Self { field: field.into(), reason: "FieldValueInvalid", message: message.to_owned() }
     }
 }
 
@@ -136,9 +135,13 @@ impl ApiError {
     }
 
     pub(crate) fn invalid(kind: &ResourceKind, name: &str, errors: &[FieldError]) -> Self {
-        let mut said: Vec<String> =
-            errors.iter().map(|one| format!("{}: {}", one.field, one.message)).collect();
-        said.dedup();
+        let mut said: Vec<String> = Vec::new();
+        for error in errors {
+            let one = format!("{}: {}", error.field, error.message);
+            if !said.contains(&one) {
+                said.push(one);
+            }
+        }
         let why = match said.as_slice() {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),

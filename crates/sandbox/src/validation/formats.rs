@@ -3,6 +3,9 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use super::place::Place;
+use super::problems::Problems;
+
 const LABEL_FORM: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const SUBDOMAIN_FORM: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
 const KEY_FORM: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
@@ -112,7 +115,11 @@ pub(super) fn path_segment(text: &str) -> Wrong {
 }
 
 pub(super) fn path_segment_prefix(text: &str) -> Wrong {
-    ["/", "%"].iter().filter(|one| text.contains(**one)).map(|one| format!("may not contain '{one}'")).collect()
+    ["/", "%"]
+        .iter()
+        .filter(|one| text.contains(**one))
+        .map(|one| format!("may not contain '{one}'"))
+        .collect()
 }
 
 /// `name`, or `prefix.example.com/name`: label keys, finalizers, resources.
@@ -220,9 +227,8 @@ pub(super) fn port_name(text: &str) -> Wrong {
 }
 
 pub(super) fn is_percent(text: &str) -> bool {
-    text.strip_suffix('%').is_some_and(|digits| {
-        !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit())
-    })
+    text.strip_suffix('%')
+        .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit()))
 }
 
 pub(super) fn percent(text: &str) -> Wrong {
@@ -272,6 +278,37 @@ pub(super) fn cidr(text: &str) -> Wrong {
         return Wrong::new();
     }
     vec!["must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)".to_owned()]
+}
+
+/// Is the address one of those that share the first `length` bits with `network`?
+pub(super) fn is_within(address: IpAddr, network: IpAddr, length: u8) -> bool {
+    let bits = |address: IpAddr| match address {
+        IpAddr::V4(v4) => (u128::from(v4.to_bits()) << 96, true),
+        IpAddr::V6(v6) => (v6.to_bits(), false),
+    };
+    let ((left, left_is_v4), (right, right_is_v4)) = (bits(address), bits(network));
+    let shift = 128 - u32::from(length);
+    left_is_v4 == right_is_v4 && (shift == 128 || left >> shift == right >> shift)
+}
+
+/// `example.com/path`, as the managers of things are named.
+pub(super) fn check_prefixed_path(place: &Place, problems: &mut Problems) {
+    let text = place.text();
+    if text.is_empty() {
+        return problems.required(place, "");
+    }
+    let Some((host, path)) = text.split_once('/').filter(|(host, path)| !host.is_empty() && !path.is_empty())
+    else {
+        return problems.invalid(place, "must be a domain-prefixed path (such as \"acme.io/foo\")");
+    };
+    for message in dns_subdomain(host) {
+        problems.invalid_value(place, &host.into(), &message);
+    }
+    let is_letter = |letter: u8| letter.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&letter);
+    if !path.bytes().all(is_letter) {
+        let why = "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')";
+        problems.invalid_value(place, &path.into(), why);
+    }
 }
 
 #[cfg(test)]

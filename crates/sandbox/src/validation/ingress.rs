@@ -1,6 +1,6 @@
 //! Ingresses and their classes.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::formats;
 use super::place::Place;
@@ -115,7 +115,9 @@ fn check_service(backend: &Place, service: &Place, problems: &mut Problems) {
         problems.invalid_each(&name, formats::dns_label(name.text()));
     }
     match (!port.is_empty(), number.number() != 0) {
-        (true, true) => problems.invalid_value(backend, &json!(""), "cannot set both port name & port number"),
+        (true, true) => {
+            problems.invalid_value(backend, &json!(""), "cannot set both port name & port number")
+        }
         (true, false) => problems.invalid_each(&port, formats::port_name(port.text())),
         (false, true) => problems.invalid_each(&number, formats::port_number(number.number())),
         (false, false) => problems.required(backend, "port name or number is required"),
@@ -142,14 +144,5 @@ pub(super) fn check_class(object: &Place, problems: &mut Problems) {
     if controller.len() > 250 {
         problems.too_long(&controller, 250);
     }
-    if controller.is_empty() {
-        problems.required(&controller, "");
-    } else if !controller.text().split_once('/').is_some_and(|(host, path)| !host.is_empty() && !path.is_empty()) {
-        let why = "must be a domain-prefixed path (such as \"acme.io/foo\")";
-        problems.invalid(&controller, why);
-    } else if let Some((host, _)) = controller.text().split_once('/') {
-        for message in formats::dns_subdomain(host) {
-            problems.invalid_value(&controller, &Value::from(host), &message);
-        }
-    }
+    formats::check_prefixed_path(&controller, problems);
 }

@@ -141,7 +141,8 @@ pub(super) fn check_update(live: &Place, new: &Place, problems: &mut Problems) {
     if before.has("deletionTimestamp") {
         check_no_new_finalizers(&before.at("finalizers"), &after.at("finalizers"), problems);
     }
-    for field in ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"]
+    for field in
+        ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"]
     {
         let (before, after) = (before.at(field), after.at(field));
         if !same(before.value(), after.value()) {

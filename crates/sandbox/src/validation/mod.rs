@@ -4,6 +4,9 @@
 //! its way, and writes [`Problems`](problems::Problems). Rules look at objects whose defaults are
 //! filled in, and never change anything. Kinds without rules of their own are asked for good metadata.
 
+mod access;
+mod autoscaling;
+mod batch;
 mod config;
 mod formats;
 mod ingress;
@@ -11,7 +14,9 @@ mod metadata;
 mod names;
 mod place;
 mod pod;
+mod policy;
 mod problems;
+mod schedule;
 mod selector;
 mod service;
 mod storage;
@@ -68,6 +73,17 @@ fn check_created(kind: &ResourceKind, new: &Place, problems: &mut Problems) {
             ingress::check_new(new, problems);
         }
         ("networking.k8s.io", "IngressClass") => ingress::check_class(new, problems),
+        ("networking.k8s.io", "NetworkPolicy") => policy::check_network_policy(new, problems),
+        ("policy", "PodDisruptionBudget") => policy::check_budget(new, problems),
+        ("autoscaling", "HorizontalPodAutoscaler") => autoscaling::check(new, problems),
+        ("batch", "Job") => batch::check_job(new, problems),
+        ("batch", "CronJob") => batch::check_cron_job(new, None, problems),
+        ("rbac.authorization.k8s.io", "Role" | "ClusterRole") => {
+            access::check_role(new, kind.namespaced, problems);
+        }
+        ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => {
+            access::check_binding(new, kind.namespaced, problems);
+        }
         _ => {}
     }
 }
@@ -114,7 +130,25 @@ fn check_changed(kind: &ResourceKind, live: &Place, new: &Place, problems: &mut 
             ingress::check(new, problems);
         }
         ("networking.k8s.io", "IngressClass") => {
-            problems.check_kept(&live.at("spec.controller"), &new.at("spec.controller"), "field is immutable");
+            problems.check_kept(
+                &live.at("spec.controller"),
+                &new.at("spec.controller"),
+                "field is immutable",
+            );
+        }
+        ("networking.k8s.io", "NetworkPolicy") => policy::check_network_policy(new, problems),
+        ("policy", "PodDisruptionBudget") => policy::check_budget(new, problems),
+        ("autoscaling", "HorizontalPodAutoscaler") => autoscaling::check(new, problems),
+        ("batch", "Job") => batch::check_job_update(live, new, problems),
+        ("batch", "CronJob") => batch::check_cron_job(new, Some(live), problems),
+        ("rbac.authorization.k8s.io", "Role" | "ClusterRole") => {
+            metadata::check(kind, new, problems);
+            access::check_role(new, kind.namespaced, problems);
+        }
+        ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => {
+            metadata::check(kind, new, problems);
+            access::check_binding(new, kind.namespaced, problems);
+            access::check_binding_update(live, new, problems);
         }
         _ => {}
     }

@@ -46,11 +46,7 @@ impl Problems {
 
     /// As [`Self::invalid`], but the message shows another value.
     pub(super) fn invalid_value(&mut self, place: &Place, value: &Value, why: &str) {
-        self.add(
-            place,
-            "FieldValueInvalid",
-            with_reason(format!("Invalid value: {}", shown(value)), why),
-        );
+        self.add(place, "FieldValueInvalid", with_reason(format!("Invalid value: {}", shown(value)), why));
     }
 
     /// One problem for each message.
@@ -215,7 +211,9 @@ pub(super) fn quoted(text: &str) -> String {
             '\u{8}' => quoted.write_str("\\b"),
             '\u{b}' => quoted.write_str("\\v"),
             '\u{c}' => quoted.write_str("\\f"),
-            other if (other as u32) < 0x20 || other as u32 == 0x7f => write!(quoted, "\\x{:02x}", other as u32),
+            other if (other as u32) < 0x20 || other as u32 == 0x7f => {
+                write!(quoted, "\\x{:02x}", other as u32)
+            }
             other if other.is_control() => write!(quoted, "\\u{:04x}", other as u32),
             other => quoted.write_char(other),
         };
@@ -240,7 +238,10 @@ mod tests {
         check(&json!("a\"b\u{1}"), r#""a\"b\x01""#);
         check(&json!(-1), "-1");
         check(&json!({"b": "<", "a": "1"}), r#"{"a":"1","b":"\u003c"}"#);
-        check(&json!({"matchExpressions": [], "matchLabels": {}}), r#"{"matchLabels":{},"matchExpressions":[]}"#);
+        check(
+            &json!({"matchExpressions": [], "matchLabels": {}}),
+            r#"{"matchLabels":{},"matchExpressions":[]}"#,
+        );
         check(&json!(null), "null");
     }
 }

@@ -25,9 +25,7 @@ fn is_balanced(spec: &Place) -> bool {
 /// Reached from outside the cluster.
 fn is_external(spec: &Place) -> bool {
     let kind = spec.at("type");
-    is_balanced(spec)
-        || kind.is("NodePort")
-        || kind.is("ClusterIP") && !spec.at("externalIPs").is_empty()
+    is_balanced(spec) || kind.is("NodePort") || kind.is("ClusterIP") && !spec.at("externalIPs").is_empty()
 }
 
 fn needs_health_check(spec: &Place) -> bool {
@@ -188,7 +186,9 @@ pub(super) fn check_endpoint_ip(ip: &Place, problems: &mut Problems) {
     }
     let (link_local, link_multicast) = match address {
         std::net::IpAddr::V4(v4) => (v4.is_link_local(), v4.octets().starts_with(&[224, 0, 0])),
-        std::net::IpAddr::V6(v6) => (v6.segments()[0] & 0xffc0 == 0xfe80, v6.segments()[0] & 0xff0f == 0xff02),
+        std::net::IpAddr::V6(v6) => {
+            (v6.segments()[0] & 0xffc0 == 0xfe80, v6.segments()[0] & 0xff0f == 0xff02)
+        }
     };
     if link_local {
         problems.invalid(ip, "may not be in the link-local range (169.254.0.0/16, fe80::/10)");

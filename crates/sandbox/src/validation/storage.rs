@@ -56,7 +56,8 @@ pub(super) fn check_access_modes(modes: &Place, problems: &mut Problems) {
         }
     }
     let alone = modes.items().any(|mode| mode.is("ReadWriteOncePod"));
-    if alone && modes.items().any(|mode| !mode.is("ReadWriteOncePod") && ACCESS_MODES.contains(&mode.text())) {
+    if alone && modes.items().any(|mode| !mode.is("ReadWriteOncePod") && ACCESS_MODES.contains(&mode.text()))
+    {
         problems.forbidden(modes, "may not use ReadWriteOncePod with other access modes");
     }
 }

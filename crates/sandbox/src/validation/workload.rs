@@ -100,7 +100,9 @@ fn internal(strategy: &Place) -> Value {
     let rolling = strategy.at("rollingUpdate");
     let fields: serde_json::Map<String, Value> = rolling
         .entries()
-        .map(|(field, value)| (format!("{}{}", &field[..1].to_uppercase(), &field[1..]), value.value().clone()))
+        .map(|(field, value)| {
+            (format!("{}{}", &field[..1].to_uppercase(), &field[1..]), value.value().clone())
+        })
         .collect();
     let rolling = if rolling.is_set() { Value::Object(fields) } else { Value::Null };
     json!({"RollingUpdate": rolling, "Type": strategy.at("type").text()})
@@ -114,7 +116,7 @@ pub(super) fn check_share(share: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_whole(part: &Place, problems: &mut Problems) {
+pub(super) fn check_whole(part: &Place, problems: &mut Problems) {
     if formats::is_percent(part.text()) && share(part) > 100 {
         problems.invalid(part, "must not be greater than 100%");
     }
@@ -230,7 +232,11 @@ fn check_stateful_update(strategy: &Place, problems: &mut Problems) {
         "OnDelete" => {
             if rolling.is_set() {
                 let internal = internal(strategy)["RollingUpdate"].clone();
-                problems.invalid_value(&rolling, &internal, "only allowed for updateStrategy 'RollingUpdate'");
+                problems.invalid_value(
+                    &rolling,
+                    &internal,
+                    "only allowed for updateStrategy 'RollingUpdate'",
+                );
             }
         }
         _ => problems.invalid_value(strategy, &internal(strategy), "must be 'RollingUpdate' or 'OnDelete'"),

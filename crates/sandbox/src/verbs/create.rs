@@ -19,7 +19,7 @@ pub(crate) fn create(
 ) -> Result<Object, ApiError> {
     prepare(state, kind, namespace, &mut new)?;
     object::drop_nulls(&mut new);
-    defaults::fill(state, kind, &mut new);
+    defaults::fill(state, kind, &mut new)?;
     let now = state.clock.timestamp();
     let writer = caller.writer(kind, Operation::Update, "");
     track(&defaults::skeleton(kind), &mut new, Schema::of(kind), &writer, &now);
@@ -42,15 +42,10 @@ pub(super) fn prepare(
         let name = format!("{prefix}{}", state.seed.suffix());
         object::set(new, &["metadata", "name"], name);
     }
-    validation::name(kind, new)?;
     if object::at(new, &["metadata", "resourceVersion"])
         .is_some_and(|revision| revision != "" && revision != "0")
     {
         return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
-    }
-    let name = object::name(new).to_owned();
-    if state.store.at(&key(kind, namespace, &name)).is_some() {
-        return Err(ApiError::already_exists(kind, &name));
     }
     for field in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
         object::take(new, &["metadata", field]);
@@ -74,8 +69,14 @@ pub(super) fn complete(
     new: &mut Value,
     dry_run: bool,
 ) -> Result<(), ApiError> {
-    defaults::allocate(state, kind, new, dry_run);
-    validation::check(kind, None, new)
+    defaults::admit(state, kind, new);
+    defaults::allocate(state, kind, new, dry_run)?;
+    validation::check_new(kind, new)?;
+    let (name, namespace) = (object::name(new), object::namespace(new));
+    if state.store.at(&key(kind, namespace, name)).is_some() {
+        return Err(ApiError::already_exists(kind, name));
+    }
+    Ok(())
 }
 
 pub(super) fn store(

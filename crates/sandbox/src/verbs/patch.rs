@@ -114,7 +114,7 @@ fn apply(
         None => {
             let mut new = merged;
             create::prepare(state, kind, &target.namespace, &mut new)?;
-            defaults::fill(state, kind, &mut new);
+            defaults::fill(state, kind, &mut new)?;
             create::complete(state, kind, &mut new, caller.dry_run)?;
             Ok((create::store(state, kind, new, caller.dry_run)?, true))
         }

@@ -82,7 +82,7 @@ impl Update {
     ) -> Result<Object, ApiError> {
         self.prepare(kind)?;
         object::drop_nulls(&mut self.new);
-        defaults::fill(state, kind, &mut self.new);
+        defaults::fill(state, kind, &mut self.new)?;
         let writer = caller.writer(kind, Operation::Update, &self.subresource);
         let now = state.clock.timestamp();
         track(&self.live, &mut self.new, Schema::of(kind), &writer, &now);
@@ -101,7 +101,7 @@ impl Update {
         if let Some(managed) = managed {
             object::set(&mut self.new, &["metadata", "managedFields"], managed);
         }
-        defaults::fill(state, kind, &mut self.new);
+        defaults::fill(state, kind, &mut self.new)?;
         self.commit(state, kind, caller)
     }
 
@@ -146,14 +146,14 @@ impl Update {
             _ => {}
         }
         if kind.is("services") {
-            keep_addresses(&self.live, &mut self.new);
+            defaults::keep_service(&self.live, &mut self.new);
         }
         Ok(())
     }
 
     fn commit(self, state: &mut State, kind: &ResourceKind, caller: &Caller) -> Result<Object, ApiError> {
         let Self { live, mut new, subresource } = self;
-        defaults::allocate(state, kind, &mut new, caller.dry_run);
+        defaults::allocate(state, kind, &mut new, caller.dry_run)?;
         if kind.is("daemonsets.apps") {
             count_template(&live, &mut new);
         }
@@ -162,7 +162,7 @@ impl Update {
             let counted = object::generation(&live) + i64::from(counts);
             object::set(&mut new, &["metadata", "generation"], counted);
         }
-        validation::check(kind, Some(&live), &new)?;
+        validation::check_update(kind, &live, &new)?;
         if *live == new || same_but_times(&live, &new) {
             return Ok(live);
         }
@@ -217,18 +217,6 @@ fn same_but_times(live: &Value, new: &Value) -> bool {
         && same_but(before, after, "managedFields")
         && old.len() == new_entries.len()
         && old.iter().zip(new_entries).all(|(left, right)| same_but(left, right, "time"))
-}
-
-/// A service keeps the address it was given when the client does not say one.
-fn keep_addresses(live: &Value, new: &mut Value) {
-    if object::text(new, &["spec", "type"]) == Some("ExternalName") {
-        return;
-    }
-    for field in ["clusterIP", "clusterIPs"] {
-        if let Some(value) = object::at(live, &["spec", field]) {
-            object::set_default(new, &["spec", field], value.clone());
-        }
-    }
 }
 
 /// Everything but metadata and status counts as spec.

@@ -169,7 +169,8 @@ pub(super) fn check_claims(spec: &Place, problems: &mut Problems) {
                 problems.invalid_value(&claim, &shown, why);
             }
             2 => {
-                let why = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified";
+                let why =
+                    "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified";
                 problems.invalid_value(&claim, &shown, why);
             }
             _ => {}

@@ -24,13 +24,8 @@ const FIELDS: &[&str] = &[
 ];
 
 /// The fields of a pod that a file may hold.
-pub(super) const FILE_FIELDS: &[&str] = &[
-    "metadata.annotations",
-    "metadata.labels",
-    "metadata.name",
-    "metadata.namespace",
-    "metadata.uid",
-];
+pub(super) const FILE_FIELDS: &[&str] =
+    &["metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"];
 
 const RESOURCES: &[&str] = &[
     "limits.cpu",
@@ -74,7 +69,9 @@ fn check_source(variable: &Place, problems: &mut Problems) {
         check_file(&from.at("fileKeyRef"), problems);
     }
     let why = match SOURCES.iter().filter(|source| from.has(source)).count() {
-        0 => "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`",
+        0 => {
+            "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
+        }
         _ if !variable.at("value").is_empty() => "may not be specified when `value` is not empty",
         1 => return,
         _ => "may not have more than one field specified at a time",
@@ -181,7 +178,8 @@ fn check_from(list: &Place, problems: &mut Problems) {
             if name.is_empty() {
                 problems.required(&name, "");
             } else {
-                problems.invalid_each(&name, formats::dns_subdomain(&super::super::names::masked(name.text())));
+                problems
+                    .invalid_each(&name, formats::dns_subdomain(&super::super::names::masked(name.text())));
             }
         }
         let why = match sources.iter().filter(|source| from.has(source)).count() {

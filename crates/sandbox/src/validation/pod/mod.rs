@@ -21,10 +21,8 @@ use super::place::Place;
 use super::problems::Problems;
 use super::{formats, metadata};
 
-pub(super) use affinity::{node_selector, node_selector_terms_only};
 pub(super) use network::check_port;
-pub(super) use resources::{check_quantity_value, is_standard_quota_resource, resource_name};
-pub(super) use scheduling::taint_effect;
+pub(super) use resources::check_quantity_value;
 pub(super) use update::check_update;
 
 /// What the rules of one pod look up.

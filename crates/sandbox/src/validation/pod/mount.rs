@@ -80,8 +80,11 @@ fn check_devices(pod: &Pod<'_, '_>, mounts: &Place, devices: &Place, problems: &
             problems.invalid(&name, "must be unique");
         }
         match pod.volume(name.text()) {
-            Some(volume) if volume.get("persistentVolumeClaim").is_none() && volume.get("ephemeral").is_none() => {
-                let why = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode";
+            Some(volume)
+                if volume.get("persistentVolumeClaim").is_none() && volume.get("ephemeral").is_none() =>
+            {
+                let why =
+                    "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode";
                 problems.invalid(&name, why);
             }
             Some(_) => {}

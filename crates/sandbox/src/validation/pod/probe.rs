@@ -71,7 +71,8 @@ fn check_action(pod: &Pod<'_, '_>, kind: &str, action: &Place, problems: &mut Pr
         "sleep" => {
             let (seconds, grace) = (action.at("seconds").number(), pod.grace_seconds.unwrap_or(0));
             if pod.grace_seconds.is_some() && !(0..=grace).contains(&seconds) {
-                let why = format!("must be non-negative and less than terminationGracePeriodSeconds ({grace})");
+                let why =
+                    format!("must be non-negative and less than terminationGracePeriodSeconds ({grace})");
                 problems.invalid_value(action, &json!(seconds), &why);
             }
         }

@@ -216,9 +216,15 @@ fn check_claims(claims: &Place, spec: &Place, problems: &mut Problems) {
                 .filter_map(|one| one["name"].as_str())
                 .collect();
             names.sort_unstable();
-            let rest = if names.is_empty() { " which is empty".to_owned() } else { format!(": {}", names.join(", ")) };
-            let message =
-                format!("Not found: \"{}\": must be one of the names in pod.spec.resourceClaims{rest}", name.text());
+            let rest = if names.is_empty() {
+                " which is empty".to_owned()
+            } else {
+                format!(": {}", names.join(", "))
+            };
+            let message = format!(
+                "Not found: \"{}\": must be one of the names in pod.spec.resourceClaims{rest}",
+                name.text()
+            );
             problems.add(&claim, "FieldValueNotFound", message);
         }
     }

@@ -61,8 +61,7 @@ fn check_domains(constraint: &Place, problems: &mut Problems) {
     }
     problems.check_positive(&domains);
     if !when.is("DoNotSchedule") {
-        let why =
-            format!("can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {}", when.text());
+        let why = format!("can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {}", when.text());
         problems.invalid(&domains, &why);
     }
 }
@@ -97,7 +96,11 @@ pub(super) fn check_tolerations(tolerations: &Place, problems: &mut Problems) {
                 }
             }
             "Exists" if !value.is_empty() => {
-                problems.invalid_value(&operator, value.value(), "value must be empty when `operator` is 'Exists'");
+                problems.invalid_value(
+                    &operator,
+                    value.value(),
+                    "value must be empty when `operator` is 'Exists'",
+                );
             }
             "Exists" => {}
             "Lt" | "Gt" => problems.not_supported(&operator, &["Equal", "Exists", "Lt", "Gt"]),

@@ -46,9 +46,7 @@ fn check_sysctls(spec: &Place, sysctls: &Place, problems: &mut Problems) {
             problems.required(&name, "");
         } else if !is_sysctl(name.text()) {
             let part = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?";
-            let why = format!(
-                "must have at most 253 characters and match regex ^({part}[\\./])*{part}$"
-            );
+            let why = format!("must have at most 253 characters and match regex ^({part}[\\./])*{part}$");
             problems.invalid(&name, &why);
         } else if seen.contains(name.text()) {
             problems.duplicate(&name, name.value());
@@ -146,7 +144,8 @@ pub(super) fn check_container(pod: &Pod<'_, '_>, context: &Place, problems: &mut
         }
         for capability in context.at("capabilities.add").items() {
             if capability.is("CAP_SYS_ADMIN") {
-                let why = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN";
+                let why =
+                    "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN";
                 problems.invalid_value(context, &internal(context), why);
             }
         }

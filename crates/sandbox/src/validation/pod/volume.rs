@@ -160,16 +160,8 @@ fn check_host_path(source: &Place, problems: &mut Problems) {
         return problems.required(&path, "");
     }
     check_no_steps_back(&path, problems);
-    let kinds = [
-        "",
-        "BlockDevice",
-        "CharDevice",
-        "Directory",
-        "DirectoryOrCreate",
-        "File",
-        "FileOrCreate",
-        "Socket",
-    ];
+    let kinds =
+        ["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
     problems.check_if_one_of(&source.at("type"), &kinds);
 }
 
@@ -255,7 +247,11 @@ fn check_projected(source: &Place, problems: &mut Problems) {
                 check_key_file(&item, problems);
                 let path = item.at("path");
                 if !path.is_empty() && !paths.insert(path.text().to_owned()) {
-                    problems.invalid_value(source, &json!(from.at("name").text()), "conflicting duplicate paths");
+                    problems.invalid_value(
+                        source,
+                        &json!(from.at("name").text()),
+                        "conflicting duplicate paths",
+                    );
                 }
             }
         }
@@ -268,8 +264,14 @@ fn check_projected(source: &Place, problems: &mut Problems) {
             }
         }
         check_token(source, &projection, problems);
-        let kinds =
-            ["secret", "configMap", "downwardAPI", "serviceAccountToken", "clusterTrustBundle", "podCertificate"];
+        let kinds = [
+            "secret",
+            "configMap",
+            "downwardAPI",
+            "serviceAccountToken",
+            "clusterTrustBundle",
+            "podCertificate",
+        ];
         if kinds.iter().filter(|kind| projection.has(kind)).count() > 1 {
             problems.forbidden(&projection, "may not specify more than 1 volume type per source");
         }
