@@ -29,6 +29,14 @@ pub(crate) struct State {
     pub(crate) addresses: (u32, u32),
 }
 
+impl State {
+    pub(crate) fn pod_address(&mut self) -> String {
+        self.addresses.1 += 1;
+        let number = self.addresses.1;
+        format!("10.244.{}.{}", (number / 250) % 250, number % 250 + 1)
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Cluster {
     pub(crate) options: Arc<SandboxOptions>,

@@ -149,3 +149,21 @@ fn give_priority(state: &State, spec: &mut Value) {
     set_default(spec, &["priority"], value);
     set_default(spec, &["preemptionPolicy"], policy);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes() {
+        let check = |resources: Value, expected| {
+            let spec = json!({"containers": [{"name": "main", "resources": resources}]});
+            assert_eq!(quality(&spec), expected);
+        };
+        check(json!({}), "BestEffort");
+        check(json!({"requests": {"cpu": "1"}}), "Burstable");
+        let both = json!({"cpu": "1", "memory": "1Gi"});
+        check(json!({"limits": both, "requests": both}), "Guaranteed");
+        check(json!({"limits": {"cpu": "2", "memory": "1Gi"}, "requests": both}), "Burstable");
+    }
+}

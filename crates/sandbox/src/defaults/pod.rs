@@ -65,14 +65,33 @@ fn fill_container(container: &mut Value) {
     }
 }
 
-/// `latest`, or nothing that says which, is always pulled.
+/// `latest`, or nothing that says which, is always pulled. What is no image has no tag.
 fn pull_policy(image: &str) -> &'static str {
-    let last = image.rsplit('/').next().unwrap_or(image);
-    let (name, digest) = last.split_once('@').map_or((last, false), |(name, _)| (name, true));
-    match name.split_once(':') {
-        Some((_, tag)) if tag != "latest" => "IfNotPresent",
-        None if digest || image.is_empty() => "IfNotPresent",
-        _ => "Always",
+    let (name, digest) = image.split_once('@').map_or((image, false), |(name, _)| (name, true));
+    let (path, last) = name.rsplit_once('/').unwrap_or(("", name));
+    let (last, tag) = last.split_once(':').map_or((last, None), |(last, tag)| (last, Some(tag)));
+    let (host, path) = match path.split_once('/').unwrap_or((path, "")) {
+        (host, path) if host.contains(['.', ':']) || host == "localhost" => (host, path),
+        _ => ("", path),
+    };
+    let is_part = |part: &str| {
+        let is_letter = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
+        part.starts_with(is_letter)
+            && part.ends_with(is_letter)
+            && part.chars().all(|letter| is_letter(letter) || "._-".contains(letter))
+    };
+    let parts_hold = path.split('/').filter(|_| !path.is_empty()).all(is_part) && is_part(last);
+    let name_of_host = host.split_once(':').map_or(host, |(name, _)| name);
+    let is_label =
+        |label: &str| !label.is_empty() && label.chars().all(|one| one.is_ascii_alphanumeric() || one == '-');
+    let host_holds = host.is_empty() || name_of_host.split('.').all(is_label);
+    // the host and the library that a short name means count too
+    let full = name.len() + if host.is_empty() { "docker.io/library/".len() } else { 0 };
+    match tag {
+        _ if !parts_hold || !host_holds || full > 255 => "IfNotPresent",
+        Some("latest") => "Always",
+        None if !digest => "Always",
+        _ => "IfNotPresent",
     }
 }
 
@@ -115,6 +134,8 @@ mod tests {
             ("reg.io:5000/nginx", "Always"),
             ("reg.io:5000/nginx:1.2", "IfNotPresent"),
             ("a@sha256:1234", "IfNotPresent"),
+            ("Bad_Name!", "IfNotPresent"),
+            ("", "IfNotPresent"),
         ] {
             assert_eq!(pull_policy(image), expected, "{image}");
         }

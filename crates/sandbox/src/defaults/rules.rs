@@ -5,14 +5,17 @@ use serde_json::{Value, json};
 /// What a field is when nothing was said.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Unsaid {
+    /// Also in place of an empty text.
     Text(&'static str),
+    /// In place of nothing only: an empty text is a mistake.
+    Choice(&'static str),
     Number(i64),
     Flag(bool),
     /// A struct with nothing in it.
     Empty,
 }
 
-use Unsaid::{Empty, Flag, Number, Text};
+use Unsaid::{Choice, Empty, Flag, Number, Text};
 
 /// The way to a struct (`[]` is every item of a list), a field of it, what that is by default. Rules
 /// apply to structs that are there; a rule may make one for the rules after it.
@@ -22,7 +25,7 @@ pub(super) fn apply(rules: &[Rule], object: &mut Value) {
     for (path, field, unsaid) in rules {
         at_each(object, path, &mut |place| {
             if let Some(fields) = place.as_object_mut()
-                && fields.get(*field).is_none_or(Value::is_null)
+                && fields.get(*field).is_none_or(|said| unsaid.replaces(said))
             {
                 fields.insert((*field).to_owned(), unsaid.value());
             }
@@ -51,9 +54,13 @@ pub(super) fn at_each(value: &mut Value, path: &str, act: &mut dyn FnMut(&mut Va
 }
 
 impl Unsaid {
+    fn replaces(self, said: &Value) -> bool {
+        said.is_null() || matches!(self, Text(_)) && said == ""
+    }
+
     fn value(self) -> Value {
         match self {
-            Text(text) => json!(text),
+            Text(text) | Choice(text) => json!(text),
             Number(number) => json!(number),
             Flag(flag) => json!(flag),
             Empty => json!({}),
@@ -83,13 +90,13 @@ pub(super) const POD_SPEC: &[Rule] = &[
     ("volumes[].rbd", "pool", Text("rbd")),
     ("volumes[].rbd", "user", Text("admin")),
     ("volumes[].rbd", "keyring", Text("/etc/ceph/keyring")),
-    ("volumes[].azureDisk", "cachingMode", Text("ReadWrite")),
-    ("volumes[].azureDisk", "kind", Text("Shared")),
+    ("volumes[].azureDisk", "cachingMode", Choice("ReadWrite")),
+    ("volumes[].azureDisk", "kind", Choice("Shared")),
     ("volumes[].azureDisk", "fsType", Text("ext4")),
     ("volumes[].azureDisk", "readOnly", Flag(false)),
     ("volumes[].scaleIO", "storageMode", Text("ThinProvisioned")),
     ("volumes[].scaleIO", "fsType", Text("xfs")),
-    ("volumes[].ephemeral.volumeClaimTemplate.spec", "volumeMode", Text("Filesystem")),
+    ("volumes[].ephemeral.volumeClaimTemplate.spec", "volumeMode", Choice("Filesystem")),
 ];
 
 /// What every container has.
@@ -139,7 +146,7 @@ pub(super) const STATEFUL_SET: &[Rule] = &[
     ("spec.persistentVolumeClaimRetentionPolicy", "whenScaled", Text("Retain")),
     ("spec.volumeClaimTemplates[]", "kind", Text("PersistentVolumeClaim")),
     ("spec.volumeClaimTemplates[]", "apiVersion", Text("v1")),
-    ("spec.volumeClaimTemplates[].spec", "volumeMode", Text("Filesystem")),
+    ("spec.volumeClaimTemplates[].spec", "volumeMode", Choice("Filesystem")),
     ("spec.volumeClaimTemplates[].status", "phase", Text("Pending")),
 ];
 
@@ -153,7 +160,7 @@ pub(super) const DAEMON_SET_ROLLING: &[Rule] = &[
 ];
 
 pub(super) const JOB_SPEC: &[Rule] = &[
-    ("", "completionMode", Text("NonIndexed")),
+    ("", "completionMode", Choice("NonIndexed")),
     ("", "suspend", Flag(false)),
     ("", "manualSelector", Flag(false)),
     ("podFailurePolicy.rules[].onPodConditions[]", "status", Text("True")),
@@ -175,10 +182,10 @@ pub(super) const SERVICE: &[Rule] = &[
 pub(super) const SECRET: &[Rule] = &[("", "type", Text("Opaque"))];
 
 pub(super) const CLAIM: &[Rule] =
-    &[("spec", "volumeMode", Text("Filesystem")), ("status", "phase", Text("Pending"))];
+    &[("spec", "volumeMode", Choice("Filesystem")), ("status", "phase", Text("Pending"))];
 
 pub(super) const VOLUME: &[Rule] = &[
-    ("spec", "volumeMode", Text("Filesystem")),
+    ("spec", "volumeMode", Choice("Filesystem")),
     ("spec", "persistentVolumeReclaimPolicy", Text("Retain")),
     ("spec.hostPath", "type", Text("")),
     ("spec.iscsi", "iscsiInterface", Text("default")),
@@ -186,7 +193,7 @@ pub(super) const VOLUME: &[Rule] = &[
 ];
 
 pub(super) const STORAGE_CLASS: &[Rule] =
-    &[("", "reclaimPolicy", Text("Delete")), ("", "volumeBindingMode", Text("Immediate"))];
+    &[("", "reclaimPolicy", Choice("Delete")), ("", "volumeBindingMode", Choice("Immediate"))];
 
 pub(super) const ENDPOINTS: &[Rule] = &[("subsets[].ports[]", "protocol", Text("TCP"))];
 
@@ -198,48 +205,48 @@ pub(super) const NETWORK_POLICY: &[Rule] = &[
     ("spec.egress[].ports[]", "protocol", Text("TCP")),
 ];
 
-pub(super) const INGRESS_CLASS: &[Rule] = &[("spec.parameters", "scope", Text("Cluster"))];
+pub(super) const INGRESS_CLASS: &[Rule] = &[("spec.parameters", "scope", Choice("Cluster"))];
 
 pub(super) const NAMESPACE: &[Rule] = &[("status", "phase", Text("Active"))];
 
-pub(super) const PRIORITY_CLASS: &[Rule] = &[("", "preemptionPolicy", Text("PreemptLowerPriority"))];
+pub(super) const PRIORITY_CLASS: &[Rule] = &[("", "preemptionPolicy", Choice("PreemptLowerPriority"))];
 
 pub(super) const CSI_DRIVER: &[Rule] = &[
     ("spec", "attachRequired", Flag(true)),
     ("spec", "podInfoOnMount", Flag(false)),
     ("spec", "storageCapacity", Flag(false)),
-    ("spec", "fsGroupPolicy", Text("ReadWriteOnceWithFSType")),
+    ("spec", "fsGroupPolicy", Choice("ReadWriteOnceWithFSType")),
     ("spec", "requiresRepublish", Flag(false)),
     ("spec", "seLinuxMount", Flag(false)),
 ];
 
 pub(super) const WEBHOOKS: &[Rule] = &[
-    ("webhooks[]", "failurePolicy", Text("Fail")),
-    ("webhooks[]", "matchPolicy", Text("Equivalent")),
+    ("webhooks[]", "failurePolicy", Choice("Fail")),
+    ("webhooks[]", "matchPolicy", Choice("Equivalent")),
     ("webhooks[]", "namespaceSelector", Empty),
     ("webhooks[]", "objectSelector", Empty),
     ("webhooks[]", "timeoutSeconds", Number(10)),
-    ("webhooks[].rules[]", "scope", Text("*")),
+    ("webhooks[].rules[]", "scope", Choice("*")),
     ("webhooks[].clientConfig.service", "port", Number(443)),
 ];
 
-pub(super) const REINVOCATION: &[Rule] = &[("webhooks[]", "reinvocationPolicy", Text("Never"))];
+pub(super) const REINVOCATION: &[Rule] = &[("webhooks[]", "reinvocationPolicy", Choice("Never"))];
 
 pub(super) const ADMISSION_POLICY: &[Rule] = &[
-    ("spec", "failurePolicy", Text("Fail")),
-    ("spec.matchConstraints", "matchPolicy", Text("Equivalent")),
+    ("spec", "failurePolicy", Choice("Fail")),
+    ("spec.matchConstraints", "matchPolicy", Choice("Equivalent")),
     ("spec.matchConstraints", "namespaceSelector", Empty),
     ("spec.matchConstraints", "objectSelector", Empty),
-    ("spec.matchConstraints.resourceRules[]", "scope", Text("*")),
-    ("spec.matchConstraints.excludeResourceRules[]", "scope", Text("*")),
+    ("spec.matchConstraints.resourceRules[]", "scope", Choice("*")),
+    ("spec.matchConstraints.excludeResourceRules[]", "scope", Choice("*")),
 ];
 
 pub(super) const ADMISSION_BINDING: &[Rule] = &[
-    ("spec.matchResources", "matchPolicy", Text("Equivalent")),
+    ("spec.matchResources", "matchPolicy", Choice("Equivalent")),
     ("spec.matchResources", "namespaceSelector", Empty),
     ("spec.matchResources", "objectSelector", Empty),
-    ("spec.matchResources.resourceRules[]", "scope", Text("*")),
-    ("spec.matchResources.excludeResourceRules[]", "scope", Text("*")),
+    ("spec.matchResources.resourceRules[]", "scope", Choice("*")),
+    ("spec.matchResources.excludeResourceRules[]", "scope", Choice("*")),
 ];
 
 pub(super) const FLOW_SCHEMA: &[Rule] = &[("spec", "matchingPrecedence", Number(1000))];

@@ -1,5 +1,7 @@
 //! Services: what follows from the type, and the addresses and ports that the server hands out.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::rules;
@@ -7,6 +9,7 @@ use crate::cluster::State;
 use crate::object::{self, set_default};
 use crate::registry::ResourceKind;
 use crate::status::{ApiError, FieldError};
+use crate::validation;
 
 /// Node ports are taken from here on.
 const FIRST_PORT: u64 = 30_000;
@@ -132,33 +135,112 @@ pub(super) fn allocate(
     }
     let name = object::name(new).to_owned();
     let refuse = |errors: &[FieldError]| ApiError::invalid(resource, &name, errors);
-    let spec = object::place(new, &["spec"]);
     // the older field and the first of the newer one are the same
+    let spec = object::place(new, &["spec"]);
     let first = object::text(spec, &["clusterIP"]).unwrap_or("").to_owned();
     if !first.is_empty() && object::list(spec, &["clusterIPs"]).is_empty() {
         object::set(spec, &["clusterIPs"], json!([first]));
     }
-    fill_families(spec).map_err(|error| refuse(&[error]))?;
-    if first.is_empty() && object::list(spec, &["clusterIPs"]).is_empty() {
-        let number = state.addresses.0;
-        if !dry_run {
-            state.addresses.0 += 1;
-        }
-        let address = format!("10.96.{}.{}", (number / 250) % 250, number % 250 + 1);
-        object::set(spec, &["clusterIP"], address.as_str());
-        object::set(spec, &["clusterIPs"], json!([address]));
+    let wrong = validation::service_addresses(new);
+    if !wrong.is_empty() {
+        return Err(refuse(&wrong));
     }
-    if takes_ports(&kind, spec) {
-        let first = state.seed.below(PORTS);
-        for (at, port) in
-            spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten().enumerate()
-        {
-            set_default(port, &["nodePort"], FIRST_PORT + (first + at as u64) % PORTS);
-        }
+    let is_new = object::at(new, &["metadata", "resourceVersion"]).is_none();
+    fill_families(object::place(new, &["spec"])).map_err(|error| refuse(&[error]))?;
+    if first.is_empty() && object::list(new, &["spec", "clusterIPs"]).is_empty() {
+        let address = free_address(state, dry_run);
+        object::set(new, &["spec", "clusterIP"], address.as_str());
+        object::set(new, &["spec", "clusterIPs"], json!([address]));
+    } else if is_new && first != "None" {
+        check_address(state, &first).map_err(|why| {
+            let shown = format!("Invalid value: [\"{first}\"]: failed to allocate IP {first}: {why}");
+            refuse(&[FieldError::unsupported_here("spec.clusterIPs", &shown)])
+        })?;
     }
-    if needs_health_check(&kind, spec) {
-        let number = FIRST_PORT + state.seed.below(PORTS);
-        set_default(spec, &["healthCheckNodePort"], number);
+    if takes_ports(&kind, &new["spec"]) {
+        give_ports(state, new, dry_run).map_err(|error| refuse(&[error]))?;
+    }
+    if needs_health_check(&kind, &new["spec"]) {
+        let number = free_port(state, &taken_ports(state, new));
+        set_default(new, &["spec", "healthCheckNodePort"], number);
+    }
+    Ok(())
+}
+
+/// The next address; a dry run takes none.
+fn free_address(state: &mut State, dry_run: bool) -> String {
+    let number = state.addresses.0;
+    if !dry_run {
+        state.addresses.0 += 1;
+    }
+    format!("10.96.{}.{}", (number / 250) % 250, number % 250 + 1)
+}
+
+/// An address that was asked for is one of this cluster, and nobody's.
+fn check_address(state: &State, address: &str) -> Result<(), String> {
+    if !address.starts_with("10.96.") {
+        return Err(format!(
+            "the provided IP ({address}) is not in the valid range. The range of valid IPs is 10.96.0.0/16"
+        ));
+    }
+    let mut services = state.store.list("services", None);
+    if services.any(|service| object::text(service, &["spec", "clusterIP"]) == Some(address)) {
+        return Err("provided IP is already allocated".to_owned());
+    }
+    Ok(())
+}
+
+/// The node ports of all other services.
+fn taken_ports(state: &State, new: &Value) -> BTreeSet<u64> {
+    let others = state.store.list("services", None).filter(|other| object::uid(other) != object::uid(new));
+    others
+        .flat_map(|other| {
+            let ports = object::list(other, &["spec", "ports"]).iter().map(|port| &port["nodePort"]);
+            ports.chain([&other["spec"]["healthCheckNodePort"]]).filter_map(Value::as_u64).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+fn free_port(state: &mut State, taken: &BTreeSet<u64>) -> u64 {
+    let first = state.seed.below(PORTS);
+    let mut all = (0..PORTS).map(|at| FIRST_PORT + (first + at) % PORTS);
+    all.find(|port| !taken.contains(port)).unwrap_or(FIRST_PORT + first)
+}
+
+/// Ports of one number share their node port, whatever their protocol. A dry run promises nothing.
+fn give_ports(state: &mut State, new: &mut Value, dry_run: bool) -> Result<(), FieldError> {
+    let mut taken = taken_ports(state, new);
+    let mut given: Vec<(Value, u64)> = Vec::new();
+    let ports = object::list(new, &["spec", "ports"]).to_vec();
+    for (at, port) in ports.iter().enumerate() {
+        let Some(said) = object::at(port, &["nodePort"]).and_then(Value::as_i64) else { continue };
+        let refuse = |why: &str| {
+            FieldError::unsupported_here(
+                format!("spec.ports[{at}].nodePort"),
+                &format!("Invalid value: {said}: {why}"),
+            )
+        };
+        let port_number = u64::try_from(said).unwrap_or(0);
+        let in_range = (FIRST_PORT..FIRST_PORT + PORTS).contains(&port_number);
+        let is_known = given.iter().any(|(_, known)| *known == port_number);
+        if !dry_run && !in_range {
+            let why = "provided port is not in the valid range. The range of valid ports is 30000-32767";
+            return Err(refuse(why));
+        }
+        if taken.contains(&port_number) && !is_known {
+            return Err(refuse("provided port is already allocated"));
+        }
+        given.push((port["port"].clone(), port_number));
+    }
+    for port in new["spec"].get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
+        if object::at(port, &["nodePort"]).is_some() {
+            continue;
+        }
+        let known = given.iter().find(|(number, _)| *number == port["port"]).map(|(_, known)| *known);
+        let number = known.unwrap_or_else(|| free_port(state, &taken));
+        taken.insert(number);
+        given.push((port["port"].clone(), number));
+        object::set(port, &["nodePort"], number);
     }
     Ok(())
 }
@@ -168,25 +250,32 @@ fn fill_families(spec: &mut Value) -> Result<(), FieldError> {
     let headless = object::list(spec, &["clusterIPs"]).first().is_some_and(|one| one == "None");
     let selects = object::at(spec, &["selector"]).is_some();
     let said = object::list(spec, &["ipFamilies"]);
-    if headless && !selects && said.is_empty() && object::at(spec, &["ipFamilyPolicy"]).is_none() {
+    if headless && !selects {
         // without a selector it may hold endpoints of both families
-        object::set(spec, &["ipFamilies"], json!(["IPv4", "IPv6"]));
-        object::set(spec, &["ipFamilyPolicy"], "RequireDualStack");
+        set_default(spec, &["ipFamilyPolicy"], "RequireDualStack");
+        if spec["ipFamilyPolicy"] != "SingleStack" {
+            let mut families = object::list(spec, &["ipFamilies"]).to_vec();
+            for family in ["IPv4", "IPv6"] {
+                if !families.iter().any(|one| one == family) {
+                    families.push(json!(family));
+                }
+            }
+            object::set(spec, &["ipFamilies"], families);
+        }
+        set_default(spec, &["ipFamilies"], json!(["IPv4"]));
         return Ok(());
     }
-    let by_address = object::list(spec, &["clusterIPs"])
-        .iter()
-        .filter_map(Value::as_str)
-        .position(|address| address.contains(':'));
-    if spec["ipFamilyPolicy"] == "RequireDualStack" && (!headless || selects) {
+    if spec["ipFamilyPolicy"] == "RequireDualStack" {
         let why =
             "Invalid value: \"RequireDualStack\": this cluster is not configured for dual-stack services";
         return Err(FieldError::unsupported_here("spec.ipFamilyPolicy", why));
     }
-    if let Some(at) = said.iter().position(|family| family == "IPv6").filter(|_| !headless || selects) {
+    if let Some(at) = said.iter().position(|family| family == "IPv6") {
         let why = "Invalid value: \"IPv6\": not configured on this cluster";
         return Err(FieldError::unsupported_here(format!("spec.ipFamilies[{at}]"), why));
     }
+    let addresses = object::list(spec, &["clusterIPs"]);
+    let by_address = addresses.iter().position(|one| one.as_str().is_some_and(|one| one.contains(':')));
     if let Some(at) = by_address {
         let address = &spec["clusterIPs"][at];
         let why = format!("Invalid value: {address}: not configured on this cluster");

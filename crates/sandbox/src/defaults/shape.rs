@@ -19,6 +19,15 @@ use crate::schema::{Declaration, built_in};
 static FILE: &[u8] = include_bytes!("../../schema/fields-1.36.json.gz");
 static SHAPES: LazyLock<Shapes> = LazyLock::new(Shapes::read);
 
+/// A text that its type cannot read.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+pub(super) enum ShapeError {
+    #[error(transparent)]
+    Quantity(#[from] QuantityError),
+    #[error("illegal base64 data at input byte {0}")]
+    Bytes(usize),
+}
+
 #[derive(Debug, Default)]
 struct Shapes {
     structs: Vec<HashMap<String, Field>>,
@@ -46,14 +55,16 @@ enum Shape {
     Quantity,
     /// The quantities of resources are whole milli.
     Resources,
+    /// Base64.
+    Bytes,
     Scalar,
     Any,
 }
 
 const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
 
-/// Writes the object as the server's types do. `None` for kinds that have no type.
-pub(super) fn apply(kind: &ResourceKind, object: &mut Value) -> Result<(), QuantityError> {
+/// Writes the object as the server's types do. Kinds without a type stay as they are.
+pub(super) fn apply(kind: &ResourceKind, object: &mut Value) -> Result<(), ShapeError> {
     let Some(definition) = definition_of(kind) else { return Ok(()) };
     match SHAPES.names.get(definition) {
         Some(at) => SHAPES.write_struct(*at, object),
@@ -106,6 +117,7 @@ impl Shapes {
             }));
         }
         match declaration.json_type() {
+            Some("string") if declaration.format() == Some("byte") => Shape::Bytes,
             Some("string" | "integer" | "number" | "boolean") => Shape::Scalar,
             _ => Shape::Any,
         }
@@ -140,7 +152,7 @@ impl Shapes {
         at
     }
 
-    fn write_struct(&self, at: usize, value: &mut Value) -> Result<(), QuantityError> {
+    fn write_struct(&self, at: usize, value: &mut Value) -> Result<(), ShapeError> {
         let Some(fields) = self.structs.get(at) else { return Ok(()) };
         let Some(said) = value.as_object_mut() else { return Ok(()) };
         said.retain(|name, value| match fields.get(name) {
@@ -164,7 +176,7 @@ impl Shapes {
         Ok(())
     }
 
-    fn write(&self, shape: &Shape, value: &mut Value) -> Result<(), QuantityError> {
+    fn write(&self, shape: &Shape, value: &mut Value) -> Result<(), ShapeError> {
         match (shape, &mut *value) {
             (Shape::Struct(at), _) => self.write_struct(*at, value),
             (Shape::List(item), Value::Array(items)) => {
@@ -173,6 +185,7 @@ impl Shapes {
             (Shape::Map(item), Value::Object(fields)) => {
                 fields.values_mut().try_for_each(|value| self.write(item, value))
             }
+            (Shape::Bytes, Value::String(text)) => check_bytes(text),
             (Shape::Quantity | Shape::Resources, _) => {
                 write_quantity(value, matches!(shape, Shape::Resources))
             }
@@ -189,7 +202,7 @@ impl Field {
             (Value::Array(items), _) => items.is_empty(),
             (Value::Object(fields), Shape::Map(_)) => fields.is_empty(),
             (Value::Object(fields), _) => return self.is_dropped && fields.is_empty(),
-            (Value::String(text), Shape::Scalar) => text.is_empty(),
+            (Value::String(text), Shape::Scalar | Shape::Bytes) => text.is_empty(),
             (Value::Bool(flag), Shape::Scalar) => !flag,
             (Value::Number(number), Shape::Scalar) => number.as_f64() == Some(0.0),
             _ => false,
@@ -198,7 +211,7 @@ impl Field {
     }
 }
 
-fn write_quantity(value: &mut Value, is_resource: bool) -> Result<(), QuantityError> {
+fn write_quantity(value: &mut Value, is_resource: bool) -> Result<(), ShapeError> {
     let text = match &*value {
         Value::String(text) => text.trim().to_owned(),
         // YAML writes whole numbers without quotes
@@ -209,6 +222,35 @@ fn write_quantity(value: &mut Value, is_resource: bool) -> Result<(), QuantityEr
     let quantity = if is_resource { quantity.rounded_to_milli() } else { quantity };
     *value = Value::String(quantity.canonical());
     Ok(())
+}
+
+/// Base64 in groups of four; the message says where the first mistake is.
+fn check_bytes(text: &str) -> Result<(), ShapeError> {
+    let bytes = text.as_bytes();
+    let is_digit = |one: u8| one.is_ascii_alphanumeric() || b"+/".contains(&one);
+    let mut letters = bytes.iter().enumerate().filter(|(_, one)| !b"\r\n".contains(one));
+    let (mut in_group, mut group_at) = (0, 0);
+    while let Some((at, one)) = letters.next() {
+        if in_group == 0 {
+            group_at = at;
+        }
+        match *one {
+            b'=' if in_group < 2 => return Err(ShapeError::Bytes(at)),
+            b'=' => {
+                if in_group == 2 {
+                    match letters.next() {
+                        Some((_, b'=')) => {}
+                        Some((at, _)) => return Err(ShapeError::Bytes(at)),
+                        None => return Err(ShapeError::Bytes(bytes.len())),
+                    }
+                }
+                return letters.next().map_or(Ok(()), |(at, _)| Err(ShapeError::Bytes(at)));
+            }
+            other if !is_digit(other) => return Err(ShapeError::Bytes(at)),
+            _ => in_group = (in_group + 1) % 4,
+        }
+    }
+    if in_group == 0 { Ok(()) } else { Err(ShapeError::Bytes(group_at)) }
 }
 
 #[cfg(test)]
@@ -246,6 +288,21 @@ mod tests {
                 "memory": "1Gi"}}}], "volumes": [{"name": "v", "emptyDir": {"sizeLimit": "100n"}}]},
                 "status": {}}),
         );
+    }
+
+    #[test]
+    fn bytes_are_base64() {
+        for (text, expected) in [
+            ("", Ok(())),
+            ("YQ==", Ok(())),
+            ("v", Err(0)),
+            ("bad value!", Err(3)),
+            ("YQ=", Err(3)),
+            ("YQ==YQ==", Err(4)),
+            ("=", Err(0)),
+        ] {
+            assert_eq!(check_bytes(text), expected.map_err(ShapeError::Bytes), "{text}");
+        }
     }
 
     #[test]

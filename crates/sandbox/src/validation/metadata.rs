@@ -43,6 +43,18 @@ pub(super) fn annotations(annotations: &Place, problems: &mut Problems) {
 /// The metadata of an object, by the rules of its kind.
 pub(super) fn check(kind: &ResourceKind, object: &Place, problems: &mut Problems) {
     check_by(kind, object, |name, is_prefix| names::check(kind, name, is_prefix), problems);
+    check_plain_finalizers(&object.at("metadata.finalizers"), problems);
+}
+
+/// Names without a domain belong to the server itself.
+fn check_plain_finalizers(finalizers: &Place, problems: &mut Problems) {
+    for finalizer in finalizers.items() {
+        let is_known = matches!(finalizer.text(), "kubernetes" | "orphan" | "foregroundDeletion");
+        if !finalizer.text().contains('/') && !is_known {
+            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            problems.invalid(&finalizer, why);
+        }
+    }
 }
 
 /// As [`check`], by the rules for all kinds: a name is part of a path.
@@ -135,8 +147,14 @@ fn check_finalizers(finalizers: &Place, problems: &mut Problems) {
     }
 }
 
-/// The metadata of a change.
+/// The metadata of a change, by the rules of its kind.
 pub(super) fn check_update(live: &Place, new: &Place, problems: &mut Problems) {
+    check_common_update(live, new, problems);
+    check_plain_finalizers(&new.at("metadata.finalizers"), problems);
+}
+
+/// The metadata of a change, by the rules for all kinds.
+pub(super) fn check_common_update(live: &Place, new: &Place, problems: &mut Problems) {
     let (before, after) = (live.at("metadata"), new.at("metadata"));
     if before.has("deletionTimestamp") {
         check_no_new_finalizers(&before.at("finalizers"), &after.at("finalizers"), problems);

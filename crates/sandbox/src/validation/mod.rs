@@ -49,10 +49,17 @@ pub(crate) fn check_update(kind: &ResourceKind, live: &Value, new: &Value) -> Re
     let mut problems = Problems::default();
     // once for all kinds, and once by the kind itself
     metadata::check_common(kind, &after, &mut problems);
-    metadata::check_update(&before, &after, &mut problems);
+    metadata::check_common_update(&before, &after, &mut problems);
     metadata::check_update(&before, &after, &mut problems);
     check_changed(kind, &before, &after, &mut problems);
     refuse(kind, new, &problems.into_errors())
+}
+
+/// What is wrong with the addresses that a service asks for.
+pub(crate) fn service_addresses(service: &Value) -> Vec<FieldError> {
+    let mut problems = Problems::default();
+    service::check_addresses(&Place::root(service).at("spec"), None, &mut problems);
+    problems.into_errors()
 }
 
 fn check_created(kind: &ResourceKind, new: &Place, problems: &mut Problems) {

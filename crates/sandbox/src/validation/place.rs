@@ -135,7 +135,8 @@ impl<'v> Place<'_, 'v> {
             parent.write(path);
         }
         let written = match self.step {
-            Step::Root => Ok(()),
+            // some messages leave a step out
+            Step::Root | Step::Field("") => Ok(()),
             Step::Field(name) if path.is_empty() => path.write_str(name),
             Step::Field(name) => write!(path, ".{name}"),
             Step::Item(index) => write!(path, "[{index}]"),

@@ -22,15 +22,6 @@ impl Problems {
         self.found.len()
     }
 
-    /// The problems found since there were `len` of them, taken away.
-    pub(super) fn since(&mut self, len: usize) -> Vec<FieldError> {
-        self.found.split_off(len)
-    }
-
-    pub(super) fn extend(&mut self, errors: Vec<FieldError>) {
-        self.found.extend(errors);
-    }
-
     pub(super) fn add(&mut self, place: &Place, reason: &'static str, message: String) {
         self.found.push(FieldError { field: place.path(), reason, message });
     }
@@ -98,7 +89,7 @@ impl Problems {
 
     pub(super) fn check_positive(&mut self, place: &Place) {
         if place.number() <= 0 {
-            self.invalid(place, "must be greater than 0");
+            self.invalid(place, "must be greater than zero");
         }
     }
 
@@ -157,6 +148,28 @@ pub(super) fn shown(value: &Value) -> String {
 const STRUCTS: &[&[&str]] = &[
     &["matchLabels", "matchExpressions"],
     &["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"],
+    &["Type", "RollingUpdate"],
+    &["Partition", "MaxUnavailable"],
+    &["MaxUnavailable", "MaxSurge"],
+    &["Type", "LocalhostProfile"],
+    &["MinAvailable", "Selector", "MaxUnavailable", "UnhealthyPodEvictionPolicy"],
+    &["Name", "ResourceClaimName", "ResourceClaimTemplateName"],
+    SECURITY_CONTEXT,
+];
+
+const SECURITY_CONTEXT: &[&str] = &[
+    "Capabilities",
+    "Privileged",
+    "SELinuxOptions",
+    "WindowsOptions",
+    "RunAsUser",
+    "RunAsGroup",
+    "RunAsNonRoot",
+    "ReadOnlyRootFilesystem",
+    "AllowPrivilegeEscalation",
+    "ProcMount",
+    "SeccompProfile",
+    "AppArmorProfile",
 ];
 
 fn write_json(value: &Value, json: &mut String) {

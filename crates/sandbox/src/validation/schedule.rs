@@ -13,7 +13,7 @@ pub(super) fn parse(text: &str) -> Result<(), String> {
     let rest = match text.strip_prefix("TZ=").or_else(|| text.strip_prefix("CRON_TZ=")) {
         Some(zoned) => {
             let (zone, rest) = zoned.split_once(' ').unwrap_or((zoned, ""));
-            if jiff::tz::TimeZone::get(zone).is_err() {
+            if !super::batch::is_zone(zone) {
                 return Err(format!("provided bad location {zone}: unknown time zone {zone}"));
             }
             rest.trim()

@@ -122,7 +122,7 @@ fn check_affinity(spec: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_addresses(spec: &Place, live: Option<&Place>, problems: &mut Problems) {
+pub(super) fn check_addresses(spec: &Place, live: Option<&Place>, problems: &mut Problems) {
     if spec.at("type").is("ExternalName") {
         return;
     }

@@ -91,21 +91,35 @@ fn check_strategy(strategy: &Place, problems: &mut Problems) {
             }
             check_whole(&unavailable, problems);
         }
-        _ => problems.not_supported_value(strategy, &internal(strategy), &["Recreate", "RollingUpdate"]),
+        _ => problems.not_supported_value(
+            strategy,
+            &internal_replaced(strategy),
+            &["Recreate", "RollingUpdate"],
+        ),
     }
 }
 
-/// A strategy as the server's messages show it: by the names of its own types.
-fn internal(strategy: &Place) -> Value {
+/// A strategy as the server's messages show it: by the names of its own types, with what they are
+/// when nothing was said.
+fn internal(strategy: &Place, fields: &[(&str, &str, Value)]) -> Value {
     let rolling = strategy.at("rollingUpdate");
-    let fields: serde_json::Map<String, Value> = rolling
-        .entries()
-        .map(|(field, value)| {
-            (format!("{}{}", &field[..1].to_uppercase(), &field[1..]), value.value().clone())
-        })
-        .collect();
-    let rolling = if rolling.is_set() { Value::Object(fields) } else { Value::Null };
+    let said = |field: &str, unsaid: &Value| {
+        let place = rolling.at(field);
+        if place.is_set() { place.value().clone() } else { unsaid.clone() }
+    };
+    let shown = fields.iter().map(|(name, field, unsaid)| ((*name).to_owned(), said(field, unsaid)));
+    let rolling = if rolling.is_set() { shown.collect() } else { Value::Null };
     json!({"RollingUpdate": rolling, "Type": strategy.at("type").text()})
+}
+
+fn internal_replaced(strategy: &Place) -> Value {
+    let fields = [("MaxUnavailable", "maxUnavailable", json!(0)), ("MaxSurge", "maxSurge", json!(0))];
+    internal(strategy, &fields)
+}
+
+fn internal_ordered(strategy: &Place) -> Value {
+    let fields = [("Partition", "partition", json!(0)), ("MaxUnavailable", "maxUnavailable", Value::Null)];
+    internal(strategy, &fields)
 }
 
 /// A number that is not negative, or a percentage.
@@ -148,7 +162,7 @@ pub(super) fn check_daemon_set(object: &Place, problems: &mut Problems) {
         "RollingUpdate" => check_daemon_update(&strategy.at("rollingUpdate"), problems),
         _ => {
             let supported = ["RollingUpdate", "OnDelete"];
-            problems.not_supported_value(&strategy, &internal(&strategy), &supported);
+            problems.not_supported_value(&strategy, &internal_replaced(&strategy), &supported);
         }
     }
     problems.check_not_negative(&spec.at("revisionHistoryLimit"));
@@ -231,7 +245,7 @@ fn check_stateful_update(strategy: &Place, problems: &mut Problems) {
         }
         "OnDelete" => {
             if rolling.is_set() {
-                let internal = internal(strategy)["RollingUpdate"].clone();
+                let internal = internal_ordered(strategy)["RollingUpdate"].clone();
                 problems.invalid_value(
                     &rolling,
                     &internal,
@@ -239,7 +253,11 @@ fn check_stateful_update(strategy: &Place, problems: &mut Problems) {
                 );
             }
         }
-        _ => problems.invalid_value(strategy, &internal(strategy), "must be 'RollingUpdate' or 'OnDelete'"),
+        _ => problems.invalid_value(
+            strategy,
+            &internal_ordered(strategy),
+            "must be 'RollingUpdate' or 'OnDelete'",
+        ),
     }
 }
 

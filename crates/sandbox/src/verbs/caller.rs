@@ -21,6 +21,10 @@ impl Caller {
         Self { manager: "kubelet".to_owned(), dry_run: false }
     }
 
+    pub(crate) fn scheduler() -> Self {
+        Self { manager: "kube-scheduler".to_owned(), dry_run: false }
+    }
+
     pub(super) fn writer(&self, kind: &ResourceKind, operation: Operation, subresource: &str) -> Writer {
         Writer {
             manager: self.manager.clone(),

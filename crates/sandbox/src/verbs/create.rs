@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{Caller, key};
+use super::{Caller, key, ownership};
 use crate::cluster::State;
 use crate::registry::ResourceKind;
-use crate::ssa::{Operation, Schema, track};
+use crate::ssa::Operation;
 use crate::status::ApiError;
 use crate::store::Object;
 use crate::{defaults, object, validation};
@@ -22,7 +22,7 @@ pub(crate) fn create(
     defaults::fill(state, kind, &mut new)?;
     let now = state.clock.timestamp();
     let writer = caller.writer(kind, Operation::Update, "");
-    track(&defaults::skeleton(kind), &mut new, Schema::of(kind), &writer, &now);
+    ownership::track(kind, &writer, &defaults::skeleton(kind), &mut new, &now);
     complete(state, kind, &mut new, caller.dry_run)?;
     store(state, kind, new, caller.dry_run)
 }
@@ -52,7 +52,7 @@ pub(super) fn prepare(
     }
     object::set(new, &["metadata", "uid"], state.seed.uid());
     object::set(new, &["metadata", "creationTimestamp"], state.clock.timestamp());
-    object::take(new, &["metadata", "generation"]);
+    // other kinds keep what was said
     if kind.has_generation {
         object::set(new, &["metadata", "generation"], 1);
     }
@@ -138,9 +138,8 @@ fn check_namespace(
     }
     let said = object::namespace(new);
     if !said.is_empty() && said != namespace {
-        return Err(ApiError::bad_request(format!(
-            "the namespace of the provided object does not match the namespace sent on the request: {said} != {namespace}"
-        )));
+        let why = "the namespace of the provided object does not match the namespace sent on the request";
+        return Err(ApiError::bad_request(why));
     }
     object::set(new, &["metadata", "namespace"], namespace);
     let home = state.registry.resource("namespaces").and_then(|one| state.store.at(&key(one, "", namespace)));

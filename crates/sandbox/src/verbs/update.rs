@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::{Caller, delete, key};
+use super::{Caller, delete, key, ownership};
 use crate::cluster::State;
 use crate::registry::ResourceKind;
-use crate::ssa::{Operation, Schema, track};
+use crate::ssa::Operation;
 use crate::status::ApiError;
 use crate::store::Object;
 use crate::wire::route::Target;
@@ -61,10 +61,9 @@ fn check_identity(target: &Target, new: &mut Value) -> Result<(), ApiError> {
         )));
     }
     if !namespace.is_empty() && namespace != target.namespace {
-        return Err(ApiError::bad_request(format!(
-            "the namespace of the provided object does not match the namespace sent on the request: {namespace} != {}",
-            target.namespace
-        )));
+        return Err(ApiError::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
     }
     if target.kind.namespaced {
         object::set(new, &["metadata", "namespace"], target.namespace.as_str());
@@ -85,7 +84,7 @@ impl Update {
         defaults::fill(state, kind, &mut self.new)?;
         let writer = caller.writer(kind, Operation::Update, &self.subresource);
         let now = state.clock.timestamp();
-        track(&self.live, &mut self.new, Schema::of(kind), &writer, &now);
+        ownership::track(kind, &writer, &self.live, &mut self.new, &now);
         self.commit(state, kind, caller)
     }
 
@@ -134,6 +133,12 @@ impl Update {
                 object::take(&mut kept, &["status"]);
                 if let Some(status) = object::take(&mut self.new, &["status"]) {
                     kept["status"] = status;
+                }
+                if let Some(annotations) = object::take(&mut self.new, &["metadata", "annotations"])
+                    && kind.is("deployments.apps")
+                {
+                    // its controller writes the revision together with the status
+                    object::set(&mut kept, &["metadata", "annotations"], annotations);
                 }
                 self.new = kept;
             }

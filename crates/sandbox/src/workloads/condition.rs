@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::object;
+
 /// One condition as a controller wants it.
 #[derive(Debug, Clone)]
 pub(super) struct Condition<'c> {
@@ -57,12 +59,46 @@ impl Condition<'_> {
     }
 }
 
+/// A condition that tells when it was last updated.
+pub(super) fn updated(kind: &str, status: &str, reason: &str, message: &str, now: &str) -> Value {
+    json!({"type": kind, "status": status, "lastUpdateTime": now, "lastTransitionTime": now,
+        "reason": reason, "message": message})
+}
+
+/// Puts a condition at the end in place of the one of its type, unless that has the same status and
+/// reason; the transition time moves only when the status does.
+pub(super) fn replace(status: &mut Value, condition: &Value) {
+    let kind = condition["type"].as_str().unwrap_or("");
+    let mut condition = condition.clone();
+    let present = object::list(status, &["conditions"]).iter().find(|one| one["type"] == kind);
+    if let Some(present) = present
+        && present["status"] == condition["status"]
+    {
+        if present["reason"] == condition["reason"] {
+            return;
+        }
+        condition["lastTransitionTime"] = present["lastTransitionTime"].clone();
+    }
+    remove(status, kind);
+    match status["conditions"].as_array_mut() {
+        Some(conditions) => conditions.push(condition),
+        None => status["conditions"] = json!([condition]),
+    }
+}
+
+pub(super) fn remove(status: &mut Value, kind: &str) {
+    if let Some(conditions) = status.get_mut("conditions").and_then(Value::as_array_mut) {
+        conditions.retain(|one| one["type"] != kind);
+        if conditions.is_empty() {
+            object::take(status, &["conditions"]);
+        }
+    }
+}
+
 /// Counters of a status: zero is left out, as `omitempty` does.
 pub(super) fn count(status: &mut Value, field: &str, number: i64) {
     if number == 0 {
-        if let Some(fields) = status.as_object_mut() {
-            fields.shift_remove(field);
-        }
+        object::take(status, &[field]);
     } else {
         status[field] = json!(number);
     }

@@ -1,6 +1,6 @@
 //! What a controller has in its hands.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use crate::cluster::State;
 use crate::object;
 use crate::registry::ResourceKind;
+use crate::status::ApiError;
 use crate::store::{Key, Object};
 use crate::verbs::{self, Caller, DeleteOptions, Update};
 use crate::wire::route::Target;
@@ -43,11 +44,18 @@ impl Timers {
 /// What controllers remember between looks, by uid; a real one would lose it in a restart.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    pub(super) pods: HashMap<String, super::pods::Run>,
+    pub(super) pods: HashMap<String, super::kubelet::Run>,
     /// When a deployment last progressed.
     pub(super) progress: HashMap<String, Instant>,
     /// How many pods of a job had failed at the last look, and since when.
     pub(super) job_failures: HashMap<String, (i64, Instant)>,
+    /// When the scheduler last failed to place a pod.
+    pub(super) tries: HashMap<String, Instant>,
+    /// Objects that are left alone until then.
+    pub(super) waits: BTreeMap<Key, Instant>,
+    /// How often a controller failed at an object in a row.
+    pub(super) failures: BTreeMap<Key, u32>,
+    pub(super) events: super::event::EventLog,
     /// Objects that vanished and whose dependents have not been looked at.
     pub(super) gone: Vec<String>,
 }
@@ -78,10 +86,45 @@ impl Context<'_> {
             .collect()
     }
 
-    pub(super) fn create(&mut self, resource: &str, namespace: &str, object: Value) -> Option<Object> {
+    /// Calls again soon because a write was refused; until then nothing is done about the object.
+    pub(super) fn retry(&mut self, key: &Key, after: Duration) {
+        self.memory.waits.insert(key.clone(), self.now + after);
+        self.again(key, after);
+    }
+
+    /// Calls again after a failure, each time after a longer wait.
+    pub(super) fn retry_failed(&mut self, key: &Key) {
+        let failures = self.memory.failures.entry(key.clone()).or_default();
+        *failures += 1;
+        let wait = Duration::from_millis(5) * 2_u32.pow((*failures - 1).min(17));
+        self.retry(key, wait);
+    }
+
+    /// Writes on behalf of another than the controllers.
+    pub(super) fn create_as(
+        &mut self,
+        caller: &Caller,
+        resource: &str,
+        namespace: &str,
+        object: Value,
+    ) -> Option<Object> {
         let kind = self.kind(resource)?;
+        verbs::create(self.state, &kind, namespace, object, caller).ok()
+    }
+
+    pub(super) fn create(&mut self, resource: &str, namespace: &str, object: Value) -> Option<Object> {
+        self.try_create(resource, namespace, object).ok()
+    }
+
+    pub(super) fn try_create(
+        &mut self,
+        resource: &str,
+        namespace: &str,
+        object: Value,
+    ) -> Result<Object, ApiError> {
+        let Some(kind) = self.kind(resource) else { return Err(ApiError::no_such_resource()) };
         let made = verbs::create(self.state, &kind, namespace, object, &Caller::controller());
-        made.inspect_err(|error| tracing::debug!(resource, %error, "failed to create")).ok()
+        made.inspect_err(|error| tracing::debug!(resource, %error, "failed to create"))
     }
 
     /// Changes an object with `change`; returns it as it is afterwards.

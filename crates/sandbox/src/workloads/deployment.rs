@@ -1,134 +1,165 @@
 //! Deployments: one ReplicaSet for each template, the newest grown while the others shrink.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::context::{Context, key_of};
-use super::deployment_status::{self, ReplicaSets};
-use super::rolling;
+use super::rolling::{self, Limits};
+use super::rollout::Rollout;
+use super::{deployment_status, pods, replica_sets};
 use crate::object;
-use crate::seed::short_hash;
 use crate::store::{Key, Object};
 use crate::verbs::DeleteOptions;
 
-const REVISION: &str = "deployment.kubernetes.io/revision";
-const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
-const MOST: &str = "deployment.kubernetes.io/max-replicas";
-const HASH: &str = "pod-template-hash";
-
 pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, deployment: &Value) {
-    let mut sets = find_sets(context, deployment);
-    if deployment["spec"]["paused"] != true {
-        if sets.new.is_none() {
-            sets.new = create_set(context, key, deployment, &sets.old);
-        }
-        keep_revision(context, key, &sets);
-        for (set, replicas) in rolling::steps(deployment, &sets) {
-            scale(context, deployment, &set, replicas);
+    if look(context, key, deployment)
+        && let Some(changed) = context.state.store.at(key).cloned()
+    {
+        look(context, key, &changed);
+    }
+}
+
+/// True when another look has to follow at once.
+fn look(context: &mut Context<'_>, key: &Key, deployment: &Value) -> bool {
+    let mut rollout = Rollout::begin(context, key, deployment);
+    if object::is_deleting(deployment) {
+        rollout.settle_revision(false);
+        deployment_status::write_counts(&mut rollout);
+        return false;
+    }
+    deployment_status::note_pause(&mut rollout);
+    if deployment["spec"]["paused"] == true {
+        resize(&mut rollout, true);
+        return false;
+    }
+    rollout.settle_revision(false);
+    if is_resized(&rollout) {
+        resize(&mut rollout, false);
+        return false;
+    }
+    if rolling::is_recreate(deployment) {
+        recreate(&mut rollout);
+        return false;
+    }
+    roll(&mut rollout)
+}
+
+fn is_active(set: &Value) -> bool {
+    rolling::replicas(set) > 0
+}
+
+/// Did someone change the replicas since the sets were last sized?
+fn is_resized(rollout: &Rollout<'_, '_>) -> bool {
+    let desired = rollout.desired();
+    rollout
+        .sets()
+        .filter(|set| is_active(set))
+        .filter_map(|set| replica_sets::told_desired(set))
+        .any(|told| told != desired)
+}
+
+fn roll(rollout: &mut Rollout<'_, '_>) -> bool {
+    rollout.settle_revision(true);
+    let Some(new) = rollout.new.clone() else { return false };
+    let total: i64 = rollout.sets().map(|set| rolling::replicas(set)).sum();
+    let size = rolling::new_size(&rollout.deployment, rolling::replicas(&new), total);
+    rollout.scale(&new, size);
+    if rollout.scaled && rollout.outdated {
+        // grown after going back to an old template: what that means for the others comes next
+        return true;
+    }
+    if !rollout.scaled {
+        for (set, size) in rolling::shrink_old(&rollout.deployment, &new, &rollout.old) {
+            rollout.scale(&set, size);
         }
     }
-    let sets = find_sets(context, deployment);
-    deployment_status::write(context, key, deployment, &sets);
-    clean_up(context, deployment, &sets);
+    finish(rollout);
+    false
 }
 
-fn find_sets(context: &Context<'_>, deployment: &Value) -> ReplicaSets {
-    let wanted = plain_template(deployment);
-    let mut sets = ReplicaSets::default();
-    for set in context.owned(deployment, "replicasets.apps") {
-        if sets.new.is_none() && plain_template(&set) == wanted {
-            sets.new = Some(set);
-        } else {
-            sets.old.push(set);
+fn recreate(rollout: &mut Rollout<'_, '_>) {
+    for set in rollout.old.clone().iter().filter(|set| is_active(set)) {
+        rollout.scale(set, 0);
+    }
+    if !rollout.scaled && !old_pods_run(rollout) {
+        rollout.settle_revision(true);
+        if let Some(new) = rollout.new.clone() {
+            let desired = rollout.desired();
+            rollout.scale(&new, desired);
         }
+        rollout.scaled = false;
     }
-    sets
+    finish(rollout);
 }
 
-/// The template without the label that tells its ReplicaSet.
-fn plain_template(owner: &Value) -> Value {
-    let mut template = owner["spec"]["template"].clone();
-    object::take(&mut template, &["metadata", "labels", HASH]);
-    template
+/// Also pods that are being ended count.
+fn old_pods_run(rollout: &Rollout<'_, '_>) -> bool {
+    rollout.old.iter().any(|set| {
+        object::integer(set, &["status", "replicas"]) > 0
+            || rollout.context.owned(set, "pods").iter().any(|pod| !pods::is_finished(pod))
+    })
 }
 
-pub(super) fn revision_of(set: &Value) -> i64 {
-    object::annotation(set, REVISION).and_then(|text| text.parse().ok()).unwrap_or(0)
-}
-
-fn create_set(context: &mut Context<'_>, key: &Key, deployment: &Value, old: &[Object]) -> Option<Object> {
-    let template = plain_template(deployment);
-    let hash = short_hash(&template.to_string());
-    let revision = old.iter().map(|set| revision_of(set)).max().unwrap_or(0) + 1;
-    let name = format!("{}-{hash}", object::name(deployment));
-    let mut labels = object::at(&template, &["metadata", "labels"]).cloned().unwrap_or_else(|| json!({}));
-    labels[HASH] = json!(hash);
-    let mut template = template;
-    object::set(&mut template, &["metadata", "labels"], labels.clone());
-    let mut selector = deployment["spec"]["selector"].clone();
-    object::set(&mut selector, &["matchLabels", HASH], hash);
-    let sets = ReplicaSets { new: None, old: old.to_vec() };
-    let replicas = rolling::first_replicas(deployment, &sets);
-    let mut spec = json!({"replicas": replicas, "selector": selector, "template": template});
-    if let Some(seconds) = object::at(deployment, &["spec", "minReadySeconds"]) {
-        spec["minReadySeconds"] = seconds.clone();
+fn finish(rollout: &mut Rollout<'_, '_>) {
+    if !rollout.scaled && deployment_status::is_complete(&rollout.deployment, &rollout.deployment["status"]) {
+        clean_up(rollout);
     }
-    let set = json!({
-        "metadata": {
-            "name": name, "labels": labels,
-            "annotations": annotations(deployment, revision),
-            "ownerReferences": [object::controller_reference(deployment, "apps/v1", "Deployment")],
-        },
-        "spec": spec,
-    });
-    let made = context.create("replicasets.apps", object::namespace(deployment), set)?;
-    deployment_status::note_created(context, key, object::name(&made));
-    Some(made)
+    deployment_status::write_progress(rollout);
 }
 
-fn annotations(deployment: &Value, revision: i64) -> Value {
-    let desired = object::integer(deployment, &["spec", "replicas"]);
-    let most = desired + rolling::Limits::of(deployment).surge;
-    json!({DESIRED: desired.to_string(), MOST: most.to_string(), REVISION: revision.to_string()})
-}
-
-/// The newest template has the highest revision, also after going back to an old one.
-fn keep_revision(context: &mut Context<'_>, key: &Key, sets: &ReplicaSets) {
-    let Some(new) = &sets.new else { return };
-    let highest = sets.old.iter().map(|set| revision_of(set)).max().unwrap_or(0);
-    let mut revision = revision_of(new);
-    if revision <= highest {
-        revision = highest + 1;
-        context.change(&key_of("replicasets.apps", new), |set| {
-            object::set(set, &["metadata", "annotations", REVISION], revision.to_string());
-        });
+/// Follows a change of replicas: one active set takes it all, several share it by their sizes.
+fn resize(rollout: &mut Rollout<'_, '_>, paused: bool) {
+    if paused {
+        rollout.settle_revision(false);
     }
-    context.change(key, |deployment| {
-        object::set(deployment, &["metadata", "annotations", REVISION], revision.to_string());
-    });
+    for (set, size) in shares(rollout) {
+        rollout.scale(&set, size);
+    }
+    if paused {
+        clean_up(rollout);
+    }
+    deployment_status::write_counts(rollout);
 }
 
-fn scale(context: &mut Context<'_>, deployment: &Value, set: &Value, replicas: i64) {
-    let wanted = annotations(deployment, 0);
-    context.change(&key_of("replicasets.apps", set), |set| {
-        set["spec"]["replicas"] = json!(replicas);
-        for annotation in [DESIRED, MOST] {
-            object::set(set, &["metadata", "annotations", annotation], wanted[annotation].clone());
+fn shares(rollout: &Rollout<'_, '_>) -> Vec<(Object, i64)> {
+    let desired = rollout.desired();
+    let active: Vec<Object> = rollout.sets().filter(|set| is_active(set)).cloned().collect();
+    match active.as_slice() {
+        [] => {
+            rollout.new.iter().chain(rollout.old.last()).take(1).map(|set| (set.clone(), desired)).collect()
         }
-    });
+        [only] => vec![(only.clone(), desired)],
+        _ if rollout.new.as_ref().is_some_and(|new| is_saturated(new, desired)) => {
+            rollout.old.iter().filter(|set| is_active(set)).map(|set| (set.clone(), 0)).collect()
+        }
+        _ if rolling::is_recreate(&rollout.deployment) => Vec::new(),
+        _ => rolling::proportions(&rollout.deployment, active),
+    }
+}
+
+fn is_saturated(new: &Value, desired: i64) -> bool {
+    rolling::replicas(new) == desired
+        && replica_sets::told_desired(new) == Some(desired)
+        && rolling::available(new) == desired
 }
 
 /// Old ReplicaSets stay at zero for a rollback, up to the history limit.
-fn clean_up(context: &mut Context<'_>, deployment: &Value, sets: &ReplicaSets) {
-    let limit = object::integer(deployment, &["spec", "revisionHistoryLimit"]).max(0) as usize;
-    let mut idle: Vec<&Object> = sets
-        .old
-        .iter()
-        .filter(|set| object::integer(set, &["spec", "replicas"]) == 0)
-        .filter(|set| object::integer(set, &["status", "replicas"]) == 0)
-        .collect();
-    idle.sort_by_key(|set| revision_of(set));
-    let excess = idle.len().saturating_sub(limit);
-    for set in &idle[..excess] {
-        context.delete(&key_of("replicasets.apps", set), &DeleteOptions::default());
+fn clean_up(rollout: &mut Rollout<'_, '_>) {
+    let limit = object::integer(&rollout.deployment, &["spec", "revisionHistoryLimit"]).max(0) as usize;
+    let mut kept: Vec<Object> = rollout.old.iter().filter(|set| !object::is_deleting(set)).cloned().collect();
+    kept.sort_by_key(|set| replica_sets::revision_of(set));
+    kept.truncate(kept.len().saturating_sub(limit));
+    for set in kept {
+        let observed = object::integer(&set, &["status", "observedGeneration"]);
+        let idle = !is_active(&set)
+            && object::integer(&set, &["status", "replicas"]) == 0
+            && object::generation(&set) <= observed;
+        if idle {
+            rollout.context.delete(&key_of("replicasets.apps", &set), &DeleteOptions::default());
+        }
     }
+}
+
+/// How many pods of a deployment may be missing before it counts as unavailable.
+pub(super) fn least_available(deployment: &Value) -> i64 {
+    object::integer(deployment, &["spec", "replicas"]) - Limits::of(deployment).unavailable
 }

@@ -4,145 +4,173 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::condition::{Condition, count};
-use super::context::Context;
-use super::rolling::Limits;
+use super::condition::{self, count};
+use super::deployment;
+use super::rolling;
+use super::rollout::Rollout;
 use crate::object;
-use crate::store::{Key, Object};
-use crate::verbs::Caller;
 
-/// The ReplicaSet of the present template, and the others.
-#[derive(Debug, Default)]
-pub(super) struct ReplicaSets {
-    pub(super) new: Option<Object>,
-    pub(super) old: Vec<Object>,
-}
-
-impl ReplicaSets {
-    fn sum(&self, path: &[&str]) -> i64 {
-        self.new.iter().chain(&self.old).map(|set| object::integer(set, path)).sum()
+impl Rollout<'_, '_> {
+    /// Decides the condition `Progressing`; others keep their place, a changed one goes last.
+    pub(super) fn progressing(&mut self, status: &str, reason: &str, message: &str) {
+        let now = self.context.state.clock.timestamp();
+        condition::replace(
+            &mut self.deployment["status"],
+            &condition::updated("Progressing", status, reason, message, &now),
+        );
     }
 }
 
-pub(super) fn note_created(context: &mut Context<'_>, key: &Key, set: &str) {
-    let now = context.state.clock.timestamp();
-    if let Some(deployment) = context.state.store.at(key) {
-        let uid = object::uid(deployment).to_owned();
-        context.memory.progress.insert(uid, context.now);
-    }
-    let message = format!("Created new replica set \"{set}\"");
-    context.change_status(key, &Caller::controller(), |status| {
-        Condition { kind: "Progressing", is_true: true, reason: "NewReplicaSetCreated", message: &message }
-            .write(status, &now, true);
-    });
-}
-
-pub(super) fn write(context: &mut Context<'_>, key: &Key, deployment: &Value, sets: &ReplicaSets) {
-    let Some(live) = context.state.store.at(key).cloned() else { return };
-    let old = live["status"].clone();
-    let desired = object::integer(deployment, &["spec", "replicas"]);
-    let updated = sets.new.as_ref().map_or(0, |set| object::integer(set, &["status", "replicas"]));
-    let total = sets.sum(&["status", "replicas"]);
-    let ready = sets.sum(&["status", "readyReplicas"]);
-    let available = sets.sum(&["status", "availableReplicas"]);
-    let unavailable = (sets.sum(&["spec", "replicas"]) - available).max(0);
-
-    let mut status = old.clone();
-    status["observedGeneration"] = json!(object::generation(deployment));
-    count(&mut status, "replicas", total);
-    count(&mut status, "updatedReplicas", updated);
-    count(&mut status, "readyReplicas", ready);
-    count(&mut status, "availableReplicas", available);
-    count(&mut status, "unavailableReplicas", unavailable);
-
-    let now = context.state.clock.timestamp();
-    available_condition(available >= desired - Limits::of(deployment).unavailable).ensure(
-        &mut status,
-        &now,
-        true,
-    );
-    let complete = updated == desired && total == desired && available == desired;
-    let moved = {
-        let before = |field: &str| object::integer(&old, &[field]);
-        updated > before("updatedReplicas")
-            || total - updated < before("replicas") - before("updatedReplicas")
-            || ready > before("readyReplicas")
-            || available > before("availableReplicas")
-    };
-    let name = sets.new.as_ref().map_or("", |set| object::name(set));
-    progress(context, key, &mut status, &Progress { complete, moved, name, deployment });
-    context.change_status(key, &Caller::controller(), |live| *live = status);
-}
-
-fn available_condition(enough: bool) -> Condition<'static> {
-    if enough {
-        return Condition {
-            kind: "Available",
-            is_true: true,
-            reason: "MinimumReplicasAvailable",
-            message: "Deployment has minimum availability.",
-        };
-    }
-    Condition {
-        kind: "Available",
-        is_true: false,
-        reason: "MinimumReplicasUnavailable",
-        message: "Deployment does not have minimum availability.",
-    }
-}
-
-struct Progress<'p> {
-    complete: bool,
-    moved: bool,
-    name: &'p str,
-    deployment: &'p Value,
-}
-
-fn progress(context: &mut Context<'_>, key: &Key, status: &mut Value, seen: &Progress<'_>) {
-    let now = context.state.clock.timestamp();
-    let uid = object::uid(seen.deployment).to_owned();
-    let reason = status["conditions"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .find(|one| one["type"] == "Progressing")
-        .and_then(|one| one["reason"].as_str())
-        .unwrap_or("")
-        .to_owned();
-    if seen.complete {
-        let message = format!("ReplicaSet \"{}\" has successfully progressed.", seen.name);
-        return Condition {
-            kind: "Progressing",
-            is_true: true,
-            reason: "NewReplicaSetAvailable",
-            message: &message,
-        }
-        .ensure(status, &now, true);
-    }
-    // a finished rollout that loses a pod is not a rollout again
-    if reason == "NewReplicaSetAvailable"
-        && object::generation(seen.deployment) == observed(context, key)
-        && !seen.moved
-    {
+/// Pausing and resuming are noted at once, so that no deadline passes meanwhile.
+pub(super) fn note_pause(rollout: &mut Rollout<'_, '_>) {
+    let reason = progress_reason(&rollout.deployment).to_owned();
+    if !rollout.has_deadline() || reason == "ProgressDeadlineExceeded" {
         return;
     }
-    if seen.moved {
-        context.memory.progress.insert(uid.clone(), context.now);
-        let message = format!("ReplicaSet \"{}\" is progressing.", seen.name);
-        Condition { kind: "Progressing", is_true: true, reason: "ReplicaSetUpdated", message: &message }
-            .write(status, &now, true);
+    match (rollout.deployment["spec"]["paused"] == true, reason == "DeploymentPaused") {
+        (true, false) => rollout.progressing("Unknown", "DeploymentPaused", "Deployment is paused"),
+        (false, true) => rollout.progressing("Unknown", "DeploymentResumed", "Deployment is resumed"),
+        _ => return,
     }
-    let last = *context.memory.progress.entry(uid).or_insert(context.now);
-    let seconds = object::integer(seen.deployment, &["spec", "progressDeadlineSeconds"]).max(0) as u64;
-    let deadline = last + Duration::from_secs(seconds);
-    if context.now < deadline {
-        return context.again_at(key, deadline);
-    }
-    let message = format!("ReplicaSet \"{}\" has timed out progressing.", seen.name);
-    Condition { kind: "Progressing", is_true: false, reason: "ProgressDeadlineExceeded", message: &message }
-        .ensure(status, &now, true);
+    rollout.write_status(true);
+    // what follows in this look comes too late
+    rollout.scaled = true;
 }
 
-fn observed(context: &Context<'_>, key: &Key) -> i64 {
-    context.state.store.at(key).map_or(0, |live| object::integer(live, &["status", "observedGeneration"]))
+fn progress_reason(deployment: &Value) -> &str {
+    object::condition(deployment, "Progressing").and_then(|one| one["reason"].as_str()).unwrap_or("")
+}
+
+pub(super) fn is_complete(deployment: &Value, status: &Value) -> bool {
+    let desired = object::integer(deployment, &["spec", "replicas"]);
+    ["updatedReplicas", "replicas", "availableReplicas"]
+        .iter()
+        .all(|field| object::integer(status, &[field]) == desired)
+        && object::integer(status, &["observedGeneration"]) >= object::generation(deployment)
+}
+
+/// Counters and availability, without a word on progress.
+pub(super) fn write_counts(rollout: &mut Rollout<'_, '_>) {
+    rollout.deployment["status"] = counted(rollout);
+    let may_lose = rollout.scaled;
+    rollout.write_status(may_lose);
+}
+
+pub(super) fn write_progress(rollout: &mut Rollout<'_, '_>) {
+    let mut status = counted(rollout);
+    let now = rollout.context.state.clock.timestamp();
+    let current = object::condition(&rollout.deployment, "Progressing").cloned();
+    let settled = object::integer(&status, &["replicas"]) == object::integer(&status, &["updatedReplicas"])
+        && progress_reason(&rollout.deployment) == "NewReplicaSetAvailable";
+    if !rollout.has_deadline() {
+        condition::remove(&mut status, "Progressing");
+    } else if !settled {
+        let what = match &rollout.new {
+            Some(set) => format!("ReplicaSet \"{}\"", object::name(set)),
+            None => format!("Deployment \"{}\"", object::name(&rollout.deployment)),
+        };
+        let progressing = |status: &str, reason: &str, what: String| {
+            condition::updated("Progressing", status, reason, &what, &now)
+        };
+        if is_complete(&rollout.deployment, &status) {
+            let said =
+                progressing("True", "NewReplicaSetAvailable", format!("{what} has successfully progressed."));
+            condition::replace(&mut status, &said);
+        } else if has_progressed(&rollout.deployment["status"], &status) {
+            let mut said = progressing("True", "ReplicaSetUpdated", format!("{what} is progressing."));
+            if let Some(current) = current.filter(|one| one["status"] == "True") {
+                said["lastTransitionTime"] = current["lastTransitionTime"].clone();
+            }
+            condition::remove(&mut status, "Progressing");
+            condition::replace(&mut status, &said);
+        } else if has_timed_out(rollout) {
+            let said = progressing(
+                "False",
+                "ProgressDeadlineExceeded",
+                format!("{what} has timed out progressing."),
+            );
+            condition::replace(&mut status, &said);
+        }
+    }
+    copy_failure(rollout, &mut status, &now);
+    rollout.deployment["status"] = status;
+    let may_lose = rollout.scaled;
+    rollout.write_status(may_lose);
+    watch_deadline(rollout);
+}
+
+/// A ReplicaSet that cannot make its pods makes the deployment say so.
+fn copy_failure(rollout: &Rollout<'_, '_>, status: &mut Value, now: &str) {
+    let found =
+        rollout.new.iter().chain(&rollout.old).find_map(|set| object::condition(set, "ReplicaFailure"));
+    match found {
+        Some(failure) => {
+            let mut said = failure.clone();
+            said["lastUpdateTime"] = json!(now);
+            condition::replace(status, &said);
+        }
+        None => condition::remove(status, "ReplicaFailure"),
+    }
+}
+
+fn counted(rollout: &Rollout<'_, '_>) -> Value {
+    let sum = |path: &[&str]| -> i64 { rollout.sets().map(|set| object::integer(set, path)).sum() };
+    let available = sum(&["status", "availableReplicas"]);
+    let updated = rollout.new.iter().map(|set| object::integer(set, &["status", "replicas"])).sum();
+    let mut status = rollout.deployment["status"].clone();
+    status["observedGeneration"] = json!(object::generation(&rollout.deployment));
+    count(&mut status, "replicas", sum(&["status", "replicas"]));
+    count(&mut status, "updatedReplicas", updated);
+    count(&mut status, "readyReplicas", sum(&["status", "readyReplicas"]));
+    count(&mut status, "availableReplicas", available);
+    let wanted: i64 = rollout.sets().map(|set| rolling::replicas(set)).sum();
+    count(&mut status, "unavailableReplicas", (wanted - available).max(0));
+    status["terminatingReplicas"] = json!(sum(&["status", "terminatingReplicas"]));
+    let now = rollout.context.state.clock.timestamp();
+    let (is_true, reason, message) = if available >= deployment::least_available(&rollout.deployment) {
+        ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
+    } else {
+        ("False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
+    };
+    condition::replace(&mut status, &condition::updated("Available", is_true, reason, message, &now));
+    status
+}
+
+fn has_progressed(before: &Value, after: &Value) -> bool {
+    let grew = |field: &str| object::integer(after, &[field]) > object::integer(before, &[field]);
+    let old = |status: &Value| {
+        object::integer(status, &["replicas"]) - object::integer(status, &["updatedReplicas"])
+    };
+    grew("updatedReplicas") || old(after) < old(before) || grew("readyReplicas") || grew("availableReplicas")
+}
+
+fn has_timed_out(rollout: &Rollout<'_, '_>) -> bool {
+    match progress_reason(&rollout.deployment) {
+        "" | "NewReplicaSetAvailable" => false,
+        "ProgressDeadlineExceeded" => true,
+        _ => seconds_left(rollout).is_some_and(|left| left < 0),
+    }
+}
+
+/// Until the deadline, counted from the last update of the condition.
+fn seconds_left(rollout: &Rollout<'_, '_>) -> Option<i64> {
+    let since = object::condition(&rollout.deployment, "Progressing")?["lastUpdateTime"].as_str()?;
+    let passed = rollout.context.state.clock.seconds_since(since)?;
+    Some(object::integer(&rollout.deployment, &["spec", "progressDeadlineSeconds"]) - passed)
+}
+
+/// Asks to be called again when the deadline has passed.
+fn watch_deadline(rollout: &mut Rollout<'_, '_>) {
+    let done = is_complete(&rollout.deployment, &rollout.deployment["status"])
+        || matches!(
+            progress_reason(&rollout.deployment),
+            "" | "ProgressDeadlineExceeded" | "NewReplicaSetAvailable"
+        );
+    if !rollout.has_deadline() || done {
+        return;
+    }
+    if let Some(left) = seconds_left(rollout) {
+        let (key, wait) = (rollout.key, Duration::from_secs(left.max(0).unsigned_abs() + 1));
+        rollout.context.again(key, wait);
+    }
 }

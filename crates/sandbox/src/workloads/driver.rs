@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::context::{Context, Memory, Timers};
 use super::{
-    claim, daemon_set, deployment, garbage, job, namespace, pods, replica_set, service, stateful_set,
+    claim, daemon_set, deployment, event, garbage, job, namespace, pods, replica_set, service, stateful_set,
 };
 use crate::cluster::{Cluster, State};
 use crate::object;
@@ -64,8 +64,11 @@ impl Driver {
         for (key, object) in state.store.take_touched() {
             self.enqueue_touched(state, key, &object);
         }
-        for key in self.timers.due(now) {
-            self.enqueue(key);
+        // what is to be done now comes before what was asked for later
+        if self.queue.is_empty() {
+            for key in self.timers.due(now) {
+                self.enqueue(key);
+            }
         }
         let Some(key) = self.queue.pop_front() else { return false };
         let mut context = Context { state, timers: &mut self.timers, memory: &mut self.memory, now };
@@ -105,6 +108,11 @@ impl Driver {
 fn reconcile(context: &mut Context<'_>, key: &Key) {
     garbage::collect_forgotten(context);
     let Some(object) = context.state.store.at(key).cloned() else { return };
+    match context.memory.waits.get(key) {
+        Some(until) if *until > context.now => return,
+        Some(_) => _ = context.memory.waits.remove(key),
+        None => {}
+    }
     if garbage::handle(context, key, &object) {
         return;
     }
@@ -117,6 +125,7 @@ fn reconcile(context: &mut Context<'_>, key: &Key) {
         "services" => service::reconcile(context, key, &object),
         "ingresses.networking.k8s.io" => service::balance(context, key, &object),
         "persistentvolumeclaims" => claim::reconcile(context, key, &object),
+        "events" => event::expire(context, key, &object),
         "pods" => pods::reconcile(context, key, &object),
         "namespaces" => namespace::reconcile(context, key, &object),
         _ => {}

@@ -20,6 +20,8 @@ pub(super) fn collect_forgotten(context: &mut Context<'_>) {
 
 fn forget(memory: &mut Memory, uid: &str) {
     memory.pods.remove(uid);
+    memory.tries.remove(uid);
+    memory.events.forget(uid);
     memory.progress.remove(uid);
     memory.job_failures.remove(uid);
 }

@@ -8,20 +8,36 @@ mod claim;
 mod condition;
 mod context;
 mod daemon_set;
+mod demand;
 mod deployment;
 mod deployment_status;
 mod driver;
+mod event;
 mod failure;
 mod garbage;
 mod job;
+mod kubelet;
+mod log;
 mod namespace;
+mod pod_events;
 mod pod_status;
 mod pods;
 mod replica_set;
+mod replica_sets;
 mod revision;
 mod rolling;
+mod rollout;
+mod scheduler;
 mod service;
 mod stateful_set;
 
 pub(crate) use driver::run;
-pub(crate) use pod_status::log_of;
+pub(crate) use log::log_of;
+
+/// The hash of a pod template in the letters that the server uses. The real one hashes the memory of
+/// a Go program; only that equal templates have equal hashes is the same here. A hash whose name is
+/// taken is told apart by the number of collisions.
+fn template_hash(template: &serde_json::Value, collisions: i64) -> String {
+    let text = if collisions == 0 { template.to_string() } else { format!("{template}{collisions}") };
+    crate::seed::short_hash(&text)
+}

@@ -4,82 +4,162 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::condition::Condition;
 use super::context::Context;
-use super::failure::Failure;
+use super::failure::{self, Failure};
 use crate::object;
-use crate::status::ApiError;
 use crate::store::Key;
 use crate::verbs::Caller;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Phase {
-    Unschedulable,
     Creating,
+    ConfigError,
     PullFailed,
     PullBackOff,
     Unready,
     Ready,
-    Crashed { failure: Failure, restarts: u32, wait: Duration },
+    /// Ended for the first time.
+    Exited(Failure),
+    /// Waits to be restarted.
+    Crashed {
+        failure: Failure,
+        restarts: u32,
+        wait: Duration,
+    },
+    /// Runs once more, not for long.
+    Restarted {
+        failure: Failure,
+        restarts: u32,
+    },
     Succeeded,
     Failed(Failure),
+    Evicted,
 }
 
-pub(super) fn write_status(context: &mut Context<'_>, key: &Key, phase: Phase) {
-    let Some(pod) = context.state.store.at(key).cloned() else { return };
-    let now = context.state.clock.timestamp();
-    if phase == Phase::Unschedulable {
-        return unschedulable(context, key, &now);
+pub(super) const EVICTED: &str =
+    "The node was low on resource: memory. Threshold quantity: 100Mi, available: 88Mi. ";
+
+impl Phase {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Succeeded => "Succeeded",
+            Self::Failed(_) | Self::Evicted => "Failed",
+            Self::Creating | Self::ConfigError | Self::PullFailed | Self::PullBackOff => "Pending",
+            _ if self.fails_to_initialize() => "Pending",
+            _ => "Running",
+        }
     }
-    let address = object::text(&pod, &["status", "podIP"]).map_or_else(
-        || {
-            context.state.addresses.1 += 1;
-            let number = context.state.addresses.1;
-            format!("10.244.{}.{}", (number / 250) % 250, number % 250 + 1)
-        },
-        str::to_owned,
-    );
-    let statuses: Vec<Value> = object::list(&pod, &["spec", "containers"])
-        .iter()
-        .map(|container| container_status(&pod, container, phase, &now))
-        .collect();
-    let unready: Vec<&str> =
-        statuses.iter().filter(|one| one["ready"] != true).filter_map(|one| one["name"].as_str()).collect();
-    let text = match phase {
-        Phase::Succeeded => "Succeeded",
-        Phase::Failed(_) => "Failed",
-        Phase::Creating | Phase::PullFailed | Phase::PullBackOff | Phase::Unschedulable => "Pending",
-        Phase::Unready | Phase::Ready | Phase::Crashed { .. } => "Running",
-    };
+
+    fn fails_to_initialize(self) -> bool {
+        matches!(
+            self,
+            Self::Exited(Failure::Init)
+                | Self::Failed(Failure::Init)
+                | Self::Crashed { failure: Failure::Init, .. }
+                | Self::Restarted { failure: Failure::Init, .. }
+        )
+    }
+
+    fn restarts(self) -> Option<i64> {
+        match self {
+            Self::Crashed { restarts, .. } | Self::Restarted { restarts, .. } => Some(i64::from(restarts)),
+            _ => None,
+        }
+    }
+}
+
+/// Writes what the kubelet sees; true when that is new.
+pub(super) fn write_status(context: &mut Context<'_>, key: &Key, phase: Phase) -> bool {
+    let Some(pod) = context.state.store.at(key).cloned() else { return false };
+    let now = context.state.clock.timestamp();
     let node = object::text(&pod, &["spec", "nodeName"]).unwrap_or("").to_owned();
-    context.change_status(key, &Caller::kubelet(), |status| {
-        status["phase"] = json!(text);
-        object::set_default(status, &["startTime"], now.as_str());
+    let address = match object::text(&pod, &["status", "podIP"]) {
+        Some(address) => Some(address.to_owned()),
+        None if phase == Phase::Creating => None,
+        None => Some(context.state.pod_address()),
+    };
+    let list = |name: &str, of: fn(&Value, &Value, Phase, &str) -> Value| -> Vec<Value> {
+        object::list(&pod, &["spec", name]).iter().map(|one| of(&pod, one, phase, &now)).collect()
+    };
+    let statuses = list("containers", container_status);
+    let first_statuses = list("initContainers", init_status);
+    let written = context.change_status(key, &Caller::kubelet(), |status| {
+        status["phase"] = json!(phase.text());
+        write_conditions(&pod, status, phase, &statuses, &now);
         object::set_default(status, &["hostIP"], host_address(&node));
-        if !matches!(phase, Phase::Creating | Phase::PullFailed | Phase::PullBackOff) {
+        object::set_default(status, &["hostIPs"], json!([{"ip": host_address(&node)}]));
+        if let Some(address) = address {
             object::set_default(status, &["podIPs"], json!([{"ip": address}]));
             object::set_default(status, &["podIP"], address);
         }
-        object::set_default(status, &["qosClass"], "BestEffort");
-        let scheduled = Condition { kind: "PodScheduled", is_true: true, reason: "", message: "" };
-        scheduled.ensure(status, &now, false);
-        Condition { kind: "Initialized", ..scheduled }.ensure(status, &now, false);
-        readiness(status, phase, &unready, &now);
+        object::set_default(status, &["startTime"], now.as_str());
+        if !first_statuses.is_empty() {
+            status["initContainerStatuses"] = json!(first_statuses);
+        }
         status["containerStatuses"] = json!(statuses);
+        if phase == Phase::Evicted {
+            status["reason"] = json!("Evicted");
+            status["message"] = json!(EVICTED);
+        }
     });
+    written.is_some_and(|after| object::revision(&after) != object::revision(&pod))
 }
 
-fn readiness(status: &mut Value, phase: Phase, unready: &[&str], now: &str) {
-    let message = format!("containers with unready status: [{}]", unready.join(" "));
+/// In the order of a kubelet, the scheduler's at the end; each keeps its time while it stays.
+fn write_conditions(pod: &Value, status: &mut Value, phase: Phase, statuses: &[Value], now: &str) {
+    let old = object::list(status, &["conditions"]).to_vec();
+    let names =
+        |list: &[Value]| list.iter().filter_map(|one| one["name"].as_str()).collect::<Vec<_>>().join(" ");
+    let unready: Vec<Value> = statuses.iter().filter(|one| one["ready"] != true).cloned().collect();
+    let message = format!("containers with unready status: [{}]", names(&unready));
     let (reason, message) = match phase {
         _ if unready.is_empty() => ("", ""),
         Phase::Succeeded => ("PodCompleted", ""),
-        Phase::Failed(_) => ("PodFailed", ""),
+        Phase::Failed(_) | Phase::Evicted => ("PodFailed", message.as_str()),
         _ => ("ContainersNotReady", message.as_str()),
     };
-    for kind in ["Ready", "ContainersReady"] {
-        Condition { kind, is_true: unready.is_empty(), reason, message }.ensure(status, now, false);
-    }
+    let incomplete = format!(
+        "containers with incomplete status: [{}]",
+        names(object::list(pod, &["spec", "initContainers"]))
+    );
+    let initialized = !phase.fails_to_initialize();
+    let (init_reason, init_message) = if initialized {
+        (if phase == Phase::Succeeded { "PodCompleted" } else { "" }, "")
+    } else {
+        ("ContainersNotInitialized", incomplete.as_str())
+    };
+    let has_sandbox =
+        !matches!(phase, Phase::Creating | Phase::Succeeded | Phase::Failed(_) | Phase::Evicted);
+    let ready = unready.is_empty();
+    let mut wanted = vec![
+        ("PodReadyToStartContainers", has_sandbox, "", ""),
+        ("Initialized", initialized, init_reason, init_message),
+        ("Ready", ready, reason, message),
+        ("ContainersReady", ready, reason, message),
+    ];
+    let gates = object::list(pod, &["spec", "readinessGates"]);
+    wanted.extend(gates.iter().filter_map(|gate| Some((gate["conditionType"].as_str()?, ready, "", ""))));
+    let mut conditions: Vec<Value> = wanted
+        .into_iter()
+        .map(|(kind, is_true, reason, message)| {
+            let text = if is_true { "True" } else { "False" };
+            let same = old.iter().find(|one| one["type"] == kind && one["status"] == text);
+            let since = same.map_or_else(|| json!(now), |one| one["lastTransitionTime"].clone());
+            let mut said =
+                json!({"type": kind, "status": text, "lastProbeTime": null, "lastTransitionTime": since});
+            if !reason.is_empty() {
+                said["reason"] = json!(reason);
+            }
+            if !message.is_empty() {
+                said["message"] = json!(message);
+            }
+            said
+        })
+        .collect();
+    let own = |one: &&Value| conditions.iter().all(|mine| mine["type"] != one["type"]);
+    let others: Vec<Value> = old.iter().filter(own).cloned().collect();
+    conditions.extend(others);
+    status["conditions"] = json!(conditions);
 }
 
 fn host_address(node: &str) -> String {
@@ -87,106 +167,136 @@ fn host_address(node: &str) -> String {
     format!("10.0.0.{number}")
 }
 
-fn unschedulable(context: &mut Context<'_>, key: &Key, now: &str) {
-    let nodes = context.state.store.list("nodes", None).count();
-    let message = format!(
-        "0/{nodes} nodes are available: {nodes} Insufficient cpu. preemption: 0/{nodes} nodes are available: {nodes} No preemption victims found for incoming pod."
-    );
-    let scheduler = Caller { manager: "kube-scheduler".to_owned(), dry_run: false };
-    context.change_status(key, &scheduler, |status| {
-        status["phase"] = json!("Pending");
-        Condition { kind: "PodScheduled", is_true: false, reason: "Unschedulable", message: &message }
-            .ensure(status, now, false);
-    });
+fn waiting(reason: &str, message: &str) -> Value {
+    let mut waiting = json!({"reason": reason});
+    if !message.is_empty() {
+        waiting["message"] = json!(message);
+    }
+    json!({"waiting": waiting})
+}
+
+fn terminated(pod: &Value, failure: Failure, since: &str, now: &str) -> Value {
+    let (code, reason) = failure.end_of(pod);
+    json!({"terminated": {"exitCode": code, "reason": reason, "startedAt": since, "finishedAt": now}})
+}
+
+/// The registry of the demo does not know the image.
+pub(super) fn pull_error(image: &str) -> String {
+    let path = if image.contains('/') { image.to_owned() } else { format!("library/{image}") };
+    let first = path.split('/').next().unwrap_or("");
+    let reference = if first.contains(['.', ':']) { path.clone() } else { format!("docker.io/{path}") };
+    format!(
+        "failed to pull and unpack image \"{reference}\": failed to resolve reference \"{reference}\": {reference}: not found"
+    )
 }
 
 fn container_status(pod: &Value, container: &Value, phase: Phase, now: &str) -> Value {
-    let name = container["name"].as_str().unwrap_or("");
-    let image = container["image"].as_str().unwrap_or("");
+    let (name, image) = (container["name"].as_str().unwrap_or(""), container["image"].as_str().unwrap_or(""));
     let old = object::find_by(object::list(pod, &["status", "containerStatuses"]), "name", name);
-    let struck = Failure::of(pod).is_some_and(|failure| failure.strikes(pod, container));
+    let struck = Failure::of(pod).is_none_or(|failure| failure.strikes(pod, container));
     let since =
         old.and_then(|old| object::text(old, &["state", "running", "startedAt"])).unwrap_or(now).to_owned();
-    let running = json!({"running": {"startedAt": since}});
-    let waiting = |reason: &str, message: &str| {
-        let mut waiting = json!({"reason": reason});
-        if !message.is_empty() {
-            waiting["message"] = json!(message);
-        }
-        json!({"waiting": waiting})
-    };
-    let pull_error = format!(
-        "rpc error: code = NotFound desc = failed to pull and unpack image \"{image}\": failed to resolve reference \"{image}\": {image}: not found"
-    );
+    let running = || json!({"running": {"startedAt": since}});
     let mut last_state = old.map_or_else(|| json!({}), |old| old["lastState"].clone());
-    let mut restarts = old.map_or(0, |old| object::integer(old, &["restartCount"]));
-    let (ready, state) = match phase {
-        Phase::Creating | Phase::Unschedulable => (false, waiting("ContainerCreating", "")),
-        Phase::PullFailed if struck => (false, waiting("ErrImagePull", &pull_error)),
+    let restarts = old.map_or(0, |old| object::integer(old, &["restartCount"]));
+    let initializing = phase.fails_to_initialize();
+    let (ready, started, state) = match phase {
+        _ if initializing => (false, false, waiting("PodInitializing", "")),
+        Phase::Creating if !object::list(pod, &["spec", "initContainers"]).is_empty() => {
+            (false, false, waiting("PodInitializing", ""))
+        }
+        Phase::Creating => (false, false, waiting("ContainerCreating", "")),
+        Phase::ConfigError => {
+            let said = object::annotation(pod, failure::FAIL).unwrap_or("");
+            let message = format!("unknown value \"{said}\" of annotation {}", failure::FAIL);
+            (false, false, waiting("CreateContainerConfigError", &message))
+        }
+        Phase::PullFailed if struck => (false, false, waiting("ErrImagePull", &pull_error(image))),
         Phase::PullBackOff if struck => {
-            let message = format!("Back-off pulling image \"{image}\": ErrImagePull: {pull_error}");
-            (false, waiting("ImagePullBackOff", &message))
+            let message = format!("Back-off pulling image \"{image}\": ErrImagePull: {}", pull_error(image));
+            (false, false, waiting("ImagePullBackOff", &message))
         }
-        Phase::Crashed { failure, restarts: count, wait } if struck => {
-            restarts = i64::from(count);
-            last_state = terminated(failure, &since, now);
-            let message = format!(
-                "back-off {} restarting failed container={name} pod={}_{}({})",
-                go_duration(wait),
-                object::name(pod),
-                object::namespace(pod),
-                object::uid(pod)
-            );
-            (false, waiting("CrashLoopBackOff", &message))
+        Phase::Exited(failure) => (false, false, terminated(pod, failure, &since, now)),
+        Phase::Crashed { failure, wait, .. } => {
+            last_state = terminated(pod, failure, &since, now);
+            (false, false, crash_loop(pod, name, wait))
         }
-        Phase::Unready if struck => (false, running),
-        Phase::Failed(failure) if struck => (false, terminated(failure, &since, now)),
-        Phase::Succeeded | Phase::Failed(_) => (
+        Phase::Restarted { .. } | Phase::Unready => (false, true, running()),
+        Phase::Failed(failure) => (false, false, terminated(pod, failure, &since, now)),
+        Phase::Evicted => (
+            false,
+            false,
+            json!({"terminated": {"exitCode": 137, "reason": "Error",
+            "startedAt": since, "finishedAt": now}}),
+        ),
+        Phase::Succeeded => (
+            false,
             false,
             json!({"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": since, "finishedAt": now}}),
         ),
-        Phase::PullFailed | Phase::PullBackOff | Phase::Crashed { .. } | Phase::Unready | Phase::Ready => {
-            (true, running)
-        }
+        Phase::PullFailed | Phase::PullBackOff | Phase::Ready => (true, true, running()),
     };
-    let pulled = !matches!(phase, Phase::Creating | Phase::PullFailed | Phase::PullBackOff);
-    json!({"name": name, "image": image, "imageID": if pulled { image } else { "" }, "ready": ready,
-        "started": ready, "restartCount": restarts, "state": state, "lastState": last_state})
+    let restarts = if initializing { restarts } else { phase.restarts().unwrap_or(restarts) };
+    json!({"name": name, "state": state, "lastState": last_state, "ready": ready, "restartCount": restarts,
+        "image": image, "imageID": "", "started": started})
 }
 
-fn terminated(failure: Failure, since: &str, now: &str) -> Value {
-    let (code, reason) = if failure == Failure::OutOfMemory { (137, "OOMKilled") } else { (1, "Error") };
-    json!({"terminated": {"exitCode": code, "reason": reason, "startedAt": since, "finishedAt": now}})
+fn crash_loop(pod: &Value, container: &str, wait: Duration) -> Value {
+    let message = format!(
+        "back-off {} restarting failed container={container} pod={}_{}({})",
+        go_duration(wait),
+        object::name(pod),
+        object::namespace(pod),
+        object::uid(pod)
+    );
+    waiting("CrashLoopBackOff", &message)
+}
+
+/// Init containers have ended before the others start; those that are restarted always run along.
+fn init_status(pod: &Value, container: &Value, phase: Phase, now: &str) -> Value {
+    let (name, image) = (container["name"].as_str().unwrap_or(""), container["image"].as_str().unwrap_or(""));
+    let old = object::find_by(object::list(pod, &["status", "initContainerStatuses"]), "name", name);
+    let before = old.map(|old| old["state"].clone());
+    let stays = container["restartPolicy"] == "Always";
+    let mut last_state = json!({});
+    let (ready, started, state) = match phase {
+        Phase::Exited(failure) | Phase::Failed(failure) if failure == Failure::Init => {
+            (false, false, terminated(pod, failure, now, now))
+        }
+        Phase::Crashed { failure: failure @ Failure::Init, wait, .. } => {
+            last_state = terminated(pod, failure, now, now);
+            (false, false, crash_loop(pod, name, wait))
+        }
+        Phase::Restarted { failure: Failure::Init, .. } => {
+            (false, true, json!({"running": {"startedAt": now}}))
+        }
+        Phase::Creating => (false, false, waiting("PodInitializing", "")),
+        _ if stays => (
+            true,
+            true,
+            match before {
+                Some(state) if state.get("running").is_some() => state,
+                _ => json!({"running": {"startedAt": now}}),
+            },
+        ),
+        _ => (
+            true,
+            false,
+            match before {
+                Some(state) if state.get("terminated").is_some() => state,
+                _ => {
+                    json!({"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": now, "finishedAt": now}})
+                }
+            },
+        ),
+    };
+    let restarts = if phase.fails_to_initialize() { phase.restarts().unwrap_or(0) } else { 0 };
+    json!({"name": name, "state": state, "lastState": last_state, "ready": ready, "restartCount": restarts,
+        "image": image, "imageID": "", "started": started})
 }
 
 /// As Go prints durations: `10s`, `1m20s`, `5m0s`.
 fn go_duration(duration: Duration) -> String {
     let seconds = duration.as_secs();
     if seconds < 60 { format!("{seconds}s") } else { format!("{}m{}s", seconds / 60, seconds % 60) }
-}
-
-/// What a container wrote; a crashed one says why at the end.
-pub(crate) fn log_of(pod: &Value, container: &str) -> Result<String, ApiError> {
-    let statuses = object::list(pod, &["status", "containerStatuses"]);
-    let status = match container {
-        "" => statuses.first(),
-        name => object::find_by(statuses, "name", name),
-    };
-    let declared = object::list(pod, &["spec", "containers"]);
-    if !container.is_empty() && object::find_by(declared, "name", container).is_none() {
-        return Err(ApiError::bad_request(format!(
-            "container {container} is not valid for pod {}",
-            object::name(pod)
-        )));
-    }
-    let waiting = status.and_then(|status| object::text(status, &["state", "waiting", "reason"]));
-    match waiting {
-        Some("CrashLoopBackOff") => Ok("starting\nfatal: simulated crash\n".to_owned()),
-        Some(reason) => Err(ApiError::bad_request(format!(
-            "container \"{}\" in pod \"{}\" is waiting to start: {reason}",
-            status.and_then(|status| status["name"].as_str()).unwrap_or(container),
-            object::name(pod)
-        ))),
-        None => Ok("starting\nready\n".to_owned()),
-    }
 }

@@ -4,56 +4,128 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::condition::count;
+use super::condition::{self, count};
 use super::context::{Context, key_of};
+use super::event::Component;
 use super::pods;
 use crate::object;
+use crate::selectors::LabelSelector;
 use crate::store::{Key, Object};
 use crate::verbs::{Caller, DeleteOptions};
 
+/// What went wrong with the pods, as the condition tells it.
+struct Failure {
+    reason: &'static str,
+    message: String,
+}
+
+/// The status tells the pods from before this look, as the real controller's does: what it creates
+/// and deletes now shows when it is called about them.
 pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, set: &Value) {
-    let active = active_pods(context, set);
+    let found = context.owned(set, "pods");
+    let active: Vec<Object> = found.iter().filter(|pod| pods::is_active(pod)).cloned().collect();
+    let ending = found.iter().filter(|pod| object::is_deleting(pod) && !pods::is_finished(pod)).count();
+    let failure = if object::is_deleting(set) { None } else { manage(context, key, set, &active) };
+    write_status(context, key, set, &active, ending, failure);
+}
+
+fn manage(context: &mut Context<'_>, key: &Key, set: &Value, active: &[Object]) -> Option<Failure> {
     let wanted = object::integer(set, &["spec", "replicas"]).max(0) as usize;
     for _ in active.len()..wanted {
-        let pod = pods::from_template(set, "apps/v1", "ReplicaSet");
-        context.create("pods", object::namespace(set), pod);
+        if let Err(error) =
+            pods::create(context, set, "ReplicaSet", pods::from_template(set, "apps/v1", "ReplicaSet"))
+        {
+            context.retry_failed(key);
+            return Some(Failure { reason: "FailedCreate", message: error.to_string() });
+        }
     }
-    for pod in dispensable(&active, wanted) {
+    for pod in dispensable(context, set, active, wanted) {
         context.delete(&key_of("pods", &pod), &DeleteOptions::default());
+        let message = format!("Deleted pod: {}", object::name(&pod));
+        context.event(set, Component::ReplicaSet, "Normal", "SuccessfulDelete", &message);
     }
-    write_status(context, key, set);
+    context.memory.failures.remove(key);
+    None
 }
 
-fn active_pods(context: &Context<'_>, set: &Value) -> Vec<Object> {
-    context.owned(set, "pods").into_iter().filter(|pod| pods::is_active(pod)).collect()
-}
-
-/// Pods that are too many: those that are not ready go first, then the youngest.
-fn dispensable(active: &[Object], wanted: usize) -> Vec<Object> {
+/// Pods that are too many, in the order in which they go: not assigned, pending, not ready, cheap,
+/// beside many others of their owner, ready since shortly, restarted often, young.
+fn dispensable(context: &Context<'_>, set: &Value, active: &[Object], wanted: usize) -> Vec<Object> {
+    let excess = active.len().saturating_sub(wanted);
+    if excess == 0 || wanted == 0 {
+        return active[..excess].to_vec();
+    }
+    let neighbours = neighbours(context, set);
     let mut order = active.to_vec();
-    order.sort_by_key(|pod| (pods::is_ready(pod), std::cmp::Reverse(object::revision(pod))));
-    order.truncate(active.len().saturating_sub(wanted));
+    order.sort_by_cached_key(|pod| {
+        let node = object::text(pod, &["spec", "nodeName"]).unwrap_or("");
+        let beside = neighbours
+            .iter()
+            .filter(|other| object::text(other, &["spec", "nodeName"]) == Some(node))
+            .count();
+        let ready_since = context.memory.pods.get(object::uid(pod)).and_then(|run| run.ready_since);
+        let restarts = object::list(pod, &["status", "containerStatuses"])
+            .iter()
+            .map(|one| object::integer(one, &["restartCount"]))
+            .max();
+        let cost = object::annotation(pod, "controller.kubernetes.io/pod-deletion-cost")
+            .and_then(|text| text.parse::<i64>().ok())
+            .unwrap_or(0);
+        let phase = object::text(pod, &["status", "phase"]) == Some("Running");
+        (
+            (!node.is_empty(), phase, pods::is_ready(pod), cost),
+            (std::cmp::Reverse(beside), std::cmp::Reverse(ready_since), std::cmp::Reverse(restarts)),
+            std::cmp::Reverse(object::text(pod, &["metadata", "creationTimestamp"]).unwrap_or("").to_owned()),
+            object::uid(pod).to_owned(),
+        )
+    });
+    order.truncate(excess);
     order
 }
 
-fn write_status(context: &mut Context<'_>, key: &Key, set: &Value) {
-    let active = active_pods(context, set);
+/// The pods of all sets of the same owner.
+fn neighbours(context: &Context<'_>, set: &Value) -> Vec<Object> {
+    let Some(owner) = object::controller(set).and_then(|owner| owner["uid"].as_str()) else {
+        return context.owned(set, "pods");
+    };
+    let owner = json!({"metadata": {"uid": owner}});
+    let sets = context.owned(&owner, "replicasets.apps");
+    sets.iter().flat_map(|set| context.owned(set, "pods")).filter(|pod| pods::is_active(pod)).collect()
+}
+
+fn write_status(
+    context: &mut Context<'_>,
+    key: &Key,
+    set: &Value,
+    active: &[Object],
+    ending: usize,
+    failure: Option<Failure>,
+) {
     let min_ready = Duration::from_secs(object::integer(set, &["spec", "minReadySeconds"]).max(0) as u64);
+    let labels = LabelSelector::of_map(&set["spec"]["template"]["metadata"]["labels"]);
     let ready = active.iter().filter(|pod| pods::is_ready(pod)).count();
-    let mut available = 0;
-    for pod in &active {
-        match pods::available_at(context, pod, min_ready) {
-            Some(at) if at <= context.now => available += 1,
-            Some(at) => context.again_at(key, at),
-            None => {}
-        }
-    }
+    let labelled = active.iter().filter(|pod| labels.matches(pod)).count();
+    let available = pods::available(context, key, active, min_ready);
     let generation = object::generation(set);
+    let now = context.state.clock.timestamp();
     context.change_status(key, &Caller::controller(), |status| {
         status["replicas"] = json!(active.len());
-        count(status, "fullyLabeledReplicas", active.len() as i64);
+        count(status, "fullyLabeledReplicas", labelled as i64);
         count(status, "readyReplicas", ready as i64);
         count(status, "availableReplicas", available);
+        status["terminatingReplicas"] = json!(ending);
         status["observedGeneration"] = json!(generation);
+        match failure {
+            Some(Failure { reason, message }) => {
+                let present =
+                    object::list(status, &["conditions"]).iter().any(|one| one["type"] == "ReplicaFailure");
+                if !present {
+                    let said = json!({"type": "ReplicaFailure", "status": "True", "lastTransitionTime": now,
+                        "reason": reason, "message": message});
+                    condition::replace(status, &said);
+                }
+            }
+            None => condition::remove(status, "ReplicaFailure"),
+        }
     });
 }

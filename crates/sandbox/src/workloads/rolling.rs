@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-use super::deployment_status::ReplicaSets;
 use crate::object;
 use crate::store::Object;
 
@@ -40,72 +39,49 @@ pub(super) fn resolve(value: &Value, total: i64, round_up: bool) -> i64 {
     if round_up { (hundredths + 99) / 100 } else { hundredths / 100 }
 }
 
-fn is_recreate(deployment: &Value) -> bool {
+pub(super) fn is_recreate(deployment: &Value) -> bool {
     object::text(deployment, &["spec", "strategy", "type"]) == Some("Recreate")
 }
 
-fn replicas(set: &Value) -> i64 {
+pub(super) fn replicas(set: &Value) -> i64 {
     object::integer(set, &["spec", "replicas"])
 }
 
-fn available(set: &Value) -> i64 {
+pub(super) fn available(set: &Value) -> i64 {
     object::integer(set, &["status", "availableReplicas"])
 }
 
-/// The size of a ReplicaSet that is created now.
-pub(super) fn first_replicas(deployment: &Value, sets: &ReplicaSets) -> i64 {
-    let desired = object::integer(deployment, &["spec", "replicas"]);
-    let total: i64 = sets.old.iter().map(|set| replicas(set)).sum();
-    if is_recreate(deployment) {
-        return if sets.old.iter().all(|set| is_idle(set)) { desired } else { 0 };
-    }
-    (desired + Limits::of(deployment).surge - total).clamp(0, desired)
+fn desired(deployment: &Value) -> i64 {
+    object::integer(deployment, &["spec", "replicas"])
 }
 
-fn is_idle(set: &Value) -> bool {
-    replicas(set) == 0 && object::integer(set, &["status", "replicas"]) == 0
+/// The size of the newest set, which has `present` of all sets' `total` replicas now.
+pub(super) fn new_size(deployment: &Value, present: i64, total: i64) -> i64 {
+    let desired = desired(deployment);
+    if is_recreate(deployment) || present >= desired {
+        return desired;
+    }
+    let room = desired + Limits::of(deployment).surge - total;
+    (present + room.max(0)).min(desired)
 }
 
-/// ReplicaSets to resize, each with its new size.
-pub(super) fn steps(deployment: &Value, sets: &ReplicaSets) -> Vec<(Object, i64)> {
-    let Some(new) = &sets.new else { return Vec::new() };
-    if is_recreate(deployment) {
-        return recreate(deployment, new, &sets.old);
+/// Old replicas that are not available go first; available ones while enough are left. Each set
+/// that shrinks, with its new size.
+pub(super) fn shrink_old(deployment: &Value, new: &Value, old: &[Object]) -> Vec<(Object, i64)> {
+    let mut sets: Vec<(&Object, i64)> =
+        old.iter().map(|set| (set, replicas(set))).filter(|(_, size)| *size > 0).collect();
+    let least = desired(deployment) - Limits::of(deployment).unavailable;
+    let total: i64 = old.iter().map(|set| replicas(set)).sum::<i64>() + replicas(new);
+    let mut spare = total - least - (replicas(new) - available(new));
+    if spare <= 0 {
+        return Vec::new();
     }
-    let desired = object::integer(deployment, &["spec", "replicas"]);
-    let limits = Limits::of(deployment);
-    let old_total: i64 = sets.old.iter().map(|set| replicas(set)).sum();
-
-    let grown = match replicas(new) {
-        present if present >= desired => desired,
-        present => {
-            let room = desired + limits.surge - (old_total + present);
-            (present + room.max(0)).min(desired)
-        }
-    };
-    let mut steps = Vec::new();
-    if grown != replicas(new) {
-        steps.push((new.clone(), grown));
-    }
-    steps.extend(shrink_old(desired - limits.unavailable, new, grown, &sets.old));
-    steps
-}
-
-/// Old replicas that are not available go first; available ones while enough are left.
-fn shrink_old(least: i64, new: &Value, new_size: i64, old: &[Object]) -> Vec<(Object, i64)> {
-    let mut sets: Vec<(&Object, i64)> = old.iter().map(|set| (set, replicas(set))).collect();
-    sets.sort_by_key(|(set, _)| super::deployment::revision_of(set));
-    let total: i64 = sets.iter().map(|(_, size)| size).sum::<i64>() + new_size;
-    let new_unavailable = (new_size - available(new)).max(0);
-    let mut spare = (total - least - new_unavailable).max(0);
     for (set, size) in &mut sets {
-        let unhealthy = (*size - available(set)).max(0);
-        let gone = unhealthy.min(spare);
+        let gone = (*size - available(set)).clamp(0, spare);
         *size -= gone;
         spare -= gone;
     }
-    let all_available: i64 =
-        old.iter().map(|set| available(set).min(replicas(set))).sum::<i64>() + available(new);
+    let all_available: i64 = sets.iter().map(|(set, _)| available(set)).sum::<i64>() + available(new);
     let mut spare = (all_available - least).max(0);
     for (_, size) in &mut sets {
         let gone = (*size).min(spare);
@@ -118,14 +94,47 @@ fn shrink_old(least: i64, new: &Value, new_size: i64, old: &[Object]) -> Vec<(Ob
         .collect()
 }
 
-fn recreate(deployment: &Value, new: &Object, old: &[Object]) -> Vec<(Object, i64)> {
-    let desired = object::integer(deployment, &["spec", "replicas"]);
-    let mut steps: Vec<(Object, i64)> =
-        old.iter().filter(|set| replicas(set) > 0).map(|set| (set.clone(), 0)).collect();
-    if old.iter().all(|set| is_idle(set)) && replicas(new) != desired {
-        steps.push((new.clone(), desired));
+/// Several active sets share a change of replicas by their sizes; what does not divide goes to the largest.
+pub(super) fn proportions(deployment: &Value, mut active: Vec<Object>) -> Vec<(Object, i64)> {
+    let desired = desired(deployment);
+    let most = if desired > 0 { desired + Limits::of(deployment).surge } else { 0 };
+    let total: i64 = active.iter().map(|set| replicas(set)).sum();
+    let to_add = most - total;
+    active.sort_by_key(|set| std::cmp::Reverse(replicas(set)));
+    if to_add > 0 {
+        // of equal sizes the younger comes first
+        active.reverse();
+        active.sort_by_key(|set| std::cmp::Reverse(replicas(set)));
     }
-    steps
+    let mut added = 0;
+    let mut sizes: Vec<(Object, i64)> = Vec::with_capacity(active.len());
+    for set in active {
+        let share = if to_add == added { 0 } else { share(deployment, &set, desired, to_add - added) };
+        added += share;
+        let size = replicas(&set) + share;
+        sizes.push((set, size));
+    }
+    if let Some((_, size)) = sizes.first_mut() {
+        *size = (*size + to_add - added).max(0);
+    }
+    sizes
+}
+
+fn share(deployment: &Value, set: &Value, desired: i64, allowed: i64) -> i64 {
+    let size = replicas(set);
+    if desired == 0 {
+        return (-size).max(allowed);
+    }
+    let before = super::replica_sets::told_most(set)
+        .filter(|most| *most > 0)
+        .unwrap_or_else(|| object::integer(deployment, &["status", "replicas"]));
+    if before == 0 {
+        return 0;
+    }
+    let most = desired + Limits::of(deployment).surge;
+    // rounded half away from zero
+    let share = (2 * size * most + before) / (2 * before) - size;
+    if allowed > 0 { share.min(allowed) } else { share.max(allowed) }
 }
 
 #[cfg(test)]
@@ -148,5 +157,35 @@ mod tests {
         check(10, &json!("25%"), &json!("25%"), (3, 2));
         check(1, &json!(0), &json!(0), (0, 1));
         check(2, &json!(0), &json!("25%"), (0, 1));
+    }
+
+    fn set(name: &str, size: i64, available: i64, most: i64) -> Object {
+        json!({"metadata": {"name": name, "annotations": {"deployment.kubernetes.io/max-replicas": most.to_string()}},
+            "spec": {"replicas": size}, "status": {"availableReplicas": available}})
+        .into()
+    }
+
+    fn deployment(replicas: i64) -> Value {
+        json!({"spec": {"replicas": replicas, "strategy": {"type": "RollingUpdate",
+            "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}}}})
+    }
+
+    fn sizes(found: &[(Object, i64)]) -> Vec<(&str, i64)> {
+        found.iter().map(|(set, size)| (object::name(set), *size)).collect()
+    }
+
+    #[test]
+    fn old_sets_shrink_while_enough_are_available() {
+        let old = [set("broken", 2, 0, 5), set("good", 3, 3, 5)];
+        let found = shrink_old(&deployment(4), &set("new", 1, 0, 5), &old);
+        assert_eq!(sizes(&found), [("broken", 0)]);
+        let found = shrink_old(&deployment(4), &set("new", 2, 2, 5), &[set("good", 3, 3, 5)]);
+        assert_eq!(sizes(&found), [("good", 1)]);
+    }
+
+    #[test]
+    fn a_change_of_replicas_is_shared() {
+        let active = vec![set("old", 8, 8, 13), set("new", 5, 1, 13)];
+        assert_eq!(sizes(&proportions(&deployment(20), active)), [("old", 15), ("new", 10)]);
     }
 }

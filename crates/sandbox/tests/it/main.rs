@@ -18,6 +18,7 @@ mod objects;
 mod rollout;
 mod scale;
 mod seeded;
+mod sequences;
 mod support;
 mod watching;
 mod workloads;

@@ -33,7 +33,7 @@ pub(super) fn check_spread(constraints: &Place, problems: &mut Problems) {
     for (at, constraint) in constraints.items().enumerate() {
         let (skew, when) = (constraint.at("maxSkew"), constraint.at("whenUnsatisfiable"));
         if skew.number() <= 0 {
-            problems.invalid_value(&skew, &json!(skew.number()), "must be greater than 0");
+            problems.invalid_value(&skew, &json!(skew.number()), "must be greater than zero");
         }
         if constraint.at("topologyKey").is_empty() {
             problems.required(&constraint.at("topologyKey"), "can not be empty");
@@ -67,10 +67,6 @@ fn check_domains(constraint: &Place, problems: &mut Problems) {
 }
 
 const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
-
-pub(in crate::validation) fn taint_effect(effect: &Place, problems: &mut Problems) {
-    problems.check_one_of(effect, EFFECTS);
-}
 
 pub(super) fn check_tolerations(tolerations: &Place, problems: &mut Problems) {
     for toleration in tolerations.items() {

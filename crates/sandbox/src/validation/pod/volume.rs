@@ -115,8 +115,8 @@ fn check_source(kind: &str, source: &Place, problems: &mut Problems) {
         "nfs" => {
             required(&["server", "path"]);
             let path = source.at("path");
-            if !path.is_empty() && !path.text().starts_with('/') {
-                problems.invalid(&path, "must be an absolute path");
+            if !path.text().starts_with('/') {
+                problems.invalid_value(&path, &json!(path.text()), "must be an absolute path");
             }
         }
         "persistentVolumeClaim" => required(&["claimName"]),

@@ -1,0 +1,235 @@
+//! Events, as client-go's recorders write them: repeated ones are counted, many alike are combined,
+//! a chatterbox is cut off, and each goes an hour after it was last told.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::context::Context;
+use crate::object;
+use crate::store::{Key, ObjectName};
+use crate::verbs::{Caller, DeleteOptions};
+
+/// Who tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Component {
+    CronJob,
+    DaemonSet,
+    Deployment,
+    Disruption,
+    HorizontalPodAutoscaler,
+    Job,
+    Kubelet,
+    ReplicaSet,
+    Scheduler,
+    StatefulSet,
+    Volumes,
+}
+
+impl Component {
+    fn name(self) -> &'static str {
+        match self {
+            Self::CronJob => "cronjob-controller",
+            Self::DaemonSet => "daemonset-controller",
+            Self::Deployment => "deployment-controller",
+            Self::Disruption => "controllermanager",
+            Self::HorizontalPodAutoscaler => "horizontal-pod-autoscaler",
+            Self::Job => "job-controller",
+            Self::Kubelet => "kubelet",
+            Self::ReplicaSet => "replicaset-controller",
+            Self::Scheduler => "default-scheduler",
+            Self::StatefulSet => "statefulset-controller",
+            Self::Volumes => "persistentvolume-controller",
+        }
+    }
+
+    fn caller(self) -> Caller {
+        match self {
+            Self::Kubelet => Caller::kubelet(),
+            Self::Scheduler => Caller::scheduler(),
+            _ => Caller::controller(),
+        }
+    }
+}
+
+/// How long the server keeps an event.
+const KEPT: Duration = Duration::from_secs(3600);
+/// More different messages than this in one window are combined.
+const MOST_ALIKE: usize = 10;
+const WINDOW: Duration = Duration::from_secs(600);
+/// Events about one object from one source: this many at once, then one in five minutes.
+const BURST: f64 = 25.0;
+const REFILL: f64 = 1.0 / 300.0;
+
+/// What the recorders remember.
+#[derive(Debug, Default)]
+pub(super) struct EventLog {
+    told: BTreeMap<String, ObjectName>,
+    alike: BTreeMap<String, (Instant, Vec<String>)>,
+    budgets: BTreeMap<(Component, String), (Instant, f64)>,
+    number: u64,
+}
+
+impl EventLog {
+    fn may_tell(&mut self, source: Component, uid: &str, now: Instant) -> bool {
+        let (since, left) = self.budgets.entry((source, uid.to_owned())).or_insert((now, BURST));
+        *left = (*left + (now - *since).as_secs_f64() * REFILL).min(BURST);
+        *since = now;
+        if *left < 1.0 {
+            return false;
+        }
+        *left -= 1.0;
+        true
+    }
+
+    /// The message to tell, and whether it stands for many.
+    fn combine(&mut self, group: &str, message: &str, now: Instant) -> (String, bool) {
+        let (since, messages) = self.alike.entry(group.to_owned()).or_insert((now, Vec::new()));
+        if now - *since > WINDOW {
+            messages.clear();
+        }
+        *since = now;
+        if !messages.iter().any(|one| one == message) {
+            messages.push(message.to_owned());
+        }
+        if messages.len() < MOST_ALIKE {
+            return (message.to_owned(), false);
+        }
+        messages.remove(0);
+        (format!("(combined from similar events): {message}"), true)
+    }
+
+    /// What is remembered about an object that is gone.
+    pub(super) fn forget(&mut self, uid: &str) {
+        let prefix = format!("{uid} ");
+        self.alike.retain(|group, _| !group.starts_with(&prefix));
+        self.budgets.retain(|(_, about), _| about != uid);
+    }
+}
+
+impl Context<'_> {
+    pub(super) fn event(
+        &mut self,
+        about: &Value,
+        source: Component,
+        kind: &str,
+        reason: &str,
+        message: &str,
+    ) {
+        self.event_at(about, "", source, kind, reason, message);
+    }
+
+    /// An event about one field, such as `spec.containers{main}`.
+    pub(super) fn event_at(
+        &mut self,
+        about: &Value,
+        field: &str,
+        source: Component,
+        kind: &str,
+        reason: &str,
+        message: &str,
+    ) {
+        let (uid, now) = (object::uid(about).to_owned(), self.now);
+        let group = format!("{uid} {} {kind} {reason} {field}", source.name());
+        let (message, combined) = self.memory.events.combine(&group, message, now);
+        let told = if combined { group } else { format!("{group} {message}") };
+        if !self.memory.events.may_tell(source, &uid, now) {
+            return;
+        }
+        if let Some(name) = self.memory.events.told.get(&told).cloned()
+            && self.repeat(source, &name, &message)
+        {
+            return;
+        }
+        let host = object::text(about, &["spec", "nodeName"]).unwrap_or("").to_owned();
+        let said = Told { about, field, source, kind, reason, message: &message, host: &host };
+        let name = self.event_name(object::name(about));
+        let event = said.event(&self.state.clock, &name);
+        let namespace = match object::namespace(about) {
+            "" => "default",
+            namespace => namespace,
+        }
+        .to_owned();
+        if let Some(event) = self.create_as(&source.caller(), "events", &namespace, event) {
+            let key = super::context::key_of("events", &event);
+            self.memory.events.told.insert(told, key.name.clone());
+        }
+    }
+
+    /// Counts a known event up; false when it is gone.
+    fn repeat(&mut self, source: Component, name: &ObjectName, message: &str) -> bool {
+        let key = Key { resource: "events".to_owned(), name: name.clone() };
+        let now = self.state.clock.timestamp();
+        self.write(&key, "", &source.caller(), |event| {
+            let count = object::integer(event, &["count"]) + 1;
+            event["count"] = json!(count);
+            event["lastTimestamp"] = json!(now);
+            event["message"] = json!(message);
+        })
+        .is_some()
+    }
+
+    /// Ends in a number that looks like the nanoseconds of the real ones, and is never the same.
+    fn event_name(&mut self, about: &str) -> String {
+        self.memory.events.number += 1;
+        let since = self.state.clock.seconds_since("1970-01-01T00:00:00Z").unwrap_or(0).unsigned_abs();
+        format!("{about}.{:x}", since * 1_000_000_000 + self.memory.events.number)
+    }
+}
+
+struct Told<'t> {
+    about: &'t Value,
+    field: &'t str,
+    source: Component,
+    kind: &'t str,
+    reason: &'t str,
+    message: &'t str,
+    host: &'t str,
+}
+
+impl Told<'_> {
+    fn event(&self, clock: &crate::clock::Clock, name: &str) -> Value {
+        let about = self.about;
+        let mut involved = json!({"kind": about["kind"], "namespace": object::namespace(about),
+            "name": object::name(about), "uid": object::uid(about), "apiVersion": about["apiVersion"],
+            "resourceVersion": about["metadata"]["resourceVersion"]});
+        if !self.field.is_empty() {
+            involved["fieldPath"] = json!(self.field);
+        }
+        let (now, component) = (clock.timestamp(), self.source.name());
+        let mut event = json!({"metadata": {"name": name}, "involvedObject": involved,
+            "reason": self.reason, "message": self.message, "type": self.kind});
+        if self.source == Component::Scheduler {
+            // the scheduler writes events of the newer API, which look like this in the older one
+            event["source"] = json!({});
+            event["eventTime"] = json!(now.replace('Z', ".000000Z"));
+            event["action"] = json!(if self.reason == "Scheduled" { "Binding" } else { "Scheduling" });
+            event["reportingInstance"] = json!(format!("{component}-control-plane"));
+        } else {
+            event["source"] = json!({"component": component});
+            if self.source == Component::Kubelet {
+                event["source"]["host"] = json!(self.host);
+            }
+            event["firstTimestamp"] = json!(now);
+            event["lastTimestamp"] = json!(now);
+            event["count"] = json!(1);
+            event["reportingInstance"] = json!(self.host);
+        }
+        event["reportingComponent"] = json!(component);
+        event
+    }
+}
+
+/// The server's time to live.
+pub(super) fn expire(context: &mut Context<'_>, key: &Key, event: &Value) {
+    let told = ["lastTimestamp", "eventTime"].iter().find_map(|field| object::text(event, &[field]));
+    let age = told.and_then(|told| context.state.clock.seconds_since(told)).unwrap_or(0).max(0);
+    let age = Duration::from_secs(age.unsigned_abs());
+    if age < KEPT {
+        return context.again(key, KEPT.saturating_sub(age));
+    }
+    context.memory.events.told.retain(|_, name| *name != key.name);
+    context.delete(key, &DeleteOptions::default());
+}

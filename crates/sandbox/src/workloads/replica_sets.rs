@@ -1,0 +1,140 @@
+//! The ReplicaSets of a deployment: found, built, annotated.
+
+use serde_json::{Value, json};
+
+use super::context::Context;
+use super::rolling::Limits;
+use crate::object;
+use crate::store::Object;
+
+pub(super) const REVISION: &str = "deployment.kubernetes.io/revision";
+const HISTORY: &str = "deployment.kubernetes.io/revision-history";
+const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
+const MOST: &str = "deployment.kubernetes.io/max-replicas";
+const HASH: &str = "pod-template-hash";
+const NOT_COPIED: &[&str] = &[
+    "kubectl.kubernetes.io/last-applied-configuration",
+    "deprecated.deployment.rollback.to",
+    REVISION,
+    HISTORY,
+    DESIRED,
+    MOST,
+];
+/// How long the list of former revisions may become.
+const LONGEST_HISTORY: usize = 2000;
+
+/// The set of the present template, and the others, oldest first.
+pub(super) fn find(context: &Context<'_>, deployment: &Value) -> (Option<Object>, Vec<Object>) {
+    let wanted = plain_template(deployment);
+    let mut sets = context.owned(deployment, "replicasets.apps");
+    sets.sort_by(|left, right| age(left).cmp(&age(right)));
+    let new = sets.iter().position(|set| plain_template(set) == wanted).map(|at| sets.remove(at));
+    (new, sets)
+}
+
+fn age(set: &Object) -> (&str, &str) {
+    (object::text(set, &["metadata", "creationTimestamp"]).unwrap_or(""), object::name(set))
+}
+
+/// The template without the label that tells its ReplicaSet.
+fn plain_template(owner: &Value) -> Value {
+    let mut template = owner["spec"]["template"].clone();
+    object::take(&mut template, &["metadata", "labels", HASH]);
+    template
+}
+
+pub(super) fn revision_of(set: &Value) -> i64 {
+    object::annotation(set, REVISION).and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+/// How many replicas the deployment wanted when it last resized this set.
+pub(super) fn told_desired(set: &Value) -> Option<i64> {
+    object::annotation(set, DESIRED)?.parse().ok()
+}
+
+pub(super) fn told_most(set: &Value) -> Option<i64> {
+    object::annotation(set, MOST)?.parse().ok()
+}
+
+pub(super) fn tells(set: &Value, desired: i64, most: i64) -> bool {
+    told_desired(set) == Some(desired) && told_most(set) == Some(most)
+}
+
+pub(super) fn tell(set: &mut Value, desired: i64, most: i64) {
+    object::set(set, &["metadata", "annotations", DESIRED], desired.to_string());
+    object::set(set, &["metadata", "annotations", MOST], most.to_string());
+}
+
+pub(super) fn new_set(deployment: &Value, hash: &str, replicas: i64, revision: i64) -> Value {
+    let mut template = plain_template(deployment);
+    let mut labels = object::at(&template, &["metadata", "labels"]).cloned().unwrap_or_else(|| json!({}));
+    labels[HASH] = json!(hash);
+    object::set(&mut template, &["metadata", "labels"], labels.clone());
+    let mut selector = deployment["spec"]["selector"].clone();
+    object::set(&mut selector, &["matchLabels", HASH], hash);
+    let mut spec = json!({"replicas": replicas, "selector": selector, "template": template});
+    if let Some(seconds) = object::at(deployment, &["spec", "minReadySeconds"]) {
+        spec["minReadySeconds"] = seconds.clone();
+    }
+    let longest = 253 - 1 - hash.len();
+    let base: String = object::name(deployment).chars().take(longest).collect();
+    let mut set = json!({
+        "metadata": {
+            "name": format!("{base}-{hash}"), "labels": labels,
+            "ownerReferences": [object::controller_reference(deployment, "apps/v1", "Deployment")],
+        },
+        "spec": spec,
+    });
+    annotate(deployment, &mut set, revision, false);
+    set
+}
+
+/// The deployment's annotations and the revision, on its newest set; true when something changed.
+pub(super) fn annotate(deployment: &Value, set: &mut Value, revision: i64, exists: bool) -> bool {
+    let mut changed = false;
+    let annotations = object::at(deployment, &["metadata", "annotations"]).and_then(Value::as_object);
+    for (name, value) in annotations.into_iter().flatten() {
+        if !NOT_COPIED.contains(&name.as_str()) && set["metadata"]["annotations"].get(name) != Some(value) {
+            object::set(set, &["metadata", "annotations", name], value.clone());
+            changed = true;
+        }
+    }
+    let before = object::annotation(set, REVISION).map(str::to_owned);
+    if revision_of(set) < revision {
+        object::set(set, &["metadata", "annotations", REVISION], revision.to_string());
+        if let Some(before) = before {
+            let history = history_with(object::annotation(set, HISTORY).unwrap_or(""), &before);
+            object::set(set, &["metadata", "annotations", HISTORY], history);
+        }
+        changed = true;
+    }
+    if !exists {
+        let desired = object::integer(deployment, &["spec", "replicas"]);
+        tell(set, desired, desired + Limits::of(deployment).surge);
+    }
+    changed
+}
+
+/// The list of former revisions with one more; the oldest fall off when it becomes too long.
+fn history_with(history: &str, revision: &str) -> String {
+    let mut revisions: Vec<&str> = history.split(',').filter(|one| !one.is_empty()).collect();
+    revisions.push(revision);
+    while revisions.len() > 1 && revisions.join(",").len() > LONGEST_HISTORY {
+        revisions.remove(0);
+    }
+    revisions.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn history_grows_and_forgets() {
+        assert_eq!(history_with("", "1"), "1");
+        assert_eq!(history_with("1,3", "5"), "1,3,5");
+        let long = vec!["1000"; 400].join(",");
+        assert!(history_with(&long, "2000").len() <= LONGEST_HISTORY);
+        assert!(history_with(&long, "2000").ends_with(",2000"));
+    }
+}

@@ -1,0 +1,197 @@
+//! One look at a deployment: what it owns, what it decided so far, and the writes that follow.
+//!
+//! The real controller works on a copy from its cache. A second write of the status in one look
+//! finds that copy outdated, is refused and comes again a little later; clients see the order that
+//! results, so it is kept here.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::context::{Context, key_of};
+use super::event::Component;
+use super::rolling::{self, Limits};
+use super::{replica_sets, template_hash};
+use crate::object;
+use crate::store::{Key, Object};
+use crate::verbs::Caller;
+
+/// The first wait of a controller's queue after a refused write.
+const REFUSED_RETRY: Duration = Duration::from_millis(5);
+
+pub(super) struct Rollout<'r, 'c> {
+    pub(super) context: &'r mut Context<'c>,
+    pub(super) key: &'r Key,
+    /// The deployment as this look sees it, with what it decided about its status.
+    pub(super) deployment: Value,
+    /// The ReplicaSet of the present template.
+    pub(super) new: Option<Object>,
+    /// The others, oldest first.
+    pub(super) old: Vec<Object>,
+    /// The status was written in this look already.
+    pub(super) outdated: bool,
+    pub(super) scaled: bool,
+}
+
+impl<'r, 'c> Rollout<'r, 'c> {
+    pub(super) fn begin(context: &'r mut Context<'c>, key: &'r Key, deployment: &Value) -> Self {
+        let (new, old) = replica_sets::find(context, deployment);
+        Self { context, key, deployment: deployment.clone(), new, old, outdated: false, scaled: false }
+    }
+
+    pub(super) fn desired(&self) -> i64 {
+        object::integer(&self.deployment, &["spec", "replicas"])
+    }
+
+    pub(super) fn limits(&self) -> Limits {
+        Limits::of(&self.deployment)
+    }
+
+    pub(super) fn has_deadline(&self) -> bool {
+        object::integer(&self.deployment, &["spec", "progressDeadlineSeconds"]) != i64::from(i32::MAX)
+    }
+
+    pub(super) fn sets(&self) -> impl Iterator<Item = &Object> {
+        self.old.iter().chain(&self.new)
+    }
+
+    /// Writes what was decided about the status. `may_lose` is false where the real controller's
+    /// second write is usually late enough to see the same state.
+    pub(super) fn write_status(&mut self, may_lose: bool) {
+        if self.outdated && may_lose {
+            self.context.retry(self.key, REFUSED_RETRY);
+            return;
+        }
+        let (status, annotations) = (
+            self.deployment["status"].clone(),
+            object::at(&self.deployment, &["metadata", "annotations"]).cloned(),
+        );
+        let before = self.context.state.store.at(self.key).map(|live| object::revision(live));
+        let written = self.context.write(self.key, "status", &Caller::controller(), |live| {
+            live["status"] = status;
+            if let Some(annotations) = annotations {
+                object::set(live, &["metadata", "annotations"], annotations);
+            }
+        });
+        self.outdated |= written.map(|live| object::revision(&live)) != before;
+    }
+
+    /// The present template's ReplicaSet, created when it is missing and `create`. The newest
+    /// template has the highest revision, also after going back to an old one.
+    pub(super) fn settle_revision(&mut self, create: bool) {
+        let revision = self.old.iter().map(|set| replica_sets::revision_of(set)).max().unwrap_or(0) + 1;
+        match self.new.clone() {
+            Some(set) => self.keep_revision(&set, revision),
+            None if create => self.create_set(revision),
+            None => {}
+        }
+    }
+
+    fn keep_revision(&mut self, set: &Object, revision: i64) {
+        let mut wanted = (**set).clone();
+        let changed = replica_sets::annotate(&self.deployment, &mut wanted, revision, true);
+        let ready_after = object::integer(&self.deployment, &["spec", "minReadySeconds"]);
+        if changed || object::integer(set, &["spec", "minReadySeconds"]) != ready_after {
+            if ready_after == 0 {
+                object::take(&mut wanted, &["spec", "minReadySeconds"]);
+            } else {
+                object::set(&mut wanted, &["spec", "minReadySeconds"], ready_after);
+            }
+            let key = key_of("replicasets.apps", set);
+            if let Some(set) = self.context.change(&key, |live| *live = wanted) {
+                self.new = Some(set);
+            }
+        }
+        let mut decided =
+            match self.new.as_ref().and_then(|set| object::annotation(set, replica_sets::REVISION)) {
+                Some(text) => {
+                    let text = text.to_owned();
+                    self.note_revision(&text)
+                }
+                None => false,
+            };
+        if self.has_deadline() && object::condition(&self.deployment, "Progressing").is_none() {
+            let message = format!("Found new replica set \"{}\"", object::name(set));
+            self.progressing("True", "FoundNewReplicaSet", &message);
+            decided = true;
+        }
+        if decided {
+            self.write_status(true);
+        }
+    }
+
+    fn note_revision(&mut self, revision: &str) -> bool {
+        if object::annotation(&self.deployment, replica_sets::REVISION) == Some(revision) {
+            return false;
+        }
+        object::set(&mut self.deployment, &["metadata", "annotations", replica_sets::REVISION], revision);
+        true
+    }
+
+    fn create_set(&mut self, revision: i64) {
+        let total: i64 = self.old.iter().map(|set| rolling::replicas(set)).sum();
+        let size = rolling::new_size(&self.deployment, 0, total);
+        let collisions = object::integer(&self.deployment, &["status", "collisionCount"]);
+        let hash = template_hash(&self.deployment["spec"]["template"], collisions);
+        let set = replica_sets::new_set(&self.deployment, &hash, size, revision);
+        let name = object::name(&set).to_owned();
+        let namespace = object::namespace(&self.deployment).to_owned();
+        match self.context.try_create("replicasets.apps", &namespace, set) {
+            Ok(made) => self.new = Some(made),
+            Err(error) if error.reason == "AlreadyExists" => {
+                // the name is taken by a set of another template: the next name is tried
+                object::set(&mut self.deployment, &["status", "collisionCount"], collisions + 1);
+                return self.write_status(true);
+            }
+            Err(error) => {
+                let message = format!("Failed to create new replica set \"{name}\": {error}");
+                if self.has_deadline() {
+                    self.progressing("False", "ReplicaSetCreateError", &message);
+                    self.write_status(true);
+                }
+                let about = self.deployment.clone();
+                self.context.event(
+                    &about,
+                    Component::Deployment,
+                    "Warning",
+                    "ReplicaSetCreateError",
+                    &message,
+                );
+                return self.context.retry(self.key, Duration::from_secs(1));
+            }
+        }
+        if size > 0 {
+            let message = format!("Scaled up replica set {name} from 0 to {size}");
+            let about = self.deployment.clone();
+            self.context.event(&about, Component::Deployment, "Normal", "ScalingReplicaSet", &message);
+        }
+        self.note_revision(&revision.to_string());
+        if self.has_deadline() {
+            self.progressing("True", "NewReplicaSetCreated", &format!("Created new replica set \"{name}\""));
+        }
+        self.write_status(true);
+    }
+
+    /// Gives a ReplicaSet its size, and the annotations that say what the deployment wants.
+    pub(super) fn scale(&mut self, set: &Object, size: i64) {
+        let (desired, most) = (self.desired(), self.desired() + self.limits().surge);
+        let present = rolling::replicas(set);
+        if present == size && replica_sets::tells(set, desired, most) {
+            return;
+        }
+        let key = key_of("replicasets.apps", set);
+        let Some(_) = self.context.change(&key, |set| {
+            set["spec"]["replicas"] = json!(size);
+            replica_sets::tell(set, desired, most);
+        }) else {
+            return;
+        };
+        if present != size {
+            self.scaled = true;
+            let way = if present < size { "up" } else { "down" };
+            let message = format!("Scaled {way} replica set {} from {present} to {size}", object::name(set));
+            let about = self.deployment.clone();
+            self.context.event(&about, Component::Deployment, "Normal", "ScalingReplicaSet", &message);
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! What a client that watches sees of a rollout, state by state. The expected texts were compared
+//! with kube-controller-manager 1.36; there, several steps may fall into one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{StreamExt as _, TryStreamExt as _};
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, WatchEvent, WatchParams};
+use kube::core::GroupVersionKind;
+use kube::{Api, Client};
+use parking_lot::Mutex;
+use sandbox::SandboxOptions;
+use serde_json::{Value, json};
+
+use crate::support::{apply, deployment, deployments, with};
+
+/// Every state of the objects of one kind, as a line each, without repetitions.
+struct Seen(Arc<Mutex<Vec<String>>>);
+
+impl Seen {
+    async fn of(client: &Client, group: &str, kind: &str, line: fn(&Value) -> String) -> Self {
+        let kind = GroupVersionKind::gvk(group, "v1", kind);
+        let api: Api<DynamicObject> =
+            Api::default_namespaced_with(client.clone(), &ApiResource::from_gvk(&kind));
+        let lines = Arc::new(Mutex::new(Vec::<String>::new()));
+        let seen = lines.clone();
+        let mut events = api.watch(&WatchParams::default(), "0").await.unwrap().boxed();
+        tokio::spawn(async move {
+            while let Ok(Some(event)) = events.try_next().await {
+                let line = match &event {
+                    WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+                        line(&serde_json::to_value(object).unwrap())
+                    }
+                    WatchEvent::Deleted(object) => {
+                        format!("{} gone", object.metadata.name.as_deref().unwrap_or(""))
+                    }
+                    _ => continue,
+                };
+                let mut lines = lines.lock();
+                if lines.last() != Some(&line) {
+                    lines.push(line);
+                }
+            }
+        });
+        Self(seen)
+    }
+
+    /// What was seen since the last call.
+    fn lines(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock())
+    }
+}
+
+fn number(object: &Value, field: &str) -> i64 {
+    object["status"][field].as_i64().unwrap_or(0)
+}
+
+/// `generation/observed: replicas updated ready available unavailable terminating, Progressing, Available`.
+fn of_deployment(object: &Value) -> String {
+    let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let said: Vec<String> = conditions
+        .iter()
+        .map(|one| match one["type"].as_str() {
+            Some("Available") => format!("Available={}", one["status"].as_str().unwrap()),
+            _ => one["reason"].as_str().unwrap().to_owned(),
+        })
+        .collect();
+    let counts = [
+        "replicas",
+        "updatedReplicas",
+        "readyReplicas",
+        "availableReplicas",
+        "unavailableReplicas",
+        "terminatingReplicas",
+    ]
+    .map(|field| number(object, field).to_string())
+    .join(" ");
+    format!(
+        "{}/{}: {counts} r{} {}",
+        object["metadata"]["generation"],
+        number(object, "observedGeneration"),
+        object["metadata"]["annotations"]["deployment.kubernetes.io/revision"].as_str().unwrap_or("-"),
+        said.join(" ")
+    )
+    .trim_end()
+    .to_owned()
+}
+
+fn options() -> SandboxOptions {
+    SandboxOptions {
+        pod_start: (Duration::from_secs(1), Duration::from_secs(1)),
+        ..SandboxOptions::default()
+    }
+}
+
+async fn settle() {
+    tokio::time::sleep(Duration::from_secs(30)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deployment_is_created_updated_and_rolled_back() {
+    let (_sandbox, client) = with(options());
+    let seen = Seen::of(&client, "apps", "Deployment", of_deployment).await;
+    let api = deployments(&client);
+    apply(&api, "a", &deployment("web", 2, "web:1")).await.unwrap();
+    settle().await;
+    assert_eq!(
+        seen.lines(),
+        [
+            "1/0: 0 0 0 0 0 0 r-",
+            "1/0: 0 0 0 0 0 0 r1 NewReplicaSetCreated",
+            "1/1: 0 0 0 0 2 0 r1 NewReplicaSetCreated Available=False",
+            "1/1: 2 2 0 0 2 0 r1 Available=False ReplicaSetUpdated",
+            "1/1: 2 2 2 2 0 0 r1 Available=True NewReplicaSetAvailable",
+        ]
+    );
+    apply(&api, "a", &deployment("web", 2, "web:2")).await.unwrap();
+    settle().await;
+    assert_eq!(
+        seen.lines(),
+        [
+            "2/1: 2 2 2 2 0 0 r1 Available=True NewReplicaSetAvailable",
+            "2/1: 2 2 2 2 0 0 r2 Available=True NewReplicaSetCreated",
+            "2/2: 2 0 2 2 1 0 r2 Available=True NewReplicaSetCreated",
+            "2/2: 3 1 2 2 1 0 r2 Available=True ReplicaSetUpdated",
+            "2/2: 3 1 3 3 0 0 r2 Available=True ReplicaSetUpdated",
+            "2/2: 3 2 2 2 1 1 r2 Available=True ReplicaSetUpdated",
+            "2/2: 3 2 3 3 0 0 r2 Available=True ReplicaSetUpdated",
+            "2/2: 2 2 2 2 0 1 r2 Available=True NewReplicaSetAvailable",
+            "2/2: 2 2 2 2 0 0 r2 Available=True NewReplicaSetAvailable",
+        ]
+    );
+    apply(&api, "a", &deployment("web", 2, "web:1")).await.unwrap();
+    settle().await;
+    assert_eq!(
+        seen.lines(),
+        [
+            "3/2: 2 2 2 2 0 0 r2 Available=True NewReplicaSetAvailable",
+            "3/2: 2 2 2 2 0 0 r3 Available=True NewReplicaSetAvailable",
+            "3/3: 2 0 2 2 1 0 r3 Available=True NewReplicaSetAvailable",
+            "3/3: 3 1 2 2 1 0 r3 Available=True ReplicaSetUpdated",
+            "3/3: 3 1 3 3 0 0 r3 Available=True ReplicaSetUpdated",
+            "3/3: 3 2 2 2 1 1 r3 Available=True ReplicaSetUpdated",
+            "3/3: 3 2 3 3 0 1 r3 Available=True ReplicaSetUpdated",
+            "3/3: 3 2 3 3 0 0 r3 Available=True ReplicaSetUpdated",
+            "3/3: 2 2 2 2 0 1 r3 Available=True NewReplicaSetAvailable",
+            "3/3: 2 2 2 2 0 0 r3 Available=True NewReplicaSetAvailable",
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_recreated_deployment_is_away_meanwhile() {
+    let (_sandbox, client) = with(options());
+    let seen = Seen::of(&client, "apps", "Deployment", of_deployment).await;
+    let api = deployments(&client);
+    for image in ["web:1", "web:2"] {
+        let mut object = deployment("web", 3, image);
+        object["spec"]["strategy"] = json!({"type": "Recreate"});
+        seen.lines();
+        apply(&api, "a", &object).await.unwrap();
+        settle().await;
+    }
+    assert_eq!(
+        seen.lines(),
+        [
+            "2/1: 3 3 3 3 0 0 r1 Available=True NewReplicaSetAvailable",
+            "2/2: 3 0 3 3 0 0 r1 Available=True NewReplicaSetAvailable",
+            "2/2: 0 0 0 0 0 3 r1 NewReplicaSetAvailable Available=False",
+            "2/2: 0 0 0 0 0 3 r2 Available=False NewReplicaSetCreated",
+            "2/2: 0 0 0 0 3 0 r2 Available=False NewReplicaSetCreated",
+            "2/2: 3 3 0 0 3 0 r2 Available=False ReplicaSetUpdated",
+            "2/2: 3 3 3 3 0 0 r2 Available=True NewReplicaSetAvailable",
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broken_image_stops_a_rollout_until_it_is_taken_back() {
+    let (_sandbox, client) = with(options());
+    let seen = Seen::of(&client, "apps", "Deployment", of_deployment).await;
+    let api = deployments(&client);
+    for (round, image) in ["web:1", "web:broken", "web:1"].into_iter().enumerate() {
+        let mut object = deployment("web", 4, image);
+        object["spec"]["progressDeadlineSeconds"] = json!(20);
+        if round == 1 {
+            seen.lines();
+        }
+        apply(&api, "a", &object).await.unwrap();
+        settle().await;
+    }
+    assert_eq!(
+        seen.lines(),
+        [
+            "2/1: 4 4 4 4 0 0 r1 Available=True NewReplicaSetAvailable",
+            "2/1: 4 4 4 4 0 0 r2 Available=True NewReplicaSetCreated",
+            "2/2: 4 1 3 3 1 1 r2 Available=True NewReplicaSetCreated",
+            "2/2: 4 1 3 3 2 1 r2 Available=True NewReplicaSetCreated",
+            "2/2: 5 2 3 3 2 1 r2 Available=True ReplicaSetUpdated",
+            "2/2: 5 2 3 3 2 0 r2 Available=True ReplicaSetUpdated",
+            "2/2: 5 2 3 3 2 0 r2 Available=True ProgressDeadlineExceeded",
+            "3/2: 5 2 3 3 2 0 r2 Available=True ProgressDeadlineExceeded",
+            "3/2: 5 2 3 3 2 0 r3 Available=True ProgressDeadlineExceeded",
+            "3/3: 3 3 3 3 0 2 r3 Available=True ReplicaSetUpdated",
+            "3/3: 3 3 3 3 1 2 r3 Available=True ReplicaSetUpdated",
+            "3/3: 4 4 3 3 1 2 r3 Available=True ReplicaSetUpdated",
+            "3/3: 4 4 3 3 1 0 r3 Available=True ReplicaSetUpdated",
+            "3/3: 4 4 4 4 0 0 r3 Available=True NewReplicaSetAvailable",
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_paused_deployment_is_scaled_and_not_rolled() {
+    let (_sandbox, client) = with(options());
+    let seen = Seen::of(&client, "apps", "Deployment", of_deployment).await;
+    let api = deployments(&client);
+    apply(&api, "a", &deployment("web", 2, "web:1")).await.unwrap();
+    settle().await;
+    seen.lines();
+    for change in [
+        json!({"spec": {"paused": true}}),
+        json!({"spec": {"template": {"spec": {"terminationGracePeriodSeconds": 5}}}}),
+        json!({"spec": {"replicas": 3}}),
+        json!({"spec": {"paused": null}}),
+    ] {
+        api.patch("web", &PatchParams::default(), &Patch::Merge(change)).await.unwrap();
+        settle().await;
+    }
+    assert_eq!(
+        seen.lines(),
+        [
+            "2/1: 2 2 2 2 0 0 r1 Available=True NewReplicaSetAvailable",
+            "2/1: 2 2 2 2 0 0 r1 Available=True DeploymentPaused",
+            "2/2: 2 2 2 2 0 0 r1 Available=True DeploymentPaused",
+            "3/2: 2 2 2 2 0 0 r1 Available=True DeploymentPaused",
+            "3/3: 2 0 2 2 0 0 r1 Available=True DeploymentPaused",
+            "4/3: 2 0 2 2 0 0 r1 Available=True DeploymentPaused",
+            "4/4: 2 0 2 2 0 0 r1 DeploymentPaused Available=False",
+            "4/4: 2 0 2 2 1 0 r1 DeploymentPaused Available=False",
+            "4/4: 3 0 2 2 1 0 r1 DeploymentPaused Available=False",
+            "4/4: 3 0 3 3 0 0 r1 DeploymentPaused Available=True",
+            "5/4: 3 0 3 3 0 0 r1 DeploymentPaused Available=True",
+            "5/4: 3 0 3 3 0 0 r1 Available=True DeploymentResumed",
+            "5/4: 3 0 3 3 0 0 r2 Available=True DeploymentResumed",
+            "5/5: 3 0 3 3 1 0 r2 Available=True DeploymentResumed",
+            "5/5: 4 1 3 3 1 0 r2 Available=True ReplicaSetUpdated",
+            "5/5: 4 1 4 4 0 0 r2 Available=True ReplicaSetUpdated",
+            "5/5: 4 2 3 3 1 1 r2 Available=True ReplicaSetUpdated",
+            "5/5: 4 2 4 4 0 0 r2 Available=True ReplicaSetUpdated",
+            "5/5: 3 2 3 3 1 1 r2 Available=True ReplicaSetUpdated",
+            "5/5: 4 3 3 3 1 1 r2 Available=True ReplicaSetUpdated",
+            "5/5: 4 3 4 4 0 0 r2 Available=True ReplicaSetUpdated",
+            "5/5: 3 3 3 3 0 1 r2 Available=True NewReplicaSetAvailable",
+            "5/5: 3 3 3 3 0 0 r2 Available=True NewReplicaSetAvailable",
+        ]
+    );
+}
