@@ -15,7 +15,7 @@ mod update;
 pub(crate) use bootstrap::bootstrap;
 pub(crate) use caller::{Caller, key};
 pub(crate) use create::create;
-pub(crate) use delete::{DeleteOptions, Deleted, delete, delete_collection};
+pub(crate) use delete::{DeleteOptions, Deleted, Propagation, delete, delete_collection};
 pub(crate) use patch::{Patch, patch};
 pub(crate) use read::{get, list, page, selector, stored};
 pub(crate) use scale::{read_scale, write_scale};

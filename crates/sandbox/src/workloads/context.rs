@@ -47,7 +47,7 @@ pub(super) struct Memory {
     pub(super) pods: HashMap<String, super::kubelet::Run>,
     /// When a deployment last progressed.
     pub(super) progress: HashMap<String, Instant>,
-    /// How many pods of a job had failed at the last look, and since when.
+    /// How many pods of a job have failed, and since when.
     pub(super) job_failures: HashMap<String, (i64, Instant)>,
     /// When the scheduler last failed to place a pod.
     pub(super) tries: HashMap<String, Instant>,
@@ -56,6 +56,8 @@ pub(super) struct Memory {
     /// How often a controller failed at an object in a row.
     pub(super) failures: BTreeMap<Key, u32>,
     pub(super) events: super::event::EventLog,
+    /// By job: the generation last looked at, and when its pods' changes are due.
+    pub(super) batches: HashMap<String, (i64, Option<Instant>)>,
     /// Objects that vanished and whose dependents have not been looked at.
     pub(super) gone: Vec<String>,
 }

@@ -9,7 +9,8 @@ use tokio::time::Instant;
 
 use super::context::{Context, Memory, Timers};
 use super::{
-    claim, daemon_set, deployment, event, garbage, job, namespace, pods, replica_set, service, stateful_set,
+    claim, daemon_set, deployment, event, garbage, job, job_pods, namespace, pods, replica_set, service,
+    stateful_set,
 };
 use crate::cluster::{Cluster, State};
 use crate::object;
@@ -126,6 +127,7 @@ fn reconcile(context: &mut Context<'_>, key: &Key) {
         "ingresses.networking.k8s.io" => service::balance(context, key, &object),
         "persistentvolumeclaims" => claim::reconcile(context, key, &object),
         "events" => event::expire(context, key, &object),
+        "pods" if job_pods::release(context, key, &object) => {}
         "pods" => pods::reconcile(context, key, &object),
         "namespaces" => namespace::reconcile(context, key, &object),
         _ => {}

@@ -24,6 +24,7 @@ fn forget(memory: &mut Memory, uid: &str) {
     memory.events.forget(uid);
     memory.progress.remove(uid);
     memory.job_failures.remove(uid);
+    memory.batches.remove(uid);
 }
 
 /// Deletes an object all of whose owners are gone.

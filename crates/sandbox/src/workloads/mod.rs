@@ -16,6 +16,8 @@ mod event;
 mod failure;
 mod garbage;
 mod job;
+mod job_pods;
+mod job_status;
 mod kubelet;
 mod log;
 mod namespace;
@@ -29,6 +31,7 @@ mod rolling;
 mod rollout;
 mod scheduler;
 mod service;
+mod stateful_pod;
 mod stateful_set;
 
 pub(crate) use driver::run;
