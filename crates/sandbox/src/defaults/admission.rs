@@ -29,6 +29,18 @@ pub(super) fn admit_pod(state: &mut State, pod: &mut Value) {
     object::set(pod, &["status", "qosClass"], class);
 }
 
+/// A claim is held while pods use it.
+pub(super) fn protect_claim(claim: &mut Value) {
+    if object::at(claim, &["metadata", "resourceVersion"]).is_none() {
+        let mut finalizers = object::finalizers(claim).to_vec();
+        let protection = json!("kubernetes.io/pvc-protection");
+        if !finalizers.contains(&protection) {
+            finalizers.push(protection);
+            object::set(claim, &["metadata", "finalizers"], finalizers);
+        }
+    }
+}
+
 /// One volume, mounted by every container that mounts nothing there itself.
 fn mount_token(state: &mut State, pod: &mut Value) {
     let mounts = |container: &Value| {

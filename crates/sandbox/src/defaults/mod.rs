@@ -53,6 +53,16 @@ pub(crate) fn fill(state: &State, kind: &ResourceKind, new: &mut Value) {
             set_default(new, &["spec", "policyTypes"], types);
         }
         ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => cluster::binding(new),
+        ("policy", "PodDisruptionBudget") => {
+            for count in ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"] {
+                set_default(new, &["status", count], 0);
+            }
+        }
+        ("discovery.k8s.io", "EndpointSlice") => {
+            // this type writes the lists also when they are empty
+            set_default(new, &["endpoints"], Value::Null);
+            set_default(new, &["ports"], Value::Null);
+        }
         ("storage.k8s.io", "StorageClass") => {
             set_default(new, &["reclaimPolicy"], "Delete");
             set_default(new, &["volumeBindingMode"], "Immediate");
@@ -70,6 +80,7 @@ pub(crate) fn allocate(state: &mut State, kind: &ResourceKind, new: &mut Value, 
     match (kind.group.as_str(), kind.kind.as_str()) {
         ("", "Service") => service::allocate(state, new, dry_run),
         ("", "Pod") => admission::admit_pod(state, new),
+        ("", "PersistentVolumeClaim") => admission::protect_claim(new),
         ("", "Namespace") => cluster::hold(new),
         ("batch", "Job") => batch::select_pods(new),
         _ => {}

@@ -146,11 +146,10 @@ fn check_subresource(target: &Target) -> Result<(), ApiError> {
         "" => true,
         "status" => kind.has_status,
         "scale" => kind.has_scale,
-        "log" => kind.is("pods"),
+        "log" | "eviction" => kind.is("pods"),
         "exec"
         | "attach"
         | "portforward"
-        | "eviction"
         | "binding"
         | "ephemeralcontainers"
         | "resize"

@@ -45,6 +45,12 @@ pub(super) fn answer(
                 Ok(shaped(state, target, &made, shapes, StatusCode::CREATED))
             })
         }
+        (&Method::POST, true) if target.subresource == "eviction" => {
+            let eviction = read_object(parts, body)?;
+            let said = cluster.with(|state| verbs::evict(state, target, &eviction, caller.dry_run))?;
+            Ok(answer::json(StatusCode::CREATED, &said))
+        }
+        _ if target.subresource == "eviction" => Err(ApiError::method_not_allowed()),
         (&Method::PUT, true) => {
             let new = read_object(parts, body)?;
             cluster.with(|state| put(state, target, new, &caller, shapes))

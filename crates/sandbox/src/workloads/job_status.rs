@@ -69,7 +69,7 @@ fn is_late(context: &mut Context<'_>, key: &Key, job: &Value, status: &Value) ->
     if passed >= deadline {
         return true;
     }
-    context.again(key, Duration::from_secs((deadline - passed).unsigned_abs()));
+    context.again_once(key, Duration::from_secs((deadline - passed).unsigned_abs()));
     false
 }
 
