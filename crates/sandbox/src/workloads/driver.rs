@@ -9,10 +9,11 @@ use tokio::time::Instant;
 
 use super::context::{Context, Memory, Timers};
 use super::{
-    adoption, autoscaler, claim, cron_job, daemon_set, deployment, disruption, endpoints, event, garbage,
-    job, job_pods, namespace, pods, replica_set, service, stateful_set,
+    adoption, autoscaler, claim, cron_job, daemon_set, definition, deployment, disruption, endpoints, event,
+    garbage, job, job_pods, namespace, pods, replica_set, service, stateful_set,
 };
 use crate::cluster::{Cluster, State};
+use crate::custom;
 use crate::object;
 use crate::store::{Key, Object, ObjectName};
 
@@ -101,6 +102,12 @@ impl Driver {
                 .chain(claim::of_pod(object));
             concerned.for_each(|key| self.enqueue(key));
         }
+        if key.resource == custom::DEFINITIONS && state.store.at(&key).is_none() {
+            // its names are free for others
+            for other in state.store.list(custom::DEFINITIONS, None) {
+                self.enqueue(Key { resource: key.resource.clone(), name: ObjectName::of(other) });
+            }
+        }
         if state.store.at(&key).is_none() {
             self.memory.gone.push(object::uid(object).to_owned());
         }
@@ -117,6 +124,9 @@ fn reconcile(context: &mut Context<'_>, key: &Key) {
         }
         return;
     };
+    if key.resource == custom::DEFINITIONS {
+        return definition::reconcile(context, key, &object);
+    }
     match context.memory.waits.get(key) {
         Some(until) if *until > context.now => return,
         Some(_) => _ = context.memory.waits.remove(key),

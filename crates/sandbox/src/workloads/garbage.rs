@@ -55,7 +55,7 @@ pub(super) fn handle(context: &mut Context<'_>, key: &Key, object: &Object) -> b
         if delete_blocking(context, uid) {
             drop_finalizer(context, key, "foregroundDeletion");
         } else {
-            context.again(key, std::time::Duration::from_millis(100));
+            context.again_once(key, std::time::Duration::from_millis(100));
         }
     }
     // some end in their own way, some tell their status to the end
@@ -74,9 +74,6 @@ fn delete_blocking(context: &mut Context<'_>, uid: &str) -> bool {
         let blocks = object::list(&object, &["metadata", "ownerReferences"])
             .iter()
             .any(|owner| owner["uid"] == uid && owner["blockOwnerDeletion"] == true);
-        if !blocks {
-            continue;
-        }
         if !object::is_deleting(&object) {
             let propagation = if context.state.store.dependents(object::uid(&object)).is_empty() {
                 Propagation::Background
@@ -85,7 +82,7 @@ fn delete_blocking(context: &mut Context<'_>, uid: &str) -> bool {
             };
             context.delete(&dependent, &DeleteOptions { propagation, ..DeleteOptions::default() });
         }
-        done &= context.state.store.at(&dependent).is_none();
+        done &= !blocks || context.state.store.at(&dependent).is_none();
     }
     done
 }

@@ -11,6 +11,7 @@ mod condition;
 mod context;
 mod cron_job;
 mod daemon_set;
+mod definition;
 mod demand;
 mod deployment;
 mod deployment_status;

@@ -11,6 +11,10 @@ static UID: LazyLock<Regex> = LazyLock::new(|| {
 });
 static TIME: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)").unwrap());
+/// What may be a revision inside a text.
+static NUMBER: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\d{3,}").unwrap());
+/// How far a server has come is no one's concern.
+static CURRENT: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"current: \d+").unwrap());
 /// Service and pod addresses.
 static ADDRESS: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b10\.\d+\.\d+\.\d+\b").unwrap());
 
@@ -44,7 +48,15 @@ impl Normal {
     /// The leaves of an answer, one line each: `.metadata.name "x"`.
     pub fn leaves(&mut self, value: &Value) -> Vec<String> {
         let mut lines = Vec::new();
-        self.walk("", "", value, &mut lines);
+        let mut value = value.clone();
+        // the revision of a list is that of the whole server
+        if value.get("items").is_some_and(Value::is_array)
+            && let Some(revision) = value.pointer_mut("/metadata/resourceVersion")
+            && revision.as_str().is_some_and(|text| !text.is_empty())
+        {
+            *revision = Value::from("NOW");
+        }
+        self.walk("", "", &value, &mut lines);
         lines
     }
 
@@ -83,7 +95,7 @@ impl Normal {
 
     fn leaf(&mut self, field: &str, value: &Value) -> String {
         match (field, value) {
-            ("resourceVersion", Value::String(revision)) if !revision.is_empty() => {
+            ("resourceVersion", Value::String(revision)) if !matches!(revision.as_str(), "" | "NOW") => {
                 self.number("RV", revision)
             }
             ("continue", Value::String(token)) if !token.is_empty() => "CONTINUE".to_owned(),
@@ -100,13 +112,14 @@ impl Normal {
     }
 
     /// Revisions that were seen as such are known inside messages too.
-    fn revisions_in(&self, mut text: String) -> String {
-        for (at, revision) in self.seen.get("RV").into_iter().flatten().enumerate() {
-            if revision.len() > 2 {
-                text = text.replace(revision.as_str(), &format!("RV#{}", at + 1));
-            }
-        }
-        text
+    fn revisions_in(&self, text: String) -> String {
+        let seen = self.seen.get("RV").map_or(&[][..], Vec::as_slice);
+        let known = |found: &Captures<'_>| match seen.iter().position(|revision| *revision == found[0]) {
+            Some(at) => format!("RV#{}", at + 1),
+            None => found[0].to_owned(),
+        };
+        let text = NUMBER.replace_all(&text, known).into_owned();
+        CURRENT.replace_all(&text, "current: RV").into_owned()
     }
 
     fn number(&mut self, what: &'static str, actual: &str) -> String {

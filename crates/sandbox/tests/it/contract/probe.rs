@@ -7,6 +7,7 @@ use http::{Method, Request, Response};
 use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body;
+use sandbox::Sandbox;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -18,7 +19,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// The headers that belong to an answer.
-const HEADERS: &[&str] = &["warning", "retry-after", "allow"];
+const HEADERS: &[&str] = &["warning", "retry-after", "allow", "content-type"];
+
+/// Who writes when a request does not say.
+const AGENT: &str = "tester/1.0 (contract)";
 
 pub const MERGE: &str = "application/merge-patch+json";
 pub const JSON_PATCH: &str = "application/json-patch+json";
@@ -33,6 +37,8 @@ pub struct Probe {
     normal: Normal,
     lines: Vec<String>,
     is_quiet: bool,
+    /// On the sandbox: what can go wrong there on purpose.
+    pub sandbox: Option<Sandbox>,
 }
 
 #[derive(Debug)]
@@ -56,7 +62,7 @@ impl Answer {
 impl Probe {
     /// `suffix` keeps the names of this run apart from those of other runs on the same server.
     pub async fn new(client: Client, check: &str, suffix: &str) -> Self {
-        let short: String = check.chars().filter(char::is_ascii_alphanumeric).take(30).collect();
+        let short: String = check.chars().filter(char::is_ascii_alphanumeric).take(50).collect();
         let namespace = format!("{short}-{suffix}");
         let mut probe = Self {
             client,
@@ -65,6 +71,7 @@ impl Probe {
             normal: Normal::default(),
             lines: Vec::new(),
             is_quiet: true,
+            sandbox: None,
         };
         probe.normal.alias(&namespace, "NS");
         let made = probe.post("/api/v1/namespaces", json!({"metadata": {"name": namespace}})).await;
@@ -81,6 +88,10 @@ impl Probe {
         let path = format!("/api/v1/namespaces/{}", self.namespace);
         self.delete(&path, None).await;
         self.lines
+    }
+
+    pub fn client(&self) -> Client {
+        self.client.clone()
     }
 
     pub fn namespace(&self) -> &str {
@@ -131,6 +142,13 @@ impl Probe {
         self.send(Method::GET, path, &[], "").await
     }
 
+    /// Several reads, one after the other.
+    pub async fn get_all(&mut self, paths: impl IntoIterator<Item = impl AsRef<str>>) {
+        for path in paths {
+            self.get(path.as_ref()).await;
+        }
+    }
+
     pub async fn post(&mut self, path: &str, object: Value) -> Answer {
         self.send(Method::POST, path, &[("content-type", "application/json")], &object.to_string()).await
     }
@@ -160,7 +178,8 @@ impl Probe {
     pub async fn send(&mut self, method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
         let response = self.respond(method.clone(), path, headers, body).await;
         let (parts, stream) = response.into_parts();
-        let bytes = stream.collect().await.unwrap().to_bytes();
+        let whole = tokio::time::timeout(PATIENCE, stream.collect()).await;
+        let bytes = whole.unwrap_or_else(|_| panic!("no end of {method} {path}")).unwrap().to_bytes();
         let text = String::from_utf8_lossy(&bytes);
         let body_value = serde_json::from_str(&text).unwrap_or_else(|_| json!(text));
         if !self.is_quiet {
@@ -169,6 +188,9 @@ impl Probe {
             for name in HEADERS {
                 for value in parts.headers.get_all(*name) {
                     let value = self.normal.text(value.to_str().unwrap_or_default());
+                    if value == "application/json" {
+                        continue;
+                    }
                     self.lines.push(format!("  {name}: {value}"));
                 }
             }
@@ -196,7 +218,11 @@ impl Probe {
     /// Writes down an event of a watch.
     pub fn event(&mut self, event: &Value) {
         let kind = event["type"].as_str().unwrap_or_default();
-        let leaves = self.normal.leaves(&event["object"]);
+        let mut object = event["object"].clone();
+        if kind == "BOOKMARK" {
+            object["metadata"]["resourceVersion"] = json!("");
+        }
+        let leaves = self.normal.leaves(&object);
         self.lines.push(format!("< {kind}"));
         self.lines.extend(leaves.into_iter().map(|leaf| format!("  {leaf}")));
     }
@@ -233,6 +259,9 @@ impl Probe {
         body: &str,
     ) -> Response<Body> {
         let mut request = Request::builder().method(method).uri(path);
+        if !headers.iter().any(|(name, _)| *name == "user-agent") {
+            request = request.header("user-agent", AGENT);
+        }
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
@@ -248,7 +277,7 @@ impl Probe {
         }
         if !body.is_empty() {
             let body = self.normal.text(body);
-            let shown = if body.len() > 2000 { format!("({} bytes)", body.len()) } else { body };
+            let shown = if body.len() > 1500 { format!("({} bytes)", body.len()) } else { body };
             self.lines.push(format!("  {shown}"));
         }
     }
