@@ -8,12 +8,16 @@ const RULES: &[(&str, &str)] = &[
     (r"(?m)^Waiting for .*\n", ""),
     (r"(?m)^(---|\+\+\+) /tmp/(LIVE|MERGED)-\d+/(\S+)\s.*$", "$1 $2/$3"),
     (r"(?m)^diff -u -N /tmp/\S+ /tmp/\S+$", "diff"),
+    // what kubectl logs
+    (r"(?m)^[WIE]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ (\S+?):\d+\]", "LOG $1]"),
     // where hunks begin depends on what else the object holds
     (r"(?m)^@@ .* @@.*$", "@@"),
     (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "UID"),
     (r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "TIME"),
     (r"\b[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4}", "DATE"),
     (r"resourceVersion: .*", "resourceVersion: \"RV\""),
+    (r"Resource Version: .*", "Resource Version: RV"),
+    (r#"resourceVersion\\":\\"\d+"#, r#"resourceVersion\":\"RV"#),
     (r"\bweb-[a-z0-9]{8,10}-[a-z0-9]{5}\b", "web-HASH-POD"),
     (r"\bweb-[a-z0-9]{8,10}\b", "web-HASH"),
     (r"pod-template-hash=[a-z0-9]+", "pod-template-hash=HASH"),

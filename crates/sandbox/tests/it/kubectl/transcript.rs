@@ -54,7 +54,10 @@ async fn check(name: &str) {
         std::fs::copy(file.path(), kubectl.home.path().join(file.file_name())).unwrap();
     }
     let namespace = format!("transcript-{name}");
-    kubectl.write("namespace.json", &serde_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}));
+    kubectl.write(
+        "namespace.json",
+        &serde_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}),
+    );
     kubectl.check("create -f namespace.json", "created").await;
     let path = folder().join(format!("kubectl-{name}.txt"));
     let recorded = std::fs::read_to_string(&path).unwrap();
