@@ -140,7 +140,11 @@ fn apply(
         }
         (None, live) => live.as_deref().cloned().unwrap_or_default(),
     };
-    object::drop_nulls(&mut merged);
+    if kind.is_custom() {
+        object::drop_nulls(&mut merged);
+    } else {
+        ssa::settle_nulls(&mut merged, kind.merge_type());
+    }
     match live {
         Some(live) => {
             let mut new = merged;
