@@ -210,6 +210,14 @@ impl ApiError {
         Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
     }
 
+    /// The server cannot do what was asked, for a reason of its own.
+    pub(crate) fn internal(why: String) -> Self {
+        let message = format!("Internal error occurred: {why}");
+        let mut error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message);
+        error.details = Some(json!({"causes": [{"message": why}]}));
+        error
+    }
+
     pub(crate) fn method_not_allowed() -> Self {
         Self::generic(
             StatusCode::METHOD_NOT_ALLOWED,
@@ -240,7 +248,7 @@ impl ApiError {
 
     /// A patch of a custom kind, which has no types to merge by.
     pub(crate) fn unsupported_custom_patch() -> Self {
-        Self::generic(
+        Self::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "UnsupportedMediaType",
             "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
