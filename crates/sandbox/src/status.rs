@@ -46,6 +46,13 @@ impl FieldError {
     }
 }
 
+impl FieldError {
+    /// What this cluster has no use for, said in full.
+    pub(crate) fn unsupported_here(field: impl Into<String>, message: &str) -> Self {
+        Self { field: field.into(), reason: "FieldValueInvalid", message: message.to_owned() }
+    }
+}
+
 impl ApiError {
     pub(crate) fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
         Self {
@@ -150,9 +157,13 @@ impl ApiError {
     }
 
     pub(crate) fn invalid(kind: &ResourceKind, name: &str, errors: &[FieldError]) -> Self {
-        let mut said: Vec<String> =
-            errors.iter().map(|one| format!("{}: {}", one.field, one.message)).collect();
-        said.dedup();
+        let mut said: Vec<String> = Vec::new();
+        for error in errors {
+            let one = format!("{}: {}", error.field, error.message);
+            if !said.contains(&one) {
+                said.push(one);
+            }
+        }
         let why = match said.as_slice() {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),
