@@ -40,3 +40,18 @@ pub(super) fn binding(new: &mut Value) {
         }
     }
 }
+
+/// Bounds of containers are their defaults as well.
+pub(super) fn limit_range(new: &mut Value) {
+    for limit in new.pointer_mut("/spec/limits").and_then(Value::as_array_mut).into_iter().flatten() {
+        if limit["type"] != "Container" {
+            continue;
+        }
+        for (from, to) in [("max", "default"), ("default", "defaultRequest"), ("min", "defaultRequest")] {
+            let bounds = limit[from].as_object().cloned().unwrap_or_default();
+            for (resource, quantity) in bounds {
+                set_default(limit, &[to, &resource], quantity);
+            }
+        }
+    }
+}

@@ -49,7 +49,10 @@ pub(crate) fn fill(state: &State, kind: &ResourceKind, new: &mut Value) {
         ("batch", "Job") => batch::job(new),
         ("batch", "CronJob") => batch::cron_job(new),
         ("autoscaling", "HorizontalPodAutoscaler") => workload::autoscaler(new),
-        ("", "ResourceQuota") => quantity::canonicalise_map(new.pointer_mut("/spec/hard")),
+        ("", "ResourceQuota") => {
+            quantity::canonicalise_map(new.pointer_mut("/spec/hard"));
+            set_default(new, &["status"], json!({}));
+        }
         ("networking.k8s.io", "NetworkPolicy") => {
             let mut types = vec!["Ingress"];
             if object::at(new, &["spec", "egress"]).is_some() {
@@ -63,6 +66,7 @@ pub(crate) fn fill(state: &State, kind: &ResourceKind, new: &mut Value) {
                 set_default(new, &["status", count], 0);
             }
         }
+        ("", "LimitRange") => cluster::limit_range(new),
         ("discovery.k8s.io", "EndpointSlice") => {
             // this type writes the lists also when they are empty
             set_default(new, &["endpoints"], Value::Null);

@@ -78,7 +78,8 @@ pub(super) fn complete(
     dry_run: bool,
 ) -> Result<(), ApiError> {
     defaults::allocate(state, kind, new, dry_run);
-    validation::check(kind, None, new)
+    validation::check(kind, None, new)?;
+    super::quota::check(state, kind, new)
 }
 
 pub(super) fn store(
