@@ -40,8 +40,41 @@ fn admit_pod(state: &mut State, new: &mut Value) {
         tolerate(spec, key, effect);
     }
     give_priority(state, spec);
-    let class = quality(spec);
+    fill_limits(state, new);
+    let class = quality(&new["spec"]);
     object::set(new, &["status", "qosClass"], class);
+}
+
+/// What LimitRanges give containers that do not say it; an annotation tells.
+fn fill_limits(state: &State, pod: &mut Value) {
+    let ranges: Vec<Value> = state
+        .store
+        .list("limitranges", Some(object::namespace(pod)))
+        .flat_map(|range| object::list(range, &["spec", "limits"]))
+        .filter(|limit| limit["type"] == "Container")
+        .cloned()
+        .collect();
+    let mut told = Vec::new();
+    for range in &ranges {
+        for container in pod["spec"]["containers"].as_array_mut().into_iter().flatten() {
+            let name = container["name"].as_str().unwrap_or("").to_owned();
+            for (list, word, default) in
+                [("requests", "request", "defaultRequest"), ("limits", "limit", "default")]
+            {
+                let defaults = range[default].as_object().cloned().unwrap_or_default();
+                for (resource, quantity) in defaults {
+                    if object::at(container, &["resources", list, &resource]).is_none() {
+                        object::set(container, &["resources", list, &resource], quantity);
+                        told.push(format!("{resource} {word} for container {name}"));
+                    }
+                }
+            }
+        }
+    }
+    if !told.is_empty() {
+        let note = format!("LimitRanger plugin set: {}", told.join("; "));
+        object::set(pod, &["metadata", "annotations", "kubernetes.io/limit-ranger"], note);
+    }
 }
 
 /// How well a pod is served when its node runs short.

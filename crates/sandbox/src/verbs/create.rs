@@ -79,7 +79,7 @@ pub(super) fn complete(
     if state.store.at(&key(kind, namespace, name)).is_some() {
         return Err(ApiError::already_exists(kind, name));
     }
-    Ok(())
+    super::quota::check(state, kind, new)
 }
 
 pub(super) fn store(

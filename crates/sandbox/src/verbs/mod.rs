@@ -10,6 +10,7 @@ mod evict;
 mod ownership;
 mod page;
 mod patch;
+mod quota;
 mod read;
 mod scale;
 mod strategic;
@@ -22,6 +23,7 @@ pub(crate) use delete::{DeleteOptions, Deleted, Propagation, delete, delete_coll
 pub(crate) use evict::evict;
 pub(crate) use page::{list, page, selector, too_large};
 pub(crate) use patch::{Patch, patch};
+pub(crate) use quota::usage as quota_usage;
 pub(crate) use read::{check_revision, get, stored};
 pub(crate) use scale::{read_scale, write_scale};
 pub(crate) use update::{Update, update};

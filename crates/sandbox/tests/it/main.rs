@@ -11,14 +11,18 @@
 
 mod apply;
 mod contract;
+mod controllers;
 mod custom;
 mod discovery;
+mod failing;
 mod faults;
 mod kubectl;
+mod neighbours;
 mod objects;
 mod rollout;
 mod scale;
 mod seeded;
+mod seen;
 mod sequences;
 mod support;
 mod watching;
