@@ -26,6 +26,14 @@ pub(crate) struct FieldError {
 }
 
 impl FieldError {
+    pub(crate) fn invalid(field: impl Into<String>, value: &Value, why: &str) -> Self {
+        Self {
+            field: field.into(),
+            reason: "FieldValueInvalid",
+            message: format!("Invalid value: {value}: {why}"),
+        }
+    }
+
     pub(crate) fn required(field: impl Into<String>, why: &str) -> Self {
         let tail = if why.is_empty() { String::new() } else { format!(": {why}") };
         Self { field: field.into(), reason: "FieldValueRequired", message: format!("Required value{tail}") }
@@ -211,6 +219,15 @@ impl ApiError {
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "UnsupportedMediaType",
             "415: Unsupported Media Type",
+        )
+    }
+
+    /// A patch of a custom kind, which has no types to merge by.
+    pub(crate) fn unsupported_custom_patch() -> Self {
+        Self::generic(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "UnsupportedMediaType",
+            "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
         )
     }
 

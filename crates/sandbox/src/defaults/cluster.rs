@@ -70,36 +70,10 @@ pub(super) fn driver(new: &mut Value) {
 }
 
 pub(super) fn binding(new: &mut Value) {
-    set_default(new, &["roleRef", "apiGroup"], "rbac.authorization.k8s.io");
+    rules::apply(rules::BINDING, new);
     for subject in new.get_mut("subjects").and_then(Value::as_array_mut).into_iter().flatten() {
-        if subject["kind"] != "ServiceAccount" {
+        if matches!(subject["kind"].as_str(), Some("User" | "Group")) {
             set_default(subject, &["apiGroup"], "rbac.authorization.k8s.io");
         }
     }
-}
-
-/// Names, and the conditions of a definition that is served.
-pub(super) fn definition(new: &mut Value, now: &str) {
-    let kind = object::text(new, &["spec", "names", "kind"]).unwrap_or("").to_owned();
-    set_default(new, &["spec", "conversion", "strategy"], "None");
-    set_default(new, &["spec", "names", "singular"], kind.to_lowercase());
-    set_default(new, &["spec", "names", "listKind"], format!("{kind}List"));
-    let names = new["spec"]["names"].clone();
-    set_default(new, &["status", "acceptedNames"], names);
-    let stored: Vec<Value> = object::list(new, &["spec", "versions"])
-        .iter()
-        .filter(|version| version["storage"] == true)
-        .map(|version| version["name"].clone())
-        .collect();
-    set_default(new, &["status", "storedVersions"], stored);
-    set_default(
-        new,
-        &["status", "conditions"],
-        json!([
-            {"type": "NamesAccepted", "status": "True", "lastTransitionTime": now, "reason": "NoConflicts",
-                "message": "no conflicts found"},
-            {"type": "Established", "status": "True", "lastTransitionTime": now, "reason": "InitialNamesAccepted",
-                "message": "the initial names have been accepted"},
-        ]),
-    );
 }

@@ -17,9 +17,11 @@ mod workload;
 use serde_json::{Value, json};
 
 use crate::cluster::State;
+use crate::custom;
 use crate::object::{self, set_default};
 use crate::registry::ResourceKind;
 use crate::status::ApiError;
+use crate::store::ObjectName;
 
 pub(crate) use service::keep as keep_service;
 pub(crate) use workload::TEMPLATE_GENERATION;
@@ -39,6 +41,10 @@ pub(crate) fn skeleton(kind: &ResourceKind) -> Value {
 
 /// What the server's types write when they read an object. Belongs to whoever wrote the object.
 pub(crate) fn fill(state: &State, kind: &ResourceKind, new: &mut Value) -> Result<(), ApiError> {
+    if let Some(schema) = &kind.schema {
+        custom::fill(schema, new);
+        return Ok(());
+    }
     shape::apply(kind, new).map_err(|error| {
         ApiError::bad_request(format!(
             "{} in version \"{}\" cannot be handled as a {}: {error}",
@@ -52,7 +58,7 @@ pub(crate) fn fill(state: &State, kind: &ResourceKind, new: &mut Value) -> Resul
         ("", "Secret") => secret(new),
         ("", "Namespace") => cluster::namespace(new),
         ("", "Node") => cluster::node(new, &state.options.version, &state.clock.timestamp()),
-        ("", "PersistentVolumeClaim") => rules::apply(rules::CLAIM, new),
+        ("", "PersistentVolumeClaim") => claim(new),
         ("", "PersistentVolume") => rules::apply(rules::VOLUME, new),
         ("", "Endpoints") => rules::apply(rules::ENDPOINTS, new),
         ("", "LimitRange") => cluster::limit_range(new),
@@ -73,7 +79,7 @@ pub(crate) fn fill(state: &State, kind: &ResourceKind, new: &mut Value) -> Resul
         ("flowcontrol.apiserver.k8s.io", "FlowSchema") => rules::apply(rules::FLOW_SCHEMA, new),
         ("admissionregistration.k8s.io", kind) => cluster::admission(kind, new),
         ("apiextensions.k8s.io", "CustomResourceDefinition") => {
-            cluster::definition(new, &state.clock.timestamp());
+            custom::definition::fill(new);
         }
         _ => {}
     }
@@ -97,13 +103,43 @@ pub(crate) fn allocate(
     match (kind.group.as_str(), kind.kind.as_str()) {
         ("", "Service") => service::allocate(state, kind, new, dry_run)?,
         ("", "Namespace") => cluster::hold(new),
-        ("batch", "Job") => {
-            batch::select_pods(new);
-            batch::take_labels(new);
+        ("", "PersistentVolume") => {
+            set_default(new, &["status", "lastPhaseTransitionTime"], state.clock.timestamp());
+        }
+        ("batch", "Job") => batch::select_pods(new),
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => {
+            let name = ObjectName::of(new);
+            let live = state.store.get(custom::DEFINITIONS, &name).cloned();
+            custom::definition::allocate(live.as_deref(), new);
         }
         _ => {}
     }
     Ok(())
+}
+
+/// What reading an object back adds to one that was found good.
+pub(crate) fn settle(kind: &ResourceKind, new: &mut Value) {
+    if kind.is("jobs.batch") {
+        batch::take_labels(new);
+    }
+}
+
+/// The two ways to say where the data comes from say the same.
+fn claim(new: &mut Value) {
+    rules::apply(rules::CLAIM, new);
+    let (older, newer) =
+        (object::at(new, &["spec", "dataSource"]), object::at(new, &["spec", "dataSourceRef"]));
+    match (older.cloned(), newer.cloned()) {
+        (Some(mut source), None) => {
+            set_default(&mut source, &["apiGroup"], Value::Null);
+            object::set(new, &["spec", "dataSourceRef"], source.clone());
+            object::set(new, &["spec", "dataSource"], source);
+        }
+        (None, Some(source)) if source.get("namespace").is_none() => {
+            object::set(new, &["spec", "dataSource"], source);
+        }
+        _ => {}
+    }
 }
 
 /// Ingress is always meant; egress when it is said.

@@ -249,6 +249,8 @@ pub(super) const ADMISSION_BINDING: &[Rule] = &[
     ("spec.matchResources.excludeResourceRules[]", "scope", Choice("*")),
 ];
 
+pub(super) const BINDING: &[Rule] = &[("roleRef", "apiGroup", Text("rbac.authorization.k8s.io"))];
+
 pub(super) const FLOW_SCHEMA: &[Rule] = &[("spec", "matchingPrecedence", Number(1000))];
 
 pub(super) const AUTOSCALER: &[Rule] = &[("spec", "minReplicas", Number(1))];

@@ -8,8 +8,10 @@ mod access;
 mod autoscaling;
 mod batch;
 mod config;
+mod discovery;
 mod formats;
 mod ingress;
+mod limits;
 mod metadata;
 mod names;
 mod place;
@@ -24,6 +26,7 @@ mod workload;
 
 use serde_json::Value;
 
+use crate::custom;
 use crate::object;
 use crate::registry::ResourceKind;
 use crate::status::{ApiError, FieldError};
@@ -33,10 +36,14 @@ use workload::Written;
 
 /// A new object on its way to the store.
 pub(crate) fn check_new(kind: &ResourceKind, new: &Value) -> Result<(), ApiError> {
+    if kind.is(custom::DEFINITIONS) {
+        return check_definition(kind, None, new);
+    }
     let object = Place::root(new);
     let mut problems = Problems::default();
     metadata::check(kind, &object, &mut problems);
     check_created(kind, &object, &mut problems);
+    problems.extend(custom::mistakes(kind, None, new));
     if problems.len() == 0 {
         metadata::check_common(kind, &object, &mut problems);
     }
@@ -45,6 +52,9 @@ pub(crate) fn check_new(kind: &ResourceKind, new: &Value) -> Result<(), ApiError
 
 /// A change of an object on its way to the store.
 pub(crate) fn check_update(kind: &ResourceKind, live: &Value, new: &Value) -> Result<(), ApiError> {
+    if kind.is(custom::DEFINITIONS) {
+        return check_definition(kind, Some(live), new);
+    }
     let (before, after) = (Place::root(live), Place::root(new));
     let mut problems = Problems::default();
     // once for all kinds, and once by the kind itself
@@ -52,7 +62,22 @@ pub(crate) fn check_update(kind: &ResourceKind, live: &Value, new: &Value) -> Re
     metadata::check_common_update(&before, &after, &mut problems);
     metadata::check_update(&before, &after, &mut problems);
     check_changed(kind, &before, &after, &mut problems);
+    problems.extend(custom::mistakes(kind, Some(live), new));
     refuse(kind, new, &problems.into_errors())
+}
+
+/// Definitions of kinds have rules of their own, down to their names.
+fn check_definition(kind: &ResourceKind, live: Option<&Value>, new: &Value) -> Result<(), ApiError> {
+    custom::definition::readable(new)?;
+    let mut problems = Problems::default();
+    if let Some(live) = live {
+        let (before, after) = (Place::root(live), Place::root(new));
+        metadata::check_common_update(&before, &after, &mut problems);
+        metadata::check_common_update(&before, &after, &mut problems);
+    }
+    problems.extend(custom::definition::mistakes(live, new));
+    refuse(kind, new, &problems.into_errors())?;
+    custom::definition::refuse(new)
 }
 
 /// What is wrong with the addresses that a service asks for.
@@ -91,6 +116,23 @@ fn check_created(kind: &ResourceKind, new: &Place, problems: &mut Problems) {
         ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => {
             access::check_binding(new, kind.namespaced, problems);
         }
+        _ => check_created_rest(kind, new, problems),
+    }
+}
+
+fn check_created_rest(kind: &ResourceKind, new: &Place, problems: &mut Problems) {
+    match (kind.group.as_str(), kind.kind.as_str()) {
+        ("", "PersistentVolumeClaim") => storage::check_claim_spec(&new.at("spec"), problems),
+        ("", "PersistentVolume") => storage::check_volume(new, problems),
+        ("storage.k8s.io", "StorageClass") => storage::check_class(new, problems),
+        ("", "ResourceQuota") => limits::check_quota(new, problems),
+        ("", "LimitRange") => limits::check_limit_range(new, problems),
+        ("scheduling.k8s.io", "PriorityClass") => limits::check_priority(new, problems),
+        ("", "Endpoints") => discovery::check_endpoints(new, problems),
+        ("discovery.k8s.io", "EndpointSlice") => discovery::check_slice(new, problems),
+        ("coordination.k8s.io", "Lease") => discovery::check_lease(new, problems),
+        ("", "Event") => discovery::check_event(new, "involvedObject", problems),
+        ("", "PodTemplate") => pod::check_template(&new.at("template"), problems),
         _ => {}
     }
 }
@@ -157,6 +199,34 @@ fn check_changed(kind: &ResourceKind, live: &Place, new: &Place, problems: &mut 
             access::check_binding(new, kind.namespaced, problems);
             access::check_binding_update(live, new, problems);
         }
+        ("", "PersistentVolumeClaim") => {
+            metadata::check(kind, new, problems);
+            storage::check_claim_spec(&new.at("spec"), problems);
+            storage::check_claim_update(live, new, problems);
+        }
+        ("", "PersistentVolume") => {
+            metadata::check(kind, new, problems);
+            storage::check_volume(new, problems);
+            storage::check_volume_update(live, new, problems);
+        }
+        ("storage.k8s.io", "StorageClass") => storage::check_class_update(live, new, problems),
+        ("", "ResourceQuota") => {
+            limits::check_quota(new, problems);
+            limits::check_quota_update(live, new, problems);
+        }
+        ("", "LimitRange") => {
+            metadata::check(kind, new, problems);
+            limits::check_limit_range(new, problems);
+        }
+        ("scheduling.k8s.io", "PriorityClass") => limits::check_priority_update(live, new, problems),
+        ("", "Endpoints") => discovery::check_endpoints(new, problems),
+        ("discovery.k8s.io", "EndpointSlice") => {
+            metadata::check(kind, new, problems);
+            discovery::check_slice(new, problems);
+            let field = "addressType";
+            problems.check_kept(&live.at(field), &new.at(field), "field is immutable");
+        }
+        ("coordination.k8s.io", "Lease") => discovery::check_lease(new, problems),
         _ => {}
     }
 }

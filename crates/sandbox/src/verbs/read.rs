@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::key;
 use crate::cluster::State;
+use crate::custom;
 use crate::registry::ResourceKind;
 use crate::selectors::Selector;
 use crate::status::ApiError;
@@ -14,11 +15,13 @@ use crate::wire::query::Query;
 use crate::wire::route::Target;
 
 pub(crate) fn get(state: &State, target: &Target) -> Result<Object, ApiError> {
-    state
-        .store
-        .at(&key(&target.kind, &target.namespace, &target.name))
-        .cloned()
+    live(state, &target.kind, &target.namespace, &target.name)
         .ok_or_else(|| ApiError::not_found(&target.kind, &target.name))
+}
+
+/// An object in the version of its kind.
+pub(super) fn live(state: &State, kind: &ResourceKind, namespace: &str, name: &str) -> Option<Object> {
+    state.store.at(&key(kind, namespace, name)).map(|object| custom::present(kind, object))
 }
 
 /// An object's bytes.
@@ -40,7 +43,7 @@ pub(crate) fn list(state: &State, target: &Target, query: &Query) -> Result<Valu
     let Page { metadata, items } = page(state, target, query)?;
     let items: Vec<Value> = items.iter().map(|object| item(&target.kind, &object.parse())).collect();
     Ok(json!({
-        "kind": format!("{}List", target.kind.kind),
+        "kind": target.kind.list_kind(),
         "apiVersion": target.kind.api_version(),
         "metadata": metadata,
         "items": items,
@@ -65,6 +68,9 @@ pub(crate) fn page(state: &State, target: &Target, query: &Query) -> Result<Page
     let page: Vec<(&Place, &Stored)> = found.by_ref().take(limit.unwrap_or(usize::MAX)).collect();
     let remaining = found.count();
     let mut metadata = json!({"resourceVersion": state.store.revision().to_string()});
+    if target.kind.is_custom() {
+        metadata["continue"] = json!("");
+    }
     if remaining > 0
         && let Some((last, _)) = page.last()
     {
@@ -82,7 +88,7 @@ pub(crate) fn selector(kind: &ResourceKind, query: &Query) -> Result<Selector, A
 
 /// Items of built-in lists carry no kind of their own; custom ones do.
 fn item(kind: &ResourceKind, object: &Object) -> Value {
-    let mut item = (**object).clone();
+    let mut item = (*custom::present(kind, object)).clone();
     if !kind.is_custom()
         && let Some(fields) = item.as_object_mut()
     {
