@@ -13,6 +13,8 @@ pub(crate) struct ApiError {
     pub(crate) reason: &'static str,
     pub(crate) message: String,
     pub(crate) details: Option<Value>,
+    /// What an expired page says to go on with.
+    pub(crate) continue_token: Option<String>,
     /// Answered as plain text, as the server does for paths that no API serves.
     pub(crate) plain: bool,
 }
@@ -53,7 +55,14 @@ impl FieldError {
 
 impl ApiError {
     pub(crate) fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code: code.as_u16(), reason, message: message.into(), details: None, plain: false }
+        Self {
+            code: code.as_u16(),
+            reason,
+            message: message.into(),
+            details: None,
+            continue_token: None,
+            plain: false,
+        }
     }
 
     fn about(mut self, kind: &ResourceKind, name: &str) -> Self {
@@ -125,6 +134,11 @@ impl ApiError {
         )
     }
 
+    /// A request that fails on what is stored.
+    pub(crate) fn failed(message: String) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
+    }
+
     /// An apply whose configuration the merge schema does not allow.
     pub(crate) fn untyped(kind: &ResourceKind, namespace: &str, name: &str, why: &str) -> Self {
         let message = format!(
@@ -172,6 +186,19 @@ impl ApiError {
         error
     }
 
+    /// A patch whose result cannot be read.
+    pub(crate) fn invalid_patch(patch: &str, why: &str) -> Self {
+        let message = format!("Invalid value: {patch:?}: {why}");
+        let mut error = Self::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "Invalid",
+            format!(" \"\" is invalid: patch: {message}"),
+        );
+        error.details =
+            Some(json!({"causes": [{"reason": "FieldValueInvalid", "message": message, "field": "patch"}]}));
+        error
+    }
+
     /// Mistakes in the options of a request.
     pub(crate) fn invalid_options(options: &str, errors: &[FieldError]) -> Self {
         let said: Vec<String> = errors.iter().map(|one| format!("{}: {}", one.field, one.message)).collect();
@@ -192,6 +219,14 @@ impl ApiError {
 
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
+    }
+
+    /// The server cannot do what was asked, for a reason of its own.
+    pub(crate) fn internal(why: String) -> Self {
+        let message = format!("Internal error occurred: {why}");
+        let mut error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message);
+        error.details = Some(json!({"causes": [{"message": why}]}));
+        error
     }
 
     pub(crate) fn method_not_allowed() -> Self {
@@ -224,7 +259,7 @@ impl ApiError {
 
     /// A patch of a custom kind, which has no types to merge by.
     pub(crate) fn unsupported_custom_patch() -> Self {
-        Self::generic(
+        Self::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "UnsupportedMediaType",
             "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
@@ -244,6 +279,11 @@ impl ApiError {
         Self::new(StatusCode::GONE, "Expired", format!("too old resource version: {requested} ({oldest})"))
     }
 
+    /// A list of a state that is gone.
+    pub(crate) fn expired_list() -> Self {
+        Self::new(StatusCode::GONE, "Expired", "The resourceVersion for the provided list is too old.")
+    }
+
     /// What the simulator does not do: said aloud, never answered with a plausible 200.
     pub(crate) fn not_simulated(what: impl std::fmt::Display) -> Self {
         Self::new(
@@ -259,6 +299,9 @@ impl ApiError {
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
             "message": self.message,
         });
+        if let Some(token) = &self.continue_token {
+            status["metadata"]["continue"] = json!(token);
+        }
         if !self.reason.is_empty() {
             status["reason"] = json!(self.reason);
         }
