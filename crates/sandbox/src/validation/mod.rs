@@ -47,7 +47,15 @@ pub(crate) fn check_new(kind: &ResourceKind, new: &Value) -> Result<(), ApiError
     if problems.len() == 0 {
         metadata::check_common(kind, &object, &mut problems);
     }
-    refuse(kind, new, &problems.into_errors())
+    let mut errors = problems.into_errors();
+    errors.extend(custom::mistakes(kind, None, new));
+    refuse(kind, new, &errors)
+}
+
+fn check_definition(kind: &ResourceKind, live: Option<&Value>, new: &Value) -> Result<(), ApiError> {
+    custom::definition::readable(new)?;
+    refuse(kind, new, &custom::definition::mistakes(live, new))?;
+    custom::definition::refuse(new)
 }
 
 /// A change of an object on its way to the store.

@@ -53,7 +53,10 @@ pub(super) fn prepare(
     for field in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
         object::take(new, &["metadata", field]);
     }
-    object::set(new, &["metadata", "uid"], state.seed.uid());
+    // what exists already will be refused, and draws nothing from the seed
+    let exists = state.store.at(&key(kind, namespace, object::name(new))).is_some();
+    let uid = if exists { "unborn".to_owned() } else { state.seed.uid() };
+    object::set(new, &["metadata", "uid"], uid);
     object::set(new, &["metadata", "creationTimestamp"], state.clock.timestamp());
     // other kinds keep what was said
     if kind.has_generation {
