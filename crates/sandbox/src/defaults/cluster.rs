@@ -22,6 +22,9 @@ pub(super) fn hold(new: &mut Value) {
 
 pub(super) fn node(new: &mut Value, version: &str, now: &str) {
     let name = object::name(new).to_owned();
+    if let Some(range) = object::at(new, &["spec", "podCIDR"]).cloned() {
+        set_default(new, &["spec", "podCIDRs"], json!([range]));
+    }
     let size = json!({"cpu": "8", "memory": "32Gi", "pods": "110"});
     set_default(new, &["status", "capacity"], size.clone());
     set_default(new, &["status", "allocatable"], size);

@@ -106,7 +106,14 @@ pub(crate) fn allocate(
         ("", "PersistentVolume") => {
             set_default(new, &["status", "lastPhaseTransitionTime"], state.clock.timestamp());
         }
-        ("batch", "Job") => batch::select_pods(new),
+        ("batch", "Job") => {
+            // labels that were said are shared, those of the server are not
+            let are_shared = object::at(new, &["spec", "template", "metadata", "labels"]).is_some();
+            batch::select_pods(new);
+            if are_shared {
+                batch::take_labels(new);
+            }
+        }
         ("apiextensions.k8s.io", "CustomResourceDefinition") => {
             let name = ObjectName::of(new);
             let live = state.store.get(custom::DEFINITIONS, &name).cloned();

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::place::Place;
 use super::pod::check_quantity_value;
-use super::problems::{Problems, same};
+use super::problems::{Problems, same, shown};
 use super::{formats, selector};
 use crate::quantity::Quantity;
 
@@ -144,13 +144,19 @@ const SOURCES: &[&str] = &[
 
 pub(super) fn check_volume(object: &Place, problems: &mut Problems) {
     let spec = object.at("spec");
-    check_access_modes(&spec.at("accessModes"), problems);
+    let modes = spec.at("accessModes");
+    if modes.is_empty() {
+        problems.required(&modes, "");
+    } else {
+        check_access_modes(&modes, problems);
+    }
     let capacity = spec.at("capacity");
     if capacity.is_empty() {
         problems.required(&capacity, "");
     }
     if capacity.len() != 1 || !capacity.key("storage").is_set() {
-        problems.not_supported(&capacity, &["storage"]);
+        let shown = format!("Unsupported value: {}: supported values: \"storage\"", shown(capacity.value()));
+        problems.add(&capacity, "FieldValueNotSupported", shown);
     }
     for (resource, amount) in capacity.entries() {
         check_quantity_value(resource, &amount, problems);

@@ -56,6 +56,10 @@ pub(super) fn prepare(
     // what exists already will be refused, and draws nothing from the seed
     let exists = state.store.at(&key(kind, namespace, object::name(new))).is_some();
     let uid = if exists { "unborn".to_owned() } else { state.seed.uid() };
+    if kind.is("limitranges") && object::name(new).is_empty() {
+        // the one kind that needs no name
+        object::set(new, &["metadata", "name"], uid.as_str());
+    }
     object::set(new, &["metadata", "uid"], uid);
     object::set(new, &["metadata", "creationTimestamp"], state.clock.timestamp());
     // other kinds keep what was said
