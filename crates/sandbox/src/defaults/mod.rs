@@ -77,6 +77,9 @@ pub(crate) fn fill(state: &State, kind: &ResourceKind, new: &mut Value) -> Resul
         ("storage.k8s.io", "StorageClass") => rules::apply(rules::STORAGE_CLASS, new),
         ("storage.k8s.io", "CSIDriver") => cluster::driver(new),
         ("flowcontrol.apiserver.k8s.io", "FlowSchema") => rules::apply(rules::FLOW_SCHEMA, new),
+        ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration") => {
+            rules::apply(rules::PRIORITY_LEVEL, new);
+        }
         ("admissionregistration.k8s.io", kind) => cluster::admission(kind, new),
         ("apiextensions.k8s.io", "CustomResourceDefinition") => {
             custom::definition::fill(new);
@@ -103,15 +106,23 @@ pub(crate) fn allocate(
     match (kind.group.as_str(), kind.kind.as_str()) {
         ("", "Service") => service::allocate(state, kind, new, dry_run)?,
         ("", "Namespace") => cluster::hold(new),
+        ("", "Pod") => admission::tolerate_lost_nodes(new),
         ("", "PersistentVolume") => {
             set_default(new, &["status", "lastPhaseTransitionTime"], state.clock.timestamp());
         }
         ("batch", "Job") => {
-            // labels that were said are shared, those of the server are not
-            let are_shared = object::at(new, &["spec", "template", "metadata", "labels"]).is_some();
+            // what changes has its selector
+            if object::at(new, &["metadata", "resourceVersion"]).is_some() {
+                return Ok(());
+            }
+            // labels that were taken from the pods are the very same
+            let labels = object::at(new, &["metadata", "labels"]);
+            let of_pods = object::at(new, &["spec", "template", "metadata", "labels"]);
+            let are_shared = labels.is_some() && labels == of_pods;
             batch::select_pods(new);
             if are_shared {
-                batch::take_labels(new);
+                let shared = new["spec"]["template"]["metadata"]["labels"].clone();
+                object::set(new, &["metadata", "labels"], shared);
             }
         }
         ("apiextensions.k8s.io", "CustomResourceDefinition") => {

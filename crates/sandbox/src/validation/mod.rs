@@ -191,7 +191,11 @@ fn check_changed(kind: &ResourceKind, live: &Place, new: &Place, problems: &mut 
         ("networking.k8s.io", "NetworkPolicy") => policy::check_network_policy(new, problems),
         ("policy", "PodDisruptionBudget") => policy::check_budget(new, problems),
         ("autoscaling", "HorizontalPodAutoscaler") => autoscaling::check(new, problems),
-        ("batch", "Job") => batch::check_job_update(live, new, problems),
+        ("batch", "Job") => {
+            metadata::check(kind, new, problems);
+            batch::check_job(new, problems);
+            batch::check_job_update(live, new, problems);
+        }
         ("batch", "CronJob") => batch::check_cron_job(new, Some(live), problems),
         ("rbac.authorization.k8s.io", "Role" | "ClusterRole") => {
             metadata::check(kind, new, problems);
@@ -207,12 +211,20 @@ fn check_changed(kind: &ResourceKind, live: &Place, new: &Place, problems: &mut 
             storage::check_claim_spec(&new.at("spec"), problems);
             storage::check_claim_update(live, new, problems);
         }
+        ("", "Namespace") => metadata::check(kind, new, problems),
         ("", "PersistentVolume") => {
-            metadata::check(kind, new, problems);
-            storage::check_volume(new, problems);
+            // the server does it twice
+            for _ in 0..2 {
+                metadata::check(kind, new, problems);
+                storage::check_volume(new, problems);
+            }
             storage::check_volume_update(live, new, problems);
         }
-        ("storage.k8s.io", "StorageClass") => storage::check_class_update(live, new, problems),
+        ("storage.k8s.io", "StorageClass") => {
+            metadata::check(kind, new, problems);
+            storage::check_class(new, problems);
+            storage::check_class_update(live, new, problems);
+        }
         ("", "ResourceQuota") => {
             limits::check_quota(new, problems);
             limits::check_quota_update(live, new, problems);

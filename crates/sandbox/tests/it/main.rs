@@ -12,10 +12,12 @@
 mod apply;
 mod contract;
 mod custom;
+mod defaults;
 mod discovery;
 mod faults;
 mod kubectl;
 mod objects;
+mod refusals;
 mod rollout;
 mod scale;
 mod seeded;
