@@ -50,6 +50,9 @@ pub(crate) use log::log_of;
 /// a Go program; only that equal templates have equal hashes is the same here. A hash whose name is
 /// taken is told apart by the number of collisions.
 fn template_hash(template: &serde_json::Value, collisions: i64) -> String {
+    let mut template = template.clone();
+    // in whatever order its fields were said
+    template.sort_all_objects();
     let text = if collisions == 0 { template.to_string() } else { format!("{template}{collisions}") };
     crate::seed::short_hash(&text)
 }
