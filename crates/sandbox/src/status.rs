@@ -220,6 +220,15 @@ impl ApiError {
         )
     }
 
+    /// A patch of a custom kind, which has no types to merge by.
+    pub(crate) fn unsupported_custom_patch() -> Self {
+        Self::generic(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "UnsupportedMediaType",
+            "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
+        )
+    }
+
     pub(crate) fn not_acceptable() -> Self {
         Self::generic(
             StatusCode::NOT_ACCEPTABLE,

@@ -29,7 +29,7 @@ struct CustomVersion {
 }
 
 impl CustomMerge {
-    pub(super) fn of(definition: &Value) -> Self {
+    pub(crate) fn of(definition: &Value) -> Self {
         let group = object::text(definition, &["spec", "group"]).unwrap_or_default();
         let versions = object::list(definition, &["spec", "versions"]).iter().map(|version| CustomVersion {
             api_version: format!("{group}/{}", version["name"].as_str().unwrap_or_default()),

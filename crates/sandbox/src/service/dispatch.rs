@@ -162,5 +162,8 @@ fn check_subresource(target: &Target) -> Result<(), ApiError> {
         }
         _ => false,
     };
+    if !served && kind.is_custom() {
+        return Err(ApiError::not_found(kind, &target.name));
+    }
     if served { Ok(()) } else { Err(ApiError::no_such_resource()) }
 }

@@ -152,7 +152,7 @@ fn read_patch(parts: &Parts, target: &Target, query: &Query, body: &Bytes) -> Re
         }
         MERGE => Ok(Patch::Merge(read_json(body)?)),
         JSON_PATCH => serde_json::from_slice(body).map(Patch::Json).map_err(|error| bad_body(&error)),
-        STRATEGIC if target.kind.is_custom() => Err(ApiError::unsupported_patch()),
+        STRATEGIC if target.kind.is_custom() => Err(ApiError::unsupported_custom_patch()),
         STRATEGIC => Ok(Patch::Strategic(read_json(body)?)),
         _ => Err(ApiError::unsupported_patch()),
     }

@@ -8,7 +8,6 @@ use super::schema::Schema;
 /// A struct: its fields that do not merge by the rule.
 #[derive(Debug)]
 pub(crate) struct Shape {
-    pub(super) atomic: bool,
     fields: &'static [(&'static str, Rule)],
 }
 
@@ -28,7 +27,7 @@ pub(crate) enum Rule {
 
 impl Shape {
     const fn of(fields: &'static [(&'static str, Rule)]) -> Self {
-        Self { atomic: false, fields }
+        Self { fields }
     }
 
     pub(super) fn field(&'static self, name: &str) -> Schema<'static> {
@@ -52,7 +51,7 @@ pub(super) static METADATA: Shape = Shape::of(&[
     ("ownerReferences", Keyed(&["uid"], &ATOMIC)),
 ]);
 
-static ATOMIC: Shape = Shape { atomic: true, fields: &[] };
+static ATOMIC: Shape = Shape { fields: &[] };
 
 static RESOURCES: Shape =
     Shape::of(&[("limits", Map), ("requests", Map), ("claims", Keyed(&["name"], &PLAIN))]);

@@ -1,10 +1,12 @@
 //! `list`, in pages that all show one state.
 
 use std::ops::Bound;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use crate::cluster::State;
+use crate::custom;
 use crate::registry::ResourceKind;
 use crate::selectors::Selector;
 use crate::status::ApiError;
@@ -25,7 +27,7 @@ pub(crate) fn list(state: &State, target: &Target, query: &Query) -> Result<Valu
     let Page { metadata, items } = page(state, target, query)?;
     let items: Vec<Value> = items.iter().map(|object| item(&target.kind, object)).collect();
     Ok(json!({
-        "kind": format!("{}List", target.kind.kind),
+        "kind": target.kind.list_kind(),
         "apiVersion": target.kind.api_version(),
         "metadata": metadata,
         "items": items,
@@ -34,7 +36,7 @@ pub(crate) fn list(state: &State, target: &Target, query: &Query) -> Result<Valu
 
 /// Items of built-in lists carry no kind of their own; custom ones do.
 fn item(kind: &ResourceKind, object: &Stored) -> Value {
-    let mut item = std::sync::Arc::unwrap_or_clone(object.parse());
+    let mut item = Arc::unwrap_or_clone(custom::present(kind, &object.parse()));
     if !kind.is_custom()
         && let Some(fields) = item.as_object_mut()
     {
@@ -64,7 +66,7 @@ pub(crate) fn page(state: &State, target: &Target, query: &Query) -> Result<Page
         Some(namespace) if !options.start.is_empty() => format!("{namespace}/{}", options.start),
         _ => options.start.clone(),
     };
-    let slice = Slice { namespace, selector: &selector, limit: options.limit, revision };
+    let slice = Slice { kind: &target.kind, namespace, selector: &selector, limit: options.limit, revision };
     if !state.store.is_changed_since(&resource, revision) {
         return Ok(slice.of(state.store.list_stored_from(&resource, namespace, &start)));
     }
@@ -78,6 +80,7 @@ pub(crate) fn page(state: &State, target: &Target, query: &Query) -> Result<Page
 
 /// What a page takes from the objects that it may begin with.
 struct Slice<'s> {
+    kind: &'s ResourceKind,
     namespace: Option<&'s str>,
     selector: &'s Selector,
     limit: usize,
@@ -91,6 +94,9 @@ impl Slice<'_> {
             objects.filter(|(_, object)| everything || self.selector.matches_text(&object.text()));
         let page: Vec<(&Place, &Stored)> = found.by_ref().take(self.limit).collect();
         let mut metadata = json!({"resourceVersion": self.revision.to_string()});
+        if self.kind.is_custom() {
+            metadata["continue"] = json!("");
+        }
         let remaining = if everything { found.count() } else { usize::from(found.next().is_some()) };
         if remaining > 0
             && let Some((last, _)) = page.last()

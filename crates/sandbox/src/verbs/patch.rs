@@ -28,7 +28,7 @@ pub(crate) fn patch(
     caller: &Caller,
 ) -> Result<(Object, bool), ApiError> {
     let kind = &target.kind;
-    let live = state.store.at(&key(kind, &target.namespace, &target.name)).cloned();
+    let live = super::read::live(state, kind, &target.namespace, &target.name);
     match (patch, live) {
         (Patch::Apply { config, force }, live) => apply(state, target, config, force, live, caller),
         (_, None) => Err(ApiError::not_found(kind, &target.name)),

@@ -9,9 +9,11 @@ use tokio::time::Instant;
 
 use super::context::{Context, Memory, Timers};
 use super::{
-    claim, daemon_set, deployment, event, garbage, job, namespace, pods, replica_set, service, stateful_set,
+    claim, daemon_set, definition, deployment, event, garbage, job, namespace, pods, replica_set, service,
+    stateful_set,
 };
 use crate::cluster::{Cluster, State};
+use crate::custom;
 use crate::object;
 use crate::store::{Key, Object, ObjectName};
 
@@ -111,6 +113,12 @@ impl Driver {
                 self.enqueue(service);
             }
         }
+        if key.resource == custom::DEFINITIONS && state.store.at(&key).is_none() {
+            // its names are free for others
+            for other in state.store.list(custom::DEFINITIONS, None) {
+                self.enqueue(Key { resource: key.resource.clone(), name: ObjectName::of(other) });
+            }
+        }
         if state.store.at(&key).is_none() {
             self.memory.gone.push(object::uid(object).to_owned());
         }
@@ -121,6 +129,9 @@ impl Driver {
 fn reconcile(context: &mut Context<'_>, key: &Key) {
     garbage::collect_forgotten(context);
     let Some(object) = context.state.store.at(key).cloned() else { return };
+    if key.resource == custom::DEFINITIONS {
+        return definition::reconcile(context, key, &object);
+    }
     match context.memory.waits.get(key) {
         Some(until) if *until > context.now => return,
         Some(_) => _ = context.memory.waits.remove(key),

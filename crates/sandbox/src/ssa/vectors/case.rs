@@ -64,7 +64,7 @@ impl<'c> Case<'c> {
                     let theirs = expected.get("managed").unwrap_or(&managed);
                     let ours = self.shown(&answer.managed);
                     // as text: the order counts, too
-                    if ours.to_string() != theirs.to_string() {
+                    if serde_json::to_vec(&ours).unwrap() != serde_json::to_vec(theirs).unwrap() {
                         return differs("managed", &ours, theirs);
                     }
                     (object, managed) = (answer.object, ours);
