@@ -16,7 +16,7 @@ mod update;
 
 pub(crate) use bootstrap::bootstrap;
 pub(crate) use caller::{Caller, key};
-pub(crate) use create::create;
+pub(crate) use create::{create, prepare};
 pub(crate) use delete::{DeleteOptions, Deleted, delete, delete_collection};
 pub(crate) use page::{list, page, selector, too_large};
 pub(crate) use patch::{Patch, patch};

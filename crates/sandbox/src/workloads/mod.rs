@@ -31,6 +31,7 @@ mod rollout;
 mod scheduler;
 mod service;
 mod stateful_set;
+mod virtual_pods;
 
 pub(crate) use driver::run;
 pub(crate) use log::log_of;
@@ -42,3 +43,4 @@ fn template_hash(template: &serde_json::Value, collisions: i64) -> String {
     let text = if collisions == 0 { template.to_string() } else { format!("{template}{collisions}") };
     crate::seed::short_hash(&text)
 }
+pub(crate) use virtual_pods::are as are_virtual;

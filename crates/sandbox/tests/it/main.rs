@@ -10,6 +10,7 @@
 )]
 
 mod apply;
+mod busy;
 mod contract;
 mod custom;
 mod discovery;
@@ -21,5 +22,6 @@ mod scale;
 mod seeded;
 mod sequences;
 mod support;
+mod virtual_pods;
 mod watching;
 mod workloads;
