@@ -17,6 +17,7 @@
 mod clock;
 mod cluster;
 mod custom;
+mod decoding;
 mod defaults;
 mod discovery;
 mod faults;

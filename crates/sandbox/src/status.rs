@@ -127,6 +127,11 @@ impl ApiError {
         )
     }
 
+    /// A request that fails on what is stored.
+    pub(crate) fn failed(message: String) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
+    }
+
     /// An apply whose configuration the merge schema does not allow.
     pub(crate) fn untyped(kind: &ResourceKind, namespace: &str, name: &str, why: &str) -> Self {
         let message = format!(
@@ -170,6 +175,19 @@ impl ApiError {
         error
     }
 
+    /// A patch whose result cannot be read.
+    pub(crate) fn invalid_patch(patch: &str, why: &str) -> Self {
+        let message = format!("Invalid value: {patch:?}: {why}");
+        let mut error = Self::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "Invalid",
+            format!(" \"\" is invalid: patch: {message}"),
+        );
+        error.details =
+            Some(json!({"causes": [{"reason": "FieldValueInvalid", "message": message, "field": "patch"}]}));
+        error
+    }
+
     /// Mistakes in the options of a request.
     pub(crate) fn invalid_options(options: &str, errors: &[FieldError]) -> Self {
         let said: Vec<String> = errors.iter().map(|one| format!("{}: {}", one.field, one.message)).collect();
@@ -190,6 +208,14 @@ impl ApiError {
 
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
+    }
+
+    /// The server cannot do what was asked, for a reason of its own.
+    pub(crate) fn internal(why: String) -> Self {
+        let message = format!("Internal error occurred: {why}");
+        let mut error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message);
+        error.details = Some(json!({"causes": [{"message": why}]}));
+        error
     }
 
     pub(crate) fn method_not_allowed() -> Self {
@@ -222,7 +248,7 @@ impl ApiError {
 
     /// A patch of a custom kind, which has no types to merge by.
     pub(crate) fn unsupported_custom_patch() -> Self {
-        Self::generic(
+        Self::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "UnsupportedMediaType",
             "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",

@@ -64,7 +64,7 @@ pub(crate) fn prepare(
     if kind.has_generation {
         object::set(new, &["metadata", "generation"], 1);
     }
-    if kind.has_status {
+    if kind.has_status() {
         object::take(new, &["status"]);
     }
     Ok(())
@@ -104,6 +104,7 @@ pub(super) fn check_type(kind: &ResourceKind, new: &mut Value) -> Result<(), Api
         return Err(ApiError::bad_request("the object provided is not a map"));
     };
     let said = |field: &str| fields.get(field).and_then(Value::as_str).unwrap_or("");
+    custom::check_type(kind, &api_version, said("apiVersion"), said("kind"), fields)?;
     let wrong = (!said("kind").is_empty() && said("kind") != kind.kind)
         || (!said("apiVersion").is_empty() && said("apiVersion") != api_version);
     if wrong {

@@ -1,7 +1,6 @@
 //! `list`, in pages that all show one state.
 
 use std::ops::Bound;
-use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -10,7 +9,7 @@ use crate::custom;
 use crate::registry::ResourceKind;
 use crate::selectors::Selector;
 use crate::status::ApiError;
-use crate::store::{Place, Stored};
+use crate::store::{Object, Place, Stored};
 use crate::wire::list_options::{self, ListOptions, Moment};
 use crate::wire::query::Query;
 use crate::wire::route::Target;
@@ -25,7 +24,7 @@ pub(crate) struct Page {
 /// A list as its client sees it, parsed.
 pub(crate) fn list(state: &State, target: &Target, query: &Query) -> Result<Value, ApiError> {
     let Page { metadata, items } = page(state, target, query)?;
-    let items: Vec<Value> = items.iter().map(|object| item(&target.kind, object)).collect();
+    let items: Vec<Value> = items.iter().map(|object| item(&target.kind, &object.parse())).collect();
     Ok(json!({
         "kind": target.kind.list_kind(),
         "apiVersion": target.kind.api_version(),
@@ -35,8 +34,8 @@ pub(crate) fn list(state: &State, target: &Target, query: &Query) -> Result<Valu
 }
 
 /// Items of built-in lists carry no kind of their own; custom ones do.
-fn item(kind: &ResourceKind, object: &Stored) -> Value {
-    let mut item = Arc::unwrap_or_clone(custom::present(kind, &object.parse()));
+fn item(kind: &ResourceKind, object: &Object) -> Value {
+    let mut item = std::sync::Arc::unwrap_or_clone(custom::present(kind, object));
     if !kind.is_custom()
         && let Some(fields) = item.as_object_mut()
     {
@@ -66,7 +65,8 @@ pub(crate) fn page(state: &State, target: &Target, query: &Query) -> Result<Page
         Some(namespace) if !options.start.is_empty() => format!("{namespace}/{}", options.start),
         _ => options.start.clone(),
     };
-    let slice = Slice { kind: &target.kind, namespace, selector: &selector, limit: options.limit, revision };
+    let is_custom = target.kind.is_custom();
+    let slice = Slice { namespace, selector: &selector, limit: options.limit, revision, is_custom };
     if !state.store.is_changed_since(&resource, revision) {
         return Ok(slice.of(state.store.list_stored_from(&resource, namespace, &start)));
     }
@@ -80,11 +80,12 @@ pub(crate) fn page(state: &State, target: &Target, query: &Query) -> Result<Page
 
 /// What a page takes from the objects that it may begin with.
 struct Slice<'s> {
-    kind: &'s ResourceKind,
     namespace: Option<&'s str>,
     selector: &'s Selector,
     limit: usize,
     revision: u64,
+    /// Lists of custom kinds always say `continue`.
+    is_custom: bool,
 }
 
 impl Slice<'_> {
@@ -94,7 +95,7 @@ impl Slice<'_> {
             objects.filter(|(_, object)| everything || self.selector.matches_text(&object.text()));
         let page: Vec<(&Place, &Stored)> = found.by_ref().take(self.limit).collect();
         let mut metadata = json!({"resourceVersion": self.revision.to_string()});
-        if self.kind.is_custom() {
+        if self.is_custom {
             metadata["continue"] = json!("");
         }
         let remaining = if everything { found.count() } else { usize::from(found.next().is_some()) };

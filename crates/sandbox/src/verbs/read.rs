@@ -28,7 +28,7 @@ pub(crate) fn stored(state: &State, target: &Target) -> Result<Stored, ApiError>
     found.ok_or_else(|| ApiError::not_found(&target.kind, &target.name))
 }
 
-/// The `resourceVersion` of a get: the present object is of any revision but a future one.
+/// The `resourceVersion` of a get: present objects are never older than any in the past.
 pub(crate) fn check_revision(state: &State, query: &Query) -> Result<(), ApiError> {
     let asked = query.revision().map_err(|why| {
         ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "", format!("resourceVersion: {why}"))

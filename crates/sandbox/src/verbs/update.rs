@@ -9,7 +9,7 @@ use crate::ssa::Operation;
 use crate::status::ApiError;
 use crate::store::Object;
 use crate::wire::route::Target;
-use crate::{defaults, object, validation};
+use crate::{custom, defaults, object, validation};
 
 /// A change of an existing object, on its way to the store.
 #[derive(Debug)]
@@ -33,6 +33,9 @@ pub(crate) fn update(
     super::create::check_type(kind, &mut new)?;
     check_identity(target, &mut new)?;
     let live = super::read::live(state, kind, &target.namespace, &target.name);
+    if live.is_some() {
+        custom::refuse_unconditional(kind, &new)?;
+    }
     match live {
         Some(live) => {
             let update = Update { live, new, subresource: target.subresource.clone() };
@@ -52,8 +55,14 @@ fn may_create(kind: &ResourceKind) -> bool {
         || matches!(kind.kind.as_str(), "Service" | "Endpoints" | "Event" | "LimitRange" | "Lease")
 }
 
-fn check_identity(target: &Target, new: &mut Value) -> Result<(), ApiError> {
+pub(super) fn check_identity(target: &Target, new: &mut Value) -> Result<(), ApiError> {
     let (name, namespace) = (object::name(new), object::namespace(new));
+    if name.is_empty() {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            target.name
+        )));
+    }
     if name != target.name {
         return Err(ApiError::bad_request(format!(
             "the name of the object ({name}) does not match the name on the URL ({})",
@@ -145,7 +154,7 @@ impl Update {
                 }
                 self.new = kept;
             }
-            _ if kind.has_status => {
+            _ if kind.has_status() => {
                 object::take(&mut self.new, &["status"]);
                 if let Some(status) = self.live.get("status") {
                     self.new["status"] = status.clone();
@@ -242,7 +251,7 @@ fn keep_addresses(live: &Value, new: &mut Value) {
 /// Everything but metadata and status counts as spec; so does the status of custom kinds that have
 /// no subresource for it.
 fn spec_changed(kind: &ResourceKind, live: &Value, new: &Value) -> bool {
-    let status_counts = kind.is_custom() && !kind.has_status;
+    let status_counts = kind.is_custom() && !kind.has_status();
     let counts = |name: &String| name != "metadata" && (name != "status" || status_counts);
     let fields = |value: &Value| {
         let names = value.as_object().into_iter().flat_map(serde_json::Map::keys);
