@@ -30,7 +30,7 @@ pub(crate) fn create(
 }
 
 /// Identity and placement of an object that does not exist yet.
-pub(super) fn prepare(
+pub(crate) fn prepare(
     state: &mut State,
     kind: &ResourceKind,
     namespace: &str,

@@ -41,6 +41,7 @@ mod scheduler;
 mod service;
 mod stateful_pod;
 mod stateful_set;
+mod virtual_pods;
 
 pub(crate) use disruption::condition as disruption_condition;
 pub(crate) use driver::run;
@@ -56,3 +57,4 @@ fn template_hash(template: &serde_json::Value, collisions: i64) -> String {
     let text = if collisions == 0 { template.to_string() } else { format!("{template}{collisions}") };
     crate::seed::short_hash(&text)
 }
+pub(crate) use virtual_pods::are as are_virtual;

@@ -10,6 +10,7 @@
 )]
 
 mod apply;
+mod busy;
 mod contract;
 mod controllers;
 mod custom;
@@ -27,5 +28,6 @@ mod seeded;
 mod seen;
 mod sequences;
 mod support;
+mod virtual_pods;
 mod watching;
 mod workloads;
