@@ -17,7 +17,7 @@ pub(crate) use bootstrap::bootstrap;
 pub(crate) use caller::{Caller, key};
 pub(crate) use create::create;
 pub(crate) use delete::{DeleteOptions, Deleted, delete, delete_collection};
-pub(crate) use patch::{Patch, patch};
+pub(crate) use patch::{Patch, patch, patched};
 pub(crate) use read::{get, list, page, selector, stored};
 pub(crate) use scale::{read_scale, write_scale};
 pub(crate) use update::{Update, update};
