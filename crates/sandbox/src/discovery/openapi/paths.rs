@@ -24,10 +24,10 @@ pub(super) fn of(kind: &ResourceKind) -> Vec<(String, Value)> {
     if kind.namespaced {
         paths.insert(0, (format!("/{prefix}/{}", kind.plural), item(&[Action::List], &own)));
     }
-    if kind.has_status {
+    if kind.has_status() {
         paths.push((format!("{collection}/{{name}}/status"), item(PART, &own)));
     }
-    if kind.has_scale {
+    if kind.has_scale() {
         let scale = Subject {
             kind: json!({"group": "autoscaling", "version": "v1", "kind": "Scale"}),
             definition: SCALE.to_owned(),
