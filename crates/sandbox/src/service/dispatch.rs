@@ -168,7 +168,7 @@ fn check_served(parts: &Parts, query: &Query, target: &Target) -> Result<(), Api
     let kind = &target.kind;
     let subresource = target.subresource.as_str();
     if !subresource.is_empty() {
-        let simulated = matches!(subresource, "status" | "scale" | "log");
+        let simulated = matches!(subresource, "status" | "scale" | "log" | "eviction");
         return match kind.has(subresource) {
             true if simulated => Ok(()),
             true => Err(ApiError::not_simulated(format!("{}/{subresource}", kind.resource()))),

@@ -28,6 +28,9 @@ pub(super) fn answer(
     }
     let form = shapes.iter().copied().find(|shape| !matches!(shape, Shape::Discovery(_)));
     let form = form.unwrap_or(Shape::Whole);
+    if target.subresource == "eviction" {
+        return Err(ApiError::method_not_allowed());
+    }
     match (target.name.as_str(), target.subresource.as_str()) {
         ("", _) if form == Shape::Table => {
             let list = verbs::list(&state, target, query)?;
