@@ -14,6 +14,7 @@ mod contract;
 mod custom;
 mod discovery;
 mod faults;
+mod fields;
 mod kubectl;
 mod objects;
 mod rollout;

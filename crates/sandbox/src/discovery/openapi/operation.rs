@@ -32,6 +32,15 @@ impl Action {
         }
     }
 
+    /// What discovery calls it.
+    pub(super) fn verb(self) -> &'static str {
+        match self {
+            Self::Post => "create",
+            Self::Put => "update",
+            other => other.name(),
+        }
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::List => "list",

@@ -4,37 +4,31 @@ use serde_json::{Map, Value, json};
 
 use super::operation::{self, Action, Subject};
 use super::{prefix, schemas};
-use crate::registry::ResourceKind;
+use crate::registry::{ResourceKind, Subresource};
+use crate::schema::built_in;
 
 const COLLECTION: &[Action] = &[Action::List, Action::Post, Action::DeleteCollection];
 const ITEM: &[Action] = &[Action::Get, Action::Put, Action::Delete, Action::Patch];
-const PART: &[Action] = &[Action::Get, Action::Put, Action::Patch];
-
-const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
+const PART: &[Action] = &[Action::Get, Action::Post, Action::Put, Action::Patch];
 
 pub(super) fn of(kind: &ResourceKind) -> Vec<(String, Value)> {
     let prefix = prefix(&kind.group, &kind.version);
     let home = if kind.namespaced { "namespaces/{namespace}/" } else { "" };
     let collection = format!("/{prefix}/{home}{}", kind.plural);
     let own = subject(kind);
-    let mut paths = vec![
-        (collection.clone(), item(COLLECTION, &own)),
-        (format!("{collection}/{{name}}"), item(ITEM, &own)),
-    ];
+    let mut paths = Vec::new();
     if kind.namespaced {
-        paths.insert(0, (format!("/{prefix}/{}", kind.plural), item(&[Action::List], &own)));
+        paths.push((format!("/{prefix}/{}", kind.plural), item(&[Action::List], &kind.verbs, &own)));
     }
-    if kind.has_status() {
-        paths.push((format!("{collection}/{{name}}/status"), item(PART, &own)));
+    paths.push((collection.clone(), item(COLLECTION, &kind.verbs, &own)));
+    paths.push((format!("{collection}/{{name}}"), item(ITEM, &kind.verbs, &own)));
+    for part in &kind.subresources {
+        if let Some(subject) = subject_of_part(kind, part) {
+            let content = item(PART, &part.verbs, &subject);
+            paths.push((format!("{collection}/{{name}}/{}", part.name), content));
+        }
     }
-    if kind.has_scale() {
-        let scale = Subject {
-            kind: json!({"group": "autoscaling", "version": "v1", "kind": "Scale"}),
-            definition: SCALE.to_owned(),
-            ..own
-        };
-        paths.push((format!("{collection}/{{name}}/scale"), item(PART, &scale)));
-    }
+    paths.retain(|(_, content)| content.as_object().is_some_and(|operations| !operations.is_empty()));
     for (path, content) in &mut paths {
         let names = ["name", "namespace"].into_iter().filter(|name| path.contains(&format!("{{{name}}}")));
         let parameters: Vec<Value> = names
@@ -60,8 +54,29 @@ fn subject(kind: &ResourceKind) -> Subject {
     }
 }
 
-fn item(actions: &[Action], subject: &Subject) -> Value {
-    let operations: Map<String, Value> =
-        actions.iter().map(|action| (action.method().to_owned(), operation::of(*action, subject))).collect();
+/// What a subresource takes and answers, which may be of another group; `None` for connections.
+fn subject_of_part(kind: &ResourceKind, part: &Subresource) -> Option<Subject> {
+    let own = subject(kind);
+    let (group, version) = match part.version.as_str() {
+        "" => (kind.group.as_str(), kind.version.as_str()),
+        version => (part.group.as_str(), version),
+    };
+    if part.kind == kind.kind && group == kind.group {
+        return Some(own);
+    }
+    Some(Subject {
+        kind: json!({"group": group, "version": version, "kind": part.kind}),
+        definition: built_in().name_of(group, version, &part.kind)?.to_owned(),
+        ..own
+    })
+}
+
+/// The operations of a path, as far as there are verbs for them.
+fn item(actions: &[Action], verbs: &[&str], subject: &Subject) -> Value {
+    let operations: Map<String, Value> = actions
+        .iter()
+        .filter(|action| verbs.contains(&action.verb()))
+        .map(|action| (action.method().to_owned(), operation::of(*action, subject)))
+        .collect();
     Value::Object(operations)
 }
