@@ -22,7 +22,7 @@ pub(crate) use create::{create, prepare};
 pub(crate) use delete::{DeleteOptions, Deleted, Propagation, delete, delete_collection};
 pub(crate) use evict::evict;
 pub(crate) use page::{list, page, selector, too_large};
-pub(crate) use patch::{Patch, patch};
+pub(crate) use patch::{Patch, patch, patched};
 pub(crate) use quota::usage as quota_usage;
 pub(crate) use read::{check_revision, get, stored};
 pub(crate) use scale::{read_scale, write_scale};

@@ -18,6 +18,7 @@ mod defaults;
 mod discovery;
 mod failing;
 mod faults;
+mod fields;
 mod kubectl;
 mod neighbours;
 mod objects;
