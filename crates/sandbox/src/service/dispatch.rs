@@ -11,6 +11,7 @@ use serde_json::json;
 use super::{reading, writing};
 use crate::cluster::Cluster;
 use crate::discovery;
+use crate::options::Pods;
 use crate::requests::RequestRecord;
 use crate::status::ApiError;
 use crate::table::Include;
@@ -153,6 +154,9 @@ fn resource(
     let query = Query::parse(parts.uri.query().unwrap_or(""));
     let shapes = &with_rows(shapes, &query)?;
     check_served(parts, &query, target)?;
+    if cluster.options.pods == Pods::Virtual && target.kind.is("pods") {
+        return Err(ApiError::not_simulated("pods in this cluster: they are virtual"));
+    }
     let mut response = match parts.method {
         Method::GET | Method::HEAD => reading::answer(cluster, target, &query, shapes),
         Method::POST | Method::PUT | Method::PATCH | Method::DELETE => {
