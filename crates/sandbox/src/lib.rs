@@ -29,7 +29,6 @@ mod partial;
 mod quantity;
 mod registry;
 mod requests;
-#[allow(dead_code, reason = "its readers come one by one")]
 mod schema;
 mod seed;
 mod selectors;
