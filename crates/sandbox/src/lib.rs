@@ -14,6 +14,8 @@
 //!
 //! It is not a Kubernetes: no access control, no admission webhooks, no protobuf, no exec.
 
+#[cfg(test)]
+mod budgets;
 mod clock;
 mod cluster;
 mod custom;
@@ -26,6 +28,7 @@ mod listener;
 mod object;
 mod options;
 mod partial;
+mod quantity;
 mod registry;
 mod requests;
 #[allow(dead_code, reason = "its readers come one by one")]

@@ -46,6 +46,13 @@ impl FieldError {
     }
 }
 
+impl FieldError {
+    /// What this cluster has no use for, said in full.
+    pub(crate) fn unsupported_here(field: impl Into<String>, message: &str) -> Self {
+        Self { field: field.into(), reason: "FieldValueInvalid", message: message.to_owned() }
+    }
+}
+
 impl ApiError {
     pub(crate) fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
         Self {
@@ -134,10 +141,9 @@ impl ApiError {
 
     /// An apply whose configuration the merge schema does not allow.
     pub(crate) fn untyped(kind: &ResourceKind, namespace: &str, name: &str, why: &str) -> Self {
+        let ResourceKind { group, version, kind, .. } = kind;
         let message = format!(
-            "failed to create typed patch object ({namespace}/{name}; {}, Kind={}): {why}",
-            kind.api_version(),
-            kind.kind
+            "failed to create typed patch object ({namespace}/{name}; {group}/{version}, Kind={kind}): {why}"
         );
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
     }
@@ -150,9 +156,13 @@ impl ApiError {
     }
 
     pub(crate) fn invalid(kind: &ResourceKind, name: &str, errors: &[FieldError]) -> Self {
-        let mut said: Vec<String> =
-            errors.iter().map(|one| format!("{}: {}", one.field, one.message)).collect();
-        said.dedup();
+        let mut said: Vec<String> = Vec::new();
+        for error in errors {
+            let one = format!("{}: {}", error.field, error.message);
+            if !said.contains(&one) {
+                said.push(one);
+            }
+        }
         let why = match said.as_slice() {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),

@@ -14,6 +14,7 @@ use crate::discovery;
 use crate::options::Pods;
 use crate::requests::RequestRecord;
 use crate::status::ApiError;
+use crate::table::Include;
 use crate::wire::answer::{self, ResponseBody};
 use crate::wire::negotiate::{self, Shape};
 use crate::wire::query::Query;
@@ -151,6 +152,7 @@ fn resource(
     shapes: &[Shape],
 ) -> Answer {
     let query = Query::parse(parts.uri.query().unwrap_or(""));
+    let shapes = &with_rows(shapes, &query)?;
     check_served(parts, &query, target)?;
     if cluster.options.pods == Pods::Virtual && target.kind.is("pods") {
         return Err(ApiError::not_simulated("pods in this cluster: they are virtual"));
@@ -167,12 +169,21 @@ fn resource(
     Ok(response)
 }
 
+/// What rows of tables carry is said in the query.
+fn with_rows(shapes: &[Shape], query: &Query) -> Result<Vec<Shape>, ApiError> {
+    let shape = |shape: &Shape| match shape {
+        Shape::Table(_) => Include::parse(query.text("includeObject")).map(Shape::Table),
+        other => Ok(*other),
+    };
+    shapes.iter().map(shape).collect()
+}
+
 /// What real servers have and this one does not is said so.
 fn check_served(parts: &Parts, query: &Query, target: &Target) -> Result<(), ApiError> {
     let kind = &target.kind;
     let subresource = target.subresource.as_str();
     if !subresource.is_empty() {
-        let simulated = matches!(subresource, "status" | "scale" | "log");
+        let simulated = matches!(subresource, "status" | "scale" | "log" | "eviction");
         return match kind.has(subresource) {
             true if simulated => Ok(()),
             true => Err(ApiError::not_simulated(format!("{}/{subresource}", kind.resource()))),

@@ -74,6 +74,12 @@ fn write(
                 Ok(shaped(state, target, &made, shapes, StatusCode::CREATED))
             })
         }
+        (&Method::POST, true) if target.subresource == "eviction" => {
+            let eviction = read_object(parts, target, body, caller)?;
+            let said = cluster.with(|state| verbs::evict(state, target, &eviction, caller.dry_run))?;
+            Ok(answer::json(StatusCode::CREATED, &said))
+        }
+        _ if target.subresource == "eviction" => Err(ApiError::method_not_allowed()),
         (&Method::PUT, true) => {
             let new = read_object(parts, target, body, caller)?;
             cluster.with(|state| put(state, target, new, caller, shapes))
@@ -242,7 +248,11 @@ fn read_object(parts: &Parts, target: &Target, body: &Bytes, caller: &Caller) ->
         "application/yaml" => true,
         other => return Err(ApiError::unsupported_body(other)),
     };
-    let kind = if target.subresource == "scale" { TypeName::SCALE } else { TypeName::of(&target.kind) };
+    let kind = match target.subresource.as_str() {
+        "scale" => TypeName::SCALE,
+        "eviction" => TypeName::EVICTION,
+        _ => TypeName::of(&target.kind),
+    };
     let unknown = |object: &Value| custom::unknown_fields(&target.kind, object);
     decoding::object(kind, unknown, body, is_yaml, caller.validation, &caller.warnings)
 }

@@ -140,7 +140,11 @@ fn apply(
         }
         (None, live) => live.as_deref().cloned().unwrap_or_default(),
     };
-    object::drop_nulls(&mut merged);
+    if kind.is_custom() {
+        object::drop_nulls(&mut merged);
+    } else {
+        ssa::settle_nulls(&mut merged, kind.merge_type());
+    }
     match live {
         Some(live) => {
             let mut new = merged;
@@ -159,7 +163,7 @@ fn apply(
         None => {
             let mut new = merged;
             create::prepare(state, kind, &target.namespace, &mut new)?;
-            defaults::fill(state, kind, &mut new);
+            defaults::fill(state, kind, &mut new)?;
             create::complete(state, kind, &mut new, caller.dry_run)?;
             Ok((create::store(state, kind, new, caller.dry_run)?, true))
         }
@@ -188,10 +192,9 @@ fn check_config(target: &Target, config: &mut Value) -> Result<(), ApiError> {
     }
     let namespace = object::namespace(config);
     if !namespace.is_empty() && namespace != target.namespace {
-        return Err(ApiError::bad_request(format!(
-            "the namespace of the provided object does not match the namespace sent on the request: {namespace} != {}",
-            target.namespace
-        )));
+        return Err(ApiError::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
     }
     object::set(config, &["metadata", "name"], target.name.as_str());
     if kind.namespaced {
@@ -214,8 +217,13 @@ fn refused(target: &Target, said_namespace: &str, error: &ApplyError) -> ApiErro
                 .collect();
             ApiError::apply_conflict(conflicts.to_string(), &causes)
         }
-        ApplyError::Live(_) | ApplyError::ManagedFields | ApplyError::Version(_) => {
-            ApiError::failed(error.to_string())
+        ApplyError::Live(invalid) => {
+            let Target { namespace, name, kind, .. } = target;
+            let (group, version, kind) = (&kind.group, &kind.version, &kind.kind);
+            ApiError::failed(format!(
+                "failed to create typed live object ({namespace}/{name}; {group}/{version}, Kind={kind}): {invalid}"
+            ))
         }
+        ApplyError::ManagedFields | ApplyError::Version(_) => ApiError::failed(error.to_string()),
     }
 }
