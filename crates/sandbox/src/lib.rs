@@ -14,6 +14,8 @@
 //!
 //! It is not a Kubernetes: no access control, no admission webhooks, no protobuf, no exec.
 
+#[cfg(test)]
+mod budgets;
 mod clock;
 mod cluster;
 mod custom;

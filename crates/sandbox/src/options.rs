@@ -37,9 +37,9 @@ pub enum Pods {
     /// As objects, as on a real server.
     #[default]
     Stored,
-    /// Out of sight: workloads and services say the same at the same times, but requests for pods
-    /// answer 501 `NotSimulated`, and there are no events about pods. A tenth of the memory, for
-    /// tests with very many clusters.
+    /// Out of sight: workloads and services go through the same states in the same times, but
+    /// requests for pods answer 501 `NotSimulated`, and there are no events about pods (so later draws
+    /// of the seed are others). For tests with very many clusters.
     Virtual,
 }
 

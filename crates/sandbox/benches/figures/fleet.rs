@@ -34,7 +34,8 @@ async fn fill() {
         tokio::time::sleep(Duration::from_millis(1)).await;
         clusters.push(cluster);
     }
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    // longer than controllers hold what they may need again soon
+    tokio::time::sleep(Duration::from_secs(5)).await;
     figure(&name("rss_mib"), memory_mib("VmRSS:"), "MiB");
     figure(&name("peak_mib"), memory_mib("VmHWM:"), "MiB");
     figure(&name("fill_seconds"), start.elapsed().as_secs_f64(), "s");

@@ -242,6 +242,14 @@ impl Store {
         }
     }
 
+    /// Stored objects, their bytes, and how many are parsed.
+    #[cfg(test)]
+    pub(crate) fn footprint(&self) -> (usize, usize, usize) {
+        let entries = || self.tables.iter().flat_map(|table| table.entries.values());
+        let bytes = entries().map(|entry| entry.stored.size()).sum();
+        (entries().count(), bytes, entries().filter(|entry| entry.parsed.get().is_some()).count())
+    }
+
     /// Objects whose owner references name this uid.
     pub(crate) fn dependents(&self, owner_uid: &str) -> Vec<Key> {
         self.index.dependents(owner_uid).iter().filter_map(|address| self.key(address)).collect()

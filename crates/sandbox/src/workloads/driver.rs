@@ -29,7 +29,7 @@ struct Driver {
 /// A wait without a timer is only this long, which costs nothing.
 const IDLE: Duration = Duration::from_secs(24 * 3600);
 /// Controllers that wait no longer than this are not at rest.
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(3);
 
 /// Runs until the last handle of the cluster is gone.
 pub(crate) async fn run(cluster: Weak<Cluster>, mut work: watch::Receiver<u64>) {

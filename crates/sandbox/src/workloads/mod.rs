@@ -57,4 +57,3 @@ fn template_hash(template: &serde_json::Value, collisions: i64) -> String {
     let text = if collisions == 0 { template.to_string() } else { format!("{template}{collisions}") };
     crate::seed::short_hash(&text)
 }
-pub(crate) use virtual_pods::are as are_virtual;

@@ -26,7 +26,7 @@ const SPEC: &[&str] = &[
 const CONTAINER: &[&str] = &["name", "image", "resources", "restartPolicy"];
 
 /// Is this a resource of virtual objects here?
-pub(crate) fn are(state: &State, resource: &str) -> bool {
+pub(super) fn are(state: &State, resource: &str) -> bool {
     resource == "pods" && state.options.pods == Pods::Virtual
 }
 
