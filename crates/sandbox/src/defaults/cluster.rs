@@ -2,12 +2,15 @@
 
 use serde_json::{Value, json};
 
+use super::rules;
 use crate::object::{self, set_default};
 
 pub(super) fn namespace(new: &mut Value) {
     let name = object::name(new).to_owned();
-    set_default(new, &["metadata", "labels", "kubernetes.io/metadata.name"], name);
-    set_default(new, &["status", "phase"], "Active");
+    if !name.is_empty() {
+        object::set(new, &["metadata", "labels", "kubernetes.io/metadata.name"], name);
+    }
+    rules::apply(rules::NAMESPACE, new);
 }
 
 /// A namespace is held until its content is gone.
@@ -32,26 +35,45 @@ pub(super) fn node(new: &mut Value, version: &str, now: &str) {
     );
 }
 
+/// What a container may have at most is what it has when it says nothing.
+pub(super) fn limit_range(new: &mut Value) {
+    rules::at_each(new, "spec.limits[]", &mut |limit| {
+        if limit["type"] != "Container" {
+            return;
+        }
+        for (from, to) in [("max", "default"), ("default", "defaultRequest"), ("min", "defaultRequest")] {
+            let Some(Value::Object(amounts)) = object::at(limit, &[from]).cloned() else { continue };
+            for (resource, amount) in amounts {
+                set_default(limit, &[to, &resource], amount);
+            }
+        }
+    });
+}
+
+/// Webhooks and policies of admission.
+pub(super) fn admission(kind: &str, new: &mut Value) {
+    match kind {
+        "ValidatingWebhookConfiguration" => rules::apply(rules::WEBHOOKS, new),
+        "MutatingWebhookConfiguration" => {
+            rules::apply(rules::WEBHOOKS, new);
+            rules::apply(rules::REINVOCATION, new);
+        }
+        "ValidatingAdmissionPolicy" => rules::apply(rules::ADMISSION_POLICY, new),
+        "ValidatingAdmissionPolicyBinding" => rules::apply(rules::ADMISSION_BINDING, new),
+        _ => {}
+    }
+}
+
+pub(super) fn driver(new: &mut Value) {
+    rules::apply(rules::CSI_DRIVER, new);
+    set_default(new, &["spec", "volumeLifecycleModes"], json!(["Persistent"]));
+}
+
 pub(super) fn binding(new: &mut Value) {
     set_default(new, &["roleRef", "apiGroup"], "rbac.authorization.k8s.io");
     for subject in new.get_mut("subjects").and_then(Value::as_array_mut).into_iter().flatten() {
         if subject["kind"] != "ServiceAccount" {
             set_default(subject, &["apiGroup"], "rbac.authorization.k8s.io");
-        }
-    }
-}
-
-/// Bounds of containers are their defaults as well.
-pub(super) fn limit_range(new: &mut Value) {
-    for limit in new.pointer_mut("/spec/limits").and_then(Value::as_array_mut).into_iter().flatten() {
-        if limit["type"] != "Container" {
-            continue;
-        }
-        for (from, to) in [("max", "default"), ("default", "defaultRequest"), ("min", "defaultRequest")] {
-            let bounds = limit[from].as_object().cloned().unwrap_or_default();
-            for (resource, quantity) in bounds {
-                set_default(limit, &[to, &resource], quantity);
-            }
         }
     }
 }

@@ -105,7 +105,7 @@ fn write(state: &mut State, resource: &str, live: Object, new: Value) -> Result<
     let Some(kind) = state.registry.resource(resource).cloned() else {
         return Err(ApiError::no_such_resource());
     };
-    let caller = Caller { manager: "kube-apiserver".to_owned(), dry_run: false };
+    let caller = Caller::named("kube-apiserver");
     Update { live, new, subresource: "status".to_owned() }.tracked(state, &kind, &caller)?;
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! The loop that all controllers of a cluster share.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Weak;
 use std::time::Duration;
 
@@ -20,12 +20,16 @@ use crate::store::{Key, Object, ObjectName};
 #[derive(Debug, Default)]
 struct Driver {
     queue: VecDeque<Key>,
+    /// What is in the queue.
+    queued: HashSet<Key>,
     timers: Timers,
     memory: Memory,
 }
 
 /// A wait without a timer is only this long, which costs nothing.
 const IDLE: Duration = Duration::from_secs(24 * 3600);
+/// Controllers that wait no longer than this are not at rest.
+const SOON: Duration = Duration::from_secs(20);
 
 /// Runs until the last handle of the cluster is gone.
 pub(crate) async fn run(cluster: Weak<Cluster>, mut work: watch::Receiver<u64>) {
@@ -54,10 +58,18 @@ impl Driver {
                 self.step(&mut state)
             };
             if !busy {
-                cluster.upgrade()?.state.lock().store.cool();
+                self.rest(cluster.upgrade()?.as_ref());
                 return Some(());
             }
             tokio::task::yield_now().await;
+        }
+    }
+
+    /// Lets go of parsed objects, unless there is more to do with them soon.
+    fn rest(&mut self, cluster: &Cluster) {
+        let soon = Instant::now() + SOON;
+        if self.timers.next().is_none_or(|next| next > soon) {
+            cluster.state.lock().store.cool();
         }
     }
 
@@ -73,13 +85,14 @@ impl Driver {
             }
         }
         let Some(key) = self.queue.pop_front() else { return false };
+        self.queued.remove(&key);
         let mut context = Context { state, timers: &mut self.timers, memory: &mut self.memory, now };
         reconcile(&mut context, &key);
         true
     }
 
     fn enqueue(&mut self, key: Key) {
-        if !self.queue.contains(&key) {
+        if self.queued.insert(key.clone()) {
             self.queue.push_back(key);
         }
     }
@@ -113,7 +126,7 @@ impl Driver {
                 self.enqueue(Key { resource: key.resource.clone(), name: ObjectName::of(other) });
             }
         }
-        self.memory.orphans.note(&key, object, state.store.has(&key));
+        self.memory.orphans.note(&key, object, state.store.at(&key).is_some());
         if state.store.at(&key).is_none() {
             self.memory.gone.push(object::uid(object).to_owned());
         }
@@ -153,6 +166,7 @@ fn reconcile(context: &mut Context<'_>, key: &Key) {
         "horizontalpodautoscalers.autoscaling" => autoscaler::reconcile(context, key, &object),
         "services" => service::reconcile(context, key, &object),
         "ingresses.networking.k8s.io" => service::balance(context, key, &object),
+        "persistentvolumes" => claim::release_volume(context, key, &object),
         "persistentvolumeclaims" => claim::reconcile(context, key, &object),
         "resourcequotas" => quota::reconcile(context, key, &object),
         "events" => event::expire(context, key, &object),
