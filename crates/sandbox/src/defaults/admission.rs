@@ -35,13 +35,9 @@ fn admit_pod(state: &mut State, new: &mut Value) {
     let suffix = state.seed.suffix();
     let Some(spec) = new.get_mut("spec").filter(|spec| spec.is_object()) else { return };
     give_account(spec, &suffix);
-    for (key, effect) in
-        [("node.kubernetes.io/not-ready", "NoExecute"), ("node.kubernetes.io/unreachable", "NoExecute")]
-    {
-        tolerate(spec, key, effect);
-    }
     give_priority(state, spec);
-    let class = quality(spec);
+    fill_limits(state, new);
+    let class = quality(&new["spec"]);
     object::set(new, &["status", "qosClass"], class);
 }
 
@@ -143,6 +139,14 @@ fn give_account(spec: &mut Value, suffix: &str) {
                 "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}]}},
         ], "defaultMode": 420}}));
         object::set(spec, &["volumes"], volumes);
+    }
+}
+
+/// A pod bears a node that is not ready or not reached.
+pub(super) fn tolerate_lost_nodes(new: &mut Value) {
+    let Some(spec) = new.get_mut("spec").filter(|spec| spec.is_object()) else { return };
+    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+        tolerate(spec, key, "NoExecute");
     }
 }
 

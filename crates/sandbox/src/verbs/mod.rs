@@ -18,7 +18,7 @@ mod update;
 
 pub(crate) use bootstrap::bootstrap;
 pub(crate) use caller::{Caller, key};
-pub(crate) use create::create;
+pub(crate) use create::{create, prepare};
 pub(crate) use delete::{DeleteOptions, Deleted, Propagation, delete, delete_collection};
 pub(crate) use evict::evict;
 pub(crate) use page::{list, page, selector, too_large};

@@ -126,7 +126,7 @@ impl Driver {
                 self.enqueue(Key { resource: key.resource.clone(), name: ObjectName::of(other) });
             }
         }
-        self.memory.orphans.note(&key, object, state.store.at(&key).is_some());
+        self.memory.orphans.note(&key, object, state.store.stored(&key.resource, &key.name).is_some());
         if state.store.at(&key).is_none() {
             self.memory.gone.push(object::uid(object).to_owned());
         }

@@ -41,6 +41,7 @@ mod scheduler;
 mod service;
 mod stateful_pod;
 mod stateful_set;
+mod virtual_pods;
 
 pub(crate) use disruption::condition as disruption_condition;
 pub(crate) use driver::run;
@@ -50,6 +51,10 @@ pub(crate) use log::log_of;
 /// a Go program; only that equal templates have equal hashes is the same here. A hash whose name is
 /// taken is told apart by the number of collisions.
 fn template_hash(template: &serde_json::Value, collisions: i64) -> String {
+    let mut template = template.clone();
+    // in whatever order its fields were said
+    template.sort_all_objects();
     let text = if collisions == 0 { template.to_string() } else { format!("{template}{collisions}") };
     crate::seed::short_hash(&text)
 }
+pub(crate) use virtual_pods::are as are_virtual;

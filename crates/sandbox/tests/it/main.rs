@@ -10,20 +10,24 @@
 )]
 
 mod apply;
+mod busy;
 mod contract;
 mod controllers;
 mod custom;
+mod defaults;
 mod discovery;
 mod failing;
 mod faults;
 mod kubectl;
 mod neighbours;
 mod objects;
+mod refusals;
 mod rollout;
 mod scale;
 mod seeded;
 mod seen;
 mod sequences;
 mod support;
+mod virtual_pods;
 mod watching;
 mod workloads;
