@@ -166,6 +166,7 @@ fn reconcile(context: &mut Context<'_>, key: &Key) {
         "horizontalpodautoscalers.autoscaling" => autoscaler::reconcile(context, key, &object),
         "services" => service::reconcile(context, key, &object),
         "ingresses.networking.k8s.io" => service::balance(context, key, &object),
+        "persistentvolumes" => claim::release_volume(context, key, &object),
         "persistentvolumeclaims" => claim::reconcile(context, key, &object),
         "resourcequotas" => quota::reconcile(context, key, &object),
         "events" => event::expire(context, key, &object),
