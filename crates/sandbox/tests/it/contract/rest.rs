@@ -248,7 +248,11 @@ pub async fn bad_names_are_invalid(probe: &mut Probe) {
         probe.post(&probe.at("/apis/rbac.authorization.k8s.io/v1", "roles"), role).await;
     }
     let prefix = json!({"metadata": {"generateName": "Bad_"}});
-    probe.post(&probe.at(CORE, "configmaps"), prefix).await;
+    let path = probe.at(CORE, "configmaps");
+    let refused = probe.quiet().post(&path, prefix).await;
+    let name = refused.text("/details/name");
+    probe.alias(&name, "GENERATED");
+    probe.loud().show("a bad prefix", &refused.body);
 }
 
 pub async fn bad_metadata_is_invalid(probe: &mut Probe) {
