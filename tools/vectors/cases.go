@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sort"
+	"time"
 
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
@@ -44,9 +45,35 @@ func syntheticCase(r *rand.Rand, s synthetic) *Case {
 	c := &Case{Schema: s.name, Type: "type", Level: "updater"}
 	w := &writer{pool: newPool(r, kind.Schema, false), kind: kind, versions: []string{"v1"}, spoils: 8}
 	if w.chance(10) {
-		w.versions = []string{"v1", "v2"}
+		w.inTwoVersions()
+	}
+	if s.name == "schema-change" {
+		w.changing(s.parser)
+		return w.finish(c, func() engine { return newUpdater(kind).withTypes(s.parser) })
 	}
 	return w.finish(c, func() engine { return newUpdater(kind) })
+}
+
+// inTwoVersions has writes in two versions of the kind, the first of which may end.
+func (w *writer) inTwoVersions() {
+	w.versions = []string{"v1", "v2"}
+	end := 1 + w.IntN(6)
+	w.prepared = func(step *Step, number int) {
+		if number == end {
+			step.RemovedVersion, step.Version, w.versions = "v1", "v2", []string{"v2"}
+		}
+	}
+}
+
+// changing has the schema change under the object once, as that of a custom kind does.
+func (w *writer) changing(parser *typed.Parser) {
+	at := 1 + w.IntN(3)
+	w.prepared = func(step *Step, number int) {
+		if number == at {
+			step.Type = "changed"
+			w.kind = parser.Type("changed")
+		}
+	}
 }
 
 func updaterCase(r *rand.Rand, k Kind) *Case {
@@ -65,6 +92,8 @@ type writer struct {
 	managers []string
 	// How many of a hundred writes are made wrong.
 	spoils int
+	// Steps have times.
+	timed bool
 	// Every write starts from the live object.
 	fromLive bool
 	// How many steps; none given: three to eight.
@@ -93,6 +122,9 @@ func (w *writer) finish(c *Case, fresh func() engine) (result *Case) {
 	for number := range w.length {
 		step := w.step(number, e.live())
 		step.Expect = e.step(step)
+		if refused := step.Expect.Error; refused != nil && refused.Kind == "invalid" && !repeats(e, step) {
+			return nil
+		}
 		w.history = append(w.history, step)
 	}
 	c.Steps = w.history
@@ -106,6 +138,17 @@ func (w *writer) finish(c *Case, fresh func() engine) (result *Case) {
 	}
 	shorten(c)
 	return c
+}
+
+// repeats tells whether a refusal is the same every time: upstream stops at the first of several reasons, in an order
+// that differs from run to run. Many tries, so that the same seed drops the same cases.
+func repeats(e engine, step *Step) bool {
+	for range 200 {
+		if text(e.step(step)) != text(step.Expect) {
+			return false
+		}
+	}
+	return true
 }
 
 // shorten leaves out what a step did not change.
@@ -129,11 +172,18 @@ func shorten(c *Case) {
 	}
 }
 
+var operations = []string{
+	"apply", "apply", "apply", "apply", "apply", "force", "force", "update", "update", "update",
+}
+
 func (w *writer) step(number int, live any) *Step {
 	step := &Step{
-		Operation: pick(w.pool, []string{"apply", "apply", "apply", "apply", "apply", "force", "force", "update", "update", "update"}),
+		Operation: pick(w.pool, operations),
 		Manager:   pick(w.pool, w.managers),
 		Version:   pick(w.pool, w.versions),
+	}
+	if w.timed {
+		step.Time = start.Add(time.Duration(number+1) * time.Second).Format(time.RFC3339)
 	}
 	if w.prepared != nil {
 		w.prepared(step, number)
@@ -178,7 +228,7 @@ func (w *writer) derive(step *Step, live any, ref schema.TypeRef) any {
 		base = w.change(base, ref, copied(live))
 	}
 	if w.chance(25) {
-		base = w.takeOver(base, ref, live)
+		base = w.takeOver(base, live)
 	}
 	return base
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 )
 
@@ -13,6 +15,9 @@ type place struct {
 	remove func()
 	// The field or keys that lead here, to find the same place in another object.
 	path string
+	// The fields that name this list item: rarely touched.
+	keys []string
+	key  bool
 }
 
 // places lists the values inside an object in the order of their paths.
@@ -32,24 +37,28 @@ func (p *pool) places(root *any, ref schema.TypeRef) []place {
 						inner = field.Type
 					}
 				}
-				walk(place{value[key], inner, at.depth + 1, func(v any) { value[key] = v },
-					func() { delete(value, key) }, at.path + "." + text(key)})
+				walk(place{
+					value: value[key], ref: inner, depth: at.depth + 1, set: func(v any) { value[key] = v },
+					remove: func() { delete(value, key) }, path: at.path + "." + text(key), key: slices.Contains(at.keys, key),
+				})
 			}
 		case []any:
 			for i, item := range value {
-				inner, key := schema.TypeRef{}, any(i)
+				inner, key, keys := schema.TypeRef{}, any(i), []string(nil)
 				if atom.List != nil {
 					inner = atom.List.ElementType
 					if atom.List.ElementRelationship == schema.Associative {
-						key = keysOf(atom.List, item)
+						key, keys = keysOf(atom.List, item), atom.List.Keys
 					}
 				}
-				walk(place{item, inner, at.depth + 1, func(v any) { value[i] = v },
-					func() { at.set(append(append([]any{}, value[:i]...), value[i+1:]...)) }, at.path + text(key)})
+				walk(place{
+					value: item, ref: inner, depth: at.depth + 1, set: func(v any) { value[i] = v },
+					remove: func() { at.set(without(value, i)) }, path: at.path + text(key), keys: keys,
+				})
 			}
 		}
 	}
-	walk(place{*root, ref, 0, func(v any) { *root = v }, func() {}, ""})
+	walk(place{value: *root, ref: ref, set: func(v any) { *root = v }, remove: func() {}})
 	return found
 }
 
@@ -60,7 +69,7 @@ func (p *pool) change(object any, ref schema.TypeRef, live any) any {
 	at := pick(p, places)
 	// The root is only ever added to or taken from.
 	for range 3 {
-		if at.depth < 2 && len(places) > 3 {
+		if at.depth < 2 && len(places) > 3 || at.key {
 			at = pick(p, places)
 		}
 	}
@@ -80,8 +89,10 @@ func (p *pool) change(object any, ref schema.TypeRef, live any) any {
 	return object
 }
 
+func without(list []any, i int) []any { return append(append([]any{}, list[:i]...), list[i+1:]...) }
+
 func (p *pool) changeMap(at place, value map[string]any, atom schema.Atom) {
-	keys := sorted(value)
+	keys := slices.DeleteFunc(sorted(value), func(key string) bool { return slices.Contains(at.keys, key) })
 	switch choice := p.IntN(10); {
 	case choice < 4 || len(keys) == 0:
 		if atom.Map != nil {
@@ -95,7 +106,7 @@ func (p *pool) changeMap(at place, value map[string]any, atom schema.Atom) {
 		delete(value, pick(p, keys))
 	case choice < 8:
 		value[pick(p, keys)] = nil
-	case choice < 9 && at.depth > 0:
+	case choice < 9 && at.depth > 0 && len(at.keys) == 0:
 		at.set(map[string]any{})
 	case at.depth > 0:
 		at.remove()
@@ -110,7 +121,8 @@ func (p *pool) changeList(at place, value []any, atom schema.Atom) {
 		}
 		item := p.item(atom.List, at.depth)
 		for _, other := range value {
-			if atom.List.ElementRelationship == schema.Associative && text(keysOf(atom.List, other)) == text(keysOf(atom.List, item)) {
+			keyed := atom.List.ElementRelationship == schema.Associative
+			if keyed && text(keysOf(atom.List, other)) == text(keysOf(atom.List, item)) {
 				return
 			}
 		}
@@ -122,7 +134,7 @@ func (p *pool) changeList(at place, value []any, atom schema.Atom) {
 		at.set(reordered)
 	case choice < 8:
 		i := p.IntN(len(value))
-		at.set(append(append([]any{}, value[:i]...), value[i+1:]...))
+		at.set(without(value, i))
 	case choice < 9:
 		at.set([]any{})
 	default:
@@ -149,17 +161,17 @@ func (p *pool) changeScalar(at place, live any, root schema.TypeRef) {
 }
 
 // takeOver adds something that the live object has and this one has not.
-func (p *pool) takeOver(object any, ref schema.TypeRef, live any) any {
+func (p *pool) takeOver(object, live any) any {
 	mine, ok := object.(map[string]any)
 	theirs, ok2 := live.(map[string]any)
 	if !ok || !ok2 || len(theirs) == 0 {
 		return object
 	}
-	p.adopt(mine, theirs, ref, 0)
+	p.adopt(mine, theirs)
 	return object
 }
 
-func (p *pool) adopt(mine, theirs map[string]any, ref schema.TypeRef, depth int) {
+func (p *pool) adopt(mine, theirs map[string]any) {
 	keys := sorted(theirs)
 	if len(keys) == 0 {
 		return
@@ -168,7 +180,7 @@ func (p *pool) adopt(mine, theirs map[string]any, ref schema.TypeRef, depth int)
 	inner, ok := theirs[key].(map[string]any)
 	same, ok2 := mine[key].(map[string]any)
 	if ok && ok2 {
-		p.adopt(same, inner, ref, depth+1)
+		p.adopt(same, inner)
 		return
 	}
 	mine[key] = copied(theirs[key])
@@ -185,7 +197,7 @@ func (p *pool) spoil(object any, ref schema.TypeRef) any {
 			if atom.Map == nil || len(atom.Map.Fields) == 0 {
 				continue
 			}
-			value["undeclared"] = p.free(0)
+			value["undeclared"] = p.free()
 			return object
 		case []any:
 			if atom.List == nil || atom.List.ElementRelationship != schema.Associative || len(value) == 0 {

@@ -34,9 +34,10 @@ func newManager(kind Kind, resetFields map[string][][]string, live any) *manager
 	}
 	m := &manager{kind: kind, object: object, managers: map[string]*managedfields.FieldManager{}, now: start}
 	for _, subresource := range []string{"", "status"} {
-		sets := map[fieldpath.APIVersion]*fieldpath.Set{fieldpath.APIVersion(kind.apiVersion()): pathSet(resetFields[subresource])}
-		filters := fieldpath.NewExcludeFilterSetMap(sets)
 		gvk := kind.gvk()
+		filters := fieldpath.NewExcludeFilterSetMap(map[fieldpath.APIVersion]*fieldpath.Set{
+			fieldpath.APIVersion(kind.apiVersion()): pathSet(resetFields[subresource]),
+		})
 		fieldManager, err := managedfields.NewDefaultFieldManager(
 			converter, oneVersion{}, oneVersion{}, oneVersion{}, gvk, gvk.GroupVersion(), subresource, filters)
 		if err != nil {
@@ -87,8 +88,7 @@ func (m *manager) live() any {
 }
 
 func (m *manager) step(step *Step) *Expect {
-	m.now = m.now.Add(time.Second)
-	step.Time = m.now.Format(time.RFC3339)
+	m.now, _ = time.Parse(time.RFC3339, step.Time)
 	object := &unstructured.Unstructured{Object: copied(step.Object).(map[string]any)}
 	fields := m.managers[step.Subresource]
 	var written runtime.Object
@@ -137,7 +137,7 @@ func (m *manager) entries() []*Entry {
 func managerError(err error) *Error {
 	var status *apierrors.StatusError
 	if !errors.As(err, &status) || status.ErrStatus.Reason != metav1.StatusReasonConflict {
-		return &Error{Kind: "invalid", Message: err.Error()}
+		return invalid(err)
 	}
 	causes := status.ErrStatus.Details.Causes
 	sort.SliceStable(causes, func(i, j int) bool { return causes[i].Message < causes[j].Message })

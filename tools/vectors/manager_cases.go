@@ -9,22 +9,23 @@ import (
 func managerCase(r *rand.Rand, k Kind) *Case {
 	kind := k.parseable()
 	c := &Case{Schema: "kubernetes", Type: k.record(), Level: "manager", ResetFields: k.resetFields()}
-	w := &writer{pool: newPool(r, kind.Schema, true), kind: kind, versions: []string{k.apiVersion()}, spoils: 4}
-	var server map[string]any
+	w := &writer{
+		pool: newPool(r, kind.Schema, true), kind: kind, versions: []string{k.apiVersion()}, spoils: 4, timed: true,
+	}
 	w.finished = func(_ *Step, object any) any { return k.identify(object) }
 	switch choice := w.IntN(10); {
 	case choice < 3 && k.hasStatus:
 		w.throughStatus()
 	case choice < 5:
-		server = map[string]any{"uid": "u", "resourceVersion": "7", "generation": int64(2), "creationTimestamp": "2026-01-01T00:00:00Z"}
-		w.withServerFields(k, server)
+		w.withServerFields(k)
 	case choice < 6:
-		server = map[string]any{"uid": "u"}
-		c.Live = withMetadata(k.identify(w.object(kind.TypeRef)), server)
+		c.Live = withMetadata(k.identify(w.object(kind.TypeRef)), map[string]any{"uid": "u"})
 	case choice < 7:
 		w.manyUpdaters()
 	case choice < 8:
 		w.resetting(k)
+	case choice < 9:
+		w.afterClientSideApply(k)
 	}
 	return w.finish(c, func() engine { return newManager(k, c.ResetFields, c.Live) })
 }
@@ -39,7 +40,10 @@ func (w *writer) throughStatus() {
 }
 
 // withServerFields has the metadata in the objects that servers set and no entry ever names.
-func (w *writer) withServerFields(k Kind, server map[string]any) {
+func (w *writer) withServerFields(k Kind) {
+	server := map[string]any{
+		"uid": "u", "resourceVersion": "7", "generation": int64(2), "creationTimestamp": "2026-01-01T00:00:00Z",
+	}
 	w.finished = func(step *Step, object any) any {
 		object = k.identify(object)
 		if step.Operation == "update" || w.chance(10) {
@@ -68,17 +72,12 @@ func (w *writer) manyUpdaters() {
 		step.Operation, step.Manager = "update", fmt.Sprintf("u%d", number*7%15)
 	}
 	inner := w.finished
+	trace := map[string]any{}
 	w.finished = func(step *Step, object any) any {
 		object = inner(step, object)
-		// Each leaves a trace of its own: an updater that changes nothing has no entry.
-		metadata := object.(map[string]any)["metadata"].(map[string]any)
-		labels, ok := metadata["labels"].(map[string]any)
-		if !ok {
-			labels = map[string]any{}
-			metadata["labels"] = labels
-		}
-		labels[step.Manager] = "x"
-		return object
+		// Each leaves a trace of its own: an updater whose fields are gone has no entry.
+		trace[step.Manager] = "x"
+		return withMetadata(object, map[string]any{"labels": copied(trace)})
 	}
 }
 
@@ -88,6 +87,32 @@ func (w *writer) resetting(k Kind) {
 		object = k.identify(object)
 		if step.Operation == "update" && w.chance(40) {
 			return withMetadata(object, map[string]any{"managedFields": []any{map[string]any{}}})
+		}
+		return object
+	}
+}
+
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// afterClientSideApply has kubectl apply server-side to what it applied client-side before.
+func (w *writer) afterClientSideApply(k Kind) {
+	w.managers = []string{"kubectl", "kubectl", "m1"}
+	w.prepared = func(step *Step, number int) {
+		if number == 0 {
+			step.Operation, step.Manager = "update", "kubectl-client-side-apply"
+		}
+	}
+	w.finished = func(step *Step, object any) any {
+		object = k.identify(object)
+		annotations := map[string]any{}
+		metadata := object.(map[string]any)["metadata"].(map[string]any)
+		if given, ok := metadata["annotations"].(map[string]any); ok {
+			annotations = given
+		}
+		delete(annotations, lastApplied)
+		if step.Operation == "update" {
+			annotations[lastApplied] = text(object) + "\n"
+			metadata["annotations"] = annotations
 		}
 		return object
 	}

@@ -24,16 +24,14 @@ var plain = []string{"a", "b", "c"}
 // Texts that must be escaped, or look like something else, in paths and in field sets.
 var odd = []string{"a.b/c", `q"q`, "é", "<&>", "", "k:{}", "1", "true", "\\", "."}
 
-func newPool(r *rand.Rand, schema *schema.Schema, real bool) *pool {
-	p := &pool{Rand: r, schema: schema, fields: fieldPools{}, strings: plain, names: plain, real: real}
+func newPool(r *rand.Rand, s *schema.Schema, real bool) *pool {
+	p := &pool{Rand: r, schema: s, fields: map[*schema.Map][]string{}, strings: plain, names: plain, real: real}
 	if !real && p.chance(10) {
 		p.names = []string{"a", odd[p.IntN(len(odd))], odd[p.IntN(len(odd))]}
 		p.strings = p.names
 	}
 	return p
 }
-
-type fieldPools = map[*schema.Map][]string
 
 func (p *pool) chance(percent int) bool { return p.IntN(100) < percent }
 
@@ -48,7 +46,7 @@ func (p *pool) object(ref schema.TypeRef) any {
 func (p *pool) value(ref schema.TypeRef, depth int) any {
 	atom, ok := p.schema.Resolve(ref)
 	if !ok {
-		return p.free(depth)
+		return p.free()
 	}
 	switch {
 	case atom.Scalar != nil && atom.Map != nil:
@@ -60,7 +58,7 @@ func (p *pool) value(ref schema.TypeRef, depth int) any {
 	case atom.Scalar != nil:
 		return p.scalar(ref, *atom.Scalar)
 	}
-	return p.free(depth)
+	return p.free()
 }
 
 func (p *pool) scalar(ref schema.TypeRef, scalar schema.Scalar) any {
@@ -79,7 +77,7 @@ func (p *pool) scalar(ref schema.TypeRef, scalar schema.Scalar) any {
 	case schema.Boolean:
 		return p.chance(50)
 	case schema.Untyped:
-		return p.free(9)
+		return p.free()
 	}
 	return pick(p, p.strings)
 }
@@ -92,7 +90,7 @@ var texts = map[string][]any{
 }
 
 // free is a scalar of any type.
-func (p *pool) free(int) any {
+func (p *pool) free() any {
 	switch p.IntN(5) {
 	case 0:
 		return int64(p.IntN(3))
@@ -178,8 +176,10 @@ func (p *pool) item(l *schema.List, depth int) any {
 	}
 	for _, key := range l.Keys {
 		field, _ := atom.Map.FindField(key)
-		if field.Default != nil && p.chance(40) {
+		if choice := p.IntN(10); field.Default != nil && choice < 5 {
 			delete(object, key)
+		} else if field.Default != nil && choice < 7 {
+			object[key] = whole(field.Default)
 		} else if field.Type != (schema.TypeRef{}) {
 			object[key] = p.value(field.Type, depth+2)
 		}
@@ -239,7 +239,8 @@ var skipped = map[string]bool{
 
 // What people write, and where merging is more than replacing.
 var favoured = map[string]bool{
-	"metadata": true, "spec": true, "template": true, "jobTemplate": true, "containers": true, "ports": true, "env": true,
+	"metadata": true, "spec": true, "template": true, "jobTemplate": true, "containers": true, "ports": true,
+	"env":          true,
 	"volumeMounts": true, "volumes": true, "labels": true, "annotations": true, "selector": true, "replicas": true,
 	"image": true, "data": true, "rules": true, "finalizers": true, "ownerReferences": true, "conditions": true,
 	"status": true, "resources": true, "limits": true, "matchLabels": true, "taints": true,
@@ -254,4 +255,12 @@ func (p *pool) weight(field schema.StructField) int {
 		return 3
 	}
 	return 1
+}
+
+// whole has the numbers of a schema's YAML as those of an object.
+func whole(value any) any {
+	if number, ok := value.(int); ok {
+		return int64(number)
+	}
+	return value
 }

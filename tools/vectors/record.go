@@ -17,13 +17,17 @@ type Case struct {
 
 // Step is one write.
 type Step struct {
-	Operation   string  `json:"operation"`
-	Manager     string  `json:"manager"`
-	Version     string  `json:"version"`
-	Subresource string  `json:"subresource"`
-	Time        string  `json:"time,omitempty"`
-	Object      any     `json:"object"`
-	Expect      *Expect `json:"expect"`
+	Operation   string `json:"operation"`
+	Manager     string `json:"manager"`
+	Version     string `json:"version"`
+	Subresource string `json:"subresource"`
+	// Type is the object's type from this step on, where it changes.
+	Type string `json:"type,omitempty"`
+	// RemovedVersion is served no more, from this step on.
+	RemovedVersion string  `json:"removedVersion,omitempty"`
+	Time           string  `json:"time,omitempty"`
+	Object         any     `json:"object"`
+	Expect         *Expect `json:"expect"`
 }
 
 // Expect is the state after a step. An absent object or managed is the one of the step before.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"sort"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -18,20 +19,31 @@ type engine interface {
 }
 
 // sameInEveryVersion converts as custom resources do that have no webhook.
-type sameInEveryVersion struct{}
+type sameInEveryVersion struct {
+	// The version that is served no more.
+	removed fieldpath.APIVersion
+}
 
-func (sameInEveryVersion) Convert(object *typed.TypedValue, _ fieldpath.APIVersion) (*typed.TypedValue, error) {
+var errRemoved = errors.New("version is served no more")
+
+func (s *sameInEveryVersion) Convert(object *typed.TypedValue, to fieldpath.APIVersion) (*typed.TypedValue, error) {
+	if to == s.removed {
+		return object, errRemoved
+	}
 	return object, nil
 }
 
-func (sameInEveryVersion) IsMissingVersionError(error) bool { return false }
+func (*sameInEveryVersion) IsMissingVersionError(err error) bool { return errors.Is(err, errRemoved) }
 
 // updater drives merge.Updater, with the managers known by what field managers know them by.
 type updater struct {
-	kind    typed.ParseableType
-	object  *typed.TypedValue
-	managed fieldpath.ManagedFields
-	merge   merge.Updater
+	kind     typed.ParseableType
+	object   *typed.TypedValue
+	managed  fieldpath.ManagedFields
+	versions *sameInEveryVersion
+	merge    merge.Updater
+	// The types that a step may change to.
+	types *typed.Parser
 }
 
 func newUpdater(kind typed.ParseableType) *updater {
@@ -39,12 +51,32 @@ func newUpdater(kind typed.ParseableType) *updater {
 	if err != nil {
 		panic(err)
 	}
-	return &updater{kind, object, fieldpath.ManagedFields{}, merge.Updater{Converter: sameInEveryVersion{}}}
+	versions := &sameInEveryVersion{}
+	return &updater{
+		kind: kind, object: object, managed: fieldpath.ManagedFields{},
+		versions: versions, merge: merge.Updater{Converter: versions},
+	}
+}
+
+func (u *updater) withTypes(types *typed.Parser) *updater {
+	u.types = types
+	return u
 }
 
 func (u *updater) live() any { return u.object.AsValue().Unstructured() }
 
 func (u *updater) step(step *Step) *Expect {
+	if step.RemovedVersion != "" {
+		u.versions.removed = fieldpath.APIVersion(step.RemovedVersion)
+	}
+	if step.Type != "" {
+		u.kind = u.types.Type(step.Type)
+		object, err := u.kind.FromUnstructured(u.live(), typed.AllowDuplicates)
+		if err != nil {
+			panic(err)
+		}
+		u.object = object
+	}
 	object, managed, err := u.write(step)
 	if err != nil {
 		return &Expect{Error: updaterError(err)}
@@ -117,7 +149,7 @@ func (u *updater) entries() []*Entry {
 func updaterError(err error) *Error {
 	var conflicts merge.Conflicts
 	if !errors.As(err, &conflicts) {
-		return &Error{Kind: "invalid", Message: err.Error()}
+		return invalid(err)
 	}
 	// Upstream walks a map of managers: its order is no promise.
 	sort.SliceStable(conflicts, func(i, j int) bool { return conflicts[i].Manager < conflicts[j].Manager })
@@ -131,4 +163,11 @@ func updaterError(err error) *Error {
 		result.Conflicts = append(result.Conflicts, Conflict{entry.Manager, conflict.Path.String(), message})
 	}
 	return result
+}
+
+// invalid has the reasons in one order: upstream walks a map of fields.
+func invalid(err error) *Error {
+	lines := strings.Split(err.Error(), "\n")
+	sort.Strings(lines[1:])
+	return &Error{Kind: "invalid", Message: strings.Join(lines, "\n")}
 }

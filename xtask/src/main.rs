@@ -3,6 +3,7 @@
 
 mod live;
 mod schema;
+mod vectors;
 
 use std::process::ExitCode;
 
@@ -22,12 +23,15 @@ enum Command {
     Live(live::Command),
     /// Read the kinds of a real server into the sandbox
     Schema(schema::Options),
+    /// Ask upstream's server-side apply for the answers that the sandbox is tested with (needs Go)
+    Vectors(vectors::Options),
 }
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Live(command) => live::run(command),
         Command::Schema(options) => schema::run(options),
+        Command::Vectors(options) => vectors::run(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::registry::ResourceKind;
+use crate::schema;
 
 pub(crate) fn of(kind: &ResourceKind) -> Value {
     if kind.is_custom() {
@@ -25,6 +26,12 @@ pub(crate) fn of(kind: &ResourceKind) -> Value {
         "Role" | "ClusterRole" => json!({"rules": null}),
         "RoleBinding" | "ClusterRoleBinding" => json!({"roleRef": {}}),
         "CustomResourceDefinition" => json!({"spec": {"names": {}, "versions": null}}),
-        _ => json!({"spec": {}}),
+        _ if has_spec(kind) => json!({"spec": {}}),
+        _ => json!({}),
     }
+}
+
+fn has_spec(kind: &ResourceKind) -> bool {
+    let declaration = schema::built_in().kind(&kind.group, &kind.version, &kind.kind);
+    declaration.is_some_and(|declaration| declaration.field("spec").is_some())
 }

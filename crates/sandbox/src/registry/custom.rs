@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::merge::CustomMerge;
 use super::{ResourceKind, ScalePaths};
 use crate::object;
 
@@ -16,6 +17,7 @@ pub(super) fn names_of(definition: &Value) -> (String, String) {
 pub(super) fn kinds_of(definition: &Value) -> Vec<ResourceKind> {
     let (group, plural) = names_of(definition);
     let names = object::at(definition, &["spec", "names"]).unwrap_or(&Value::Null);
+    let merge = Arc::new(CustomMerge::of(definition));
     object::list(definition, &["spec", "versions"])
         .iter()
         .filter(|version| version["served"] == true)
@@ -34,6 +36,7 @@ pub(super) fn kinds_of(definition: &Value) -> Vec<ResourceKind> {
             schema: Some(Arc::new(
                 object::at(version, &["schema", "openAPIV3Schema"]).cloned().unwrap_or_else(|| json!({})),
             )),
+            merge: Some(Arc::clone(&merge)),
             scale_paths: version["subresources"].get("scale").map(|scale| ScalePaths {
                 spec_replicas: scale["specReplicasPath"].as_str().unwrap_or("").to_owned(),
                 status_replicas: scale["statusReplicasPath"].as_str().unwrap_or("").to_owned(),

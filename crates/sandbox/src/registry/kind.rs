@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::merge::CustomMerge;
+
 /// One resource of one API version.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ResourceKind {
@@ -20,8 +22,10 @@ pub(crate) struct ResourceKind {
     pub(crate) has_scale: bool,
     /// Kinds with a spec whose change counts up `metadata.generation`.
     pub(crate) has_generation: bool,
-    /// The OpenAPI schema of a custom kind; built-in kinds have their merge schema in a table.
+    /// The OpenAPI schema of a custom kind.
     pub(crate) schema: Option<Arc<Value>>,
+    /// How a custom kind merges; built-in kinds have their merge types from the embedded schema.
+    pub(crate) merge: Option<Arc<CustomMerge>>,
     /// Where a custom kind keeps replicas, from its scale subresource.
     pub(crate) scale_paths: Option<ScalePaths>,
 }

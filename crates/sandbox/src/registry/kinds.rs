@@ -91,6 +91,7 @@ fn row(Row(group, version, kind, plural, short_names, categories, flags): &Row) 
         has_scale: flags & SCALE != 0,
         has_generation: flags & GENERATION != 0,
         schema: None,
+        merge: None,
         scale_paths: None,
     }
 }

@@ -6,6 +6,7 @@
 mod custom;
 mod kind;
 mod kinds;
+mod merge;
 mod served;
 
 pub(crate) use kind::{ResourceKind, ScalePaths};

@@ -2,144 +2,218 @@
 
 use serde_json::{Map, Value};
 
-use super::fieldset::FieldSet;
-use super::path::{Path, PathElement};
-use super::schema::{ListKind, Schema};
-use super::untracked;
+use super::cursor::{Candidates, Shape, TypeRef};
+use super::fieldset::{FieldSet, Node};
+use super::items::Items;
+use super::path::PathElement;
+use super::reset::Filter;
+use super::types::{ListRelation, ListType, MapType};
+use super::values::{Depth, fields, is_same, items};
 
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Comparison {
-    pub(super) added: FieldSet,
-    pub(super) modified: FieldSet,
-    pub(super) removed: FieldSet,
+pub(crate) struct Comparison<'a> {
+    pub(crate) added: FieldSet<'a>,
+    pub(crate) modified: FieldSet<'a>,
+    pub(crate) removed: FieldSet<'a>,
 }
 
-impl Comparison {
-    pub(super) fn of(old: &Value, new: &Value, schema: Schema<'_>) -> Self {
-        let mut out = Self::default();
-        out.walk(Some(old), Some(new), schema, &mut Vec::new());
-        out
+impl<'a> Comparison<'a> {
+    /// Managed fields do not count.
+    pub(crate) fn of(old: &'a Value, new: &'a Value, of: TypeRef<'a>) -> Self {
+        if is_same(old, new, Depth::Object) {
+            return Self::default();
+        }
+        let changes = compare(Some(old), Some(new), Some(of), Depth::Object);
+        Self { added: changes.added.below, modified: changes.modified.below, removed: changes.removed.below }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
-    }
-
-    pub(super) fn without_trees(self, ignored: &FieldSet) -> Self {
+    pub(super) fn filtered(self, filter: &Filter<'_>) -> Self {
         Self {
-            added: self.added.without_trees(ignored),
-            modified: self.modified.without_trees(ignored),
-            removed: self.removed.without_trees(ignored),
+            added: filter.apply(self.added),
+            modified: filter.apply(self.modified),
+            removed: filter.apply(self.removed),
         }
     }
+}
 
-    fn walk(&mut self, old: Option<&Value>, new: Option<&Value>, schema: Schema<'_>, path: &mut Path) {
-        if old == new {
-            return;
-        }
-        match new.filter(|value| !value.is_null()).or(old) {
-            Some(Value::Object(_)) if !schema.is_atomic_map() && both(old, new, Value::is_object) => {
-                self.walk_map(map_of(old), map_of(new), schema, path);
-                self.mark_whole(old, new, path);
-            }
-            Some(Value::Array(_))
-                if !matches!(schema.list_kind(), ListKind::Atomic) && both(old, new, Value::is_array) =>
-            {
-                self.walk_list(list_of(old), list_of(new), schema, path);
-                self.mark_whole(old, new, path);
-            }
-            _ => self.mark_leaf(old, new, path),
-        }
-    }
+/// What changed at one place: itself, and below it.
+#[derive(Debug, Default)]
+struct Changes<'a> {
+    added: Mark<'a>,
+    modified: Mark<'a>,
+    removed: Mark<'a>,
+}
 
-    fn walk_map(
-        &mut self,
-        old: Option<&Map<String, Value>>,
-        new: Option<&Map<String, Value>>,
-        schema: Schema<'_>,
-        path: &mut Path,
-    ) {
-        if old.is_none_or(Map::is_empty) && new.is_none_or(Map::is_empty) {
-            return;
-        }
-        let mut names: Vec<&String> = old.into_iter().chain(new).flat_map(Map::keys).collect();
-        names.sort();
-        names.dedup();
-        names.retain(|name| !untracked::is(path, name));
-        for name in names {
-            path.push(PathElement::Field(name.clone()));
-            let (before, after) = (old.and_then(|map| map.get(name)), new.and_then(|map| map.get(name)));
-            self.walk(before, after, schema.field(name), path);
-            path.pop();
-        }
-    }
+#[derive(Debug, Default)]
+struct Mark<'a> {
+    itself: bool,
+    below: FieldSet<'a>,
+}
 
-    fn walk_list(&mut self, old: &[Value], new: &[Value], schema: Schema<'_>, path: &mut Path) {
-        let elements = |items: &[Value]| -> Vec<PathElement> {
-            items.iter().enumerate().map(|(at, item)| schema.element(at, item)).collect()
+impl<'a> Changes<'a> {
+    fn merge(self, other: Self) -> Self {
+        let merge = |left: Mark<'a>, right: Mark<'a>| Mark {
+            itself: left.itself || right.itself,
+            below: left.below.union(right.below),
         };
-        let (before, after) = (elements(old), elements(new));
-        let mut all: Vec<&PathElement> = before.iter().chain(&after).collect();
-        all.sort();
-        all.dedup();
-        for element in all {
-            let before = items_of(element, &before, old);
-            let after = items_of(element, &after, new);
-            path.push(element.clone());
-            match (before.as_slice(), after.as_slice()) {
-                ([] | [_], [] | [_]) => {
-                    self.walk(before.first().copied(), after.first().copied(), schema.item(), path)
-                }
-                _ if before == after => {}
-                ([], _) => self.added.insert(path),
-                (_, []) => self.removed.insert(path),
-                _ => self.modified.insert(path),
+        Self {
+            added: merge(self.added, other.added),
+            modified: merge(self.modified, other.modified),
+            removed: merge(self.removed, other.removed),
+        }
+    }
+}
+
+/// The nodes of changes inside a map or a list.
+#[derive(Debug, Default)]
+struct Nodes<'a> {
+    added: Vec<Node<'a>>,
+    modified: Vec<Node<'a>>,
+    removed: Vec<Node<'a>>,
+}
+
+impl<'a> Nodes<'a> {
+    fn push(&mut self, step: &PathElement<'a>, changes: Changes<'a>) {
+        let sides = [
+            (&mut self.added, changes.added),
+            (&mut self.modified, changes.modified),
+            (&mut self.removed, changes.removed),
+        ];
+        for (nodes, mark) in sides {
+            if mark.itself || !mark.below.is_empty() {
+                nodes.push(Node { step: step.clone(), is_member: mark.itself, below: mark.below });
             }
-            path.pop();
         }
     }
 
-    /// An empty map or list is a leaf of its own; a new or gone one is a change itself.
-    fn mark_whole(&mut self, old: Option<&Value>, new: Option<&Value>, path: &mut Path) {
-        if old.is_none_or(is_empty) && new.is_none_or(is_empty) {
-            return self.mark_leaf(old, new, path);
-        }
-        match (old, new) {
-            (None, _) => self.added.insert(path),
-            (_, None) => self.removed.insert(path),
-            _ => {}
-        }
-    }
-
-    fn mark_leaf(&mut self, old: Option<&Value>, new: Option<&Value>, path: &mut Path) {
-        match (old, new) {
-            (None, _) => self.added.insert(path),
-            (_, None) => self.removed.insert(path),
-            _ => self.modified.insert(path),
-        }
+    fn done(self) -> Changes<'a> {
+        let mark = |nodes| Mark { itself: false, below: FieldSet::from_nodes(nodes) };
+        Changes { added: mark(self.added), modified: mark(self.modified), removed: mark(self.removed) }
     }
 }
 
-fn items_of<'v>(wanted: &PathElement, elements: &[PathElement], items: &'v [Value]) -> Vec<&'v Value> {
-    elements.iter().zip(items).filter(|(element, _)| *element == wanted).map(|(_, item)| item).collect()
-}
-
-fn both(old: Option<&Value>, new: Option<&Value>, is: fn(&Value) -> bool) -> bool {
-    [old, new].into_iter().flatten().all(|value| is(value) || value.is_null())
-}
-
-fn map_of(value: Option<&Value>) -> Option<&Map<String, Value>> {
-    value.and_then(Value::as_object)
-}
-
-fn list_of(value: Option<&Value>) -> &[Value] {
-    value.and_then(Value::as_array).map_or(&[], Vec::as_slice)
-}
-
-fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Object(fields) => fields.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        other => other.is_null(),
+/// One of the values is there.
+fn compare<'a>(
+    old: Option<&'a Value>,
+    new: Option<&'a Value>,
+    of: Option<TypeRef<'a>>,
+    depth: Depth,
+) -> Changes<'a> {
+    if let (Some(old), Some(new)) = (old, new)
+        && is_same(old, new, depth)
+    {
+        return Changes::default();
     }
+    let Some(of) = of else { return leaf(old, new) };
+    let as_kind = |candidates: Candidates<'a>| compare_as(candidates.shape(), old, new, of, depth);
+    let (before, after) = (of.candidates_for(old), of.candidates_for(new));
+    match (old, new) {
+        (_, None) => as_kind(before),
+        (None, _) => as_kind(after),
+        _ if before == after => as_kind(after),
+        // the value became of another kind: it changed as both
+        _ => as_kind(before).merge(as_kind(after)),
+    }
+}
+
+fn compare_as<'a>(
+    shape: Option<Shape<'a>>,
+    old: Option<&'a Value>,
+    new: Option<&'a Value>,
+    of: TypeRef<'a>,
+    depth: Depth,
+) -> Changes<'a> {
+    let mut changes = match shape {
+        Some(Shape::Map(map)) => {
+            let (before, after) = (fields(old), fields(new));
+            let is_empty = before.is_none_or(Map::is_empty) && after.is_none_or(Map::is_empty);
+            if map.atomic || is_empty {
+                return leaf(old, new);
+            }
+            compare_maps(before, after, of, map, depth)
+        }
+        Some(Shape::List(list)) => {
+            let (before, after) = (items(old), items(new));
+            if list.relation == ListRelation::Atomic || (before.is_empty() && after.is_empty()) {
+                return leaf(old, new);
+            }
+            compare_lists(before, after, of, list)
+        }
+        Some(Shape::Scalar(_)) | None => return leaf(old, new),
+    };
+    changes.added.itself |= old.is_none();
+    changes.removed.itself |= new.is_none();
+    changes
+}
+
+/// A value that changed as a whole.
+fn leaf<'a>(old: Option<&Value>, new: Option<&Value>) -> Changes<'a> {
+    let mut changes = Changes::default();
+    match (old, new) {
+        (None, _) => changes.added.itself = true,
+        (_, None) => changes.removed.itself = true,
+        _ => changes.modified.itself = true,
+    }
+    changes
+}
+
+fn compare_maps<'a>(
+    old: Option<&'a Map<String, Value>>,
+    new: Option<&'a Map<String, Value>>,
+    of: TypeRef<'a>,
+    map: &'a MapType,
+    depth: Depth,
+) -> Changes<'a> {
+    let mut nodes = Nodes::default();
+    let mut field = |name: &'a String, before: Option<&'a Value>, after: Option<&'a Value>| {
+        if !depth.hides(name) {
+            let changes = compare(before, after, of.field(map, name), depth.inside(name));
+            nodes.push(&PathElement::Field(name), changes);
+        }
+    };
+    for (name, before) in old.into_iter().flatten() {
+        field(name, Some(before), new.and_then(|new| new.get(name)));
+    }
+    for (name, after) in new.into_iter().flatten() {
+        if !old.is_some_and(|old| old.contains_key(name)) {
+            field(name, None, Some(after));
+        }
+    }
+    nodes.done()
+}
+
+fn compare_lists<'a>(old: &'a [Value], new: &'a [Value], of: TypeRef<'a>, list: &'a ListType) -> Changes<'a> {
+    let (old, new) = (Items::of(of, list, old), Items::of(of, list, new));
+    let mut nodes = Nodes::default();
+    let item = |before, after| match (before, after) {
+        (None, None) => Changes::default(),
+        (before, after) => compare(before, after, Some(of.item(list)), Depth::Below),
+    };
+    let steps = old.steps().chain(new.steps().filter(|step| !old.has(step)));
+    for step in steps {
+        let (mut before, mut after) = (old.at(step), new.at(step));
+        let changes = match (before.len(), after.len()) {
+            (0 | 1, 0 | 1) => item(before.next(), after.next()),
+            (2.., 2..) => {
+                let pairs_differ = before.len() != after.len()
+                    || before.zip(after).any(|(before, after)| !is_same(before, after, Depth::Below));
+                let mut changes = Changes::default();
+                changes.modified.itself = pairs_differ;
+                changes
+            }
+            // duplicates count as a whole, which goes when they end and comes when they begin
+            (2.., _) => {
+                let mut changes = item(None, after.next());
+                changes.removed.itself = true;
+                changes
+            }
+            _ => {
+                let mut changes = item(before.next(), None);
+                changes.added.itself = true;
+                changes
+            }
+        };
+        nodes.push(step, changes);
+    }
+    nodes.done()
 }

@@ -1,170 +1,204 @@
-//! A set of field paths, kept as a trie.
+//! A set of field paths, kept as a tree.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Ordering;
+use std::mem;
 
-use serde_json::Value;
+use super::path::PathElement;
 
-use super::path::{Path, PathElement};
-use super::schema::{ListKind, Schema};
-
-/// Paths; a path may be a member, have members below it, or both.
+/// Paths. A path may be a member, have members below it, or both; nothing else is kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct FieldSet {
-    pub(super) members: BTreeSet<PathElement>,
-    pub(super) children: BTreeMap<PathElement, FieldSet>,
+pub(crate) struct FieldSet<'a> {
+    /// In order.
+    nodes: Vec<Node<'a>>,
 }
 
-impl FieldSet {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Node<'a> {
+    pub(super) step: PathElement<'a>,
+    pub(super) is_member: bool,
+    pub(super) below: FieldSet<'a>,
+}
+
+impl<'a> Node<'a> {
+    pub(super) fn is_empty(&self) -> bool {
+        !self.is_member && self.below.is_empty()
+    }
+}
+
+impl<'a> FieldSet<'a> {
+    /// A set of nodes in any order.
+    pub(super) fn from_nodes(mut nodes: Vec<Node<'a>>) -> Self {
+        if !nodes.is_sorted_by(|left, right| left.step < right.step) {
+            nodes.sort_by(|left, right| left.step.cmp(&right.step));
+            nodes.dedup_by(|next, first| {
+                let is_same = next.step == first.step;
+                if is_same {
+                    first.is_member |= next.is_member;
+                    if !next.below.is_empty() {
+                        first.below = mem::take(&mut next.below);
+                    }
+                }
+                is_same
+            });
+        }
+        Self { nodes }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
-        self.members.is_empty() && self.children.values().all(Self::is_empty)
+        self.nodes.is_empty()
     }
 
-    pub(crate) fn insert(&mut self, path: &[PathElement]) {
-        match path {
-            [] => {}
-            [last] => {
-                self.members.insert(last.clone());
-            }
-            [first, rest @ ..] => self.children.entry(first.clone()).or_default().insert(rest),
+    pub(super) fn nodes(&self) -> &[Node<'a>] {
+        &self.nodes
+    }
+
+    pub(super) fn nodes_mut(&mut self) -> &mut [Node<'a>] {
+        &mut self.nodes
+    }
+
+    fn place(&self, step: &PathElement<'_>) -> Result<usize, usize> {
+        self.nodes.binary_search_by(|node| node.step.cmp(step))
+    }
+
+    /// The node of one step.
+    pub(super) fn node(&self, step: &PathElement<'_>) -> Option<&Node<'a>> {
+        self.place(step).ok().and_then(|place| self.nodes.get(place))
+    }
+
+    pub(crate) fn insert(&mut self, path: &[PathElement<'a>]) {
+        let Some((step, rest)) = path.split_first() else { return };
+        let place = self.place(step).unwrap_or_else(|place| {
+            self.nodes.insert(place, Node { step: step.clone(), is_member: false, below: Self::default() });
+            place
+        });
+        if let Some(node) = self.nodes.get_mut(place) {
+            node.is_member |= rest.is_empty();
+            node.below.insert(rest);
         }
     }
 
-    pub(super) fn has(&self, element: &PathElement) -> bool {
-        self.members.contains(element)
-    }
-
-    /// What lies below one step, when anything does.
-    pub(super) fn below(&self, element: &PathElement) -> Option<&Self> {
-        self.children.get(element).filter(|set| !set.is_empty())
-    }
-
-    pub(crate) fn union(&self, other: &Self) -> Self {
-        let mut out = self.clone();
-        out.members.extend(other.members.iter().cloned());
-        for (element, set) in &other.children {
-            let merged = out.children.get(element).map_or_else(|| set.clone(), |own| own.union(set));
-            out.children.insert(element.clone(), merged);
+    pub(crate) fn contains(&self, path: &[PathElement<'_>]) -> bool {
+        match path.split_first() {
+            None => false,
+            Some((step, rest)) => self.node(step).is_some_and(|node| match rest {
+                [] => node.is_member,
+                rest => node.below.contains(rest),
+            }),
         }
-        out
     }
 
-    pub(crate) fn intersection(&self, other: &Self) -> Self {
-        let members = self.members.intersection(&other.members).cloned().collect();
-        let children = self
-            .children
-            .iter()
-            .filter_map(|(element, set)| {
-                Some((element.clone(), set.intersection(other.children.get(element)?)))
+    /// Is every path of this set in the other?
+    pub(crate) fn is_within(&self, other: &FieldSet<'_>) -> bool {
+        let mut others = other.nodes.iter();
+        self.nodes.iter().all(|node| {
+            others.find(|one| one.step >= node.step).is_some_and(|one| {
+                one.step == node.step && one.is_member >= node.is_member && node.below.is_within(&one.below)
             })
-            .filter(|(_, set)| !set.is_empty())
-            .collect();
-        Self { members, children }
+        })
+    }
+
+    pub(crate) fn union(self, other: Self) -> Self {
+        if self.is_empty() {
+            return other;
+        }
+        if other.is_empty() {
+            return self;
+        }
+        let mut nodes = Vec::with_capacity(self.nodes.len().max(other.nodes.len()));
+        let mut mine = self.nodes.into_iter().peekable();
+        let mut theirs = other.nodes.into_iter().peekable();
+        loop {
+            let order = match (mine.peek(), theirs.peek()) {
+                (Some(left), Some(right)) => left.step.cmp(&right.step),
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (None, None) => break,
+            };
+            match order {
+                Ordering::Less => nodes.extend(mine.next()),
+                Ordering::Greater => nodes.extend(theirs.next()),
+                Ordering::Equal => {
+                    if let (Some(left), Some(right)) = (mine.next(), theirs.next()) {
+                        nodes.push(Node {
+                            step: left.step,
+                            is_member: left.is_member || right.is_member,
+                            below: left.below.union(right.below),
+                        });
+                    }
+                }
+            }
+        }
+        Self { nodes }
+    }
+
+    pub(crate) fn intersection(&self, other: &FieldSet<'_>) -> Self {
+        let mut others = other.nodes.iter().peekable();
+        let mut nodes = Vec::new();
+        for node in &self.nodes {
+            while others.next_if(|one| one.step < node.step).is_some() {}
+            let Some(one) = others.next_if(|one| one.step == node.step) else { continue };
+            let shared = Node {
+                step: node.step.clone(),
+                is_member: node.is_member && one.is_member,
+                below: node.below.intersection(&one.below),
+            };
+            if !shared.is_empty() {
+                nodes.push(shared);
+            }
+        }
+        Self { nodes }
     }
 
     /// Without the paths of `other`; what lies below a removed path stays.
-    pub(crate) fn difference(&self, other: &Self) -> Self {
-        let members = self.members.difference(&other.members).cloned().collect();
-        let children = self
-            .children
-            .iter()
-            .map(|(element, set)| {
-                let rest =
-                    other.children.get(element).map_or_else(|| set.clone(), |gone| set.difference(gone));
-                (element.clone(), rest)
-            })
-            .filter(|(_, set)| !set.is_empty())
-            .collect();
-        Self { members, children }
+    pub(crate) fn difference(self, other: &FieldSet<'_>) -> Self {
+        self.without(other, |node, gone| {
+            node.is_member &= !gone.is_member;
+            node.below = mem::take(&mut node.below).difference(&gone.below);
+        })
     }
 
     /// Without the paths of `other` and all that lies below them.
-    pub(crate) fn without_trees(&self, other: &Self) -> Self {
-        let members = self.members.difference(&other.members).cloned().collect();
-        let children = self
-            .children
-            .iter()
-            .filter(|(element, _)| !other.members.contains(*element))
-            .map(|(element, set)| {
-                let rest =
-                    other.children.get(element).map_or_else(|| set.clone(), |gone| set.without_trees(gone));
-                (element.clone(), rest)
-            })
-            .filter(|(_, set)| !set.is_empty())
-            .collect();
-        Self { members, children }
+    pub(crate) fn without_trees(self, other: &FieldSet<'_>) -> Self {
+        self.without(other, |node, gone| {
+            if gone.is_member {
+                node.is_member = false;
+                node.below = Self::default();
+            } else {
+                node.below = mem::take(&mut node.below).without_trees(&gone.below);
+            }
+        })
     }
 
-    /// Every path, in order.
-    pub(crate) fn paths(&self) -> Vec<Path> {
-        let mut out = Vec::new();
-        self.collect(&mut Vec::new(), &mut out);
-        out
+    fn without(mut self, other: &FieldSet<'_>, remove: impl Fn(&mut Node<'a>, &Node<'_>)) -> Self {
+        if other.is_empty() {
+            return self;
+        }
+        let mut others = other.nodes.iter().peekable();
+        self.nodes.retain_mut(|node| {
+            while others.next_if(|one| one.step < node.step).is_some() {}
+            if let Some(gone) = others.peek().filter(|one| one.step == node.step) {
+                remove(node, gone);
+            }
+            !node.is_empty()
+        });
+        self
     }
 
-    fn collect(&self, prefix: &mut Path, out: &mut Vec<Path>) {
-        for element in &self.members {
-            prefix.push(element.clone());
-            out.push(prefix.clone());
+    /// Calls `each` with every path: those of one level first, then what lies below them.
+    pub(crate) fn for_each_path(&self, each: &mut impl FnMut(&[PathElement<'a>])) {
+        self.walk(&mut Vec::new(), each);
+    }
+
+    fn walk(&self, prefix: &mut Vec<PathElement<'a>>, each: &mut impl FnMut(&[PathElement<'a>])) {
+        for node in self.nodes.iter().filter(|node| node.is_member) {
+            prefix.push(node.step.clone());
+            each(prefix);
             prefix.pop();
         }
-        for (element, set) in &self.children {
-            prefix.push(element.clone());
-            set.collect(prefix, out);
+        for node in &self.nodes {
+            prefix.push(node.step.clone());
+            node.below.walk(prefix, each);
             prefix.pop();
         }
-    }
-
-    /// Named fields that have something below them count as members, so that removing all of a
-    /// struct's fields removes the struct.
-    pub(super) fn with_named_parents(&self, schema: Schema<'_>) -> Self {
-        let mut members = self.members.clone();
-        let mut children = BTreeMap::new();
-        for (element, set) in &self.children {
-            if let PathElement::Field(name) = element
-                && schema.declares(name)
-            {
-                members.insert(element.clone());
-            }
-            children.insert(element.clone(), set.with_named_parents(schema.step(element)));
-        }
-        Self { members, children }
-    }
-
-    /// The paths that a value sets.
-    pub(crate) fn of(value: &Value, schema: Schema<'_>) -> Self {
-        let mut out = Self::default();
-        walk(value, schema, &mut Vec::new(), &mut out);
-        out
-    }
-}
-
-fn walk(value: &Value, schema: Schema<'_>, path: &mut Path, out: &mut FieldSet) {
-    match value {
-        Value::Object(fields) if !schema.is_atomic_map() => {
-            for (name, field) in fields {
-                path.push(PathElement::Field(name.clone()));
-                walk(field, schema.field(name), path, out);
-                let empty = field.is_null() || field.as_object().is_some_and(serde_json::Map::is_empty);
-                if empty || !schema.declares(name) {
-                    out.insert(path);
-                }
-                path.pop();
-            }
-        }
-        Value::Array(items) if !matches!(schema.list_kind(), ListKind::Atomic) => {
-            let mut seen = BTreeSet::new();
-            let elements: Vec<PathElement> =
-                items.iter().enumerate().map(|(at, item)| schema.element(at, item)).collect();
-            let twice: BTreeSet<&PathElement> = elements.iter().filter(|one| !seen.insert(*one)).collect();
-            for (element, item) in elements.iter().zip(items) {
-                path.push(element.clone());
-                if !twice.contains(element) {
-                    walk(item, schema.item(), path, out);
-                }
-                out.insert(path);
-                path.pop();
-            }
-        }
-        _ => out.insert(path),
     }
 }

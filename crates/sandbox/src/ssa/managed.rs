@@ -1,47 +1,45 @@
 //! `metadata.managedFields`: one entry for each (manager, operation, version, subresource).
 
-use serde_json::{Value, json};
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
 
 use super::fieldset::FieldSet;
-use crate::object;
+use super::go;
+use super::writer::{Operation, Writer};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Operation {
-    Apply,
-    Update,
+/// What one manager owns.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Entry<'a> {
+    pub(crate) manager: Cow<'a, str>,
+    pub(crate) operation: Operation,
+    pub(crate) api_version: Cow<'a, str>,
+    /// Empty for the object itself.
+    pub(crate) subresource: Cow<'a, str>,
+    pub(crate) time: Option<Cow<'a, str>>,
+    pub(crate) fields: FieldSet<'a>,
 }
 
-impl Operation {
-    fn text(self) -> &'static str {
-        match self {
-            Self::Apply => "Apply",
-            Self::Update => "Update",
+impl<'a> Entry<'a> {
+    pub(super) fn of(writer: &'a Writer, fields: FieldSet<'a>) -> Self {
+        Self {
+            manager: Cow::Borrowed(&writer.manager),
+            operation: writer.operation,
+            api_version: Cow::Borrowed(&writer.api_version),
+            subresource: Cow::Borrowed(&writer.subresource),
+            time: None,
+            fields,
         }
     }
-}
 
-/// Who writes, and through which door.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Writer {
-    pub(crate) manager: String,
-    pub(crate) operation: Operation,
-    pub(crate) api_version: String,
-    /// Empty for the object itself.
-    pub(crate) subresource: String,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Entry {
-    pub(super) manager: String,
-    pub(super) operation: Operation,
-    pub(super) api_version: String,
-    pub(super) subresource: String,
-    pub(super) time: Option<String>,
-    pub(super) fields: FieldSet,
-}
-
-impl Entry {
     /// An applier is the same whatever version it applies; an updater is not.
+    pub(super) fn is_same_manager(&self, other: &Entry<'_>) -> bool {
+        self.manager == other.manager
+            && self.operation == other.operation
+            && self.subresource == other.subresource
+            && (self.operation == Operation::Apply || self.api_version == other.api_version)
+    }
+
     pub(super) fn is_of(&self, writer: &Writer) -> bool {
         self.manager == writer.manager
             && self.operation == writer.operation
@@ -49,165 +47,160 @@ impl Entry {
             && (self.operation == Operation::Apply || self.api_version == writer.api_version)
     }
 
-    /// As conflict messages name the manager.
+    /// What the server knows the manager by, which also orders managers.
+    pub(super) fn identifier(&self) -> String {
+        let mut out = Map::new();
+        let version = if self.operation == Operation::Apply { "" } else { &self.api_version };
+        let fields = [
+            ("manager", &*self.manager),
+            ("operation", self.operation.text()),
+            ("apiVersion", version),
+            ("subresource", &*self.subresource),
+        ];
+        for (name, text) in fields.into_iter().filter(|(_, text)| !text.is_empty()) {
+            out.insert(name.to_owned(), Value::from(text));
+        }
+        Value::Object(out).to_string()
+    }
+
+    /// As messages name the manager.
     pub(super) fn describe(&self) -> String {
-        let mut text = format!("{:?}", self.manager);
+        let mut text = go::quoted(&self.manager);
         if !self.subresource.is_empty() {
-            text.push_str(&format!(" with subresource {:?}", self.subresource));
+            text.push_str(&format!(" with subresource {}", go::quoted(&self.subresource)));
         }
         if self.operation == Operation::Update {
             text.push_str(&format!(" using {}", self.api_version));
         }
         text
     }
-}
 
-/// Update entries beyond this are joined into one, as the server caps them.
-const MOST_UPDATERS: usize = 10;
+    /// Seconds of the entry's time, for orders; an entry without time is older than all.
+    pub(super) fn seconds(&self) -> i64 {
+        self.time.as_ref().and_then(|time| time.parse().ok()).map_or(0, jiff::Timestamp::as_second)
+    }
 
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct ManagedFields {
-    pub(super) entries: Vec<Entry>,
-}
-
-impl ManagedFields {
-    /// The entries of an object; `None` when there are none or they cannot be read.
-    pub(crate) fn of(value: &Value) -> Option<Self> {
-        let entries = object::at(value, &["metadata", "managedFields"])?.as_array()?;
-        if entries.is_empty() {
+    fn read(entry: &'a Value) -> Option<Self> {
+        let text = |field: &str| Cow::Borrowed(entry.get(field).and_then(Value::as_str).unwrap_or_default());
+        let operation = Operation::read(entry.get("operation")?.as_str()?)?;
+        let (api_version, fields_type) = (text("apiVersion"), text("fieldsType"));
+        if api_version.is_empty() || fields_type != "FieldsV1" {
             return None;
         }
-        // one empty entry is how a client resets ownership
-        if let [only] = entries.as_slice()
-            && only.as_object().is_some_and(serde_json::Map::is_empty)
-        {
-            return Some(Self::default());
+        let fields = match entry.get("fieldsV1") {
+            Some(fields) if !fields.is_null() => FieldSet::decode(fields)?,
+            _ => FieldSet::default(),
+        };
+        Some(Self {
+            manager: text("manager"),
+            operation,
+            api_version,
+            subresource: text("subresource"),
+            time: entry.get("time").and_then(Value::as_str).map(in_utc).filter(|time| !time.is_empty()),
+            fields,
+        })
+    }
+
+    fn write(&self) -> Value {
+        let mut out = Map::with_capacity(7);
+        let mut set = |name: &str, text: &str| {
+            if !text.is_empty() {
+                out.insert(name.to_owned(), Value::from(text));
+            }
+        };
+        set("manager", &self.manager);
+        set("operation", self.operation.text());
+        set("apiVersion", &self.api_version);
+        set("time", self.time.as_deref().unwrap_or_default());
+        set("fieldsType", "FieldsV1");
+        out.insert("fieldsV1".to_owned(), self.fields.encode());
+        if !self.subresource.is_empty() {
+            out.insert("subresource".to_owned(), Value::from(&*self.subresource));
         }
-        let entries = entries.iter().map(read_entry).collect::<Option<Vec<_>>>()?;
-        Some(Self { entries })
+        Value::Object(out)
+    }
+}
+
+/// Times are written in UTC and in whole seconds, however a client sent them.
+fn in_utc(time: &str) -> Cow<'_, str> {
+    if time.len() == 20 && time.ends_with('Z') {
+        return Cow::Borrowed(time);
+    }
+    let time = time.parse::<jiff::Timestamp>().map(|time| time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
+    time.map_or(Cow::Borrowed(""), Cow::Owned)
+}
+
+/// Who owns what of an object.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Managed<'a> {
+    pub(crate) entries: Vec<Entry<'a>>,
+}
+
+impl<'a> Managed<'a> {
+    /// The owners of an object; `None` when they cannot be read.
+    pub(crate) fn of(object: &'a Value) -> Option<Self> {
+        let mut managed = Self::default();
+        let Some(Value::Array(entries)) = encoded(object) else { return Some(managed) };
+        for entry in entries {
+            managed.put(Entry::read(entry)?);
+        }
+        Some(managed)
+    }
+
+    /// Does the object say that ownership is to start over: with no entries, or an empty one?
+    pub(super) fn is_reset(object: &Value) -> bool {
+        let is_empty = |field: &Value| matches!(field, Value::Null) || field == "";
+        match encoded(object).and_then(Value::as_array).map(Vec::as_slice) {
+            Some([]) => true,
+            Some([only]) => {
+                only.is_null() || only.as_object().is_some_and(|entry| entry.values().all(is_empty))
+            }
+            _ => false,
+        }
+    }
+
+    /// Sets the entry of a manager.
+    pub(super) fn put(&mut self, entry: Entry<'a>) {
+        match self.entries.iter_mut().find(|one| one.is_same_manager(&entry)) {
+            Some(one) => *one = entry,
+            None => self.entries.push(entry),
+        }
+    }
+
+    pub(super) fn take(&mut self, writer: &Writer) -> Option<Entry<'a>> {
+        let place = self.entries.iter().position(|entry| entry.is_of(writer))?;
+        Some(self.entries.remove(place))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Gives a writer its fields, or takes its entry away when there are none left. The time is that
-    /// of the last write that changed the object; taking shared fields is no such write.
-    pub(super) fn assign(&mut self, writer: &Writer, fields: FieldSet, time: Option<&str>) {
-        let place = self.entries.iter().position(|entry| entry.is_of(writer));
-        if fields.is_empty() {
-            if let Some(place) = place {
-                self.entries.remove(place);
-            }
-            return;
-        }
-        let time = time.map(str::to_owned);
-        match place {
-            Some(place) => {
-                let entry = &mut self.entries[place];
-                if time.is_some() {
-                    entry.time = time;
-                }
-                entry.api_version.clone_from(&writer.api_version);
-                entry.fields = fields;
-            }
-            None => self.entries.push(Entry {
-                manager: writer.manager.clone(),
-                operation: writer.operation,
-                api_version: writer.api_version.clone(),
-                subresource: writer.subresource.clone(),
-                time,
-                fields,
-            }),
-        }
-    }
-
-    pub(super) fn drop_empty(&mut self) {
-        self.entries.retain(|entry| !entry.fields.is_empty());
-    }
-
-    /// Writes the entries into the object: appliers first, then by time and name.
-    pub(crate) fn write_to(mut self, value: &mut Value) {
-        self.cap_updaters();
-        self.entries.sort_by(|left, right| order(left).cmp(&order(right)));
-        if self.entries.is_empty() {
-            object::take(value, &["metadata", "managedFields"]);
-            return;
-        }
-        let entries: Vec<Value> = self.entries.iter().map(write_entry).collect();
-        object::set(value, &["metadata", "managedFields"], entries);
-    }
-
-    fn cap_updaters(&mut self) {
-        let updaters = |entries: &[Entry]| {
-            entries
-                .iter()
-                .filter(|entry| entry.operation == Operation::Update && entry.subresource.is_empty())
-                .count()
-        };
-        while updaters(&self.entries) > MOST_UPDATERS {
-            let oldest = self
-                .entries
-                .iter()
-                .enumerate()
-                .filter(|(_, entry)| entry.operation == Operation::Update && entry.subresource.is_empty())
-                .min_by(|(_, left), (_, right)| left.time.cmp(&right.time))
-                .map(|(place, _)| place);
-            let Some(place) = oldest else { return };
-            let entry = self.entries.remove(place);
-            let merged = self
-                .entries
-                .iter_mut()
-                .find(|one| one.manager == "ancient-changes" && one.api_version == entry.api_version);
-            match merged {
-                Some(ancient) => {
-                    ancient.fields = ancient.fields.union(&entry.fields);
-                    ancient.time = entry.time;
-                }
-                None => self.entries.push(Entry { manager: "ancient-changes".to_owned(), ..entry }),
-            }
-        }
+    /// The entries as they are written: appliers first, then by time and name.
+    pub(crate) fn encode(mut self) -> Vec<Value> {
+        self.entries.sort_by_cached_key(|entry| {
+            let (manager, version) = (entry.manager.clone(), entry.api_version.clone());
+            (entry.operation, entry.seconds(), manager, version, entry.subresource.clone())
+        });
+        self.entries.iter().map(Entry::write).collect()
     }
 }
 
-fn order(entry: &Entry) -> (Operation, &Option<String>, &str, &str, &str) {
-    (entry.operation, &entry.time, &entry.manager, &entry.api_version, &entry.subresource)
+fn encoded(object: &Value) -> Option<&Value> {
+    object.get("metadata")?.get("managedFields")
 }
 
-fn read_entry(entry: &Value) -> Option<Entry> {
-    let text = |field: &str| entry[field].as_str().unwrap_or("").to_owned();
-    let operation = match entry["operation"].as_str()? {
-        "Apply" => Operation::Apply,
-        "Update" => Operation::Update,
-        _ => return None,
-    };
-    let fields = match entry.get("fieldsV1") {
-        Some(fields) => FieldSet::decode(fields)?,
-        None => FieldSet::default(),
-    };
-    Some(Entry {
-        manager: text("manager"),
-        operation,
-        api_version: text("apiVersion"),
-        subresource: text("subresource"),
-        time: entry["time"].as_str().map(str::to_owned),
-        fields,
-    })
-}
-
-fn write_entry(entry: &Entry) -> Value {
-    let mut out = json!({
-        "manager": entry.manager,
-        "operation": entry.operation.text(),
-        "apiVersion": entry.api_version,
-    });
-    if let Some(time) = &entry.time {
-        out["time"] = json!(time);
+/// Writes encoded entries into an object.
+pub(super) fn write_to(object: &mut Value, entries: Vec<Value>) {
+    let Some(fields) = object.as_object_mut() else { return };
+    if entries.is_empty() {
+        if let Some(Value::Object(metadata)) = fields.get_mut("metadata") {
+            metadata.shift_remove("managedFields");
+        }
+        return;
     }
-    out["fieldsType"] = json!("FieldsV1");
-    out["fieldsV1"] = entry.fields.encode();
-    if !entry.subresource.is_empty() {
-        out["subresource"] = json!(entry.subresource);
+    let metadata = fields.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
+    if let Value::Object(metadata) = metadata {
+        metadata.insert("managedFields".to_owned(), Value::Array(entries));
     }
-    out
 }

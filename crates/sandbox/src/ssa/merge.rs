@@ -1,131 +1,153 @@
-//! An applied configuration merged into the live object: the configuration wins, keyed lists merge
-//! item by item, and shared items take the configuration's order.
+//! An applied configuration merged into the live object: the configuration wins, maps merge field by
+//! field, and lists with keys item by item.
 
-use std::collections::BTreeSet;
+use std::collections::VecDeque;
 
 use serde_json::{Map, Value};
 
-use super::path::{Path, PathElement, display};
-use super::schema::{ListKind, Schema};
+use super::cursor::{Shape, TypeRef};
+use super::items::Items;
+use super::path::PathElement;
+use super::types::{ListRelation, ListType, MapType};
+use super::values::{Depth, fields, items};
 
-/// A configuration that names one list item twice.
-#[derive(Debug, PartialEq, thiserror::Error)]
-#[error("{list}: duplicate entries for key {item}")]
-pub(crate) struct DuplicateItem {
-    pub(crate) list: String,
-    pub(crate) item: String,
+/// The live object with all that the configuration says; nothing is taken away, and managed fields
+/// are left out.
+pub(super) fn merge(live: Option<&Value>, config: &Value, of: TypeRef<'_>) -> Value {
+    merged(live, config, Some(of), Depth::Object)
 }
 
-pub(super) fn merge(live: &Value, config: &Value, schema: Schema<'_>) -> Result<Value, DuplicateItem> {
-    merge_at(Some(live), config, schema, &mut Vec::new())
-}
-
-fn merge_at(
-    live: Option<&Value>,
-    config: &Value,
-    schema: Schema<'_>,
-    path: &mut Path,
-) -> Result<Value, DuplicateItem> {
-    match config {
-        Value::Object(fields) if !schema.is_atomic_map() => {
-            let mut out = live.and_then(Value::as_object).cloned().unwrap_or_default();
-            for (name, field) in fields {
-                path.push(PathElement::Field(name.clone()));
-                let merged = merge_at(out.get(name), field, schema.field(name), path)?;
-                path.pop();
-                out.insert(name.clone(), merged);
+fn merged(live: Option<&Value>, config: &Value, of: Option<TypeRef<'_>>, depth: Depth) -> Value {
+    let Some(of) = of else { return config.clone() };
+    match of.shape_of(config) {
+        None | Some(Shape::Scalar(_)) => config.clone(),
+        Some(Shape::List(list)) => {
+            let (before, wanted) = (items(live), items(Some(config)));
+            // empty lists keep their own kind of emptiness
+            if list.relation == ListRelation::Atomic || (before.is_empty() && wanted.is_empty()) {
+                return config.clone();
             }
-            Ok(Value::Object(out))
+            Value::Array(merge_lists(before, wanted, of, list))
         }
-        Value::Array(items) if !matches!(schema.list_kind(), ListKind::Atomic) => {
-            let live = live.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-            merge_list(live, items, schema, path).map(Value::Array)
-        }
-        leaf => Ok(leaf.clone()),
-    }
-}
-
-fn merge_list(
-    live: &[Value],
-    config: &[Value],
-    schema: Schema<'_>,
-    path: &mut Path,
-) -> Result<Vec<Value>, DuplicateItem> {
-    let elements = |items: &[Value]| -> Vec<PathElement> {
-        items.iter().enumerate().map(|(at, item)| schema.element(at, item)).collect()
-    };
-    let (live_elements, config_elements) = (elements(live), elements(config));
-    let mut wanted = BTreeSet::new();
-    if let Some(twice) = config_elements.iter().find(|element| !wanted.insert(*element)) {
-        return Err(DuplicateItem { list: display(path), item: twice.to_string() });
-    }
-    let known: BTreeSet<&PathElement> = live_elements.iter().collect();
-    let mut out = Vec::new();
-    let mut next = 0;
-    let mut take = |next: &mut usize, out: &mut Vec<Value>| -> Result<(), DuplicateItem> {
-        let element = &config_elements[*next];
-        let mut same =
-            live_elements.iter().zip(live).filter(|(one, _)| *one == element).map(|(_, item)| item);
-        // an item that the live list holds twice merges with neither
-        let before = same.next().filter(|_| same.next().is_none());
-        path.push(element.clone());
-        out.push(merge_at(before, &config[*next], schema.item(), path)?);
-        path.pop();
-        *next += 1;
-        Ok(())
-    };
-    for (element, item) in live_elements.iter().zip(live) {
-        if !wanted.contains(element) {
-            out.push(item.clone());
-            continue;
-        }
-        // Shared items stand where the live list has the one that the configuration wants next,
-        // after the configuration's new items before it; the others wait for their turn.
-        let next_shared = config_elements[next..].iter().position(|one| known.contains(one));
-        if let Some(ahead) = next_shared
-            && config_elements[next + ahead] == *element
-        {
-            for _ in 0..=ahead {
-                take(&mut next, &mut out)?;
+        Some(Shape::Map(map)) => {
+            let (before, wanted) = (fields(live), fields(Some(config)));
+            let is_empty = before.is_none_or(Map::is_empty) && wanted.is_none_or(Map::is_empty);
+            if map.atomic || is_empty {
+                return config.clone();
             }
+            Value::Object(merge_maps(before, wanted, of, map, depth))
         }
     }
-    while next < config_elements.len() {
-        take(&mut next, &mut out)?;
-    }
-    Ok(out)
 }
 
-/// Removes the paths of a set from a value. Maps and lists that become empty turn null, which the
-/// last step of an apply drops.
-pub(super) fn remove(value: &Value, gone: &super::FieldSet, schema: Schema<'_>) -> Value {
+fn merge_maps(
+    live: Option<&Map<String, Value>>,
+    config: Option<&Map<String, Value>>,
+    of: TypeRef<'_>,
+    map: &MapType,
+    depth: Depth,
+) -> Map<String, Value> {
+    let sizes = live.map_or(0, Map::len).max(config.map_or(0, Map::len));
+    let mut out = Map::with_capacity(sizes);
+    let both = |name: &String, before: Option<&Value>, after: &Value| {
+        merged(before, after, of.field(map, name), depth.inside(name))
+    };
+    for (name, before) in live.into_iter().flatten().filter(|(name, _)| !depth.hides(name)) {
+        let value = match config.and_then(|config| config.get(name)) {
+            Some(after) => both(name, Some(before), after),
+            None => without_managed_fields(before, depth.inside(name)),
+        };
+        out.insert(name.clone(), value);
+    }
+    for (name, after) in config.into_iter().flatten().filter(|(name, _)| !depth.hides(name)) {
+        if !live.is_some_and(|live| live.contains_key(name)) {
+            out.insert(name.clone(), both(name, None, after));
+        }
+    }
+    out
+}
+
+fn without_managed_fields(value: &Value, depth: Depth) -> Value {
     match value {
-        Value::Object(fields) if !schema.is_atomic_map() => {
-            let kept: Map<String, Value> = fields
-                .iter()
-                .filter_map(|(name, field)| {
-                    let element = PathElement::Field(name.clone());
-                    (!gone.has(&element))
-                        .then(|| (name.clone(), step(field, gone, schema.field(name), &element)))
-                })
-                .collect();
-            if kept.is_empty() { Value::Null } else { Value::Object(kept) }
+        Value::Object(fields) if depth == Depth::Metadata => {
+            let kept = fields.iter().filter(|(name, _)| !depth.hides(name));
+            Value::Object(kept.map(|(name, field)| (name.clone(), field.clone())).collect())
         }
-        Value::Array(items) if !matches!(schema.list_kind(), ListKind::Atomic) => {
-            let kept: Vec<Value> = items
-                .iter()
-                .enumerate()
-                .map(|(at, item)| (schema.element(at, item), item))
-                .filter(|(element, _)| !gone.has(element))
-                .map(|(element, item)| step(item, gone, schema.item(), &element))
-                .collect();
-            if kept.is_empty() { Value::Null } else { Value::Array(kept) }
-        }
-        Value::Object(_) | Value::Array(_) => Value::Null,
-        leaf => leaf.clone(),
+        other => other.clone(),
     }
 }
 
-fn step(value: &Value, gone: &super::FieldSet, schema: Schema<'_>, element: &PathElement) -> Value {
-    gone.below(element).map_or_else(|| value.clone(), |below| remove(value, below, schema))
+/// Items of the live list keep their places; those that both have take the order of the
+/// configuration, whose new items come where it says them.
+fn merge_lists<'a>(
+    live: &'a [Value],
+    config: &'a [Value],
+    of: TypeRef<'a>,
+    list: &'a ListType,
+) -> Vec<Value> {
+    let (live, config) = (Items::of(of, list, live), Items::of(of, list, config));
+    let mut out = Vec::with_capacity(live.len().max(config.len()));
+    let mut shared: VecDeque<&PathElement<'_>> =
+        config.iter().map(|(step, _)| step).filter(|step| live.has(step)).collect();
+    let mut next_shared = shared.pop_front();
+    let mut done: Vec<&PathElement<'_>> = Vec::new();
+    let (mut left, mut right) = (0, 0);
+    loop {
+        let (before, after) = (live.get(left), config.get(right));
+        if before.is_none() && after.is_none() {
+            return out;
+        }
+        if let (Some((step, _)), Some((wanted, item))) = (before, after) {
+            if step == wanted {
+                remember(&mut done, step);
+                out.push(merge_item(step, item, &live, of, list));
+                left += 1;
+                right += 1;
+                next_shared = shared.pop_front();
+                continue;
+            }
+            if config.has(step) && next_shared.is_some_and(|next| next != step) {
+                // shared, but another one comes first
+                left += 1;
+                continue;
+            }
+        }
+        if let Some((step, item)) = before {
+            if !config.has(step) {
+                out.push((*item).clone());
+                left += 1;
+                continue;
+            }
+            if done.binary_search(&step).is_ok() {
+                left += 1;
+            }
+        }
+        if let Some((wanted, item)) = after {
+            remember(&mut done, wanted);
+            out.push(merge_item(wanted, item, &live, of, list));
+            right += 1;
+            if next_shared == Some(wanted) {
+                next_shared = shared.pop_front();
+            }
+        }
+    }
+}
+
+fn remember<'i, 'a>(done: &mut Vec<&'i PathElement<'a>>, step: &'i PathElement<'a>) {
+    if let Err(place) = done.binary_search(&step) {
+        done.insert(place, step);
+    }
+}
+
+fn merge_item(
+    step: &PathElement<'_>,
+    item: &Value,
+    live: &Items<'_>,
+    of: TypeRef<'_>,
+    list: &ListType,
+) -> Value {
+    let mut same = live.at(step);
+    // an item that the live list holds twice merges with neither
+    let before = same.next().filter(|_| same.next().is_none());
+    merged(before, item, Some(of.item(list)), Depth::Below)
 }

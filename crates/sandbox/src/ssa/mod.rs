@@ -5,26 +5,56 @@
 //! manager dropped and nobody else owns, and conflicts when it changes what others own. Every other
 //! write moves ownership of what it changed, without conflicts.
 //!
-//! Needs the merge schema of the kind ([`Schema`]). Never stores, defaults or validates: the verbs
-//! call [`apply`] and [`track`] with plain values and write the result.
+//! In layers, each of which uses the ones before:
+//! - [`types`] and [`TypeRef`]: what a kind's fields are to a merge, and a place in it;
+//! - [`FieldSet`] and [`Comparison`]: the paths of an object, of a change, of a manager;
+//! - [`Managed`]: the owners as objects carry them;
+//! - [`Write`]: the rules of ownership, and [`apply`] and [`track`], the two doors.
+//!
+//! Sets borrow their names from the values they were made of. Needs the merge type of the kind; never
+//! stores, defaults or admits: the verbs call it with plain values and write the result.
 
+mod apply;
+mod cap;
 mod compare;
+mod conflict;
+mod cursor;
 mod encode;
+mod fields_of;
 mod fieldset;
+mod go;
+mod items;
+mod last_applied;
+mod literal;
 mod managed;
 mod merge;
 mod path;
 mod prune;
+mod reconcile;
+mod remove;
+mod reset;
 mod schema;
 mod tables;
 #[cfg(test)]
 mod tests;
-#[allow(dead_code, reason = "read once the schemas are generated")]
+mod track;
 pub(crate) mod types;
 mod untracked;
-mod update;
+mod validate;
+mod values;
+#[cfg(test)]
+mod vectors;
+mod write;
+mod writer;
 
-use fieldset::FieldSet;
-pub(crate) use managed::{Operation, Writer};
+pub(crate) use apply::{ApplyError, Live, apply};
+pub(crate) use compare::Comparison;
+pub(crate) use cursor::TypeRef;
+pub(crate) use fieldset::FieldSet;
+pub(crate) use managed::Managed;
+pub(crate) use reset::{Filter, filter};
 pub(crate) use schema::Schema;
-pub(crate) use update::{ApplyError, Live, apply, track};
+pub(crate) use track::track;
+pub(crate) use untracked::untracked;
+pub(crate) use write::{Types, Write};
+pub(crate) use writer::{Operation, Writer};

@@ -1,26 +1,50 @@
 //! Fields that a manager applied before and dropped now: they go, unless somebody else owns them.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::fieldset::FieldSet;
-use super::merge::remove;
-use super::schema::Schema;
+use super::managed::{Entry, Managed};
+use super::remove::remove;
+use super::write::Write;
 
-/// `last` is what the manager owned, `owned` what anybody owns after this apply (the new set of
-/// the applying manager included).
-pub(super) fn prune(merged: &Value, last: &FieldSet, owned: &FieldSet, schema: Schema<'_>) -> Value {
-    if last.is_empty() {
-        return merged.clone();
+/// `last` is what the manager owned, `set` what it says now, `others` what all others own.
+pub(super) fn prune(
+    merged: Value,
+    last: &Entry<'_>,
+    set: &FieldSet<'_>,
+    others: &Managed<'_>,
+    write: &Write<'_>,
+) -> Value {
+    if last.fields.is_empty() {
+        return merged;
     }
-    let named = |set: &FieldSet| set.with_named_parents(schema);
-    let present = named(&FieldSet::of(merged, schema));
-    let last = named(last);
+    let Some(of) = write.type_at(&last.api_version) else { return merged };
+    let dropped = last.fields.clone().with_named_parents(Some(of));
+    let mut pruned = remove(&merged, &dropped, Some(of));
 
-    let pruned = remove(merged, &last, schema);
-    // owned items that went with a parent come back
-    let kept = named(&FieldSet::of(&pruned, schema));
-    let pruned = remove(merged, &present.difference(&kept).difference(&named(owned)), schema);
-    // and so do items that the manager never owned
-    let kept = named(&FieldSet::of(&pruned, schema));
-    remove(merged, &present.difference(&kept).intersection(&last), schema)
+    // what somebody owns, the manager itself included, comes back when it went with a parent
+    let mut owned: BTreeMap<&str, FieldSet<'_>> = BTreeMap::new();
+    owned.insert(&write.writer.api_version, set.clone());
+    for entry in &others.entries {
+        let all = owned.entry(&entry.api_version).or_default();
+        *all = std::mem::take(all).union(entry.fields.clone());
+    }
+    let first = owned.remove_entry(&*last.api_version);
+    for (version, owned) in first.into_iter().chain(owned) {
+        let Some(of) = write.type_at(version) else { continue };
+        let gone = FieldSet::of(&merged, of)
+            .with_named_parents(Some(of))
+            .difference(&FieldSet::of(&pruned, of).with_named_parents(Some(of)))
+            .difference(&owned.with_named_parents(Some(of)));
+        pruned = remove(&merged, &gone, Some(of));
+    }
+
+    // and so does what the manager never owned
+    let kept = FieldSet::of(&pruned, of).with_named_parents(Some(of));
+    let gone = FieldSet::of(&merged, of).with_named_parents(Some(of)).difference(&kept);
+    let gone = gone.intersection(&dropped);
+    drop(kept);
+    remove(&merged, &gone, Some(of))
 }

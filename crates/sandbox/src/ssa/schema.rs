@@ -3,9 +3,8 @@
 //! Built-in kinds read the tables of [`super::tables`], custom kinds their OpenAPI schema. The
 //! tables name what differs from the rule: maps are granular, lists are atomic.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::path::{PathElement, Scalar};
 use super::tables::{self, Rule, Shape};
 use crate::registry::ResourceKind;
 
@@ -20,15 +19,6 @@ pub(crate) enum Schema<'s> {
     CustomRoot(&'s Value),
     /// Nothing is known: maps are granular, lists atomic, and no field is declared.
     Unknown,
-}
-
-/// How a list merges.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum ListKind {
-    Atomic,
-    Set,
-    /// Items are known by these fields, each with its default.
-    Keyed(Vec<(String, Option<Value>)>),
 }
 
 impl<'s> Schema<'s> {
@@ -73,66 +63,6 @@ impl<'s> Schema<'s> {
             Self::BuiltIn(_) | Self::Ruled(_) | Self::CustomRoot(_) | Self::Unknown => Self::Unknown,
         }
     }
-
-    pub(super) fn step(self, element: &PathElement) -> Self {
-        match element {
-            PathElement::Field(name) => self.field(name),
-            PathElement::Key(_) | PathElement::Item(_) | PathElement::Index(_) => self.item(),
-        }
-    }
-
-    pub(super) fn is_atomic_map(self) -> bool {
-        match self {
-            Self::BuiltIn(shape) => shape.atomic,
-            Self::Ruled(rule) => matches!(rule, Rule::Atomic),
-            Self::Custom(schema) => schema["x-kubernetes-map-type"] == "atomic",
-            Self::CustomRoot(_) | Self::Unknown => false,
-        }
-    }
-
-    /// Is this a struct that names the field, not a map that merely may hold it?
-    pub(super) fn declares(self, name: &str) -> bool {
-        match self {
-            Self::BuiltIn(_) | Self::Ruled(Rule::Struct(_)) => true,
-            Self::Ruled(_) | Self::Unknown => false,
-            Self::CustomRoot(_) if matches!(name, "apiVersion" | "kind" | "metadata") => true,
-            Self::Custom(schema) | Self::CustomRoot(schema) => {
-                schema.get("properties").is_some_and(|fields| fields.get(name).is_some())
-            }
-        }
-    }
-
-    pub(super) fn list_kind(self) -> ListKind {
-        match self {
-            Self::Ruled(Rule::Set) => ListKind::Set,
-            Self::Ruled(Rule::Keyed(keys, _)) => ListKind::Keyed(
-                keys.iter()
-                    .map(|key| ((*key).to_owned(), (*key == "protocol").then(|| Value::from("TCP"))))
-                    .collect(),
-            ),
-            Self::Custom(schema) => custom_list(schema),
-            Self::Ruled(_) | Self::BuiltIn(_) | Self::CustomRoot(_) | Self::Unknown => ListKind::Atomic,
-        }
-    }
-
-    /// The step to an item: by its keys, by its value, or else by its place.
-    pub(super) fn element(self, index: usize, item: &Value) -> PathElement {
-        match self.list_kind() {
-            ListKind::Atomic => PathElement::Index(index),
-            ListKind::Set => Scalar::of(item).map_or(PathElement::Index(index), PathElement::Item),
-            ListKind::Keyed(keys) => {
-                let mut found: Vec<(String, Scalar)> = keys
-                    .iter()
-                    .filter_map(|(key, default)| {
-                        let value = item.get(key).or(default.as_ref())?;
-                        Some((key.clone(), Scalar::of(value)?))
-                    })
-                    .collect();
-                found.sort();
-                if found.is_empty() { PathElement::Index(index) } else { PathElement::Key(found) }
-            }
-        }
-    }
 }
 
 fn custom_field<'s>(schema: &'s Value, name: &str) -> Option<&'s Value> {
@@ -140,25 +70,4 @@ fn custom_field<'s>(schema: &'s Value, name: &str) -> Option<&'s Value> {
         .get("properties")
         .and_then(|fields| fields.get(name))
         .or_else(|| schema.get("additionalProperties").filter(|value| value.is_object()))
-}
-
-fn custom_list(schema: &Value) -> ListKind {
-    match schema["x-kubernetes-list-type"].as_str() {
-        Some("set") => ListKind::Set,
-        Some("map") => ListKind::Keyed(
-            schema["x-kubernetes-list-map-keys"]
-                .as_array()
-                .into_iter()
-                .flatten()
-                .filter_map(Value::as_str)
-                .map(|key| (key.to_owned(), key_default(schema, key)))
-                .collect(),
-        ),
-        _ => ListKind::Atomic,
-    }
-}
-
-fn key_default(schema: &Value, key: &str) -> Option<Value> {
-    let properties: &Map<String, Value> = schema["items"]["properties"].as_object()?;
-    properties.get(key)?.get("default").cloned()
 }

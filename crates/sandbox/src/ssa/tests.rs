@@ -5,6 +5,20 @@ use serde_json::{Value, json};
 use super::*;
 use crate::registry::Registry;
 
+fn write<T>(writer: &Writer, done: impl FnOnce(&Write<'_>) -> T) -> T {
+    let registry = Registry::built_in();
+    let kind = registry.find("apps", "v1", "deployments").unwrap();
+    let filter = filter("apps", "Deployment", &writer.subresource, true, false);
+    done(&Write {
+        writer,
+        of: kind.merge_type(),
+        types: kind.as_ref(),
+        filter: &filter,
+        untracked: untracked(),
+        now: NOW,
+    })
+}
+
 const NOW: &str = "2026-01-01T00:00:00Z";
 
 fn writer(manager: &str, operation: Operation) -> Writer {
@@ -27,18 +41,15 @@ impl Case {
     }
 
     fn try_apply(&mut self, manager: &str, config: Value, force: bool) -> Result<&Value, ApplyError> {
-        let registry = Registry::built_in();
-        let kind = registry.find("apps", "v1", "deployments").unwrap();
         let skeleton = json!({});
-        let object = apply(
-            Live { object: self.live.as_ref(), skeleton: &skeleton },
-            &config,
-            Schema::of(kind),
-            &writer(manager, Operation::Apply),
-            force,
-            NOW,
-        )?;
-        Ok(self.live.insert(object))
+        let live = Live { object: self.live.as_ref(), skeleton: &skeleton };
+        let writer = writer(manager, Operation::Apply);
+        let object = write(&writer, |write| apply(live, &config, write, force))?;
+        if let Some(mut object) = object {
+            crate::object::drop_nulls(&mut object);
+            self.live = Some(object);
+        }
+        Ok(self.live.as_ref().unwrap())
     }
 
     fn apply(&mut self, manager: &str, config: Value) -> &Value {
@@ -46,10 +57,8 @@ impl Case {
     }
 
     fn update(&mut self, manager: &str, mut new: Value) -> &Value {
-        let registry = Registry::built_in();
-        let kind = registry.find("apps", "v1", "deployments").unwrap();
         let before = self.live.clone().unwrap_or_else(|| json!({}));
-        track(&before, &mut new, Schema::of(kind), &writer(manager, Operation::Update), NOW);
+        write(&writer(manager, Operation::Update), |write| track(&before, &mut new, write));
         self.live.insert(new)
     }
 }
@@ -119,11 +128,8 @@ fn a_field_of_another_conflicts() {
     case.update("kubectl-client-side-apply", json!({"spec": {"replicas": 2}}));
     let error = case.try_apply("b", json!({"spec": {"replicas": 3}}), false).unwrap_err();
     assert_eq!(
-        error,
-        ApplyError::Conflicts(vec![(
-            "\"kubectl-client-side-apply\" using apps/v1".to_owned(),
-            ".spec.replicas".to_owned()
-        )])
+        error.to_string(),
+        "Apply failed with 1 conflict: conflict with \"kubectl-client-side-apply\" using apps/v1: .spec.replicas"
     );
 }
 
@@ -170,7 +176,8 @@ fn shared_items_take_the_order_of_the_apply() {
 fn an_item_named_twice_is_refused() {
     let mut case = Case::new();
     let error = case.try_apply("a", spec(json!([{"name": "x"}, {"name": "x"}])), false).unwrap_err();
-    assert!(matches!(error, ApplyError::Duplicate(_)), "{error}");
+    let place = ".spec.template.spec.containers: duplicate entries for key [name=\"x\"]";
+    assert!(error.to_string().ends_with(place), "{error}");
 }
 
 #[test]

@@ -1,43 +1,37 @@
 //! Fields that the server sets and nobody owns.
 
+use std::sync::LazyLock;
+
 use super::fieldset::FieldSet;
 use super::path::PathElement;
 
-const AT_ROOT: &[&str] = &["apiVersion", "kind"];
-const IN_METADATA: &[&str] = &[
-    "name",
-    "namespace",
-    "creationTimestamp",
-    "selfLink",
-    "uid",
-    "generation",
-    "managedFields",
-    "resourceVersion",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
+const PATHS: &[&[&str]] = &[
+    &["apiVersion"],
+    &["kind"],
+    &["metadata"],
+    &["metadata", "name"],
+    &["metadata", "namespace"],
+    &["metadata", "creationTimestamp"],
+    &["metadata", "selfLink"],
+    &["metadata", "uid"],
+    &["metadata", "clusterName"],
+    &["metadata", "generation"],
+    &["metadata", "managedFields"],
+    &["metadata", "resourceVersion"],
 ];
-const METADATA: &str = "metadata";
 
-/// Is the field `name` inside `path` untracked?
-pub(super) fn is(path: &[PathElement], name: &str) -> bool {
-    match path {
-        [] => AT_ROOT.contains(&name),
-        [PathElement::Field(parent)] if parent == METADATA => IN_METADATA.contains(&name),
-        _ => false,
-    }
+static FIELDS: LazyLock<FieldSet<'static>> = LazyLock::new(fields);
+
+/// The fields that no entry has.
+pub(crate) fn untracked() -> &'static FieldSet<'static> {
+    &FIELDS
 }
 
-/// A set without them; metadata itself is not owned either.
-pub(super) fn drop_from(mut fields: FieldSet) -> FieldSet {
-    for name in AT_ROOT.iter().chain([&METADATA]) {
-        fields.members.remove(&PathElement::Field((*name).to_owned()));
+fn fields() -> FieldSet<'static> {
+    let mut set = FieldSet::default();
+    for path in PATHS {
+        let path: Vec<PathElement<'_>> = path.iter().map(|name| PathElement::Field(name)).collect();
+        set.insert(&path);
     }
-    if let Some(metadata) = fields.children.get_mut(&PathElement::Field(METADATA.to_owned())) {
-        for name in IN_METADATA {
-            let element = PathElement::Field((*name).to_owned());
-            metadata.members.remove(&element);
-            metadata.children.remove(&element);
-        }
-    }
-    fields
+    set
 }

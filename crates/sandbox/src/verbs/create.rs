@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{Caller, key};
+use super::{Caller, key, ownership};
 use crate::cluster::State;
 use crate::registry::ResourceKind;
-use crate::ssa::{Operation, Schema, track};
+use crate::ssa::Operation;
 use crate::status::ApiError;
 use crate::store::Object;
 use crate::{defaults, object, validation};
@@ -22,7 +22,7 @@ pub(crate) fn create(
     defaults::fill(state, kind, &mut new);
     let now = state.clock.timestamp();
     let writer = caller.writer(kind, Operation::Update, "");
-    track(&defaults::skeleton(kind), &mut new, Schema::of(kind), &writer, &now);
+    ownership::track(kind, &writer, &defaults::skeleton(kind), &mut new, &now);
     complete(state, kind, &mut new, caller.dry_run)?;
     store(state, kind, new, caller.dry_run)
 }

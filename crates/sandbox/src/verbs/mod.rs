@@ -6,6 +6,7 @@ mod bootstrap;
 mod caller;
 mod create;
 mod delete;
+mod ownership;
 mod patch;
 mod read;
 mod scale;

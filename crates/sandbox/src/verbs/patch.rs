@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::update::Update;
-use super::{Caller, create, key, strategic};
+use super::{Caller, create, key, ownership, strategic};
 use crate::cluster::State;
 use crate::defaults;
 use crate::object;
@@ -94,8 +94,17 @@ fn apply(
     let sent_revision = object::text(&config, &["metadata", "resourceVersion"]).unwrap_or("").to_owned();
     let skeleton = defaults::skeleton(kind);
     let before = ssa::Live { object: live.as_deref(), skeleton: &skeleton };
-    let merged = ssa::apply(before, &config, Schema::of(kind), &writer, force, &now)
-        .map_err(|error| refused(target, &said_namespace, error))?;
+    let merged = ownership::apply(kind, &writer, before, &config, force, &now)
+        .map_err(|error| refused(target, &said_namespace, &error))?;
+    let mut merged = match (merged, &live) {
+        (Some(merged), _) => merged,
+        // nothing to write
+        (None, Some(live)) if sent_uid.is_empty() && sent_revision.is_empty() => {
+            return Ok((Object::clone(live), false));
+        }
+        (None, live) => live.as_deref().cloned().unwrap_or_default(),
+    };
+    object::drop_nulls(&mut merged);
     match live {
         Some(live) => {
             let mut new = merged;
@@ -155,40 +164,22 @@ fn check_config(target: &Target, config: &mut Value) -> Result<(), ApiError> {
     Ok(())
 }
 
-fn refused(target: &Target, said_namespace: &str, error: ApplyError) -> ApiError {
+fn refused(target: &Target, said_namespace: &str, error: &ApplyError) -> ApiError {
     match error {
-        ApplyError::Duplicate(duplicate) => {
-            ApiError::untyped(&target.kind, said_namespace, &target.name, &duplicate.to_string())
+        ApplyError::Config(invalid) => {
+            ApiError::untyped(&target.kind, said_namespace, &target.name, &invalid.to_string())
         }
         ApplyError::Conflicts(conflicts) => {
             let causes: Vec<Value> = conflicts
-                .iter()
+                .each()
                 .map(|(manager, path)| {
                     json!({"reason": "FieldManagerConflict", "message": format!("conflict with {manager}"), "field": path})
                 })
                 .collect();
-            ApiError::apply_conflict(conflict_message(&conflicts), &causes)
+            ApiError::apply_conflict(conflicts.to_string(), &causes)
+        }
+        ApplyError::Live(_) | ApplyError::ManagedFields => {
+            ApiError::untyped(&target.kind, said_namespace, &target.name, &error.to_string())
         }
     }
-}
-
-fn conflict_message(conflicts: &[(String, String)]) -> String {
-    if let [(manager, path)] = conflicts {
-        return format!("Apply failed with 1 conflict: conflict with {manager}: {path}");
-    }
-    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (manager, path) in conflicts {
-        match groups.last_mut() {
-            Some((last, paths)) if *last == manager => paths.push(path),
-            _ => groups.push((manager, vec![path])),
-        }
-    }
-    let said: Vec<String> = groups
-        .iter()
-        .map(|(manager, paths)| {
-            let lines: Vec<String> = paths.iter().map(|path| format!("- {path}")).collect();
-            format!("conflicts with {manager}:\n{}", lines.join("\n"))
-        })
-        .collect();
-    format!("Apply failed with {} conflicts: {}", conflicts.len(), said.join("\n"))
 }

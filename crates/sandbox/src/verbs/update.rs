@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::{Caller, delete, key};
+use super::{Caller, delete, key, ownership};
 use crate::cluster::State;
 use crate::registry::ResourceKind;
-use crate::ssa::{Operation, Schema, track};
+use crate::ssa::Operation;
 use crate::status::ApiError;
 use crate::store::Object;
 use crate::wire::route::Target;
@@ -85,7 +85,7 @@ impl Update {
         defaults::fill(state, kind, &mut self.new);
         let writer = caller.writer(kind, Operation::Update, &self.subresource);
         let now = state.clock.timestamp();
-        track(&self.live, &mut self.new, Schema::of(kind), &writer, &now);
+        ownership::track(kind, &writer, &self.live, &mut self.new, &now);
         self.commit(state, kind, caller)
     }
 

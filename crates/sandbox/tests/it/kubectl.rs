@@ -97,6 +97,7 @@ async fn everyday_commands() {
     kubectl.check("patch configmap one --type=merge -p {\"data\":{\"b\":\"2\"}}", "patched").await;
     kubectl.check("apply -f web.json", "deployment.apps/web created").await;
     kubectl.check("apply -f web.json", "deployment.apps/web unchanged").await;
+    kubectl.check("apply --server-side -f web.json", "deployment.apps/web serverside-applied").await;
     kubectl.check("diff --server-side -f web.json", "").await;
     kubectl.check("set image deployment/web main=web:2", "image updated").await;
     kubectl.check("rollout status deployment/web --timeout=30s", "successfully rolled out").await;

@@ -1,0 +1,70 @@
+//! How the objects of a kind merge, in each of its versions.
+
+use std::sync::{Arc, LazyLock, OnceLock};
+
+use serde_json::Value;
+
+use super::ResourceKind;
+use crate::object;
+use crate::schema;
+use crate::ssa::types::{MergeSchema, TypeId};
+use crate::ssa::{TypeRef, Types};
+
+type Converted = (MergeSchema, TypeId);
+
+/// Everything follows from content.
+static DEDUCED: LazyLock<Converted> = LazyLock::new(|| schema::custom(None));
+
+/// The versions of a custom kind, each converted when it is first written.
+#[derive(Debug, PartialEq)]
+pub(crate) struct CustomMerge {
+    versions: Vec<CustomVersion>,
+}
+
+#[derive(Debug, PartialEq)]
+struct CustomVersion {
+    api_version: String,
+    schema: Option<Arc<Value>>,
+    converted: OnceLock<Converted>,
+}
+
+impl CustomMerge {
+    pub(super) fn of(definition: &Value) -> Self {
+        let group = object::text(definition, &["spec", "group"]).unwrap_or_default();
+        let versions = object::list(definition, &["spec", "versions"]).iter().map(|version| CustomVersion {
+            api_version: format!("{group}/{}", version["name"].as_str().unwrap_or_default()),
+            schema: object::at(version, &["schema", "openAPIV3Schema"]).cloned().map(Arc::new),
+            converted: OnceLock::new(),
+        });
+        Self { versions: versions.collect() }
+    }
+
+    fn type_at(&self, api_version: &str) -> Option<TypeRef<'_>> {
+        let version = self.versions.iter().find(|version| version.api_version == api_version)?;
+        let (schema, id) = version.converted.get_or_init(|| schema::custom(version.schema.as_deref()));
+        Some(TypeRef::new(schema, *id))
+    }
+}
+
+impl ResourceKind {
+    /// How objects of the kind merge in its own version.
+    pub(crate) fn merge_type(&self) -> TypeRef<'_> {
+        self.of(&self.api_version()).unwrap_or_else(|| TypeRef::new(&DEDUCED.0, DEDUCED.1))
+    }
+}
+
+impl Types for ResourceKind {
+    fn of(&self, api_version: &str) -> Option<TypeRef<'_>> {
+        if let Some(merge) = &self.merge {
+            return merge.type_at(api_version);
+        }
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let definitions = schema::built_in();
+        let id = (group == self.group).then(|| definitions.merge_type(group, version, &self.kind))??;
+        Some(TypeRef::new(definitions.merge_schema(), id))
+    }
+
+    fn is_filtered_alike(&self) -> bool {
+        self.merge.is_none()
+    }
+}

@@ -1,0 +1,81 @@
+//! Server-side apply.
+
+use serde_json::{Map, Value};
+
+use super::conflict::Conflicts;
+use super::last_applied;
+use super::managed::{Managed, write_to};
+use super::track::update;
+use super::validate::{Duplicates, Invalid, validate};
+use super::write::Write;
+use super::writer::{Operation, Writer};
+
+#[derive(Debug, PartialEq, thiserror::Error)]
+pub(crate) enum ApplyError {
+    #[error(transparent)]
+    Conflicts(#[from] Conflicts),
+    /// The configuration is not of its kind.
+    #[error("failed to create typed patch object: {0}")]
+    Config(Invalid),
+    /// The stored object is not of its kind (any more).
+    #[error("failed to create typed live object: {0}")]
+    Live(Invalid),
+    #[error("failed to decode managed fields")]
+    ManagedFields,
+}
+
+/// What an apply meets.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Live<'l> {
+    /// `None`: the apply creates the object.
+    pub(crate) object: Option<&'l Value>,
+    /// What the kind writes of itself.
+    pub(crate) skeleton: &'l Value,
+}
+
+/// Merges `config` into `live`: the object with its managed fields, or `None` when all stays as it
+/// is. Maps that lost their last field are null; nothing is defaulted.
+pub(crate) fn apply(
+    live: Live<'_>,
+    config: &Value,
+    write: &Write<'_>,
+    force: bool,
+) -> Result<Option<Value>, ApplyError> {
+    let nothing = Value::Object(Map::new());
+    let before = live.object.unwrap_or(&nothing);
+    validate(config, write.of, Duplicates::Refused).map_err(ApplyError::Config)?;
+    validate(before, write.of, Duplicates::Allowed).map_err(ApplyError::Live)?;
+    let mut managed = Managed::of(before).ok_or(ApplyError::ManagedFields)?;
+
+    // nobody was tracked so far: what is there belongs to those before
+    let unknown = Writer {
+        manager: "before-first-apply".to_owned(),
+        operation: Operation::Update,
+        ..write.writer.clone()
+    };
+    let was_untracked = managed.is_empty();
+    if was_untracked && live.object.is_some() {
+        let write = Write { writer: &unknown, ..*write };
+        managed = update(live.skeleton, before, managed, &write).map_err(ApplyError::Live)?;
+    }
+
+    let is_kubectl = write.writer.manager == last_applied::MANAGER;
+    let again = is_kubectl.then(|| managed.clone());
+    let applied = match (write.apply(before, config, managed, force), again) {
+        (Err(conflicts), Some(managed)) => {
+            last_applied::allow(conflicts, before, write)?;
+            write.apply(before, config, managed, true)?
+        }
+        (applied, _) => applied?,
+    };
+    if applied.same_owners && !was_untracked && !(is_kubectl && last_applied::is_kept(before)) {
+        return Ok(None);
+    }
+    let entries = applied.managed.encode();
+    let mut object = applied.object.unwrap_or_else(|| before.clone());
+    if is_kubectl {
+        last_applied::renew(&mut object, config);
+    }
+    write_to(&mut object, entries);
+    Ok(Some(object))
+}

@@ -1,0 +1,52 @@
+//! Too many updaters: the oldest become one.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::mem;
+
+use super::managed::{Entry, Managed};
+use super::writer::Operation;
+
+const MOST_UPDATERS: usize = 10;
+const ANCIENT: &str = "ancient-changes";
+
+impl<'a> Managed<'a> {
+    /// Joins the oldest updaters of each version until no more than ten are left.
+    pub(super) fn cap_updaters(&mut self) {
+        let is_updater = |entry: &&Entry<'_>| entry.operation == Operation::Update;
+        let mut count = self.entries.iter().filter(is_updater).count();
+        if count <= MOST_UPDATERS {
+            return;
+        }
+        let mut oldest: Vec<Entry<'a>> = self.entries.iter().filter(is_updater).cloned().collect();
+        oldest.sort_by_cached_key(|entry| (entry.seconds(), entry.identifier()));
+        let mut firsts: BTreeMap<Cow<'a, str>, Entry<'a>> = BTreeMap::new();
+        for entry in oldest {
+            if count <= MOST_UPDATERS {
+                return;
+            }
+            let Some(first) = firsts.get(&entry.api_version) else {
+                firsts.insert(entry.api_version.clone(), entry);
+                continue;
+            };
+            let bucket = Entry {
+                manager: Cow::Borrowed(ANCIENT),
+                operation: Operation::Update,
+                api_version: entry.api_version.clone(),
+                subresource: Cow::Borrowed(""),
+                time: None,
+                fields: first.fields.clone(),
+            };
+            if !self.entries.iter().any(|one| one.is_same_manager(&bucket)) {
+                self.entries.retain(|one| !one.is_same_manager(first));
+                self.entries.push(bucket.clone());
+            }
+            if let Some(found) = self.entries.iter_mut().find(|one| one.is_same_manager(&bucket)) {
+                found.fields = entry.fields.clone().union(mem::take(&mut found.fields));
+                found.time.clone_from(&entry.time);
+            }
+            self.entries.retain(|one| !one.is_same_manager(&entry));
+            count -= 1;
+        }
+    }
+}

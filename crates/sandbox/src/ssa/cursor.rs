@@ -1,0 +1,112 @@
+//! A place in a merge schema.
+
+use serde_json::Value;
+
+use super::types::{FieldType, ListType, MapType, MergeSchema, ScalarType, TypeDefinition, TypeId};
+
+/// The type at one place inside an object.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TypeRef<'s> {
+    schema: &'s MergeSchema,
+    id: TypeId,
+}
+
+/// What a value is to a merge.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Shape<'s> {
+    Map(&'s MapType),
+    Scalar(ScalarType),
+    List(&'s ListType),
+}
+
+/// What a value may be to a merge: of a type that may be several things, the one that the value is.
+/// A null may be all of them, and so may a value that the type does not allow.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Candidates<'s> {
+    map: Option<&'s MapType>,
+    scalar: Option<ScalarType>,
+    list: Option<&'s ListType>,
+}
+
+impl PartialEq for Candidates<'_> {
+    /// Of two values of one type.
+    fn eq(&self, other: &Self) -> bool {
+        self.map.is_some() == other.map.is_some()
+            && self.scalar.is_some() == other.scalar.is_some()
+            && self.list.is_some() == other.list.is_some()
+    }
+}
+
+impl<'s> Candidates<'s> {
+    const NONE: Self = Self { map: None, scalar: None, list: None };
+
+    /// Maps come first, then scalars; `None` when the type allows nothing.
+    pub(super) fn shape(self) -> Option<Shape<'s>> {
+        let map = self.map.map(Shape::Map);
+        map.or(self.scalar.map(Shape::Scalar)).or(self.list.map(Shape::List))
+    }
+}
+
+impl<'s> TypeRef<'s> {
+    pub(crate) fn new(schema: &'s MergeSchema, id: TypeId) -> Self {
+        Self { schema, id }
+    }
+
+    pub(super) fn definition(self) -> Option<&'s TypeDefinition> {
+        self.schema.get(self.id)
+    }
+
+    fn to(self, id: TypeId) -> Self {
+        Self { schema: self.schema, id }
+    }
+
+    /// All that a value of the type may be.
+    pub(super) fn candidates(self) -> Candidates<'s> {
+        self.definition().map_or(Candidates::NONE, |definition| Candidates {
+            map: definition.map.as_ref(),
+            scalar: definition.scalar,
+            list: definition.list.as_ref(),
+        })
+    }
+
+    /// What `value` is.
+    pub(super) fn candidates_for(self, value: Option<&Value>) -> Candidates<'s> {
+        let all = self.candidates();
+        match value {
+            Some(Value::Object(_)) if all.map.is_some() => Candidates { map: all.map, ..Candidates::NONE },
+            Some(Value::Array(_)) if all.list.is_some() => Candidates { list: all.list, ..Candidates::NONE },
+            Some(Value::Bool(_) | Value::Number(_) | Value::String(_)) if all.scalar.is_some() => {
+                Candidates { scalar: all.scalar, ..Candidates::NONE }
+            }
+            _ => all,
+        }
+    }
+
+    pub(super) fn shape_of(self, value: &Value) -> Option<Shape<'s>> {
+        self.candidates_for(Some(value)).shape()
+    }
+
+    /// The type of a field; `None` when the map has no place for it.
+    pub(super) fn field(self, map: &MapType, name: &str) -> Option<Self> {
+        map.fields.get(name).map(|field| field.of).or(map.element).map(|id| self.to(id))
+    }
+
+    pub(super) fn item(self, list: &ListType) -> Self {
+        self.to(list.element)
+    }
+
+    /// A map whose type follows from its content alone.
+    pub(super) fn is_deduced(self, map: &MapType) -> bool {
+        map.fields.is_empty()
+            && map.element.and_then(|id| self.schema.get(id)).is_some_and(|element| {
+                element.scalar == Some(ScalarType::Untyped)
+                    && element.map.as_ref().is_none_or(|map| !map.atomic)
+            })
+    }
+
+    /// What stands for the field of an item that leaves it out.
+    pub(super) fn field_default(self, name: &str) -> Option<&'s Value> {
+        let map = self.definition()?.map.as_ref()?;
+        map.fields.get(name).and_then(|field: &FieldType| field.default.as_ref())
+    }
+}

@@ -1,0 +1,80 @@
+//! Objects that kubectl applied on its own side before it applied them here.
+//!
+//! Such an object carries its last configuration in an annotation: what it says and the object
+//! still has, kubectl may take from whoever is said to own it.
+
+use serde_json::{Map, Value};
+
+use super::compare::Comparison;
+use super::conflict::Conflicts;
+use super::encode::write_value;
+use super::fieldset::FieldSet;
+use super::path::display;
+use super::validate::{Duplicates, validate};
+use super::write::Write;
+use crate::object;
+
+/// The only manager that annotations speak for.
+pub(super) const MANAGER: &str = "kubectl";
+const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
+const MOST_BYTES: usize = 256 * 1024;
+
+/// Are the conflicts only about what kubectl itself had set?
+pub(super) fn allow(conflicts: Conflicts, live: &Value, write: &Write<'_>) -> Result<(), Conflicts> {
+    let Some(allowed) = own_paths(live, write) else { return Err(conflicts) };
+    match conflicts.without(&allowed) {
+        Some(rest) => Err(rest),
+        None => Ok(()),
+    }
+}
+
+/// The paths that the last configuration set and that are still as it said.
+fn own_paths(live: &Value, write: &Write<'_>) -> Option<Vec<String>> {
+    let text = object::annotation(live, ANNOTATION).filter(|text| !text.is_empty())?;
+    validate(live, write.of, Duplicates::Refused).ok()?;
+    let config: Value = serde_json::from_str(text).ok()?;
+    if config.get("apiVersion").and_then(Value::as_str) != Some(&write.writer.api_version) {
+        return None;
+    }
+    validate(&config, write.of, Duplicates::Refused).ok()?;
+    let comparison = Comparison::of(&config, live, write.of);
+    let own = FieldSet::of(&config, write.of)
+        .difference(&comparison.modified)
+        .difference(&comparison.added)
+        .difference(&comparison.removed);
+    let mut paths = Vec::new();
+    own.for_each_path(&mut |path| paths.push(display(path)));
+    paths.sort();
+    Some(paths)
+}
+
+/// Does the annotation of an object have to follow this apply?
+pub(super) fn is_kept(object: &Value) -> bool {
+    object::annotation(object, ANNOTATION).is_some_and(|text| !text.is_empty())
+}
+
+/// Has the annotation say what was applied, when there is one.
+pub(super) fn renew(object: &mut Value, config: &Value) {
+    if !is_kept(object) {
+        return;
+    }
+    let mut config = config.clone();
+    if let Some(Value::Object(metadata)) = config.get_mut("metadata") {
+        metadata.shift_remove("managedFields");
+        if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
+            annotations.shift_remove(ANNOTATION);
+        }
+    }
+    let mut text = String::new();
+    write_value(&config, &mut text);
+    text.push('\n');
+    object::set(object, &["metadata", "annotations", ANNOTATION], text);
+    let annotations = object::at(object, &["metadata", "annotations"]).and_then(Value::as_object);
+    if annotations.is_some_and(|annotations| size_of(annotations) > MOST_BYTES) {
+        object::take(object, &["metadata", "annotations", ANNOTATION]);
+    }
+}
+
+fn size_of(annotations: &Map<String, Value>) -> usize {
+    annotations.iter().map(|(name, value)| name.len() + value.as_str().map_or(0, str::len)).sum()
+}

@@ -1,0 +1,144 @@
+//! Values inside field paths: keys of list items, and items of sets.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use super::go;
+
+/// A value with the order of `fieldsV1`. Numbers are equal by value, as `1` and `1.0` are.
+#[derive(Debug, Clone)]
+pub(crate) enum Literal<'a> {
+    Integer(i64),
+    /// Also every number that was read from `fieldsV1`, where numbers lose their type.
+    Float(f64),
+    Text(Cow<'a, str>),
+    Boolean(bool),
+    /// A list or a map: odd, but possible as the value of a key.
+    Composite(Cow<'a, Value>),
+    Null,
+}
+
+impl<'a> Literal<'a> {
+    pub(crate) fn of(value: &'a Value) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Bool(boolean) => Self::Boolean(*boolean),
+            Value::Number(number) => {
+                number.as_i64().map_or_else(|| Self::Float(number.as_f64().unwrap_or(0.0)), Self::Integer)
+            }
+            Value::String(text) => Self::Text(Cow::Borrowed(text)),
+            Value::Array(_) | Value::Object(_) => Self::Composite(Cow::Borrowed(value)),
+        }
+    }
+
+    /// A value read from `fieldsV1`.
+    pub(super) fn read(value: Value) -> Literal<'static> {
+        match value {
+            Value::Null => Literal::Null,
+            Value::Bool(boolean) => Literal::Boolean(boolean),
+            Value::Number(number) => Literal::Float(number.as_f64().unwrap_or(0.0)),
+            Value::String(text) => Literal::Text(Cow::Owned(text)),
+            other => Literal::Composite(Cow::Owned(other)),
+        }
+    }
+
+    fn rank(&self) -> u8 {
+        match self {
+            Self::Integer(_) | Self::Float(_) => 0,
+            Self::Text(_) => 1,
+            Self::Boolean(_) => 2,
+            Self::Composite(value) if value.is_array() => 3,
+            Self::Composite(_) => 4,
+            Self::Null => 5,
+        }
+    }
+}
+
+impl Ord for Literal<'_> {
+    #[allow(clippy::cast_precision_loss, reason = "integers and floats compare as floats")]
+    fn cmp(&self, other: &Self) -> Ordering {
+        let floats = |left: f64, right: f64| left.partial_cmp(&right).unwrap_or(Ordering::Equal);
+        match (self, other) {
+            (Self::Integer(left), Self::Integer(right)) => left.cmp(right),
+            (Self::Float(left), Self::Float(right)) => floats(*left, *right),
+            (Self::Float(left), Self::Integer(right)) => floats(*left, *right as f64),
+            (Self::Integer(left), Self::Float(right)) => floats(*left as f64, *right),
+            (Self::Text(left), Self::Text(right)) => left.cmp(right),
+            (Self::Boolean(left), Self::Boolean(right)) => left.cmp(right),
+            (Self::Composite(left), Self::Composite(right)) => compare(left, right),
+            _ => self.rank().cmp(&other.rank()),
+        }
+    }
+}
+
+impl PartialOrd for Literal<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Literal<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Literal<'_> {}
+
+fn compare(left: &Value, right: &Value) -> Ordering {
+    match (left, right) {
+        (Value::Array(left), Value::Array(right)) => {
+            let literals = left.iter().map(Literal::of);
+            literals.cmp(right.iter().map(Literal::of))
+        }
+        (Value::Object(left), Value::Object(right)) => compare_maps(left, right),
+        _ => Literal::of(left).cmp(&Literal::of(right)),
+    }
+}
+
+/// By the first name, in order, that only one has (the one that has it is less, unless the other
+/// ended before) or whose values differ.
+fn compare_maps(left: &Map<String, Value>, right: &Map<String, Value>) -> Ordering {
+    let mut names: Vec<&String> = left.keys().chain(right.keys()).collect();
+    names.sort();
+    names.dedup();
+    for (place, name) in names.into_iter().enumerate() {
+        let order = match (left.get(name), right.get(name)) {
+            _ if place == left.len() => Ordering::Less,
+            _ if place == right.len() => Ordering::Greater,
+            (None, _) => Ordering::Greater,
+            (_, None) => Ordering::Less,
+            (Some(left), Some(right)) => compare(left, right),
+        };
+        if order.is_ne() {
+            return order;
+        }
+    }
+    Ordering::Equal
+}
+
+/// As messages show it.
+impl fmt::Display for Literal<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Integer(number) => write!(out, "{number}"),
+            Self::Float(number) => out.write_str(&go::float(*number)),
+            Self::Text(text) => out.write_str(&go::quoted(text)),
+            Self::Boolean(boolean) => write!(out, "{boolean}"),
+            Self::Null => out.write_str("null"),
+            Self::Composite(value) => match value.as_ref() {
+                Value::Array(items) => {
+                    let items: Vec<String> = items.iter().map(|item| Literal::of(item).to_string()).collect();
+                    write!(out, "[{}]", items.join(","))
+                }
+                Value::Object(fields) => {
+                    fields.iter().try_for_each(|(name, field)| write!(out, "{name}={}", Literal::of(field)))
+                }
+                other => write!(out, "{}", Literal::of(other)),
+            },
+        }
+    }
+}

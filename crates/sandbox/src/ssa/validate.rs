@@ -1,0 +1,145 @@
+//! Does a value have the form that its type demands?
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use super::cursor::{Shape, TypeRef};
+use super::go;
+use super::path::PathElement;
+use super::types::{ListRelation, ListType, MapType, ScalarType};
+use super::values::Depth;
+
+/// What is wrong with a value, each with its place.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Invalid(Vec<Fault>);
+
+#[derive(Debug, PartialEq)]
+struct Fault {
+    path: String,
+    what: String,
+}
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let [only] = self.0.as_slice() {
+            return write!(out, "{only}");
+        }
+        out.write_str("errors:")?;
+        self.0.iter().try_for_each(|fault| write!(out, "\n  {fault}"))
+    }
+}
+
+impl std::error::Error for Invalid {}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.path.as_str() {
+            "" => out.write_str(&self.what),
+            path => write!(out, "{path}: {}", self.what),
+        }
+    }
+}
+
+/// May sets and lists with keys hold an item twice? Stored objects may, configurations may not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Duplicates {
+    Allowed,
+    Refused,
+}
+
+pub(crate) fn validate(object: &Value, of: TypeRef<'_>, duplicates: Duplicates) -> Result<(), Invalid> {
+    let mut walk = Walk { duplicates, faults: Vec::new() };
+    walk.value(object, Some(of), Depth::Object);
+    if walk.faults.is_empty() { Ok(()) } else { Err(Invalid(walk.faults)) }
+}
+
+struct Walk {
+    duplicates: Duplicates,
+    faults: Vec<Fault>,
+}
+
+impl Walk {
+    fn add(&mut self, what: String) {
+        self.faults.push(Fault { path: String::new(), what });
+    }
+
+    fn value(&mut self, value: &Value, of: Option<TypeRef<'_>>, depth: Depth) {
+        let shape = of.and_then(|of| Some((of, of.shape_of(value)?)));
+        match (shape, value) {
+            (None, _) => self.add("schema error: invalid atom: inlined".to_owned()),
+            (_, Value::Null) => {}
+            (Some((of, Shape::Map(map))), Value::Object(fields)) => self.fields(fields, of, map, depth),
+            (Some((_, Shape::Map(_))), _) => self.add(format!("expected map, got &{{{}}}", go::plain(value))),
+            (Some((of, Shape::List(list))), Value::Array(items)) => self.items(items, of, list),
+            (Some((_, Shape::List(_))), _) => {
+                self.add(format!("expected list, got &{{{}}}", go::plain(value)))
+            }
+            (Some((_, Shape::Scalar(scalar))), _) => self.scalar(scalar, value),
+        }
+    }
+
+    fn scalar(&mut self, scalar: ScalarType, value: &Value) {
+        match scalar {
+            ScalarType::Numeric if !value.is_number() => {
+                self.add(format!("expected numeric (int or float), got {}", go::type_name(value)));
+            }
+            ScalarType::Text if !value.is_string() => {
+                let shown = go::typed(value);
+                self.add(format!("expected string, got &value.valueUnstructured{{Value:{shown}}}"));
+            }
+            ScalarType::Boolean if !value.is_boolean() => {
+                self.add(format!("expected boolean, got &{{{}}}", go::plain(value)));
+            }
+            ScalarType::Untyped if value.is_object() || value.is_array() => {
+                self.add(format!("expected any scalar, got &{{{}}}", go::plain(value)));
+            }
+            _ => {}
+        }
+    }
+
+    fn fields(&mut self, fields: &Map<String, Value>, of: TypeRef<'_>, map: &MapType, depth: Depth) {
+        for (name, value) in fields.iter().filter(|(name, _)| !depth.hides(name)) {
+            let known = self.faults.len();
+            let field = of.field(map, name);
+            match field {
+                Some(field) => self.value(value, Some(field), depth.inside(name)),
+                None => self.add("field not declared in schema".to_owned()),
+            }
+            self.place(known, &PathElement::Field(name));
+            if field.is_none() {
+                return;
+            }
+        }
+    }
+
+    fn items(&mut self, items: &[Value], of: TypeRef<'_>, list: &ListType) {
+        let mut seen = Vec::with_capacity(items.len());
+        for (index, item) in items.iter().enumerate() {
+            let step = if list.relation == ListRelation::Atomic {
+                PathElement::Index(i64::try_from(index).unwrap_or(i64::MAX))
+            } else {
+                match of.step_to(list, item) {
+                    Err(why) => return self.add(format!("element {index}: {why}")),
+                    Ok(step) => step,
+                }
+            };
+            if list.relation != ListRelation::Atomic && self.duplicates == Duplicates::Refused {
+                match seen.binary_search(&step) {
+                    Ok(_) => self.add(format!("duplicate entries for key {step}")),
+                    Err(place) => seen.insert(place, step.clone()),
+                }
+            }
+            let known = self.faults.len();
+            self.value(item, Some(of.item(list)), Depth::Below);
+            self.place(known, &step);
+        }
+    }
+
+    /// Puts a step in front of the faults found since.
+    fn place(&mut self, known: usize, step: &PathElement<'_>) {
+        for fault in self.faults.iter_mut().skip(known) {
+            fault.path.insert_str(0, &step.to_string());
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! One vector: steps on one object.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::declared::Declared;
+use super::steps::{Answer, Door, Refusal};
+use crate::schema;
+use crate::ssa::reset::Filter;
+use crate::ssa::{TypeRef, Types, untracked};
+
+pub(super) struct Case<'c> {
+    line: &'c Value,
+    of: TypeRef<'c>,
+    /// The level of field managers, not only that of merging.
+    is_managed: bool,
+}
+
+/// Versions convert to each other unchanged.
+struct Same<'s>(TypeRef<'s>);
+
+impl Types for Same<'_> {
+    fn of(&self, _: &str) -> Option<TypeRef<'_>> {
+        Some(self.0)
+    }
+}
+
+impl<'c> Case<'c> {
+    pub(super) fn of(line: &'c Value, schemas: &'c BTreeMap<String, Declared>) -> Self {
+        let text = |of: &'c Value| of.as_str().unwrap();
+        let kind = &line["type"];
+        let of = match schemas.get(text(&line["schema"])) {
+            Some(schema) => schema.named(text(kind)),
+            None => {
+                let built_in = schema::built_in();
+                let id =
+                    built_in.merge_type(text(&kind["group"]), text(&kind["version"]), text(&kind["kind"]));
+                TypeRef::new(built_in.merge_schema(), id.unwrap())
+            }
+        };
+        Self { line, of, is_managed: line["level"] == "manager" }
+    }
+
+    /// The number of steps, or what differs.
+    pub(super) fn run(&self) -> Result<usize, String> {
+        let (mut object, mut managed) = (self.start(), json!([]));
+        let steps = self.line["steps"].as_array().unwrap();
+        for (number, step) in steps.iter().enumerate() {
+            let answer = self.step(step, &object, &managed);
+            let expected = &step["expect"];
+            let differs = |what: &str, ours: &Value, theirs: &Value| {
+                let name = &self.line["name"];
+                Err(format!(
+                    "{name} step {number}: {what}\n  ours: {ours}\n  theirs: {theirs}\n  live: {object}\n  said: {step}"
+                ))
+            };
+            match (answer, &expected["error"]) {
+                (Ok(answer), Value::Null) => {
+                    let theirs = expected.get("object").unwrap_or(&object);
+                    if answer.object != *theirs {
+                        return differs("object", &answer.object, theirs);
+                    }
+                    let theirs = expected.get("managed").unwrap_or(&managed);
+                    let ours = self.shown(&answer.managed);
+                    // as text: the order counts, too
+                    if ours.to_string() != theirs.to_string() {
+                        return differs("managed", &ours, theirs);
+                    }
+                    (object, managed) = (answer.object, ours);
+                }
+                (Ok(answer), error) => return differs("error", &answer.object, error),
+                (Err(ours), theirs) if ours.is(theirs) => {}
+                (Err(ours), theirs) => return differs("error", &ours.shown(), theirs),
+            }
+        }
+        Ok(steps.len())
+    }
+
+    fn start(&self) -> Value {
+        let kind = &self.line["type"];
+        match self.line.get("live") {
+            Some(live) => live.clone(),
+            None if self.is_managed => json!({"apiVersion": api_version(kind), "kind": kind["kind"]}),
+            None => Value::Null,
+        }
+    }
+
+    fn step(&self, step: &Value, object: &Value, managed: &Value) -> Result<Answer, Refusal> {
+        let filter = self.filter(step["subresource"].as_str().unwrap());
+        let door = Door {
+            step,
+            of: self.of,
+            types: &Same(self.of),
+            filter: &filter,
+            untracked: if self.is_managed { untracked().clone() } else { Default::default() },
+        };
+        if self.is_managed {
+            let kind = &self.line["type"];
+            let skeleton = json!({"apiVersion": api_version(kind), "kind": kind["kind"]});
+            door.manage(object, managed, &skeleton)
+        } else {
+            door.merge(object, managed)
+        }
+    }
+
+    fn filter(&self, subresource: &str) -> Filter<'static> {
+        let kind = &self.line["type"];
+        let Some(wanted) = self.line.get("resetFields") else { return Filter::All };
+        let has_status = wanted.is_object();
+        let (group, kind) = (kind["group"].as_str().unwrap(), kind["kind"].as_str().unwrap());
+        crate::ssa::filter(group, kind, subresource, has_status, false)
+    }
+
+    /// Entries as the vectors write them, in the order that they do.
+    fn shown(&self, entries: &[Value]) -> Value {
+        let mut shown: Vec<Value> = entries
+            .iter()
+            .map(|entry| {
+                let mut out = json!({});
+                for field in ["manager", "operation", "apiVersion", "subresource", "time", "fieldsV1"] {
+                    match entry.get(field) {
+                        Some(value) => out[field] = value.clone(),
+                        None if field == "subresource" => out[field] = json!(""),
+                        None => {}
+                    }
+                }
+                out
+            })
+            .collect();
+        if !self.is_managed {
+            shown.iter_mut().for_each(|entry| drop(entry.as_object_mut().unwrap().shift_remove("time")));
+            shown.sort_by_key(|entry| {
+                json!([entry["operation"], entry["manager"], entry["apiVersion"]]).to_string()
+            });
+        }
+        Value::Array(shown)
+    }
+}
+
+fn api_version(kind: &Value) -> String {
+    match (kind["group"].as_str().unwrap(), kind["version"].as_str().unwrap()) {
+        ("", version) => version.to_owned(),
+        (group, version) => format!("{group}/{version}"),
+    }
+}

@@ -1,0 +1,29 @@
+//! Who writes, and through which door.
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Operation {
+    Apply,
+    Update,
+}
+
+impl Operation {
+    pub(super) fn text(self) -> &'static str {
+        match self {
+            Self::Apply => "Apply",
+            Self::Update => "Update",
+        }
+    }
+
+    pub(super) fn read(text: &str) -> Option<Self> {
+        [Self::Apply, Self::Update].into_iter().find(|one| one.text() == text)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Writer {
+    pub(crate) manager: String,
+    pub(crate) operation: Operation,
+    pub(crate) api_version: String,
+    /// Empty for the object itself.
+    pub(crate) subresource: String,
+}

@@ -1,0 +1,35 @@
+//! Writes as server-side apply sees them: the kind's merge type, and what the door leaves alone.
+
+use serde_json::Value;
+
+use crate::registry::ResourceKind;
+use crate::ssa::{self, ApplyError, Live, Write, Writer};
+
+/// Records in `new` who owns what after a write.
+pub(super) fn track(kind: &ResourceKind, writer: &Writer, before: &Value, new: &mut Value, now: &str) {
+    through(kind, writer, now, |write| ssa::track(before, new, write));
+}
+
+/// Merges a configuration; `None` when the object stays as it is.
+pub(super) fn apply(
+    kind: &ResourceKind,
+    writer: &Writer,
+    live: Live<'_>,
+    config: &Value,
+    force: bool,
+    now: &str,
+) -> Result<Option<Value>, ApplyError> {
+    through(kind, writer, now, |write| ssa::apply(live, config, write, force))
+}
+
+fn through<T>(kind: &ResourceKind, writer: &Writer, now: &str, write: impl FnOnce(&Write<'_>) -> T) -> T {
+    let filter = ssa::filter(&kind.group, &kind.kind, &writer.subresource, kind.has_status, kind.is_custom());
+    write(&Write {
+        writer,
+        of: kind.merge_type(),
+        types: kind,
+        filter: &filter,
+        untracked: ssa::untracked(),
+        now,
+    })
+}
