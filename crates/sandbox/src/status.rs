@@ -13,6 +13,8 @@ pub(crate) struct ApiError {
     pub(crate) reason: &'static str,
     pub(crate) message: String,
     pub(crate) details: Option<Value>,
+    /// What an expired page says to go on with.
+    pub(crate) continue_token: Option<String>,
     /// Answered as plain text, as the server does for paths that no API serves.
     pub(crate) plain: bool,
 }
@@ -46,7 +48,14 @@ impl FieldError {
 
 impl ApiError {
     pub(crate) fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code: code.as_u16(), reason, message: message.into(), details: None, plain: false }
+        Self {
+            code: code.as_u16(),
+            reason,
+            message: message.into(),
+            details: None,
+            continue_token: None,
+            plain: false,
+        }
     }
 
     fn about(mut self, kind: &ResourceKind, name: &str) -> Self {
@@ -224,6 +233,11 @@ impl ApiError {
         Self::new(StatusCode::GONE, "Expired", format!("too old resource version: {requested} ({oldest})"))
     }
 
+    /// A list of a state that is gone.
+    pub(crate) fn expired_list() -> Self {
+        Self::new(StatusCode::GONE, "Expired", "The resourceVersion for the provided list is too old.")
+    }
+
     /// What the simulator does not do: said aloud, never answered with a plausible 200.
     pub(crate) fn not_simulated(what: impl std::fmt::Display) -> Self {
         Self::new(
@@ -239,6 +253,9 @@ impl ApiError {
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
             "message": self.message,
         });
+        if let Some(token) = &self.continue_token {
+            status["metadata"]["continue"] = json!(token);
+        }
         if !self.reason.is_empty() {
             status["reason"] = json!(self.reason);
         }

@@ -17,6 +17,8 @@ mod place;
 mod stored;
 mod table;
 mod tables;
+#[cfg(test)]
+mod tests;
 pub(crate) mod text;
 
 pub(crate) use change::{Change, ChangeKind, Compacted, Key, Object, ObjectName};

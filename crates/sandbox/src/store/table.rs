@@ -37,8 +37,17 @@ impl Table {
 
     /// The entries of one namespace or of all, in list order.
     pub(super) fn range(&self, namespace: Option<&str>) -> impl Iterator<Item = (&Place, &Entry)> {
+        self.range_from(namespace, "")
+    }
+
+    /// Those from a place on.
+    pub(super) fn range_from(
+        &self,
+        namespace: Option<&str>,
+        start: &str,
+    ) -> impl Iterator<Item = (&Place, &Entry)> {
         let prefix = namespace.filter(|name| !name.is_empty()).map(|name| format!("{name}/"));
-        let first = Bound::Included(prefix.as_deref().unwrap_or(""));
+        let first = Bound::Included(prefix.as_deref().unwrap_or("").max(start));
         let entries = self.entries.range::<str, _>((first, Bound::Unbounded));
         entries.take_while(move |(place, _)| {
             prefix.as_ref().is_none_or(|prefix| place.text().starts_with(prefix))
