@@ -5,6 +5,9 @@ use serde_json::{Value, json};
 
 use crate::registry::ResourceKind;
 
+/// What a real server reads and writes.
+const MEDIA_TYPES: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+
 /// A request that failed, as the client will see it.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message}")]
@@ -201,13 +204,11 @@ impl ApiError {
     }
 
     /// A body in a form that the server cannot read.
-    pub(crate) fn unsupported_body(offered: &str) -> Self {
-        Self::generic(
+    pub(crate) fn unsupported_body() -> Self {
+        Self::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "UnsupportedMediaType",
-            format!(
-                "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml (got {offered})"
-            ),
+            format!("the body of the request was in an unknown format - accepted media types include: {MEDIA_TYPES}"),
         )
     }
 
@@ -220,12 +221,25 @@ impl ApiError {
         )
     }
 
-    pub(crate) fn not_acceptable() -> Self {
-        Self::generic(
-            StatusCode::NOT_ACCEPTABLE,
-            "NotAcceptable",
-            "406: Not Acceptable\n\nAvailable representations: application/json",
-        )
+    /// No media type that the client accepts.
+    pub(crate) fn not_acceptable(streams: bool) -> Self {
+        let streams = if streams {
+            ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+        } else {
+            ""
+        };
+        let message = format!("406: Not Acceptable\n\nAvailable representations: {MEDIA_TYPES}{streams}");
+        Self::generic(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
+    }
+
+    /// A shape (`as=`) that the server does not know.
+    pub(crate) fn unknown_shape() -> Self {
+        Self::wrong_shape(format!("only the following media types are accepted: {MEDIA_TYPES}"))
+    }
+
+    /// A shape that the answer cannot take.
+    pub(crate) fn wrong_shape(message: String) -> Self {
+        Self::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
     }
 
     /// A resourceVersion whose changes are gone.

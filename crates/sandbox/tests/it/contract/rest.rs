@@ -213,8 +213,12 @@ pub async fn names_in_body_and_path_must_agree(probe: &mut Probe) {
     probe.post("/api/v1/configmaps", config_map("nowhere")).await;
     let here = probe.namespace().to_owned();
     probe.post("/api/v1/configmaps", json!({"metadata": {"name": "here", "namespace": here}})).await;
-    let placed = json!({"metadata": {"name": "placed", "namespace": "default"}, "rules": []});
-    probe.post("/apis/rbac.authorization.k8s.io/v1/clusterroles", placed).await;
+    let name = probe.unique("placed");
+    let placed = json!({"metadata": {"name": name, "namespace": "default"}, "rules": []});
+    let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+    probe.post(roles, placed).await;
+    probe.quiet().delete(&format!("{roles}/{name}"), None).await;
+    probe.loud();
 }
 
 pub async fn a_create_needs_its_namespace(probe: &mut Probe) {
