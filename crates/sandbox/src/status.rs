@@ -173,6 +173,19 @@ impl ApiError {
         error
     }
 
+    /// A patch whose result cannot be read.
+    pub(crate) fn invalid_patch(patch: &str, why: &str) -> Self {
+        let message = format!("Invalid value: {patch:?}: {why}");
+        let mut error = Self::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "Invalid",
+            format!(" \"\" is invalid: patch: {message}"),
+        );
+        error.details =
+            Some(json!({"causes": [{"reason": "FieldValueInvalid", "message": message, "field": "patch"}]}));
+        error
+    }
+
     /// Mistakes in the options of a request.
     pub(crate) fn invalid_options(options: &str, errors: &[FieldError]) -> Self {
         let said: Vec<String> = errors.iter().map(|one| format!("{}: {}", one.field, one.message)).collect();

@@ -33,8 +33,6 @@ mod prune;
 mod reconcile;
 mod remove;
 mod reset;
-mod schema;
-mod tables;
 #[cfg(test)]
 mod tests;
 mod track;
@@ -53,7 +51,6 @@ pub(crate) use cursor::TypeRef;
 pub(crate) use fieldset::FieldSet;
 pub(crate) use managed::Managed;
 pub(crate) use reset::{Filter, filter};
-pub(crate) use schema::Schema;
 pub(crate) use track::track;
 pub(crate) use untracked::untracked;
 pub(crate) use write::{Types, Write};

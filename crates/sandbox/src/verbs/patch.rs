@@ -2,22 +2,38 @@
 
 use serde_json::{Value, json};
 
-use super::update::Update;
+use super::update::{self, Update};
 use super::{Caller, create, key, ownership, strategic};
 use crate::cluster::State;
+use crate::decoding::{self, TypeName};
 use crate::defaults;
 use crate::object;
-use crate::ssa::{self, ApplyError, Operation, Schema};
+use crate::registry::ResourceKind;
+use crate::schema;
+use crate::ssa::{self, ApplyError, Operation};
 use crate::status::ApiError;
 use crate::store::Object;
 use crate::wire::route::Target;
 
 #[derive(Debug)]
 pub(crate) enum Patch {
-    Apply { config: Value, force: bool },
-    Merge(Value),
-    Json(json_patch::Patch),
-    Strategic(Value),
+    Apply {
+        config: Value,
+        force: bool,
+    },
+    /// The complaints are those about the patch itself.
+    Merge {
+        change: Value,
+        complaints: Vec<String>,
+    },
+    Json {
+        operations: json_patch::Patch,
+        complaints: Vec<String>,
+    },
+    Strategic {
+        change: Value,
+        complaints: Vec<String>,
+    },
 }
 
 /// The object afterwards, and whether it was created.
@@ -32,33 +48,51 @@ pub(crate) fn patch(
     match (patch, live) {
         (Patch::Apply { config, force }, live) => apply(state, target, config, force, live, caller),
         (_, None) => Err(ApiError::not_found(kind, &target.name)),
-        (Patch::Merge(change), Some(live)) => {
+        (Patch::Merge { change, complaints }, Some(live)) => {
             let mut new = (*live).clone();
             json_patch::merge(&mut new, &change);
+            let new = decode(kind, &new, complaints, caller)?;
             changed(state, target, live, new, caller)
         }
-        (Patch::Strategic(change), Some(live)) => {
-            let mut new = (*live).clone();
-            strategic::merge(&mut new, &change, Schema::of(kind));
+        (Patch::Strategic { change, complaints }, Some(live)) => {
+            let declared = schema::built_in().kind(&kind.group, &kind.version, &kind.kind);
+            let declared = declared.ok_or_else(ApiError::unsupported_patch)?;
+            let new = strategic::merge(&live, &change, declared)?;
+            let (validation, warnings) = (caller.validation, &caller.warnings);
+            let mut new = decoding::from_map(&new, &change, declared, complaints, validation, warnings)?;
+            new["kind"] = json!(kind.kind);
+            new["apiVersion"] = json!(kind.api_version());
             changed(state, target, live, new, caller)
         }
-        (Patch::Json(operations), Some(live)) => {
+        (Patch::Json { operations, complaints }, Some(live)) => {
             let mut new = (*live).clone();
             for operation in &operations.0 {
                 json_step(&mut new, operation)?;
             }
+            let new = decode(kind, &new, complaints, caller)?;
             changed(state, target, live, new, caller)
         }
     }
+}
+
+/// What a patch made must still be an object of the kind.
+fn decode(
+    kind: &ResourceKind,
+    new: &Value,
+    complaints: Vec<String>,
+    caller: &Caller,
+) -> Result<Value, ApiError> {
+    decoding::from_json(new, TypeName::of(kind), complaints, caller.validation, &caller.warnings)
 }
 
 fn changed(
     state: &mut State,
     target: &Target,
     live: Object,
-    new: Value,
+    mut new: Value,
     caller: &Caller,
 ) -> Result<(Object, bool), ApiError> {
+    update::check_identity(target, &mut new)?;
     let update = Update { live, new, subresource: target.subresource.clone() };
     Ok((update.tracked(state, &target.kind, caller)?, false))
 }

@@ -52,8 +52,14 @@ fn may_create(kind: &ResourceKind) -> bool {
         || matches!(kind.kind.as_str(), "Service" | "Endpoints" | "Event" | "LimitRange" | "Lease")
 }
 
-fn check_identity(target: &Target, new: &mut Value) -> Result<(), ApiError> {
+pub(super) fn check_identity(target: &Target, new: &mut Value) -> Result<(), ApiError> {
     let (name, namespace) = (object::name(new), object::namespace(new));
+    if name.is_empty() {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            target.name
+        )));
+    }
     if name != target.name {
         return Err(ApiError::bad_request(format!(
             "the name of the object ({name}) does not match the name on the URL ({})",

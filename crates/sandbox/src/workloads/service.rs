@@ -37,7 +37,7 @@ pub(super) fn balance(context: &mut Context<'_>, key: &Key, value: &Value) {
     }
     context.state.addresses.0 += 1;
     let address = format!("192.0.2.{}", context.state.addresses.0 % 250 + 1);
-    let caller = Caller { manager: "cloud-controller-manager".to_owned(), dry_run: false };
+    let caller = Caller::named("cloud-controller-manager");
     context.change_status(key, &caller, |status| {
         status["loadBalancer"] = json!({"ingress": [{"ip": address}]});
     });
