@@ -130,6 +130,15 @@ impl ApiError {
         )
     }
 
+    /// A JSON patch that would never end.
+    pub(crate) fn too_many_operations(most: usize, sent: usize) -> Self {
+        Self::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "RequestEntityTooLarge",
+            format!("Request entity too large: The allowed maximum operations in a JSON patch is {most}, got {sent}"),
+        )
+    }
+
     /// An apply whose configuration the merge schema does not allow.
     pub(crate) fn untyped(kind: &ResourceKind, namespace: &str, name: &str, why: &str) -> Self {
         let message = format!(

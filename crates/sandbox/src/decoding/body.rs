@@ -59,6 +59,22 @@ pub(crate) fn object(
     Ok(value)
 }
 
+/// The options that a delete sends; null when there are none.
+pub(crate) fn delete_options(body: &[u8], is_yaml: bool) -> Result<Value, ApiError> {
+    let unreadable =
+        |why: String| ApiError::bad_request(format!("couldn't get version/kind; json parse error: {why}"));
+    let document = match is_yaml {
+        true => read_yaml(body).map_err(ApiError::bad_request)?,
+        false => json::parse(body).map_err(unreadable)?,
+    };
+    let said = Said::of(&document).map_err(unreadable)?;
+    let (group, version) = said.group_version().map_err(ApiError::bad_request)?;
+    match said.kind.as_str() {
+        "" | "DeleteOptions" => Ok(document.into_value()),
+        kind => Err(ApiError::bad_request(TypeName { group, version, kind }.unregistered())),
+    }
+}
+
 /// A merge patch; or a strategic one, for which null is no patch.
 pub(crate) fn patch_map(body: &[u8]) -> Result<(Value, Vec<String>), String> {
     let document = json::parse(body)?;

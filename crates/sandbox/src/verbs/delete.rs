@@ -8,49 +8,9 @@ use crate::object;
 use crate::registry::ResourceKind;
 use crate::status::ApiError;
 use crate::store::{Object, ObjectName};
+use crate::wire::delete_options::{DeleteOptions, Propagation};
 use crate::wire::query::Query;
 use crate::wire::route::Target;
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Propagation {
-    #[default]
-    Background,
-    Foreground,
-    Orphan,
-}
-
-#[derive(Debug, Clone, Default)]
-pub(crate) struct DeleteOptions {
-    pub(crate) uid: Option<String>,
-    pub(crate) resource_version: Option<String>,
-    pub(crate) propagation: Propagation,
-    pub(crate) grace_seconds: Option<i64>,
-    pub(crate) dry_run: bool,
-}
-
-impl DeleteOptions {
-    /// From the body of the request and its query; the body wins.
-    pub(crate) fn parse(body: &Value, query: &Query) -> Result<Self, ApiError> {
-        let text = |path: &[&str]| object::text(body, path).map(str::to_owned);
-        let propagation =
-            text(&["propagationPolicy"]).unwrap_or_else(|| query.text("propagationPolicy").to_owned());
-        let propagation = match propagation.as_str() {
-            "" | "Background" => Propagation::Background,
-            "Foreground" => Propagation::Foreground,
-            "Orphan" => Propagation::Orphan,
-            other => return Err(ApiError::bad_request(format!("invalid propagationPolicy {other:?}"))),
-        };
-        let grace = object::at(body, &["gracePeriodSeconds"]).and_then(Value::as_i64);
-        Ok(Self {
-            uid: text(&["preconditions", "uid"]),
-            resource_version: text(&["preconditions", "resourceVersion"]),
-            propagation,
-            grace_seconds: grace.or(query.number("gracePeriodSeconds")?.map(|seconds| seconds as i64)),
-            dry_run: query.dry_run("DeleteOptions")?
-                || object::list(body, &["dryRun"]).contains(&json!("All")),
-        })
-    }
-}
 
 /// How a delete ended.
 #[derive(Debug)]

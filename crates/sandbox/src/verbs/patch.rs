@@ -27,7 +27,7 @@ pub(crate) enum Patch {
         complaints: Vec<String>,
     },
     Json {
-        operations: json_patch::Patch,
+        operations: Vec<Value>,
         complaints: Vec<String>,
     },
     Strategic {
@@ -50,7 +50,7 @@ pub(crate) fn patch(
         (_, None) => Err(ApiError::not_found(kind, &target.name)),
         (Patch::Merge { change, complaints }, Some(live)) => {
             let mut new = (*live).clone();
-            json_patch::merge(&mut new, &change);
+            ::json_patch::merge(&mut new, &change);
             let new = decode(kind, &new, complaints, caller)?;
             changed(state, target, live, new, caller)
         }
@@ -66,9 +66,7 @@ pub(crate) fn patch(
         }
         (Patch::Json { operations, complaints }, Some(live)) => {
             let mut new = (*live).clone();
-            for operation in &operations.0 {
-                json_step(&mut new, operation)?;
-            }
+            super::json_patch::apply(&mut new, &operations)?;
             let new = decode(kind, &new, complaints, caller)?;
             changed(state, target, live, new, caller)
         }
@@ -95,17 +93,6 @@ fn changed(
     update::check_identity(target, &mut new)?;
     let update = Update { live, new, subresource: target.subresource.clone() };
     Ok((update.tracked(state, &target.kind, caller)?, false))
-}
-
-/// One JSON patch operation. Unlike RFC 6902, the server lets `test null` pass on a missing path.
-fn json_step(object: &mut Value, operation: &json_patch::PatchOperation) -> Result<(), ApiError> {
-    if let json_patch::PatchOperation::Test(test) = operation
-        && test.value.is_null()
-        && object.pointer(test.path.as_str()).is_none_or(Value::is_null)
-    {
-        return Ok(());
-    }
-    json_patch::patch(object, std::slice::from_ref(operation)).map_err(|_| ApiError::rejected_patch())
 }
 
 fn apply(

@@ -20,6 +20,18 @@ pub(crate) fn json(code: StatusCode, value: &Value) -> Response<ResponseBody> {
     typed(code, "application/json", value.to_string())
 }
 
+/// No body, of no type.
+pub(crate) fn nothing(code: StatusCode) -> Response<ResponseBody> {
+    let mut response = text(code, "");
+    response.headers_mut().remove(CONTENT_TYPE);
+    response
+}
+
+/// As a `HEAD` is answered.
+pub(crate) fn without_body(response: Response<ResponseBody>) -> Response<ResponseBody> {
+    response.map(|_| Full::new(Bytes::new()).map_err(|never| match never {}).boxed_unsync())
+}
+
 /// A body that is JSON already.
 pub(crate) fn bytes(code: StatusCode, body: Vec<u8>) -> Response<ResponseBody> {
     typed(code, "application/json", body)
