@@ -67,6 +67,15 @@ func (p *pool) change(object any, ref schema.TypeRef, live any) any {
 	p.budget = 6
 	places := p.places(&object, ref)
 	at := pick(p, places)
+	if p.wide {
+		lists := slices.DeleteFunc(slices.Clone(places), func(at place) bool {
+			_, list := at.value.([]any)
+			return !list
+		})
+		if len(lists) > 0 && p.chance(60) {
+			at, places = pick(p, lists), lists
+		}
+	}
 	// The root is only ever added to or taken from.
 	for range 3 {
 		if at.depth < 2 && len(places) > 3 || at.key {

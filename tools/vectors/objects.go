@@ -17,9 +17,14 @@ type pool struct {
 	names   []string
 	budget  int
 	real    bool
+	// Long lists of many names, for the order that merging keeps.
+	wide bool
 }
 
-var plain = []string{"a", "b", "c"}
+var (
+	plain = []string{"a", "b", "c"}
+	many  = []string{"a", "b", "c", "d", "e", "f", "g", "h"}
+)
 
 // Texts that must be escaped, or look like something else, in paths and in field sets.
 var odd = []string{"a.b/c", `q"q`, "é", "<&>", "", "k:{}", "1", "true", "\\", "."}
@@ -29,6 +34,9 @@ func newPool(r *rand.Rand, s *schema.Schema, real bool) *pool {
 	if !real && p.chance(10) {
 		p.names = []string{"a", odd[p.IntN(len(odd))], odd[p.IntN(len(odd))]}
 		p.strings = p.names
+	}
+	if p.chance(20) {
+		p.wide, p.names, p.strings = true, many, many
 	}
 	return p
 }
@@ -40,6 +48,9 @@ func pick[T any](p *pool, items []T) T { return items[p.IntN(len(items))] }
 // object draws a whole object.
 func (p *pool) object(ref schema.TypeRef) any {
 	p.budget = 3 + p.IntN(14)
+	if p.wide {
+		p.budget += 10
+	}
 	return p.value(ref, 0)
 }
 
@@ -72,6 +83,9 @@ func (p *pool) scalar(ref schema.TypeRef, scalar schema.Scalar) any {
 	case schema.Numeric:
 		if !p.real && p.chance(5) {
 			return 1.5
+		}
+		if p.wide {
+			return int64(p.IntN(8))
 		}
 		return int64(p.IntN(4))
 	case schema.Boolean:
@@ -150,7 +164,11 @@ func (p *pool) field(ref schema.TypeRef, depth int) (any, bool) {
 func (p *pool) list(l *schema.List, depth int) any {
 	result := []any{}
 	seen := map[string]bool{}
-	for range p.IntN(4) {
+	length := p.IntN(4)
+	if p.wide {
+		length += 3
+	}
+	for range length {
 		if p.budget <= 0 && len(result) > 0 {
 			break
 		}

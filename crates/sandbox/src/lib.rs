@@ -16,6 +16,7 @@
 
 mod clock;
 mod cluster;
+mod custom;
 mod decoding;
 mod defaults;
 mod discovery;

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use crate::custom;
 use crate::registry::ResourceKind;
 use crate::store::{Stored, text};
 
@@ -12,6 +13,12 @@ const METADATA_TYPE: &[u8] = br#"{"kind":"PartialObjectMetadata","apiVersion":"m
 
 /// A whole object in the version that was asked for.
 pub(crate) fn whole<'t>(kind: &ResourceKind, object: &'t [u8]) -> Cow<'t, [u8]> {
+    if let Some(shown) = custom::present_text(kind, object) {
+        return Cow::Owned(shown);
+    }
+    if kind.is_custom() {
+        return Cow::Borrowed(object);
+    }
     let head = head(kind);
     let fields = fields(object);
     if object.starts_with(&head) || fields.is_none() {
@@ -28,7 +35,7 @@ pub(crate) fn metadata(object: &[u8]) -> Vec<u8> {
 /// A list of whole objects. Items of built-in kinds carry no kind of their own; custom ones do.
 pub(crate) fn list(kind: &ResourceKind, metadata: &[u8], items: &[Stored]) -> Vec<u8> {
     let api_version = kind.api_version();
-    joined(&format!("{}List", kind.kind), &api_version, metadata, items, |object, out| {
+    joined(&kind.list_kind(), &api_version, metadata, items, |object, out| {
         match fields(object).filter(|_| !kind.is_custom()) {
             Some(fields) => {
                 out.push(b'{');

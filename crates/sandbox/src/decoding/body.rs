@@ -2,15 +2,16 @@
 
 use serde_json::Value;
 
-use super::document::{Document, complain, step};
+use super::document::{Document, complain, step, unknown_field};
 use super::fields::{self, Decoded, Dialect};
 use super::json;
 use super::{FieldValidation, TypeName, Warnings};
 use crate::status::ApiError;
 
-/// The object that a create or update sends.
+/// The object that a create or update sends; `unknown` tells what a custom kind does not declare.
 pub(crate) fn object(
     kind: TypeName<'_>,
+    unknown: impl Fn(&Value) -> Vec<String>,
     body: &[u8],
     is_yaml: bool,
     validation: FieldValidation,
@@ -43,8 +44,11 @@ pub(crate) fn object(
     };
     let is_kind = said_kind == kind.kind && group == kind.group && version == kind.version;
     let Some(declared) = kind.declared() else {
-        validation.settle(document.duplicates(), warnings).map_err(refused)?;
-        return Ok(document.into_value());
+        let mut complaints = document.duplicates();
+        let value = document.into_value();
+        complaints.extend(unknown(&value).iter().map(|path| unknown_field(path)));
+        validation.settle(complaints, warnings).map_err(refused)?;
+        return Ok(value);
     };
     if !is_kind {
         let said = TypeName { group, version, kind: said_kind };

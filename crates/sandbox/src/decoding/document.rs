@@ -111,6 +111,10 @@ impl From<&Value> for Document {
     }
 }
 
+pub(super) fn unknown_field(path: &str) -> String {
+    format!("unknown field \"{path}\"")
+}
+
 /// Goes on to a key.
 pub(super) fn step(path: &mut String, key: &str) {
     if !path.is_empty() {

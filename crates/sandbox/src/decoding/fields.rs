@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::document::{Document, complain, number, step};
+use super::document::{Document, complain, number, step, unknown_field};
 use super::names;
 use super::scalar;
 use crate::schema::Declaration;
@@ -110,7 +110,7 @@ impl<'d> Reader<'d> {
             let Some(field) = at.field(&name) else {
                 let mut path = self.path.clone();
                 step(&mut path, &name);
-                complain(&mut self.complaints, format!("unknown field \"{path}\""));
+                complain(&mut self.complaints, unknown_field(&path));
                 continue;
             };
             let (path, depth) = (self.path.len(), self.fields.len());

@@ -2,22 +2,25 @@
 
 use serde_json::Value;
 
-use super::document::Document;
+use super::document::{Document, unknown_field};
 use super::fields::{self, Decoded, Dialect};
 use super::{FieldValidation, TypeName, Warnings};
 use crate::schema::Declaration;
 use crate::status::ApiError;
 
-/// What a merge or JSON patch made. `complaints` are those about the patch itself.
+/// What a merge or JSON patch made. `complaints` are those about the patch itself; `unknown` tells what a custom kind
+/// does not declare.
 pub(crate) fn from_json(
     patched: &Value,
     kind: TypeName<'_>,
-    complaints: Vec<String>,
+    unknown: impl Fn(&Value) -> Vec<String>,
+    mut complaints: Vec<String>,
     validation: FieldValidation,
     warnings: &Warnings,
 ) -> Result<Value, ApiError> {
     let invalid = |why: String| ApiError::invalid_patch(&patched.to_string(), &why);
     let Some(declared) = kind.declared() else {
+        complaints.extend(unknown(patched).iter().map(|path| unknown_field(path)));
         validation.settle(complaints, warnings).map_err(invalid)?;
         return Ok(patched.clone());
     };

@@ -9,7 +9,7 @@ const SECRET: TypeName<'_> = TypeName { group: "", version: "v1", kind: "Secret"
 
 fn read(kind: TypeName<'_>, body: &str, validation: FieldValidation) -> (Result<Value, String>, Vec<String>) {
     let warnings = Warnings::default();
-    let read = object(kind, body.as_bytes(), false, validation, &warnings);
+    let read = object(kind, |_| vec![], body.as_bytes(), false, validation, &warnings);
     (read.map_err(|error| error.message), warnings.all())
 }
 
@@ -198,7 +198,8 @@ fn what_a_patch_made_is_read_again() {
     let patched = json!({"kind": "Deployment", "apiVersion": "apps/v1", "spec": {"zed": 1, "foo": 1}});
     let warnings = Warnings::default();
     let complaints = vec!["duplicate field \"spec.a\"".to_owned()];
-    let read = |validation| from_json(&patched, DEPLOYMENT, complaints.clone(), validation, &warnings);
+    let read =
+        |validation| from_json(&patched, DEPLOYMENT, |_| vec![], complaints.clone(), validation, &warnings);
     let error = read(FieldValidation::Strict).unwrap_err();
     assert_eq!(error.code, 422);
     let why = "strict decoding error: duplicate field \"spec.a\", unknown field \"spec.foo\", unknown field \"spec.zed\"";

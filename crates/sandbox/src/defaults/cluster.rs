@@ -40,29 +40,3 @@ pub(super) fn binding(new: &mut Value) {
         }
     }
 }
-
-/// Names, and the conditions of a definition that is served.
-pub(super) fn definition(new: &mut Value, now: &str) {
-    let kind = object::text(new, &["spec", "names", "kind"]).unwrap_or("").to_owned();
-    set_default(new, &["spec", "conversion", "strategy"], "None");
-    set_default(new, &["spec", "names", "singular"], kind.to_lowercase());
-    set_default(new, &["spec", "names", "listKind"], format!("{kind}List"));
-    let names = new["spec"]["names"].clone();
-    set_default(new, &["status", "acceptedNames"], names);
-    let stored: Vec<Value> = object::list(new, &["spec", "versions"])
-        .iter()
-        .filter(|version| version["storage"] == true)
-        .map(|version| version["name"].clone())
-        .collect();
-    set_default(new, &["status", "storedVersions"], stored);
-    set_default(
-        new,
-        &["status", "conditions"],
-        json!([
-            {"type": "NamesAccepted", "status": "True", "lastTransitionTime": now, "reason": "NoConflicts",
-                "message": "no conflicts found"},
-            {"type": "Established", "status": "True", "lastTransitionTime": now, "reason": "InitialNamesAccepted",
-                "message": "the initial names have been accepted"},
-        ]),
-    );
-}

@@ -15,14 +15,19 @@ mod workload;
 use serde_json::{Value, json};
 
 use crate::cluster::State;
+use crate::custom;
 use crate::object::{self, set_default};
 use crate::registry::ResourceKind;
+use crate::store::ObjectName;
 
 pub(crate) use skeleton::of as skeleton;
 pub(crate) use workload::TEMPLATE_GENERATION;
 
 /// What the server's types write when they read an object. Belongs to whoever wrote the object.
 pub(crate) fn fill(state: &State, kind: &ResourceKind, new: &mut Value) {
+    if let Some(schema) = &kind.schema {
+        return custom::fill(schema, new);
+    }
     if !kind.is_custom() && kind.group != "apiextensions.k8s.io" {
         empty::drop_from(new);
     }
@@ -58,7 +63,7 @@ pub(crate) fn fill(state: &State, kind: &ResourceKind, new: &mut Value) {
             set_default(new, &["volumeBindingMode"], "Immediate");
         }
         ("apiextensions.k8s.io", "CustomResourceDefinition") => {
-            cluster::definition(new, &state.clock.timestamp());
+            custom::definition::fill(new);
         }
         _ => {}
     }
@@ -72,6 +77,11 @@ pub(crate) fn allocate(state: &mut State, kind: &ResourceKind, new: &mut Value, 
         ("", "Pod") => admission::admit_pod(state, new),
         ("", "Namespace") => cluster::hold(new),
         ("batch", "Job") => batch::select_pods(new),
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => {
+            let name = ObjectName::of(new);
+            let live = state.store.get(custom::DEFINITIONS, &name).cloned();
+            custom::definition::allocate(live.as_deref(), new);
+        }
         _ => {}
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::merge::CustomMerge;
+use crate::custom::Declared;
 
 /// One resource of one API version.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +27,8 @@ pub(crate) struct ResourceKind {
     pub(crate) schema: Option<Arc<Value>>,
     /// How a custom kind merges; built-in kinds have their merge types from the embedded schema.
     pub(crate) merge: Option<Arc<CustomMerge>>,
+    /// What else the definition of a custom kind says.
+    pub(crate) declared: Option<Arc<Declared>>,
     /// Where a custom kind keeps replicas, from its scale subresource.
     pub(crate) scale_paths: Option<ScalePaths>,
 }
@@ -52,6 +55,14 @@ impl ResourceKind {
     /// `apps/v1`, or `v1` in the core group.
     pub(crate) fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
+    }
+
+    /// `DeploymentList`, or what a definition says.
+    pub(crate) fn list_kind(&self) -> String {
+        match &self.declared {
+            Some(declared) => declared.list_kind.clone(),
+            None => format!("{}List", self.kind),
+        }
     }
 
     pub(crate) fn is_custom(&self) -> bool {

@@ -92,6 +92,7 @@ fn row(Row(group, version, kind, plural, short_names, categories, flags): &Row) 
         has_generation: flags & GENERATION != 0,
         schema: None,
         merge: None,
+        declared: None,
         scale_paths: None,
     }
 }

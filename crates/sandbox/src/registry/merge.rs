@@ -29,7 +29,7 @@ struct CustomVersion {
 }
 
 impl CustomMerge {
-    pub(super) fn of(definition: &Value) -> Self {
+    pub(crate) fn of(definition: &Value) -> Self {
         let group = object::text(definition, &["spec", "group"]).unwrap_or_default();
         let versions = object::list(definition, &["spec", "versions"]).iter().map(|version| CustomVersion {
             api_version: format!("{group}/{}", version["name"].as_str().unwrap_or_default()),
@@ -62,6 +62,10 @@ impl Types for ResourceKind {
         let definitions = schema::built_in();
         let id = (group == self.group).then(|| definitions.merge_type(group, version, &self.kind))??;
         Some(TypeRef::new(definitions.merge_schema(), id))
+    }
+
+    fn keeps_all_versions(&self) -> bool {
+        self.merge.is_some()
     }
 
     fn is_filtered_alike(&self) -> bool {

@@ -3,11 +3,11 @@
 //!
 //! Needs nothing but the table. Never looks at objects other than CustomResourceDefinitions.
 
-mod custom;
 mod kind;
 mod kinds;
 mod merge;
 mod served;
 
 pub(crate) use kind::{ResourceKind, ScalePaths};
+pub(crate) use merge::CustomMerge;
 pub(crate) use served::Registry;

@@ -4,7 +4,8 @@ use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
 
-use super::{ResourceKind, custom, kinds};
+use super::{ResourceKind, kinds};
+use crate::custom;
 
 static BUILT_IN: LazyLock<Vec<Arc<ResourceKind>>> =
     LazyLock::new(|| kinds::built_in().into_iter().map(Arc::new).collect());

@@ -171,10 +171,13 @@ fn resource(
     }
     let is_list = target.name.is_empty() && parts.method == Method::GET;
     let shapes = negotiate::shapes(&parts.headers, is_list)?;
-    match parts.method {
+    let mut response = match parts.method {
         Method::GET => reading::answer(cluster, target, query, &shapes),
         _ => writing::answer(cluster, parts, target, query, body, &shapes),
-    }
+    }?;
+    let deprecated = target.kind.declared.as_ref().and_then(|declared| declared.warning.clone());
+    answer::warn(&mut response, deprecated.as_slice());
+    Ok(response)
 }
 
 /// What can be done at this path.
@@ -209,6 +212,9 @@ fn check_subresource(target: &Target) -> Result<(), ApiError> {
         "token" if kind.is("serviceaccounts") => return Err(unsimulated(target)),
         _ => false,
     };
+    if !served && kind.is_custom() {
+        return Err(ApiError::not_found(kind, &target.name));
+    }
     if served { Ok(()) } else { Err(ApiError::no_such_resource()) }
 }
 

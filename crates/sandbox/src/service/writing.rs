@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::dispatch::media_type;
 use super::reading::shaped;
 use crate::cluster::{Cluster, State};
+use crate::custom;
 use crate::decoding::{self, FieldValidation, TypeName, Warnings};
 use crate::object;
 use crate::registry::ResourceKind;
@@ -72,6 +73,7 @@ fn write(
             let new = read_object(parts, target, body, caller)?;
             cluster.with(|state| {
                 let made = verbs::create(state, &target.kind, &target.namespace, new, caller)?;
+                warn_about(target, &made, caller);
                 Ok(shaped(state, target, &made, shape, StatusCode::CREATED))
             })
         }
@@ -84,6 +86,13 @@ fn write(
             cluster.with(|state| change(state, target, patch, caller, shape))
         }
         _ => Err(ApiError::method_not_allowed()),
+    }
+}
+
+/// What the server says about an object that it took.
+fn warn_about(target: &Target, stored: &Value, caller: &Caller) {
+    if target.kind.is(custom::DEFINITIONS) && target.subresource.is_empty() {
+        custom::definition::warnings(stored).into_iter().for_each(|warning| caller.warnings.add(warning));
     }
 }
 
@@ -146,6 +155,7 @@ fn put(state: &mut State, target: &Target, new: Value, caller: &Caller, shape: S
         return Ok(answer::json(StatusCode::OK, &scale));
     }
     let (stored, created) = verbs::update(state, target, new, caller)?;
+    warn_about(target, &stored, caller);
     let code = if created { StatusCode::CREATED } else { StatusCode::OK };
     Ok(shaped(state, target, &stored, shape, code))
 }
@@ -167,13 +177,21 @@ fn change(state: &mut State, target: &Target, patch: Patch, caller: &Caller, sha
                 }
             };
             let (validation, warnings) = (caller.validation, &caller.warnings);
-            *scale = decoding::from_json(scale, TypeName::SCALE, complaints, validation, warnings)?;
+            *scale = decoding::from_json(
+                scale,
+                TypeName::SCALE,
+                |_| Vec::new(),
+                complaints,
+                validation,
+                warnings,
+            )?;
             Ok(())
         };
         let scale = verbs::write_scale(state, target, change, caller)?;
         return Ok(answer::json(StatusCode::OK, &scale));
     }
     let (stored, created) = verbs::patch(state, target, patch, caller)?;
+    warn_about(target, &stored, caller);
     let code = if created { StatusCode::CREATED } else { StatusCode::OK };
     Ok(shaped(state, target, &stored, shape, code))
 }
@@ -260,7 +278,7 @@ fn read_patch(
             }
             Ok(Patch::Json { operations, complaints })
         }
-        STRATEGIC if target.kind.is_custom() => Err(ApiError::unsupported_patch()),
+        STRATEGIC if target.kind.is_custom() => Err(ApiError::unsupported_custom_patch()),
         STRATEGIC => {
             let (change, complaints) = decoding::patch_map(body).map_err(ApiError::bad_request)?;
             Ok(Patch::Strategic { change, complaints })
@@ -275,7 +293,8 @@ fn undecoded(why: &str) -> ApiError {
 
 fn read_object(parts: &Parts, target: &Target, body: &Bytes, caller: &Caller) -> Result<Value, ApiError> {
     let kind = if target.subresource == "scale" { TypeName::SCALE } else { TypeName::of(&target.kind) };
-    decoding::object(kind, body, is_yaml(parts)?, caller.validation, &caller.warnings)
+    let unknown = |object: &Value| custom::unknown_fields(&target.kind, object);
+    decoding::object(kind, unknown, body, is_yaml(parts)?, caller.validation, &caller.warnings)
 }
 
 /// Is the body YAML? What is neither that nor JSON is refused.

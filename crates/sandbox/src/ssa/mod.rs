@@ -33,6 +33,9 @@ mod prune;
 mod reconcile;
 mod remove;
 mod reset;
+mod scale;
+#[cfg(test)]
+mod speed;
 #[cfg(test)]
 mod tests;
 mod track;
@@ -46,12 +49,12 @@ mod write;
 mod writer;
 
 pub(crate) use apply::{ApplyError, Live, apply};
-pub(crate) use compare::Comparison;
 pub(crate) use cursor::TypeRef;
-pub(crate) use fieldset::FieldSet;
-pub(crate) use managed::Managed;
-pub(crate) use reset::{Filter, filter};
+pub(crate) use reset::filter;
+pub(crate) use scale::track_scale;
 pub(crate) use track::track;
 pub(crate) use untracked::untracked;
 pub(crate) use write::{Types, Write};
 pub(crate) use writer::{Operation, Writer};
+#[allow(unused_imports, reason = "for those who ask what changed, and whose it is")]
+pub(crate) use {compare::Comparison, fieldset::FieldSet, managed::Managed};

@@ -26,7 +26,7 @@ pub(crate) struct Store {
 }
 
 /// More parsed objects than this are dropped at the next write.
-const MOST_HOT: usize = 1024;
+const MOST_HOT: usize = 512;
 
 impl Store {
     pub(crate) fn new(first_revision: u64, history: usize) -> Self {

@@ -11,6 +11,10 @@ const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alpha
 
 pub(super) fn check(kind: &ResourceKind, new: &Value) -> Vec<FieldError> {
     let name = object::name(new);
+    // the name of a definition is checked with the rest of it
+    if kind.is(crate::custom::DEFINITIONS) {
+        return Vec::new();
+    }
     if name.is_empty() {
         return vec![FieldError::required("metadata.name", "name or generateName is required")];
     }

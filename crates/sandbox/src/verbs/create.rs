@@ -8,7 +8,7 @@ use crate::registry::ResourceKind;
 use crate::ssa::Operation;
 use crate::status::ApiError;
 use crate::store::Object;
-use crate::{defaults, object, validation};
+use crate::{custom, defaults, object, validation};
 
 pub(crate) fn create(
     state: &mut State,
@@ -18,7 +18,9 @@ pub(crate) fn create(
     caller: &Caller,
 ) -> Result<Object, ApiError> {
     prepare(state, kind, namespace, &mut new)?;
-    object::drop_nulls(&mut new);
+    if !kind.is_custom() {
+        object::drop_nulls(&mut new);
+    }
     defaults::fill(state, kind, &mut new);
     let now = state.clock.timestamp();
     let writer = caller.writer(kind, Operation::Update, "");
@@ -42,6 +44,7 @@ pub(super) fn prepare(
         let name = format!("{prefix}{}", state.seed.suffix());
         object::set(new, &["metadata", "name"], name);
     }
+    custom::refuse_new(kind, object::name(new))?;
     validation::name(kind, new)?;
     if object::at(new, &["metadata", "resourceVersion"])
         .is_some_and(|revision| revision != "" && revision != "0")

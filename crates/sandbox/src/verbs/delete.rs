@@ -4,10 +4,11 @@ use serde_json::{Value, json};
 
 use super::key;
 use crate::cluster::State;
+use crate::custom;
 use crate::object;
 use crate::registry::ResourceKind;
 use crate::status::ApiError;
-use crate::store::{Object, ObjectName};
+use crate::store::Object;
 use crate::wire::delete_options::{DeleteOptions, Propagation};
 use crate::wire::query::Query;
 use crate::wire::route::Target;
@@ -30,6 +31,13 @@ pub(crate) fn delete(
     check_preconditions(kind, &live, options)?;
     if kind.is("namespaces") && matches!(target.name.as_str(), "default" | "kube-system" | "kube-public") {
         return Err(ApiError::forbidden(kind, &target.name, "this namespace may not be deleted"));
+    }
+    if kind.is(custom::DEFINITIONS) && !object::is_deleting(&live) {
+        let marked = custom::definition::terminate(&live, &state.clock.timestamp());
+        if options.dry_run {
+            return Ok(Deleted::Lingers(marked.into()));
+        }
+        return Ok(Deleted::Lingers(super::create::store(state, kind, marked, false)?));
     }
     let mut marked = (*live).clone();
     let added = match options.propagation {
@@ -98,14 +106,7 @@ pub(super) fn may_vanish(kind: &ResourceKind, value: &Value) -> bool {
 
 /// What follows from an object that is gone.
 pub(super) fn forget(state: &mut State, kind: &ResourceKind, gone: &Value) {
-    if kind.is("customresourcedefinitions.apiextensions.k8s.io") {
-        let (group, plural) = (&gone["spec"]["group"], &gone["spec"]["names"]["plural"]);
-        let resource = format!("{}.{}", plural.as_str().unwrap_or(""), group.as_str().unwrap_or(""));
-        let names: Vec<ObjectName> =
-            state.store.list(&resource, None).map(|object| ObjectName::of(object)).collect();
-        for name in names {
-            state.store.remove(&crate::store::Key { resource: resource.clone(), name });
-        }
+    if kind.is(custom::DEFINITIONS) {
         state.registry.undefine(gone);
     }
 }

@@ -5,10 +5,11 @@ use std::ops::Bound;
 use serde_json::{Value, json};
 
 use crate::cluster::State;
+use crate::custom;
 use crate::registry::ResourceKind;
 use crate::selectors::Selector;
 use crate::status::ApiError;
-use crate::store::{Place, Stored};
+use crate::store::{Object, Place, Stored};
 use crate::wire::list_options::{self, ListOptions, Moment};
 use crate::wire::query::Query;
 use crate::wire::route::Target;
@@ -23,9 +24,9 @@ pub(crate) struct Page {
 /// A list as its client sees it, parsed.
 pub(crate) fn list(state: &State, target: &Target, query: &Query) -> Result<Value, ApiError> {
     let Page { metadata, items } = page(state, target, query)?;
-    let items: Vec<Value> = items.iter().map(|object| item(&target.kind, object)).collect();
+    let items: Vec<Value> = items.iter().map(|object| item(&target.kind, &object.parse())).collect();
     Ok(json!({
-        "kind": format!("{}List", target.kind.kind),
+        "kind": target.kind.list_kind(),
         "apiVersion": target.kind.api_version(),
         "metadata": metadata,
         "items": items,
@@ -33,8 +34,8 @@ pub(crate) fn list(state: &State, target: &Target, query: &Query) -> Result<Valu
 }
 
 /// Items of built-in lists carry no kind of their own; custom ones do.
-fn item(kind: &ResourceKind, object: &Stored) -> Value {
-    let mut item = std::sync::Arc::unwrap_or_clone(object.parse());
+fn item(kind: &ResourceKind, object: &Object) -> Value {
+    let mut item = std::sync::Arc::unwrap_or_clone(custom::present(kind, object));
     if !kind.is_custom()
         && let Some(fields) = item.as_object_mut()
     {
@@ -64,7 +65,8 @@ pub(crate) fn page(state: &State, target: &Target, query: &Query) -> Result<Page
         Some(namespace) if !options.start.is_empty() => format!("{namespace}/{}", options.start),
         _ => options.start.clone(),
     };
-    let slice = Slice { namespace, selector: &selector, limit: options.limit, revision };
+    let is_custom = target.kind.is_custom();
+    let slice = Slice { namespace, selector: &selector, limit: options.limit, revision, is_custom };
     if !state.store.is_changed_since(&resource, revision) {
         return Ok(slice.of(state.store.list_stored_from(&resource, namespace, &start)));
     }
@@ -82,6 +84,8 @@ struct Slice<'s> {
     selector: &'s Selector,
     limit: usize,
     revision: u64,
+    /// Lists of custom kinds always say `continue`.
+    is_custom: bool,
 }
 
 impl Slice<'_> {
@@ -91,6 +95,9 @@ impl Slice<'_> {
             objects.filter(|(_, object)| everything || self.selector.matches_text(&object.text()));
         let page: Vec<(&Place, &Stored)> = found.by_ref().take(self.limit).collect();
         let mut metadata = json!({"resourceVersion": self.revision.to_string()});
+        if self.is_custom {
+            metadata["continue"] = json!("");
+        }
         let remaining = if everything { found.count() } else { usize::from(found.next().is_some()) };
         if remaining > 0
             && let Some((last, _)) = page.last()

@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use super::update::{self, Update};
-use super::{Caller, create, key, ownership, strategic};
+use super::{Caller, create, ownership, strategic};
 use crate::cluster::State;
+use crate::custom;
 use crate::decoding::{self, TypeName};
 use crate::defaults;
 use crate::object;
@@ -44,7 +45,7 @@ pub(crate) fn patch(
     caller: &Caller,
 ) -> Result<(Object, bool), ApiError> {
     let kind = &target.kind;
-    let live = state.store.at(&key(kind, &target.namespace, &target.name)).cloned();
+    let live = super::read::live(state, kind, &target.namespace, &target.name);
     match (patch, live) {
         (Patch::Apply { config, force }, live) => apply(state, target, config, force, live, caller),
         (_, None) => Err(ApiError::not_found(kind, &target.name)),
@@ -80,7 +81,8 @@ fn decode(
     complaints: Vec<String>,
     caller: &Caller,
 ) -> Result<Value, ApiError> {
-    decoding::from_json(new, TypeName::of(kind), complaints, caller.validation, &caller.warnings)
+    let unknown = |object: &Value| custom::unknown_fields(kind, object);
+    decoding::from_json(new, TypeName::of(kind), unknown, complaints, caller.validation, &caller.warnings)
 }
 
 fn changed(
@@ -199,8 +201,8 @@ fn refused(target: &Target, said_namespace: &str, error: &ApplyError) -> ApiErro
                 .collect();
             ApiError::apply_conflict(conflicts.to_string(), &causes)
         }
-        ApplyError::Live(_) | ApplyError::ManagedFields => {
-            ApiError::untyped(&target.kind, said_namespace, &target.name, &error.to_string())
+        ApplyError::Live(_) | ApplyError::ManagedFields | ApplyError::Version(_) => {
+            ApiError::failed(error.to_string())
         }
     }
 }

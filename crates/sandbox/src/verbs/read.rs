@@ -4,17 +4,21 @@ use http::StatusCode;
 
 use super::{key, page};
 use crate::cluster::State;
+use crate::custom;
+use crate::registry::ResourceKind;
 use crate::status::ApiError;
 use crate::store::{Object, ObjectName, Stored};
 use crate::wire::query::Query;
 use crate::wire::route::Target;
 
 pub(crate) fn get(state: &State, target: &Target) -> Result<Object, ApiError> {
-    state
-        .store
-        .at(&key(&target.kind, &target.namespace, &target.name))
-        .cloned()
+    live(state, &target.kind, &target.namespace, &target.name)
         .ok_or_else(|| ApiError::not_found(&target.kind, &target.name))
+}
+
+/// An object in the version of its kind.
+pub(super) fn live(state: &State, kind: &ResourceKind, namespace: &str, name: &str) -> Option<Object> {
+    state.store.at(&key(kind, namespace, name)).map(|object| custom::present(kind, object))
 }
 
 /// An object's bytes.

@@ -32,7 +32,7 @@ pub(crate) fn update(
     let kind = &target.kind;
     super::create::check_type(kind, &mut new)?;
     check_identity(target, &mut new)?;
-    let live = state.store.at(&key(kind, &target.namespace, &target.name)).cloned();
+    let live = super::read::live(state, kind, &target.namespace, &target.name);
     match live {
         Some(live) => {
             let update = Update { live, new, subresource: target.subresource.clone() };
@@ -87,7 +87,9 @@ impl Update {
         caller: &Caller,
     ) -> Result<Object, ApiError> {
         self.prepare(kind)?;
-        object::drop_nulls(&mut self.new);
+        if !kind.is_custom() {
+            object::drop_nulls(&mut self.new);
+        }
         defaults::fill(state, kind, &mut self.new);
         let writer = caller.writer(kind, Operation::Update, &self.subresource);
         let now = state.clock.timestamp();
@@ -170,7 +172,7 @@ impl Update {
             count_template(&live, &mut new);
         }
         if kind.has_generation {
-            let counts = subresource != "binding" && spec_changed(&live, &new);
+            let counts = subresource != "binding" && spec_changed(kind, &live, &new);
             let counted = object::generation(&live) + i64::from(counts);
             object::set(&mut new, &["metadata", "generation"], counted);
         }
@@ -243,13 +245,15 @@ fn keep_addresses(live: &Value, new: &mut Value) {
     }
 }
 
-/// Everything but metadata and status counts as spec.
-fn spec_changed(live: &Value, new: &Value) -> bool {
-    let spec = |value: &'_ Value| {
-        let fields = value.as_object().into_iter().flat_map(serde_json::Map::keys);
-        fields.filter(|name| !matches!(name.as_str(), "metadata" | "status")).count()
+/// Everything but metadata and status counts as spec; so does the status of custom kinds that have
+/// no subresource for it.
+fn spec_changed(kind: &ResourceKind, live: &Value, new: &Value) -> bool {
+    let status_counts = kind.is_custom() && !kind.has_status;
+    let counts = |name: &String| name != "metadata" && (name != "status" || status_counts);
+    let fields = |value: &Value| {
+        let names = value.as_object().into_iter().flat_map(serde_json::Map::keys);
+        names.filter(|name| counts(name)).count()
     };
-    let same = |name: &String| live.get(name) == new.get(name);
-    let names = new.as_object().into_iter().flat_map(serde_json::Map::keys);
-    spec(live) != spec(new) || !names.filter(|name| !matches!(name.as_str(), "metadata" | "status")).all(same)
+    let mut names = new.as_object().into_iter().flat_map(serde_json::Map::keys);
+    fields(live) != fields(new) || names.any(|name| counts(name) && live.get(name) != new.get(name))
 }

@@ -8,7 +8,7 @@ use crate::selectors::Selector;
 use crate::status::ApiError;
 use crate::store::{Change, ChangeKind, Store, Stored};
 use crate::wire::negotiate::Shape;
-use crate::{partial, spliced};
+use crate::{custom, partial, spliced};
 
 /// What a watch with this selector is told of a change. An object that stops matching is deleted
 /// for it (in its old state, with the new revision), one that starts matching is added.
@@ -24,6 +24,9 @@ pub(super) fn of(
     let was = change.previous.as_ref().is_some_and(&matches);
     let own = |name: &str| {
         let encode = || line(name, kind, &change.object, shape);
+        if !custom::is_seen_alike(kind) {
+            return encode();
+        }
         store.shared_line(&kind.resource(), change, shape == Shape::Metadata, encode)
     };
     match (change.kind, was, is) {
@@ -32,7 +35,8 @@ pub(super) fn of(
         (ChangeKind::Deleted, true, _) => Some(own("DELETED")),
         (ChangeKind::Modified, false, true) => Some(line("ADDED", kind, &change.object, shape)),
         (ChangeKind::Modified, true, false) => {
-            let mut last = change.previous.as_ref().map(|object| (*object.parse()).clone())?;
+            let last = change.previous.as_ref().map(Stored::parse)?;
+            let mut last = (*custom::present(kind, &last)).clone();
             crate::object::set(&mut last, &["metadata", "resourceVersion"], change.revision.to_string());
             Some(line_of("DELETED", &last, shape))
         }

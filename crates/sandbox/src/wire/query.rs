@@ -39,7 +39,7 @@ impl Query {
 
     /// The text of a parameter, when the client sent it.
     pub(crate) fn given(&self, name: &str) -> Option<&str> {
-        self.all(name).next()
+        self.parameters.iter().find(|(one, _)| one == name).map(|(_, value)| value.as_str())
     }
 
     /// A number that may be negative; what is none is refused with Go's words.

@@ -1,6 +1,6 @@
 //! The loop that all controllers of a cluster share.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Weak;
 use std::time::Duration;
 
@@ -9,21 +9,27 @@ use tokio::time::Instant;
 
 use super::context::{Context, Memory, Timers};
 use super::{
-    claim, daemon_set, deployment, event, garbage, job, namespace, pods, replica_set, service, stateful_set,
+    claim, daemon_set, definition, deployment, event, garbage, job, namespace, pods, replica_set, service,
+    stateful_set,
 };
 use crate::cluster::{Cluster, State};
+use crate::custom;
 use crate::object;
 use crate::store::{Key, Object, ObjectName};
 
 #[derive(Debug, Default)]
 struct Driver {
     queue: VecDeque<Key>,
+    /// What is in the queue.
+    queued: HashSet<Key>,
     timers: Timers,
     memory: Memory,
 }
 
 /// A wait without a timer is only this long, which costs nothing.
 const IDLE: Duration = Duration::from_secs(24 * 3600);
+/// Controllers that wait no longer than this are not at rest.
+const SOON: Duration = Duration::from_secs(20);
 
 /// Runs until the last handle of the cluster is gone.
 pub(crate) async fn run(cluster: Weak<Cluster>, mut work: watch::Receiver<u64>) {
@@ -52,10 +58,18 @@ impl Driver {
                 self.step(&mut state)
             };
             if !busy {
-                cluster.upgrade()?.state.lock().store.cool();
+                self.rest(cluster.upgrade()?.as_ref());
                 return Some(());
             }
             tokio::task::yield_now().await;
+        }
+    }
+
+    /// Lets go of parsed objects, unless there is more to do with them soon.
+    fn rest(&mut self, cluster: &Cluster) {
+        let soon = Instant::now() + SOON;
+        if self.timers.next().is_none_or(|next| next > soon) {
+            cluster.state.lock().store.cool();
         }
     }
 
@@ -71,13 +85,14 @@ impl Driver {
             }
         }
         let Some(key) = self.queue.pop_front() else { return false };
+        self.queued.remove(&key);
         let mut context = Context { state, timers: &mut self.timers, memory: &mut self.memory, now };
         reconcile(&mut context, &key);
         true
     }
 
     fn enqueue(&mut self, key: Key) {
-        if !self.queue.contains(&key) {
+        if self.queued.insert(key.clone()) {
             self.queue.push_back(key);
         }
     }
@@ -98,6 +113,12 @@ impl Driver {
                 self.enqueue(service);
             }
         }
+        if key.resource == custom::DEFINITIONS && state.store.at(&key).is_none() {
+            // its names are free for others
+            for other in state.store.list(custom::DEFINITIONS, None) {
+                self.enqueue(Key { resource: key.resource.clone(), name: ObjectName::of(other) });
+            }
+        }
         if state.store.at(&key).is_none() {
             self.memory.gone.push(object::uid(object).to_owned());
         }
@@ -108,6 +129,9 @@ impl Driver {
 fn reconcile(context: &mut Context<'_>, key: &Key) {
     garbage::collect_forgotten(context);
     let Some(object) = context.state.store.at(key).cloned() else { return };
+    if key.resource == custom::DEFINITIONS {
+        return definition::reconcile(context, key, &object);
+    }
     match context.memory.waits.get(key) {
         Some(until) if *until > context.now => return,
         Some(_) => _ = context.memory.waits.remove(key),

@@ -8,6 +8,7 @@ mod claim;
 mod condition;
 mod context;
 mod daemon_set;
+mod definition;
 mod demand;
 mod deployment;
 mod deployment_status;

@@ -11,6 +11,7 @@
 
 mod apply;
 mod contract;
+mod custom;
 mod discovery;
 mod faults;
 mod kubectl;

@@ -1,9 +1,7 @@
 //! Create, read, update, patch, delete.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Secret, Service};
-use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions};
-use kube::core::GroupVersionKind;
-use kube::discovery::ApiResource;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
@@ -251,33 +249,6 @@ async fn a_namespace_takes_its_content_along() {
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     }
     panic!("the namespace never went");
-}
-
-#[tokio::test]
-async fn custom_kinds_are_served() {
-    let (_sandbox, client) = instant();
-    let crds = ApiResource::from_gvk(&GroupVersionKind::gvk(
-        "apiextensions.k8s.io",
-        "v1",
-        "CustomResourceDefinition",
-    ));
-    let definitions: Api<DynamicObject> = Api::all_with(client.clone(), &crds);
-    let definition = json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "widgets.test.dev"},
-        "spec": {"group": "test.dev", "scope": "Namespaced",
-            "names": {"kind": "Widget", "plural": "widgets"},
-            "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
-                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object"}}}}}]},
-    });
-    definitions.create(&PostParams::default(), &typed(definition)).await.unwrap();
-    let widgets = ApiResource::from_gvk(&GroupVersionKind::gvk("test.dev", "v1", "Widget"));
-    let api: Api<DynamicObject> = Api::default_namespaced_with(client.clone(), &widgets);
-    let widget = json!({"apiVersion": "test.dev/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"size": 1}});
-    api.create(&PostParams::default(), &typed(widget)).await.unwrap();
-    assert_eq!(api.get("w").await.unwrap().data["spec"]["size"], 1);
-    definitions.delete("widgets.test.dev", &DeleteParams::default()).await.unwrap();
-    assert_eq!(refused(api.get("w").await).code, 404);
 }
 
 #[tokio::test]

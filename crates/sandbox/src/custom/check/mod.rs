@@ -1,0 +1,60 @@
+//! Objects against the schema of their kind: types, bounds, patterns, formats, junctors, and lists
+//! that are sets or maps.
+//!
+//! The words, their order and their quirks (a number that is out of its type's range has no field)
+//! are the server's. What did not change in an update is not held against it.
+
+mod embedded;
+mod findings;
+mod formats;
+mod junctors;
+mod lists;
+mod numbers;
+mod scale;
+mod value;
+
+use serde_json::Value;
+
+use crate::registry::ResourceKind;
+use crate::status::FieldError;
+
+pub(super) use embedded::mistakes as embedded;
+
+/// Everything that is wrong with an object.
+pub(super) fn object(
+    kind: &ResourceKind,
+    schema: &Value,
+    live: Option<&Value>,
+    new: &Value,
+) -> Vec<FieldError> {
+    // only a write to the status subresource changes the status of such kinds
+    let of_status = live.filter(|live| kind.has_status && live.get("status") != new.get("status"));
+    let mut errors = match (of_status, super::schema::property(schema, "status"), new.get("status")) {
+        (Some(live), Some(below), Some(status)) => {
+            value::check("status", "", below, status, live.get("status")).errors
+        }
+        (Some(_), _, _) => Vec::new(),
+        (None, _, _) => value::check("", "", schema, new, live).errors,
+    };
+    errors.extend(scale::mistakes(kind, new));
+    errors.extend(embedded::below(schema, new));
+    // lists that held duplicates before may hold them still
+    let were_unique = live.is_none_or(|live| lists::mistakes(schema, live).is_empty());
+    if were_unique {
+        errors.extend(lists::mistakes(schema, new));
+    }
+    errors
+}
+
+/// A value anywhere against a schema; `base` is where it stands in the whole.
+pub(super) fn value(base: &str, schema: &Value, new: &Value) -> Vec<FieldError> {
+    value::check(base, "", schema, new, None).errors
+}
+
+/// Is it a format of texts that the server knows?
+pub(super) fn knows_format(format: &str) -> bool {
+    formats::is_checked(format)
+}
+
+#[cfg(test)]
+mod tests;

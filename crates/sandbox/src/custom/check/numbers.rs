@@ -1,0 +1,97 @@
+//! Numbers: types, ranges, bounds.
+
+use serde_json::{Number, Value};
+
+use super::super::schema::{is, text};
+use super::super::show;
+use super::findings::{Findings, Place};
+use super::{formats, value::types};
+
+/// Type and format of a value as read from JSON.
+pub(super) fn type_of(value: &Value) -> (&'static str, &'static str) {
+    match value {
+        Value::Null => ("null", ""),
+        Value::Bool(_) => ("boolean", ""),
+        Value::String(_) => ("string", ""),
+        Value::Number(one) if one.is_f64() => ("number", "float64"),
+        Value::Number(_) => ("integer", "int64"),
+        Value::Array(_) => ("array", ""),
+        Value::Object(_) => ("object", ""),
+    }
+}
+
+fn float(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_default()
+}
+
+/// Is it a number without a fraction, within what JSON holds exactly?
+pub(super) fn is_whole(value: &Value) -> bool {
+    value.is_number() && float(value) == float(value).trunc() && float(value).abs() < 9_007_199_254_740_992.0
+}
+
+/// Equal as numbers, whatever their form.
+pub(super) fn same(one: &Value, other: &Value) -> bool {
+    one.is_number() && other.is_number() && float(one) == float(other)
+}
+
+fn bound(schema: &Value, field: &str) -> Option<Number> {
+    match schema.get(field) {
+        Some(Value::Number(number)) => Some(number.clone()),
+        _ => None,
+    }
+}
+
+pub(super) fn check(place: Place<'_>, schema: &Value, value: &Value) -> Findings {
+    let mut found = Findings { errors: Vec::new(), matches: 1 };
+    if let Some(why) = out_of_range(schema, value) {
+        found.add(place.general(&format!("Checked value must be of type {why} in {}", place.name)));
+    }
+    let whole = !value.as_number().is_some_and(Number::is_f64);
+    // against a whole number the bound is taken as whole
+    let cut = |limit: &Number| {
+        let limit = limit.as_f64().unwrap_or_default();
+        if whole { limit.trunc() } else { limit }
+    };
+    if let Some(factor) = bound(schema, "multipleOf") {
+        let quotient = float(value) / cut(&factor);
+        if quotient != quotient.trunc() {
+            let why = format!("should be a multiple of {}", show::number(cut(&factor)));
+            found.add(place.invalid(value, &why));
+        }
+    }
+    if let Some(least) = bound(schema, "minimum") {
+        let (least, open) = (cut(&least), is(schema, "exclusiveMinimum"));
+        if float(value) < least || (open && float(value) == least) {
+            let than = if open { "greater than" } else { "greater than or equal to" };
+            found.add(place.invalid(value, &format!("should be {than} {}", show::number(least))));
+        }
+    }
+    if let Some(most) = bound(schema, "maximum") {
+        let (most, open) = (cut(&most), is(schema, "exclusiveMaximum"));
+        if float(value) > most || (open && float(value) == most) {
+            let than = if open { "less than" } else { "less than or equal to" };
+            found.add(place.invalid(value, &format!("should be {than} {}", show::number(most))));
+        }
+    }
+    found
+}
+
+/// What the value should be, when its type cannot hold it.
+fn out_of_range(schema: &Value, value: &Value) -> Option<String> {
+    let format = formats::of(schema);
+    let types = types(schema);
+    let [kind @ ("integer" | "number")] = types.as_slice() else { return None };
+    let number = float(value);
+    let fits = match (*kind, format) {
+        ("integer", "int32") => is_whole(value) && i32::try_from(number as i64).is_ok(),
+        ("integer", _) => value.is_i64() || is_whole(value),
+        (_, "float") => number.abs() <= f64::from(f32::MAX),
+        _ => true,
+    };
+    let how = if text(schema, "format").is_empty() || format.is_empty() {
+        "(default format)".to_owned()
+    } else {
+        format!("with format {format}")
+    };
+    (!fits).then(|| format!("{kind} {how}"))
+}

@@ -1,0 +1,26 @@
+//! What definitions ask for and the sandbox does not do: refused, never ignored.
+
+use serde_json::Value;
+
+use crate::custom::schema::{any, list, text};
+use crate::status::ApiError;
+
+/// Formats that would have to be computed.
+const UNCHECKED: &[&str] = &["isbn", "isbn10", "isbn13", "creditcard"];
+
+pub(crate) fn refuse(definition: &Value) -> Result<(), ApiError> {
+    let spec = &definition["spec"];
+    if text(&spec["conversion"], "strategy") == "Webhook" {
+        return Err(ApiError::not_simulated("conversion webhooks of CustomResourceDefinitions"));
+    }
+    for version in list(spec, "versions") {
+        let shape = &version["schema"]["openAPIV3Schema"];
+        if any(shape, &|one| !list(one, "x-kubernetes-validations").is_empty()) {
+            return Err(ApiError::not_simulated("validation rules (x-kubernetes-validations)"));
+        }
+        if any(shape, &|one| UNCHECKED.contains(&text(one, "format"))) {
+            return Err(ApiError::not_simulated("the formats isbn and creditcard"));
+        }
+    }
+    Ok(())
+}

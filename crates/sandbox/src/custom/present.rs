@@ -1,0 +1,37 @@
+//! Stored objects of a custom kind, as one of its versions shows them.
+
+use serde_json::Value;
+
+use super::fill;
+use crate::registry::ResourceKind;
+use crate::store::{Object, text};
+
+/// The object in the version of `kind`: converted by name only (strategy `None`), without what the
+/// version does not know and with its defaults.
+pub(crate) fn present(kind: &ResourceKind, stored: &Object) -> Object {
+    let (Some(schema), Some(declared)) = (&kind.schema, &kind.declared) else { return stored.clone() };
+    if declared.reads_as_stored && stored["apiVersion"] == declared.api_version {
+        return stored.clone();
+    }
+    let mut shown = (**stored).clone();
+    shown["apiVersion"] = Value::from(declared.api_version.as_str());
+    fill(schema, &mut shown);
+    if shown == **stored { stored.clone() } else { shown.into() }
+}
+
+/// The text of a stored object in the version of `kind`; `None` when it is shown as it is stored.
+pub(crate) fn present_text(kind: &ResourceKind, stored: &[u8]) -> Option<Vec<u8>> {
+    let declared = kind.declared.as_ref()?;
+    let version = text::field(stored, "apiVersion").unwrap_or_default();
+    let same = version.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\""));
+    if declared.reads_as_stored && same == Some(declared.api_version.as_bytes()) {
+        return None;
+    }
+    let object: Object = serde_json::from_slice::<Value>(stored).ok()?.into();
+    serde_json::to_vec(&*present(kind, &object)).ok()
+}
+
+/// Do all clients of the resource see the same text of an object?
+pub(crate) fn is_seen_alike(kind: &ResourceKind) -> bool {
+    kind.declared.as_ref().is_none_or(|declared| declared.reads_as_stored && declared.is_alone)
+}

@@ -1,0 +1,68 @@
+//! Reading schemas.
+
+use serde_json::{Map, Value};
+
+/// The boolean of a schema, false when it is not said.
+pub(super) fn is(schema: &Value, flag: &str) -> bool {
+    schema.get(flag) == Some(&Value::Bool(true))
+}
+
+pub(super) fn text<'s>(schema: &'s Value, field: &str) -> &'s str {
+    schema.get(field).and_then(Value::as_str).unwrap_or("")
+}
+
+pub(super) fn number(schema: &Value, field: &str) -> Option<i64> {
+    schema.get(field).and_then(Value::as_i64)
+}
+
+/// A list of the schema, empty when absent.
+pub(super) fn list<'s>(schema: &'s Value, field: &str) -> &'s [Value] {
+    schema.get(field).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// The declared fields with their schemas.
+pub(super) fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    schema.get("properties").and_then(Value::as_object).into_iter().flatten()
+}
+
+pub(super) fn property<'s>(schema: &'s Value, name: &str) -> Option<&'s Value> {
+    schema.get("properties")?.as_object()?.get(name)
+}
+
+/// Does the schema say anything about other fields than the declared ones?
+pub(super) fn allows_more(schema: &Value) -> bool {
+    schema.get("additionalProperties").is_some_and(|more| !more.is_null())
+}
+
+/// The schema of other fields than the declared ones.
+pub(super) fn additional(schema: &Value) -> Option<&Value> {
+    schema.get("additionalProperties").filter(|more| more.is_object())
+}
+
+pub(super) fn items(schema: &Value) -> Option<&Value> {
+    schema.get("items").filter(|items| items.is_object())
+}
+
+/// The default; `null` is none.
+pub(super) fn default(schema: &Value) -> Option<&Value> {
+    schema.get("default").filter(|value| !value.is_null())
+}
+
+/// Does this schema or one below it satisfy the test?
+pub(super) fn any(schema: &Value, test: &dyn Fn(&Value) -> bool) -> bool {
+    let below = |name: &str| {
+        let values: Vec<&Value> = match schema.get(name) {
+            Some(Value::Array(list)) => list.iter().collect(),
+            Some(one @ Value::Object(_)) => vec![one],
+            _ => Vec::new(),
+        };
+        values.into_iter().any(|one| any(one, test))
+    };
+    let within = |name: &str| {
+        let map: Option<&Map<String, Value>> = schema.get(name).and_then(Value::as_object);
+        map.into_iter().flat_map(Map::values).any(|one| any(one, test))
+    };
+    test(schema)
+        || ["items", "allOf", "anyOf", "oneOf", "not", "additionalProperties"].into_iter().any(below)
+        || ["properties", "patternProperties", "definitions"].into_iter().any(within)
+}

@@ -1,0 +1,188 @@
+//! Custom kinds: from their definition to its end.
+
+use kube::api::{
+    Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams,
+    PostParams,
+};
+use kube::{Client, ResourceExt};
+use serde_json::{Value, json};
+
+use crate::support::{instant, refused, until};
+
+fn typed(object: Value) -> DynamicObject {
+    serde_json::from_value(object).unwrap()
+}
+
+fn resource(group: &str, version: &str, kind: &str) -> ApiResource {
+    ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
+}
+
+fn definitions(client: &Client) -> Api<DynamicObject> {
+    Api::all_with(client.clone(), &resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition"))
+}
+
+fn widgets(client: &Client, version: &str) -> Api<DynamicObject> {
+    Api::default_namespaced_with(client.clone(), &resource("test.dev", version, "Widget"))
+}
+
+fn version(name: &str, storage: bool, spec: &Value) -> Value {
+    json!({"name": name, "served": true, "storage": storage, "subresources": {"status": {}},
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+            "spec": {"type": "object", "properties": spec}}}}})
+}
+
+fn definition(plural: &str, versions: Value) -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.test.dev")},
+        "spec": {"group": "test.dev", "scope": "Namespaced", "versions": versions,
+            "names": {"kind": "Widget", "plural": plural}},
+    })
+}
+
+fn widget(name: &str, spec: &Value) -> Value {
+    json!({"apiVersion": "test.dev/v1", "kind": "Widget", "metadata": {"name": name}, "spec": spec})
+}
+
+fn has(object: &DynamicObject, kind: &str, status: &str, reason: &str) -> bool {
+    let conditions = object.data["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    conditions.iter().any(|one| one["type"] == kind && one["status"] == status && one["reason"] == reason)
+}
+
+/// Widgets with these fields, served.
+async fn defined(client: &Client, spec: &Value) {
+    let api = definitions(client);
+    let new = definition("widgets", json!([version("v1", true, spec)]));
+    api.create(&PostParams::default(), &typed(new)).await.unwrap();
+    until(&api, "widgets.test.dev", |one| has(one, "Established", "True", "InitialNamesAccepted")).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_is_served_once_it_is_established() {
+    let (_sandbox, client) = instant();
+    let new = definition("widgets", json!([version("v1", true, &json!({}))]));
+    let made = definitions(&client).create(&PostParams::default(), &typed(new)).await.unwrap();
+    let status =
+        json!({"conditions": null, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": ["v1"]});
+    assert_eq!(made.data["status"], status);
+    assert_eq!(refused(widgets(&client, "v1").list(&ListParams::default()).await).code, 404);
+    until(&definitions(&client), "widgets.test.dev", |one| {
+        has(one, "Established", "True", "InitialNamesAccepted")
+    })
+    .await;
+    assert_eq!(widgets(&client, "v1").list(&ListParams::default()).await.unwrap().items.len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_are_pruned_defaulted_and_checked() {
+    let (_sandbox, client) = instant();
+    defined(
+        &client,
+        &json!({"size": {"type": "integer", "minimum": 1}, "mode": {"type": "string", "default": "A"}}),
+    )
+    .await;
+    let api = widgets(&client, "v1");
+    let made =
+        api.create(&PostParams::default(), &typed(widget("w", &json!({"size": 2, "odd": 1})))).await.unwrap();
+    assert_eq!(made.data["spec"], json!({"size": 2, "mode": "A"}));
+    let status = refused(api.create(&PostParams::default(), &typed(widget("x", &json!({"size": 0})))).await);
+    assert_eq!((status.code, status.reason.as_str()), (422, "Invalid"));
+    assert_eq!(
+        status.message,
+        "Widget.test.dev \"x\" is invalid: spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn old_objects_are_read_with_the_defaults_of_today() {
+    let (_sandbox, client) = instant();
+    defined(&client, &json!({"size": {"type": "integer"}})).await;
+    widgets(&client, "v1")
+        .create(&PostParams::default(), &typed(widget("w", &json!({"size": 2}))))
+        .await
+        .unwrap();
+    let versions = json!([
+        version(
+            "v1",
+            false,
+            &json!({"size": {"type": "integer"}, "mode": {"type": "string", "default": "A"}})
+        ),
+        version("v2", true, &json!({"size": {"type": "integer"}})),
+    ]);
+    let change = Patch::Merge(json!({"spec": {"versions": versions}}));
+    let changed =
+        definitions(&client).patch("widgets.test.dev", &PatchParams::default(), &change).await.unwrap();
+    assert_eq!(changed.data["status"]["storedVersions"], json!(["v1", "v2"]));
+    let old = widgets(&client, "v1").get("w").await.unwrap();
+    assert_eq!(old.data["spec"], json!({"size": 2, "mode": "A"}));
+    let new = widgets(&client, "v2").get("w").await.unwrap();
+    assert_eq!(new.types.unwrap().api_version, "test.dev/v2");
+    assert_eq!(new.data["spec"], json!({"size": 2}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_taken_name_is_not_accepted_until_it_is_free() {
+    let (_sandbox, client) = instant();
+    let api = definitions(&client);
+    defined(&client, &json!({})).await;
+    let other = definition("gadgets", json!([version("v1", true, &json!({}))]));
+    api.create(&PostParams::default(), &typed(other)).await.unwrap();
+    until(&api, "gadgets.test.dev", |one| has(one, "NamesAccepted", "False", "ListKindConflict")).await;
+    api.delete("widgets.test.dev", &DeleteParams::default()).await.unwrap();
+    until(&api, "gadgets.test.dev", |one| has(one, "Established", "True", "InitialNamesAccepted")).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_definition_goes_after_its_objects() {
+    let (_sandbox, client) = instant();
+    let api = definitions(&client);
+    defined(&client, &json!({})).await;
+    let mut held = typed(widget("held", &json!({})));
+    held.finalizers_mut().push("test.dev/held".to_owned());
+    let widgets = widgets(&client, "v1");
+    widgets.create(&PostParams::default(), &held).await.unwrap();
+    let going = api.delete("widgets.test.dev", &DeleteParams::default()).await.unwrap().left().unwrap();
+    assert!(has(&going, "Terminating", "True", "InstanceDeletionPending"));
+    assert_eq!(going.finalizers(), ["customresourcecleanup.apiextensions.k8s.io"]);
+    let status = refused(widgets.create(&PostParams::default(), &typed(widget("late", &json!({})))).await);
+    assert_eq!((status.code, status.reason.as_str()), (403, "Forbidden"));
+    until(&api, "widgets.test.dev", |one| has(one, "Terminating", "True", "InstanceDeletionInProgress"))
+        .await;
+    assert!(widgets.get("held").await.unwrap().metadata.deletion_timestamp.is_some());
+    let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    widgets.patch("held", &PatchParams::default(), &free).await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_secs(10)).await;
+    assert_eq!(refused(api.get("widgets.test.dev").await).code, 404);
+    assert_eq!(refused(widgets.list(&ListParams::default()).await).code, 404);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_definition_may_ask_in_vain() {
+    let (_sandbox, client) = instant();
+    let api = definitions(&client);
+    let refusal = |change: fn(&mut Value)| {
+        let mut new = definition("widgets", json!([version("v1", true, &json!({"a": {"type": "string"}}))]));
+        change(&mut new);
+        let api = api.clone();
+        async move {
+            let status = refused(api.create(&PostParams::default(), &typed(new)).await);
+            (status.code, status.reason)
+        }
+    };
+    let rules = |new: &mut Value| {
+        new["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["x-kubernetes-validations"] =
+            json!([{"rule": "self.spec.a != ''"}]);
+    };
+    assert_eq!(refusal(rules).await, (501, "NotSimulated".to_owned()));
+    let webhook = |new: &mut Value| {
+        new["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"],
+            "clientConfig": {"url": "https://x"}}});
+    };
+    assert_eq!(refusal(webhook).await, (501, "NotSimulated".to_owned()));
+    let two_stored = |new: &mut Value| {
+        let mut second = new["spec"]["versions"][0].clone();
+        second["name"] = json!("v2");
+        new["spec"]["versions"] = json!([new["spec"]["versions"][0], second]);
+    };
+    assert_eq!(refusal(two_stored).await, (422, "Invalid".to_owned()));
+}
