@@ -135,7 +135,9 @@ impl ApiError {
         Self::new(
             StatusCode::PAYLOAD_TOO_LARGE,
             "RequestEntityTooLarge",
-            format!("Request entity too large: The allowed maximum operations in a JSON patch is {most}, got {sent}"),
+            format!(
+                "Request entity too large: The allowed maximum operations in a JSON patch is {most}, got {sent}"
+            ),
         )
     }
 
@@ -235,7 +237,9 @@ impl ApiError {
         Self::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "UnsupportedMediaType",
-            format!("the body of the request was in an unknown format - accepted media types include: {MEDIA_TYPES}"),
+            format!(
+                "the body of the request was in an unknown format - accepted media types include: {MEDIA_TYPES}"
+            ),
         )
     }
 

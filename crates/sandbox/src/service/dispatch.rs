@@ -89,6 +89,9 @@ pub(super) fn answer(cluster: &Arc<Cluster>, parts: &Parts, body: &Bytes) -> Res
 fn route(cluster: &Arc<Cluster>, parts: &Parts, body: &Bytes) -> Answer {
     let route = Route::parse(parts.uri.path(), &cluster.state.lock().registry);
     let query = Query::parse(parts.uri.query().unwrap_or(""));
+    if matches!(route, Route::Resource(_) | Route::Everywhere(_)) {
+        query.check_timeout()?;
+    }
     match route {
         Route::Resource(target) => resource(cluster, parts, body, &target, &query),
         Route::Everywhere(target) if parts.method == Method::GET => {
@@ -106,7 +109,9 @@ fn route(cluster: &Arc<Cluster>, parts: &Parts, body: &Bytes) -> Answer {
         Route::Malformed => Ok(answer::text(StatusCode::BAD_REQUEST, "400 Bad Request")),
         Route::NoTarget => {
             let path = parts.uri.path();
-            let why = format!("failed to create RequestInfo: unable to determine kind and namespace from url, {path}");
+            let why = format!(
+                "failed to create RequestInfo: unable to determine kind and namespace from url, {path}"
+            );
             let text = format!("Internal Server Error: {path:?}: {why}\n");
             Ok(answer::text(StatusCode::INTERNAL_SERVER_ERROR, text))
         }
@@ -158,13 +163,7 @@ fn version(text: &str) -> serde_json::Value {
     })
 }
 
-fn resource(
-    cluster: &Arc<Cluster>,
-    parts: &Parts,
-    body: &Bytes,
-    target: &Target,
-    query: &Query,
-) -> Answer {
+fn resource(cluster: &Arc<Cluster>, parts: &Parts, body: &Bytes, target: &Target, query: &Query) -> Answer {
     check_subresource(target)?;
     if !methods(target).contains(&parts.method) {
         return Err(ApiError::method_not_allowed());

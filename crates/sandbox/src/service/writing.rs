@@ -43,7 +43,8 @@ pub(super) fn answer(
     shapes: &[Shape],
 ) -> Answer {
     let warnings = Warnings::default();
-    let shape = negotiate::shape_of(shapes, &target.kind, target.name.is_empty() && parts.method == Method::DELETE)?;
+    let shape =
+        negotiate::shape_of(shapes, &target.kind, target.name.is_empty() && parts.method == Method::DELETE)?;
     check_manager(query, options(parts))?;
     let caller = Caller {
         manager: manager(parts, query),
@@ -136,7 +137,10 @@ fn check_manager(query: &Query, options: &str) -> Result<(), ApiError> {
         mistakes.push(FieldError {
             field: "fieldManager".to_owned(),
             reason: "FieldValueInvalid",
-            message: format!("Invalid value: {shown}: invalid character U+{:04X} (at position {at})", u32::from(letter)),
+            message: format!(
+                "Invalid value: {shown}: invalid character U+{:04X} (at position {at})",
+                u32::from(letter)
+            ),
         });
     }
     if mistakes.is_empty() { Ok(()) } else { Err(ApiError::invalid_options(options, &mistakes)) }
@@ -239,8 +243,13 @@ fn answers_the_deleted(kind: &ResourceKind) -> bool {
         (kind.group.as_str(), kind.kind.as_str()),
         (
             "",
-            "Pod" | "Service" | "ServiceAccount" | "PersistentVolume" | "PersistentVolumeClaim"
-                | "ResourceQuota" | "Namespace"
+            "Pod"
+                | "Service"
+                | "ServiceAccount"
+                | "PersistentVolume"
+                | "PersistentVolumeClaim"
+                | "ResourceQuota"
+                | "Namespace"
         ) | ("storage.k8s.io", "StorageClass")
     )
 }

@@ -15,14 +15,14 @@ mod scale;
 mod strategic;
 mod update;
 
+pub(crate) use crate::wire::delete_options::DeleteOptions;
 pub(crate) use bootstrap::bootstrap;
 pub(crate) use caller::{Caller, key};
 pub(crate) use create::create;
 pub(crate) use delete::{Deleted, delete, delete_collection};
-pub(crate) use page::{list, page, selector, too_large};
 pub(crate) use json_patch::apply as json_patch;
+pub(crate) use page::{list, page, selector, too_large};
 pub(crate) use patch::{Patch, patch};
 pub(crate) use read::{check_revision, get, stored};
 pub(crate) use scale::{read_scale, write_scale};
 pub(crate) use update::{Update, update};
-pub(crate) use crate::wire::delete_options::DeleteOptions;

@@ -43,7 +43,12 @@ impl WatchRequest {
         shape: Shape,
         streaming_lists: bool,
     ) -> Result<Self, ApiError> {
-        let selector = verbs::selector(&target.kind, query)?;
+        let selector = if target.name.is_empty() {
+            verbs::selector(&target.kind, query)?
+        } else {
+            let one = format!("metadata.name={}", target.name);
+            Selector::parse(&target.kind, query.text("labelSelector"), &one)?
+        };
         query.integer("limit")?;
         let timeout = query.integer("timeoutSeconds")?.filter(|seconds| *seconds > 0);
         let timeout = timeout.and_then(|seconds| u64::try_from(seconds).ok());

@@ -50,7 +50,11 @@ impl DeleteOptions {
 }
 
 /// Old and new option together are as wrong as values that nobody knows.
-fn propagation(orphan: Option<bool>, policy: Option<&str>, dry_run: &[&str]) -> Result<Propagation, ApiError> {
+fn propagation(
+    orphan: Option<bool>,
+    policy: Option<&str>,
+    dry_run: &[&str],
+) -> Result<Propagation, ApiError> {
     let mut mistakes = Vec::new();
     if let (Some(_), Some(policy)) = (orphan, policy) {
         let why = "orphanDependents and deletionPropagation cannot be both set";
@@ -72,7 +76,11 @@ fn propagation(orphan: Option<bool>, policy: Option<&str>, dry_run: &[&str]) -> 
         }
     };
     mistakes.extend(query::unsupported_dry_run(dry_run));
-    if mistakes.is_empty() { Ok(propagation) } else { Err(ApiError::invalid_options("DeleteOptions", &mistakes)) }
+    if mistakes.is_empty() {
+        Ok(propagation)
+    } else {
+        Err(ApiError::invalid_options("DeleteOptions", &mistakes))
+    }
 }
 
 /// Fields with the types that the server reads them into.
@@ -101,7 +109,9 @@ fn check_types(body: &Value) -> Result<(), String> {
                 Value::Number(number) if *wanted == "int64" => format!("number {number}"),
                 other => noun(other).to_owned(),
             };
-            return Err(format!("json: cannot unmarshal {found} into Go struct field {field} of type {wanted}"));
+            return Err(format!(
+                "json: cannot unmarshal {found} into Go struct field {field} of type {wanted}"
+            ));
         }
     }
     Ok(())

@@ -55,7 +55,8 @@ impl<'h> Range<'h> {
         let mut parts = text.split(';').map(str::trim);
         let media = parts.next().filter(|media| !media.is_empty())?;
         let parameters: Vec<(&str, &str)> = parts.filter_map(|part| part.split_once('=')).collect();
-        let weight = parameters.iter().find(|(name, _)| *name == "q").and_then(|(_, value)| value.parse().ok());
+        let weight =
+            parameters.iter().find(|(name, _)| *name == "q").and_then(|(_, value)| value.parse().ok());
         let weight: f32 = weight.unwrap_or(1.0);
         Some(Self { media, weight: (weight.clamp(0.0, 1.0) * 1000.0) as u32, parameters })
     }

@@ -61,6 +61,14 @@ impl Query {
         }
     }
 
+    /// How long the client would wait: nothing here takes so long, but nonsense is refused.
+    pub(crate) fn check_timeout(&self) -> Result<(), ApiError> {
+        let text = self.text("timeout");
+        why_no_duration(text).map_or(Ok(()), |why| {
+            Err(ApiError::bad_request(format!("invalid timeout specified in the request URL - time: {why}")))
+        })
+    }
+
     /// `dryRun=All`; anything else is not a dry run but a mistake.
     pub(crate) fn dry_run(&self, options: &str) -> Result<bool, ApiError> {
         let wanted: Vec<&str> = self.all("dryRun").collect();
@@ -84,6 +92,28 @@ fn why_no_number(text: &str) -> &'static str {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     if is_number && digits.len() > 18 { "value out of range" } else { "invalid syntax" }
+}
+
+/// What is wrong with a duration such as `1m30s`.
+fn why_no_duration(text: &str) -> Option<String> {
+    let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if text.is_empty() || rest == "0" {
+        return None;
+    }
+    while !rest.is_empty() {
+        let unit = rest.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
+        let number = &rest[..rest.len() - unit.len()];
+        if !number.contains(|letter: char| letter.is_ascii_digit()) || number.matches('.').count() > 1 {
+            return Some(format!("invalid duration {text:?}"));
+        }
+        let end = unit.find(|letter: char| letter.is_ascii_digit() || letter == '.').unwrap_or(unit.len());
+        match &unit[..end] {
+            "" => return Some(format!("missing unit in duration {text:?}")),
+            "ns" | "us" | "µs" | "μs" | "ms" | "s" | "m" | "h" => rest = &unit[end..],
+            other => return Some(format!("unknown unit {other:?} in duration {text:?}")),
+        }
+    }
+    if text.len() == 1 { Some(format!("invalid duration {text:?}")) } else { None }
 }
 
 /// Percent-decoding; `None` for what is badly encoded.

@@ -499,7 +499,6 @@ pub async fn metadata_only(probe: &mut Probe) {
     for accept in [
         METADATA,
         METADATA_LIST,
-        "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1beta1",
         "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
     ] {
         probe.send(Method::GET, &one, &[("accept", accept)], "").await;

@@ -205,7 +205,6 @@ pub async fn a_watch_of_metadata_only(probe: &mut Probe) {
     probe.loud();
     for accept in [
         "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
-        "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
         "application/json;as=Table;g=meta.k8s.io;v=v1,application/json",
     ] {
         let query = format!("watch=1&resourceVersion={first}&timeoutSeconds=3");
