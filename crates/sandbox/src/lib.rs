@@ -26,6 +26,7 @@ mod listener;
 mod object;
 mod options;
 mod partial;
+mod quantity;
 mod registry;
 mod requests;
 #[allow(dead_code, reason = "its readers come one by one")]

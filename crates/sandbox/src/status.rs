@@ -49,6 +49,13 @@ impl FieldError {
     }
 }
 
+impl FieldError {
+    /// What this cluster has no use for, said in full.
+    pub(crate) fn unsupported_here(field: impl Into<String>, message: &str) -> Self {
+        Self { field: field.into(), reason: "FieldValueInvalid", message: message.to_owned() }
+    }
+}
+
 impl ApiError {
     pub(crate) fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
         Self {
@@ -164,9 +171,13 @@ impl ApiError {
     }
 
     pub(crate) fn invalid(kind: &ResourceKind, name: &str, errors: &[FieldError]) -> Self {
-        let mut said: Vec<String> =
-            errors.iter().map(|one| format!("{}: {}", one.field, one.message)).collect();
-        said.dedup();
+        let mut said: Vec<String> = Vec::new();
+        for error in errors {
+            let one = format!("{}: {}", error.field, error.message);
+            if !said.contains(&one) {
+                said.push(one);
+            }
+        }
         let why = match said.as_slice() {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),
@@ -224,6 +235,14 @@ impl ApiError {
         Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
     }
 
+    /// The server cannot do what was asked, for a reason of its own.
+    pub(crate) fn internal(why: String) -> Self {
+        let message = format!("Internal error occurred: {why}");
+        let mut error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message);
+        error.details = Some(json!({"causes": [{"message": why}]}));
+        error
+    }
+
     pub(crate) fn method_not_allowed() -> Self {
         Self::generic(
             StatusCode::METHOD_NOT_ALLOWED,
@@ -275,7 +294,7 @@ impl ApiError {
 
     /// A patch of a custom kind, which has no types to merge by.
     pub(crate) fn unsupported_custom_patch() -> Self {
-        Self::generic(
+        Self::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "UnsupportedMediaType",
             "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",

@@ -120,12 +120,15 @@ fn route(cluster: &Arc<Cluster>, parts: &Parts, body: &Bytes) -> Answer {
         Route::CoreVersions | Route::Resources { .. } if parts.method != Method::GET => {
             Err(ApiError::method_not_allowed())
         }
-        route => about(cluster, &route, &negotiate::shapes(&parts.headers, false)?),
+        route => {
+            let shapes = negotiate::shapes(&parts.headers, false)?;
+            about(cluster, &route, &shapes, query.given("verbose").is_some())
+        }
     }
 }
 
 /// Paths about the server itself.
-fn about(cluster: &Cluster, route: &Route, shapes: &[Shape]) -> Answer {
+fn about(cluster: &Cluster, route: &Route, shapes: &[Shape], verbose: bool) -> Answer {
     if !shapes.iter().any(|shape| matches!(shape, Shape::Whole | Shape::Discovery(_))) {
         return Err(ApiError::unknown_shape());
     }
@@ -134,7 +137,7 @@ fn about(cluster: &Cluster, route: &Route, shapes: &[Shape]) -> Answer {
         && shapes.iter().any(|shape| matches!(shape, Shape::Discovery(_)));
     let body = match route {
         Route::Version => version(&cluster.options.version),
-        Route::Health => return Ok(answer::text(StatusCode::OK, "ok")),
+        Route::Health(path) => return Ok(health(path, verbose)),
         Route::CoreVersions | Route::Groups if aggregated => {
             let list = discovery::aggregated(registry, *route == Route::CoreVersions);
             let media = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
@@ -153,10 +156,28 @@ fn about(cluster: &Cluster, route: &Route, shapes: &[Shape]) -> Answer {
     Ok(answer::json(StatusCode::OK, &body))
 }
 
+/// `ok`, or each check with its result.
+fn health(path: &str, verbose: bool) -> Response<ResponseBody> {
+    if !verbose {
+        return answer::text(StatusCode::OK, "ok");
+    }
+    let own: &[&str] = match path {
+        "readyz" => &["ping", "log", "etcd", "etcd-readiness", "informer-sync"],
+        _ => &["ping", "log", "etcd"],
+    };
+    let mut text: String = own.iter().map(|check| format!("[+]{check} ok\n")).collect();
+    text.push_str(&format!("{path} check passed\n"));
+    answer::text(StatusCode::OK, text)
+}
+
 fn version(text: &str) -> serde_json::Value {
     let mut numbers = text.trim_start_matches('v').split('.');
+    let major = numbers.next().unwrap_or("1");
+    let minor = numbers.next().and_then(|minor| minor.parse::<u32>().ok()).unwrap_or(0);
     json!({
-        "major": numbers.next().unwrap_or("1"), "minor": numbers.next().unwrap_or("0"),
+        "major": major, "minor": minor.to_string(),
+        "emulationMajor": major, "emulationMinor": minor.to_string(),
+        "minCompatibilityMajor": major, "minCompatibilityMinor": minor.saturating_sub(1).to_string(),
         "gitVersion": text, "gitCommit": "sandbox", "gitTreeState": "clean",
         "buildDate": "1970-01-01T00:00:00Z", "goVersion": "sandbox", "compiler": "sandbox",
         "platform": "sandbox/sandbox",
@@ -168,6 +189,7 @@ fn resource(cluster: &Arc<Cluster>, parts: &Parts, body: &Bytes, target: &Target
     if !methods(target).contains(&parts.method) {
         return Err(ApiError::method_not_allowed());
     }
+    check_served(parts, query, target)?;
     let is_list = target.name.is_empty() && parts.method == Method::GET;
     let shapes = negotiate::shapes(&parts.headers, is_list)?;
     let mut response = match parts.method {
@@ -191,32 +213,36 @@ fn methods(target: &Target) -> &'static [Method] {
     }
 }
 
-/// Subresources that real servers have and this one does not are said so.
+/// Is there such a subresource, and is it simulated?
 fn check_subresource(target: &Target) -> Result<(), ApiError> {
     let kind = &target.kind;
-    let served = match target.subresource.as_str() {
-        "" => true,
-        "status" => kind.has_status,
-        "scale" => kind.has_scale,
-        "log" => kind.is("pods"),
-        "finalize" => kind.is("namespaces"),
-        "exec" | "attach" | "portforward" | "eviction" | "binding" | "ephemeralcontainers" | "resize"
-            if kind.is("pods") =>
-        {
-            return Err(unsimulated(target));
-        }
-        "proxy" if kind.is("pods") || kind.is("services") || kind.is("nodes") => {
-            return Err(unsimulated(target));
-        }
-        "token" if kind.is("serviceaccounts") => return Err(unsimulated(target)),
-        _ => false,
-    };
-    if !served && kind.is_custom() {
-        return Err(ApiError::not_found(kind, &target.name));
+    let subresource = target.subresource.as_str();
+    match kind.has(subresource) {
+        _ if subresource.is_empty() => Ok(()),
+        true if matches!(subresource, "status" | "scale" | "log" | "finalize") => Ok(()),
+        true => Err(ApiError::not_simulated(format!("{}/{subresource}", kind.resource()))),
+        false if kind.is_custom() => Err(ApiError::not_found(kind, &target.name)),
+        false => Err(ApiError::no_such_resource()),
     }
-    if served { Ok(()) } else { Err(ApiError::no_such_resource()) }
 }
 
-fn unsimulated(target: &Target) -> ApiError {
-    ApiError::not_simulated(format!("{}/{}", target.kind.resource(), target.subresource))
+/// What real servers have and this one does not is said so.
+fn check_served(parts: &Parts, query: &Query, target: &Target) -> Result<(), ApiError> {
+    let kind = &target.kind;
+    if !target.subresource.is_empty() {
+        return Ok(());
+    }
+    let verb = match verb(parts, query, target) {
+        "apply" => "patch",
+        verb => verb,
+    };
+    if !kind.verbs.contains(&verb) {
+        return Err(ApiError::method_not_allowed());
+    }
+    let reads = matches!(verb, "get" | "list" | "watch");
+    let is_empty = kind.plural == "replicationcontrollers" && reads;
+    if kind.is_refused() && !is_empty {
+        return Err(ApiError::not_simulated(format!("{} in {}", kind.plural, kind.api_version())));
+    }
+    Ok(())
 }

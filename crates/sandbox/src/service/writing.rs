@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::dispatch::media_type;
 use super::reading::shaped;
+use super::reviews;
 use crate::cluster::{Cluster, State};
 use crate::custom;
 use crate::decoding::{self, FieldValidation, TypeName, Warnings};
@@ -72,6 +73,10 @@ fn write(
         (&Method::DELETE, _) => delete(cluster, parts, target, query, body, shape),
         (&Method::POST, false) => {
             let new = read_object(parts, target, body, caller)?;
+            let now = cluster.state.lock().clock.timestamp();
+            if let Some(review) = reviews::answer(&target.kind, &new, &now) {
+                return Ok(answer::json(StatusCode::CREATED, &review?));
+            }
             cluster.with(|state| {
                 let made = verbs::create(state, &target.kind, &target.namespace, new, caller)?;
                 warn_about(target, &made, caller);

@@ -30,7 +30,8 @@ pub(super) fn apply(
 }
 
 fn through<T>(kind: &ResourceKind, writer: &Writer, now: &str, write: impl FnOnce(&Write<'_>) -> T) -> T {
-    let filter = ssa::filter(&kind.group, &kind.kind, &writer.subresource, kind.has_status, kind.is_custom());
+    let filter =
+        ssa::filter(&kind.group, &kind.kind, &writer.subresource, kind.has_status(), kind.is_custom());
     write(&Write {
         writer,
         of: kind.merge_type(),

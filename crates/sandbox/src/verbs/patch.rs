@@ -146,7 +146,7 @@ fn apply(
         None => {
             let mut new = merged;
             create::prepare(state, kind, &target.namespace, &mut new)?;
-            defaults::fill(state, kind, &mut new);
+            defaults::fill(state, kind, &mut new)?;
             create::complete(state, kind, &mut new, caller.dry_run)?;
             Ok((create::store(state, kind, new, caller.dry_run)?, true))
         }
@@ -175,10 +175,9 @@ fn check_config(target: &Target, config: &mut Value) -> Result<(), ApiError> {
     }
     let namespace = object::namespace(config);
     if !namespace.is_empty() && namespace != target.namespace {
-        return Err(ApiError::bad_request(format!(
-            "the namespace of the provided object does not match the namespace sent on the request: {namespace} != {}",
-            target.namespace
-        )));
+        return Err(ApiError::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
     }
     object::set(config, &["metadata", "name"], target.name.as_str());
     if kind.namespaced {

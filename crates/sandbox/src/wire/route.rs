@@ -9,7 +9,8 @@ use crate::registry::{Registry, ResourceKind};
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Route {
     Version,
-    Health,
+    /// `healthz`, `livez` or `readyz`.
+    Health(&'static str),
     /// `/api`
     CoreVersions,
     /// `/apis`
@@ -68,7 +69,9 @@ impl Route {
         let segments: Vec<&str> = inner.split('/').collect();
         match segments.as_slice() {
             ["version"] => Self::Version,
-            ["healthz" | "livez" | "readyz"] | ["healthz" | "livez" | "readyz", "ping"] => Self::Health,
+            ["healthz"] | ["healthz", "ping"] => Self::Health("healthz"),
+            ["livez"] | ["livez", "ping"] => Self::Health("livez"),
+            ["readyz"] | ["readyz", "ping"] => Self::Health("readyz"),
             ["api"] => Self::CoreVersions,
             ["apis"] => Self::Groups,
             ["openapi", "v3"] => Self::OpenApi,
