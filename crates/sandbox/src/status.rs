@@ -4,6 +4,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::registry::ResourceKind;
+use crate::ssa::go;
 
 /// What a real server reads and writes.
 const MEDIA_TYPES: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
@@ -78,13 +79,16 @@ impl ApiError {
     }
 
     pub(crate) fn not_found(kind: &ResourceKind, name: &str) -> Self {
-        let message = format!("{} \"{name}\" not found", kind.resource());
+        let message = format!("{} {} not found", kind.resource(), go::quoted(name));
         Self::new(StatusCode::NOT_FOUND, "NotFound", message).about(kind, name)
     }
 
     pub(crate) fn namespace_not_found(name: &str) -> Self {
-        let mut error =
-            Self::new(StatusCode::NOT_FOUND, "NotFound", format!("namespaces \"{name}\" not found"));
+        let mut error = Self::new(
+            StatusCode::NOT_FOUND,
+            "NotFound",
+            format!("namespaces {} not found", go::quoted(name)),
+        );
         error.details = Some(json!({"name": name, "kind": "namespaces"}));
         error
     }
@@ -216,13 +220,30 @@ impl ApiError {
     /// Mistakes in the options of a request.
     pub(crate) fn invalid_options(options: &str, errors: &[FieldError]) -> Self {
         let said: Vec<String> = errors.iter().map(|one| format!("{}: {}", one.field, one.message)).collect();
-        let message = format!("{options}.meta.k8s.io \"\" is invalid: {}", said.join(", "));
+        let said = match said.as_slice() {
+            [one] => one.clone(),
+            many => format!("[{}]", many.join(", ")),
+        };
+        let message = format!("{options}.meta.k8s.io \"\" is invalid: {said}");
         let mut error = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message);
         let causes: Vec<Value> = errors
             .iter()
             .map(|one| json!({"reason": one.reason, "message": one.message, "field": one.field}))
             .collect();
         error.details = Some(json!({"group": "meta.k8s.io", "kind": options, "causes": causes}));
+        error
+    }
+
+    /// An update of a kind whose revision must be known.
+    pub(crate) fn no_revision(kind: &ResourceKind, name: &str) -> Self {
+        let mistake =
+            FieldError::invalid("metadata.resourceVersion", &json!(0), "must be specified for an update");
+        let mut error = Self::invalid(kind, name, &[mistake]);
+        // here the resource is named where others name the kind
+        error.message = error.message.replacen(&kind.qualified_kind(), &kind.resource(), 1);
+        if let Some(details) = &mut error.details {
+            details["kind"] = json!(kind.plural);
+        }
         error
     }
 

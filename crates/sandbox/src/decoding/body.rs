@@ -52,9 +52,8 @@ pub(crate) fn object(
     };
     if !is_kind {
         let said = TypeName { group, version, kind: said_kind };
-        // another kind that there is: it is told where the kind is checked
         return match said.declared() {
-            Some(_) => Ok(document.into_value()),
+            Some(_) => Err(refused(said.unconvertible(kind))),
             None => Err(refused(said.unregistered())),
         };
     }
@@ -141,7 +140,7 @@ pub(crate) fn patch_yaml(
     warnings: &Warnings,
 ) -> Result<Value, ApiError> {
     let failed = |why: String| ApiError::bad_request(format!("error decoding YAML: {why}"));
-    let document = read_yaml(body).map_err(failed)?;
+    let document = read_yaml(body).map_err(|why| failed(format!("error converting YAML to JSON: {why}")))?;
     match &document {
         Document::Map(_) => {}
         Document::Null => return Ok(Value::Object(serde_json::Map::new())),
@@ -178,6 +177,16 @@ pub(crate) fn patch_yaml(
     }
 }
 
+/// Any JSON; what is wrong with it is told in the server's words.
+pub(crate) fn any_json(text: &[u8]) -> Result<Value, String> {
+    json::parse(text).map(Document::into_value)
+}
+
+/// What the server calls a sort of value.
+pub(crate) fn noun(value: &Value) -> &'static str {
+    Document::from(value).noun()
+}
+
 /// YAML holds JSON as well, but reading JSON as JSON is exact and quick.
 fn read_yaml(body: &[u8]) -> Result<Document, String> {
     if body.trim_ascii_start().starts_with(b"{")
@@ -185,7 +194,17 @@ fn read_yaml(body: &[u8]) -> Result<Document, String> {
     {
         return Ok(document);
     }
-    let value: Value = serde_yaml::from_slice(body).map_err(|error| format!("yaml: {error}"))?;
+    let value: Value = serde_yaml::from_slice(body).map_err(|error| {
+        let text = error.to_string();
+        let problem = text.split(" at line ").next().unwrap_or(&text);
+        // grammar counts lines from zero, words from one; of the first line nothing is said
+        let line = error.location().map_or(0, |place| place.line());
+        let is_grammar = text.contains("did not find expected");
+        let line = if is_grammar { line.saturating_sub(1) } else { line };
+        let said =
+            if line == 0 || (line == 1 && !is_grammar) { String::new() } else { format!("line {line}: ") };
+        format!("yaml: {said}{problem}")
+    })?;
     Ok(Document::from(&value))
 }
 

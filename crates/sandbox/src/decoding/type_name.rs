@@ -37,6 +37,16 @@ impl<'n> TypeName<'n> {
         built_in().kind(self.group, self.version, self.kind)
     }
 
+    /// Why an object of this type is none of another.
+    pub(super) fn unconvertible(self, wanted: TypeName<'_>) -> String {
+        let package = match wanted.group.split('.').next().unwrap_or_default() {
+            "" | "events" => "core",
+            group => group,
+        };
+        let (version, kind) = (self.version, self.kind);
+        format!("converting ({version}.{kind}) to ({package}.{}): unknown conversion", wanted.kind)
+    }
+
     pub(super) fn unregistered(self) -> String {
         let slash = if self.group.is_empty() { "" } else { "/" };
         format!(

@@ -40,18 +40,11 @@ pub(crate) fn delete(
         return Ok(Deleted::Lingers(super::create::store(state, kind, marked, false)?));
     }
     let mut marked = (*live).clone();
-    let added = match options.propagation {
-        Propagation::Background => None,
-        Propagation::Foreground => Some("foregroundDeletion"),
-        Propagation::Orphan => Some("orphan"),
-    };
-    if let Some(added) = added
-        && !object::finalizers(&live).contains(&json!(added))
-        && !object::is_deleting(&live)
-    {
-        let mut finalizers = object::finalizers(&live).to_vec();
-        finalizers.push(json!(added));
-        object::set(&mut marked, &["metadata", "finalizers"], finalizers);
+    let wanted = finalizers(&live, options.propagation);
+    let changes = wanted != object::finalizers(&live);
+    match wanted.is_empty() {
+        true => drop(object::take(&mut marked, &["metadata", "finalizers"])),
+        false => object::set(&mut marked, &["metadata", "finalizers"], wanted),
     }
     let grace = grace(kind, &live, options);
     if grace == 0 && may_vanish(kind, &marked) {
@@ -62,22 +55,42 @@ pub(crate) fn delete(
         forget(state, kind, &live);
         return Ok(Deleted::Gone(removed.unwrap_or(live)));
     }
-    if object::is_deleting(&live) && !(grace == 0 && object::integer(&live, GRACE) > 0) {
+    let before = object::integer(&live, GRACE);
+    if object::is_deleting(&live) && grace >= before && !changes {
         return Ok(Deleted::Lingers(live));
     }
-    mark(state, kind, &mut marked, grace);
+    mark(state, kind, &mut marked, if object::is_deleting(&live) { grace.min(before) } else { grace });
     if options.dry_run {
         return Ok(Deleted::Lingers(marked.into()));
     }
     Ok(Deleted::Lingers(state.store.put(&kind.resource(), marked)))
 }
 
+/// What holds the object back: its own finalizers, and those that the propagation asks for.
+fn finalizers(live: &Value, propagation: Propagation) -> Vec<Value> {
+    const KINDS: [(&str, Propagation); 2] =
+        [("orphan", Propagation::Orphan), ("foregroundDeletion", Propagation::Foreground)];
+    let own = object::finalizers(live);
+    let mut kept: Vec<Value> = own.to_vec();
+    for (name, asking) in KINDS {
+        let is_there = own.iter().any(|one| one == name);
+        let is_wanted = propagation == asking || (propagation == Propagation::Unsaid && is_there);
+        if is_there && !is_wanted {
+            kept.retain(|one| one != name);
+        } else if is_wanted && !is_there {
+            kept.push(json!(name));
+        }
+    }
+    kept
+}
+
 const GRACE: &[&str] = &["metadata", "deletionGracePeriodSeconds"];
 
 fn mark(state: &State, kind: &ResourceKind, marked: &mut Value, grace: i64) {
+    let was_marked = object::is_deleting(marked);
     object::set_default(marked, &["metadata", "deletionTimestamp"], state.clock.timestamp());
     object::set(marked, GRACE, grace);
-    if kind.has_generation {
+    if kind.has_generation && !was_marked {
         let counted = object::generation(marked) + 1;
         object::set(marked, &["metadata", "generation"], counted);
     }
@@ -93,7 +106,9 @@ fn grace(kind: &ResourceKind, live: &Value, options: &DeleteOptions) -> i64 {
     if !kind.is("pods") || !running {
         return 0;
     }
-    options.grace_seconds.unwrap_or_else(|| {
+    // less than nothing is as little as there is
+    let asked = options.grace_seconds.map(|seconds| if seconds < 0 { 1 } else { seconds });
+    asked.unwrap_or_else(|| {
         object::at(live, &["spec", "terminationGracePeriodSeconds"]).and_then(Value::as_i64).unwrap_or(30)
     })
 }

@@ -8,6 +8,7 @@ use crate::registry::ResourceKind;
 use crate::ssa::Operation;
 use crate::status::ApiError;
 use crate::store::Object;
+use crate::wire::query;
 use crate::wire::route::Target;
 use crate::{custom, defaults, object, validation};
 
@@ -47,6 +48,12 @@ pub(crate) fn update(
         }
         None => Err(ApiError::not_found(kind, &target.name)),
     }
+}
+
+/// Most kinds may be overwritten by who does not know their revision.
+fn may_overwrite(kind: &ResourceKind) -> bool {
+    !kind.is_custom()
+        && !matches!(kind.kind.as_str(), "PodDisruptionBudget" | "Lease" | "RuntimeClass" | "CSIDriver")
 }
 
 /// The few kinds that a PUT creates.
@@ -118,6 +125,15 @@ impl Update {
     /// What a client cannot change stays as it is.
     fn prepare(&mut self, kind: &ResourceKind) -> Result<(), ApiError> {
         let name = object::name(&self.live).to_owned();
+        let sent = object::text(&self.new, &["metadata", "resourceVersion"]).unwrap_or("");
+        if !sent.is_empty()
+            && let Err(why) = query::parse_unsigned(sent)
+        {
+            return Err(ApiError::failed(why));
+        }
+        if matches!(sent, "" | "0") && !may_overwrite(kind) {
+            return Err(ApiError::no_revision(kind, &name));
+        }
         let stale = object::text(&self.new, &["metadata", "resourceVersion"]).is_some_and(|sent| {
             !sent.is_empty()
                 && sent != "0"
@@ -128,8 +144,12 @@ impl Update {
         }
         let (sent, found) = (object::uid(&self.new), object::uid(&self.live));
         if !sent.is_empty() && sent != found {
-            let why =
-                format!("Precondition failed: UID in precondition: {sent}, UID in object meta: {found}");
+            let home = object::namespace(&self.live);
+            let slash = if home.is_empty() { "" } else { "/" };
+            let why = format!(
+                "StorageError: invalid object, Code: 4, Key: /registry/{}/{home}{slash}{name}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {sent}, UID in object meta: {found}",
+                kind.plural
+            );
             return Err(ApiError::conflict(kind, &name, &why));
         }
         for field in KEPT {

@@ -55,7 +55,8 @@ pub(crate) fn error(error: &ApiError, retry_after: Option<u32>) -> Response<Resp
         return text(code, error.message.clone());
     }
     let mut response = json(code, &error.status());
-    if let Some(seconds) = retry_after {
+    let said = error.details.as_ref().and_then(|details| details["retryAfterSeconds"].as_u64());
+    if let Some(seconds) = retry_after.map(u64::from).or(said) {
         response.headers_mut().insert(RETRY_AFTER, seconds.into());
     }
     response

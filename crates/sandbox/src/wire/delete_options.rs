@@ -8,7 +8,9 @@ use crate::status::{ApiError, FieldError};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Propagation {
+    /// As the finalizers of the object say; in the background when they do not.
     #[default]
+    Unsaid,
     Background,
     Foreground,
     Orphan,
@@ -61,7 +63,8 @@ fn propagation(
         mistakes.push(FieldError::invalid("propagationPolicy", &Value::from(policy), why));
     }
     let propagation = match (policy, orphan) {
-        (Some("Background"), _) | (None, None | Some(false)) => Propagation::Background,
+        (None, None) => Propagation::Unsaid,
+        (Some("Background"), _) | (None, Some(false)) => Propagation::Background,
         (Some("Foreground"), _) => Propagation::Foreground,
         (Some("Orphan"), _) | (None, Some(true)) => Propagation::Orphan,
         (Some(other), _) => {

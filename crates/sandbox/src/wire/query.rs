@@ -54,10 +54,7 @@ impl Query {
     pub(crate) fn revision(&self) -> Result<u64, String> {
         match self.text("resourceVersion") {
             "" => Ok(0),
-            text => text.parse().map_err(|_| {
-                let why = why_no_number(text);
-                format!("Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: {why}")
-            }),
+            text => parse_unsigned(text).map_err(|why| format!("Invalid value: {text:?}: {why}")),
         }
     }
 
@@ -86,6 +83,11 @@ pub(crate) fn unsupported_dry_run(wanted: &[&str]) -> Option<FieldError> {
         reason: "FieldValueNotSupported",
         message: format!("Unsupported value: {}: supported values: \"All\"", json!(wanted)),
     })
+}
+
+/// A number in the words of the server when it is none.
+pub(crate) fn parse_unsigned(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("strconv.ParseUint: parsing {text:?}: {}", why_no_number(text)))
 }
 
 fn why_no_number(text: &str) -> &'static str {

@@ -14,7 +14,7 @@ static TIME: LazyLock<Regex> =
 /// What may be a revision inside a text.
 static NUMBER: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\d{3,}").unwrap());
 /// How far a server has come is no one's concern.
-static CURRENT: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"current: \d+").unwrap());
+static CURRENT: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"current: (RV#)?\d+").unwrap());
 /// The same of what it has forgotten.
 static OLDEST: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"too old resource version: (\d+) \(\d+\)").unwrap());
