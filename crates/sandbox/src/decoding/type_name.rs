@@ -20,6 +20,9 @@ impl<'n> TypeName<'n> {
     /// What `scale` answers, whatever the resource.
     pub(crate) const SCALE: TypeName<'static> =
         TypeName { group: "autoscaling", version: "v1", kind: "Scale" };
+    /// What `pods/eviction` takes.
+    pub(crate) const EVICTION: TypeName<'static> =
+        TypeName { group: "policy", version: "v1", kind: "Eviction" };
 
     pub(crate) fn of(kind: &'n ResourceKind) -> Self {
         Self { group: &kind.group, version: &kind.version, kind: &kind.kind }

@@ -208,6 +208,7 @@ fn methods(target: &Target) -> &'static [Method] {
         ("", _) => &[Method::GET, Method::POST, Method::DELETE],
         (_, "") => &[Method::GET, Method::PUT, Method::PATCH, Method::DELETE],
         (_, "log") => &[Method::GET],
+        (_, "eviction") => &[Method::POST],
         (_, "finalize") => &[Method::PUT],
         _ => &[Method::GET, Method::PUT, Method::PATCH],
     }
@@ -219,7 +220,7 @@ fn check_subresource(target: &Target) -> Result<(), ApiError> {
     let subresource = target.subresource.as_str();
     match kind.has(subresource) {
         _ if subresource.is_empty() => Ok(()),
-        true if matches!(subresource, "status" | "scale" | "log" | "finalize") => Ok(()),
+        true if matches!(subresource, "status" | "scale" | "log" | "finalize" | "eviction") => Ok(()),
         true => Err(ApiError::not_simulated(format!("{}/{subresource}", kind.resource()))),
         false if kind.is_custom() => Err(ApiError::not_found(kind, &target.name)),
         false => Err(ApiError::no_such_resource()),

@@ -83,6 +83,11 @@ fn write(
                 Ok(shaped(state, target, &made, shape, StatusCode::CREATED))
             })
         }
+        (&Method::POST, true) if target.subresource == "eviction" => {
+            let eviction = read_object(parts, target, body, caller)?;
+            let said = cluster.with(|state| verbs::evict(state, target, &eviction, caller.dry_run))?;
+            Ok(answer::json(StatusCode::CREATED, &said))
+        }
         (&Method::PUT, true) => {
             let new = read_object(parts, target, body, caller)?;
             cluster.with(|state| put(state, target, new, caller, shape))
@@ -306,7 +311,11 @@ fn undecoded(why: &str) -> ApiError {
 }
 
 fn read_object(parts: &Parts, target: &Target, body: &Bytes, caller: &Caller) -> Result<Value, ApiError> {
-    let kind = if target.subresource == "scale" { TypeName::SCALE } else { TypeName::of(&target.kind) };
+    let kind = match target.subresource.as_str() {
+        "scale" => TypeName::SCALE,
+        "eviction" => TypeName::EVICTION,
+        _ => TypeName::of(&target.kind),
+    };
     let unknown = |object: &Value| custom::unknown_fields(&target.kind, object);
     decoding::object(kind, unknown, body, is_yaml(parts)?, caller.validation, &caller.warnings)
 }

@@ -47,7 +47,18 @@ pub(crate) fn delete(
         false => object::set(&mut marked, &["metadata", "finalizers"], wanted),
     }
     let grace = grace(kind, &live, options);
+    if grace == 0 {
+        // who cannot wait does not wait for what was promised before
+        object::take(&mut marked, GRACE);
+    }
     if grace == 0 && may_vanish(kind, &marked) {
+        if kind.is("pods") {
+            mark(state, kind, &mut marked, 0);
+            if !options.dry_run {
+                state.store.remove(&key(kind, &target.namespace, &target.name));
+            }
+            return Ok(Deleted::Gone(marked.into()));
+        }
         if options.dry_run {
             return Ok(Deleted::Gone(live));
         }

@@ -9,8 +9,8 @@ use tokio::time::Instant;
 
 use super::context::{Context, Memory, Timers};
 use super::{
-    claim, daemon_set, definition, deployment, event, garbage, job, namespace, pods, replica_set, service,
-    stateful_set,
+    adoption, autoscaler, claim, cron_job, daemon_set, definition, deployment, disruption, endpoints, event,
+    garbage, job, job_pods, namespace, pods, replica_set, service, stateful_set,
 };
 use crate::cluster::{Cluster, State};
 use crate::custom;
@@ -109,9 +109,11 @@ impl Driver {
             self.enqueue(home);
         }
         if key.resource == "pods" {
-            for service in service::of_pod(state, object) {
-                self.enqueue(service);
-            }
+            let concerned = service::of_pod(state, object)
+                .into_iter()
+                .chain(disruption::of_pod(state, object))
+                .chain(claim::of_pod(object));
+            concerned.for_each(|key| self.enqueue(key));
         }
         if key.resource == custom::DEFINITIONS && state.store.at(&key).is_none() {
             // its names are free for others
@@ -128,7 +130,13 @@ impl Driver {
 
 fn reconcile(context: &mut Context<'_>, key: &Key) {
     garbage::collect_forgotten(context);
-    let Some(object) = context.state.store.at(key).cloned() else { return };
+    let Some(object) = context.state.store.at(key).cloned() else {
+        context.memory.pending.remove(key);
+        if key.resource == "services" {
+            endpoints::forget(context, key);
+        }
+        return;
+    };
     if key.resource == custom::DEFINITIONS {
         return definition::reconcile(context, key, &object);
     }
@@ -140,16 +148,21 @@ fn reconcile(context: &mut Context<'_>, key: &Key) {
     if garbage::handle(context, key, &object) {
         return;
     }
+    adoption::adopt(context, key, &object);
     match key.resource.as_str() {
         "deployments.apps" => deployment::reconcile(context, key, &object),
         "replicasets.apps" => replica_set::reconcile(context, key, &object),
         "statefulsets.apps" => stateful_set::reconcile(context, key, &object),
         "daemonsets.apps" => daemon_set::reconcile(context, key, &object),
         "jobs.batch" => job::reconcile(context, key, &object),
+        "cronjobs.batch" => cron_job::reconcile(context, key, &object),
+        "poddisruptionbudgets.policy" => disruption::reconcile(context, key, &object),
+        "horizontalpodautoscalers.autoscaling" => autoscaler::reconcile(context, key, &object),
         "services" => service::reconcile(context, key, &object),
         "ingresses.networking.k8s.io" => service::balance(context, key, &object),
         "persistentvolumeclaims" => claim::reconcile(context, key, &object),
         "events" => event::expire(context, key, &object),
+        "pods" if job_pods::release(context, key, &object) => {}
         "pods" => pods::reconcile(context, key, &object),
         "namespaces" => namespace::reconcile(context, key, &object),
         _ => {}
