@@ -159,10 +159,9 @@ impl ApiError {
 
     /// An apply whose configuration the merge schema does not allow.
     pub(crate) fn untyped(kind: &ResourceKind, namespace: &str, name: &str, why: &str) -> Self {
+        let ResourceKind { group, version, kind, .. } = kind;
         let message = format!(
-            "failed to create typed patch object ({namespace}/{name}; {}, Kind={}): {why}",
-            kind.api_version(),
-            kind.kind
+            "failed to create typed patch object ({namespace}/{name}; {group}/{version}, Kind={kind}): {why}"
         );
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
     }

@@ -13,6 +13,7 @@ use crate::cluster::Cluster;
 use crate::discovery;
 use crate::requests::RequestRecord;
 use crate::status::ApiError;
+use crate::table::Include;
 use crate::wire::answer::{self, ResponseBody};
 use crate::wire::negotiate::{self, Shape};
 use crate::wire::query::Query;
@@ -191,7 +192,7 @@ fn resource(cluster: &Arc<Cluster>, parts: &Parts, body: &Bytes, target: &Target
     }
     check_served(parts, query, target)?;
     let is_list = target.name.is_empty() && parts.method == Method::GET;
-    let shapes = negotiate::shapes(&parts.headers, is_list)?;
+    let shapes = with_rows(&negotiate::shapes(&parts.headers, is_list)?, query)?;
     let mut response = match parts.method {
         Method::GET => reading::answer(cluster, target, query, &shapes),
         _ => writing::answer(cluster, parts, target, query, body, &shapes),
@@ -225,6 +226,15 @@ fn check_subresource(target: &Target) -> Result<(), ApiError> {
         false if kind.is_custom() => Err(ApiError::not_found(kind, &target.name)),
         false => Err(ApiError::no_such_resource()),
     }
+}
+
+/// What rows of tables carry is said in the query.
+fn with_rows(shapes: &[Shape], query: &Query) -> Result<Vec<Shape>, ApiError> {
+    let shape = |shape: &Shape| match shape {
+        Shape::Table(_) => Include::parse(query.text("includeObject")).map(Shape::Table),
+        other => Ok(*other),
+    };
+    shapes.iter().map(shape).collect()
 }
 
 /// What real servers have and this one does not is said so.

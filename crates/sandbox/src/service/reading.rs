@@ -26,7 +26,7 @@ pub(super) fn answer(
     let form = negotiate::shape_of(shapes, &target.kind, target.name.is_empty())?;
     let state = cluster.state.lock();
     match (target.name.as_str(), target.subresource.as_str()) {
-        ("", _) if form == Shape::Table => {
+        ("", _) if matches!(form, Shape::Table(_)) => {
             let list = verbs::list(&state, target, query)?;
             Ok(shaped(&state, target, &list, form, StatusCode::OK))
         }
@@ -46,7 +46,7 @@ pub(super) fn answer(
             let pod = verbs::get(&state, target)?;
             Ok(answer::text(StatusCode::OK, workloads::log_of(&pod, query.text("container"))?))
         }
-        _ if form == Shape::Table => {
+        _ if matches!(form, Shape::Table(_)) => {
             let object = verbs::get(&state, target)?;
             Ok(shaped(&state, target, &object, form, StatusCode::OK))
         }
@@ -75,13 +75,9 @@ pub(super) fn watch(
     Ok(answer::stream(watch::open(cluster, &mut state, request)))
 }
 
-/// Tables are not streamed: a client that asks for them and accepts JSON gets JSON.
+/// The first form that the client accepts.
 fn watch_shape(shapes: &[Shape]) -> Shape {
-    shapes
-        .iter()
-        .copied()
-        .find(|shape| matches!(shape, Shape::Whole | Shape::Metadata))
-        .unwrap_or(Shape::Whole)
+    shapes.iter().copied().find(|shape| !matches!(shape, Shape::Discovery(_))).unwrap_or(Shape::Whole)
 }
 
 /// An object or list in the shape that the client wants.
@@ -95,7 +91,7 @@ pub(super) fn shaped(
     match shape {
         Shape::Metadata => answer::json(code, &partial::of(value)),
         Shape::MetadataList => answer::json(code, &partial::of_list(value)),
-        Shape::Table => answer::json(code, &table::of(state, &target.kind, value)),
+        Shape::Table(include) => answer::json(code, &table::of(&state.clock, &target.kind, value, include)),
         Shape::Whole | Shape::Discovery(_) => answer::json(code, value),
     }
 }

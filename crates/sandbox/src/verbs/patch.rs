@@ -127,7 +127,11 @@ fn apply(
         }
         (None, live) => live.as_deref().cloned().unwrap_or_default(),
     };
-    object::drop_nulls(&mut merged);
+    if kind.is_custom() {
+        object::drop_nulls(&mut merged);
+    } else {
+        ssa::settle_nulls(&mut merged, kind.merge_type());
+    }
     match live {
         Some(live) => {
             let mut new = merged;
@@ -200,8 +204,13 @@ fn refused(target: &Target, said_namespace: &str, error: &ApplyError) -> ApiErro
                 .collect();
             ApiError::apply_conflict(conflicts.to_string(), &causes)
         }
-        ApplyError::Live(_) | ApplyError::ManagedFields | ApplyError::Version(_) => {
-            ApiError::failed(error.to_string())
+        ApplyError::Live(invalid) => {
+            let Target { namespace, name, kind, .. } = target;
+            let (group, version, kind) = (&kind.group, &kind.version, &kind.kind);
+            ApiError::failed(format!(
+                "failed to create typed live object ({namespace}/{name}; {group}/{version}, Kind={kind}): {invalid}"
+            ))
         }
+        ApplyError::ManagedFields | ApplyError::Version(_) => ApiError::failed(error.to_string()),
     }
 }

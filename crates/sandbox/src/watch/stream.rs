@@ -12,10 +12,12 @@ use tokio::time::Instant;
 
 use super::event;
 use super::request::{Begin, WatchRequest};
+use crate::clock::Clock;
 use crate::cluster::{Cluster, State};
 use crate::status::ApiError;
 use crate::store::Stored;
 use crate::verbs;
+use crate::wire::negotiate::Shape;
 
 /// How often an idle watch gets a bookmark, and how long before its end it gets the last one.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
@@ -33,6 +35,9 @@ struct Watch {
     ends: Instant,
     bookmark_at: Instant,
     finished: bool,
+    clock: Clock,
+    /// No table was sent yet.
+    is_first: bool,
 }
 
 /// What waits to be sent. Present objects are encoded only when the client takes them.
@@ -58,6 +63,8 @@ pub(crate) fn open(
         ends: now + request.timeout,
         bookmark_at: now,
         finished: false,
+        clock: state.clock,
+        is_first: true,
         resource,
         request,
     };
@@ -107,11 +114,19 @@ impl Watch {
         self.pending = pending;
     }
 
+    /// The line of an event in the form that the client wants.
+    fn formed(&mut self, next: Pending) -> Bytes {
+        let line = self.line(next);
+        let Shape::Table(include) = self.request.shape else { return line };
+        let first = std::mem::take(&mut self.is_first);
+        event::tabled(&line, &self.request.target.kind, &self.clock, include, first)
+    }
+
     /// The next bytes; `None` ends the watch cleanly, an error cuts it.
     async fn next(&mut self) -> Option<Result<Bytes, io::Error>> {
         loop {
             if let Some(next) = self.pending.pop_front() {
-                return Some(Ok(self.line(next)));
+                return Some(Ok(self.formed(next)));
             }
             if self.finished {
                 return None;

@@ -5,6 +5,7 @@ use http::header::ACCEPT;
 
 use crate::registry::ResourceKind;
 use crate::status::ApiError;
+use crate::table::Include;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
@@ -13,8 +14,8 @@ pub(crate) enum Shape {
     Metadata,
     /// `as=PartialObjectMetadataList`
     MetadataList,
-    /// `as=Table`.
-    Table,
+    /// `as=Table`, with what rows carry of their objects.
+    Table(Include),
     /// `as=APIGroupDiscoveryList`, with its version: `v2` or `v2beta1`.
     Discovery(&'static str),
 }
@@ -70,7 +71,7 @@ impl<'h> Range<'h> {
             (None, _, _) => Some(Shape::Whole),
             (Some("PartialObjectMetadata"), Some("meta.k8s.io"), Some("v1")) => Some(Shape::Metadata),
             (Some("PartialObjectMetadataList"), Some("meta.k8s.io"), Some("v1")) => Some(Shape::MetadataList),
-            (Some("Table"), Some("meta.k8s.io"), Some("v1")) => Some(Shape::Table),
+            (Some("Table"), Some("meta.k8s.io"), Some("v1")) => Some(Shape::Table(Include::default())),
             (Some("APIGroupDiscoveryList"), _, Some("v2")) => Some(Shape::Discovery("v2")),
             _ => None,
         }
@@ -117,8 +118,14 @@ mod tests {
         check("application/*", &[]);
         check("APPLICATION/JSON", &[]);
         check("application/json;as=Table", &[]);
-        check("application/json;q=0.5, */*;as=Table;v=v1;g=meta.k8s.io", &[Shape::Table, Shape::Whole]);
+        check(
+            "application/json;q=0.5, */*;as=Table;v=v1;g=meta.k8s.io",
+            &[Shape::Table(Include::Metadata), Shape::Whole],
+        );
         check("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1", &[Shape::Metadata]);
-        check("application/json;as=Table;v=v1;g=meta.k8s.io,application/json", &[Shape::Table, Shape::Whole]);
+        check(
+            "application/json;as=Table;v=v1;g=meta.k8s.io,application/json",
+            &[Shape::Table(Include::Metadata), Shape::Whole],
+        );
     }
 }

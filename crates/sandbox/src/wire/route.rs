@@ -139,7 +139,10 @@ impl Route {
             [plural, name, subresource] => (*plural, Some(*name), *subresource),
             _ => return Self::UnknownResource,
         };
-        let Some(kind) = registry.find(group, version, plural) else { return Self::UnknownResource };
+        let Some(kind) = registry.find(group, version, plural) else {
+            let is_custom = registry.all().any(|kind| kind.group == group && kind.is_custom());
+            return if is_custom { Self::Unknown } else { Self::UnknownResource };
+        };
         let everywhere = kind.namespaced && namespace.is_none();
         if (everywhere && name.is_some()) || (!kind.namespaced && namespace.is_some()) || name == Some("") {
             return Self::UnknownResource;

@@ -60,6 +60,7 @@ pub(super) struct Memory {
     pub(super) events: super::event::EventLog,
     /// By job: the generation last looked at, and when its pods' changes are due.
     pub(super) batches: HashMap<String, (i64, Option<Instant>)>,
+    pub(super) orphans: super::adoption::Orphans,
     /// Owners that have looked for what to adopt.
     pub(super) seen: BTreeSet<String>,
     /// Objects that vanished and whose dependents have not been looked at.

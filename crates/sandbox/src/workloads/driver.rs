@@ -7,10 +7,10 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::context::{Context, Memory, Timers};
+use super::context::{Context, Memory, Timers, key_of};
 use super::{
     adoption, autoscaler, claim, cron_job, daemon_set, definition, deployment, disruption, endpoints, event,
-    garbage, job, job_pods, namespace, pods, replica_set, service, stateful_set,
+    garbage, job, job_pods, namespace, pods, quota, replica_set, service, stateful_set,
 };
 use crate::cluster::{Cluster, State};
 use crate::custom;
@@ -102,11 +102,16 @@ impl Driver {
         if let Some(owner) = object::controller(object)
             && let Some(owner) = state.store.by_uid(owner["uid"].as_str().unwrap_or(""))
         {
-            self.enqueue(owner.clone());
+            self.enqueue(owner);
         }
         let home = Key { resource: "namespaces".to_owned(), name: ObjectName::new("", &key.name.namespace) };
         if state.store.at(&home).is_some_and(|home| object::is_deleting(home)) {
             self.enqueue(home);
+        }
+        if !matches!(key.resource.as_str(), "events" | "resourcequotas") {
+            for quota in state.store.list("resourcequotas", Some(&key.name.namespace)) {
+                self.enqueue(key_of("resourcequotas", quota));
+            }
         }
         if key.resource == "pods" {
             let concerned = service::of_pod(state, object)
@@ -121,6 +126,7 @@ impl Driver {
                 self.enqueue(Key { resource: key.resource.clone(), name: ObjectName::of(other) });
             }
         }
+        self.memory.orphans.note(&key, object, state.store.stored(&key.resource, &key.name).is_some());
         if state.store.at(&key).is_none() {
             self.memory.gone.push(object::uid(object).to_owned());
         }
@@ -161,6 +167,7 @@ fn reconcile(context: &mut Context<'_>, key: &Key) {
         "services" => service::reconcile(context, key, &object),
         "ingresses.networking.k8s.io" => service::balance(context, key, &object),
         "persistentvolumeclaims" => claim::reconcile(context, key, &object),
+        "resourcequotas" => quota::reconcile(context, key, &object),
         "events" => event::expire(context, key, &object),
         "pods" if job_pods::release(context, key, &object) => {}
         "pods" => pods::reconcile(context, key, &object),

@@ -11,14 +11,20 @@
 
 mod apply;
 mod contract;
+mod controllers;
 mod custom;
+mod defaults;
 mod discovery;
+mod failing;
 mod faults;
 mod kubectl;
+mod neighbours;
 mod objects;
+mod refusals;
 mod rollout;
 mod scale;
 mod seeded;
+mod seen;
 mod sequences;
 mod support;
 mod watching;

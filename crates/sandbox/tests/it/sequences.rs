@@ -1,55 +1,14 @@
 //! What a client that watches sees of a rollout, state by state. The expected texts were compared
 //! with kube-controller-manager 1.36; there, several steps may fall into one.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use futures::{StreamExt as _, TryStreamExt as _};
-use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, WatchEvent, WatchParams};
-use kube::core::GroupVersionKind;
-use kube::{Api, Client};
-use parking_lot::Mutex;
+use kube::api::{Patch, PatchParams};
 use sandbox::SandboxOptions;
 use serde_json::{Value, json};
 
+use crate::seen::Seen;
 use crate::support::{apply, deployment, deployments, with};
-
-/// Every state of the objects of one kind, as a line each, without repetitions.
-struct Seen(Arc<Mutex<Vec<String>>>);
-
-impl Seen {
-    async fn of(client: &Client, group: &str, kind: &str, line: fn(&Value) -> String) -> Self {
-        let kind = GroupVersionKind::gvk(group, "v1", kind);
-        let api: Api<DynamicObject> =
-            Api::default_namespaced_with(client.clone(), &ApiResource::from_gvk(&kind));
-        let lines = Arc::new(Mutex::new(Vec::<String>::new()));
-        let seen = lines.clone();
-        let mut events = api.watch(&WatchParams::default(), "0").await.unwrap().boxed();
-        tokio::spawn(async move {
-            while let Ok(Some(event)) = events.try_next().await {
-                let line = match &event {
-                    WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                        line(&serde_json::to_value(object).unwrap())
-                    }
-                    WatchEvent::Deleted(object) => {
-                        format!("{} gone", object.metadata.name.as_deref().unwrap_or(""))
-                    }
-                    _ => continue,
-                };
-                let mut lines = lines.lock();
-                if lines.last() != Some(&line) {
-                    lines.push(line);
-                }
-            }
-        });
-        Self(seen)
-    }
-
-    /// What was seen since the last call.
-    fn lines(&self) -> Vec<String> {
-        std::mem::take(&mut *self.0.lock())
-    }
-}
 
 fn number(object: &Value, field: &str) -> i64 {
     object["status"][field].as_i64().unwrap_or(0)
