@@ -107,6 +107,9 @@ pub(crate) fn patch_operations(body: &[u8]) -> Result<(Value, Vec<String>), Stri
         other => return Err(wrong(other)),
     };
     for (index, item) in items.iter().enumerate() {
+        if matches!(item, Document::Null) {
+            continue;
+        }
         let Document::Map(entries) = item else {
             let found = item.noun();
             return Err(format!("json: cannot unmarshal {found} into Go value of type handlers.jsonPatchOp"));

@@ -47,10 +47,6 @@ pub(crate) fn delete(
         false => object::set(&mut marked, &["metadata", "finalizers"], wanted),
     }
     let grace = grace(kind, &live, options);
-    if grace == 0 {
-        // who cannot wait does not wait for what was promised before
-        object::take(&mut marked, GRACE);
-    }
     if grace == 0 && may_vanish(kind, &marked) {
         if kind.is("pods") {
             mark(state, kind, &mut marked, 0);
@@ -100,7 +96,9 @@ const GRACE: &[&str] = &["metadata", "deletionGracePeriodSeconds"];
 fn mark(state: &State, kind: &ResourceKind, marked: &mut Value, grace: i64) {
     let was_marked = object::is_deleting(marked);
     object::set_default(marked, &["metadata", "deletionTimestamp"], state.clock.timestamp());
-    object::set(marked, GRACE, grace);
+    if !kind.is("namespaces") {
+        object::set(marked, GRACE, grace);
+    }
     if kind.has_generation && !was_marked {
         let counted = object::generation(marked) + 1;
         object::set(marked, &["metadata", "generation"], counted);

@@ -45,7 +45,7 @@ fn step(object: &mut Value, operation: &Value) -> Option<()> {
             add(find(object, &parents)?, &last, copied)
         }
         "test" => {
-            let found = find(object, &parents).map_or(Some(Value::Null), |parent| get(parent, &last))?;
+            let found = get(find(object, &parents)?, &last)?;
             (found == value).then_some(())
         }
         _ => None,
@@ -145,7 +145,7 @@ mod tests {
         check(&json!([{"op": "replace", "path": "/l/9", "value": 1}]), None);
         check(&json!([{"op": "remove", "path": "/a/x"}]), None);
         check(
-            &json!([{"op": "test", "path": "/x/y", "value": null}]),
+            &json!([{"op": "test", "path": "/x", "value": null}]),
             Some(json!({"a": {"b": "c"}, "l": [1, 2]})),
         );
         check(&json!([{"op": "test", "path": "/a/b", "value": null}]), None);

@@ -93,6 +93,7 @@ fn changed(
     caller: &Caller,
 ) -> Result<(Object, bool), ApiError> {
     update::check_identity(target, &mut new)?;
+    update::check_uid(&target.kind, &live, &new)?;
     let update = Update { live, new, subresource: target.subresource.clone() };
     Ok((update.tracked(state, &target.kind, caller)?, false))
 }

@@ -6,7 +6,7 @@ use super::{Caller, delete, key, ownership};
 use crate::cluster::State;
 use crate::registry::ResourceKind;
 use crate::ssa::Operation;
-use crate::status::ApiError;
+use crate::status::{ApiError, FieldError};
 use crate::store::Object;
 use crate::wire::query;
 use crate::wire::route::Target;
@@ -87,6 +87,19 @@ pub(super) fn check_identity(target: &Target, new: &mut Value) -> Result<(), Api
     Ok(())
 }
 
+/// A patch cannot turn the object into another one.
+pub(super) fn check_uid(kind: &ResourceKind, live: &Value, new: &Value) -> Result<(), ApiError> {
+    let sent = object::uid(new);
+    let is_same = sent.is_empty() || sent == object::uid(live);
+    if is_same { Ok(()) } else { Err(immutable(kind, live, "uid", &Value::from(sent))) }
+}
+
+/// What is fixed in metadata is checked twice, and said twice.
+fn immutable(kind: &ResourceKind, live: &Value, field: &str, sent: &Value) -> ApiError {
+    let mistake = FieldError::invalid(format!("metadata.{field}"), sent, "field is immutable");
+    ApiError::invalid(kind, object::name(live), &[mistake.clone(), mistake])
+}
+
 impl Update {
     /// Writes the change; what it changes belongs to the caller.
     pub(crate) fn tracked(
@@ -151,6 +164,14 @@ impl Update {
                 kind.plural
             );
             return Err(ApiError::conflict(kind, &name, &why));
+        }
+        for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
+            let sent = object::at(&self.new, &["metadata", field]).filter(|sent| !sent.is_null());
+            if let Some(sent) = sent
+                && Some(sent) != object::at(&self.live, &["metadata", field])
+            {
+                return Err(immutable(kind, &self.live, field, sent));
+            }
         }
         for field in KEPT {
             object::take(&mut self.new, &["metadata", field]);

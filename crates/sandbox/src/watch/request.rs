@@ -50,8 +50,9 @@ impl WatchRequest {
             Selector::parse(&target.kind, query.text("labelSelector"), &one)?
         };
         query.integer("limit")?;
-        let timeout = query.integer("timeoutSeconds")?.filter(|seconds| *seconds > 0);
-        let timeout = timeout.and_then(|seconds| u64::try_from(seconds).ok());
+        // less than no time is over at once
+        let timeout = query.integer("timeoutSeconds")?.filter(|seconds| *seconds != 0);
+        let timeout = timeout.map(|seconds| u64::try_from(seconds).unwrap_or(0));
         let initial_events = list_options::initial_events(query, streaming_lists)?;
         let asked = query.revision().map_err(|why| {
             ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "", format!("resourceVersion: {why}"))
