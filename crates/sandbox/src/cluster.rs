@@ -8,11 +8,12 @@ use tokio::sync::watch;
 
 use crate::clock::Clock;
 use crate::faults::{Fault, Faults, RequestMatch};
-use crate::options::SandboxOptions;
+use crate::options::{Pods, SandboxOptions};
 use crate::registry::Registry;
 use crate::requests::{RequestLog, RequestRecord};
 use crate::seed::Seed;
 use crate::service::SandboxService;
+use crate::signal::Signal;
 use crate::store::Store;
 use crate::{verbs, workloads};
 
@@ -44,7 +45,7 @@ pub(crate) struct Cluster {
     pub(crate) faults: Mutex<Faults>,
     pub(crate) requests: Mutex<RequestLog>,
     /// Counts up when every open watch is to be cut.
-    pub(crate) connections: watch::Sender<u64>,
+    pub(crate) connections: Signal,
     /// Counts up when the controllers have something to look at.
     pub(crate) work: watch::Sender<u64>,
     started: Once,
@@ -63,6 +64,13 @@ impl Cluster {
         self.started.call_once(|| {
             tokio::spawn(workloads::run(Arc::downgrade(self), self.work.subscribe()));
         });
+    }
+}
+
+impl Drop for Cluster {
+    /// Watches do not outlive the cluster.
+    fn drop(&mut self) {
+        self.connections.raise();
     }
 }
 
@@ -86,13 +94,16 @@ impl Sandbox {
             options: options.clone(),
             addresses: (1, 1),
         };
+        if options.pods == Pods::Virtual {
+            state.store.keep_no_history("pods");
+        }
         verbs::bootstrap(&mut state);
         let cluster = Cluster {
             options,
             state: Mutex::new(state),
             faults: Mutex::default(),
             requests: Mutex::default(),
-            connections: watch::Sender::new(0),
+            connections: Signal::default(),
             work: watch::Sender::new(1),
             started: Once::new(),
         };
@@ -119,7 +130,7 @@ impl Sandbox {
 
     /// Cuts every open watch, as a restarted load balancer does.
     pub fn cut_watches(&self) {
-        self.cluster.connections.send_modify(|count| *count += 1);
+        self.cluster.connections.raise();
     }
 
     /// Forgets all history: watches from an older resourceVersion answer 410.

@@ -14,6 +14,8 @@
 //!
 //! It is not a Kubernetes: no access control, no admission webhooks, no protobuf, no exec.
 
+#[cfg(test)]
+mod budgets;
 mod clock;
 mod cluster;
 mod custom;
@@ -29,11 +31,11 @@ mod partial;
 mod quantity;
 mod registry;
 mod requests;
-#[allow(dead_code, reason = "its readers come one by one")]
 mod schema;
 mod seed;
 mod selectors;
 mod service;
+mod signal;
 mod spliced;
 mod ssa;
 mod status;
@@ -48,7 +50,7 @@ mod workloads;
 pub use cluster::Sandbox;
 pub use faults::{Fault, RequestMatch};
 pub use listener::{ListenError, Listener};
-pub use options::SandboxOptions;
+pub use options::{Pods, SandboxOptions};
 pub use requests::RequestRecord;
 pub use service::SandboxService;
 pub use wire::answer::ResponseBody;

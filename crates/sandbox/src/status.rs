@@ -256,7 +256,7 @@ impl ApiError {
     }
 
     /// The server cannot do what was asked, for a reason of its own.
-    pub(crate) fn internal(why: String) -> Self {
+    pub(crate) fn internal(why: &str) -> Self {
         let message = format!("Internal error occurred: {why}");
         let mut error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message);
         error.details = Some(json!({"causes": [{"message": why}]}));

@@ -53,6 +53,8 @@ pub(crate) fn object(
     if !is_kind {
         let said = TypeName { group, version, kind: said_kind };
         return match said.declared() {
+            // another version of the kind: it is told where the version is checked
+            Some(_) if said.kind == kind.kind => Ok(document.into_value()),
             Some(_) => Err(refused(said.unconvertible(kind))),
             None => Err(refused(said.unregistered())),
         };

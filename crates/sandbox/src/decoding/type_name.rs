@@ -40,21 +40,20 @@ impl<'n> TypeName<'n> {
         built_in().kind(self.group, self.version, self.kind)
     }
 
-    /// Why an object of this type is none of another.
-    pub(super) fn unconvertible(self, wanted: TypeName<'_>) -> String {
-        let package = match wanted.group.split('.').next().unwrap_or_default() {
-            "" | "events" => "core",
-            group => group,
-        };
-        let (version, kind) = (self.version, self.kind);
-        format!("converting ({version}.{kind}) to ({package}.{}): unknown conversion", wanted.kind)
-    }
-
     pub(super) fn unregistered(self) -> String {
         let slash = if self.group.is_empty() { "" } else { "/" };
         format!(
             "no kind {:?} is registered for version \"{}{slash}{}\" in scheme {SCHEME:?}",
             self.kind, self.group, self.version
         )
+    }
+
+    /// Another kind that there is cannot become this one.
+    pub(super) fn unconvertible(self, to: Self) -> String {
+        let home = match to.group.split('.').next().unwrap_or_default() {
+            "" => "core",
+            home => home,
+        };
+        format!("converting ({}.{}) to ({home}.{}): unknown conversion", self.version, self.kind, to.kind)
     }
 }

@@ -31,6 +31,7 @@ fn protect(new: &mut Value, finalizer: &str) {
 }
 
 fn admit_pod(state: &mut State, new: &mut Value) {
+    fill_limits(state, new);
     let suffix = state.seed.suffix();
     let Some(spec) = new.get_mut("spec").filter(|spec| spec.is_object()) else { return };
     give_account(spec, &suffix);

@@ -11,6 +11,7 @@ use serde_json::json;
 use super::{reading, writing};
 use crate::cluster::Cluster;
 use crate::discovery;
+use crate::options::Pods;
 use crate::requests::RequestRecord;
 use crate::status::ApiError;
 use crate::table::Include;
@@ -193,6 +194,9 @@ fn resource(cluster: &Arc<Cluster>, parts: &Parts, body: &Bytes, target: &Target
     check_served(parts, query, target)?;
     let is_list = target.name.is_empty() && parts.method == Method::GET;
     let shapes = with_rows(&negotiate::shapes(&parts.headers, is_list)?, query)?;
+    if cluster.options.pods == Pods::Virtual && target.kind.is("pods") {
+        return Err(ApiError::not_simulated("pods in this cluster: they are virtual"));
+    }
     let mut response = match parts.method {
         Method::GET => reading::answer(cluster, target, query, &shapes),
         _ => writing::answer(cluster, parts, target, query, body, &shapes),

@@ -337,3 +337,43 @@ fn nulls_are_read_as_the_types_read_them() {
     write(&writer("a", Operation::Apply), |write| settle_nulls(&mut object, write.of));
     assert_eq!(object, json!({"metadata": {"labels": {"x": ""}}, "spec": {}}));
 }
+
+/// A custom kind whose other versions are no more.
+struct OneVersion;
+
+impl Types for OneVersion {
+    fn of(&self, _: &str) -> Option<TypeRef<'_>> {
+        None
+    }
+
+    fn keeps_all_versions(&self) -> bool {
+        true
+    }
+}
+
+/// Seen on a real server: such an object cannot be applied, and an update forgets all owners.
+#[test]
+fn an_owner_of_a_version_that_ended_is_in_the_way_of_custom_objects() {
+    let mut case = Case::new();
+    let mut live = case.apply("a", json!({"metadata": {"uid": "u", "labels": {"x": "1"}}})).clone();
+    live["metadata"]["managedFields"][0]["apiVersion"] = json!("apps/v0");
+    let nothing = json!({});
+    let applied = write(&writer("b", Operation::Apply), |write| {
+        let live = Live { object: Some(&live), skeleton: &nothing };
+        apply(
+            live,
+            &json!({"metadata": {"labels": {"y": "1"}}}),
+            &Write { types: &OneVersion, ..*write },
+            true,
+        )
+    });
+    let why = "request to convert CR to an invalid group/version: apps/v0";
+    assert_eq!(applied.unwrap_err().to_string(), why);
+
+    let mut new = live.clone();
+    new["metadata"]["labels"]["x"] = json!("2");
+    write(&writer("b", Operation::Update), |write| {
+        track(&live, &mut new, &Write { types: &OneVersion, ..*write });
+    });
+    assert!(managers(&new).is_empty());
+}

@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use tokio::sync::watch;
-
 use super::history::History;
 use super::{Object, Place, Stored};
+use crate::signal::Signal;
 
 /// An object's bytes, and its parsed form while somebody works with it.
 #[derive(Debug)]
@@ -22,16 +21,19 @@ pub(super) struct Table {
     pub(super) resource: Arc<str>,
     pub(super) entries: BTreeMap<Place, Entry>,
     pub(super) history: History,
-    pub(super) wake: watch::Sender<u64>,
+    /// Objects that nobody can watch need no history.
+    pub(super) keeps_history: bool,
+    pub(super) wake: Signal,
 }
 
 impl Table {
-    pub(super) fn new(resource: &str, revision: u64) -> Self {
+    pub(super) fn new(resource: &str) -> Self {
         Self {
             resource: resource.into(),
             entries: BTreeMap::new(),
             history: History::default(),
-            wake: watch::Sender::new(revision),
+            keeps_history: true,
+            wake: Signal::default(),
         }
     }
 

@@ -33,7 +33,7 @@ pub(crate) fn create(
 const LONGEST_PREFIX: usize = 58;
 
 /// Identity and placement of an object that does not exist yet.
-pub(super) fn prepare(
+pub(crate) fn prepare(
     state: &mut State,
     kind: &ResourceKind,
     namespace: &str,

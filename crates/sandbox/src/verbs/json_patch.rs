@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::status::ApiError;
 
 /// Patches `object`; it is half patched when the patch does not fit.
-pub(crate) fn apply(object: &mut Value, operations: &[Value]) -> Result<(), ApiError> {
+pub(super) fn apply(object: &mut Value, operations: &[Value]) -> Result<(), ApiError> {
     operations.iter().try_for_each(|operation| step(object, operation).ok_or_else(ApiError::rejected_patch))
 }
 

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::Stream;
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::event;
 use super::request::{Begin, WatchRequest};
 use crate::clock::Clock;
 use crate::cluster::{Cluster, State};
+use crate::signal::Signal;
 use crate::status::ApiError;
 use crate::store::Stored;
 use crate::verbs;
@@ -30,8 +30,10 @@ struct Watch {
     /// How many changes of the resource this watch has seen, of all there ever were.
     seen: u64,
     pending: VecDeque<Pending>,
-    changes: watch::Receiver<u64>,
-    connections: watch::Receiver<u64>,
+    changes: Signal,
+    connections: Signal,
+    /// How often connections had been cut when this one began.
+    cuts: u64,
     ends: Instant,
     bookmark_at: Instant,
     finished: bool,
@@ -59,7 +61,8 @@ pub(crate) fn open(
         seen: 0,
         pending: VecDeque::new(),
         changes: state.store.subscribe(&resource),
-        connections: cluster.connections.subscribe(),
+        connections: cluster.connections.clone(),
+        cuts: cluster.connections.count(),
         ends: now + request.timeout,
         bookmark_at: now,
         finished: false,
@@ -131,7 +134,7 @@ impl Watch {
             if self.finished {
                 return None;
             }
-            self.changes.borrow_and_update();
+            let changes = self.changes.count();
             self.collect()?;
             if !self.pending.is_empty() {
                 continue;
@@ -139,11 +142,11 @@ impl Watch {
             let wakes = self.ends.min(self.bookmark_at);
             tokio::select! {
                 biased;
-                _ = self.connections.changed() => {
+                () = self.connections.after(self.cuts) => {
                     self.finished = true;
                     return Some(Err(io::Error::new(io::ErrorKind::ConnectionReset, "the connection was cut")));
                 }
-                changed = self.changes.changed() => changed.ok()?,
+                () = self.changes.after(changes) => {}
                 () = tokio::time::sleep_until(wakes) => self.tick()?,
             }
         }

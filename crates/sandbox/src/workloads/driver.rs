@@ -29,7 +29,7 @@ struct Driver {
 /// A wait without a timer is only this long, which costs nothing.
 const IDLE: Duration = Duration::from_secs(24 * 3600);
 /// Controllers that wait no longer than this are not at rest.
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(3);
 
 /// Runs until the last handle of the cluster is gone.
 pub(crate) async fn run(cluster: Weak<Cluster>, mut work: watch::Receiver<u64>) {
@@ -166,6 +166,7 @@ fn reconcile(context: &mut Context<'_>, key: &Key) {
         "horizontalpodautoscalers.autoscaling" => autoscaler::reconcile(context, key, &object),
         "services" => service::reconcile(context, key, &object),
         "ingresses.networking.k8s.io" => service::balance(context, key, &object),
+        "persistentvolumes" => claim::release_volume(context, key, &object),
         "persistentvolumeclaims" => claim::reconcile(context, key, &object),
         "resourcequotas" => quota::reconcile(context, key, &object),
         "events" => event::expire(context, key, &object),

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::context::Context;
+use super::virtual_pods;
 use crate::object;
 use crate::store::{Key, ObjectName};
 use crate::verbs::{Caller, DeleteOptions};
@@ -154,6 +155,10 @@ impl Context<'_> {
         reason: &str,
         message: &str,
     ) {
+        let about_pods = about["kind"] == "Pod" || matches!(reason, "SuccessfulCreate" | "SuccessfulDelete");
+        if about_pods && virtual_pods::are(self.state, "pods") {
+            return;
+        }
         let (uid, now) = (object::uid(about).to_owned(), self.now);
         let group = format!("{uid} {} {kind} {reason} {field}", source.name());
         let (message, combined) = self.memory.events.combine(&group, message, now);

@@ -41,6 +41,7 @@ mod scheduler;
 mod service;
 mod stateful_pod;
 mod stateful_set;
+mod virtual_pods;
 
 pub(crate) use disruption::condition as disruption_condition;
 pub(crate) use driver::run;

@@ -10,6 +10,7 @@
 )]
 
 mod apply;
+mod busy;
 mod contract;
 mod controllers;
 mod custom;
@@ -17,6 +18,7 @@ mod defaults;
 mod discovery;
 mod failing;
 mod faults;
+mod fields;
 mod kubectl;
 mod neighbours;
 mod objects;
@@ -27,5 +29,6 @@ mod seeded;
 mod seen;
 mod sequences;
 mod support;
+mod virtual_pods;
 mod watching;
 mod workloads;

@@ -45,9 +45,11 @@ fn of_deployment(object: &Value) -> String {
     .to_owned()
 }
 
+/// Pods end faster than they start, so that no two things happen at the same instant.
 fn options() -> SandboxOptions {
     SandboxOptions {
         pod_start: (Duration::from_secs(1), Duration::from_secs(1)),
+        pod_stop: Duration::from_millis(400),
         ..SandboxOptions::default()
     }
 }
@@ -70,7 +72,7 @@ async fn a_deployment_is_created_updated_and_rolled_back() {
             "1/0: 0 0 0 0 0 0 r1 NewReplicaSetCreated",
             "1/1: 0 0 0 0 2 0 r1 NewReplicaSetCreated Available=False",
             "1/1: 2 2 0 0 2 0 r1 Available=False ReplicaSetUpdated",
-            "1/1: 2 2 2 2 0 0 r1 Available=True NewReplicaSetAvailable",
+            "1/1: 2 2 2 2 0 0 r1 Available=True NewReplicaSetAvailable"
         ]
     );
     apply(&api, "a", &deployment("web", 2, "web:2")).await.unwrap();
@@ -84,9 +86,10 @@ async fn a_deployment_is_created_updated_and_rolled_back() {
             "2/2: 3 1 2 2 1 0 r2 Available=True ReplicaSetUpdated",
             "2/2: 3 1 3 3 0 0 r2 Available=True ReplicaSetUpdated",
             "2/2: 3 2 2 2 1 1 r2 Available=True ReplicaSetUpdated",
+            "2/2: 3 2 2 2 1 0 r2 Available=True ReplicaSetUpdated",
             "2/2: 3 2 3 3 0 0 r2 Available=True ReplicaSetUpdated",
             "2/2: 2 2 2 2 0 1 r2 Available=True NewReplicaSetAvailable",
-            "2/2: 2 2 2 2 0 0 r2 Available=True NewReplicaSetAvailable",
+            "2/2: 2 2 2 2 0 0 r2 Available=True NewReplicaSetAvailable"
         ]
     );
     apply(&api, "a", &deployment("web", 2, "web:1")).await.unwrap();
@@ -100,10 +103,10 @@ async fn a_deployment_is_created_updated_and_rolled_back() {
             "3/3: 3 1 2 2 1 0 r3 Available=True ReplicaSetUpdated",
             "3/3: 3 1 3 3 0 0 r3 Available=True ReplicaSetUpdated",
             "3/3: 3 2 2 2 1 1 r3 Available=True ReplicaSetUpdated",
-            "3/3: 3 2 3 3 0 1 r3 Available=True ReplicaSetUpdated",
+            "3/3: 3 2 2 2 1 0 r3 Available=True ReplicaSetUpdated",
             "3/3: 3 2 3 3 0 0 r3 Available=True ReplicaSetUpdated",
             "3/3: 2 2 2 2 0 1 r3 Available=True NewReplicaSetAvailable",
-            "3/3: 2 2 2 2 0 0 r3 Available=True NewReplicaSetAvailable",
+            "3/3: 2 2 2 2 0 0 r3 Available=True NewReplicaSetAvailable"
         ]
     );
 }
@@ -129,7 +132,7 @@ async fn a_recreated_deployment_is_away_meanwhile() {
             "2/2: 0 0 0 0 0 3 r2 Available=False NewReplicaSetCreated",
             "2/2: 0 0 0 0 3 0 r2 Available=False NewReplicaSetCreated",
             "2/2: 3 3 0 0 3 0 r2 Available=False ReplicaSetUpdated",
-            "2/2: 3 3 3 3 0 0 r2 Available=True NewReplicaSetAvailable",
+            "2/2: 3 3 3 3 0 0 r2 Available=True NewReplicaSetAvailable"
         ]
     );
 }
@@ -164,7 +167,7 @@ async fn a_broken_image_stops_a_rollout_until_it_is_taken_back() {
             "3/3: 3 3 3 3 1 2 r3 Available=True ReplicaSetUpdated",
             "3/3: 4 4 3 3 1 2 r3 Available=True ReplicaSetUpdated",
             "3/3: 4 4 3 3 1 0 r3 Available=True ReplicaSetUpdated",
-            "3/3: 4 4 4 4 0 0 r3 Available=True NewReplicaSetAvailable",
+            "3/3: 4 4 4 4 0 0 r3 Available=True NewReplicaSetAvailable"
         ]
     );
 }
@@ -206,12 +209,13 @@ async fn a_paused_deployment_is_scaled_and_not_rolled() {
             "5/5: 4 1 3 3 1 0 r2 Available=True ReplicaSetUpdated",
             "5/5: 4 1 4 4 0 0 r2 Available=True ReplicaSetUpdated",
             "5/5: 4 2 3 3 1 1 r2 Available=True ReplicaSetUpdated",
+            "5/5: 4 2 3 3 1 0 r2 Available=True ReplicaSetUpdated",
             "5/5: 4 2 4 4 0 0 r2 Available=True ReplicaSetUpdated",
-            "5/5: 3 2 3 3 1 1 r2 Available=True ReplicaSetUpdated",
             "5/5: 4 3 3 3 1 1 r2 Available=True ReplicaSetUpdated",
+            "5/5: 4 3 3 3 1 0 r2 Available=True ReplicaSetUpdated",
             "5/5: 4 3 4 4 0 0 r2 Available=True ReplicaSetUpdated",
             "5/5: 3 3 3 3 0 1 r2 Available=True NewReplicaSetAvailable",
-            "5/5: 3 3 3 3 0 0 r2 Available=True NewReplicaSetAvailable",
+            "5/5: 3 3 3 3 0 0 r2 Available=True NewReplicaSetAvailable"
         ]
     );
 }

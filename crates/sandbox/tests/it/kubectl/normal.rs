@@ -8,6 +8,9 @@ const RULES: &[(&str, &str)] = &[
     (r"(?m)^Waiting for .*\n", ""),
     (r"(?m)^(---|\+\+\+) /tmp/(LIVE|MERGED)-\d+/(\S+)\s.*$", "$1 $2/$3"),
     (r"(?m)^diff -u -N /tmp/\S+ /tmp/\S+$", "diff"),
+    // what newer kubectls add
+    (r"(?m) deleted from \S+ namespace$", " deleted"),
+    (r"(?m)^Warning: resource \S+ was previously managed with 'kubectl apply'.*\n", ""),
     // what kubectl logs
     (r"(?m)^[WIE]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ (\S+?):\d+\]", "LOG $1]"),
     // where hunks begin depends on what else the object holds

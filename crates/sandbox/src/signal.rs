@@ -1,0 +1,42 @@
+//! Waking everybody who waits, in the order in which they began to wait.
+//!
+//! `tokio::sync::watch` wakes in an order that differs from run to run; that order shows in the order
+//! of what clients do next.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::sync::Notify;
+
+/// Something that happens again and again. Clones are handles of the same.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Signal(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    count: AtomicU64,
+    waiting: Notify,
+}
+
+impl Signal {
+    /// It happened: wakes all who wait.
+    pub(crate) fn raise(&self) {
+        self.0.count.fetch_add(1, Ordering::AcqRel);
+        self.0.waiting.notify_waiters();
+    }
+
+    /// How often it happened.
+    pub(crate) fn count(&self) -> u64 {
+        self.0.count.load(Ordering::Acquire)
+    }
+
+    /// Waits until it has happened more often than `seen`.
+    pub(crate) async fn after(&self, seen: u64) {
+        // a waiter made before the count is read misses nothing
+        let mut woken = std::pin::pin!(self.0.waiting.notified());
+        while self.count() == seen {
+            woken.as_mut().await;
+            woken.set(self.0.waiting.notified());
+        }
+    }
+}
