@@ -27,6 +27,7 @@ mod options;
 mod partial;
 mod registry;
 mod requests;
+mod scenario;
 #[allow(dead_code, reason = "its readers come one by one")]
 mod schema;
 mod seed;
@@ -44,9 +45,12 @@ mod wire;
 mod workloads;
 
 pub use cluster::Sandbox;
-pub use faults::{Fault, RequestMatch};
+pub use faults::{
+    Backup, ClusterEvent, Fault, FaultPlan, FaultRule, Mutation, RequestMatch, Trouble, Webhook,
+};
 pub use listener::{ListenError, Listener};
 pub use options::SandboxOptions;
 pub use requests::RequestRecord;
+pub use scenario::{Scenario, ScenarioError};
 pub use service::SandboxService;
 pub use wire::answer::ResponseBody;

@@ -60,6 +60,21 @@ fn verb(parts: &Parts, query: &Query, target: &Target) -> &'static str {
     }
 }
 
+/// Makes a list show an earlier state, when that is still known.
+pub(super) fn look_back(cluster: &Cluster, parts: &mut Parts, resource: &str, lag: u64) {
+    let known = {
+        let store = &cluster.state.lock().store;
+        let earlier = store.revision().saturating_sub(lag);
+        store.changes_since(resource, earlier).is_ok().then_some(earlier)
+    };
+    let Some(earlier) = known else { return };
+    let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or(""));
+    let text = format!("{path}?{query}&resourceVersion={earlier}&resourceVersionMatch=Exact");
+    if let Ok(uri) = text.parse() {
+        parts.uri = uri;
+    }
+}
+
 pub(super) fn media_type(parts: &Parts) -> &str {
     let header = parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
     header.split(';').next().unwrap_or("").trim()

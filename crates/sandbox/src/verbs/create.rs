@@ -8,7 +8,7 @@ use crate::registry::ResourceKind;
 use crate::ssa::Operation;
 use crate::status::ApiError;
 use crate::store::Object;
-use crate::{custom, defaults, object, validation};
+use crate::{custom, defaults, faults, object, validation};
 
 pub(crate) fn create(
     state: &mut State,
@@ -77,6 +77,9 @@ pub(super) fn complete(
     new: &mut Value,
     dry_run: bool,
 ) -> Result<(), ApiError> {
+    if faults::admit(state, kind, new) {
+        defaults::fill(state, kind, new);
+    }
     defaults::allocate(state, kind, new, dry_run);
     validation::check(kind, None, new)
 }

@@ -31,6 +31,7 @@ mod rollout;
 mod scheduler;
 mod service;
 mod stateful_set;
+pub(crate) mod words;
 
 pub(crate) use driver::run;
 pub(crate) use log::log_of;
