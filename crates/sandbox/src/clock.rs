@@ -33,6 +33,16 @@ impl Clock {
         self.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
     }
 
+    /// Now in seconds since 1970.
+    pub(crate) fn seconds(&self) -> i64 {
+        self.now().as_second()
+    }
+
+    /// A time in seconds since 1970 as RFC 3339.
+    pub(crate) fn timestamp_at(&self, seconds: i64) -> String {
+        Timestamp::from_second(seconds).unwrap_or(self.epoch).strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    }
+
     /// Seconds since `timestamp`, for ages in tables.
     pub(crate) fn seconds_since(&self, timestamp: &str) -> Option<i64> {
         let then: Timestamp = timestamp.parse().ok()?;

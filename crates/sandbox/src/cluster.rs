@@ -4,7 +4,6 @@ use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::sync::watch;
 
 use crate::clock::Clock;
 use crate::faults::{Fault, Faults, RequestMatch, Webhook};
@@ -14,6 +13,7 @@ use crate::requests::{RequestLog, RequestRecord};
 use crate::scenario::Scenario;
 use crate::seed::Seed;
 use crate::service::SandboxService;
+use crate::signal::Signal;
 use crate::store::Store;
 use crate::{verbs, workloads};
 
@@ -49,9 +49,9 @@ pub(crate) struct Cluster {
     pub(crate) faults: Mutex<Faults>,
     pub(crate) requests: Mutex<RequestLog>,
     /// Counts up when every open watch is to be cut.
-    pub(crate) connections: watch::Sender<u64>,
+    pub(crate) connections: Signal,
     /// Counts up when the controllers have something to look at.
-    pub(crate) work: watch::Sender<u64>,
+    pub(crate) work: Signal,
     started: Once,
 }
 
@@ -59,7 +59,7 @@ impl Cluster {
     /// Runs `step` on the state and wakes the controllers.
     pub(crate) fn with<T>(&self, step: impl FnOnce(&mut State) -> T) -> T {
         let result = step(&mut self.state.lock());
-        self.work.send_modify(|count| *count += 1);
+        self.work.raise();
         result
     }
 
@@ -99,8 +99,8 @@ impl Sandbox {
             state: Mutex::new(state),
             faults: Mutex::default(),
             requests: Mutex::default(),
-            connections: watch::Sender::new(0),
-            work: watch::Sender::new(1),
+            connections: Signal::default(),
+            work: Signal::default(),
             started: Once::new(),
         };
         Self { cluster: Arc::new(cluster) }
@@ -134,7 +134,7 @@ impl Sandbox {
 
     /// Cuts every open watch, as a restarted load balancer does.
     pub fn cut_watches(&self) {
-        self.cluster.connections.send_modify(|count| *count += 1);
+        self.cluster.connections.raise();
     }
 
     /// Forgets all history: watches from an older resourceVersion answer 410.

@@ -2,6 +2,8 @@
 //!
 //! Objects come in every kind, so nothing here is typed; a missing field reads as `None` or zero.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 
 /// The value at a path of field names.
@@ -123,4 +125,16 @@ pub(crate) fn condition_is_true(object: &Value, kind: &str) -> bool {
 /// A list item is the first of its name.
 pub(crate) fn find_by<'v>(items: &'v [Value], field: &str, value: &str) -> Option<&'v Value> {
     items.iter().find(|item| item[field] == value)
+}
+
+/// JSON with the fields of maps in order, as the server marshals them.
+pub(crate) fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let fields: BTreeMap<&String, &Value> = fields.iter().collect();
+            Value::Object(fields.into_iter().map(|(name, field)| (name.clone(), sorted(field))).collect())
+        }
+        Value::Array(items) => Value::Array(items.iter().map(sorted).collect()),
+        other => other.clone(),
+    }
 }

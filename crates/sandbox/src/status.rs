@@ -13,6 +13,8 @@ pub(crate) struct ApiError {
     pub(crate) reason: &'static str,
     pub(crate) message: String,
     pub(crate) details: Option<Value>,
+    /// What an expired page says to go on with.
+    pub(crate) continue_token: Option<String>,
     /// Answered as plain text, as the server does for paths that no API serves.
     pub(crate) plain: bool,
 }
@@ -44,9 +46,23 @@ impl FieldError {
     }
 }
 
+impl FieldError {
+    /// What this cluster has no use for, said in full.
+    pub(crate) fn unsupported_here(field: impl Into<String>, message: &str) -> Self {
+        Self { field: field.into(), reason: "FieldValueInvalid", message: message.to_owned() }
+    }
+}
+
 impl ApiError {
     pub(crate) fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code: code.as_u16(), reason, message: message.into(), details: None, plain: false }
+        Self {
+            code: code.as_u16(),
+            reason,
+            message: message.into(),
+            details: None,
+            continue_token: None,
+            plain: false,
+        }
     }
 
     fn about(mut self, kind: &ResourceKind, name: &str) -> Self {
@@ -118,6 +134,11 @@ impl ApiError {
         )
     }
 
+    /// A request that fails on what is stored.
+    pub(crate) fn failed(message: String) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
+    }
+
     /// An apply whose configuration the merge schema does not allow.
     pub(crate) fn untyped(kind: &ResourceKind, namespace: &str, name: &str, why: &str) -> Self {
         let message = format!(
@@ -136,9 +157,13 @@ impl ApiError {
     }
 
     pub(crate) fn invalid(kind: &ResourceKind, name: &str, errors: &[FieldError]) -> Self {
-        let mut said: Vec<String> =
-            errors.iter().map(|one| format!("{}: {}", one.field, one.message)).collect();
-        said.dedup();
+        let mut said: Vec<String> = Vec::new();
+        for error in errors {
+            let one = format!("{}: {}", error.field, error.message);
+            if !said.contains(&one) {
+                said.push(one);
+            }
+        }
         let why = match said.as_slice() {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),
@@ -158,6 +183,19 @@ impl ApiError {
             .map(|one| json!({"reason": one.reason, "message": one.message, "field": one.field}))
             .collect();
         error.details = Some(details);
+        error
+    }
+
+    /// A patch whose result cannot be read.
+    pub(crate) fn invalid_patch(patch: &str, why: &str) -> Self {
+        let message = format!("Invalid value: {patch:?}: {why}");
+        let mut error = Self::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "Invalid",
+            format!(" \"\" is invalid: patch: {message}"),
+        );
+        error.details =
+            Some(json!({"causes": [{"reason": "FieldValueInvalid", "message": message, "field": "patch"}]}));
         error
     }
 
@@ -181,6 +219,14 @@ impl ApiError {
 
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
+    }
+
+    /// The server cannot do what was asked, for a reason of its own.
+    pub(crate) fn internal(why: String) -> Self {
+        let message = format!("Internal error occurred: {why}");
+        let mut error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message);
+        error.details = Some(json!({"causes": [{"message": why}]}));
+        error
     }
 
     pub(crate) fn method_not_allowed() -> Self {
@@ -213,7 +259,7 @@ impl ApiError {
 
     /// A patch of a custom kind, which has no types to merge by.
     pub(crate) fn unsupported_custom_patch() -> Self {
-        Self::generic(
+        Self::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "UnsupportedMediaType",
             "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
@@ -233,6 +279,11 @@ impl ApiError {
         Self::new(StatusCode::GONE, "Expired", format!("too old resource version: {requested} ({oldest})"))
     }
 
+    /// A list of a state that is gone.
+    pub(crate) fn expired_list() -> Self {
+        Self::new(StatusCode::GONE, "Expired", "The resourceVersion for the provided list is too old.")
+    }
+
     /// What the simulator does not do: said aloud, never answered with a plausible 200.
     pub(crate) fn not_simulated(what: impl std::fmt::Display) -> Self {
         Self::new(
@@ -248,6 +299,9 @@ impl ApiError {
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
             "message": self.message,
         });
+        if let Some(token) = &self.continue_token {
+            status["metadata"]["continue"] = json!(token);
+        }
         if !self.reason.is_empty() {
             status["reason"] = json!(self.reason);
         }

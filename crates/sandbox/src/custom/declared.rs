@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::schema;
 use crate::object;
-use crate::registry::{CustomMerge, ResourceKind, ScalePaths};
+use crate::registry::{CustomMerge, ResourceKind, ScalePaths, Subresource};
 
 /// What only kinds of a definition have.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,7 +59,7 @@ pub(crate) fn kinds_of(definition: &Value) -> Vec<ResourceKind> {
 }
 
 /// Versions in the order of preference: `v2` before `v1` before `v1beta1` before anything else.
-fn priority(version: &str) -> (u8, u64, u64, std::cmp::Reverse<String>) {
+pub(crate) fn priority(version: &str) -> (u8, u64, u64, std::cmp::Reverse<String>) {
     let text = std::cmp::Reverse(version.to_owned());
     let Some(rest) = version.strip_prefix('v') else { return (0, 0, 0, text) };
     let digits = rest.chars().take_while(char::is_ascii_digit).count();
@@ -82,13 +82,13 @@ fn kind_of(definition: &Value, version: &Value, merge: &Arc<CustomMerge>) -> Res
     ResourceKind {
         version: schema::text(version, "name").to_owned(),
         kind: schema::text(names, "kind").to_owned(),
-        plural,
         singular: schema::text(names, "singular").to_owned(),
         short_names: words(&names["shortNames"]),
         categories: words(&names["categories"]),
         namespaced: definition["spec"]["scope"] == "Namespaced",
-        has_status: subresources.get("status").is_some(),
-        has_scale: subresources.get("scale").is_some(),
+        verbs: VERBS.to_vec(),
+        subresources: subresources_of(subresources, names),
+        storage_hash: hash(definition, &plural),
         has_generation: true,
         scale_paths: subresources.get("scale").map(|scale| ScalePaths {
             spec_replicas: schema::text(scale, "specReplicasPath").to_owned(),
@@ -97,9 +97,38 @@ fn kind_of(definition: &Value, version: &Value, merge: &Arc<CustomMerge>) -> Res
         }),
         declared: Some(Arc::new(declared(definition, version, &group, &shape))),
         group,
+        plural,
         schema: Some(Arc::new(shape)),
         merge: Some(Arc::clone(merge)),
     }
+}
+
+/// The order in which discovery lists the verbs of custom kinds.
+const VERBS: &[&str] = &["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+
+fn subresources_of(declared: &Value, names: &Value) -> Vec<Subresource> {
+    let one = |name: &str, group: &str, version: &str, kind: &str| Subresource {
+        name: name.to_owned(),
+        group: group.to_owned(),
+        version: version.to_owned(),
+        kind: kind.to_owned(),
+        verbs: vec!["get", "patch", "update"],
+    };
+    let has = |name: &str| declared.get(name).is_some_and(|one| !one.is_null());
+    let status = has("status").then(|| one("status", "", "", schema::text(names, "kind")));
+    let scale = has("scale").then(|| one("scale", "autoscaling", "v1", "Scale"));
+    status.into_iter().chain(scale).collect()
+}
+
+/// Any text that is the same for the same storage.
+fn hash(definition: &Value, plural: &str) -> String {
+    use base64::Engine as _;
+    let stored = object::list(definition, &["spec", "versions"]).iter().find(|one| one["storage"] == true);
+    let text = format!("{plural}/{}", stored.map_or("", |version| schema::text(version, "name")));
+    let sum = text
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+    base64::engine::general_purpose::STANDARD.encode(sum.to_be_bytes())
 }
 
 fn declared(definition: &Value, version: &Value, group: &str, shape: &Value) -> Declared {

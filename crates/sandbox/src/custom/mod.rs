@@ -17,13 +17,14 @@ mod prune;
 mod schema;
 mod show;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-pub(crate) use declared::{Column, Declared, kinds_of, names_of};
+pub(crate) use declared::{Declared, kinds_of, names_of, priority};
 pub(crate) use fill::fill;
 pub(crate) use present::{is_seen_alike, present, present_text};
 pub(crate) use prune::unknown_fields;
 
+use crate::object;
 use crate::registry::ResourceKind;
 use crate::status::{ApiError, FieldError};
 
@@ -47,4 +48,53 @@ pub(crate) fn refuse_new(kind: &ResourceKind, name: &str) -> Result<(), ApiError
         )),
         _ => Ok(()),
     }
+}
+
+/// The body of a request about a custom kind names its type; mistakes in it are told in other words
+/// than those of built-in kinds.
+pub(crate) fn check_type(
+    kind: &ResourceKind,
+    api_version: &str,
+    said_version: &str,
+    said_kind: &str,
+    sent: &Map<String, Value>,
+) -> Result<(), ApiError> {
+    if !kind.is_custom() {
+        return Ok(());
+    }
+    if said_kind.is_empty() {
+        let shown = Value::Object(sent.clone()).to_string();
+        let short: String = shown.chars().take(30).collect();
+        return Err(ApiError::bad_request(format!(
+            "the object provided is unrecognized (must be of type {}): Object 'Kind' is missing in '{shown}' ({short} ...)",
+            kind.kind
+        )));
+    }
+    if said_version != api_version {
+        return Err(ApiError::bad_request(format!(
+            "the API version in the data ({said_version}) does not match the expected API version ({api_version})"
+        )));
+    }
+    if said_kind != kind.kind {
+        let mut said = kind.clone();
+        said_kind.clone_into(&mut said.kind);
+        let name = sent.get("metadata").and_then(|meta| meta["name"].as_str()).unwrap_or("");
+        let why = format!("must be {}", kind.kind);
+        let mistake = FieldError::invalid("kind", &Value::from(said_kind), &why);
+        return Err(ApiError::invalid(&said, name, &[mistake]));
+    }
+    Ok(())
+}
+
+/// A `PUT` of a custom object, or of a definition, says what it replaces.
+pub(crate) fn refuse_unconditional(kind: &ResourceKind, new: &Value) -> Result<(), ApiError> {
+    let says = object::text(new, &["metadata", "resourceVersion"]).is_some_and(|text| !text.is_empty());
+    if says || !(kind.is_custom() || kind.is(DEFINITIONS)) {
+        return Ok(());
+    }
+    let mut named = kind.clone();
+    kind.plural.clone_into(&mut named.kind);
+    let why = "must be specified for an update";
+    let mistake = FieldError::invalid("metadata.resourceVersion", &Value::from(0), why);
+    Err(ApiError::invalid(&named, object::name(new), &[mistake]))
 }

@@ -66,3 +66,26 @@ pub(super) fn any(schema: &Value, test: &dyn Fn(&Value) -> bool) -> bool {
         || ["items", "allOf", "anyOf", "oneOf", "not", "additionalProperties"].into_iter().any(below)
         || ["properties", "patternProperties", "definitions"].into_iter().any(within)
 }
+
+/// Removes what says nothing (`properties: {}`, `required: []`), as the server does.
+pub(super) fn drop_empty(schema: &mut Value) {
+    let Some(fields) = schema.as_object_mut() else { return };
+    fields.retain(|name, value| match name.as_str() {
+        "properties" | "patternProperties" | "definitions" | "dependencies" => {
+            value.as_object().is_none_or(|map| !map.is_empty())
+        }
+        "required" | "enum" | "allOf" | "anyOf" | "oneOf" => {
+            value.as_array().is_none_or(|list| !list.is_empty())
+        }
+        "nullable" | "exclusiveMinimum" | "exclusiveMaximum" | "uniqueItems" => *value != Value::Bool(false),
+        _ => true,
+    });
+    for (name, value) in fields {
+        match (name.as_str(), value) {
+            ("properties", Value::Object(below)) => below.values_mut().for_each(drop_empty),
+            ("allOf" | "anyOf" | "oneOf", Value::Array(below)) => below.iter_mut().for_each(drop_empty),
+            ("items" | "additionalProperties" | "not", below) => drop_empty(below),
+            _ => {}
+        }
+    }
+}

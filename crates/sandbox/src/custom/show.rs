@@ -1,20 +1,8 @@
 //! Values as messages show them.
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
 
-/// JSON with the fields of maps in order, as the server marshals them.
-pub(super) fn sorted(value: &Value) -> Value {
-    match value {
-        Value::Object(fields) => {
-            let fields: BTreeMap<&String, &Value> = fields.iter().collect();
-            Value::Object(fields.into_iter().map(|(name, field)| (name.clone(), sorted(field))).collect())
-        }
-        Value::Array(items) => Value::Array(items.iter().map(sorted).collect()),
-        other => other.clone(),
-    }
-}
+use crate::object;
 
 /// A number as `%v` writes it: whole floats without a point, large ones with a signed exponent.
 pub(super) fn number(value: f64) -> String {
@@ -36,6 +24,6 @@ pub(super) fn number(value: f64) -> String {
 pub(super) fn shown(value: &Value) -> String {
     match value {
         Value::Number(one) if one.is_f64() => number(one.as_f64().unwrap_or_default()),
-        other => sorted(other).to_string(),
+        other => object::sorted(other).to_string(),
     }
 }

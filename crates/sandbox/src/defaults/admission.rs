@@ -1,102 +1,153 @@
-//! What the admission plugins that are always on add to a new pod: its service account's token, how
-//! long it bears a lost node, its priority, and the class of its requests.
+//! What the server's admission plugins do to a new object: accounts, tolerations and priorities of
+//! pods, and the finalizers of what is in use.
 
 use serde_json::{Value, json};
 
 use crate::cluster::State;
 use crate::object::{self, set_default};
+use crate::quantity::Quantity;
+use crate::registry::ResourceKind;
 
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+/// How long a token is good for; a little more than an hour, so that it is renewed in time.
+const TOKEN_SECONDS: i64 = 3607;
 
-pub(super) fn admit_pod(state: &mut State, pod: &mut Value) {
-    let is_new = object::at(pod, &["metadata", "resourceVersion"]).is_none();
-    if !is_new {
-        return;
+pub(super) fn admit(state: &mut State, kind: &ResourceKind, new: &mut Value) {
+    match (kind.group.as_str(), kind.kind.as_str()) {
+        ("", "Pod") => admit_pod(state, new),
+        ("", "PersistentVolumeClaim") => protect(new, "kubernetes.io/pvc-protection"),
+        ("", "PersistentVolume") => protect(new, "kubernetes.io/pv-protection"),
+        _ => {}
     }
-    set_default(pod, &["spec", "serviceAccountName"], "default");
-    let account = pod["spec"]["serviceAccountName"].clone();
-    set_default(pod, &["spec", "serviceAccount"], account);
-    if pod["spec"]["automountServiceAccountToken"] != false {
-        mount_token(state, pod);
-    }
-    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
-        tolerate(pod, key);
-    }
-    set_default(pod, &["spec", "priority"], 0);
-    set_default(pod, &["spec", "preemptionPolicy"], "PreemptLowerPriority");
-    set_default(pod, &["status", "phase"], "Pending");
-    let class = class_of(pod);
-    object::set(pod, &["status", "qosClass"], class);
 }
 
-/// One volume, mounted by every container that mounts nothing there itself.
-fn mount_token(state: &mut State, pod: &mut Value) {
-    let mounts = |container: &Value| {
-        object::list(container, &["volumeMounts"]).iter().any(|mount| mount["mountPath"] == TOKEN_PATH)
+/// Nothing that is in use goes away.
+fn protect(new: &mut Value, finalizer: &str) {
+    let mut finalizers = object::finalizers(new).to_vec();
+    if !finalizers.iter().any(|one| one == finalizer) {
+        finalizers.push(json!(finalizer));
+        object::set(new, &["metadata", "finalizers"], finalizers);
+    }
+}
+
+fn admit_pod(state: &mut State, new: &mut Value) {
+    let suffix = state.seed.suffix();
+    let Some(spec) = new.get_mut("spec").filter(|spec| spec.is_object()) else { return };
+    give_account(spec, &suffix);
+    for (key, effect) in
+        [("node.kubernetes.io/not-ready", "NoExecute"), ("node.kubernetes.io/unreachable", "NoExecute")]
+    {
+        tolerate(spec, key, effect);
+    }
+    give_priority(state, spec);
+    let class = quality(spec);
+    object::set(new, &["status", "qosClass"], class);
+}
+
+/// How well a pod is served when its node runs short.
+fn quality(spec: &Value) -> &'static str {
+    let containers = || {
+        ["initContainers", "containers"]
+            .iter()
+            .flat_map(|list| object::list(spec, &[list]))
+            .map(|one| &one["resources"])
     };
-    let mut name = String::new();
+    let amount = |resources: &Value, list: &str, resource: &str| {
+        let text = resources[list][resource].as_str().unwrap_or("");
+        Quantity::parse(text).ok().filter(|amount| !amount.is_zero())
+    };
+    let lists = ["limits", "requests"];
+    let said = |resources: &Value| {
+        lists.iter().any(|list| ["cpu", "memory"].iter().any(|one| amount(resources, list, one).is_some()))
+    };
+    if !containers().any(said) {
+        return "BestEffort";
+    }
+    let is_fixed = |resources: &Value| {
+        ["cpu", "memory"].iter().all(|one| {
+            match (amount(resources, "limits", one), amount(resources, "requests", one)) {
+                (Some(limit), Some(request)) => limit.compare(&request).is_eq(),
+                _ => false,
+            }
+        })
+    };
+    if containers().all(is_fixed) { "Guaranteed" } else { "Burstable" }
+}
+
+/// A pod runs as a service account, and its containers find the account's token.
+fn give_account(spec: &mut Value, suffix: &str) {
+    set_default(spec, &["serviceAccountName"], "default");
+    let account = spec["serviceAccountName"].clone();
+    set_default(spec, &["serviceAccount"], account);
+    if spec["automountServiceAccountToken"] == false {
+        return;
+    }
+    let volumes = object::list(spec, &["volumes"]);
+    let known = volumes
+        .iter()
+        .filter_map(|volume| volume["name"].as_str())
+        .find(|name| name.starts_with("kube-api-access-"))
+        .map(str::to_owned);
+    let name = known.clone().unwrap_or_else(|| format!("kube-api-access-{suffix}"));
+    let mut is_mounted = false;
     for list in ["initContainers", "containers"] {
-        for container in pod["spec"].get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
-            if mounts(container) {
+        for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+            let mut mounts = object::list(container, &["volumeMounts"]).to_vec();
+            if mounts.iter().any(|mount| mount["mountPath"] == TOKEN_PATH) {
                 continue;
             }
-            if name.is_empty() {
-                name = format!("kube-api-access-{}", state.seed.suffix());
-            }
-            push(container, "volumeMounts", json!({"name": name, "readOnly": true, "mountPath": TOKEN_PATH}));
+            mounts.push(json!({"name": name, "readOnly": true, "mountPath": TOKEN_PATH}));
+            object::set(container, &["volumeMounts"], mounts);
+            is_mounted = true;
         }
     }
-    if !name.is_empty() {
-        let volume = json!({"name": name, "projected": {"sources": [
-            {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
+    if is_mounted && known.is_none() {
+        let mut volumes = object::list(spec, &["volumes"]).to_vec();
+        volumes.push(json!({"name": name, "projected": {"sources": [
+            {"serviceAccountToken": {"expirationSeconds": TOKEN_SECONDS, "path": "token"}},
             {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
             {"downwardAPI": {"items": [{"path": "namespace",
                 "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}]}},
-        ], "defaultMode": 420}});
-        push(object::place(pod, &["spec"]), "volumes", volume);
+        ], "defaultMode": 420}}));
+        object::set(spec, &["volumes"], volumes);
     }
 }
 
-fn push(owner: &mut Value, list: &str, item: Value) {
-    match owner.get_mut(list).and_then(Value::as_array_mut) {
-        Some(items) => items.push(item),
-        None => owner[list] = json!([item]),
-    }
-}
-
-fn tolerate(pod: &mut Value, key: &str) {
-    let tolerates = object::list(pod, &["spec", "tolerations"]).iter().any(|one| {
-        let same_key = one["key"] == key || (one.get("key").is_none() && one["operator"] == "Exists");
-        same_key && (one["effect"] == "NoExecute" || one.get("effect").is_none())
+/// For five minutes, when the pod itself says nothing of the taint.
+fn tolerate(spec: &mut Value, key: &str, effect: &str) {
+    let mut tolerations = object::list(spec, &["tolerations"]).to_vec();
+    let is_tolerated = tolerations.iter().any(|one| {
+        let named = one["key"] == key || object::at(one, &["key"]).is_none();
+        named && (one["effect"] == effect || object::at(one, &["effect"]).is_none())
     });
-    if !tolerates {
-        let toleration =
-            json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300});
-        push(object::place(pod, &["spec"]), "tolerations", toleration);
+    if !is_tolerated {
+        tolerations
+            .push(json!({"key": key, "operator": "Exists", "effect": effect, "tolerationSeconds": 300}));
+        object::set(spec, &["tolerations"], tolerations);
     }
 }
 
-/// `Guaranteed` when every container limits what it asks for, `BestEffort` when none asks.
-fn class_of(pod: &Value) -> &'static str {
-    let containers: Vec<&Value> =
-        ["initContainers", "containers"].iter().flat_map(|list| object::list(pod, &["spec", list])).collect();
-    let asks = |container: &&Value, list: &str, name: &str| {
-        object::at(container, &["resources", list, name]).is_some()
+/// The priority of its class, or of the class that is for all.
+fn give_priority(state: &State, spec: &mut Value) {
+    let classes = state.store.list("priorityclasses.scheduling.k8s.io", None);
+    let said = object::text(spec, &["priorityClassName"]).unwrap_or("").to_owned();
+    let mut found = classes.filter(|class| {
+        if said.is_empty() { class["globalDefault"] == true } else { object::name(class) == said }
+    });
+    let (value, policy) = match (found.next(), said.as_str()) {
+        (Some(class), _) => {
+            let policy = class["preemptionPolicy"].as_str().unwrap_or("PreemptLowerPriority").to_owned();
+            if said.is_empty() {
+                object::set(spec, &["priorityClassName"], object::name(class));
+            }
+            (object::integer(class, &["value"]), policy)
+        }
+        (None, "system-cluster-critical") => (2_000_000_000, "PreemptLowerPriority".to_owned()),
+        (None, "system-node-critical") => (2_000_001_000, "PreemptLowerPriority".to_owned()),
+        (None, _) => (0, "PreemptLowerPriority".to_owned()),
     };
-    let any = containers.iter().any(|one| {
-        ["requests", "limits"].iter().any(|list| ["cpu", "memory"].iter().any(|name| asks(one, list, name)))
-    });
-    if !any {
-        return "BestEffort";
-    }
-    let guaranteed = containers.iter().all(|one| {
-        ["cpu", "memory"].iter().all(|name| {
-            let limit = object::at(one, &["resources", "limits", name]);
-            limit.is_some()
-                && object::at(one, &["resources", "requests", name]).is_none_or(|asked| Some(asked) == limit)
-        })
-    });
-    if guaranteed { "Guaranteed" } else { "Burstable" }
+    set_default(spec, &["priority"], value);
+    set_default(spec, &["preemptionPolicy"], policy);
 }
 
 #[cfg(test)]
@@ -106,15 +157,13 @@ mod tests {
     #[test]
     fn classes() {
         let check = |resources: Value, expected| {
-            let pod = json!({"spec": {"containers": [{"name": "main", "resources": resources}]}});
-            assert_eq!(class_of(&pod), expected);
+            let spec = json!({"containers": [{"name": "main", "resources": resources}]});
+            assert_eq!(quality(&spec), expected);
         };
         check(json!({}), "BestEffort");
         check(json!({"requests": {"cpu": "1"}}), "Burstable");
-        check(json!({"limits": {"cpu": "1", "memory": "1Gi"}}), "Guaranteed");
-        check(
-            json!({"limits": {"cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "1", "memory": "1Gi"}}),
-            "Burstable",
-        );
+        let both = json!({"cpu": "1", "memory": "1Gi"});
+        check(json!({"limits": both, "requests": both}), "Guaranteed");
+        check(json!({"limits": {"cpu": "2", "memory": "1Gi"}, "requests": both}), "Burstable");
     }
 }

@@ -1,56 +1,90 @@
 //! Jobs and CronJobs.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::pod;
+use super::{pod, rules};
 use crate::object::{self, set_default};
 
 pub(super) fn job(new: &mut Value) {
-    fill_spec(object::place(new, &["spec"]));
-    set_default(new, &["status"], json!({}));
+    if let Some(spec) = new.get_mut("spec") {
+        fill_spec(spec);
+    }
 }
 
 /// A job's pods are known by its uid.
 pub(super) fn select_pods(new: &mut Value) {
     let (uid, name) = (object::uid(new).to_owned(), object::name(new).to_owned());
-    if new["spec"]["manualSelector"] != true && !uid.is_empty() {
-        set_default(
-            new,
-            &["spec", "selector"],
-            json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}),
-        );
-        let labels = ["spec", "template", "metadata", "labels"];
-        for (label, value) in [
-            ("batch.kubernetes.io/controller-uid", &uid),
-            ("batch.kubernetes.io/job-name", &name),
-            ("controller-uid", &uid),
-            ("job-name", &name),
-        ] {
-            let path = [&labels[..], &[label]].concat();
-            set_default(new, &path, value.as_str());
-        }
+    if new["spec"]["manualSelector"] == true || uid.is_empty() {
+        return;
     }
-    let labels = new["spec"]["template"]["metadata"]["labels"].clone();
-    set_default(new, &["metadata", "labels"], labels);
+    set_default(
+        new,
+        &["spec", "selector", "matchLabels", "batch.kubernetes.io/controller-uid"],
+        uid.as_str(),
+    );
+    let labels = object::place(new, &["spec", "template", "metadata", "labels"]);
+    for (label, value) in [
+        ("batch.kubernetes.io/controller-uid", &uid),
+        ("batch.kubernetes.io/job-name", &name),
+        ("controller-uid", &uid),
+        ("job-name", &name),
+    ] {
+        set_default(labels, &[label], value.as_str());
+    }
+}
+
+/// A job carries the labels of its pods, those that the server gave them too.
+pub(super) fn take_labels(new: &mut Value) {
+    let labels = object::at(new, &["spec", "template", "metadata", "labels"]).cloned();
+    if let Some(labels) = labels {
+        set_default(new, &["metadata", "labels"], labels);
+    }
 }
 
 fn fill_spec(spec: &mut Value) {
-    set_default(spec, &["backoffLimit"], 6);
-    set_default(spec, &["completionMode"], "NonIndexed");
-    set_default(spec, &["suspend"], false);
+    if !spec.is_object() {
+        return;
+    }
+    let said = |field: &str| object::at(spec, &[field]).is_some();
+    let alone = !said("completions") && !said("parallelism");
+    let retries = if said("backoffLimitPerIndex") { i64::from(i32::MAX) } else { 6 };
+    let replacement = if said("podFailurePolicy") { "Failed" } else { "TerminatingOrFailed" };
+    if alone {
+        set_default(spec, &["completions"], 1);
+    }
     set_default(spec, &["parallelism"], 1);
-    set_default(spec, &["completions"], 1);
-    set_default(spec, &["manualSelector"], false);
-    set_default(spec, &["podReplacementPolicy"], "TerminatingOrFailed");
-    pod::fill_template(spec, &["template"]);
+    set_default(spec, &["backoffLimit"], retries);
+    set_default(spec, &["podReplacementPolicy"], replacement);
+    rules::apply(rules::JOB_SPEC, spec);
+    pod::fill_template(spec, "template");
 }
 
 pub(super) fn cron_job(new: &mut Value) {
-    set_default(new, &["spec", "concurrencyPolicy"], "Allow");
-    set_default(new, &["spec", "suspend"], false);
-    set_default(new, &["spec", "successfulJobsHistoryLimit"], 3);
-    set_default(new, &["spec", "failedJobsHistoryLimit"], 1);
-    set_default(new, &["spec", "jobTemplate", "metadata"], json!({}));
-    pod::fill_template(new, &["spec", "jobTemplate", "spec", "template"]);
-    set_default(new, &["status"], json!({}));
+    rules::apply(rules::CRON_JOB, new);
+    // the job of the template gets its defaults when it is made; only its pods have them now
+    rules::at_each(new, "spec.jobTemplate.spec", &mut |spec| {
+        rules::apply(
+            &[("podFailurePolicy.rules[].onPodConditions[]", "status", rules::Unsaid::Text("True"))],
+            spec,
+        );
+    });
+    pod::fill_template(new, "spec.jobTemplate.spec.template");
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_pods_of_a_job_carry_its_uid() {
+        let mut job = json!({"metadata": {"uid": "u", "name": "j"}, "spec": {"template": {"metadata": {}}}});
+        select_pods(&mut job);
+        assert_eq!(
+            job["spec"]["selector"],
+            json!({"matchLabels": {"batch.kubernetes.io/controller-uid": "u"}})
+        );
+        assert_eq!(job["spec"]["template"]["metadata"]["labels"]["job-name"], "j");
+    }
 }

@@ -2,12 +2,15 @@
 
 use serde_json::{Value, json};
 
+use super::rules;
 use crate::object::{self, set_default};
 
 pub(super) fn namespace(new: &mut Value) {
     let name = object::name(new).to_owned();
-    set_default(new, &["metadata", "labels", "kubernetes.io/metadata.name"], name);
-    set_default(new, &["status", "phase"], "Active");
+    if !name.is_empty() {
+        object::set(new, &["metadata", "labels", "kubernetes.io/metadata.name"], name);
+    }
+    rules::apply(rules::NAMESPACE, new);
 }
 
 /// A namespace is held until its content is gone.
@@ -30,6 +33,40 @@ pub(super) fn node(new: &mut Value, version: &str, now: &str) {
         json!([{"type": "Ready", "status": "True", "reason": "KubeletReady",
             "message": "kubelet is posting ready status", "lastTransitionTime": now}]),
     );
+}
+
+/// What a container may have at most is what it has when it says nothing.
+pub(super) fn limit_range(new: &mut Value) {
+    rules::at_each(new, "spec.limits[]", &mut |limit| {
+        if limit["type"] != "Container" {
+            return;
+        }
+        for (from, to) in [("max", "default"), ("default", "defaultRequest"), ("min", "defaultRequest")] {
+            let Some(Value::Object(amounts)) = object::at(limit, &[from]).cloned() else { continue };
+            for (resource, amount) in amounts {
+                set_default(limit, &[to, &resource], amount);
+            }
+        }
+    });
+}
+
+/// Webhooks and policies of admission.
+pub(super) fn admission(kind: &str, new: &mut Value) {
+    match kind {
+        "ValidatingWebhookConfiguration" => rules::apply(rules::WEBHOOKS, new),
+        "MutatingWebhookConfiguration" => {
+            rules::apply(rules::WEBHOOKS, new);
+            rules::apply(rules::REINVOCATION, new);
+        }
+        "ValidatingAdmissionPolicy" => rules::apply(rules::ADMISSION_POLICY, new),
+        "ValidatingAdmissionPolicyBinding" => rules::apply(rules::ADMISSION_BINDING, new),
+        _ => {}
+    }
+}
+
+pub(super) fn driver(new: &mut Value) {
+    rules::apply(rules::CSI_DRIVER, new);
+    set_default(new, &["spec", "volumeLifecycleModes"], json!(["Persistent"]));
 }
 
 pub(super) fn binding(new: &mut Value) {

@@ -1,15 +1,17 @@
-//! What the server writes into objects that do not say it: the common defaults of the common kinds.
+//! What the server writes into objects that do not say it.
 //!
-//! Idempotent: filling a filled object changes nothing. Source: the `defaults.go` of each API group.
+//! Three steps. [`fill`]: the object as the server's types write it ([`shape`]), with the defaults of
+//! its kind, most of them rows of a table ([`rules`]). [`allocate`]: what the server decides itself
+//! when an object is created or changed, such as addresses. Both are idempotent: doing it twice
+//! changes nothing. Never refuses an object for what it means; that is validation.
 
 mod admission;
 mod batch;
 mod cluster;
-mod empty;
 mod pod;
-mod quantity;
+mod rules;
 mod service;
-mod skeleton;
+mod shape;
 mod workload;
 
 use serde_json::{Value, json};
@@ -18,30 +20,48 @@ use crate::cluster::State;
 use crate::custom;
 use crate::object::{self, set_default};
 use crate::registry::ResourceKind;
+use crate::status::ApiError;
 use crate::store::ObjectName;
 
-pub(crate) use skeleton::of as skeleton;
+pub(crate) use service::keep as keep_service;
 pub(crate) use workload::TEMPLATE_GENERATION;
 
+/// What an object of a kind is before anything is said: the structs that the server's types always
+/// write. A create is compared with it, so nobody owns these structs as such, only what is in them.
+pub(crate) fn skeleton(kind: &ResourceKind) -> Value {
+    let mut empty = json!({});
+    if kind.kind == "CustomResourceDefinition" {
+        return json!({"spec": {"names": {}, "versions": null}});
+    }
+    // nothing in it can fail
+    shape::apply(kind, &mut empty).ok();
+    object::take(&mut empty, &["metadata"]);
+    empty
+}
+
 /// What the server's types write when they read an object. Belongs to whoever wrote the object.
-pub(crate) fn fill(state: &State, kind: &ResourceKind, new: &mut Value) {
+pub(crate) fn fill(state: &State, kind: &ResourceKind, new: &mut Value) -> Result<(), ApiError> {
     if let Some(schema) = &kind.schema {
-        return custom::fill(schema, new);
+        custom::fill(schema, new);
+        return Ok(());
     }
-    if !kind.is_custom() && kind.group != "apiextensions.k8s.io" {
-        empty::drop_from(new);
-    }
+    shape::apply(kind, new).map_err(|error| {
+        ApiError::bad_request(format!(
+            "{} in version \"{}\" cannot be handled as a {}: {error}",
+            kind.kind, kind.version, kind.kind
+        ))
+    })?;
     match (kind.group.as_str(), kind.kind.as_str()) {
         ("", "Pod") => pod::fill_pod(new),
+        ("", "PodTemplate") => pod::fill_template(new, "template"),
         ("", "Service") => service::fill(new),
         ("", "Secret") => secret(new),
         ("", "Namespace") => cluster::namespace(new),
         ("", "Node") => cluster::node(new, &state.options.version, &state.clock.timestamp()),
-        ("", "PersistentVolumeClaim") => {
-            set_default(new, &["spec", "volumeMode"], "Filesystem");
-            quantity::canonicalise_map(new.pointer_mut("/spec/resources/requests"));
-            set_default(new, &["status", "phase"], "Pending");
-        }
+        ("", "PersistentVolumeClaim") => rules::apply(rules::CLAIM, new),
+        ("", "PersistentVolume") => rules::apply(rules::VOLUME, new),
+        ("", "Endpoints") => rules::apply(rules::ENDPOINTS, new),
+        ("", "LimitRange") => cluster::limit_range(new),
         ("apps", "Deployment") => workload::deployment(new),
         ("apps", "ReplicaSet") => workload::replica_set(new),
         ("apps", "StatefulSet") => workload::stateful_set(new),
@@ -49,47 +69,66 @@ pub(crate) fn fill(state: &State, kind: &ResourceKind, new: &mut Value) {
         ("batch", "Job") => batch::job(new),
         ("batch", "CronJob") => batch::cron_job(new),
         ("autoscaling", "HorizontalPodAutoscaler") => workload::autoscaler(new),
-        ("", "ResourceQuota") => quantity::canonicalise_map(new.pointer_mut("/spec/hard")),
-        ("networking.k8s.io", "NetworkPolicy") => {
-            let mut types = vec!["Ingress"];
-            if object::at(new, &["spec", "egress"]).is_some() {
-                types.push("Egress");
-            }
-            set_default(new, &["spec", "policyTypes"], types);
-        }
+        ("discovery.k8s.io", "EndpointSlice") => rules::apply(rules::ENDPOINT_SLICE, new),
+        ("networking.k8s.io", "NetworkPolicy") => network_policy(new),
+        ("networking.k8s.io", "IngressClass") => rules::apply(rules::INGRESS_CLASS, new),
         ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => cluster::binding(new),
-        ("storage.k8s.io", "StorageClass") => {
-            set_default(new, &["reclaimPolicy"], "Delete");
-            set_default(new, &["volumeBindingMode"], "Immediate");
-        }
+        ("scheduling.k8s.io", "PriorityClass") => rules::apply(rules::PRIORITY_CLASS, new),
+        ("storage.k8s.io", "StorageClass") => rules::apply(rules::STORAGE_CLASS, new),
+        ("storage.k8s.io", "CSIDriver") => cluster::driver(new),
+        ("flowcontrol.apiserver.k8s.io", "FlowSchema") => rules::apply(rules::FLOW_SCHEMA, new),
+        ("admissionregistration.k8s.io", kind) => cluster::admission(kind, new),
         ("apiextensions.k8s.io", "CustomResourceDefinition") => {
             custom::definition::fill(new);
         }
         _ => {}
     }
+    Ok(())
+}
+
+/// What the server decides for an object that is about to be created. Belongs to nobody. A dry run
+/// takes nothing that stays taken.
+pub(crate) fn admit(state: &mut State, kind: &ResourceKind, new: &mut Value) {
+    admission::admit(state, kind, new);
 }
 
 /// What the server decides for an object that is about to be stored. Belongs to nobody. A dry run
 /// takes nothing that stays taken.
-pub(crate) fn allocate(state: &mut State, kind: &ResourceKind, new: &mut Value, dry_run: bool) {
+pub(crate) fn allocate(
+    state: &mut State,
+    kind: &ResourceKind,
+    new: &mut Value,
+    dry_run: bool,
+) -> Result<(), ApiError> {
     match (kind.group.as_str(), kind.kind.as_str()) {
-        ("", "Service") => service::allocate(state, new, dry_run),
-        ("", "Pod") => admission::admit_pod(state, new),
+        ("", "Service") => service::allocate(state, kind, new, dry_run)?,
         ("", "Namespace") => cluster::hold(new),
-        ("batch", "Job") => batch::select_pods(new),
         ("apiextensions.k8s.io", "CustomResourceDefinition") => {
             let name = ObjectName::of(new);
             let live = state.store.get(custom::DEFINITIONS, &name).cloned();
             custom::definition::allocate(live.as_deref(), new);
         }
+        ("batch", "Job") => {
+            batch::select_pods(new);
+            batch::take_labels(new);
+        }
         _ => {}
     }
+    Ok(())
+}
+
+/// Ingress is always meant; egress when it is said.
+fn network_policy(new: &mut Value) {
+    rules::apply(rules::NETWORK_POLICY, new);
+    let egress = !object::list(new, &["spec", "egress"]).is_empty();
+    let types = if egress { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) };
+    set_default(new, &["spec", "policyTypes"], types);
 }
 
 /// `stringData` is a way to write `data`; it is never stored.
 fn secret(new: &mut Value) {
     use base64::Engine as _;
-    set_default(new, &["type"], "Opaque");
+    rules::apply(rules::SECRET, new);
     let Some(Value::Object(plain)) = object::take(new, &["stringData"]) else { return };
     for (key, value) in plain {
         let text = value.as_str().unwrap_or("");

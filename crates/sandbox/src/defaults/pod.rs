@@ -1,97 +1,143 @@
-//! Pods and pod templates.
+//! Pods and pod templates: what the rules cannot say.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::quantity;
+use super::rules;
 use crate::object::{self, set_default};
 
-pub(super) fn fill_pod(new: &mut Value) {
-    set_default(new, &["spec", "enableServiceLinks"], true);
-    fill_spec(object::place(new, &["spec"]));
-    set_default(new, &["status", "phase"], "Pending");
-    // this type writes the field also when it is empty
-    for condition in new.pointer_mut("/status/conditions").and_then(Value::as_array_mut).into_iter().flatten()
+/// A spec of a pod or a template.
+pub(super) fn fill_spec(spec: &mut Value) {
+    if !spec.is_object() {
+        return;
+    }
+    rules::apply(rules::POD_SPEC, spec);
+    // the deprecated name follows the new one
+    match object::at(spec, &["serviceAccountName"]).or_else(|| object::at(spec, &["serviceAccount"])).cloned()
     {
-        set_default(condition, &["lastProbeTime"], Value::Null);
+        Some(account) => {
+            spec["serviceAccount"] = account.clone();
+            spec["serviceAccountName"] = account;
+        }
+        None => {
+            object::take(spec, &["serviceAccount"]);
+        }
     }
-}
-
-pub(super) fn fill_template(new: &mut Value, path: &[&str]) {
-    if object::at(new, path).is_some() {
-        set_default(new, &[path, &["metadata"]].concat(), json!({}));
-        let spec = [path, &["spec"]].concat();
-        fill_spec(object::place(new, &spec));
-    }
-}
-
-fn fill_spec(spec: &mut Value) {
-    set_default(spec, &["restartPolicy"], "Always");
-    set_default(spec, &["dnsPolicy"], "ClusterFirst");
-    set_default(spec, &["terminationGracePeriodSeconds"], 30);
-    set_default(spec, &["securityContext"], json!({}));
-    set_default(spec, &["schedulerName"], "default-scheduler");
-    // the deprecated name is filled from the new one
-    if let Some(account) = object::at(spec, &["serviceAccountName"]).cloned() {
-        set_default(spec, &["serviceAccount"], account);
-    }
-    for list in ["initContainers", "containers"] {
+    for list in ["initContainers", "containers", "ephemeralContainers"] {
         for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
             fill_container(container);
         }
     }
     for volume in spec.get_mut("volumes").and_then(Value::as_array_mut).into_iter().flatten() {
-        for source in ["configMap", "secret", "projected"] {
-            if volume.get(source).is_some() {
-                set_default(volume, &[source, "defaultMode"], 420);
+        fill_volume(volume);
+    }
+}
+
+/// The template at a path.
+pub(super) fn fill_template(new: &mut Value, path: &str) {
+    rules::at_each(new, path, &mut |template| {
+        if let Some(spec) = template.get_mut("spec") {
+            fill_spec(spec);
+        }
+    });
+}
+
+/// A volume that says nothing is an empty directory.
+fn fill_volume(volume: &mut Value) {
+    if let Some(fields) = volume.as_object_mut()
+        && !fields.keys().any(|field| field != "name")
+    {
+        fields.insert("emptyDir".to_owned(), json!({}));
+    }
+    if let Some(reference) = object::at(volume, &["image"]).map(|image| image["reference"].clone()) {
+        let policy = pull_policy(reference.as_str().unwrap_or(""));
+        set_default(volume, &["image", "pullPolicy"], policy);
+    }
+}
+
+fn fill_container(container: &mut Value) {
+    let policy = pull_policy(object::text(container, &["image"]).unwrap_or(""));
+    set_default(container, &["imagePullPolicy"], policy);
+    rules::apply(rules::CONTAINER, container);
+    for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
+        if let Some(probe) = container.get_mut(probe) {
+            rules::apply(rules::PROBE, probe);
+        }
+    }
+}
+
+/// `latest`, or nothing that says which, is always pulled. What is no image has no tag.
+fn pull_policy(image: &str) -> &'static str {
+    let (name, digest) = image.split_once('@').map_or((image, false), |(name, _)| (name, true));
+    let (path, last) = name.rsplit_once('/').unwrap_or(("", name));
+    let (last, tag) = last.split_once(':').map_or((last, None), |(last, tag)| (last, Some(tag)));
+    let (host, path) = match path.split_once('/').unwrap_or((path, "")) {
+        (host, path) if host.contains(['.', ':']) || host == "localhost" => (host, path),
+        _ => ("", path),
+    };
+    let is_part = |part: &str| {
+        let is_letter = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
+        part.starts_with(is_letter)
+            && part.ends_with(is_letter)
+            && part.chars().all(|letter| is_letter(letter) || "._-".contains(letter))
+    };
+    let parts_hold = path.split('/').filter(|_| !path.is_empty()).all(is_part) && is_part(last);
+    let name_of_host = host.split_once(':').map_or(host, |(name, _)| name);
+    let is_label =
+        |label: &str| !label.is_empty() && label.chars().all(|one| one.is_ascii_alphanumeric() || one == '-');
+    let host_holds = host.is_empty() || name_of_host.split('.').all(is_label);
+    // the host and the library that a short name means count too
+    let full = name.len() + if host.is_empty() { "docker.io/library/".len() } else { 0 };
+    match tag {
+        _ if !parts_hold || !host_holds || full > 255 => "IfNotPresent",
+        Some("latest") => "Always",
+        None if !digest => "Always",
+        _ => "IfNotPresent",
+    }
+}
+
+/// What only pods have, and no templates.
+pub(super) fn fill_pod(new: &mut Value) {
+    rules::apply(rules::POD, new);
+    let Some(spec) = new.get_mut("spec") else { return };
+    fill_spec(spec);
+    let host_network = spec["hostNetwork"] == true;
+    for list in ["containers", "initContainers"] {
+        for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+            request_limits(container);
+            let ports = container.get_mut("ports").and_then(Value::as_array_mut);
+            for port in ports.into_iter().flatten().filter(|_| host_network) {
+                let number = port["containerPort"].clone();
+                set_default(port, &["hostPort"], number);
             }
         }
     }
 }
 
-fn fill_container(container: &mut Value) {
-    let policy = if pulls_always(object::text(container, &["image"]).unwrap_or("")) {
-        "Always"
-    } else {
-        "IfNotPresent"
-    };
-    set_default(container, &["imagePullPolicy"], policy);
-    set_default(container, &["terminationMessagePath"], "/dev/termination-log");
-    set_default(container, &["terminationMessagePolicy"], "File");
-    set_default(container, &["resources"], json!({}));
-    for list in ["limits", "requests"] {
-        quantity::canonicalise_map(container["resources"].get_mut(list));
-    }
-    for port in container.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
-        set_default(port, &["protocol"], "TCP");
-    }
-    for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
-        if let Some(probe) = container.get_mut(probe) {
-            fill_probe(probe);
-        }
-    }
-    for variable in container.get_mut("env").and_then(Value::as_array_mut).into_iter().flatten() {
-        if variable["valueFrom"]["fieldRef"].is_object() {
-            set_default(variable, &["valueFrom", "fieldRef", "apiVersion"], "v1");
-        }
+/// What is limited is requested.
+fn request_limits(container: &mut Value) {
+    let limits = object::at(container, &["resources", "limits"]).and_then(Value::as_object).cloned();
+    for (resource, limit) in limits.as_ref().map(Map::iter).into_iter().flatten() {
+        let requests = object::place(container, &["resources", "requests"]);
+        set_default(requests, &[resource], limit.clone());
     }
 }
 
-fn fill_probe(probe: &mut Value) {
-    set_default(probe, &["timeoutSeconds"], 1);
-    set_default(probe, &["periodSeconds"], 10);
-    set_default(probe, &["successThreshold"], 1);
-    set_default(probe, &["failureThreshold"], 3);
-    if probe["httpGet"].is_object() {
-        set_default(probe, &["httpGet", "scheme"], "HTTP");
-        set_default(probe, &["httpGet", "path"], "/");
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// `latest`, or no tag at all.
-fn pulls_always(image: &str) -> bool {
-    if image.contains('@') {
-        return false;
+    #[test]
+    fn only_latest_is_always_pulled() {
+        for (image, expected) in [
+            ("nginx", "Always"),
+            ("nginx:latest", "Always"),
+            ("reg.io:5000/nginx", "Always"),
+            ("reg.io:5000/nginx:1.2", "IfNotPresent"),
+            ("a@sha256:1234", "IfNotPresent"),
+            ("Bad_Name!", "IfNotPresent"),
+            ("", "IfNotPresent"),
+        ] {
+            assert_eq!(pull_policy(image), expected, "{image}");
+        }
     }
-    let last = image.rsplit('/').next().unwrap_or(image);
-    last.split_once(':').is_none_or(|(_, tag)| tag == "latest")
 }

@@ -1,65 +1,287 @@
-//! Services: types, ports, addresses.
+//! Services: what follows from the type, and the addresses and ports that the server hands out.
+
+use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::rules;
 use crate::cluster::State;
 use crate::object::{self, set_default};
+use crate::registry::ResourceKind;
+use crate::status::{ApiError, FieldError};
+use crate::validation;
+
+/// Node ports are taken from here on.
+const FIRST_PORT: u64 = 30_000;
+const PORTS: u64 = 2_768;
 
 pub(super) fn fill(new: &mut Value) {
-    set_default(new, &["spec", "type"], "ClusterIP");
-    set_default(new, &["spec", "sessionAffinity"], "None");
-    for port in ports(new) {
-        set_default(port, &["protocol"], "TCP");
-        let number = port["port"].clone();
-        set_default(port, &["targetPort"], number);
-    }
+    rules::apply(rules::SERVICE, new);
     let kind = type_of(new);
-    if kind != "ExternalName" {
-        set_default(new, &["spec", "internalTrafficPolicy"], "Cluster");
+    let spec = object::place(new, &["spec"]);
+    match object::text(spec, &["sessionAffinity"]) {
+        Some("None") => {
+            object::take(spec, &["sessionAffinityConfig"]);
+        }
+        Some("ClientIP") => {
+            set_default(spec, &["sessionAffinityConfig", "clientIP", "timeoutSeconds"], 10_800)
+        }
+        _ => {}
     }
-    if matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
-        set_default(new, &["spec", "externalTrafficPolicy"], "Cluster");
+    for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
+        if matches!(port.get("targetPort"), None | Some(Value::Null))
+            || port["targetPort"] == 0
+            || port["targetPort"] == ""
+        {
+            port["targetPort"] = port["port"].clone();
+        }
+    }
+    if is_known(&kind) {
+        set_default(spec, &["internalTrafficPolicy"], "Cluster");
+    }
+    if is_external(&kind, spec) {
+        set_default(spec, &["externalTrafficPolicy"], "Cluster");
     }
     if kind == "LoadBalancer" {
-        set_default(new, &["spec", "allocateLoadBalancerNodePorts"], true);
+        set_default(spec, &["allocateLoadBalancerNodePorts"], true);
     }
-    set_default(new, &["status"], json!({"loadBalancer": {}}));
+}
+
+fn is_known(kind: &str) -> bool {
+    matches!(kind, "ClusterIP" | "NodePort" | "LoadBalancer")
+}
+
+fn is_external(kind: &str, spec: &Value) -> bool {
+    let is_addressed = kind == "ClusterIP" && !object::list(spec, &["externalIPs"]).is_empty();
+    matches!(kind, "NodePort" | "LoadBalancer") || is_addressed
 }
 
 fn type_of(service: &Value) -> String {
     object::text(service, &["spec", "type"]).unwrap_or("").to_owned()
 }
 
-fn ports(service: &mut Value) -> impl Iterator<Item = &mut Value> {
-    service.pointer_mut("/spec/ports").and_then(Value::as_array_mut).into_iter().flatten()
+/// A service that changes keeps what it was given; what its new type has no use for is let go.
+pub(crate) fn keep(live: &Value, new: &mut Value) {
+    let (before, after) = (type_of(live), type_of(new));
+    let Some(spec) = new.get_mut("spec") else { return };
+    if after != "ExternalName" && before != "ExternalName" {
+        let same = object::at(live, &["spec", "clusterIP"]) == object::at(spec, &["clusterIP"]);
+        if object::text(spec, &["clusterIP"]).is_none_or(str::is_empty)
+            && object::list(spec, &["clusterIPs"]).is_empty()
+        {
+            for field in ["clusterIP", "clusterIPs"] {
+                if let Some(value) = object::at(live, &["spec", field]) {
+                    object::set(spec, &[field], value.clone());
+                }
+            }
+        } else if same && object::list(spec, &["clusterIPs"]).is_empty() {
+            let kept = live["spec"]["clusterIPs"].clone();
+            object::set(spec, &["clusterIPs"], kept);
+        }
+        for field in ["ipFamilies", "ipFamilyPolicy"] {
+            if let Some(value) = object::at(live, &["spec", field]) {
+                set_default(spec, &[field], value.clone());
+            }
+        }
+        keep_ports(live, spec, &after);
+    }
+    if after == "ExternalName" && before != "ExternalName" {
+        for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+            if object::at(live, &["spec", field]) == spec.get(field) {
+                object::take(spec, &[field]);
+            }
+        }
+    }
+}
+
+/// Node ports that were handed out stay with their port.
+fn keep_ports(live: &Value, spec: &mut Value, kind: &str) {
+    if !takes_ports(kind, spec) {
+        return;
+    }
+    let before = object::list(live, &["spec", "ports"]).to_vec();
+    for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
+        let old =
+            before.iter().find(|old| old["port"] == port["port"] && old["protocol"] == port["protocol"]);
+        if let Some(number) = old.and_then(|old| object::at(old, &["nodePort"])) {
+            set_default(port, &["nodePort"], number.clone());
+        }
+    }
+    if let Some(number) = object::at(live, &["spec", "healthCheckNodePort"])
+        && needs_health_check(kind, spec)
+    {
+        set_default(spec, &["healthCheckNodePort"], number.clone());
+    }
+}
+
+fn takes_ports(kind: &str, spec: &Value) -> bool {
+    kind == "NodePort" || kind == "LoadBalancer" && spec["allocateLoadBalancerNodePorts"] != false
+}
+
+fn needs_health_check(kind: &str, spec: &Value) -> bool {
+    kind == "LoadBalancer" && spec["externalTrafficPolicy"] == "Local"
 }
 
 /// Addresses and node ports.
-pub(super) fn allocate(state: &mut State, new: &mut Value, dry_run: bool) {
+pub(super) fn allocate(
+    state: &mut State,
+    resource: &ResourceKind,
+    new: &mut Value,
+    dry_run: bool,
+) -> Result<(), ApiError> {
     let kind = type_of(new);
-    if kind == "ExternalName" {
-        return;
+    if !is_known(&kind) {
+        return Ok(());
     }
-    if object::text(new, &["spec", "clusterIP"]).is_none_or(str::is_empty) {
-        let number = state.addresses.0;
-        if !dry_run {
-            state.addresses.0 += 1;
+    let name = object::name(new).to_owned();
+    let refuse = |errors: &[FieldError]| ApiError::invalid(resource, &name, errors);
+    // the older field and the first of the newer one are the same
+    let spec = object::place(new, &["spec"]);
+    let first = object::text(spec, &["clusterIP"]).unwrap_or("").to_owned();
+    if !first.is_empty() && object::list(spec, &["clusterIPs"]).is_empty() {
+        object::set(spec, &["clusterIPs"], json!([first]));
+    }
+    let wrong = validation::service_addresses(new);
+    if !wrong.is_empty() {
+        return Err(refuse(&wrong));
+    }
+    let is_new = object::at(new, &["metadata", "resourceVersion"]).is_none();
+    fill_families(object::place(new, &["spec"])).map_err(|error| refuse(&[error]))?;
+    if first.is_empty() && object::list(new, &["spec", "clusterIPs"]).is_empty() {
+        let address = free_address(state, dry_run);
+        object::set(new, &["spec", "clusterIP"], address.as_str());
+        object::set(new, &["spec", "clusterIPs"], json!([address]));
+    } else if is_new && first != "None" {
+        check_address(state, &first).map_err(|why| {
+            let shown = format!("Invalid value: [\"{first}\"]: failed to allocate IP {first}: {why}");
+            refuse(&[FieldError::unsupported_here("spec.clusterIPs", &shown)])
+        })?;
+    }
+    if takes_ports(&kind, &new["spec"]) {
+        give_ports(state, new, dry_run).map_err(|error| refuse(&[error]))?;
+    }
+    if needs_health_check(&kind, &new["spec"]) {
+        let number = free_port(state, &taken_ports(state, new));
+        set_default(new, &["spec", "healthCheckNodePort"], number);
+    }
+    Ok(())
+}
+
+/// The next address; a dry run takes none.
+fn free_address(state: &mut State, dry_run: bool) -> String {
+    let number = state.addresses.0;
+    if !dry_run {
+        state.addresses.0 += 1;
+    }
+    format!("10.96.{}.{}", (number / 250) % 250, number % 250 + 1)
+}
+
+/// An address that was asked for is one of this cluster, and nobody's.
+fn check_address(state: &State, address: &str) -> Result<(), String> {
+    if !address.starts_with("10.96.") {
+        return Err(format!(
+            "the provided IP ({address}) is not in the valid range. The range of valid IPs is 10.96.0.0/16"
+        ));
+    }
+    let mut services = state.store.list("services", None);
+    if services.any(|service| object::text(service, &["spec", "clusterIP"]) == Some(address)) {
+        return Err("provided IP is already allocated".to_owned());
+    }
+    Ok(())
+}
+
+/// The node ports of all other services.
+fn taken_ports(state: &State, new: &Value) -> BTreeSet<u64> {
+    let others = state.store.list("services", None).filter(|other| object::uid(other) != object::uid(new));
+    others
+        .flat_map(|other| {
+            let ports = object::list(other, &["spec", "ports"]).iter().map(|port| &port["nodePort"]);
+            ports.chain([&other["spec"]["healthCheckNodePort"]]).filter_map(Value::as_u64).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+fn free_port(state: &mut State, taken: &BTreeSet<u64>) -> u64 {
+    let first = state.seed.below(PORTS);
+    let mut all = (0..PORTS).map(|at| FIRST_PORT + (first + at) % PORTS);
+    all.find(|port| !taken.contains(port)).unwrap_or(FIRST_PORT + first)
+}
+
+/// Ports of one number share their node port, whatever their protocol. A dry run promises nothing.
+fn give_ports(state: &mut State, new: &mut Value, dry_run: bool) -> Result<(), FieldError> {
+    let mut taken = taken_ports(state, new);
+    let mut given: Vec<(Value, u64)> = Vec::new();
+    let ports = object::list(new, &["spec", "ports"]).to_vec();
+    for (at, port) in ports.iter().enumerate() {
+        let Some(said) = object::at(port, &["nodePort"]).and_then(Value::as_i64) else { continue };
+        let refuse = |why: &str| {
+            FieldError::unsupported_here(
+                format!("spec.ports[{at}].nodePort"),
+                &format!("Invalid value: {said}: {why}"),
+            )
+        };
+        let port_number = u64::try_from(said).unwrap_or(0);
+        let in_range = (FIRST_PORT..FIRST_PORT + PORTS).contains(&port_number);
+        let is_known = given.iter().any(|(_, known)| *known == port_number);
+        if !dry_run && !in_range {
+            let why = "provided port is not in the valid range. The range of valid ports is 30000-32767";
+            return Err(refuse(why));
         }
-        let address = format!("10.96.{}.{}", (number / 250) % 250, number % 250 + 1);
-        object::set(new, &["spec", "clusterIP"], address);
-    }
-    let address = new["spec"]["clusterIP"].clone();
-    set_default(new, &["spec", "clusterIPs"], json!([address]));
-    // without a selector a headless service may hold endpoints of both families
-    let both = address == "None" && object::at(new, &["spec", "selector"]).is_none();
-    let (families, policy) =
-        if both { (json!(["IPv4", "IPv6"]), "RequireDualStack") } else { (json!(["IPv4"]), "SingleStack") };
-    set_default(new, &["spec", "ipFamilies"], families);
-    set_default(new, &["spec", "ipFamilyPolicy"], policy);
-    if matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
-        let first = state.seed.below(2_767);
-        for (at, port) in ports(new).enumerate() {
-            set_default(port, &["nodePort"], 30_000 + (first + at as u64) % 2_767);
+        if taken.contains(&port_number) && !is_known {
+            return Err(refuse("provided port is already allocated"));
         }
+        given.push((port["port"].clone(), port_number));
     }
+    for port in new["spec"].get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
+        if object::at(port, &["nodePort"]).is_some() {
+            continue;
+        }
+        let known = given.iter().find(|(number, _)| *number == port["port"]).map(|(_, known)| *known);
+        let number = known.unwrap_or_else(|| free_port(state, &taken));
+        taken.insert(number);
+        given.push((port["port"].clone(), number));
+        object::set(port, &["nodePort"], number);
+    }
+    Ok(())
+}
+
+/// The families of addresses, of which this cluster has one.
+fn fill_families(spec: &mut Value) -> Result<(), FieldError> {
+    let headless = object::list(spec, &["clusterIPs"]).first().is_some_and(|one| one == "None");
+    let selects = object::at(spec, &["selector"]).is_some();
+    let said = object::list(spec, &["ipFamilies"]);
+    if headless && !selects {
+        // without a selector it may hold endpoints of both families
+        set_default(spec, &["ipFamilyPolicy"], "RequireDualStack");
+        if spec["ipFamilyPolicy"] != "SingleStack" {
+            let mut families = object::list(spec, &["ipFamilies"]).to_vec();
+            for family in ["IPv4", "IPv6"] {
+                if !families.iter().any(|one| one == family) {
+                    families.push(json!(family));
+                }
+            }
+            object::set(spec, &["ipFamilies"], families);
+        }
+        set_default(spec, &["ipFamilies"], json!(["IPv4"]));
+        return Ok(());
+    }
+    if spec["ipFamilyPolicy"] == "RequireDualStack" {
+        let why =
+            "Invalid value: \"RequireDualStack\": this cluster is not configured for dual-stack services";
+        return Err(FieldError::unsupported_here("spec.ipFamilyPolicy", why));
+    }
+    if let Some(at) = said.iter().position(|family| family == "IPv6") {
+        let why = "Invalid value: \"IPv6\": not configured on this cluster";
+        return Err(FieldError::unsupported_here(format!("spec.ipFamilies[{at}]"), why));
+    }
+    let addresses = object::list(spec, &["clusterIPs"]);
+    let by_address = addresses.iter().position(|one| one.as_str().is_some_and(|one| one.contains(':')));
+    if let Some(at) = by_address {
+        let address = &spec["clusterIPs"][at];
+        let why = format!("Invalid value: {address}: not configured on this cluster");
+        return Err(FieldError::unsupported_here(format!("spec.clusterIPs[{at}]"), &why));
+    }
+    set_default(spec, &["ipFamilyPolicy"], "SingleStack");
+    set_default(spec, &["ipFamilies"], json!(["IPv4"]));
+    Ok(())
 }

@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use super::{VERBS, subresources};
 use crate::registry::{Registry, ResourceKind};
 
 /// The core group alone, or all the others.
@@ -14,7 +13,7 @@ pub(crate) fn group_list(registry: &Registry, core: bool) -> Value {
         .map(|(group, versions)| {
             let versions: Vec<Value> =
                 versions.iter().map(|version| version_of(registry, group, version)).collect();
-            let mut metadata = json!({"creationTimestamp": null});
+            let mut metadata = json!({});
             if !group.is_empty() {
                 metadata["name"] = json!(group);
             }
@@ -34,12 +33,17 @@ fn version_of(registry: &Registry, group: &str, version: &str) -> Value {
 }
 
 fn resource(kind: &ResourceKind) -> Value {
+    // built-in kinds name no group and version of their own
+    let response = |group: &str, version: &str, name: &str| match kind.is_custom() && group.is_empty() {
+        true => json!({"group": kind.group, "version": kind.version, "kind": name}),
+        false => json!({"group": group, "version": version, "kind": name}),
+    };
     let mut row = json!({
         "resource": kind.plural,
-        "responseKind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
+        "responseKind": response("", "", &kind.kind),
         "scope": if kind.namespaced { "Namespaced" } else { "Cluster" },
         "singularResource": kind.singular,
-        "verbs": VERBS,
+        "verbs": kind.verbs,
     });
     if !kind.short_names.is_empty() {
         row["shortNames"] = json!(kind.short_names);
@@ -47,12 +51,12 @@ fn resource(kind: &ResourceKind) -> Value {
     if !kind.categories.is_empty() {
         row["categories"] = json!(kind.categories);
     }
-    let below: Vec<Value> = subresources(kind)
-        .into_iter()
-        .map(|(name, subresource)| {
-            let (group, version, served) = subresource.serves;
-            json!({"subresource": name, "verbs": subresource.verbs,
-                "responseKind": {"group": group, "version": version, "kind": served}})
+    let below: Vec<Value> = kind
+        .subresources
+        .iter()
+        .map(|one| {
+            json!({"subresource": one.name, "responseKind": response(&one.group, &one.version, &one.kind),
+                "verbs": one.verbs})
         })
         .collect();
     if !below.is_empty() {

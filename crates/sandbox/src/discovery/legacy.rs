@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{VERBS, subresources};
+use crate::object;
 use crate::registry::{Registry, ResourceKind};
 
 pub(crate) fn core_versions() -> Value {
@@ -49,26 +49,33 @@ pub(crate) fn resources(registry: &Registry, group: &str, version: &str) -> Valu
         .collect();
     let group_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
     let resources: Vec<Value> = kinds.iter().flat_map(|kind| rows(kind)).collect();
-    json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources})
+    let mut list = json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version,
+        "resources": resources});
+    if group.is_empty() {
+        object::take(&mut list, &["apiVersion"]);
+    }
+    list
 }
 
 fn rows(kind: &ResourceKind) -> Vec<Value> {
     let mut row = json!({"name": kind.plural, "singularName": kind.singular, "namespaced": kind.namespaced,
-        "kind": kind.kind, "verbs": VERBS});
+        "kind": kind.kind, "verbs": kind.verbs});
     if !kind.short_names.is_empty() {
         row["shortNames"] = json!(kind.short_names);
     }
     if !kind.categories.is_empty() {
         row["categories"] = json!(kind.categories);
     }
+    if kind.storage_hash != "-" {
+        row["storageVersionHash"] = json!(kind.storage_hash);
+    }
     let mut rows = vec![row];
-    for (name, subresource) in subresources(kind) {
-        let (group, version, served) = subresource.serves;
-        let mut row = json!({"name": format!("{}/{name}", kind.plural), "singularName": "",
-            "namespaced": kind.namespaced, "kind": served, "verbs": subresource.verbs});
-        if group != kind.group {
-            row["group"] = json!(group);
-            row["version"] = json!(version);
+    for one in &kind.subresources {
+        let mut row = json!({"name": format!("{}/{}", kind.plural, one.name), "singularName": "",
+            "namespaced": kind.namespaced, "kind": one.kind, "verbs": one.verbs});
+        if !one.group.is_empty() {
+            row["group"] = json!(one.group);
+            row["version"] = json!(one.version);
         }
         rows.push(row);
     }

@@ -31,7 +31,7 @@ async fn run(cluster: Weak<Cluster>, events: Vec<(Instant, ClusterEvent)>, plan:
 }
 
 fn happen(cluster: &Cluster, event: &ClusterEvent) {
-    let cut = || cluster.connections.send_modify(|count| *count += 1);
+    let cut = || cluster.connections.raise();
     let name = match event {
         ClusterEvent::Down => {
             cluster.faults.lock().down = true;

@@ -23,5 +23,5 @@ pub(super) fn restore(cluster: &Cluster, backup: &Backup) {
             state.registry.define(&definition);
         }
     });
-    cluster.connections.send_modify(|count| *count += 1);
+    cluster.connections.raise();
 }

@@ -19,8 +19,10 @@ pub(crate) struct ResourceKind {
     pub(crate) short_names: Vec<String>,
     pub(crate) categories: Vec<String>,
     pub(crate) namespaced: bool,
-    pub(crate) has_status: bool,
-    pub(crate) has_scale: bool,
+    pub(crate) verbs: Vec<&'static str>,
+    pub(crate) subresources: Vec<Subresource>,
+    /// What discovery calls `storageVersionHash`; `-` for kinds that are not stored.
+    pub(crate) storage_hash: String,
     /// Kinds with a spec whose change counts up `metadata.generation`.
     pub(crate) has_generation: bool,
     /// The OpenAPI schema of a custom kind.
@@ -31,6 +33,17 @@ pub(crate) struct ResourceKind {
     pub(crate) declared: Option<Arc<Declared>>,
     /// Where a custom kind keeps replicas, from its scale subresource.
     pub(crate) scale_paths: Option<ScalePaths>,
+}
+
+/// A path below the objects of a kind.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Subresource {
+    pub(crate) name: String,
+    /// Of what it answers; empty when that is of the version of its kind.
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) kind: String,
+    pub(crate) verbs: Vec<&'static str>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -63,6 +76,30 @@ impl ResourceKind {
             Some(declared) => declared.list_kind.clone(),
             None => format!("{}List", self.kind),
         }
+    }
+
+    pub(crate) fn has(&self, subresource: &str) -> bool {
+        self.subresources.iter().any(|one| one.name == subresource)
+    }
+
+    pub(crate) fn has_status(&self) -> bool {
+        self.has("status")
+    }
+
+    pub(crate) fn has_scale(&self) -> bool {
+        self.has("scale")
+    }
+
+    /// Listed, but refused by the simulator: kinds that are questions to the server, and versions
+    /// that it would have to convert.
+    pub(crate) fn is_refused(&self) -> bool {
+        matches!(
+            (self.group.as_str(), self.plural.as_str()),
+            ("", "bindings" | "componentstatuses" | "replicationcontrollers")
+                | ("apiregistration.k8s.io", _)
+                | ("authentication.k8s.io", "tokenreviews")
+                | ("authorization.k8s.io", "localsubjectaccessreviews" | "subjectaccessreviews")
+        ) || (self.group == "autoscaling" && self.version == "v1")
     }
 
     pub(crate) fn is_custom(&self) -> bool {

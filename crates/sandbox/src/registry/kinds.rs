@@ -1,102 +1,100 @@
-//! The built-in kinds. Names, short names and categories as a kube-apiserver 1.36 lists them.
+//! The built-in kinds, from a text of what a kube-apiserver lists.
 
-use super::ResourceKind;
+use super::{ResourceKind, Subresource};
 
-const NAMESPACED: u8 = 1;
-const STATUS: u8 = 2;
-const SCALE: u8 = 4;
-const GENERATION: u8 = 8;
-const CLUSTER: u8 = 0;
+const TEXT: &str = include_str!("kinds.txt");
 
-struct Row(&'static str, &'static str, &'static str, &'static str, &'static str, &'static str, u8);
-
-/// Group, version, kind, plural, short names, categories, flags.
-const TABLE: &[Row] = &[
-    Row("", "v1", "ConfigMap", "configmaps", "cm", "", NAMESPACED),
-    Row("", "v1", "Endpoints", "endpoints", "ep", "", NAMESPACED),
-    Row("", "v1", "Event", "events", "ev", "", NAMESPACED),
-    Row("", "v1", "LimitRange", "limitranges", "limits", "", NAMESPACED),
-    Row("", "v1", "Namespace", "namespaces", "ns", "", CLUSTER | STATUS),
-    Row("", "v1", "Node", "nodes", "no", "", CLUSTER | STATUS),
-    Row("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", "pvc", "", NAMESPACED | STATUS),
-    Row("", "v1", "PersistentVolume", "persistentvolumes", "pv", "", CLUSTER | STATUS),
-    Row("", "v1", "Pod", "pods", "po", "all", NAMESPACED | STATUS | GENERATION),
-    Row("", "v1", "ResourceQuota", "resourcequotas", "quota", "", NAMESPACED | STATUS),
-    Row("", "v1", "Secret", "secrets", "", "", NAMESPACED),
-    Row("", "v1", "ServiceAccount", "serviceaccounts", "sa", "", NAMESPACED),
-    Row("", "v1", "Service", "services", "svc", "all", NAMESPACED | STATUS),
-    Row(
-        "apiextensions.k8s.io",
-        "v1",
-        "CustomResourceDefinition",
-        "customresourcedefinitions",
-        "crd,crds",
-        "api-extensions",
-        CLUSTER | STATUS | GENERATION,
-    ),
-    Row("apps", "v1", "ControllerRevision", "controllerrevisions", "", "", NAMESPACED),
-    Row("apps", "v1", "DaemonSet", "daemonsets", "ds", "all", NAMESPACED | STATUS | GENERATION),
-    Row("apps", "v1", "Deployment", "deployments", "deploy", "all", NAMESPACED | STATUS | SCALE | GENERATION),
-    Row("apps", "v1", "ReplicaSet", "replicasets", "rs", "all", NAMESPACED | STATUS | SCALE | GENERATION),
-    Row("apps", "v1", "StatefulSet", "statefulsets", "sts", "all", NAMESPACED | STATUS | SCALE | GENERATION),
-    Row("events.k8s.io", "v1", "Event", "events", "ev", "", NAMESPACED),
-    Row(
-        "autoscaling",
-        "v2",
-        "HorizontalPodAutoscaler",
-        "horizontalpodautoscalers",
-        "hpa",
-        "all",
-        NAMESPACED | STATUS,
-    ),
-    Row("batch", "v1", "CronJob", "cronjobs", "cj", "all", NAMESPACED | STATUS | GENERATION),
-    Row("batch", "v1", "Job", "jobs", "", "all", NAMESPACED | STATUS | GENERATION),
-    Row("networking.k8s.io", "v1", "IngressClass", "ingressclasses", "", "", CLUSTER | GENERATION),
-    Row("networking.k8s.io", "v1", "Ingress", "ingresses", "ing", "", NAMESPACED | STATUS | GENERATION),
-    Row("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", "netpol", "", NAMESPACED | GENERATION),
-    Row(
-        "policy",
-        "v1",
-        "PodDisruptionBudget",
-        "poddisruptionbudgets",
-        "pdb",
-        "",
-        NAMESPACED | STATUS | GENERATION,
-    ),
-    Row("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", "", "", CLUSTER),
-    Row("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", "", "", CLUSTER),
-    Row("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", "", "", NAMESPACED),
-    Row("rbac.authorization.k8s.io", "v1", "Role", "roles", "", "", NAMESPACED),
-    Row("storage.k8s.io", "v1", "StorageClass", "storageclasses", "sc", "", CLUSTER),
-    Row("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", "pc", "", CLUSTER | GENERATION),
-    Row("coordination.k8s.io", "v1", "Lease", "leases", "", "", NAMESPACED),
-    Row("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", "", "", NAMESPACED | GENERATION),
-];
+pub(super) const VERBS: &[&str] =
+    &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
 pub(super) fn built_in() -> Vec<ResourceKind> {
-    TABLE.iter().map(row).collect()
+    let mut kinds: Vec<ResourceKind> = Vec::new();
+    let (mut group, mut version) = ("", "");
+    for line in TEXT.lines().filter(|line| !line.starts_with('#')) {
+        let mut words = line.split_whitespace();
+        let first = words.next().unwrap_or("");
+        if !line.starts_with(' ') {
+            (group, version) = first.split_once('/').unwrap_or(("", first));
+        } else if let Some(name) = first.strip_prefix('/') {
+            if let Some(kind) = kinds.last_mut() {
+                kind.subresources.push(subresource(name, words));
+            }
+        } else {
+            kinds.push(kind(group, version, first, words));
+        }
+    }
+    kinds
 }
 
-fn row(Row(group, version, kind, plural, short_names, categories, flags): &Row) -> ResourceKind {
-    ResourceKind {
-        group: (*group).to_owned(),
-        version: (*version).to_owned(),
-        kind: (*kind).to_owned(),
-        plural: (*plural).to_owned(),
-        singular: kind.to_lowercase(),
-        short_names: words(short_names),
-        categories: words(categories),
-        namespaced: flags & NAMESPACED != 0,
-        has_status: flags & STATUS != 0,
-        has_scale: flags & SCALE != 0,
-        has_generation: flags & GENERATION != 0,
+fn kind<'t>(
+    group: &str,
+    version: &str,
+    plural: &str,
+    mut words: impl Iterator<Item = &'t str>,
+) -> ResourceKind {
+    let mut next = || words.next().unwrap_or("").to_owned();
+    let (name, singular, scope, hash) = (next(), next(), next(), next());
+    let mut kind = ResourceKind {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        kind: name,
+        plural: plural.to_owned(),
+        singular,
+        short_names: Vec::new(),
+        categories: Vec::new(),
+        namespaced: scope == "N",
+        verbs: VERBS.to_vec(),
+        subresources: Vec::new(),
+        storage_hash: hash,
+        has_generation: false,
         schema: None,
         merge: None,
         declared: None,
         scale_paths: None,
+    };
+    for word in words {
+        match word.split_once('=') {
+            Some(("short", names)) => kind.short_names = list(names),
+            Some(("in", names)) => kind.categories = list(names),
+            Some(("verbs", names)) => kind.verbs = verbs(names),
+            _ => kind.has_generation |= word == "counts",
+        }
     }
+    kind
 }
 
-fn words(list: &str) -> Vec<String> {
-    list.split(',').filter(|word| !word.is_empty()).map(str::to_owned).collect()
+fn subresource<'t>(name: &str, mut words: impl Iterator<Item = &'t str>) -> Subresource {
+    let served = words.next().unwrap_or("");
+    let mut parts = served.rsplitn(3, '/');
+    let kind = parts.next().unwrap_or("").to_owned();
+    let version = parts.next().unwrap_or("").to_owned();
+    let group = parts.next().unwrap_or("").to_owned();
+    Subresource { name: name.to_owned(), group, version, kind, verbs: verbs(words.next().unwrap_or("")) }
+}
+
+fn list(text: &str) -> Vec<String> {
+    text.split(',').map(str::to_owned).collect()
+}
+
+/// Verbs are few: each is one of those that every kind has.
+fn verbs(text: &str) -> Vec<&'static str> {
+    text.split(',').filter_map(|word| VERBS.iter().find(|verb| **verb == word)).copied().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_is_read() {
+        let kinds = built_in();
+        assert_eq!(kinds.len(), 72);
+        let pods = kinds.iter().find(|kind| kind.is("pods")).unwrap();
+        assert_eq!((pods.kind.as_str(), pods.namespaced, pods.has_generation), ("Pod", true, true));
+        let eviction = pods.subresources.iter().find(|one| one.name == "eviction").unwrap();
+        assert_eq!((eviction.group.as_str(), eviction.kind.as_str()), ("policy", "Eviction"));
+        let deployments = kinds.iter().find(|kind| kind.is("deployments.apps")).unwrap();
+        assert_eq!(deployments.short_names, ["deploy"]);
+        assert!(deployments.has_scale() && deployments.has_status());
+    }
 }

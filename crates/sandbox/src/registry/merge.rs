@@ -64,6 +64,10 @@ impl Types for ResourceKind {
         Some(TypeRef::new(definitions.merge_schema(), id))
     }
 
+    fn keeps_all_versions(&self) -> bool {
+        self.merge.is_some()
+    }
+
     fn is_filtered_alike(&self) -> bool {
         self.merge.is_none()
     }

@@ -8,6 +8,6 @@ mod kinds;
 mod merge;
 mod served;
 
-pub(crate) use kind::{ResourceKind, ScalePaths};
+pub(crate) use kind::{ResourceKind, ScalePaths, Subresource};
 pub(crate) use merge::CustomMerge;
 pub(crate) use served::Registry;

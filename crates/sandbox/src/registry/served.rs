@@ -51,6 +51,12 @@ impl Registry {
     pub(crate) fn define(&mut self, definition: &Value) {
         self.undefine(definition);
         self.kinds.extend(custom::kinds_of(definition).into_iter().map(Arc::new));
+        // custom groups stand behind the built-in ones, in order, each with the best version first
+        let order = |kind: &Arc<ResourceKind>| {
+            let version = std::cmp::Reverse(custom::priority(&kind.version));
+            kind.is_custom().then(|| (kind.group.clone(), version, kind.plural.clone()))
+        };
+        self.kinds.sort_by_cached_key(order);
     }
 
     /// Stops serving a CustomResourceDefinition.

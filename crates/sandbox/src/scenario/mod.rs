@@ -15,7 +15,7 @@ use serde_json::Value;
 
 pub use error::ScenarioError;
 pub(crate) use glob::Glob;
-use rule::Checked;
+use rule::Rule;
 pub(crate) use words::{Share, Span};
 
 /// Rules in their order.
@@ -23,7 +23,7 @@ pub(crate) use words::{Share, Span};
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
     #[serde(default)]
-    rules: Vec<Checked>,
+    rules: Vec<Rule>,
 }
 
 /// What the patterns of a rule look at.
@@ -41,7 +41,11 @@ impl Scenario {
         if text.trim().is_empty() {
             return Ok(Self::default());
         }
-        serde_yaml::from_str(text).map_err(|error| ScenarioError::of_yaml(&error))
+        let scenario: Self = serde_yaml::from_str(text).map_err(|error| ScenarioError::of_yaml(&error))?;
+        for (number, rule) in scenario.rules.iter().enumerate() {
+            rule.check().map_err(|cause| ScenarioError::of_rule(text, number, cause))?;
+        }
+        Ok(scenario)
     }
 
     /// Are there no rules? Then pods fare as their annotations say.
@@ -51,7 +55,7 @@ impl Scenario {
 
     /// The annotations that the first fitting rule gives the pod.
     pub(crate) fn words_for(&self, subject: &Subject<'_>) -> Vec<(&'static str, String)> {
-        let rule = self.rules.iter().map(|Checked(rule)| rule).find(|rule| rule.fits(subject));
-        rule.map(rule::Rule::annotations).unwrap_or_default()
+        let rule = self.rules.iter().find(|rule| rule.fits(subject));
+        rule.map(Rule::annotations).unwrap_or_default()
     }
 }

@@ -7,11 +7,6 @@ use super::{Glob, Share, Span, Subject};
 use crate::object;
 use crate::workloads::words;
 
-/// A rule whose keys go together.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(try_from = "Rule")]
-pub(super) struct Checked(pub(super) Rule);
-
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Rule {
@@ -39,28 +34,24 @@ const AT_ONCE: &[&str] = &["unschedulable", "config-error", "slow-terminate", "i
 /// Failures that do not repeat within one pod.
 const ONCE: &[&str] = &["unschedulable", "config-error", "slow-terminate", "evict"];
 
-impl TryFrom<Rule> for Checked {
-    type Error = String;
-
-    /// Refuses what single keys cannot tell.
-    fn try_from(rule: Rule) -> Result<Self, String> {
-        let lonely = rule.fail_after.is_some() || rule.fail_count.is_some() || rule.fail_share.is_some();
-        match rule.fail.as_deref() {
+impl Rule {
+    /// What single keys cannot tell.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let lonely = self.fail_after.is_some() || self.fail_count.is_some() || self.fail_share.is_some();
+        match self.fail.as_deref() {
             None if lonely => {
                 Err("fail-after, fail-count and fail-share say nothing without fail".to_owned())
             }
-            Some(fail) if rule.fail_after.is_some() && AT_ONCE.contains(&fail) => {
+            Some(fail) if self.fail_after.is_some() && AT_ONCE.contains(&fail) => {
                 Err(format!("fail-after says nothing with {fail}"))
             }
-            Some(fail) if rule.fail_count.is_some() && ONCE.contains(&fail) => {
+            Some(fail) if self.fail_count.is_some() && ONCE.contains(&fail) => {
                 Err(format!("fail-count says nothing with {fail}"))
             }
-            _ => Ok(Self(rule)),
+            _ => Ok(()),
         }
     }
-}
 
-impl Rule {
     pub(super) fn fits(&self, subject: &Subject<'_>) -> bool {
         let fits = |glob: &Option<Glob>, text: &str| glob.as_ref().is_none_or(|glob| glob.fits(text));
         fits(&self.cluster, subject.cluster)

@@ -30,6 +30,12 @@ impl<'d> Declaration<'d> {
         found
     }
 
+    /// A definition itself.
+    pub(super) fn definition_of(definitions: &'d Definitions, name: &'d str, schema: &'d Value) -> Self {
+        let found = Self::of(definitions, schema);
+        Self { definition: found.definition.or(Some(name)), ..found }
+    }
+
     fn at(self, declared: &'d Value) -> Self {
         Self::of(self.definitions, declared)
     }

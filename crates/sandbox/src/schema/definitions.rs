@@ -78,7 +78,7 @@ impl Definitions {
     }
 
     pub(crate) fn named(&self, name: &str) -> Option<Declaration<'_>> {
-        self.all().get(name).map(|schema| Declaration::of(self, schema))
+        self.all().get_key_value(name).map(|(name, schema)| Declaration::definition_of(self, name, schema))
     }
 
     /// What every merge type of a built-in kind is part of.

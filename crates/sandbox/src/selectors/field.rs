@@ -55,9 +55,12 @@ fn term(kind: &ResourceKind, part: &str) -> Result<Term, ApiError> {
         .ok_or_else(|| {
             ApiError::bad_request(format!("invalid selector: {part:?}; can't understand {part:?}"))
         })?;
-    let known = matches!(path, "metadata.name" | "metadata.namespace") || offered(kind).contains(&path);
+    let declared = kind.declared.as_ref();
+    let selectable = declared.is_some_and(|declared| declared.selectable.iter().any(|one| one == path));
+    let known =
+        selectable || matches!(path, "metadata.name" | "metadata.namespace") || offered(kind).contains(&path);
     if !known {
-        let message = if offered(kind).is_empty() {
+        let message = if offered(kind).is_empty() && !kind.is_custom() {
             format!("{path:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
         } else {
             format!("field label not supported: {path}")

@@ -65,7 +65,7 @@ pub(super) fn look_back(cluster: &Cluster, parts: &mut Parts, resource: &str, la
     let known = {
         let store = &cluster.state.lock().store;
         let earlier = store.revision().saturating_sub(lag);
-        store.changes_since(resource, earlier).is_ok().then_some(earlier)
+        store.snapshot(resource, None, earlier).is_ok().then_some(earlier)
     };
     let Some(earlier) = known else { return };
     let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or(""));
@@ -94,18 +94,21 @@ fn route(cluster: &Arc<Cluster>, parts: &Parts, body: &Bytes) -> Answer {
         Route::UnknownResource => Err(ApiError::no_such_resource()),
         Route::NotSimulated => Err(ApiError::not_simulated(parts.uri.path())),
         _ if !is_read => Err(ApiError::method_not_allowed()),
-        route => about(cluster, &route, &shapes),
+        route => {
+            let verbose = parts.uri.query().is_some_and(|query| query.contains("verbose"));
+            about(cluster, &route, &shapes, verbose)
+        }
     }
 }
 
 /// Paths about the server itself.
-fn about(cluster: &Cluster, route: &Route, shapes: &[Shape]) -> Answer {
+fn about(cluster: &Cluster, route: &Route, shapes: &[Shape], verbose: bool) -> Answer {
     let registry = &cluster.state.lock().registry;
     let aggregated = cluster.options.aggregated_discovery
         && shapes.iter().any(|shape| matches!(shape, Shape::Discovery(_)));
     let body = match route {
         Route::Version => version(&cluster.options.version),
-        Route::Health => return Ok(answer::text(StatusCode::OK, "ok")),
+        Route::Health(path) => return Ok(health(path, verbose)),
         Route::CoreVersions | Route::Groups if aggregated => {
             let list = discovery::aggregated(registry, *route == Route::CoreVersions);
             let media = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
@@ -126,10 +129,28 @@ fn about(cluster: &Cluster, route: &Route, shapes: &[Shape]) -> Answer {
     Ok(answer::json(StatusCode::OK, &body))
 }
 
+/// `ok`, or each check with its result.
+fn health(path: &str, verbose: bool) -> Response<ResponseBody> {
+    if !verbose {
+        return answer::text(StatusCode::OK, "ok");
+    }
+    let own: &[&str] = match path {
+        "readyz" => &["ping", "log", "etcd", "etcd-readiness", "informer-sync"],
+        _ => &["ping", "log", "etcd"],
+    };
+    let mut text: String = own.iter().map(|check| format!("[+]{check} ok\n")).collect();
+    text.push_str(&format!("{path} check passed\n"));
+    answer::text(StatusCode::OK, text)
+}
+
 fn version(text: &str) -> serde_json::Value {
     let mut numbers = text.trim_start_matches('v').split('.');
+    let major = numbers.next().unwrap_or("1");
+    let minor = numbers.next().and_then(|minor| minor.parse::<u32>().ok()).unwrap_or(0);
     json!({
-        "major": numbers.next().unwrap_or("1"), "minor": numbers.next().unwrap_or("0"),
+        "major": major, "minor": minor.to_string(),
+        "emulationMajor": major, "emulationMinor": minor.to_string(),
+        "minCompatibilityMajor": major, "minCompatibilityMinor": minor.saturating_sub(1).to_string(),
         "gitVersion": text, "gitCommit": "sandbox", "gitTreeState": "clean",
         "buildDate": "1970-01-01T00:00:00Z", "goVersion": "sandbox", "compiler": "sandbox",
         "platform": "sandbox/sandbox",
@@ -144,41 +165,43 @@ fn resource(
     shapes: &[Shape],
 ) -> Answer {
     let query = Query::parse(parts.uri.query().unwrap_or(""));
-    check_subresource(target)?;
-    match parts.method {
+    check_served(parts, &query, target)?;
+    let mut response = match parts.method {
         Method::GET | Method::HEAD => reading::answer(cluster, target, &query, shapes),
         Method::POST | Method::PUT | Method::PATCH | Method::DELETE => {
             writing::answer(cluster, parts, target, &query, body, shapes)
         }
         _ => Err(ApiError::method_not_allowed()),
-    }
+    }?;
+    let deprecated = target.kind.declared.as_ref().and_then(|declared| declared.warning.clone());
+    answer::warn(&mut response, deprecated.as_slice());
+    Ok(response)
 }
 
-/// Subresources that real servers have and this one does not are said so.
-fn check_subresource(target: &Target) -> Result<(), ApiError> {
+/// What real servers have and this one does not is said so.
+fn check_served(parts: &Parts, query: &Query, target: &Target) -> Result<(), ApiError> {
     let kind = &target.kind;
-    let served = match target.subresource.as_str() {
-        "" => true,
-        "status" => kind.has_status,
-        "scale" => kind.has_scale,
-        "log" => kind.is("pods"),
-        "exec"
-        | "attach"
-        | "portforward"
-        | "eviction"
-        | "binding"
-        | "ephemeralcontainers"
-        | "resize"
-        | "proxy"
-        | "token"
-        | "finalize"
-        | "approval" => {
-            return Err(ApiError::not_simulated(format!("{}/{}", kind.resource(), target.subresource)));
-        }
-        _ => false,
-    };
-    if !served && kind.is_custom() {
-        return Err(ApiError::not_found(kind, &target.name));
+    let subresource = target.subresource.as_str();
+    if !subresource.is_empty() {
+        let simulated = matches!(subresource, "status" | "scale" | "log" | "eviction");
+        return match kind.has(subresource) {
+            true if simulated => Ok(()),
+            true => Err(ApiError::not_simulated(format!("{}/{subresource}", kind.resource()))),
+            false if kind.is_custom() => Err(ApiError::not_found(kind, &target.name)),
+            false => Err(ApiError::no_such_resource()),
+        };
     }
-    if served { Ok(()) } else { Err(ApiError::no_such_resource()) }
+    let verb = match verb(parts, query, target) {
+        "apply" => "patch",
+        verb => verb,
+    };
+    if !kind.verbs.contains(&verb) {
+        return Err(ApiError::method_not_allowed());
+    }
+    let reads = matches!(verb, "get" | "list" | "watch");
+    let is_empty = kind.plural == "replicationcontrollers" && reads;
+    if kind.is_refused() && !is_empty {
+        return Err(ApiError::not_simulated(format!("{} in {}", kind.plural, kind.api_version())));
+    }
+    Ok(())
 }

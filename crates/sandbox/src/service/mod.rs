@@ -2,6 +2,7 @@
 
 mod dispatch;
 mod reading;
+mod reviews;
 mod writing;
 
 use std::future::Future;

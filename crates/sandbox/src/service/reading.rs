@@ -21,13 +21,16 @@ pub(super) fn answer(
     shapes: &[Shape],
 ) -> Result<Response<ResponseBody>, ApiError> {
     let mut state = cluster.state.lock();
-    if query.flag("watch") {
+    if query.flag("watch") && target.name.is_empty() {
         let shape = watch_shape(shapes);
         let request = watch::WatchRequest::parse(target, query, shape, cluster.options.streaming_lists)?;
         return Ok(answer::stream(watch::open(cluster, &mut state, request)));
     }
     let form = shapes.iter().copied().find(|shape| !matches!(shape, Shape::Discovery(_)));
     let form = form.unwrap_or(Shape::Whole);
+    if target.subresource == "eviction" {
+        return Err(ApiError::method_not_allowed());
+    }
     match (target.name.as_str(), target.subresource.as_str()) {
         ("", _) if form == Shape::Table => {
             let list = verbs::list(&state, target, query)?;
@@ -54,6 +57,7 @@ pub(super) fn answer(
             Ok(shaped(&state, target, &object, shapes, StatusCode::OK))
         }
         _ => {
+            verbs::check_revision(&state, query)?;
             let object = verbs::stored(&state, target)?;
             let body = match form {
                 Shape::Metadata => spliced::metadata(&object.text()),

@@ -10,7 +10,10 @@ use serde_json::{Value, json};
 
 use super::dispatch::media_type;
 use super::reading::shaped;
+use super::reviews;
 use crate::cluster::{Cluster, State};
+use crate::custom;
+use crate::decoding::{self, FieldValidation, TypeName, Warnings};
 use crate::object;
 use crate::status::{ApiError, FieldError};
 use crate::verbs::{self, Caller, DeleteOptions, Deleted, Patch};
@@ -34,38 +37,76 @@ pub(super) fn answer(
     body: &Bytes,
     shapes: &[Shape],
 ) -> Answer {
-    let caller = Caller { manager: manager(parts, query), dry_run: dry_run(parts, query)? };
+    let warnings = Warnings::default();
+    let caller = Caller {
+        manager: manager(parts, query),
+        dry_run: query.dry_run(options(parts))?,
+        validation: FieldValidation::parse(query.text("fieldValidation"), options(parts))?,
+        warnings: warnings.clone(),
+    };
+    let answer = write(cluster, parts, target, query, body, shapes, &caller);
+    let mut response = answer.unwrap_or_else(|error| answer::error(&error, None));
+    answer::warn(&mut response, &warnings.all());
+    Ok(response)
+}
+
+fn write(
+    cluster: &Arc<Cluster>,
+    parts: &Parts,
+    target: &Target,
+    query: &Query,
+    body: &Bytes,
+    shapes: &[Shape],
+    caller: &Caller,
+) -> Answer {
     let on_item = !target.name.is_empty();
     match (&parts.method, on_item) {
         (&Method::DELETE, _) => delete(cluster, target, query, body, shapes),
         (&Method::POST, false) => {
-            let new = read_object(parts, body)?;
+            let new = read_object(parts, target, body, caller)?;
+            let now = cluster.state.lock().clock.timestamp();
+            if let Some(review) = reviews::answer(&target.kind, &new, &now) {
+                return Ok(answer::json(StatusCode::CREATED, &review?));
+            }
             cluster.with(|state| {
-                let made = verbs::create(state, &target.kind, &target.namespace, new, &caller)?;
+                let made = verbs::create(state, &target.kind, &target.namespace, new, caller)?;
+                warn_about(target, &made, caller);
                 Ok(shaped(state, target, &made, shapes, StatusCode::CREATED))
             })
         }
+        (&Method::POST, true) if target.subresource == "eviction" => {
+            let eviction = read_object(parts, target, body, caller)?;
+            let said = cluster.with(|state| verbs::evict(state, target, &eviction, caller.dry_run))?;
+            Ok(answer::json(StatusCode::CREATED, &said))
+        }
+        _ if target.subresource == "eviction" => Err(ApiError::method_not_allowed()),
         (&Method::PUT, true) => {
-            let new = read_object(parts, body)?;
-            cluster.with(|state| put(state, target, new, &caller, shapes))
+            let new = read_object(parts, target, body, caller)?;
+            cluster.with(|state| put(state, target, new, caller, shapes))
         }
         (&Method::PATCH, true) => {
-            let patch = read_patch(parts, target, query, body)?;
-            cluster.with(|state| change(state, target, patch, &caller, shapes))
+            let patch = read_patch(parts, target, query, body, caller)?;
+            cluster.with(|state| change(state, target, patch, caller, shapes))
         }
         _ => Err(ApiError::method_not_allowed()),
     }
 }
 
-/// `dryRun=All`; any other value is a mistake.
-fn dry_run(parts: &Parts, query: &Query) -> Result<bool, ApiError> {
-    let options = match parts.method {
+/// What the server says about an object that it took.
+fn warn_about(target: &Target, stored: &Value, caller: &Caller) {
+    if target.kind.is(custom::DEFINITIONS) && target.subresource.is_empty() {
+        custom::definition::warnings(stored).into_iter().for_each(|warning| caller.warnings.add(warning));
+    }
+}
+
+/// The kind of the request's options, which mistakes in them name.
+fn options(parts: &Parts) -> &'static str {
+    match parts.method {
         Method::POST => "CreateOptions",
         Method::PUT => "UpdateOptions",
         Method::PATCH => "PatchOptions",
         _ => "DeleteOptions",
-    };
-    query.dry_run(options)
+    }
 }
 
 /// The field manager: named, or the program of the user agent.
@@ -91,25 +132,44 @@ fn put(state: &mut State, target: &Target, new: Value, caller: &Caller, shapes: 
         return Ok(answer::json(StatusCode::OK, &scale));
     }
     let (stored, created) = verbs::update(state, target, new, caller)?;
+    warn_about(target, &stored, caller);
     let code = if created { StatusCode::CREATED } else { StatusCode::OK };
     Ok(shaped(state, target, &stored, shapes, code))
 }
 
 fn change(state: &mut State, target: &Target, patch: Patch, caller: &Caller, shapes: &[Shape]) -> Answer {
     if target.subresource == "scale" {
-        let change = |scale: &mut Value| match patch {
-            Patch::Merge(change) | Patch::Strategic(change) => {
-                json_patch::merge(scale, &change);
-                Ok(())
-            }
-            Patch::Json(operations) => json_patch::patch(scale, &operations)
-                .map_err(|error| ApiError::bad_request(error.to_string())),
-            Patch::Apply { .. } => Err(ApiError::not_simulated("server-side apply of a scale")),
+        let change = |scale: &mut Value| {
+            let complaints = match patch {
+                Patch::Merge { change, complaints } | Patch::Strategic { change, complaints } => {
+                    json_patch::merge(scale, &change);
+                    complaints
+                }
+                Patch::Json { operations, complaints } => {
+                    json_patch::patch(scale, &operations)
+                        .map_err(|error| ApiError::bad_request(error.to_string()))?;
+                    complaints
+                }
+                Patch::Apply { .. } => {
+                    return Err(ApiError::not_simulated("server-side apply of a scale"));
+                }
+            };
+            let (validation, warnings) = (caller.validation, &caller.warnings);
+            *scale = decoding::from_json(
+                scale,
+                TypeName::SCALE,
+                |_| Vec::new(),
+                complaints,
+                validation,
+                warnings,
+            )?;
+            Ok(())
         };
         let scale = verbs::write_scale(state, target, change, caller)?;
         return Ok(answer::json(StatusCode::OK, &scale));
     }
     let (stored, created) = verbs::patch(state, target, patch, caller)?;
+    warn_about(target, &stored, caller);
     let code = if created { StatusCode::CREATED } else { StatusCode::OK };
     Ok(shaped(state, target, &stored, shapes, code))
 }
@@ -141,41 +201,64 @@ fn delete(cluster: &Cluster, target: &Target, query: &Query, body: &Bytes, shape
     })
 }
 
-fn read_patch(parts: &Parts, target: &Target, query: &Query, body: &Bytes) -> Result<Patch, ApiError> {
+fn read_patch(
+    parts: &Parts,
+    target: &Target,
+    query: &Query,
+    body: &Bytes,
+    caller: &Caller,
+) -> Result<Patch, ApiError> {
     match media_type(parts) {
         APPLY => {
             if query.text("fieldManager").is_empty() {
                 let mistake = FieldError::required("fieldManager", "is required for apply patch");
                 return Err(ApiError::invalid_options("PatchOptions", &[mistake]));
             }
-            Ok(Patch::Apply { config: read_yaml(body)?, force: query.flag("force") })
+            let config = decoding::patch_yaml(body, caller.validation, &caller.warnings)?;
+            Ok(Patch::Apply { config, force: query.flag("force") })
         }
-        MERGE => Ok(Patch::Merge(read_json(body)?)),
-        JSON_PATCH => serde_json::from_slice(body).map(Patch::Json).map_err(|error| bad_body(&error)),
+        MERGE => {
+            let (change, complaints) = decoding::patch_map(body).map_err(|why| undecoded(&why))?;
+            match change.is_object() {
+                true => Ok(Patch::Merge { change, complaints }),
+                false => Err(ApiError::bad_request("Invalid JSON Patch")),
+            }
+        }
+        JSON_PATCH => {
+            let (operations, complaints) = decoding::patch_operations(body).map_err(|why| undecoded(&why))?;
+            let operations = serde_json::from_value(operations).map_err(|error| bad_body(&error))?;
+            Ok(Patch::Json { operations, complaints })
+        }
         STRATEGIC if target.kind.is_custom() => Err(ApiError::unsupported_custom_patch()),
-        STRATEGIC => Ok(Patch::Strategic(read_json(body)?)),
+        STRATEGIC => {
+            let (change, complaints) = decoding::patch_map(body).map_err(ApiError::bad_request)?;
+            Ok(Patch::Strategic { change, complaints })
+        }
         _ => Err(ApiError::unsupported_patch()),
     }
 }
 
-fn read_object(parts: &Parts, body: &Bytes) -> Result<Value, ApiError> {
-    match media_type(parts) {
-        "" | "application/json" | "*/*" => read_json(body),
-        "application/yaml" => read_yaml(body),
-        other => Err(ApiError::unsupported_body(other)),
-    }
+fn undecoded(why: &str) -> ApiError {
+    ApiError::bad_request(format!("error decoding patch: {why}"))
+}
+
+fn read_object(parts: &Parts, target: &Target, body: &Bytes, caller: &Caller) -> Result<Value, ApiError> {
+    let is_yaml = match media_type(parts) {
+        "" | "application/json" | "*/*" => false,
+        "application/yaml" => true,
+        other => return Err(ApiError::unsupported_body(other)),
+    };
+    let kind = match target.subresource.as_str() {
+        "scale" => TypeName::SCALE,
+        "eviction" => TypeName::EVICTION,
+        _ => TypeName::of(&target.kind),
+    };
+    let unknown = |object: &Value| custom::unknown_fields(&target.kind, object);
+    decoding::object(kind, unknown, body, is_yaml, caller.validation, &caller.warnings)
 }
 
 fn read_json(body: &Bytes) -> Result<Value, ApiError> {
     serde_json::from_slice(body).map_err(|error| bad_body(&error))
-}
-
-/// YAML holds JSON as well, but reading JSON as JSON is exact and quick.
-fn read_yaml(body: &Bytes) -> Result<Value, ApiError> {
-    if body.trim_ascii_start().starts_with(b"{") {
-        return read_json(body);
-    }
-    serde_yaml::from_slice(body).map_err(|error| bad_body(&error))
 }
 
 fn bad_body(error: &dyn std::error::Error) -> ApiError {

@@ -22,6 +22,8 @@ pub(crate) enum ApplyError {
     Live(Invalid),
     #[error("failed to decode managed fields")]
     ManagedFields,
+    #[error("request to convert CR to an invalid group/version: {0}")]
+    Version(String),
 }
 
 /// What an apply meets.
@@ -46,6 +48,9 @@ pub(crate) fn apply(
     validate(config, write.of, Duplicates::Refused).map_err(ApplyError::Config)?;
     validate(before, write.of, Duplicates::Allowed).map_err(ApplyError::Live)?;
     let mut managed = Managed::of(before).ok_or(ApplyError::ManagedFields)?;
+    if let Some(version) = write.unknown_version(&managed) {
+        return Err(ApplyError::Version(version));
+    }
 
     // nobody was tracked so far: what is there belongs to those before
     let unknown = Writer {

@@ -77,7 +77,6 @@ impl<'a> FieldSet<'a> {
         }
     }
 
-    #[allow(dead_code, reason = "until scale asks")]
     pub(crate) fn contains(&self, path: &[PathElement<'_>]) -> bool {
         match path.split_first() {
             None => false,

@@ -59,12 +59,15 @@ pub(super) fn renew(object: &mut Value, config: &Value) {
         return;
     }
     let mut config = config.clone();
-    if let Some(Value::Object(metadata)) = config.get_mut("metadata") {
-        metadata.shift_remove("managedFields");
-        if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
-            annotations.shift_remove(ANNOTATION);
+    for (whose, keeps) in [(&mut *object, true), (&mut config, false)] {
+        let Some(Value::Object(annotations)) = whose.pointer_mut("/metadata/annotations") else { continue };
+        // annotations are texts once they are read as such
+        for text in annotations.values_mut().filter(|text| text.is_null()) {
+            *text = Value::from("");
         }
+        annotations.retain(|name, _| keeps || name != ANNOTATION);
     }
+    object::take(&mut config, &["metadata", "managedFields"]);
     let mut text = String::new();
     write_value(&config, &mut text);
     text.push('\n');

@@ -33,8 +33,9 @@ mod prune;
 mod reconcile;
 mod remove;
 mod reset;
-mod schema;
-mod tables;
+mod scale;
+#[cfg(test)]
+mod speed;
 #[cfg(test)]
 mod tests;
 mod track;
@@ -50,7 +51,7 @@ mod writer;
 pub(crate) use apply::{ApplyError, Live, apply};
 pub(crate) use cursor::TypeRef;
 pub(crate) use reset::filter;
-pub(crate) use schema::Schema;
+pub(crate) use scale::track_scale;
 pub(crate) use track::track;
 pub(crate) use untracked::untracked;
 pub(crate) use write::{Types, Write};

@@ -24,6 +24,9 @@ pub(super) fn tracked(before: &Value, new: &Value, write: &Write<'_>) -> Result<
     if managed.is_empty() && !is_create {
         return Ok(Vec::new());
     }
+    if write.unknown_version(&managed).is_some() {
+        return Ok(Vec::new());
+    }
     Ok(update(before, new, managed, write)?.encode())
 }
 

@@ -20,6 +20,11 @@ pub(crate) trait Types {
     /// The type of the kind in a version; `None` when there is no such version.
     fn of(&self, api_version: &str) -> Option<TypeRef<'_>>;
 
+    /// Does an entry of a version that is no more make a write fail? Otherwise the entry goes.
+    fn keeps_all_versions(&self) -> bool {
+        false
+    }
+
     /// Do doors keep the same fields from entries of all versions, not only of their own?
     fn is_filtered_alike(&self) -> bool {
         true
@@ -52,6 +57,13 @@ impl<'a> Write<'a> {
     /// The type of another version; what was written before means the same in all of them.
     pub(super) fn type_at(&self, api_version: &str) -> Option<TypeRef<'a>> {
         if api_version == self.writer.api_version { Some(self.of) } else { self.types.of(api_version) }
+    }
+
+    /// The version of an entry that cannot be converted to.
+    pub(super) fn unknown_version(&self, managed: &Managed<'_>) -> Option<String> {
+        let mut versions = managed.entries.iter().map(|entry| &entry.api_version);
+        let unknown = versions.find(|version| self.type_at(version).is_none());
+        unknown.filter(|_| self.types.keeps_all_versions()).map(ToString::to_string)
     }
 
     /// Records an update: what changed belongs to the writer now.

@@ -10,6 +10,8 @@ use super::{Change, Compacted, Place, Stored};
 #[derive(Debug, Default)]
 pub(super) struct History {
     changes: VecDeque<Change>,
+    /// How many changes there ever were.
+    recorded: u64,
     /// Changes up to this revision are forgotten.
     compacted: u64,
     /// Revisions of changes that hold encoded events.
@@ -25,6 +27,7 @@ impl History {
             self.cool();
         }
         self.changes.push_back(change);
+        self.recorded += 1;
         if self.changes.len() > keep
             && let Some(forgotten) = self.changes.pop_front()
         {
@@ -42,12 +45,26 @@ impl History {
         self.changes.partition_point(|change| change.revision <= revision)
     }
 
-    /// The changes after a revision, oldest first.
-    pub(super) fn since(&self, revision: u64) -> Result<impl Iterator<Item = &Change>, Compacted> {
+    /// Did anything change after a revision?
+    pub(super) fn is_after(&self, revision: u64) -> bool {
+        self.compacted > revision || self.changes.back().is_some_and(|last| last.revision > revision)
+    }
+
+    /// How many changes there were up to a revision.
+    pub(super) fn count_before(&self, revision: u64) -> Result<u64, Compacted> {
         if revision < self.compacted {
             return Err(Compacted { oldest: self.compacted });
         }
-        Ok(self.changes.range(self.place_after(revision)..))
+        Ok(self.recorded - (self.changes.len() - self.place_after(revision)) as u64)
+    }
+
+    /// The changes but the first ones, oldest first.
+    pub(super) fn after(&self, first: u64) -> Result<impl Iterator<Item = &Change>, Compacted> {
+        let forgotten = self.recorded - self.changes.len() as u64;
+        match first.checked_sub(forgotten) {
+            Some(known) => Ok(self.changes.iter().skip(usize::try_from(known).unwrap_or(usize::MAX))),
+            None => Err(Compacted { oldest: self.compacted }),
+        }
     }
 
     /// Turns the present objects into those of an earlier revision.

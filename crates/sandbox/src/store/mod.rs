@@ -18,6 +18,8 @@ mod saved;
 mod stored;
 mod table;
 mod tables;
+#[cfg(test)]
+mod tests;
 pub(crate) mod text;
 
 pub(crate) use change::{Change, ChangeKind, Compacted, Key, Object, ObjectName};

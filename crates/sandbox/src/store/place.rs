@@ -18,11 +18,6 @@ impl Place {
         Self::new(&name.namespace, &name.name)
     }
 
-    /// From the text of another place, as continue tokens hold it.
-    pub(crate) fn read(text: &str) -> Self {
-        Self(text.into())
-    }
-
     pub(crate) fn text(&self) -> &str {
         &self.0
     }

@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use tokio::sync::watch;
-
 use super::history::History;
 use super::{Object, Place, Stored};
+use crate::signal::Signal;
 
 /// An object's bytes, and its parsed form while somebody works with it.
 #[derive(Debug)]
@@ -22,23 +21,32 @@ pub(super) struct Table {
     pub(super) resource: Arc<str>,
     pub(super) entries: BTreeMap<Place, Entry>,
     pub(super) history: History,
-    pub(super) wake: watch::Sender<u64>,
+    pub(super) wake: Signal,
 }
 
 impl Table {
-    pub(super) fn new(resource: &str, revision: u64) -> Self {
+    pub(super) fn new(resource: &str) -> Self {
         Self {
             resource: resource.into(),
             entries: BTreeMap::new(),
             history: History::default(),
-            wake: watch::Sender::new(revision),
+            wake: Signal::default(),
         }
     }
 
     /// The entries of one namespace or of all, in list order.
     pub(super) fn range(&self, namespace: Option<&str>) -> impl Iterator<Item = (&Place, &Entry)> {
+        self.range_from(namespace, "")
+    }
+
+    /// Those from a place on.
+    pub(super) fn range_from(
+        &self,
+        namespace: Option<&str>,
+        start: &str,
+    ) -> impl Iterator<Item = (&Place, &Entry)> {
         let prefix = namespace.filter(|name| !name.is_empty()).map(|name| format!("{name}/"));
-        let first = Bound::Included(prefix.as_deref().unwrap_or(""));
+        let first = Bound::Included(prefix.as_deref().unwrap_or("").max(start));
         let entries = self.entries.range::<str, _>((first, Bound::Unbounded));
         entries.take_while(move |(place, _)| {
             prefix.as_ref().is_none_or(|prefix| place.text().starts_with(prefix))

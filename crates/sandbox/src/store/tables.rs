@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::Value;
-use tokio::sync::watch;
 
 use super::index::{Address, Index};
 use super::table::{Entry, Table};
 use super::{Change, ChangeKind, Compacted, Key, Object, ObjectName, Place, Saved, Stored};
 use crate::object;
+use crate::signal::{Signal, Waiter};
 
 #[derive(Debug)]
 pub(crate) struct Store {
@@ -26,7 +26,7 @@ pub(crate) struct Store {
 }
 
 /// More parsed objects than this are dropped at the next write.
-const MOST_HOT: usize = 1024;
+const MOST_HOT: usize = 512;
 
 impl Store {
     pub(crate) fn new(first_revision: u64, history: usize) -> Self {
@@ -67,11 +67,6 @@ impl Store {
         self.get(&key.resource, &key.name)
     }
 
-    /// Is there such an object? Costs less than looking at it.
-    pub(crate) fn has(&self, key: &Key) -> bool {
-        self.stored(&key.resource, &key.name).is_some()
-    }
-
     /// An object's bytes.
     pub(crate) fn stored(&self, resource: &str, name: &ObjectName) -> Option<&Stored> {
         let (_, table) = self.find(resource)?;
@@ -98,6 +93,24 @@ impl Store {
     ) -> impl Iterator<Item = (&'s Place, &'s Stored)> + use<'s> {
         let found = self.find(resource).into_iter();
         found.flat_map(move |(_, table)| table.range(namespace).map(|(place, entry)| (place, &entry.stored)))
+    }
+
+    /// The bytes of objects from a place on, in list order.
+    pub(crate) fn list_stored_from<'s>(
+        &'s self,
+        resource: &str,
+        namespace: Option<&'s str>,
+        start: &'s str,
+    ) -> impl Iterator<Item = (&'s Place, &'s Stored)> + use<'s> {
+        let found = self.find(resource).into_iter();
+        found.flat_map(move |(_, table)| {
+            table.range_from(namespace, start).map(|(place, entry)| (place, &entry.stored))
+        })
+    }
+
+    /// Did anything of the resource change after a revision?
+    pub(crate) fn is_changed_since(&self, resource: &str, revision: u64) -> bool {
+        self.find(resource).is_some_and(|(_, table)| table.history.is_after(revision))
     }
 
     /// Writes an object (new or not) under a new revision and returns it as stored.
@@ -150,13 +163,18 @@ impl Store {
         Some(object)
     }
 
-    /// The changes after a revision, oldest first.
-    pub(crate) fn changes_since(
-        &self,
+    /// How many changes of a resource there were up to a revision.
+    pub(crate) fn changes_before(&self, resource: &str, revision: u64) -> Result<u64, Compacted> {
+        self.find(resource).map_or(Ok(0), |(_, table)| table.history.count_before(revision))
+    }
+
+    /// The changes of a resource but the first ones, oldest first.
+    pub(crate) fn changes_from<'s>(
+        &'s self,
         resource: &str,
-        revision: u64,
-    ) -> Result<impl Iterator<Item = &Change>, Compacted> {
-        let changes = self.find(resource).map(|(_, table)| table.history.since(revision)).transpose()?;
+        first: u64,
+    ) -> Result<impl Iterator<Item = &'s Change> + use<'s>, Compacted> {
+        let changes = self.find(resource).map(|(_, table)| table.history.after(first)).transpose()?;
         Ok(changes.into_iter().flatten())
     }
 
@@ -190,11 +208,11 @@ impl Store {
     }
 
     /// Wakes on every change of a resource.
-    pub(crate) fn subscribe(&mut self, resource: &str) -> watch::Receiver<u64> {
+    pub(crate) fn subscribe(&mut self, resource: &str) -> Waiter {
         let number = self.number(resource);
         match self.tables.get(usize::from(number)) {
             Some(table) => table.wake.subscribe(),
-            None => watch::Sender::new(self.revision).subscribe(),
+            None => Signal::default().subscribe(),
         }
     }
 
@@ -287,7 +305,7 @@ impl Store {
             return *number;
         }
         let number = u16::try_from(self.tables.len()).unwrap_or(u16::MAX);
-        let table = Table::new(resource, self.revision);
+        let table = Table::new(resource);
         self.numbers.insert(table.resource.clone(), number);
         self.tables.push(table);
         number
@@ -306,7 +324,7 @@ impl Store {
         let lines = OnceCell::new();
         let change = Change { revision, kind, place: place.clone(), object, previous, lines };
         table.history.record(change, self.history);
-        table.wake.send_replace(revision);
+        table.wake.raise();
         self.touched.push((key, parsed));
     }
 }

@@ -1,8 +1,26 @@
-//! What the server refuses: names, required fields, fields that never change.
+//! What the server refuses, in its own words and its own order.
+//!
+//! Each family of kinds has its file of rules. A rule looks at a [`Place`](place::Place), which knows
+//! its way, and writes [`Problems`](problems::Problems). Rules look at objects whose defaults are
+//! filled in, and never change anything. Kinds without rules of their own are asked for good metadata.
 
-mod immutable;
+mod access;
+mod autoscaling;
+mod batch;
+mod config;
+mod formats;
+mod ingress;
+mod metadata;
 mod names;
-mod required;
+mod place;
+mod pod;
+mod policy;
+mod problems;
+mod schedule;
+mod selector;
+mod service;
+mod storage;
+mod workload;
 
 use serde_json::Value;
 
@@ -10,26 +28,154 @@ use crate::custom;
 use crate::object;
 use crate::registry::ResourceKind;
 use crate::status::{ApiError, FieldError};
+use place::Place;
+use problems::Problems;
+use workload::Written;
 
-/// The name of a new object.
-pub(crate) fn name(kind: &ResourceKind, new: &Value) -> Result<(), ApiError> {
-    refuse(kind, new, &names::check(kind, new))
+/// A new object on its way to the store.
+pub(crate) fn check_new(kind: &ResourceKind, new: &Value) -> Result<(), ApiError> {
+    if kind.is(custom::DEFINITIONS) {
+        return check_definition(kind, None, new);
+    }
+    let object = Place::root(new);
+    let mut problems = Problems::default();
+    metadata::check(kind, &object, &mut problems);
+    check_created(kind, &object, &mut problems);
+    if problems.len() == 0 {
+        metadata::check_common(kind, &object, &mut problems);
+    }
+    let mut errors = problems.into_errors();
+    errors.extend(custom::mistakes(kind, None, new));
+    refuse(kind, new, &errors)
 }
 
-/// An object on its way to the store; `live` is what it replaces.
-pub(crate) fn check(kind: &ResourceKind, live: Option<&Value>, new: &Value) -> Result<(), ApiError> {
+fn check_definition(kind: &ResourceKind, live: Option<&Value>, new: &Value) -> Result<(), ApiError> {
+    custom::definition::readable(new)?;
+    refuse(kind, new, &custom::definition::mistakes(live, new))?;
+    custom::definition::refuse(new)
+}
+
+/// A change of an object on its way to the store.
+pub(crate) fn check_update(kind: &ResourceKind, live: &Value, new: &Value) -> Result<(), ApiError> {
     if kind.is(custom::DEFINITIONS) {
-        custom::definition::readable(new)?;
-        refuse(kind, new, &custom::definition::mistakes(live, new))?;
-        return custom::definition::refuse(new);
+        return check_definition(kind, Some(live), new);
     }
-    let mut errors = required::check(kind, new);
-    errors.extend(custom::mistakes(kind, live, new));
-    if let Some(live) = live {
-        errors.extend(immutable::check(kind, live, new));
-        errors.extend(immutable::finalizers(live, new));
-    }
+    let (before, after) = (Place::root(live), Place::root(new));
+    let mut problems = Problems::default();
+    // once for all kinds, and once by the kind itself
+    metadata::check_common(kind, &after, &mut problems);
+    metadata::check_common_update(&before, &after, &mut problems);
+    metadata::check_update(&before, &after, &mut problems);
+    check_changed(kind, &before, &after, &mut problems);
+    let mut errors = problems.into_errors();
+    errors.extend(custom::mistakes(kind, Some(live), new));
     refuse(kind, new, &errors)
+}
+
+/// What is wrong with the addresses that a service asks for.
+pub(crate) fn service_addresses(service: &Value) -> Vec<FieldError> {
+    let mut problems = Problems::default();
+    service::check_addresses(&Place::root(service).at("spec"), None, &mut problems);
+    problems.into_errors()
+}
+
+fn check_created(kind: &ResourceKind, new: &Place, problems: &mut Problems) {
+    match (kind.group.as_str(), kind.kind.as_str()) {
+        ("apps", "Deployment") => workload::check_deployment(new, problems),
+        ("apps", "ReplicaSet") => workload::check_replica_set(new, problems),
+        ("apps", "StatefulSet") => workload::check_stateful_set(new, Written::New, problems),
+        ("apps", "DaemonSet") => workload::check_daemon_set(new, problems),
+        ("", "Pod") => {
+            pod::check_pod(new, problems);
+            pod::check_new(new, problems);
+        }
+        ("", "Service") => service::check(new, None, problems),
+        ("", "ConfigMap") => config::check_config_map(new, problems),
+        ("", "Secret") => config::check_secret(new, problems),
+        ("networking.k8s.io", "Ingress") => {
+            ingress::check(new, problems);
+            ingress::check_new(new, problems);
+        }
+        ("networking.k8s.io", "IngressClass") => ingress::check_class(new, problems),
+        ("networking.k8s.io", "NetworkPolicy") => policy::check_network_policy(new, problems),
+        ("policy", "PodDisruptionBudget") => policy::check_budget(new, problems),
+        ("autoscaling", "HorizontalPodAutoscaler") => autoscaling::check(new, problems),
+        ("batch", "Job") => batch::check_job(new, problems),
+        ("batch", "CronJob") => batch::check_cron_job(new, None, problems),
+        ("rbac.authorization.k8s.io", "Role" | "ClusterRole") => {
+            access::check_role(new, kind.namespaced, problems);
+        }
+        ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => {
+            access::check_binding(new, kind.namespaced, problems);
+        }
+        _ => {}
+    }
+}
+
+fn check_changed(kind: &ResourceKind, live: &Place, new: &Place, problems: &mut Problems) {
+    match (kind.group.as_str(), kind.kind.as_str()) {
+        ("apps", "Deployment") => {
+            workload::check_deployment(new, problems);
+            workload::check_update(live, new, problems);
+        }
+        ("apps", "ReplicaSet") => {
+            workload::check_replica_set(new, problems);
+            workload::check_update(live, new, problems);
+        }
+        ("apps", "StatefulSet") => {
+            workload::check_stateful_set(new, Written::Changed, problems);
+            workload::check_stateful_set_update(live, new, problems);
+        }
+        ("apps", "DaemonSet") => {
+            workload::check_update(live, new, problems);
+            workload::check_daemon_set(new, problems);
+        }
+        ("", "Pod") => {
+            metadata::check(kind, new, problems);
+            pod::check_pod(new, problems);
+            pod::check_update(live, new, problems);
+        }
+        ("", "Service") => {
+            service::check_update(live, new, problems);
+            service::check(new, Some(live), problems);
+        }
+        ("", "ConfigMap") => {
+            config::check_sealed(live, new, &["data", "binaryData"], problems);
+            metadata::check(kind, new, problems);
+            config::check_config_map(new, problems);
+        }
+        ("", "Secret") => {
+            config::check_secret_update(live, new, problems);
+            metadata::check(kind, new, problems);
+            config::check_secret(new, problems);
+        }
+        ("networking.k8s.io", "Ingress") => {
+            metadata::check(kind, new, problems);
+            ingress::check(new, problems);
+        }
+        ("networking.k8s.io", "IngressClass") => {
+            problems.check_kept(
+                &live.at("spec.controller"),
+                &new.at("spec.controller"),
+                "field is immutable",
+            );
+        }
+        ("networking.k8s.io", "NetworkPolicy") => policy::check_network_policy(new, problems),
+        ("policy", "PodDisruptionBudget") => policy::check_budget(new, problems),
+        ("autoscaling", "HorizontalPodAutoscaler") => autoscaling::check(new, problems),
+        ("batch", "Job") => batch::check_job_update(live, new, problems),
+        ("batch", "CronJob") => batch::check_cron_job(new, Some(live), problems),
+        ("rbac.authorization.k8s.io", "Role" | "ClusterRole") => {
+            metadata::check(kind, new, problems);
+            access::check_role(new, kind.namespaced, problems);
+        }
+        ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => {
+            metadata::check(kind, new, problems);
+            access::check_binding(new, kind.namespaced, problems);
+            access::check_binding_update(live, new, problems);
+        }
+        _ => {}
+    }
 }
 
 fn refuse(kind: &ResourceKind, new: &Value, errors: &[FieldError]) -> Result<(), ApiError> {

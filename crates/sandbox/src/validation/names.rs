@@ -1,43 +1,34 @@
-//! Names: RFC 1123 subdomains, or labels for the kinds that become DNS names.
+//! Which form the name of an object has.
 
-use serde_json::{Value, json};
-
-use crate::object;
 use crate::registry::ResourceKind;
-use crate::status::FieldError;
+use crate::validation::formats;
 
-const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+/// The rule for a name, and is it the beginning of a name.
+type Rule = fn(&str) -> Vec<String>;
 
-pub(super) fn check(kind: &ResourceKind, new: &Value) -> Vec<FieldError> {
-    let name = object::name(new);
-    // the name of a definition is checked with the rest of it
-    if kind.is(crate::custom::DEFINITIONS) {
-        return Vec::new();
-    }
-    if name.is_empty() {
-        return vec![FieldError::required("metadata.name", "name or generateName is required")];
-    }
-    // RBAC names are path segments: colons are fine
-    if kind.group == "rbac.authorization.k8s.io" {
-        let bad = name.contains('/') || name.contains('%') || name == "." || name == "..";
-        return bad.then(|| refuse(name, "may not contain '/' or '%'")).into_iter().collect();
-    }
-    let is_label = matches!(kind.kind.as_str(), "Namespace" | "Service");
-    let rule = if is_label { LABEL } else { SUBDOMAIN };
-    let longest = if is_label { 63 } else { 253 };
-    let parts: Vec<&str> = if is_label { vec![name] } else { name.split('.').collect() };
-    if name.len() > longest {
-        return vec![refuse(name, &format!("must be no more than {longest} characters"))];
-    }
-    if parts.iter().all(|part| is_dns_label(part)) { Vec::new() } else { vec![refuse(name, rule)] }
+/// What is wrong with the name of an object of this kind; a prefix may end in a hyphen.
+pub(super) fn check(kind: &ResourceKind, name: &str, is_prefix: bool) -> Vec<String> {
+    let rule = rule_of(kind);
+    if is_prefix && !is_path_rule(kind) { rule(&masked(name)) } else { rule(name) }
 }
 
-fn refuse(name: &str, why: &str) -> FieldError {
-    FieldError::invalid("metadata.name", &json!(name), why)
+/// A prefix with the hyphen at its end replaced, as something will follow it.
+pub(super) fn masked(name: &str) -> String {
+    match name.strip_suffix('-').map(|rest| (rest, rest.char_indices().next_back())) {
+        // the letter before the hyphen goes with it
+        Some((rest, Some((last, _)))) => format!("{}a", rest.get(..last).unwrap_or("")),
+        _ => name.to_owned(),
+    }
 }
 
-fn is_dns_label(part: &str) -> bool {
-    let inner = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
-    !part.is_empty() && part.chars().all(inner) && !part.starts_with('-') && !part.ends_with('-')
+fn is_path_rule(kind: &ResourceKind) -> bool {
+    kind.group == "rbac.authorization.k8s.io"
+}
+
+fn rule_of(kind: &ResourceKind) -> Rule {
+    match (kind.group.as_str(), kind.kind.as_str()) {
+        ("rbac.authorization.k8s.io", _) => formats::path_segment,
+        ("", "Namespace" | "Service") | ("apps", "StatefulSet") => formats::dns_label,
+        _ => formats::dns_subdomain,
+    }
 }

@@ -7,7 +7,7 @@ use crate::cluster::State;
 
 /// Its namespaces, their service accounts, its nodes.
 pub(crate) fn bootstrap(state: &mut State) {
-    let caller = Caller { manager: "kube-apiserver".to_owned(), dry_run: false };
+    let caller = Caller::named("kube-apiserver");
     let mut objects = Vec::new();
     for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
         objects.push(("namespaces", "", json!({"metadata": {"name": name}})));

@@ -1,5 +1,6 @@
 //! Who writes.
 
+use crate::decoding::{FieldValidation, Warnings};
 use crate::registry::ResourceKind;
 use crate::ssa::{Operation, Writer};
 use crate::store::{Key, ObjectName};
@@ -10,19 +11,33 @@ pub(crate) struct Caller {
     /// The field manager.
     pub(crate) manager: String,
     pub(crate) dry_run: bool,
+    /// What becomes of fields that the kind does not have.
+    pub(crate) validation: FieldValidation,
+    /// What the answer is to warn of.
+    pub(crate) warnings: Warnings,
 }
 
 impl Caller {
+    /// Someone inside the cluster, who writes what is right.
+    pub(crate) fn named(manager: &str) -> Self {
+        Self {
+            manager: manager.to_owned(),
+            dry_run: false,
+            validation: FieldValidation::Ignore,
+            warnings: Warnings::default(),
+        }
+    }
+
     pub(crate) fn controller() -> Self {
-        Self { manager: "kube-controller-manager".to_owned(), dry_run: false }
+        Self::named("kube-controller-manager")
     }
 
     pub(crate) fn kubelet() -> Self {
-        Self { manager: "kubelet".to_owned(), dry_run: false }
+        Self::named("kubelet")
     }
 
     pub(crate) fn scheduler() -> Self {
-        Self { manager: "kube-scheduler".to_owned(), dry_run: false }
+        Self::named("kube-scheduler")
     }
 
     pub(super) fn writer(&self, kind: &ResourceKind, operation: Operation, subresource: &str) -> Writer {

@@ -21,7 +21,7 @@ pub(crate) fn create(
     if !kind.is_custom() {
         object::drop_nulls(&mut new);
     }
-    defaults::fill(state, kind, &mut new);
+    defaults::fill(state, kind, &mut new)?;
     let now = state.clock.timestamp();
     let writer = caller.writer(kind, Operation::Update, "");
     ownership::track(kind, &writer, &defaults::skeleton(kind), &mut new, &now);
@@ -45,26 +45,21 @@ pub(super) fn prepare(
         object::set(new, &["metadata", "name"], name);
     }
     custom::refuse_new(kind, object::name(new))?;
-    validation::name(kind, new)?;
     if object::at(new, &["metadata", "resourceVersion"])
         .is_some_and(|revision| revision != "" && revision != "0")
     {
         return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
-    }
-    let name = object::name(new).to_owned();
-    if state.store.at(&key(kind, namespace, &name)).is_some() {
-        return Err(ApiError::already_exists(kind, &name));
     }
     for field in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
         object::take(new, &["metadata", field]);
     }
     object::set(new, &["metadata", "uid"], state.seed.uid());
     object::set(new, &["metadata", "creationTimestamp"], state.clock.timestamp());
-    object::take(new, &["metadata", "generation"]);
+    // other kinds keep what was said
     if kind.has_generation {
         object::set(new, &["metadata", "generation"], 1);
     }
-    if kind.has_status {
+    if kind.has_status() {
         object::take(new, &["status"]);
     }
     Ok(())
@@ -80,8 +75,14 @@ pub(super) fn complete(
     if faults::admit(state, kind, new) {
         defaults::fill(state, kind, new);
     }
-    defaults::allocate(state, kind, new, dry_run);
-    validation::check(kind, None, new)
+    defaults::admit(state, kind, new);
+    defaults::allocate(state, kind, new, dry_run)?;
+    validation::check_new(kind, new)?;
+    let (name, namespace) = (object::name(new), object::namespace(new));
+    if state.store.at(&key(kind, namespace, name)).is_some() {
+        return Err(ApiError::already_exists(kind, name));
+    }
+    Ok(())
 }
 
 pub(super) fn store(
@@ -107,6 +108,7 @@ pub(super) fn check_type(kind: &ResourceKind, new: &mut Value) -> Result<(), Api
         return Err(ApiError::bad_request("the object provided is not a map"));
     };
     let said = |field: &str| fields.get(field).and_then(Value::as_str).unwrap_or("");
+    custom::check_type(kind, &api_version, said("apiVersion"), said("kind"), fields)?;
     let wrong = (!said("kind").is_empty() && said("kind") != kind.kind)
         || (!said("apiVersion").is_empty() && said("apiVersion") != api_version);
     if wrong {
@@ -143,9 +145,8 @@ fn check_namespace(
     }
     let said = object::namespace(new);
     if !said.is_empty() && said != namespace {
-        return Err(ApiError::bad_request(format!(
-            "the namespace of the provided object does not match the namespace sent on the request: {said} != {namespace}"
-        )));
+        let why = "the namespace of the provided object does not match the namespace sent on the request";
+        return Err(ApiError::bad_request(why));
     }
     object::set(new, &["metadata", "namespace"], namespace);
     let home = state.registry.resource("namespaces").and_then(|one| state.store.at(&key(one, "", namespace)));

@@ -7,7 +7,14 @@ use crate::ssa::{self, ApplyError, Live, Write, Writer};
 
 /// Records in `new` who owns what after a write.
 pub(super) fn track(kind: &ResourceKind, writer: &Writer, before: &Value, new: &mut Value, now: &str) {
-    through(kind, writer, now, |write| ssa::track(before, new, write));
+    through(kind, writer, now, |write| match writer.subresource.as_str() {
+        "scale" => {
+            let path = kind.scale_paths.as_ref().map_or(".spec.replicas", |paths| &paths.spec_replicas);
+            let path: Vec<&str> = path.split('.').filter(|name| !name.is_empty()).collect();
+            ssa::track_scale(before, new, &path, write);
+        }
+        _ => ssa::track(before, new, write),
+    });
 }
 
 /// Merges a configuration; `None` when the object stays as it is.
@@ -23,7 +30,8 @@ pub(super) fn apply(
 }
 
 fn through<T>(kind: &ResourceKind, writer: &Writer, now: &str, write: impl FnOnce(&Write<'_>) -> T) -> T {
-    let filter = ssa::filter(&kind.group, &kind.kind, &writer.subresource, kind.has_status, kind.is_custom());
+    let filter =
+        ssa::filter(&kind.group, &kind.kind, &writer.subresource, kind.has_status(), kind.is_custom());
     write(&Write {
         writer,
         of: kind.merge_type(),

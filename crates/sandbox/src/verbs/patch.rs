@@ -2,22 +2,39 @@
 
 use serde_json::{Value, json};
 
-use super::update::Update;
-use super::{Caller, create, key, ownership, strategic};
+use super::update::{self, Update};
+use super::{Caller, create, ownership, strategic};
 use crate::cluster::State;
+use crate::custom;
+use crate::decoding::{self, TypeName};
 use crate::defaults;
 use crate::object;
-use crate::ssa::{self, ApplyError, Operation, Schema};
+use crate::registry::ResourceKind;
+use crate::schema;
+use crate::ssa::{self, ApplyError, Operation};
 use crate::status::ApiError;
 use crate::store::Object;
 use crate::wire::route::Target;
 
 #[derive(Debug)]
 pub(crate) enum Patch {
-    Apply { config: Value, force: bool },
-    Merge(Value),
-    Json(json_patch::Patch),
-    Strategic(Value),
+    Apply {
+        config: Value,
+        force: bool,
+    },
+    /// The complaints are those about the patch itself.
+    Merge {
+        change: Value,
+        complaints: Vec<String>,
+    },
+    Json {
+        operations: json_patch::Patch,
+        complaints: Vec<String>,
+    },
+    Strategic {
+        change: Value,
+        complaints: Vec<String>,
+    },
 }
 
 /// The object afterwards, and whether it was created.
@@ -32,33 +49,52 @@ pub(crate) fn patch(
     match (patch, live) {
         (Patch::Apply { config, force }, live) => apply(state, target, config, force, live, caller),
         (_, None) => Err(ApiError::not_found(kind, &target.name)),
-        (Patch::Merge(change), Some(live)) => {
+        (Patch::Merge { change, complaints }, Some(live)) => {
             let mut new = (*live).clone();
             json_patch::merge(&mut new, &change);
+            let new = decode(kind, &new, complaints, caller)?;
             changed(state, target, live, new, caller)
         }
-        (Patch::Strategic(change), Some(live)) => {
-            let mut new = (*live).clone();
-            strategic::merge(&mut new, &change, Schema::of(kind));
+        (Patch::Strategic { change, complaints }, Some(live)) => {
+            let declared = schema::built_in().kind(&kind.group, &kind.version, &kind.kind);
+            let declared = declared.ok_or_else(ApiError::unsupported_patch)?;
+            let new = strategic::merge(&live, &change, declared)?;
+            let (validation, warnings) = (caller.validation, &caller.warnings);
+            let mut new = decoding::from_map(&new, &change, declared, complaints, validation, warnings)?;
+            new["kind"] = json!(kind.kind);
+            new["apiVersion"] = json!(kind.api_version());
             changed(state, target, live, new, caller)
         }
-        (Patch::Json(operations), Some(live)) => {
+        (Patch::Json { operations, complaints }, Some(live)) => {
             let mut new = (*live).clone();
             for operation in &operations.0 {
                 json_step(&mut new, operation)?;
             }
+            let new = decode(kind, &new, complaints, caller)?;
             changed(state, target, live, new, caller)
         }
     }
+}
+
+/// What a patch made must still be an object of the kind.
+fn decode(
+    kind: &ResourceKind,
+    new: &Value,
+    complaints: Vec<String>,
+    caller: &Caller,
+) -> Result<Value, ApiError> {
+    let unknown = |object: &Value| custom::unknown_fields(kind, object);
+    decoding::from_json(new, TypeName::of(kind), unknown, complaints, caller.validation, &caller.warnings)
 }
 
 fn changed(
     state: &mut State,
     target: &Target,
     live: Object,
-    new: Value,
+    mut new: Value,
     caller: &Caller,
 ) -> Result<(Object, bool), ApiError> {
+    update::check_identity(target, &mut new)?;
     let update = Update { live, new, subresource: target.subresource.clone() };
     Ok((update.tracked(state, &target.kind, caller)?, false))
 }
@@ -123,7 +159,7 @@ fn apply(
         None => {
             let mut new = merged;
             create::prepare(state, kind, &target.namespace, &mut new)?;
-            defaults::fill(state, kind, &mut new);
+            defaults::fill(state, kind, &mut new)?;
             create::complete(state, kind, &mut new, caller.dry_run)?;
             Ok((create::store(state, kind, new, caller.dry_run)?, true))
         }
@@ -152,10 +188,9 @@ fn check_config(target: &Target, config: &mut Value) -> Result<(), ApiError> {
     }
     let namespace = object::namespace(config);
     if !namespace.is_empty() && namespace != target.namespace {
-        return Err(ApiError::bad_request(format!(
-            "the namespace of the provided object does not match the namespace sent on the request: {namespace} != {}",
-            target.namespace
-        )));
+        return Err(ApiError::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
     }
     object::set(config, &["metadata", "name"], target.name.as_str());
     if kind.namespaced {
@@ -178,8 +213,8 @@ fn refused(target: &Target, said_namespace: &str, error: &ApplyError) -> ApiErro
                 .collect();
             ApiError::apply_conflict(conflicts.to_string(), &causes)
         }
-        ApplyError::Live(_) | ApplyError::ManagedFields => {
-            ApiError::untyped(&target.kind, said_namespace, &target.name, &error.to_string())
+        ApplyError::Live(_) | ApplyError::ManagedFields | ApplyError::Version(_) => {
+            ApiError::failed(error.to_string())
         }
     }
 }

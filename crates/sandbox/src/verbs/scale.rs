@@ -10,32 +10,42 @@ use crate::status::ApiError;
 use crate::wire::route::Target;
 
 pub(crate) fn read_scale(state: &State, target: &Target) -> Result<Value, ApiError> {
-    Ok(scale_of(target, &*get(state, target)?))
+    scale_of(target, &*get(state, target)?)
 }
 
-fn scale_of(target: &Target, workload: &Value) -> Value {
+fn scale_of(target: &Target, workload: &Value) -> Result<Value, ApiError> {
     let (spec, status) = paths(target);
     let mut scale = json!({
         "kind": "Scale", "apiVersion": "autoscaling/v1",
         "metadata": {
-            "name": object::name(workload), "namespace": object::namespace(workload),
-            "uid": object::uid(workload), "resourceVersion": object::revision(workload).to_string(),
+            "name": object::name(workload), "uid": object::uid(workload), "resourceVersion": object::revision(workload).to_string(),
             "creationTimestamp": workload["metadata"]["creationTimestamp"],
         },
         "spec": {}, "status": {"replicas": object::integer(workload, &words(&status))},
     });
+    if target.kind.namespaced {
+        object::set(&mut scale, &["metadata", "namespace"], object::namespace(workload));
+    }
+    if target.kind.is_custom() {
+        if object::at(workload, &words(&spec)).is_none() {
+            return Err(ApiError::internal(format!("the spec replicas field {spec:?} does not exist")));
+        }
+        let selector = target.kind.scale_paths.as_ref().and_then(|paths| paths.selector.as_deref());
+        if let Some(selector) = selector.and_then(|path| object::text(workload, &words(path))) {
+            scale["status"]["selector"] = json!(selector);
+        }
+    }
     let replicas = object::integer(workload, &words(&spec));
     if replicas != 0 {
         scale["spec"]["replicas"] = json!(replicas);
     }
-    if let Some(labels) =
-        object::at(workload, &["spec", "selector", "matchLabels"]).and_then(Value::as_object)
-    {
+    let labels = object::at(workload, &["spec", "selector", "matchLabels"]).and_then(Value::as_object);
+    if let Some(labels) = labels.filter(|_| !target.kind.is_custom()) {
         let pairs: Vec<String> =
             labels.iter().map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or(""))).collect();
         scale["status"]["selector"] = json!(pairs.join(","));
     }
-    scale
+    Ok(scale)
 }
 
 /// Changes the replicas by `change`, which turns the present scale into the wanted one.
@@ -46,7 +56,7 @@ pub(crate) fn write_scale(
     caller: &Caller,
 ) -> Result<Value, ApiError> {
     let live = get(state, target)?;
-    let mut scale = scale_of(target, &live);
+    let mut scale = scale_of(target, &live)?;
     change(&mut scale)?;
     let mut new = (*live).clone();
     let replicas = object::at(&scale, &["spec", "replicas"]).cloned().unwrap_or_else(|| json!(0));
@@ -56,7 +66,7 @@ pub(crate) fn write_scale(
     }
     let update = Update { live, new, subresource: target.subresource.clone() };
     let stored = update.tracked(state, &target.kind, caller)?;
-    Ok(scale_of(target, &stored))
+    scale_of(target, &stored)
 }
 
 fn paths(target: &Target) -> (String, String) {

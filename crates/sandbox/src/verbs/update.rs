@@ -9,7 +9,7 @@ use crate::ssa::Operation;
 use crate::status::ApiError;
 use crate::store::Object;
 use crate::wire::route::Target;
-use crate::{defaults, faults, object, validation};
+use crate::{custom, defaults, faults, object, validation};
 
 /// A change of an existing object, on its way to the store.
 #[derive(Debug)]
@@ -33,6 +33,9 @@ pub(crate) fn update(
     super::create::check_type(kind, &mut new)?;
     check_identity(target, &mut new)?;
     let live = super::read::live(state, kind, &target.namespace, &target.name);
+    if live.is_some() {
+        custom::refuse_unconditional(kind, &new)?;
+    }
     match live {
         Some(live) => {
             let update = Update { live, new, subresource: target.subresource.clone() };
@@ -52,8 +55,14 @@ fn may_create(kind: &ResourceKind) -> bool {
         || matches!(kind.kind.as_str(), "Service" | "Endpoints" | "Event" | "LimitRange" | "Lease")
 }
 
-fn check_identity(target: &Target, new: &mut Value) -> Result<(), ApiError> {
+pub(super) fn check_identity(target: &Target, new: &mut Value) -> Result<(), ApiError> {
     let (name, namespace) = (object::name(new), object::namespace(new));
+    if name.is_empty() {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            target.name
+        )));
+    }
     if name != target.name {
         return Err(ApiError::bad_request(format!(
             "the name of the object ({name}) does not match the name on the URL ({})",
@@ -61,10 +70,9 @@ fn check_identity(target: &Target, new: &mut Value) -> Result<(), ApiError> {
         )));
     }
     if !namespace.is_empty() && namespace != target.namespace {
-        return Err(ApiError::bad_request(format!(
-            "the namespace of the provided object does not match the namespace sent on the request: {namespace} != {}",
-            target.namespace
-        )));
+        return Err(ApiError::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
     }
     if target.kind.namespaced {
         object::set(new, &["metadata", "namespace"], target.namespace.as_str());
@@ -84,7 +92,7 @@ impl Update {
         if !kind.is_custom() {
             object::drop_nulls(&mut self.new);
         }
-        defaults::fill(state, kind, &mut self.new);
+        defaults::fill(state, kind, &mut self.new)?;
         let writer = caller.writer(kind, Operation::Update, &self.subresource);
         let now = state.clock.timestamp();
         ownership::track(kind, &writer, &self.live, &mut self.new, &now);
@@ -103,7 +111,7 @@ impl Update {
         if let Some(managed) = managed {
             object::set(&mut self.new, &["metadata", "managedFields"], managed);
         }
-        defaults::fill(state, kind, &mut self.new);
+        defaults::fill(state, kind, &mut self.new)?;
         self.commit(state, kind, caller)
     }
 
@@ -145,7 +153,7 @@ impl Update {
                 }
                 self.new = kept;
             }
-            _ if kind.has_status => {
+            _ if kind.has_status() => {
                 object::take(&mut self.new, &["status"]);
                 if let Some(status) = self.live.get("status") {
                     self.new["status"] = status.clone();
@@ -154,7 +162,7 @@ impl Update {
             _ => {}
         }
         if kind.is("services") {
-            keep_addresses(&self.live, &mut self.new);
+            defaults::keep_service(&self.live, &mut self.new);
         }
         Ok(())
     }
@@ -164,7 +172,7 @@ impl Update {
         if subresource.is_empty() && faults::admit(state, kind, &mut new) {
             defaults::fill(state, kind, &mut new);
         }
-        defaults::allocate(state, kind, &mut new, caller.dry_run);
+        defaults::allocate(state, kind, &mut new, caller.dry_run)?;
         if kind.is("daemonsets.apps") {
             count_template(&live, &mut new);
         }
@@ -173,7 +181,7 @@ impl Update {
             let counted = object::generation(&live) + i64::from(counts);
             object::set(&mut new, &["metadata", "generation"], counted);
         }
-        validation::check(kind, Some(&live), &new)?;
+        validation::check_update(kind, &live, &new)?;
         if *live == new || same_but_times(&live, &new) {
             return Ok(live);
         }
@@ -230,22 +238,10 @@ fn same_but_times(live: &Value, new: &Value) -> bool {
         && old.iter().zip(new_entries).all(|(left, right)| same_but(left, right, "time"))
 }
 
-/// A service keeps the address it was given when the client does not say one.
-fn keep_addresses(live: &Value, new: &mut Value) {
-    if object::text(new, &["spec", "type"]) == Some("ExternalName") {
-        return;
-    }
-    for field in ["clusterIP", "clusterIPs"] {
-        if let Some(value) = object::at(live, &["spec", field]) {
-            object::set_default(new, &["spec", field], value.clone());
-        }
-    }
-}
-
 /// Everything but metadata and status counts as spec; so does the status of custom kinds that have
 /// no subresource for it.
 fn spec_changed(kind: &ResourceKind, live: &Value, new: &Value) -> bool {
-    let status_counts = kind.is_custom() && !kind.has_status;
+    let status_counts = kind.is_custom() && !kind.has_status();
     let counts = |name: &String| name != "metadata" && (name != "status" || status_counts);
     let fields = |value: &Value| {
         let names = value.as_object().into_iter().flat_map(serde_json::Map::keys);

@@ -7,84 +7,29 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::Stream;
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::event;
+use super::request::{Begin, WatchRequest};
 use crate::cluster::{Cluster, State};
-use crate::selectors::Selector;
-use crate::status::{ApiError, FieldError};
+use crate::signal::Waiter;
+use crate::status::ApiError;
 use crate::store::Stored;
 use crate::verbs;
-use crate::wire::negotiate::Shape;
-use crate::wire::query::Query;
-use crate::wire::route::Target;
 
-/// What the client asked for.
-#[derive(Debug)]
-pub(crate) struct WatchRequest {
-    target: Target,
-    selector: Selector,
-    shape: Shape,
-    /// `None`: start with the present objects.
-    since: Option<u64>,
-    initial_events: bool,
-    bookmarks: bool,
-    timeout: Duration,
-}
-
-/// A server ends watches after 30 to 60 minutes when the client does not say.
-const LONGEST: Duration = Duration::from_secs(1800);
-/// How often an idle watch gets a bookmark.
+/// How often an idle watch gets a bookmark, and how long before its end it gets the last one.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
-
-impl WatchRequest {
-    pub(crate) fn parse(
-        target: &Target,
-        query: &Query,
-        shape: Shape,
-        streaming_lists: bool,
-    ) -> Result<Self, ApiError> {
-        let mut selector = verbs::selector(&target.kind, query)?;
-        if !target.name.is_empty() {
-            let name = format!("metadata.name={}", target.name);
-            selector = Selector::parse(&target.kind, query.text("labelSelector"), &name)?;
-        }
-        let initial_events = query.flag("sendInitialEvents") && streaming_lists;
-        if initial_events && query.text("resourceVersionMatch") != "NotOlderThan" {
-            let mistake = FieldError::forbidden(
-                "resourceVersionMatch",
-                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-            );
-            return Err(ApiError::invalid_options("WatchOptions", &[mistake]));
-        }
-        if query.flag("sendInitialEvents") && !streaming_lists {
-            let mistake = FieldError::forbidden(
-                "sendInitialEvents",
-                "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled",
-            );
-            return Err(ApiError::invalid_options("ListOptions", &[mistake]));
-        }
-        let since = query.number("resourceVersion")?.filter(|revision| *revision > 0);
-        Ok(Self {
-            target: target.clone(),
-            selector,
-            shape,
-            since: if initial_events { None } else { since },
-            initial_events,
-            bookmarks: query.flag("allowWatchBookmarks"),
-            timeout: query.number("timeoutSeconds")?.map_or(LONGEST, Duration::from_secs),
-        })
-    }
-}
+const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 
 struct Watch {
     cluster: Weak<Cluster>,
     request: WatchRequest,
-    cursor: u64,
+    resource: String,
+    /// How many changes of the resource this watch has seen, of all there ever were.
+    seen: u64,
     pending: VecDeque<Pending>,
-    changes: watch::Receiver<u64>,
-    connections: watch::Receiver<u64>,
+    changes: Waiter,
+    connections: Waiter,
     ends: Instant,
     bookmark_at: Instant,
     finished: bool,
@@ -106,18 +51,18 @@ pub(crate) fn open(
     let resource = request.target.kind.resource();
     let mut watch = Watch {
         cluster: Arc::downgrade(cluster),
-        cursor: request.since.unwrap_or_else(|| state.store.revision()),
+        seen: 0,
         pending: VecDeque::new(),
         changes: state.store.subscribe(&resource),
         connections: cluster.connections.subscribe(),
         ends: now + request.timeout,
-        bookmark_at: now + BOOKMARK_EVERY,
+        bookmark_at: now,
         finished: false,
+        resource,
         request,
     };
-    if watch.request.since.is_none() {
-        watch.send_present(state);
-    }
+    watch.plan_bookmark(now);
+    watch.begin(state);
     futures::stream::unfold(watch, |mut watch| async move {
         let next = watch.next().await?;
         Some((next, watch))
@@ -130,16 +75,33 @@ impl Watch {
         (!namespace.is_empty()).then_some(namespace)
     }
 
-    fn send_present(&mut self, state: &State) {
-        let kind = &self.request.target.kind;
+    fn begin(&mut self, state: &State) {
+        let current = state.store.revision();
+        let (from, marked) = match self.request.begin {
+            Begin::After(revision) => (revision, None),
+            Begin::Now => (current, None),
+            Begin::Present { at_least, marked } => (current, Some((at_least, marked))),
+        };
+        match state.store.changes_before(&self.resource, from) {
+            Ok(seen) => self.seen = seen,
+            Err(compacted) => return self.fail(&ApiError::expired(from, compacted.oldest)),
+        }
+        match marked {
+            Some((at_least, _)) if at_least > current => self.fail(&verbs::too_large(at_least, current)),
+            Some((_, marked)) => self.send_present(state, current, marked),
+            None => {}
+        }
+    }
+
+    fn send_present(&mut self, state: &State, current: u64, marked: bool) {
         let selector = &self.request.selector;
-        let present = state.store.list_stored(&kind.resource(), self.namespace());
+        let present = state.store.list_stored(&self.resource, self.namespace());
         let mut pending: VecDeque<Pending> = present
             .filter(|(_, object)| selector.is_empty() || selector.matches_text(&object.text()))
             .map(|(_, object)| Pending::Present(object.clone()))
             .collect();
-        if self.request.initial_events {
-            let end = event::bookmark(kind, self.cursor, true, self.request.shape);
+        if marked && self.request.bookmarks {
+            let end = event::bookmark(&self.request.target.kind, current, true, self.request.shape);
             pending.push_back(Pending::Line(end));
         }
         self.pending = pending;
@@ -154,50 +116,49 @@ impl Watch {
             if self.finished {
                 return None;
             }
-            self.changes.borrow_and_update();
+            self.changes.look();
             self.collect()?;
             if !self.pending.is_empty() {
                 continue;
             }
+            let wakes = self.ends.min(self.bookmark_at);
             tokio::select! {
                 biased;
-                _ = self.connections.changed() => {
+                _ = self.connections.raised() => {
                     self.finished = true;
                     return Some(Err(io::Error::new(io::ErrorKind::ConnectionReset, "the connection was cut")));
                 }
-                changed = self.changes.changed() => changed.ok()?,
-                () = tokio::time::sleep_until(self.ends) => self.finish(),
-                () = tokio::time::sleep_until(self.bookmark_at), if self.request.bookmarks => self.send_bookmark(),
+                raised = self.changes.raised() => raised.ok()?,
+                () = tokio::time::sleep_until(wakes) => self.tick()?,
             }
         }
     }
 
-    /// Moves what happened since the cursor to the pending lines.
-    fn collect(&mut self) -> Option<()> {
+    /// Moves what happened since the last look to the pending lines; returns the present revision.
+    fn collect(&mut self) -> Option<u64> {
         let cluster = self.cluster.upgrade()?;
         let state = cluster.state.lock();
-        let resource = self.request.target.kind.resource();
-        let changes = match state.store.changes_since(&resource, self.cursor) {
+        let current = state.store.revision();
+        let changes = match state.store.changes_from(&self.resource, self.seen) {
             Ok(changes) => changes,
             Err(compacted) => {
-                let expired = ApiError::expired(self.cursor, compacted.oldest);
-                self.pending.push_back(Pending::Line(event::error(&expired)));
-                self.finished = true;
-                return Some(());
+                self.fail(&ApiError::expired(compacted.oldest.saturating_sub(1), compacted.oldest));
+                return Some(current);
             }
         };
         let namespace = self.request.target.namespace.as_str();
         let namespace = (!namespace.is_empty()).then_some(namespace);
-        let WatchRequest { target, selector, shape, .. } = &self.request;
+        let WatchRequest { target, selector, shape, begin, .. } = &self.request;
         for change in changes {
-            self.cursor = change.revision;
+            self.seen += 1;
             if change.place.is_in(namespace)
+                && !begin.skips(change.revision)
                 && let Some(line) = event::of(&state.store, &target.kind, change, selector, *shape)
             {
                 self.pending.push_back(Pending::Line(line));
             }
         }
-        Some(())
+        Some(current)
     }
 
     fn line(&self, pending: Pending) -> Bytes {
@@ -209,19 +170,36 @@ impl Watch {
         }
     }
 
-    fn send_bookmark(&mut self) {
-        if let Some(cluster) = self.cluster.upgrade() {
-            self.cursor = self.cursor.max(cluster.state.lock().store.revision());
-        }
-        let line = event::bookmark(&self.request.target.kind, self.cursor, false, self.request.shape);
-        self.pending.push_back(Pending::Line(line));
-        self.bookmark_at = Instant::now() + BOOKMARK_EVERY;
+    fn fail(&mut self, error: &ApiError) {
+        self.pending.push_back(Pending::Line(event::error(error)));
+        self.finished = true;
     }
 
-    fn finish(&mut self) {
-        if self.request.bookmarks {
-            self.send_bookmark();
+    /// The end, or time for a bookmark.
+    fn tick(&mut self) -> Option<()> {
+        let now = Instant::now();
+        if now >= self.ends {
+            self.finished = true;
+            return Some(());
         }
-        self.finished = true;
+        let current = self.collect()?;
+        if self.request.bookmarks {
+            let line = event::bookmark(&self.request.target.kind, current, false, self.request.shape);
+            self.pending.push_back(Pending::Line(line));
+        }
+        self.plan_bookmark(now);
+        Some(())
+    }
+
+    fn plan_bookmark(&mut self, now: Instant) {
+        if !self.request.bookmarks {
+            self.bookmark_at = self.ends;
+            return;
+        }
+        self.bookmark_at = now + BOOKMARK_EVERY;
+        let last = self.ends.checked_sub(BOOKMARK_BEFORE_END).filter(|last| *last > now);
+        if let Some(last) = last {
+            self.bookmark_at = self.bookmark_at.min(last);
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
-use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::header::{CONTENT_TYPE, RETRY_AFTER, WARNING};
 use http::{Response, StatusCode};
 use http_body::Frame;
 use http_body_util::combinators::UnsyncBoxBody;
@@ -47,6 +47,17 @@ pub(crate) fn error(error: &ApiError, retry_after: Option<u32>) -> Response<Resp
         response.headers_mut().insert(RETRY_AFTER, seconds.into());
     }
     response
+}
+
+/// Adds a `Warning` header for each warning.
+pub(crate) fn warn(response: &mut Response<ResponseBody>, warnings: &[String]) {
+    for warning in warnings {
+        let text = format!("299 - \"{}\"", warning.replace('\\', "\\\\").replace('"', "\\\""));
+        // what cannot stand in a header is not told
+        if let Ok(value) = http::HeaderValue::from_str(&text) {
+            response.headers_mut().append(WARNING, value);
+        }
+    }
 }
 
 /// A watch: one JSON document per line.

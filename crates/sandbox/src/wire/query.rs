@@ -28,6 +28,32 @@ impl Query {
         matches!(self.text(name), "true" | "1")
     }
 
+    /// The text of a parameter, when the client sent it.
+    pub(crate) fn given(&self, name: &str) -> Option<&str> {
+        self.parameters.get(name).map(String::as_str)
+    }
+
+    /// A number that may be negative; what is none is refused with Go's words.
+    pub(crate) fn integer(&self, name: &str) -> Result<Option<i64>, ApiError> {
+        match self.text(name) {
+            "" => Ok(None),
+            text => text.parse().map(Some).map_err(|_| {
+                ApiError::bad_request(format!("strconv.ParseInt: parsing {text:?}: {}", why_no_number(text)))
+            }),
+        }
+    }
+
+    /// The `resourceVersion`, zero when none was sent; the error says what is wrong with it.
+    pub(crate) fn revision(&self) -> Result<u64, String> {
+        match self.text("resourceVersion") {
+            "" => Ok(0),
+            text => text.parse().map_err(|_| {
+                let why = why_no_number(text);
+                format!("Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: {why}")
+            }),
+        }
+    }
+
     pub(crate) fn number(&self, name: &str) -> Result<Option<u64>, ApiError> {
         match self.text(name) {
             "" => Ok(None),
@@ -53,6 +79,12 @@ impl Query {
             }
         }
     }
+}
+
+fn why_no_number(text: &str) -> &'static str {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number && digits.len() > 18 { "value out of range" } else { "invalid syntax" }
 }
 
 /// Percent-decoding, with `+` as a space.

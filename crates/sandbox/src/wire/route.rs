@@ -9,7 +9,8 @@ use crate::registry::{Registry, ResourceKind};
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Route {
     Version,
-    Health,
+    /// `healthz`, `livez` or `readyz`.
+    Health(&'static str),
     /// `/api`
     CoreVersions,
     /// `/apis`
@@ -55,7 +56,9 @@ impl Route {
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
         match segments.as_slice() {
             ["version"] => Self::Version,
-            ["healthz" | "livez" | "readyz", ..] => Self::Health,
+            ["healthz", ..] => Self::Health("healthz"),
+            ["livez", ..] => Self::Health("livez"),
+            ["readyz", ..] => Self::Health("readyz"),
             ["api"] => Self::CoreVersions,
             ["apis"] => Self::Groups,
             ["openapi", "v3"] => Self::OpenApi,

@@ -1,23 +1,133 @@
-//! PersistentVolumeClaims: bound at once, to a volume that nobody sees.
+//! PersistentVolumeClaims: bound to a volume that is made for them, as a provisioner does.
+//!
+//! A claim without a class is served too: clusters have a default class, this one needs no object
+//! for it.
+
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::context::Context;
+use super::context::{Context, key_of};
+use super::event::Component;
 use crate::object;
-use crate::store::Key;
-use crate::verbs::Caller;
+use crate::store::{Key, Object, ObjectName};
+use crate::verbs::{Caller, DeleteOptions};
+
+const PROTECTION: &str = "kubernetes.io/pvc-protection";
+const CLASSES: &str = "storageclasses.storage.k8s.io";
+const VOLUMES: &str = "persistentvolumes";
+/// How often the binder tries again.
+const PERIOD: Duration = Duration::from_secs(15);
 
 pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, claim: &Value) {
+    if object::is_deleting(claim) {
+        return release(context, key, claim);
+    }
     if object::text(claim, &["status", "phase"]) == Some("Bound") {
         return;
     }
+    let class = object::text(claim, &["spec", "storageClassName"]).unwrap_or("").to_owned();
+    let found =
+        context.state.store.at(&Key { resource: CLASSES.to_owned(), name: ObjectName::new("", &class) });
+    if !class.is_empty() && found.is_none() {
+        let message = format!("storageclass.storage.k8s.io \"{class}\" not found");
+        if context.is_due(key, PERIOD) {
+            context.event(claim, Component::Volumes, "Warning", "ProvisioningFailed", &message);
+        }
+        return;
+    }
+    let waits = found.is_some_and(|class| class["volumeBindingMode"] == "WaitForFirstConsumer");
+    if waits && !users(context, claim).iter().any(|pod| object::at(pod, &["spec", "nodeName"]).is_some()) {
+        let message = "waiting for first consumer to be created before binding";
+        if context.is_due(key, PERIOD) {
+            context.event(claim, Component::Volumes, "Normal", "WaitForFirstConsumer", message);
+        }
+        return;
+    }
+    bind(context, key, claim, &class);
+}
+
+/// The claims that a pod mounts.
+pub(super) fn of_pod(pod: &Value) -> Vec<Key> {
+    let names = object::list(pod, &["spec", "volumes"])
+        .iter()
+        .filter_map(|volume| object::text(volume, &["persistentVolumeClaim", "claimName"]));
+    let key = |name| Key {
+        resource: "persistentvolumeclaims".to_owned(),
+        name: ObjectName::new(object::namespace(pod), name),
+    };
+    names.map(key).collect()
+}
+
+/// The pods that mount a claim and have not ended.
+fn users(context: &Context<'_>, claim: &Value) -> Vec<Object> {
+    let name = object::name(claim);
+    context
+        .state
+        .store
+        .list("pods", Some(object::namespace(claim)))
+        .filter(|pod| !super::pods::is_finished(pod))
+        .filter(|pod| {
+            object::list(pod, &["spec", "volumes"])
+                .iter()
+                .any(|volume| object::text(volume, &["persistentVolumeClaim", "claimName"]) == Some(name))
+        })
+        .cloned()
+        .collect()
+}
+
+fn bind(context: &mut Context<'_>, key: &Key, claim: &Value, class: &str) {
     let volume = format!("pvc-{}", object::uid(claim));
-    context.change(key, |claim| object::set_default(claim, &["spec", "volumeName"], volume));
-    let (modes, size) =
-        (claim["spec"]["accessModes"].clone(), claim["spec"]["resources"]["requests"].clone());
+    let size = claim["spec"]["resources"]["requests"].clone();
+    let modes = claim["spec"]["accessModes"].clone();
+    let mut spec = json!({"capacity": size, "accessModes": modes,
+        "claimRef": {"kind": "PersistentVolumeClaim", "namespace": object::namespace(claim),
+            "name": object::name(claim), "uid": object::uid(claim), "apiVersion": "v1",
+            "resourceVersion": claim["metadata"]["resourceVersion"]},
+        "persistentVolumeReclaimPolicy": "Delete", "volumeMode": claim["spec"]["volumeMode"],
+        "hostPath": {"path": format!("/var/local/{volume}"), "type": ""}});
+    if !class.is_empty() {
+        spec["storageClassName"] = json!(class);
+    }
+    let made = context.create(VOLUMES, "", json!({"metadata": {"name": volume}, "spec": spec}));
+    if let Some(made) = made {
+        context.change_status(&key_of(VOLUMES, &made), &Caller::controller(), |status| {
+            status["phase"] = json!("Bound");
+        });
+    }
+    context.change(key, |claim| {
+        for note in ["bind-completed", "bound-by-controller"] {
+            object::set(claim, &["metadata", "annotations", &format!("pv.kubernetes.io/{note}")], "yes");
+        }
+        object::set_default(claim, &["spec", "volumeName"], volume.as_str());
+    });
     context.change_status(key, &Caller::controller(), |status| {
         status["phase"] = json!("Bound");
         status["accessModes"] = modes;
         status["capacity"] = size;
     });
+}
+
+/// A deleted claim stays while pods use it; its volume goes with it.
+fn release(context: &mut Context<'_>, key: &Key, claim: &Value) {
+    if !users(context, claim).is_empty() {
+        return context.again_once(key, Duration::from_secs(1));
+    }
+    let volume = object::text(claim, &["spec", "volumeName"]).unwrap_or("").to_owned();
+    context.change(key, |claim| {
+        if let Some(finalizers) = claim["metadata"]["finalizers"].as_array_mut() {
+            finalizers.retain(|one| one != PROTECTION);
+        }
+        if object::finalizers(claim).is_empty() {
+            object::take(claim, &["metadata", "finalizers"]);
+        }
+    });
+    let volume = Key { resource: VOLUMES.to_owned(), name: ObjectName::new("", &volume) };
+    let ours = context.state.store.at(&volume).is_some_and(|volume| {
+        object::text(volume, &["spec", "claimRef", "uid"]) == Some(object::uid(claim))
+            && object::text(volume, &["spec", "persistentVolumeReclaimPolicy"]) == Some("Delete")
+    });
+    if ours {
+        context.delete(&volume, &DeleteOptions::default());
+    }
 }

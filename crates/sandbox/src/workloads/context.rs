@@ -47,15 +47,21 @@ pub(super) struct Memory {
     pub(super) pods: HashMap<String, super::kubelet::Run>,
     /// When a deployment last progressed.
     pub(super) progress: HashMap<String, Instant>,
-    /// How many pods of a job had failed at the last look, and since when.
+    /// How many pods of a job have failed, and since when.
     pub(super) job_failures: HashMap<String, (i64, Instant)>,
     /// When the scheduler last failed to place a pod.
     pub(super) tries: HashMap<String, Instant>,
     /// Objects that are left alone until then.
     pub(super) waits: BTreeMap<Key, Instant>,
+    /// When an object is looked at without being touched.
+    pub(super) pending: BTreeMap<Key, Instant>,
     /// How often a controller failed at an object in a row.
     pub(super) failures: BTreeMap<Key, u32>,
     pub(super) events: super::event::EventLog,
+    /// By job: the generation last looked at, and when its pods' changes are due.
+    pub(super) batches: HashMap<String, (i64, Option<Instant>)>,
+    /// Owners that have looked for what to adopt.
+    pub(super) seen: BTreeSet<String>,
     /// Objects that vanished and whose dependents have not been looked at.
     pub(super) gone: Vec<String>,
 }
@@ -84,6 +90,24 @@ impl Context<'_> {
             .filter_map(|key| self.state.store.at(key).cloned())
             .filter(|object| object::controller(object).is_some_and(|one| one["uid"] == uid))
             .collect()
+    }
+
+    /// Calls again after at most this long, with one timer however often it is asked.
+    pub(super) fn again_once(&mut self, key: &Key, after: Duration) {
+        let at = self.now + after;
+        if self.memory.pending.get(key).is_none_or(|pending| *pending <= self.now || *pending > at) {
+            self.memory.pending.insert(key.clone(), at);
+            self.again_at(key, at);
+        }
+    }
+
+    /// True once in a period; in between nothing needs to be done.
+    pub(super) fn is_due(&mut self, key: &Key, period: Duration) -> bool {
+        if self.memory.pending.get(key).is_some_and(|pending| *pending > self.now) {
+            return false;
+        }
+        self.again_once(key, period);
+        true
     }
 
     /// Calls again soon because a write was refused; until then nothing is done about the object.

@@ -1,76 +1,233 @@
 //! DaemonSets: one pod on every node.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::condition::count;
 use super::context::{Context, key_of};
-use super::{pods, revision};
+use super::event::Component;
+use super::{pods, revision, rolling, scheduler};
 use crate::object;
 use crate::store::{Key, Object};
 use crate::verbs::{Caller, DeleteOptions};
 
-pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, set: &Value) {
-    let nodes: Vec<String> =
-        context.state.store.list("nodes", None).map(|node| object::name(node).to_owned()).collect();
-    let update = revision::of(context, set, "DaemonSet");
-    let hash = update.rsplit('-').next().unwrap_or(&update).to_owned();
-    let found = context.owned(set, "pods");
-    let on = |node: &str| found.iter().find(|pod| object::text(pod, &["spec", "nodeName"]) == Some(node));
-    for node in nodes.iter().filter(|node| on(node).is_none()) {
-        let mut pod = pods::from_template(set, "apps/v1", "DaemonSet");
-        object::set(&mut pod, &["metadata", "labels", revision::LABEL], hash.as_str());
-        object::set(&mut pod, &["spec", "nodeName"], node.as_str());
-        context.create("pods", object::namespace(set), pod);
-    }
-    replace_old(context, set, &found, nodes.len() as i64, &hash);
-    write_status(context, key, set, nodes.len() as i64, &hash);
+/// Its pods by node, those that are being ended too.
+type ByNode = BTreeMap<String, Vec<Object>>;
+
+struct Set<'s> {
+    value: &'s Value,
+    nodes: Vec<String>,
+    hash: String,
+    min_ready: Duration,
 }
 
-fn is_updated(pod: &Value, hash: &str) -> bool {
-    object::text(pod, &["metadata", "labels", revision::LABEL]) == Some(hash)
-}
-
-fn is_well(pod: &Value) -> bool {
-    pods::is_ready(pod) && !object::is_deleting(pod)
-}
-
-/// Replaces pods of an old template, as many at once as may be unavailable; broken ones first.
-fn replace_old(context: &mut Context<'_>, set: &Value, found: &[Object], nodes: i64, hash: &str) {
-    if object::text(set, &["spec", "updateStrategy", "type"]) == Some("OnDelete") {
-        return;
-    }
-    let most = object::at(set, &["spec", "updateStrategy", "rollingUpdate", "maxUnavailable"])
-        .map_or(1, |value| super::rolling::resolve(value, nodes, true))
-        .max(1);
-    let well = found.iter().filter(|pod| is_well(pod)).count() as i64;
-    let mut room = most - (nodes - well);
-    let mut old: Vec<&Object> =
-        found.iter().filter(|pod| !object::is_deleting(pod) && !is_updated(pod, hash)).collect();
-    old.sort_by_key(|pod| is_well(pod));
-    for pod in old {
-        if is_well(pod) {
-            if room <= 0 {
-                return;
-            }
-            room -= 1;
+pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, value: &Value) {
+    let update = revision::settle(context, value, "DaemonSet", revision::LABEL);
+    let set = Set {
+        value,
+        nodes: nodes_for(context, value),
+        hash: revision::hash_of(&update),
+        min_ready: Duration::from_secs(object::integer(value, &["spec", "minReadySeconds"]).max(0) as u64),
+    };
+    if !object::is_deleting(value) {
+        let found = by_node(context, value);
+        let (mut doomed, mut lacking) = keep_one_each(&set, &found);
+        if doomed.is_empty() && lacking.is_empty() {
+            (doomed, lacking) = roll(context, &set, &found);
         }
-        context.delete(&key_of("pods", pod), &DeleteOptions::default());
+        let failed = lacking.iter().any(|node| !create(context, &set, node));
+        for pod in &doomed {
+            context.delete(&key_of("pods", pod), &DeleteOptions::default());
+            let message = format!("Deleted pod: {}", object::name(pod));
+            context.event(value, Component::DaemonSet, "Normal", "SuccessfulDelete", &message);
+        }
+        if failed {
+            context.retry_failed(key);
+        }
     }
+    write_status(context, key, &set);
+    let used: Vec<String> =
+        context.owned(value, "pods").iter().map(|pod| label(pod, revision::LABEL).to_owned()).collect();
+    let present = set.hash;
+    revision::clean_up(context, value, |one| {
+        let hash = revision::hash_of(one);
+        hash == present || used.contains(&hash)
+    });
 }
 
-fn write_status(context: &mut Context<'_>, key: &Key, set: &Value, nodes: i64, hash: &str) {
-    let found = context.owned(set, "pods");
-    let ready = found.iter().filter(|pod| is_well(pod)).count() as i64;
-    let updated =
-        found.iter().filter(|pod| !object::is_deleting(pod) && is_updated(pod, hash)).count() as i64;
-    let generation = object::generation(set);
+/// The nodes that the template selects.
+fn nodes_for(context: &Context<'_>, set: &Value) -> Vec<String> {
+    let wanted = object::at(set, &["spec", "template", "spec", "nodeSelector"]).and_then(Value::as_object);
+    context
+        .state
+        .store
+        .list("nodes", None)
+        .filter(|node| {
+            wanted
+                .into_iter()
+                .flatten()
+                .all(|(label, value)| node["metadata"]["labels"].get(label) == Some(value))
+        })
+        .map(|node| object::name(&node).to_owned())
+        .collect()
+}
+
+fn node_of(pod: &Value) -> &str {
+    object::text(pod, &["spec", "nodeName"]).or_else(|| scheduler::pinned_to(pod)).unwrap_or("")
+}
+
+fn by_node(context: &Context<'_>, set: &Value) -> ByNode {
+    let mut found = ByNode::new();
+    for pod in context.owned(set, "pods") {
+        found.entry(node_of(&pod).to_owned()).or_default().push(pod);
+    }
+    found
+}
+
+fn label<'p>(pod: &'p Value, name: &str) -> &'p str {
+    object::text(pod, &["metadata", "labels", name]).unwrap_or("")
+}
+
+fn is_updated(pod: &Value, set: &Set<'_>) -> bool {
+    label(pod, revision::LABEL) == set.hash
+}
+
+fn is_available(context: &Context<'_>, set: &Set<'_>, pod: &Value) -> bool {
+    pods::available_at(context, pod, set.min_ready).is_some_and(|at| at <= context.now)
+}
+
+/// Pods that must go, and nodes that lack one, without regard to templates.
+fn keep_one_each(set: &Set<'_>, found: &ByNode) -> (Vec<Object>, Vec<String>) {
+    let (mut doomed, mut lacking) = (Vec::new(), Vec::new());
+    let surges = surge(set, set.nodes.len() as i64) > 0;
+    for node in &set.nodes {
+        let here = found.get(node).map_or(&[][..], Vec::as_slice);
+        let mut alive: Vec<&Object> = Vec::new();
+        for pod in here.iter().filter(|pod| !object::is_deleting(pod)) {
+            if pods::is_finished(pod) { doomed.push(pod.clone()) } else { alive.push(pod) }
+        }
+        if here.is_empty() || (surges && alive.is_empty() && doomed.is_empty()) {
+            lacking.push(node.clone());
+        }
+        if !surges {
+            doomed.extend(alive.iter().skip(1).map(|pod| (*pod).clone()));
+        }
+    }
+    for (_, pods) in found.iter().filter(|(node, _)| !set.nodes.contains(node)) {
+        doomed.extend(pods.iter().filter(|pod| !object::is_deleting(pod)).cloned());
+    }
+    (doomed, lacking)
+}
+
+fn rolling_limit(set: &Set<'_>, field: &str, default: i64, nodes: i64) -> i64 {
+    object::at(set.value, &["spec", "updateStrategy", "rollingUpdate", field])
+        .map_or(default, |value| rolling::resolve(value, nodes, true))
+}
+
+fn surge(set: &Set<'_>, nodes: i64) -> i64 {
+    rolling_limit(set, "maxSurge", 0, nodes)
+}
+
+/// Replaces pods of an old template: in place, as many at once as may be unavailable, or beside the
+/// old ones, as many at once as may be too many.
+fn roll(context: &Context<'_>, set: &Set<'_>, found: &ByNode) -> (Vec<Object>, Vec<String>) {
+    let nothing = (Vec::new(), Vec::new());
+    if object::text(set.value, &["spec", "updateStrategy", "type"]) == Some("OnDelete") {
+        return nothing;
+    }
+    let nodes = set.nodes.len() as i64;
+    let most_surge = surge(set, nodes);
+    let mut room =
+        if most_surge > 0 { most_surge } else { rolling_limit(set, "maxUnavailable", 1, nodes).max(1) };
+    let (mut ill, mut candidates) = (Vec::new(), Vec::new());
+    let mut done = Vec::new();
+    for (node, here) in found {
+        let alive: Vec<&Object> = here.iter().filter(|pod| !object::is_deleting(pod)).collect();
+        let new = alive.iter().find(|pod| is_updated(pod, set));
+        let old = alive.iter().find(|pod| !is_updated(pod, set));
+        match (new, old) {
+            (Some(new), Some(old)) if most_surge > 0 => {
+                if is_available(context, set, new) {
+                    done.push((*old).clone())
+                } else {
+                    room -= 1
+                }
+            }
+            (Some(new), None) => room -= i64::from(most_surge == 0 && !is_available(context, set, new)),
+            (None, Some(old)) if is_available(context, set, old) => candidates.push((node, (*old).clone())),
+            (None, Some(old)) => {
+                ill.push((node, (*old).clone()));
+                room -= i64::from(most_surge == 0);
+            }
+            _ => room -= i64::from(most_surge == 0),
+        }
+    }
+    candidates.truncate(room.max(0) as usize);
+    let chosen = ill.into_iter().chain(candidates);
+    if most_surge > 0 {
+        return (done, chosen.map(|(node, _)| node.clone()).collect());
+    }
+    (chosen.map(|(_, pod)| pod).collect(), Vec::new())
+}
+
+const TOLERATED: &[(&str, &str)] = &[
+    ("not-ready", "NoExecute"),
+    ("unreachable", "NoExecute"),
+    ("disk-pressure", "NoSchedule"),
+    ("memory-pressure", "NoSchedule"),
+    ("pid-pressure", "NoSchedule"),
+    ("unschedulable", "NoSchedule"),
+];
+
+/// A pod that only its node will do for, through thick and thin; true when it was made.
+fn create(context: &mut Context<'_>, set: &Set<'_>, node: &str) -> bool {
+    let mut pod = pods::from_template(set.value, "apps/v1", "DaemonSet");
+    object::set(&mut pod, &["metadata", "labels", revision::LABEL], set.hash.as_str());
+    let generation = object::annotation(set.value, crate::defaults::TEMPLATE_GENERATION).unwrap_or("1");
+    object::set(&mut pod, &["metadata", "labels", "pod-template-generation"], generation);
+    object::set(
+        &mut pod,
+        &["spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"],
+        json!({"nodeSelectorTerms": [{"matchFields":
+            [{"key": "metadata.name", "operator": "In", "values": [node]}]}]}),
+    );
+    let mut tolerations = object::list(&pod, &["spec", "tolerations"]).to_vec();
+    for (taint, effect) in TOLERATED {
+        tolerations.push(json!({"key": format!("node.kubernetes.io/{taint}"), "operator": "Exists",
+            "effect": effect}));
+    }
+    pod["spec"]["tolerations"] = json!(tolerations);
+    pods::create(context, set.value, "DaemonSet", pod).is_ok()
+}
+
+fn write_status(context: &mut Context<'_>, key: &Key, set: &Set<'_>) {
+    let found = by_node(context, set.value);
+    // the oldest pod of a node speaks for it
+    let speakers: Vec<Object> = set
+        .nodes
+        .iter()
+        .filter_map(|node| {
+            found.get(node)?.iter().min_by_key(|pod| {
+                (object::text(pod, &["metadata", "creationTimestamp"]).unwrap_or(""), object::revision(pod))
+            })
+        })
+        .cloned()
+        .collect();
+    let ready = speakers.iter().filter(|pod| pods::is_ready(pod)).count();
+    let updated = speakers.iter().filter(|pod| is_updated(pod, set)).count() as i64;
+    let available = pods::available(context, key, &speakers, set.min_ready);
+    let misscheduled = found.keys().filter(|node| !set.nodes.contains(node)).count();
+    let desired = set.nodes.len() as i64;
+    let generation = object::generation(set.value);
     context.change_status(key, &Caller::controller(), |status| {
-        status["currentNumberScheduled"] = json!(found.len());
-        status["desiredNumberScheduled"] = json!(nodes);
-        status["numberMisscheduled"] = json!(0);
+        status["currentNumberScheduled"] = json!(speakers.len());
+        status["desiredNumberScheduled"] = json!(desired);
+        status["numberMisscheduled"] = json!(misscheduled);
         status["numberReady"] = json!(ready);
-        count(status, "numberAvailable", ready);
-        count(status, "numberUnavailable", nodes - ready);
+        count(status, "numberAvailable", available);
+        count(status, "numberUnavailable", desired - available);
         count(status, "updatedNumberScheduled", updated);
         status["observedGeneration"] = json!(generation);
     });

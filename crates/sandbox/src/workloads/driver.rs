@@ -1,43 +1,48 @@
 //! The loop that all controllers of a cluster share.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Weak;
 use std::time::Duration;
 
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::context::{Context, Memory, Timers};
 use super::{
-    claim, daemon_set, definition, deployment, event, garbage, job, namespace, pods, replica_set, service,
-    stateful_set,
+    adoption, autoscaler, claim, cron_job, daemon_set, definition, deployment, disruption, endpoints, event,
+    garbage, job, job_pods, namespace, pods, replica_set, service, stateful_set,
 };
 use crate::cluster::{Cluster, State};
 use crate::custom;
 use crate::object;
+use crate::signal::Waiter;
 use crate::store::{Key, Object, ObjectName};
 
 #[derive(Debug, Default)]
 struct Driver {
     queue: VecDeque<Key>,
+    /// What is in the queue.
+    queued: HashSet<Key>,
     timers: Timers,
     memory: Memory,
 }
 
 /// A wait without a timer is only this long, which costs nothing.
 const IDLE: Duration = Duration::from_secs(24 * 3600);
+/// Controllers that wait no longer than this are not at rest.
+const SOON: Duration = Duration::from_secs(20);
 
 /// Runs until the last handle of the cluster is gone.
-pub(crate) async fn run(cluster: Weak<Cluster>, mut work: watch::Receiver<u64>) {
+pub(crate) async fn run(cluster: Weak<Cluster>, mut work: Waiter) {
     let mut driver = Driver::default();
     loop {
-        work.borrow_and_update();
+        work.look();
         if driver.settle(&cluster).await.is_none() {
             return;
         }
         let next = driver.timers.next().unwrap_or_else(|| Instant::now() + IDLE);
         tokio::select! {
-            changed = work.changed() => if changed.is_err() { return },
+            biased;
+            raised = work.raised() => if raised.is_err() { return },
             () = tokio::time::sleep_until(next) => {}
         }
     }
@@ -54,10 +59,18 @@ impl Driver {
                 self.step(&mut state)
             };
             if !busy {
-                cluster.upgrade()?.state.lock().store.cool();
+                self.rest(cluster.upgrade()?.as_ref());
                 return Some(());
             }
             tokio::task::yield_now().await;
+        }
+    }
+
+    /// Lets go of parsed objects, unless there is more to do with them soon.
+    fn rest(&mut self, cluster: &Cluster) {
+        let soon = Instant::now() + SOON;
+        if self.timers.next().is_none_or(|next| next > soon) {
+            cluster.state.lock().store.cool();
         }
     }
 
@@ -73,13 +86,14 @@ impl Driver {
             }
         }
         let Some(key) = self.queue.pop_front() else { return false };
+        self.queued.remove(&key);
         let mut context = Context { state, timers: &mut self.timers, memory: &mut self.memory, now };
         reconcile(&mut context, &key);
         true
     }
 
     fn enqueue(&mut self, key: Key) {
-        if !self.queue.contains(&key) {
+        if self.queued.insert(key.clone()) {
             self.queue.push_back(key);
         }
     }
@@ -96,9 +110,11 @@ impl Driver {
             self.enqueue(home);
         }
         if key.resource == "pods" {
-            for service in service::of_pod(state, object) {
-                self.enqueue(service);
-            }
+            let concerned = service::of_pod(state, object)
+                .into_iter()
+                .chain(disruption::of_pod(state, object))
+                .chain(claim::of_pod(object));
+            concerned.for_each(|key| self.enqueue(key));
         }
         if key.resource == custom::DEFINITIONS && state.store.at(&key).is_none() {
             // its names are free for others
@@ -115,7 +131,13 @@ impl Driver {
 
 fn reconcile(context: &mut Context<'_>, key: &Key) {
     garbage::collect_forgotten(context);
-    let Some(object) = context.state.store.at(key).cloned() else { return };
+    let Some(object) = context.state.store.at(key).cloned() else {
+        context.memory.pending.remove(key);
+        if key.resource == "services" {
+            endpoints::forget(context, key);
+        }
+        return;
+    };
     if key.resource == custom::DEFINITIONS {
         return definition::reconcile(context, key, &object);
     }
@@ -127,16 +149,21 @@ fn reconcile(context: &mut Context<'_>, key: &Key) {
     if garbage::handle(context, key, &object) {
         return;
     }
+    adoption::adopt(context, key, &object);
     match key.resource.as_str() {
         "deployments.apps" => deployment::reconcile(context, key, &object),
         "replicasets.apps" => replica_set::reconcile(context, key, &object),
         "statefulsets.apps" => stateful_set::reconcile(context, key, &object),
         "daemonsets.apps" => daemon_set::reconcile(context, key, &object),
         "jobs.batch" => job::reconcile(context, key, &object),
+        "cronjobs.batch" => cron_job::reconcile(context, key, &object),
+        "poddisruptionbudgets.policy" => disruption::reconcile(context, key, &object),
+        "horizontalpodautoscalers.autoscaling" => autoscaler::reconcile(context, key, &object),
         "services" => service::reconcile(context, key, &object),
         "ingresses.networking.k8s.io" => service::balance(context, key, &object),
         "persistentvolumeclaims" => claim::reconcile(context, key, &object),
         "events" => event::expire(context, key, &object),
+        "pods" if job_pods::release(context, key, &object) => {}
         "pods" => pods::reconcile(context, key, &object),
         "namespaces" => namespace::reconcile(context, key, &object),
         _ => {}

@@ -228,7 +228,7 @@ pub(super) fn expire(context: &mut Context<'_>, key: &Key, event: &Value) {
     let age = told.and_then(|told| context.state.clock.seconds_since(told)).unwrap_or(0).max(0);
     let age = Duration::from_secs(age.unsigned_abs());
     if age < KEPT {
-        return context.again(key, KEPT.saturating_sub(age));
+        return context.again_once(key, KEPT.saturating_sub(age));
     }
     context.memory.events.told.retain(|_, name| *name != key.name);
     context.delete(key, &DeleteOptions::default());

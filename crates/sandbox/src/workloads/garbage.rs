@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::context::{Context, Memory};
 use crate::object;
 use crate::store::{Key, Object};
-use crate::verbs::DeleteOptions;
+use crate::verbs::{DeleteOptions, Propagation};
 
 /// Looks at the dependents of objects that vanished.
 pub(super) fn collect_forgotten(context: &mut Context<'_>) {
@@ -24,6 +24,8 @@ fn forget(memory: &mut Memory, uid: &str) {
     memory.events.forget(uid);
     memory.progress.remove(uid);
     memory.job_failures.remove(uid);
+    memory.batches.remove(uid);
+    memory.seen.remove(uid);
 }
 
 /// Deletes an object all of whose owners are gone.
@@ -50,21 +52,39 @@ pub(super) fn handle(context: &mut Context<'_>, key: &Key, object: &Object) -> b
         }
         drop_finalizer(context, key, "orphan");
     } else if finalizers.contains(&json!("foregroundDeletion")) {
-        let dependents = context.state.store.dependents(uid);
-        for dependent in &dependents {
-            let going = context.state.store.at(dependent).is_none_or(|one| object::is_deleting(one));
-            if !going {
-                context.delete(dependent, &DeleteOptions::default());
-            }
-        }
-        if context.state.store.dependents(uid).is_empty() {
+        if delete_blocking(context, uid) {
             drop_finalizer(context, key, "foregroundDeletion");
         } else {
-            context.again(key, std::time::Duration::from_millis(100));
+            context.again_once(key, std::time::Duration::from_millis(100));
         }
     }
-    // pods and namespaces end in their own way
-    !matches!(key.resource.as_str(), "pods" | "namespaces")
+    // some end in their own way, some tell their status to the end
+    !matches!(
+        key.resource.as_str(),
+        "pods" | "namespaces" | "persistentvolumeclaims" | "deployments.apps" | "replicasets.apps"
+    )
+}
+
+/// Deletes dependents, those with dependents of their own in the foreground; true when none is left
+/// that blocks its owner.
+fn delete_blocking(context: &mut Context<'_>, uid: &str) -> bool {
+    let mut done = true;
+    for dependent in context.state.store.dependents(uid) {
+        let Some(object) = context.state.store.at(&dependent).cloned() else { continue };
+        let blocks = object::list(&object, &["metadata", "ownerReferences"])
+            .iter()
+            .any(|owner| owner["uid"] == uid && owner["blockOwnerDeletion"] == true);
+        if !object::is_deleting(&object) {
+            let propagation = if context.state.store.dependents(object::uid(&object)).is_empty() {
+                Propagation::Background
+            } else {
+                Propagation::Foreground
+            };
+            context.delete(&dependent, &DeleteOptions { propagation, ..DeleteOptions::default() });
+        }
+        done &= !blocks || context.state.store.at(&dependent).is_none();
+    }
+    done
 }
 
 fn orphan(context: &mut Context<'_>, key: &Key, owner_uid: &str) {

@@ -1,93 +1,225 @@
 //! Jobs: pods until enough succeeded, or too many failed.
+//!
+//! A pod of a job is held by a finalizer until it is counted: its uid stands in
+//! `uncountedTerminatedPods`, then the finalizer goes, then the counter goes up.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::condition::{Condition, count};
+use super::condition::count;
 use super::context::{Context, key_of};
-use super::pods;
+use super::event::Component;
+use super::job_pods::{self, Pods, drop_finalizer};
+use super::job_status::{self as status_of, Ending};
 use crate::object;
 use crate::store::{Key, Object};
-use crate::verbs::{Caller, DeleteOptions};
+use crate::verbs::{Caller, DeleteOptions, Propagation};
 
-/// What the pods of a job came to.
-struct Tally {
-    active: Vec<Object>,
-    ready: i64,
-    succeeded: i64,
-    failed: i64,
-    /// Failed pods, and restarts of containers inside pods.
-    failures: i64,
-}
-
+/// Changes of pods are looked at together, this much later.
+const BATCH: Duration = Duration::from_secs(1);
 const FIRST_BACK_OFF: Duration = Duration::from_secs(10);
+const LONGEST_BACK_OFF: Duration = Duration::from_secs(600);
 
 pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, job: &Value) {
-    if object::condition_is_true(job, "Complete") || object::condition_is_true(job, "Failed") {
+    if status_of::is_finished(job) {
         return expire(context, key, job);
     }
-    let tally = tally(context, job);
-    let completions = object::integer(job, &["spec", "completions"]);
-    if tally.succeeded >= completions {
-        return finish(context, key, &tally, true);
+    if object::is_deleting(job) || waits_for_more(context, key, job) {
+        return;
     }
-    if tally.failures > object::integer(job, &["spec", "backoffLimit"]) {
-        for pod in &tally.active {
-            context.delete(&key_of("pods", pod), &DeleteOptions::default());
-        }
-        return finish(context, key, &tally, false);
-    }
-    if job["spec"]["suspend"] == true {
-        return suspend(context, key, &tally);
-    }
-    let wanted = object::integer(job, &["spec", "parallelism"]).min(completions - tally.succeeded);
-    let missing = wanted - tally.active.len() as i64;
-    if missing > 0 && !backs_off(context, key, job, &tally) {
-        for _ in 0..missing {
-            let pod = pods::from_template(job, "batch/v1", "Job");
-            context.create("pods", object::namespace(job), pod);
-        }
-    }
-    let tally = self::tally(context, job);
-    write_counts(context, key, &tally, |_, _| {});
+    look(context, key, job);
 }
 
-fn tally(context: &Context<'_>, job: &Value) -> Tally {
-    let found = context.owned(job, "pods");
-    let in_phase = |phase: &str| {
-        found.iter().filter(|pod| object::text(pod, &["status", "phase"]) == Some(phase)).count() as i64
-    };
-    let active: Vec<Object> = found.iter().filter(|pod| pods::is_active(pod)).cloned().collect();
-    let restarts: i64 = active
-        .iter()
-        .flat_map(|pod| object::list(pod, &["status", "containerStatuses"]))
-        .map(|container| object::integer(container, &["restartCount"]))
-        .sum();
-    Tally {
-        ready: active.iter().filter(|pod| pods::is_ready(pod)).count() as i64,
-        succeeded: in_phase("Succeeded"),
-        failed: in_phase("Failed"),
-        failures: in_phase("Failed") + restarts,
-        active,
+/// A changed spec is looked at at once, everything else a little later.
+fn waits_for_more(context: &mut Context<'_>, key: &Key, job: &Value) -> bool {
+    if context.state.options.job_run.is_zero() {
+        return false;
     }
+    let (now, generation) = (context.now, object::generation(job));
+    let batch = context.memory.batches.entry(object::uid(job).to_owned()).or_insert((-1, None));
+    match batch {
+        (known, due) if *known != generation => {
+            *batch = (generation, *due);
+            batch.1 = None;
+            false
+        }
+        (_, Some(due)) if *due <= now => {
+            batch.1 = None;
+            false
+        }
+        (_, Some(_)) => true,
+        (_, due) => {
+            *due = Some(now + BATCH);
+            context.again(key, BATCH);
+            true
+        }
+    }
+}
+
+fn look(context: &mut Context<'_>, key: &Key, job: &Value) {
+    let pods = Pods::of(context, job);
+    let suspended = job["spec"]["suspend"] == true;
+    let mut status = object::at(job, &["status"]).cloned().unwrap_or_else(|| json!({}));
+    let now = context.state.clock.timestamp();
+    if !suspended {
+        object::set_default(&mut status, &["startTime"], now.as_str());
+    }
+    let ending = status_of::ending(context, key, job, &pods, &status);
+    let mut active = pods.active.len() as i64;
+    let mut ended: Vec<Object> = Vec::new();
+    match (&ending, suspended) {
+        (Some(ending), _) => {
+            ended = delete_all(context, job, &pods.active);
+            active = 0;
+            status_of::note_ending(&mut status, ending, &now);
+        }
+        (None, true) => {
+            ended = delete_all(context, job, &pods.active);
+            active = 0;
+            object::take(&mut status, &["startTime"]);
+            if status_of::note_suspension(&mut status, true, &now) {
+                context.event(job, Component::Job, "Normal", "Suspended", "Job suspended");
+            }
+        }
+        (None, false) => {
+            if status_of::note_suspension(&mut status, false, &now) {
+                object::set(&mut status, &["startTime"], now.as_str());
+                context.event(job, Component::Job, "Normal", "Resumed", "Job resumed");
+            }
+            active += adjust(context, key, job, &pods);
+        }
+    }
+    count(&mut status, "active", active);
+    status["ready"] = json!(if active == 0 { 0 } else { pods.ready });
+    status["terminating"] = json!(pods.terminating + ended.len() as i64);
+    object::set_default(&mut status, &["uncountedTerminatedPods"], json!({}));
+    // pods that are suspended are not counted; those that an ending cuts off have failed
+    let failed_now: &[Object] = if ending.is_some() { &ended } else { &[] };
+    if suspended && ending.is_none() {
+        ended.iter().for_each(|pod| drop_finalizer(context, pod));
+    }
+    settle(context, key, job, status, &pods, failed_now, ending.as_ref());
+}
+
+/// Writes the status in the steps that keep every pod counted exactly once.
+fn settle(
+    context: &mut Context<'_>,
+    key: &Key,
+    job: &Value,
+    mut status: Value,
+    pods: &Pods,
+    cut_off: &[Object],
+    ending: Option<&Ending>,
+) {
+    let indexed = object::text(job, &["spec", "completionMode"]) == Some("Indexed");
+    let uids =
+        |pods: &[&Object]| -> Vec<String> { pods.iter().map(|pod| object::uid(pod).to_owned()).collect() };
+    let succeeded: Vec<&Object> = pods.succeeded.iter().collect();
+    let failed: Vec<&Object> = pods.failed.iter().chain(cut_off).collect();
+    if indexed {
+        let indexes = job_pods::completed_indexes(job, pods);
+        count(&mut status, "succeeded", indexes.len() as i64);
+        if !indexes.is_empty() {
+            status["completedIndexes"] = json!(job_pods::ranges(&indexes));
+        }
+    } else if !succeeded.is_empty() {
+        status["uncountedTerminatedPods"]["succeeded"] = json!(uids(&succeeded));
+    }
+    if !failed.is_empty() {
+        status["uncountedTerminatedPods"]["failed"] = json!(uids(&failed));
+    }
+    write(context, key, &status);
+    for pod in succeeded.iter().chain(&failed) {
+        drop_finalizer(context, pod);
+    }
+    status["uncountedTerminatedPods"] = json!({});
+    if !indexed {
+        let total = object::integer(&status, &["succeeded"]) + succeeded.len() as i64;
+        count(&mut status, "succeeded", total);
+    }
+    let total = object::integer(&status, &["failed"]) + failed.len() as i64;
+    count(&mut status, "failed", total);
+    // the end is told when no pod is left that still ends
+    if let Some(ending) = ending
+        && object::integer(&status, &["terminating"]) == 0
+    {
+        let now = context.state.clock.timestamp();
+        status_of::finish(&mut status, ending, &now);
+        let (kind, reason, message) = match ending {
+            Ending::Success => ("Normal", "Completed", "Job completed"),
+            Ending::Failure { reason, message } => ("Warning", *reason, *message),
+        };
+        context.event(job, Component::Job, kind, reason, message);
+    }
+    if !failed.is_empty() {
+        let uid = object::uid(job).to_owned();
+        context.memory.job_failures.insert(uid, (total, context.now));
+        context.again(key, Duration::ZERO);
+    }
+    write(context, key, &status);
+}
+
+fn write(context: &mut Context<'_>, key: &Key, status: &Value) {
+    let status = status.clone();
+    context.change_status(key, &Caller::controller(), |live| *live = status);
+}
+
+fn delete_all(context: &mut Context<'_>, job: &Value, pods: &[Object]) -> Vec<Object> {
+    for pod in pods {
+        context.delete(&key_of("pods", pod), &DeleteOptions::default());
+        let message = format!("Deleted pod: {}", object::name(pod));
+        context.event(job, Component::Job, "Normal", "SuccessfulDelete", &message);
+    }
+    pods.to_vec()
+}
+
+/// Makes pods that are missing, ends those that are too many: the change of their number.
+fn adjust(context: &mut Context<'_>, key: &Key, job: &Value, pods: &Pods) -> i64 {
+    let active = pods.active.len() as i64;
+    let parallelism = object::integer(job, &["spec", "parallelism"]);
+    let succeeded = pods.succeeded_in_all(job);
+    let wanted = match object::at(job, &["spec", "completions"]).and_then(Value::as_i64) {
+        Some(completions) => parallelism.min(completions - succeeded),
+        None if succeeded > 0 => active.min(parallelism),
+        None => parallelism,
+    }
+    .max(0);
+    if active > wanted {
+        let excess = (active - wanted) as usize;
+        delete_all(context, job, &pods.active[..excess]);
+        return -(excess as i64);
+    }
+    // pods that still end keep their place when only failed ones are replaced
+    let only_failed = object::text(job, &["spec", "podReplacementPolicy"]) == Some("Failed");
+    let missing = wanted - active - if only_failed { pods.terminating } else { 0 };
+    if missing <= 0 || backs_off(context, key, job, pods) {
+        return 0;
+    }
+    let mut made = 0;
+    for index in job_pods::missing_indexes(job, pods, missing as usize) {
+        match job_pods::create(context, job, index) {
+            Ok(_) => made += 1,
+            Err(_) => {
+                context.retry_failed(key);
+                break;
+            }
+        }
+    }
+    made
 }
 
 /// After a failure the next pod waits, twice as long each time.
-fn backs_off(context: &mut Context<'_>, key: &Key, job: &Value, tally: &Tally) -> bool {
-    if tally.failed == 0 {
-        return false;
+fn backs_off(context: &mut Context<'_>, key: &Key, job: &Value, pods: &Pods) -> bool {
+    if !pods.failed.is_empty() {
+        // they are counted first; that calls again
+        return true;
     }
-    let doublings = u32::try_from(tally.failed - 1).unwrap_or(0).min(5);
-    let wait = FIRST_BACK_OFF * 2_u32.pow(doublings);
-    let memory = context.memory.job_failures.entry(object::uid(job).to_owned());
-    let (_, since) = *memory
-        .and_modify(|(count, since)| {
-            if *count < tally.failed {
-                (*count, *since) = (tally.failed, context.now);
-            }
-        })
-        .or_insert((tally.failed, context.now));
+    let Some((failures, since)) = context.memory.job_failures.get(object::uid(job)).copied() else {
+        return false;
+    };
+    let doublings = u32::try_from(failures - 1).unwrap_or(0).min(6);
+    let wait = (FIRST_BACK_OFF * 2_u32.pow(doublings)).min(LONGEST_BACK_OFF);
     if context.now >= since + wait {
         return false;
     }
@@ -95,64 +227,19 @@ fn backs_off(context: &mut Context<'_>, key: &Key, job: &Value, tally: &Tally) -
     true
 }
 
-fn write_counts(context: &mut Context<'_>, key: &Key, tally: &Tally, more: impl FnOnce(&mut Value, &str)) {
-    let now = context.state.clock.timestamp();
-    context.change_status(key, &Caller::controller(), |status| {
-        object::set_default(status, &["startTime"], now.as_str());
-        count(status, "active", tally.active.len() as i64);
-        status["ready"] = json!(tally.ready);
-        count(status, "succeeded", tally.succeeded);
-        count(status, "failed", tally.failed);
-        object::set_default(status, &["uncountedTerminatedPods"], json!({}));
-        status["terminating"] = json!(0);
-        more(status, &now);
-    });
-}
-
-fn finish(context: &mut Context<'_>, key: &Key, tally: &Tally, success: bool) {
-    let ended = Tally { active: Vec::new(), ready: 0, ..*tally };
-    let (kinds, reason, message) = if success {
-        (
-            ["SuccessCriteriaMet", "Complete"],
-            "CompletionsReached",
-            "Reached expected number of succeeded pods",
-        )
-    } else {
-        (["FailureTarget", "Failed"], "BackoffLimitExceeded", "Job has reached the specified backoff limit")
-    };
-    write_counts(context, key, &ended, |status, now| {
-        for kind in kinds {
-            Condition { kind, is_true: true, reason, message }.ensure(status, now, false);
-        }
-        if success {
-            object::set_default(status, &["completionTime"], now);
-        }
-    });
-}
-
-fn suspend(context: &mut Context<'_>, key: &Key, tally: &Tally) {
-    for pod in &tally.active {
-        context.delete(&key_of("pods", pod), &DeleteOptions::default());
-    }
-    let idle = Tally { active: Vec::new(), ready: 0, ..*tally };
-    write_counts(context, key, &idle, |status, now| {
-        Condition { kind: "Suspended", is_true: true, reason: "JobSuspended", message: "Job suspended" }
-            .ensure(status, now, false);
-        object::take(status, &["startTime"]);
-    });
-}
-
-/// A finished job goes after its time to live.
+/// A finished job goes after its time to live, its pods with it.
 fn expire(context: &mut Context<'_>, key: &Key, job: &Value) {
     let Some(seconds) = object::at(job, &["spec", "ttlSecondsAfterFinished"]).and_then(Value::as_u64) else {
         return;
     };
+    if object::is_deleting(job) {
+        return;
+    }
     let uid = object::uid(job).to_owned();
     let finished = *context.memory.progress.entry(uid).or_insert(context.now);
     let ends = finished + Duration::from_secs(seconds);
-    if context.now >= ends {
-        context.delete(key, &DeleteOptions::default());
-    } else {
-        context.again_at(key, ends);
+    if context.now < ends {
+        return context.again_at(key, ends);
     }
+    context.delete(key, &DeleteOptions { propagation: Propagation::Foreground, ..DeleteOptions::default() });
 }

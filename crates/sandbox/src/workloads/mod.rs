@@ -4,19 +4,26 @@
 //! of their kind look at them; controllers write as clients do and ask to be called again later.
 //! All waiting is `tokio::time`, so a paused clock runs a rollout at once.
 
+mod adoption;
+mod autoscaler;
 mod claim;
 mod condition;
 mod context;
+mod cron_job;
 mod daemon_set;
 mod definition;
 mod demand;
 mod deployment;
 mod deployment_status;
+mod disruption;
 mod driver;
+mod endpoints;
 mod event;
 mod failure;
 mod garbage;
 mod job;
+mod job_pods;
+mod job_status;
 mod kubelet;
 mod log;
 mod namespace;
@@ -28,11 +35,14 @@ mod replica_sets;
 mod revision;
 mod rolling;
 mod rollout;
+mod schedule;
 mod scheduler;
 mod service;
+mod stateful_pod;
 mod stateful_set;
 pub(crate) mod words;
 
+pub(crate) use disruption::condition as disruption_condition;
 pub(crate) use driver::run;
 pub(crate) use log::log_of;
 

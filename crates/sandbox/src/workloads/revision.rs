@@ -3,40 +3,72 @@
 
 use serde_json::{Value, json};
 
-use super::context::Context;
+use super::context::{Context, key_of};
 use crate::object;
 use crate::seed::short_hash;
-use crate::store::{Key, ObjectName};
+use crate::store::{Key, Object, ObjectName};
+use crate::verbs::DeleteOptions;
 
 /// The label of a pod that names its template.
 pub(super) const LABEL: &str = "controller-revision-hash";
+const RESOURCE: &str = "controllerrevisions.apps";
 
-/// The name of the present template's revision; written when it is new.
-pub(super) fn of(context: &mut Context<'_>, owner: &Value, kind: &str) -> String {
-    let template = &owner["spec"]["template"];
-    let hash = short_hash(&template.to_string());
-    let name = format!("{}-{hash}", object::name(owner));
-    let namespace = object::namespace(owner).to_owned();
-    if context.state.store.at(&key(&namespace, &name)).is_none() {
-        let number = context.owned(owner, "controllerrevisions.apps").len() + 1;
-        let labels = object::at(template, &["metadata", "labels"]).cloned().unwrap_or_else(|| json!({}));
-        let revision = json!({
-            "metadata": {"name": name, "labels": labels,
-                "ownerReferences": [object::controller_reference(owner, "apps/v1", kind)]},
-            "data": {"spec": {"template": template}},
-            "revision": number,
-        });
-        context.create("controllerrevisions.apps", &namespace, revision);
+/// The revision of the present template: written when it is new, counted up when it comes back.
+pub(super) fn settle(context: &mut Context<'_>, owner: &Value, kind: &str, hash_label: &str) -> Object {
+    let data = data_of(owner);
+    let mut known = context.owned(owner, RESOURCE);
+    known.sort_by_key(|revision| object::integer(revision, &["revision"]));
+    let next = known.last().map_or(0, |last| object::integer(last, &["revision"])) + 1;
+    if let Some(same) = known.iter().rev().find(|revision| revision["data"] == data) {
+        if object::integer(same, &["revision"]) + 1 == next {
+            return same.clone();
+        }
+        let counted = context.change(&key_of(RESOURCE, same), |revision| revision["revision"] = json!(next));
+        return counted.unwrap_or_else(|| same.clone());
     }
-    name
+    let hash = short_hash(&data.to_string());
+    let template = &owner["spec"]["template"];
+    let mut labels = object::at(template, &["metadata", "labels"]).cloned().unwrap_or_else(|| json!({}));
+    labels[hash_label] = json!(hash);
+    let mut metadata = json!({"name": format!("{}-{hash}", object::name(owner)), "labels": labels,
+        "ownerReferences": [object::controller_reference(owner, "apps/v1", kind)]});
+    if let Some(annotations) = object::at(owner, &["metadata", "annotations"]) {
+        metadata["annotations"] = annotations.clone();
+    }
+    let revision = json!({"metadata": metadata, "data": data, "revision": next});
+    let made = context.create(RESOURCE, object::namespace(owner), revision.clone());
+    made.unwrap_or_else(|| revision.into())
+}
+
+/// A patch that puts the template back.
+fn data_of(owner: &Value) -> Value {
+    let mut template = owner["spec"]["template"].clone();
+    template["$patch"] = json!("replace");
+    json!({"spec": {"template": template}})
+}
+
+/// The hash alone, as the pods of a DaemonSet carry it.
+pub(super) fn hash_of(revision: &Value) -> String {
+    object::name(revision).rsplit('-').next().unwrap_or("").to_owned()
 }
 
 /// The template of a revision.
 pub(super) fn template(context: &Context<'_>, namespace: &str, name: &str) -> Option<Value> {
-    let revision = context.state.store.at(&key(namespace, name))?;
-    object::at(revision, &["data", "spec", "template"]).cloned()
+    let key = Key { resource: RESOURCE.to_owned(), name: ObjectName::new(namespace, name) };
+    let revision = context.state.store.at(&key)?;
+    let mut template = object::at(&revision, &["data", "spec", "template"])?.clone();
+    object::take(&mut template, &["$patch"]);
+    Some(template)
 }
 
-fn key(namespace: &str, name: &str) -> Key {
-    Key { resource: "controllerrevisions.apps".to_owned(), name: ObjectName::new(namespace, name) }
+/// Forgets revisions that nobody uses, oldest first, up to the history limit.
+pub(super) fn clean_up(context: &mut Context<'_>, owner: &Value, is_used: impl Fn(&Value) -> bool) {
+    let limit = object::integer(owner, &["spec", "revisionHistoryLimit"]).max(0) as usize;
+    let mut unused = context.owned(owner, RESOURCE);
+    unused.retain(|revision| !is_used(revision));
+    unused.sort_by_key(|revision| object::integer(revision, &["revision"]));
+    unused.truncate(unused.len().saturating_sub(limit));
+    for revision in unused {
+        context.delete(&key_of(RESOURCE, &revision), &DeleteOptions::default());
+    }
 }

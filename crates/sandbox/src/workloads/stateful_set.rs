@@ -7,38 +7,81 @@ use serde_json::{Value, json};
 
 use super::condition::count;
 use super::context::{Context, key_of};
+use super::event::Component;
+use super::stateful_pod::{self as pod_of, Names};
 use super::{pods, revision};
 use crate::object;
-use crate::store::{Key, Object, ObjectName};
-use crate::verbs::{Caller, DeleteOptions};
+use crate::store::{Key, Object};
+use crate::verbs::Caller;
 
 /// One look at a set, with what it wants.
 struct Set<'s> {
     value: &'s Value,
+    first: i64,
     wanted: i64,
     in_order: bool,
     partition: i64,
-    update: String,
-    current: String,
+    min_ready: Duration,
+    names: Names,
+}
+
+/// What the status tells: the pods from before this look.
+#[derive(Default)]
+struct Counts {
+    replicas: i64,
+    ready: i64,
+    available: i64,
+    current: i64,
+    updated: i64,
 }
 
 pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, value: &Value) {
-    let update = revision::of(context, value, "StatefulSet");
-    let current = object::text(value, &["status", "currentRevision"]).unwrap_or(&update).to_owned();
+    let update = revision::settle(context, value, "StatefulSet", "controller.kubernetes.io/hash");
+    let update = object::name(&update).to_owned();
+    let current = object::text(value, &["status", "currentRevision"])
+        .filter(|name| revision::template(context, object::namespace(value), name).is_some())
+        .unwrap_or(&update)
+        .to_owned();
     let set = Set {
         value,
+        first: object::integer(value, &["spec", "ordinals", "start"]),
         wanted: object::integer(value, &["spec", "replicas"]).max(0),
         in_order: object::text(value, &["spec", "podManagementPolicy"]) != Some("Parallel"),
         partition: object::integer(value, &["spec", "updateStrategy", "rollingUpdate", "partition"]),
-        update,
-        current,
+        min_ready: Duration::from_secs(object::integer(value, &["spec", "minReadySeconds"]).max(0) as u64),
+        names: Names { update, current },
     };
     let found = numbered(context, value);
-    let whole = grow(context, &set, &found);
-    if whole && shrink(context, &set, &found) {
-        replace_old(context, &set, &found);
+    let mut counts = counted(context, key, &set, &found);
+    if !object::is_deleting(value) {
+        act(context, key, &set, &found, &mut counts);
     }
-    write_status(context, key, &set);
+    write_status(context, key, &set, &counts);
+    let used: Vec<String> = found.values().map(|pod| revision_of(pod).to_owned()).collect();
+    let names = set.names;
+    revision::clean_up(context, value, |one| {
+        let name = object::name(one);
+        name == names.update || name == names.current || used.iter().any(|used| used == name)
+    });
+}
+
+fn act(
+    context: &mut Context<'_>,
+    key: &Key,
+    set: &Set<'_>,
+    found: &BTreeMap<i64, Object>,
+    counts: &mut Counts,
+) {
+    let last = set.first + set.wanted;
+    if !grow(context, key, set, found) {
+        return;
+    }
+    let condemned: Vec<&Object> =
+        found.range(last..).rev().chain(found.range(..set.first).rev()).map(|(_, pod)| pod).collect();
+    if !shrink(context, set, found, &condemned) {
+        return;
+    }
+    replace_old(context, set, found, counts);
 }
 
 fn numbered(context: &Context<'_>, set: &Value) -> BTreeMap<i64, Object> {
@@ -50,98 +93,94 @@ fn numbered(context: &Context<'_>, set: &Value) -> BTreeMap<i64, Object> {
         .collect()
 }
 
-fn is_healthy(pod: &Value) -> bool {
-    pods::is_ready(pod) && !object::is_deleting(pod)
+fn is_available(context: &Context<'_>, set: &Set<'_>, pod: &Value) -> bool {
+    pods::available_at(context, pod, set.min_ready).is_some_and(|at| at <= context.now)
+}
+
+fn delete(context: &mut Context<'_>, set: &Value, pod: &Object) {
+    context.delete(&key_of("pods", pod), &crate::verbs::DeleteOptions::default());
+    let message = format!("Delete Pod {} in StatefulSet {} successful", object::name(pod), object::name(set));
+    context.event(set, Component::StatefulSet, "Normal", "SuccessfulDelete", &message);
 }
 
 /// Makes missing pods. In order, each waits for the one before; true when nothing is waited for.
-fn grow(context: &mut Context<'_>, set: &Set<'_>, found: &BTreeMap<i64, Object>) -> bool {
-    for number in 0..set.wanted {
+fn grow(context: &mut Context<'_>, key: &Key, set: &Set<'_>, found: &BTreeMap<i64, Object>) -> bool {
+    for number in set.first..set.first + set.wanted {
         match found.get(&number) {
             None => {
-                create(context, set, number);
+                let made = pod_of::create(context, set.value, &set.names, number, number < set.partition);
+                if !made {
+                    context.retry_failed(key);
+                    return false;
+                }
                 if set.in_order {
                     return false;
                 }
             }
-            Some(pod) if set.in_order && !is_healthy(pod) => return false,
+            Some(pod) if pods::is_finished(pod) => {
+                if !object::is_deleting(pod) {
+                    delete(context, set.value, pod);
+                }
+                if set.in_order {
+                    return false;
+                }
+            }
+            Some(pod) if set.in_order && (object::is_deleting(pod) || !is_available(context, set, pod)) => {
+                return false;
+            }
             Some(_) => {}
+        }
+    }
+    context.memory.failures.remove(key);
+    true
+}
+
+/// Ends pods that are too many, the highest first; true when there are none. In order, each waits
+/// for the one before and for the others to be well, unless it is itself what is not.
+fn shrink(
+    context: &mut Context<'_>,
+    set: &Set<'_>,
+    found: &BTreeMap<i64, Object>,
+    condemned: &[&Object],
+) -> bool {
+    let first_ill = found
+        .values()
+        .find(|pod| object::is_deleting(pod) || !is_available(context, set, pod))
+        .map(|pod| object::uid(pod).to_owned());
+    for pod in condemned {
+        if object::is_deleting(pod) {
+            if set.in_order {
+                return false;
+            }
+            continue;
+        }
+        let waits = !is_available(context, set, pod) && first_ill.as_deref() != Some(object::uid(pod));
+        if set.in_order && waits {
+            return false;
+        }
+        delete(context, set.value, pod);
+        if set.in_order {
+            return false;
         }
     }
     true
 }
 
-fn create(context: &mut Context<'_>, set: &Set<'_>, number: i64) {
-    let namespace = object::namespace(set.value).to_owned();
-    let name = format!("{}-{number}", object::name(set.value));
-    let wanted = if number < set.partition { &set.current } else { &set.update };
-    let mut pod = pods::from_template(set.value, "apps/v1", "StatefulSet");
-    if let Some(template) = revision::template(context, &namespace, wanted) {
-        pod["spec"] = template["spec"].clone();
-    }
-    object::take(&mut pod, &["metadata", "generateName"]);
-    object::set(&mut pod, &["metadata", "name"], name.as_str());
-    object::set(&mut pod, &["metadata", "labels", revision::LABEL], wanted.as_str());
-    object::set(&mut pod, &["metadata", "labels", "statefulset.kubernetes.io/pod-name"], name.as_str());
-    object::set(&mut pod, &["metadata", "labels", "apps.kubernetes.io/pod-index"], number.to_string());
-    pod["spec"]["hostname"] = json!(name);
-    if let Some(service) = object::at(set.value, &["spec", "serviceName"]) {
-        pod["spec"]["subdomain"] = service.clone();
-    }
-    for claim in object::list(set.value, &["spec", "volumeClaimTemplates"]) {
-        mount_claim(context, &mut pod, claim, &namespace);
-    }
-    context.create("pods", &namespace, pod);
-}
-
-/// The claim of one pod, made once and kept when the pod goes.
-fn mount_claim(context: &mut Context<'_>, pod: &mut Value, template: &Value, namespace: &str) {
-    let volume = object::name(template).to_owned();
-    let name = format!("{volume}-{}", object::name(pod));
-    let key = Key { resource: "persistentvolumeclaims".to_owned(), name: ObjectName::new(namespace, &name) };
-    if context.state.store.at(&key).is_none() {
-        let claim = json!({"metadata": {"name": name, "labels": template["metadata"]["labels"]},
-            "spec": template["spec"]});
-        context.create("persistentvolumeclaims", namespace, claim);
-    }
-    let volumes = object::place(pod, &["spec", "volumes"]);
-    if !volumes.is_array() {
-        *volumes = json!([]);
-    }
-    if let Some(volumes) = volumes.as_array_mut() {
-        volumes.retain(|one| one["name"] != volume.as_str());
-        volumes.push(json!({"name": volume, "persistentVolumeClaim": {"claimName": name}}));
-    }
-}
-
-/// Ends pods that are too many, the highest first; true when there are none.
-fn shrink(context: &mut Context<'_>, set: &Set<'_>, found: &BTreeMap<i64, Object>) -> bool {
-    let mut done = true;
-    for (_, pod) in found.range(set.wanted..).rev() {
-        done = false;
-        if !object::is_deleting(pod) {
-            context.delete(&key_of("pods", pod), &DeleteOptions::default());
-        }
-        if set.in_order {
-            break;
-        }
-    }
-    done
-}
-
 /// Deletes one pod of an old template, the highest first, when those above it are well.
-fn replace_old(context: &mut Context<'_>, set: &Set<'_>, found: &BTreeMap<i64, Object>) {
+fn replace_old(context: &mut Context<'_>, set: &Set<'_>, found: &BTreeMap<i64, Object>, counts: &mut Counts) {
     if object::text(set.value, &["spec", "updateStrategy", "type"]) == Some("OnDelete") {
         return;
     }
-    for (_, pod) in found.range(set.partition..set.wanted.max(set.partition)).rev() {
-        if object::is_deleting(pod) {
+    let last = set.first + set.wanted;
+    let lowest = (set.first + set.partition).min(last);
+    for number in (lowest..last).rev() {
+        let Some(pod) = found.get(&number) else { return };
+        if revision_of(pod) != set.names.update && !object::is_deleting(pod) {
+            delete(context, set.value, pod);
+            counts.current -= 1;
             return;
         }
-        if revision_of(pod) != set.update {
-            return context.delete(&key_of("pods", pod), &DeleteOptions::default());
-        }
-        if !is_healthy(pod) {
+        if object::is_deleting(pod) || !is_available(context, set, pod) {
             return;
         }
     }
@@ -151,34 +190,38 @@ fn revision_of(pod: &Value) -> &str {
     object::text(pod, &["metadata", "labels", revision::LABEL]).unwrap_or("")
 }
 
-fn write_status(context: &mut Context<'_>, key: &Key, set: &Set<'_>) {
-    let found = numbered(context, set.value);
-    let live: Vec<&Object> = found.values().filter(|pod| !object::is_deleting(pod)).collect();
-    let ready = live.iter().filter(|pod| pods::is_ready(pod)).count() as i64;
-    let updated = live.iter().filter(|pod| revision_of(pod) == set.update).count() as i64;
-    let min_ready =
-        Duration::from_secs(object::integer(set.value, &["spec", "minReadySeconds"]).max(0) as u64);
-    let mut available = 0;
-    for pod in &live {
-        match pods::available_at(context, pod, min_ready) {
-            Some(at) if at <= context.now => available += 1,
-            Some(at) => context.again_at(key, at),
-            None => {}
+fn counted(context: &mut Context<'_>, key: &Key, set: &Set<'_>, found: &BTreeMap<i64, Object>) -> Counts {
+    let mut counts = Counts::default();
+    let all: Vec<Object> = found.values().cloned().collect();
+    counts.available = pods::available(context, key, &all, set.min_ready);
+    for pod in &all {
+        counts.replicas += 1;
+        counts.ready += i64::from(pods::is_ready(pod));
+        if !object::is_deleting(pod) {
+            counts.current += i64::from(revision_of(pod) == set.names.current);
+            counts.updated += i64::from(revision_of(pod) == set.names.update);
         }
     }
-    let complete = updated == set.wanted && ready == set.wanted && live.len() as i64 == set.wanted;
-    let current = if complete { set.update.clone() } else { set.current.clone() };
-    let current_count = live.iter().filter(|pod| revision_of(pod) == current).count() as i64;
+    counts
+}
+
+fn write_status(context: &mut Context<'_>, key: &Key, set: &Set<'_>, counts: &Counts) {
+    let rolls = object::text(set.value, &["spec", "updateStrategy", "type"]) != Some("OnDelete");
+    let complete =
+        rolls && [counts.updated, counts.ready, counts.replicas].iter().all(|one| *one == set.wanted);
+    let (current, current_count) =
+        if complete { (&set.names.update, counts.updated) } else { (&set.names.current, counts.current) };
     let generation = object::generation(set.value);
+    let collisions = object::integer(set.value, &["status", "collisionCount"]);
     context.change_status(key, &Caller::controller(), |status| {
         status["observedGeneration"] = json!(generation);
-        status["replicas"] = json!(live.len());
-        count(status, "readyReplicas", ready);
-        status["availableReplicas"] = json!(available);
+        status["replicas"] = json!(counts.replicas);
+        count(status, "readyReplicas", counts.ready);
+        status["availableReplicas"] = json!(counts.available);
         count(status, "currentReplicas", current_count);
-        count(status, "updatedReplicas", updated);
+        count(status, "updatedReplicas", counts.updated);
         status["currentRevision"] = json!(current);
-        status["updateRevision"] = json!(set.update);
-        status["collisionCount"] = json!(0);
+        status["updateRevision"] = json!(set.names.update);
+        status["collisionCount"] = json!(collisions);
     });
 }

@@ -10,10 +10,13 @@
 )]
 
 mod apply;
+mod chaos;
 mod contract;
 mod custom;
 mod discovery;
+mod draw;
 mod faults;
+mod fuzz;
 mod kubectl;
 mod objects;
 mod plans;

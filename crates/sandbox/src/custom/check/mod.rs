@@ -28,7 +28,7 @@ pub(super) fn object(
     new: &Value,
 ) -> Vec<FieldError> {
     // only a write to the status subresource changes the status of such kinds
-    let of_status = live.filter(|live| kind.has_status && live.get("status") != new.get("status"));
+    let of_status = live.filter(|live| kind.has_status() && live.get("status") != new.get("status"));
     let mut errors = match (of_status, super::schema::property(schema, "status"), new.get("status")) {
         (Some(live), Some(below), Some(status)) => {
             value::check("status", "", below, status, live.get("status")).errors

@@ -54,7 +54,8 @@ pub(super) fn check(place: Place<'_>, schema: &Value, value: &Value) -> Findings
     };
     if let Some(factor) = bound(schema, "multipleOf") {
         let quotient = float(value) / cut(&factor);
-        if quotient != quotient.trunc() {
+        // a quotient that no whole number of 64 bits holds is not taken as whole
+        if quotient != quotient.trunc() || quotient.abs() >= 9.2e18 {
             let why = format!("should be a multiple of {}", show::number(cut(&factor)));
             found.add(place.invalid(value, &why));
         }

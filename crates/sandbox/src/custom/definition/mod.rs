@@ -15,6 +15,7 @@ mod versions;
 
 use serde_json::{Value, json};
 
+use crate::custom::schema;
 use crate::object::{self, set_default};
 use crate::status::{ApiError, FieldError};
 
@@ -35,6 +36,9 @@ pub(crate) fn fill(new: &mut Value) {
     }
     for version in new.pointer_mut("/spec/versions").and_then(Value::as_array_mut).into_iter().flatten() {
         drop_empty(version);
+        if let Some(shape) = version.pointer_mut("/schema/openAPIV3Schema") {
+            schema::drop_empty(shape);
+        }
     }
 }
 

@@ -169,7 +169,8 @@ fn selectable(fields: &Value, shape: &Value, base: &str) -> Vec<FieldError> {
         }
         let parts: Vec<&str> = path.trim_start_matches('.').split('.').collect();
         let found = match parts.first() {
-            Some(&"metadata") => Some(json!({"type": "string"})),
+            // of metadata only its own name is a field here
+            Some(&"metadata") if parts.len() == 1 => Some(json!({"type": "object"})),
             _ => parts.iter().try_fold(shape, |one, part| schema::property(one, part)).cloned(),
         };
         let Some(found) = found else {

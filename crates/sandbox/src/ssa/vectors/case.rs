@@ -13,16 +13,20 @@ use crate::ssa::{TypeRef, Types, untracked};
 pub(super) struct Case<'c> {
     line: &'c Value,
     of: TypeRef<'c>,
+    schema: Option<&'c Declared>,
     /// The level of field managers, not only that of merging.
     is_managed: bool,
 }
 
-/// Versions convert to each other unchanged.
-struct Same<'s>(TypeRef<'s>);
+/// Versions convert to each other unchanged, until they end.
+struct Versions<'s> {
+    of: TypeRef<'s>,
+    ended: Vec<&'s str>,
+}
 
-impl Types for Same<'_> {
-    fn of(&self, _: &str) -> Option<TypeRef<'_>> {
-        Some(self.0)
+impl Types for Versions<'_> {
+    fn of(&self, api_version: &str) -> Option<TypeRef<'_>> {
+        (!self.ended.contains(&api_version)).then_some(self.of)
     }
 }
 
@@ -30,7 +34,8 @@ impl<'c> Case<'c> {
     pub(super) fn of(line: &'c Value, schemas: &'c BTreeMap<String, Declared>) -> Self {
         let text = |of: &'c Value| of.as_str().unwrap();
         let kind = &line["type"];
-        let of = match schemas.get(text(&line["schema"])) {
+        let schema = schemas.get(text(&line["schema"]));
+        let of = match schema {
             Some(schema) => schema.named(text(kind)),
             None => {
                 let built_in = schema::built_in();
@@ -39,15 +44,20 @@ impl<'c> Case<'c> {
                 TypeRef::new(built_in.merge_schema(), id.unwrap())
             }
         };
-        Self { line, of, is_managed: line["level"] == "manager" }
+        Self { line, of, schema, is_managed: line["level"] == "manager" }
     }
 
     /// The number of steps, or what differs.
     pub(super) fn run(&self) -> Result<usize, String> {
         let (mut object, mut managed) = (self.start(), json!([]));
         let steps = self.line["steps"].as_array().unwrap();
+        let mut versions = Versions { of: self.of, ended: Vec::new() };
         for (number, step) in steps.iter().enumerate() {
-            let answer = self.step(step, &object, &managed);
+            versions.ended.extend(step["removedVersion"].as_str());
+            if let (Some(name), Some(schema)) = (step["type"].as_str(), self.schema) {
+                versions.of = schema.named(name);
+            }
+            let answer = self.step(step, &versions, &object, &managed);
             let expected = &step["expect"];
             let differs = |what: &str, ours: &Value, theirs: &Value| {
                 let name = &self.line["name"];
@@ -86,12 +96,18 @@ impl<'c> Case<'c> {
         }
     }
 
-    fn step(&self, step: &Value, object: &Value, managed: &Value) -> Result<Answer, Refusal> {
+    fn step(
+        &self,
+        step: &Value,
+        versions: &Versions<'_>,
+        object: &Value,
+        managed: &Value,
+    ) -> Result<Answer, Refusal> {
         let filter = self.filter(step["subresource"].as_str().unwrap());
         let door = Door {
             step,
-            of: self.of,
-            types: &Same(self.of),
+            of: versions.of,
+            types: versions,
             filter: &filter,
             untracked: if self.is_managed { untracked().clone() } else { Default::default() },
         };

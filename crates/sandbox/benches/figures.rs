@@ -1,2 +1,0 @@
-//! Figures.
-fn main() {}

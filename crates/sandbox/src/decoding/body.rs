@@ -1,0 +1,230 @@
+//! Bodies of requests.
+
+use serde_json::Value;
+
+use super::document::{Document, complain, step, unknown_field};
+use super::fields::{self, Decoded, Dialect};
+use super::json;
+use super::{FieldValidation, TypeName, Warnings};
+use crate::status::ApiError;
+
+/// The object that a create or update sends; `unknown` tells what a custom kind does not declare.
+pub(crate) fn object(
+    kind: TypeName<'_>,
+    unknown: impl Fn(&Value) -> Vec<String>,
+    body: &[u8],
+    is_yaml: bool,
+    validation: FieldValidation,
+    warnings: &Warnings,
+) -> Result<Value, ApiError> {
+    let unrecognized = |why: String| {
+        let summary = summary(body);
+        let kind = kind.kind;
+        let message =
+            format!("the object provided is unrecognized (must be of type {kind}): {why} ({summary})");
+        ApiError::bad_request(message)
+    };
+    let unreadable =
+        |why: String| unrecognized(format!("couldn't get version/kind; json parse error: {why}"));
+    let document = match is_yaml {
+        true => read_yaml(body).map_err(unrecognized)?,
+        false => json::parse(body).map_err(unreadable)?,
+    };
+    let said = Said::of(&document).map_err(unreadable)?;
+    let (group, version) = said.group_version().map_err(unrecognized)?;
+    let said_kind = if said.kind.is_empty() { kind.kind } else { said.kind.as_str() };
+    let (group, version) = match (group, version) {
+        ("", "") => (kind.group, kind.version),
+        said => said,
+    };
+    let refused = |why: String| {
+        let own = kind.kind;
+        let message = format!("{said_kind} in version {version:?} cannot be handled as a {own}: {why}");
+        ApiError::bad_request(message)
+    };
+    let is_kind = said_kind == kind.kind && group == kind.group && version == kind.version;
+    let Some(declared) = kind.declared() else {
+        let mut complaints = document.duplicates();
+        let value = document.into_value();
+        complaints.extend(unknown(&value).iter().map(|path| unknown_field(path)));
+        validation.settle(complaints, warnings).map_err(refused)?;
+        return Ok(value);
+    };
+    if !is_kind {
+        let said = TypeName { group, version, kind: said_kind };
+        // another kind that there is: it is told where the kind is checked
+        return match said.declared() {
+            Some(_) => Ok(document.into_value()),
+            None => Err(refused(said.unregistered())),
+        };
+    }
+    let Decoded { value, complaints } = fields::decode(document, declared, Dialect::Json).map_err(refused)?;
+    validation.settle(complaints, warnings).map_err(refused)?;
+    Ok(value)
+}
+
+/// A merge patch; or a strategic one, for which null is no patch.
+pub(crate) fn patch_map(body: &[u8]) -> Result<(Value, Vec<String>), String> {
+    let document = json::parse(body)?;
+    match document {
+        Document::Map(_) | Document::Null => {}
+        other => {
+            let found = other.noun();
+            return Err(format!(
+                "json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
+            ));
+        }
+    }
+    let complaints = document.duplicates();
+    Ok((document.into_value(), complaints))
+}
+
+/// The operations of a JSON patch.
+pub(crate) fn patch_operations(body: &[u8]) -> Result<(Value, Vec<String>), String> {
+    let document = json::parse(body)?;
+    let wrong = |found: &Document| {
+        format!("json: cannot unmarshal {} into Go value of type []handlers.jsonPatchOp", found.noun())
+    };
+    let mut complaints = Vec::new();
+    let items = match &document {
+        Document::Null => return Ok((Value::Array(Vec::new()), complaints)),
+        Document::List(items) => items,
+        other => return Err(wrong(other)),
+    };
+    for (index, item) in items.iter().enumerate() {
+        let Document::Map(entries) = item else {
+            let found = item.noun();
+            return Err(format!("json: cannot unmarshal {found} into Go value of type handlers.jsonPatchOp"));
+        };
+        for (place, (name, value)) in entries.iter().enumerate() {
+            let mut path = format!("[{index}]");
+            step(&mut path, name);
+            let said_before = entries.iter().take(place).any(|(earlier, _)| earlier == name);
+            match name.as_str() {
+                "op" | "path" | "from" if !matches!(value, Document::Text(_) | Document::Null) => {
+                    return Err(format!(
+                        "json: cannot unmarshal {} into Go struct field jsonPatchOp.{name} of type string",
+                        value.noun()
+                    ));
+                }
+                "op" | "path" | "from" | "value" if said_before => {
+                    complain(&mut complaints, format!("json patch duplicate field \"{path}\""));
+                }
+                "op" | "path" | "from" | "value" => {}
+                _ => complain(&mut complaints, format!("json patch unknown field \"{path}\"")),
+            }
+        }
+    }
+    Ok((document.into_value(), complaints))
+}
+
+/// The configuration of a server-side apply.
+pub(crate) fn patch_yaml(
+    body: &[u8],
+    validation: FieldValidation,
+    warnings: &Warnings,
+) -> Result<Value, ApiError> {
+    let failed = |why: String| ApiError::bad_request(format!("error decoding YAML: {why}"));
+    let document = read_yaml(body).map_err(failed)?;
+    match &document {
+        Document::Map(_) => {}
+        Document::Null => return Ok(Value::Object(serde_json::Map::new())),
+        other => {
+            return Err(failed(format!(
+                "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+                other.noun()
+            )));
+        }
+    }
+    // the key of a path is its last field; the line is not known, and most bodies have only one
+    let complaints: Vec<String> = document
+        .duplicates()
+        .iter()
+        .map(|complaint| {
+            let path = complaint.trim_start_matches("duplicate field ").trim_matches('"');
+            let key = path.rsplit('.').next().unwrap_or(path);
+            format!("line 1: key {key:?} already set in map")
+        })
+        .collect();
+    match validation {
+        FieldValidation::Strict if !complaints.is_empty() => {
+            let lines: Vec<String> = complaints.iter().map(|complaint| format!("  {complaint}")).collect();
+            Err(ApiError::bad_request(format!(
+                "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n{}",
+                lines.join("\n")
+            )))
+        }
+        FieldValidation::Warn => {
+            complaints.into_iter().for_each(|complaint| warnings.add(complaint));
+            Ok(document.into_value())
+        }
+        _ => Ok(document.into_value()),
+    }
+}
+
+/// YAML holds JSON as well, but reading JSON as JSON is exact and quick.
+fn read_yaml(body: &[u8]) -> Result<Document, String> {
+    if body.trim_ascii_start().starts_with(b"{")
+        && let Ok(document) = json::parse(body)
+    {
+        return Ok(document);
+    }
+    let value: Value = serde_yaml::from_slice(body).map_err(|error| format!("yaml: {error}"))?;
+    Ok(Document::from(&value))
+}
+
+/// The kind and version that a document says.
+struct Said {
+    api_version: String,
+    kind: String,
+}
+
+impl Said {
+    fn of(document: &Document) -> Result<Self, String> {
+        let entries = match document {
+            Document::Null => return Ok(Self { api_version: String::new(), kind: String::new() }),
+            Document::Map(entries) => entries,
+            other => {
+                return Err(format!("json: cannot unmarshal {} into Go value of type {TYPE}", other.noun()));
+            }
+        };
+        for (name, value) in entries.iter().filter(|(name, _)| matches!(name.as_str(), "apiVersion" | "kind"))
+        {
+            if !matches!(value, Document::Text(_) | Document::Null) {
+                let found = value.noun();
+                return Err(format!(
+                    "json: cannot unmarshal {found} into Go struct field .{name} of type string"
+                ));
+            }
+        }
+        let text = |name: &str| match document.get(name) {
+            Some(Document::Text(text)) => text.clone(),
+            _ => String::new(),
+        };
+        Ok(Self { api_version: text("apiVersion"), kind: text("kind") })
+    }
+
+    fn group_version(&self) -> Result<(&str, &str), String> {
+        match self.api_version.split('/').collect::<Vec<_>>()[..] {
+            [version] => Ok(("", version)),
+            [group, version] => Ok((group, version)),
+            _ => Err(format!("unexpected GroupVersion string: {}", self.api_version)),
+        }
+    }
+}
+
+const TYPE: &str =
+    r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
+
+/// The first bytes of a body, as text when they look like JSON.
+fn summary(body: &[u8]) -> String {
+    const LONGEST: usize = 30;
+    let start = body.get(..LONGEST).filter(|_| body.len() > LONGEST);
+    let shown = start.unwrap_or(body);
+    let shown = match body.first() {
+        None => return "<empty>".to_owned(),
+        Some(b'{') => String::from_utf8_lossy(shown).into_owned(),
+        Some(_) => shown.iter().map(|byte| format!("{byte:02x}")).collect(),
+    };
+    if start.is_some() { format!("{shown} ...") } else { shown }
+}

@@ -1,0 +1,314 @@
+//! A document of a built-in kind, field by field.
+
+use serde_json::{Map, Value};
+
+use super::document::{Document, complain, number, step, unknown_field};
+use super::names;
+use super::scalar;
+use crate::schema::Declaration;
+
+const QUANTITY: &str = "Quantity";
+const TIMES: &[&str] = &["Time", "MicroTime"];
+
+/// The two ways in which the server reads an object: from JSON, or from a map that a strategic merge patch changed.
+/// They differ in what they say of mistakes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    Json,
+    Map,
+}
+
+/// What became of a document.
+#[derive(Debug)]
+pub(crate) struct Decoded {
+    /// Only with declared fields, and without nulls.
+    pub(crate) value: Value,
+    /// Unknown and duplicate fields.
+    pub(crate) complaints: Vec<String>,
+}
+
+/// Reads a document by its declaration; an error is a value of a wrong type.
+pub(crate) fn decode(
+    document: Document,
+    declared: Declaration<'_>,
+    dialect: Dialect,
+) -> Result<Decoded, String> {
+    let mut reader = Reader {
+        dialect,
+        path: String::new(),
+        fields: Vec::new(),
+        structure: None,
+        type_name: None,
+        complaints: Vec::new(),
+        mistake: None,
+    };
+    let value = reader.read(document, declared)?.unwrap_or_else(|| Value::Object(Map::new()));
+    if let Some(mistake) = reader.mistake {
+        return Err(mistake);
+    }
+    if dialect == Dialect::Map {
+        reader.complaints.sort();
+    }
+    Ok(Decoded { value, complaints: reader.complaints })
+}
+
+struct Reader<'d> {
+    dialect: Dialect,
+    /// As complaints name the place, with indices.
+    path: String,
+    /// As mistakes name the place: fields of structs only.
+    fields: Vec<String>,
+    structure: Option<&'d str>,
+    /// The name of the type at the place, where the field's type has one of its own.
+    type_name: Option<&'static str>,
+    complaints: Vec<String>,
+    /// The first value of a wrong type: reading goes on after it.
+    mistake: Option<String>,
+}
+
+/// The value, `None` for null; an error ends the reading.
+type Read = Result<Option<Value>, String>;
+
+impl<'d> Reader<'d> {
+    fn read(&mut self, document: Document, at: Declaration<'d>) -> Read {
+        if document == Document::Null {
+            return Ok(None);
+        }
+        match at.definition().map(names::short) {
+            Some(QUANTITY) => return quantity(document).map(Some),
+            Some(time) if TIMES.contains(&time) => return self.time(document, time).map(Some),
+            Some("IntOrString") => return self.number_or_text(document).map(Some),
+            _ => {}
+        }
+        match at.json_type() {
+            Some("object") => match (at.fields(), at.value()) {
+                (Some(_), _) => self.structure(document, at),
+                (None, Some(values)) => self.map(document, at, values),
+                (None, None) => Ok(Some(document.into_value())),
+            },
+            Some("array") => self.list(document, at),
+            Some("string") => self.text(document, at),
+            Some("integer") => self.integer(&document, at),
+            Some("number") => match document {
+                Document::Number(text) => Ok(Some(number(&text))),
+                other => self.wrong(&other, at),
+            },
+            Some("boolean") => match document {
+                Document::Boolean(value) => Ok(Some(value.into())),
+                other => self.wrong(&other, at),
+            },
+            _ => Ok(Some(document.into_value())),
+        }
+    }
+
+    fn structure(&mut self, document: Document, at: Declaration<'d>) -> Read {
+        let Document::Map(entries) = document else { return self.wrong_part(&document, at, "struct from:") };
+        let definition = at.definition().unwrap_or_default();
+        let mut fields = Map::new();
+        let mut seen: Vec<String> = Vec::new();
+        for (name, value) in entries {
+            let Some(field) = at.field(&name) else {
+                let mut path = self.path.clone();
+                step(&mut path, &name);
+                complain(&mut self.complaints, unknown_field(&path));
+                continue;
+            };
+            let (path, depth) = (self.path.len(), self.fields.len());
+            let outer = (self.structure, self.type_name);
+            step(&mut self.path, &name);
+            if seen.contains(&name) {
+                complain(&mut self.complaints, format!("duplicate field \"{}\"", self.path));
+            }
+            self.fields.extend(names::embedded(definition, &name).map(str::to_owned));
+            self.fields.push(name.clone());
+            self.structure = Some(definition);
+            self.type_name = names::named_type(definition, &name);
+            let read = self.read(value, field)?;
+            self.path.truncate(path);
+            self.fields.truncate(depth);
+            (self.structure, self.type_name) = outer;
+            match (read, fields.get_mut(&name)) {
+                // a struct or map that comes twice is read into the same place
+                (Some(Value::Object(more)), Some(Value::Object(known))) => known.extend(more),
+                (Some(read), _) => {
+                    fields.insert(name.clone(), read);
+                }
+                (None, _) => {}
+            }
+            seen.push(name);
+        }
+        Ok(Some(Value::Object(fields)))
+    }
+
+    fn map(&mut self, document: Document, at: Declaration<'d>, values: Declaration<'d>) -> Read {
+        let Document::Map(entries) = document else { return self.wrong_part(&document, at, "map from") };
+        let outer = self.type_name.take();
+        let mut fields = Map::new();
+        for (name, value) in entries {
+            let path = self.path.len();
+            step(&mut self.path, &name);
+            if fields.contains_key(&name) {
+                complain(&mut self.complaints, format!("duplicate field \"{}\"", self.path));
+            }
+            let read = self.read(value, values)?;
+            self.path.truncate(path);
+            fields.insert(name, read.unwrap_or_else(|| zero(values)));
+        }
+        self.type_name = outer;
+        Ok(Some(Value::Object(fields)))
+    }
+
+    fn list(&mut self, document: Document, at: Declaration<'d>) -> Read {
+        let Document::List(items) = document else { return self.wrong_part(&document, at, "slice from") };
+        let Some(item) = at.item() else { return Ok(Some(Document::List(items).into_value())) };
+        let outer = self.type_name;
+        self.type_name = outer.and_then(|name| name.strip_prefix("[]"));
+        let mut values = Vec::with_capacity(items.len());
+        for (index, document) in items.into_iter().enumerate() {
+            let path = self.path.len();
+            self.path.push_str(&format!("[{index}]"));
+            let read = self.read(document, item)?;
+            self.path.truncate(path);
+            values.push(read.unwrap_or_else(|| zero(item)));
+        }
+        self.type_name = outer;
+        Ok(Some(Value::Array(values)))
+    }
+
+    fn text(&mut self, document: Document, at: Declaration<'d>) -> Read {
+        let Document::Text(text) = document else { return self.wrong(&document, at) };
+        let is_bytes = at.format() == Some("byte");
+        match scalar::base64_mistake(&text).filter(|_| is_bytes) {
+            None => Ok(Some(text.into())),
+            Some(mistake) if self.dialect == Dialect::Map => {
+                Err(format!("error decoding from json: {mistake}"))
+            }
+            Some(mistake) => {
+                self.mistake.get_or_insert(mistake);
+                Ok(None)
+            }
+        }
+    }
+
+    fn integer(&mut self, document: &Document, at: Declaration<'d>) -> Read {
+        let Document::Number(text) = document else { return self.wrong(document, at) };
+        let fits = match at.format() {
+            Some("int32") => text.parse::<i32>().is_ok(),
+            _ => text.parse::<i64>().is_ok(),
+        };
+        if fits {
+            return Ok(Some(number(text)));
+        }
+        let whole = || text.parse::<f64>().ok().filter(|number| number.fract() == 0.0);
+        match (self.dialect, whole()) {
+            // a map holds numbers, not their spelling
+            (Dialect::Map, Some(whole)) => Ok(Some(Value::from(whole as i64))),
+            _ => self.wrong(document, at),
+        }
+    }
+
+    fn time(&mut self, document: Document, name: &str) -> Result<Value, String> {
+        let Document::Text(text) = document else { return Err(self.inner(&document, "string")) };
+        match scalar::time_mistake(&text, name == "MicroTime") {
+            None => Ok(text.into()),
+            Some(mistake) => Err(mistake),
+        }
+    }
+
+    fn number_or_text(&mut self, document: Document) -> Result<Value, String> {
+        match document {
+            Document::Text(text) => Ok(text.into()),
+            Document::Number(text) if text.parse::<i32>().is_ok() => Ok(number(&text)),
+            other => Err(self.inner(&other, "int32")),
+        }
+    }
+
+    /// What a type that reads itself says of a value.
+    fn inner(&self, document: &Document, wanted: &str) -> String {
+        match self.dialect {
+            Dialect::Json => self.mismatch(document, wanted),
+            Dialect::Map => {
+                let found = spelled(document, wanted);
+                format!("json: cannot unmarshal {found} into Go value of type {wanted}")
+            }
+        }
+    }
+
+    /// Notes a value of a wrong type.
+    fn wrong(&mut self, document: &Document, at: Declaration<'d>) -> Read {
+        let wanted = self.type_name.map_or_else(|| names::type_of(at), str::to_owned);
+        if self.dialect == Dialect::Map {
+            let convertible = match (document, at.json_type()) {
+                (Document::Number(text), Some("string")) => text.parse::<i64>().is_ok(),
+                (Document::Number(_), Some("integer")) => true,
+                _ => false,
+            };
+            if at.format() == Some("byte") {
+                return Err(format!("cannot restore slice from {}", kind_of(document)));
+            }
+            return Err(match convertible {
+                true => format!("cannot convert {} to {wanted}", kind_of(document)),
+                false => format!("unrecognized type: {}", names::type_of(at)),
+            });
+        }
+        let mistake = self.mismatch(document, &wanted);
+        self.mistake.get_or_insert(mistake);
+        Ok(None)
+    }
+
+    fn wrong_part(&mut self, document: &Document, at: Declaration<'d>, wanted: &str) -> Read {
+        match self.dialect {
+            Dialect::Map => Err(format!("cannot restore {wanted} {}", kind_of(document))),
+            Dialect::Json => self.wrong(document, at),
+        }
+    }
+
+    fn mismatch(&self, document: &Document, wanted: &str) -> String {
+        let found = spelled(document, wanted);
+        let structure = self.structure.map_or("", names::short);
+        format!(
+            "json: cannot unmarshal {found} into Go struct field {structure}.{} of type {wanted}",
+            self.fields.join(".")
+        )
+    }
+}
+
+/// Numbers are told with their digits where a number is wanted.
+fn spelled(document: &Document, wanted: &str) -> String {
+    match document {
+        Document::Number(text) if matches!(wanted, "int32" | "int64" | "float64") => format!("number {text}"),
+        other => other.noun().to_owned(),
+    }
+}
+
+/// What Go calls the value of a map.
+fn kind_of(document: &Document) -> &'static str {
+    match document {
+        Document::Null => "invalid",
+        Document::Boolean(_) => "bool",
+        Document::Number(text) if text.parse::<i64>().is_ok() => "int64",
+        Document::Number(_) => "float64",
+        Document::Text(_) => "string",
+        Document::List(_) => "slice",
+        Document::Map(_) => "map",
+    }
+}
+
+fn quantity(document: Document) -> Result<Value, String> {
+    match document {
+        Document::Text(text) | Document::Number(text) if scalar::is_quantity(&text) => Ok(text.into()),
+        _ => Err(scalar::BAD_QUANTITY.to_owned()),
+    }
+}
+
+/// What a null is in a list or map: the zero value of its type.
+fn zero(at: Declaration<'_>) -> Value {
+    match (at.definition().map(names::short), at.json_type()) {
+        (Some(QUANTITY), _) => "0".into(),
+        (_, Some("string")) => "".into(),
+        (_, Some("integer" | "number")) => 0.into(),
+        (_, Some("boolean")) => false.into(),
+        (_, Some("object")) if at.fields().is_some() => Value::Object(Map::new()),
+        _ => Value::Null,
+    }
+}

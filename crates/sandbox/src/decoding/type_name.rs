@@ -1,0 +1,50 @@
+//! The type of an object.
+
+use serde_json::Value;
+
+use crate::registry::ResourceKind;
+use crate::schema::{Declaration, built_in};
+
+/// Where the server keeps its types, which a message tells.
+const SCHEME: &str = "pkg/runtime/scheme.go:111";
+
+/// Group, version and kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TypeName<'n> {
+    pub(crate) group: &'n str,
+    pub(crate) version: &'n str,
+    pub(crate) kind: &'n str,
+}
+
+impl<'n> TypeName<'n> {
+    /// What `scale` answers, whatever the resource.
+    pub(crate) const SCALE: TypeName<'static> =
+        TypeName { group: "autoscaling", version: "v1", kind: "Scale" };
+    /// What `pods/eviction` takes.
+    pub(crate) const EVICTION: TypeName<'static> =
+        TypeName { group: "policy", version: "v1", kind: "Eviction" };
+
+    pub(crate) fn of(kind: &'n ResourceKind) -> Self {
+        Self { group: &kind.group, version: &kind.version, kind: &kind.kind }
+    }
+
+    /// What an object says of itself.
+    pub(super) fn said(object: &'n Value) -> Self {
+        let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
+        let (group, version) = text("apiVersion").split_once('/').unwrap_or(("", text("apiVersion")));
+        Self { group, version, kind: text("kind") }
+    }
+
+    /// The definition of a built-in kind.
+    pub(super) fn declared(self) -> Option<Declaration<'static>> {
+        built_in().kind(self.group, self.version, self.kind)
+    }
+
+    pub(super) fn unregistered(self) -> String {
+        let slash = if self.group.is_empty() { "" } else { "/" };
+        format!(
+            "no kind {:?} is registered for version \"{}{slash}{}\" in scheme {SCHEME:?}",
+            self.kind, self.group, self.version
+        )
+    }
+}

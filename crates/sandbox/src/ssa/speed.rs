@@ -1,0 +1,111 @@
+//! How long the core takes for a usual deployment. Run by hand, optimised:
+//! `cargo test -p sandbox --release --lib ssa::speed -- --ignored --nocapture`.
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use super::{Live, Operation, Write, Writer, apply, filter, track, untracked};
+use crate::registry::Registry;
+
+const ROUNDS: u32 = 5_000;
+/// The most that a write may take, in microseconds.
+const MOST: u128 = 60;
+
+fn config(image: &str) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "shop", "annotations": {"team": "shop"},
+            "labels": {"app": "web", "app.kubernetes.io/name": "web", "app.kubernetes.io/part-of": "shop"}},
+        "spec": {"replicas": 3, "revisionHistoryLimit": 5, "selector": {"matchLabels": {"app": "web"}},
+            "template": {"metadata": {"labels": {"app": "web", "version": "7"}},
+                "spec": {"serviceAccountName": "web", "securityContext": {"runAsNonRoot": true},
+                    "containers": [{"name": "web", "image": image,
+                        "ports": [{"name": "http", "containerPort": 8080}, {"name": "metrics", "containerPort": 9090}],
+                        "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"},
+                            {"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+                        "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "256Mi"}},
+                        "readinessProbe": {"httpGet": {"path": "/ready", "port": "http"}, "periodSeconds": 5},
+                        "volumeMounts": [{"name": "config", "mountPath": "/etc/web"}]}],
+                    "volumes": [{"name": "config", "configMap": {"name": "web"}}]}}}
+    })
+}
+
+fn writer(manager: &str, operation: Operation, subresource: &str) -> Writer {
+    Writer {
+        manager: manager.to_owned(),
+        operation,
+        api_version: "apps/v1".to_owned(),
+        subresource: subresource.to_owned(),
+    }
+}
+
+fn through<T>(writer: &Writer, write: impl FnOnce(&Write<'_>) -> T) -> T {
+    let registry = Registry::built_in();
+    let kind = registry.find("apps", "v1", "deployments").unwrap();
+    let filter = filter("apps", "Deployment", &writer.subresource, true, false);
+    write(&Write {
+        writer,
+        of: kind.merge_type(),
+        types: kind.as_ref(),
+        filter: &filter,
+        untracked: untracked(),
+        now: "2026-01-01T00:00:00Z",
+    })
+}
+
+fn applied(live: Option<&Value>, config: &Value) -> Option<Value> {
+    let skeleton = json!({});
+    let live = Live { object: live, skeleton: &skeleton };
+    through(&writer("tutti", Operation::Apply, ""), |write| apply(live, config, write, true)).unwrap()
+}
+
+/// A deployment as it is some time after its creation.
+fn live() -> Value {
+    let mut live = applied(None, &config("web:1")).unwrap();
+    let before = live.clone();
+    let spec = &mut live["spec"]["template"]["spec"];
+    spec["restartPolicy"] = json!("Always");
+    spec["dnsPolicy"] = json!("ClusterFirst");
+    spec["schedulerName"] = json!("default-scheduler");
+    spec["containers"][0]["imagePullPolicy"] = json!("IfNotPresent");
+    live["metadata"]["annotations"]["deployment.kubernetes.io/revision"] = json!("1");
+    live["metadata"]["uid"] = json!("u");
+    live["status"] = json!({"observedGeneration": 1, "replicas": 3, "readyReplicas": 3, "conditions": [
+        {"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"},
+        {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}]});
+    let controller = writer("kube-controller-manager", Operation::Update, "status");
+    through(&controller, |write| track(&before, &mut live, write));
+    live
+}
+
+fn measure(what: &str, mut round: impl FnMut()) -> u128 {
+    let start = Instant::now();
+    (0..ROUNDS).for_each(|_| round());
+    let nanoseconds = start.elapsed().as_nanos() / u128::from(ROUNDS);
+    println!("{what}: {}.{} µs", nanoseconds / 1000, nanoseconds % 1000 / 100);
+    nanoseconds / 1000
+}
+
+#[test]
+#[ignore = "measures: wants an optimised build and a quiet machine"]
+fn a_write_of_a_deployment_takes_microseconds() {
+    let live = live();
+    let (same, other) = (config("web:1"), config("web:2"));
+    let mut less = config("web:1");
+    less["spec"]["template"]["spec"].as_object_mut().unwrap().shift_remove("volumes");
+    let times = [
+        measure("the same apply", || assert!(applied(Some(&live), &same).is_none())),
+        measure("an apply that changes an image", || assert!(applied(Some(&live), &other).is_some())),
+        measure("an apply that drops a volume", || assert!(applied(Some(&live), &less).is_some())),
+        measure("an apply that creates", || assert!(applied(None, &same).is_some())),
+        measure("an update of the status", || {
+            let mut new = live.clone();
+            new["status"]["readyReplicas"] = json!(2);
+            let controller = writer("kube-controller-manager", Operation::Update, "status");
+            through(&controller, |write| track(&live, &mut new, write));
+            assert_ne!(live, new);
+        }),
+    ];
+    assert!(times.iter().all(|time| *time <= MOST), "{times:?}");
+}

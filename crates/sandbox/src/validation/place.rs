@@ -1,0 +1,167 @@
+//! A value together with the way to it, so that a rule says where it looks and a problem says where
+//! it was found. Costs nothing until a problem is written down.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+static NULL: Value = Value::Null;
+
+/// A value of an object, present or not, and the way to it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place<'p, 'v> {
+    parent: Option<&'p Place<'p, 'v>>,
+    step: Step<'p>,
+    value: &'v Value,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Step<'p> {
+    Root,
+    /// One field, or several with dots between them.
+    Field(&'p str),
+    Item(usize),
+    Key(&'p str),
+}
+
+impl<'v> Place<'_, 'v> {
+    pub(super) fn root(value: &'v Value) -> Self {
+        Self { parent: None, step: Step::Root, value }
+    }
+
+    /// A field below, or the field of a field: `template.spec`.
+    pub(super) fn at<'p>(&'p self, path: &'p str) -> Place<'p, 'v> {
+        let value = path.split('.').try_fold(self.value, |value, field| value.get(field)).unwrap_or(&NULL);
+        Place { parent: Some(self), step: Step::Field(path), value }
+    }
+
+    /// The same value under another name, as some messages call it.
+    pub(super) fn called<'p>(&'p self, path: &'p str, value: &'v Value) -> Place<'p, 'v> {
+        Place { parent: Some(self), step: Step::Field(path), value }
+    }
+
+    /// The value of a map that is written `[key]`.
+    pub(super) fn key<'p>(&'p self, key: &'p str) -> Place<'p, 'v> {
+        let value = self.value.get(key).unwrap_or(&NULL);
+        Place { parent: Some(self), step: Step::Key(key), value }
+    }
+
+    pub(super) fn item<'p>(&'p self, index: usize) -> Place<'p, 'v> {
+        let value = self.value.get(index).unwrap_or(&NULL);
+        Place { parent: Some(self), step: Step::Item(index), value }
+    }
+
+    /// The items of a list.
+    pub(super) fn items<'p>(&'p self) -> impl Iterator<Item = Place<'p, 'v>> {
+        let items = self.value.as_array().map_or(&[][..], Vec::as_slice);
+        items.iter().enumerate().map(|(index, value)| Place {
+            parent: Some(self),
+            step: Step::Item(index),
+            value,
+        })
+    }
+
+    /// The entries of a map, each written `[key]`.
+    pub(super) fn entries<'p>(&'p self) -> impl Iterator<Item = (&'v str, Place<'p, 'v>)>
+    where
+        'v: 'p,
+    {
+        let fields = self.value.as_object().into_iter().flatten();
+        fields.map(|(key, value)| (key.as_str(), Place { parent: Some(self), step: Step::Key(key), value }))
+    }
+
+    pub(super) fn value(&self) -> &'v Value {
+        self.value
+    }
+
+    pub(super) fn is_set(&self) -> bool {
+        !self.value.is_null()
+    }
+
+    pub(super) fn has(&self, path: &str) -> bool {
+        self.at(path).is_set()
+    }
+
+    /// Nothing, or nothing in it.
+    pub(super) fn is_empty(&self) -> bool {
+        match self.value {
+            Value::Null => true,
+            Value::String(text) => text.is_empty(),
+            Value::Array(items) => items.is_empty(),
+            Value::Object(fields) => fields.is_empty(),
+            _ => false,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match self.value {
+            Value::Array(items) => items.len(),
+            Value::Object(fields) => fields.len(),
+            Value::String(text) => text.len(),
+            _ => 0,
+        }
+    }
+
+    pub(super) fn text(&self) -> &'v str {
+        self.value.as_str().unwrap_or("")
+    }
+
+    pub(super) fn is(&self, text: &str) -> bool {
+        self.value.as_str() == Some(text)
+    }
+
+    pub(super) fn integer(&self) -> Option<i64> {
+        self.value.as_i64()
+    }
+
+    /// The integer, or zero.
+    pub(super) fn number(&self) -> i64 {
+        self.integer().unwrap_or(0)
+    }
+
+    pub(super) fn is_true(&self) -> bool {
+        self.value.as_bool() == Some(true)
+    }
+
+    /// `spec.template.spec.containers[0].name`.
+    pub(super) fn path(&self) -> String {
+        let mut path = String::new();
+        self.write(&mut path);
+        path
+    }
+
+    fn write(&self, path: &mut String) {
+        if let Some(parent) = self.parent {
+            parent.write(path);
+        }
+        let written = match self.step {
+            // some messages leave a step out
+            Step::Root | Step::Field("") => Ok(()),
+            Step::Field(name) if path.is_empty() => path.write_str(name),
+            Step::Field(name) => write!(path, ".{name}"),
+            Step::Item(index) => write!(path, "[{index}]"),
+            Step::Key(key) => write!(path, "[{key}]"),
+        };
+        debug_assert!(written.is_ok(), "writing to a string never fails");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_place_knows_its_way() {
+        let object = json!({"spec": {"ports": [{"name": "a"}], "limits": {"cpu": "1"}}});
+        let root = Place::root(&object);
+        let spec = root.at("spec");
+        let ports = spec.at("ports");
+        assert_eq!(ports.item(0).at("name").path(), "spec.ports[0].name");
+        assert_eq!(ports.item(0).at("name").text(), "a");
+        assert_eq!(spec.at("limits").key("cpu").path(), "spec.limits[cpu]");
+        assert_eq!(root.at("spec.none.there").path(), "spec.none.there");
+        assert!(!root.has("spec.none.there"));
+    }
+}

@@ -1,0 +1,139 @@
+//! `list`, in pages that all show one state.
+
+use std::ops::Bound;
+
+use serde_json::{Value, json};
+
+use crate::cluster::State;
+use crate::custom;
+use crate::registry::ResourceKind;
+use crate::selectors::Selector;
+use crate::status::ApiError;
+use crate::store::{Object, Place, Stored};
+use crate::wire::list_options::{self, ListOptions, Moment};
+use crate::wire::query::Query;
+use crate::wire::route::Target;
+
+/// A list, or a page of it: objects as bytes, and the list's own metadata.
+#[derive(Debug)]
+pub(crate) struct Page {
+    pub(crate) metadata: Value,
+    pub(crate) items: Vec<Stored>,
+}
+
+/// A list as its client sees it, parsed.
+pub(crate) fn list(state: &State, target: &Target, query: &Query) -> Result<Value, ApiError> {
+    let Page { metadata, items } = page(state, target, query)?;
+    let items: Vec<Value> = items.iter().map(|object| item(&target.kind, &object.parse())).collect();
+    Ok(json!({
+        "kind": target.kind.list_kind(),
+        "apiVersion": target.kind.api_version(),
+        "metadata": metadata,
+        "items": items,
+    }))
+}
+
+/// Items of built-in lists carry no kind of their own; custom ones do.
+fn item(kind: &ResourceKind, object: &Object) -> Value {
+    let mut item = std::sync::Arc::unwrap_or_clone(custom::present(kind, object));
+    if !kind.is_custom()
+        && let Some(fields) = item.as_object_mut()
+    {
+        fields.shift_remove("kind");
+        fields.shift_remove("apiVersion");
+    }
+    item
+}
+
+pub(crate) fn selector(kind: &ResourceKind, query: &Query) -> Result<Selector, ApiError> {
+    Selector::parse(kind, query.text("labelSelector"), query.text("fieldSelector"))
+}
+
+/// A list: whole, or the page that `limit` and `continue` name.
+pub(crate) fn page(state: &State, target: &Target, query: &Query) -> Result<Page, ApiError> {
+    let selector = selector(&target.kind, query)?;
+    let options = ListOptions::parse(query)?;
+    let resource = target.kind.resource();
+    let namespace = (!target.namespace.is_empty()).then_some(target.namespace.as_str());
+    let current = state.store.revision();
+    let (Moment::NotOlderThan(asked) | Moment::Exact(asked) | Moment::Continued(asked)) = options.moment;
+    if asked > current {
+        return Err(too_large(asked, current));
+    }
+    let revision = if let Moment::NotOlderThan(_) = options.moment { current } else { asked };
+    let start = match namespace {
+        Some(namespace) if !options.start.is_empty() => format!("{namespace}/{}", options.start),
+        _ => options.start.clone(),
+    };
+    let is_custom = target.kind.is_custom();
+    let slice = Slice { namespace, selector: &selector, limit: options.limit, revision, is_custom };
+    if !state.store.is_changed_since(&resource, revision) {
+        return Ok(slice.of(state.store.list_stored_from(&resource, namespace, &start)));
+    }
+    let earlier = state.store.snapshot(&resource, namespace, revision).map_err(|_| match options.moment {
+        Moment::Continued(_) => expired_page(&options.start),
+        _ => ApiError::expired_list(),
+    })?;
+    let from = (Bound::Included(start.as_str()), Bound::Unbounded);
+    Ok(slice.of(earlier.range::<str, _>(from)))
+}
+
+/// What a page takes from the objects that it may begin with.
+struct Slice<'s> {
+    namespace: Option<&'s str>,
+    selector: &'s Selector,
+    limit: usize,
+    revision: u64,
+    /// Lists of custom kinds always say `continue`.
+    is_custom: bool,
+}
+
+impl Slice<'_> {
+    fn of<'o>(&self, objects: impl Iterator<Item = (&'o Place, &'o Stored)>) -> Page {
+        let everything = self.selector.is_empty();
+        let mut found =
+            objects.filter(|(_, object)| everything || self.selector.matches_text(&object.text()));
+        let page: Vec<(&Place, &Stored)> = found.by_ref().take(self.limit).collect();
+        let mut metadata = json!({"resourceVersion": self.revision.to_string()});
+        if self.is_custom {
+            metadata["continue"] = json!("");
+        }
+        let remaining = if everything { found.count() } else { usize::from(found.next().is_some()) };
+        if remaining > 0
+            && let Some((last, _)) = page.last()
+        {
+            let key = if self.namespace.is_some() { last.name() } else { last.text() };
+            let revision = i64::try_from(self.revision).unwrap_or(i64::MAX);
+            metadata["continue"] = json!(list_options::token(revision, key));
+            if everything {
+                metadata["remainingItemCount"] = json!(remaining);
+            }
+        }
+        Page { metadata, items: page.into_iter().map(|(_, object)| object.clone()).collect() }
+    }
+}
+
+/// The state of the first page is gone; the token that comes with it goes on in the present one.
+fn expired_page(start: &str) -> ApiError {
+    let mut error = ApiError::expired_list();
+    "The provided continue parameter is too old to display a consistent list result. You can start a new \
+     list without the continue parameter, or use the continue token in this response to retrieve the \
+     remainder of the results. Continuing with the provided token results in an inconsistent list - objects \
+     that were created, modified, or deleted between the time the first chunk was returned and now may show \
+     up in the list."
+        .clone_into(&mut error.message);
+    error.continue_token = Some(list_options::token_from(-1, start));
+    error
+}
+
+/// A revision from the future cannot be served.
+pub(crate) fn too_large(asked: u64, current: u64) -> ApiError {
+    let mut error = ApiError::new(
+        http::StatusCode::GATEWAY_TIMEOUT,
+        "Timeout",
+        format!("Timeout: Too large resource version: {asked}, current: {current}"),
+    );
+    error.details = Some(json!({"causes": [{"reason": "ResourceVersionTooLarge",
+        "message": "Too large resource version"}], "retryAfterSeconds": 1}));
+    error
+}

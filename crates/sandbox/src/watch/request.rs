@@ -1,0 +1,77 @@
+//! What the client of a watch asked for.
+
+use std::time::Duration;
+
+use http::StatusCode;
+
+use crate::selectors::Selector;
+use crate::status::ApiError;
+use crate::verbs;
+use crate::wire::list_options;
+use crate::wire::negotiate::Shape;
+use crate::wire::query::Query;
+use crate::wire::route::Target;
+
+#[derive(Debug)]
+pub(crate) struct WatchRequest {
+    pub(super) target: Target,
+    pub(super) selector: Selector,
+    pub(super) shape: Shape,
+    pub(super) begin: Begin,
+    pub(super) bookmarks: bool,
+    pub(super) timeout: Duration,
+}
+
+/// What a watch starts with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Begin {
+    /// The changes after a revision.
+    After(u64),
+    /// The changes from now on.
+    Now,
+    /// The present objects, in a state of at least this revision; perhaps with a mark at their end.
+    Present { at_least: u64, marked: bool },
+}
+
+/// A server ends watches after 30 to 60 minutes when the client does not say.
+const LONGEST: Duration = Duration::from_secs(1800);
+
+impl WatchRequest {
+    pub(crate) fn parse(
+        target: &Target,
+        query: &Query,
+        shape: Shape,
+        streaming_lists: bool,
+    ) -> Result<Self, ApiError> {
+        let selector = verbs::selector(&target.kind, query)?;
+        query.integer("limit")?;
+        let timeout = query.integer("timeoutSeconds")?.filter(|seconds| *seconds > 0);
+        let timeout = timeout.and_then(|seconds| u64::try_from(seconds).ok());
+        let initial_events = list_options::initial_events(query, streaming_lists)?;
+        let asked = query.revision().map_err(|why| {
+            ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "", format!("resourceVersion: {why}"))
+        })?;
+        let begin = match (initial_events, asked) {
+            (true, at_least) => Begin::Present { at_least, marked: true },
+            (false, 0) if query.given("sendInitialEvents").is_some() => Begin::Now,
+            (false, 0) => Begin::Present { at_least: 0, marked: false },
+            (false, revision) => Begin::After(revision),
+        };
+        Ok(Self {
+            target: target.clone(),
+            selector,
+            shape,
+            begin,
+            bookmarks: query.flag("allowWatchBookmarks"),
+            // longer than any run, and far from the end of the clock
+            timeout: timeout.map_or(LONGEST, |seconds| Duration::from_secs(seconds.min(1 << 30))),
+        })
+    }
+}
+
+impl Begin {
+    /// A client that waits for a revision of the future hears nothing before it.
+    pub(super) fn skips(self, revision: u64) -> bool {
+        matches!(self, Self::After(after) if revision <= after)
+    }
+}

@@ -1,0 +1,225 @@
+//! The options of lists and watches: which page, of which state.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+
+use super::query::Query;
+use crate::status::{ApiError, FieldError};
+
+/// Which state a list shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Moment {
+    /// The present one, which is this revision or a later one.
+    NotOlderThan(u64),
+    /// The one of this revision, for a first page.
+    Exact(u64),
+    /// The one of the first page's revision.
+    Continued(u64),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ListOptions {
+    pub(crate) limit: usize,
+    /// The first key of the page, without the namespace of the list.
+    pub(crate) start: String,
+    pub(crate) moment: Moment,
+}
+
+const TOKEN_VERSION: &str = "meta.k8s.io/v1";
+
+impl ListOptions {
+    pub(crate) fn parse(query: &Query) -> Result<Self, ApiError> {
+        let limit = query.integer("limit")?.filter(|limit| *limit > 0);
+        query.integer("timeoutSeconds")?;
+        check_list(query)?;
+        let limit = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+        let (token, revision) = (query.text("continue"), query.text("resourceVersion"));
+        if !token.is_empty() {
+            let (revision_of_page, start) = read_token(token).map_err(|why| {
+                ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
+            })?;
+            if !matches!(revision, "" | "0") {
+                return Err(ApiError::bad_request(
+                    "specifying resource version is not allowed when using continue",
+                ));
+            }
+            // a token with a negative revision goes on in the present state
+            let moment = u64::try_from(revision_of_page).map_or(Moment::NotOlderThan(0), Moment::Continued);
+            return Ok(Self { limit, start, moment });
+        }
+        let at = query.revision().map_err(|why| {
+            ApiError::bad_request(format!("invalid resource version: resourceVersion: {why}"))
+        })?;
+        let paged = limit < usize::MAX;
+        let (limit, moment) = match query.text("resourceVersionMatch") {
+            "Exact" => (limit, Moment::Exact(at)),
+            // the watch cache answers these whole
+            _ if revision == "0" => (usize::MAX, Moment::NotOlderThan(0)),
+            "" if paged && at > 0 => (limit, Moment::Exact(at)),
+            _ => (limit, Moment::NotOlderThan(at)),
+        };
+        Ok(Self { limit, start: String::new(), moment })
+    }
+}
+
+/// A token for the page after the object at `place`; a negative revision means the present state.
+pub(crate) fn token(revision: i64, place: &str) -> String {
+    token_from(revision, &format!("/{place}\0"))
+}
+
+/// A token for the page that starts with this key.
+pub(crate) fn token_from(revision: i64, start: &str) -> String {
+    URL_SAFE_NO_PAD.encode(json!({"v": TOKEN_VERSION, "rv": revision, "start": start}).to_string())
+}
+
+/// The revision and the first key of a page. What is wrong with a token is said as Go says it.
+fn read_token(token: &str) -> Result<(i64, String), String> {
+    let decoded = URL_SAFE_NO_PAD.decode(token).map_err(|error| {
+        let at = match error {
+            base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _) => at,
+            base64::DecodeError::InvalidLength(length) => length.saturating_sub(1),
+            base64::DecodeError::InvalidPadding => token.len(),
+        };
+        format!("illegal base64 data at input byte {at}")
+    })?;
+    let content: Value = serde_json::from_slice(&decoded).map_err(|_| match decoded.first() {
+        Some(b'{') | None => "unexpected end of JSON input".to_owned(),
+        Some(first) => {
+            format!("invalid character '{}' looking for beginning of value", char::from(*first))
+        }
+    })?;
+    let version = content["v"].as_str().unwrap_or("");
+    if version != TOKEN_VERSION {
+        return Err(format!("server does not recognize this encoded version {version}"));
+    }
+    let revision = content["rv"].as_i64().unwrap_or(0);
+    if revision == 0 {
+        return Err(format!("incorrect encoded start resourceVersion (version {version})"));
+    }
+    let start = content["start"].as_str().unwrap_or("");
+    if start.is_empty() {
+        return Err(format!("encoded start key empty (version {version})"));
+    }
+    let key = start.strip_prefix('/').unwrap_or(start);
+    let clean = key.split('/').all(|part| !matches!(part, "" | "." | ".."));
+    if clean { Ok((revision, key.to_owned())) } else { Err(start.to_owned()) }
+}
+
+fn check_list(query: &Query) -> Result<(), ApiError> {
+    let (wanted, revision) = (query.text("resourceVersionMatch"), query.text("resourceVersion"));
+    let mut mistakes = Vec::new();
+    if !wanted.is_empty() {
+        if revision.is_empty() {
+            mistakes.push(forbidden("resourceVersionMatch is forbidden unless resourceVersion is provided"));
+        }
+        if !query.text("continue").is_empty() {
+            mistakes.push(forbidden("resourceVersionMatch is forbidden when continue is provided"));
+        }
+        if !matches!(wanted, "Exact" | "NotOlderThan") {
+            mistakes.push(unsupported(wanted, "\"Exact\", \"NotOlderThan\", \"\""));
+        }
+        if wanted == "Exact" && revision == "0" {
+            mistakes.push(forbidden("resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\""));
+        }
+    }
+    if query.given("sendInitialEvents").is_some() {
+        let why = "sendInitialEvents is forbidden for list";
+        mistakes.push(FieldError::forbidden("sendInitialEvents", why));
+    }
+    refuse(&mistakes)
+}
+
+/// Which events a watch starts with, when its options make sense.
+pub(crate) fn initial_events(query: &Query, streaming_lists: bool) -> Result<bool, ApiError> {
+    let sent = query.given("sendInitialEvents").map(|text| !matches!(text, "false" | "0"));
+    let wanted = query.text("resourceVersionMatch");
+    let from_present = matches!(query.text("resourceVersion"), "" | "0");
+    // watches from the present state have their initial events marked as well
+    let implied = streaming_lists && sent.is_none() && wanted.is_empty() && from_present;
+    let mut mistakes = Vec::new();
+    if sent.is_some() {
+        if wanted != "NotOlderThan" {
+            mistakes
+                .push(forbidden("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"));
+        }
+        if !streaming_lists {
+            let why = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled";
+            mistakes.push(FieldError::forbidden("sendInitialEvents", why));
+        }
+    }
+    if !wanted.is_empty() {
+        if sent.is_none() {
+            let why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+            mistakes.push(forbidden(why));
+        }
+        if wanted != "NotOlderThan" {
+            mistakes.push(unsupported(wanted, "\"NotOlderThan\""));
+        }
+    }
+    if (implied || !wanted.is_empty()) && !query.text("continue").is_empty() {
+        mistakes.push(forbidden("resourceVersionMatch is forbidden when continue is provided"));
+    }
+    refuse(&mistakes)?;
+    Ok(implied || sent == Some(true))
+}
+
+fn forbidden(why: &str) -> FieldError {
+    FieldError::forbidden("resourceVersionMatch", why)
+}
+
+fn unsupported(value: &str, supported: &str) -> FieldError {
+    FieldError {
+        field: "resourceVersionMatch".to_owned(),
+        reason: "FieldValueNotSupported",
+        message: format!("Unsupported value: {value:?}: supported values: {supported}"),
+    }
+}
+
+fn refuse(mistakes: &[FieldError]) -> Result<(), ApiError> {
+    if mistakes.is_empty() { Ok(()) } else { Err(ApiError::invalid_options("ListOptions", mistakes)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(query: &str, limit: usize, moment: Moment) {
+        let parsed = ListOptions::parse(&Query::parse(query)).unwrap();
+        assert_eq!((parsed.limit, parsed.moment), (limit, moment), "{query}");
+    }
+
+    #[test]
+    fn which_state_a_list_shows() {
+        check("", usize::MAX, Moment::NotOlderThan(0));
+        check("limit=-1", usize::MAX, Moment::NotOlderThan(0));
+        check("limit=2", 2, Moment::NotOlderThan(0));
+        check("limit=2&resourceVersion=0", usize::MAX, Moment::NotOlderThan(0));
+        check("resourceVersion=7", usize::MAX, Moment::NotOlderThan(7));
+        check("resourceVersion=7&limit=2", 2, Moment::Exact(7));
+        check("resourceVersion=7&limit=2&resourceVersionMatch=NotOlderThan", 2, Moment::NotOlderThan(7));
+        check("resourceVersion=7&resourceVersionMatch=Exact", usize::MAX, Moment::Exact(7));
+        check(&format!("continue={}", token(7, "a/b")), usize::MAX, Moment::Continued(7));
+        check(&format!("continue={}", token(-1, "a/b")), usize::MAX, Moment::NotOlderThan(0));
+    }
+
+    fn check_refused(query: &str, expected: &str) {
+        let error = ListOptions::parse(&Query::parse(query)).unwrap_err();
+        assert_eq!(error.message, expected, "{query}");
+    }
+
+    #[test]
+    fn broken_tokens_are_refused_with_go_s_words() {
+        let refused = |token: &str, why: &str| {
+            let expected = format!("invalid continue token: continue key is not valid: {why}");
+            check_refused(&format!("continue={token}"), &expected);
+        };
+        refused("%24%24", "illegal base64 data at input byte 0");
+        refused("a", "illegal base64 data at input byte 0");
+        refused("abc", "invalid character 'i' looking for beginning of value");
+        refused("e30", "server does not recognize this encoded version ");
+        refused(&token_from(0, "/a\0"), "incorrect encoded start resourceVersion (version meta.k8s.io/v1)");
+        refused(&token_from(5, ""), "encoded start key empty (version meta.k8s.io/v1)");
+        refused(&token_from(5, "../x"), "../x");
+    }
+}

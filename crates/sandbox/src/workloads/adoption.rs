@@ -1,0 +1,46 @@
+//! Controllers take objects that fit them and have no controller, such as those that an orphaning
+//! deletion left. Looked for once, when the controller sees its owner for the first time.
+
+use serde_json::Value;
+
+use super::context::{Context, key_of};
+use crate::object;
+use crate::selectors::LabelSelector;
+use crate::store::{Key, Object};
+
+/// What each kind controls.
+fn controlled(resource: &str) -> Option<(&'static str, &'static str, &'static str)> {
+    Some(match resource {
+        "deployments.apps" => ("replicasets.apps", "apps/v1", "Deployment"),
+        "replicasets.apps" => ("pods", "apps/v1", "ReplicaSet"),
+        "statefulsets.apps" => ("pods", "apps/v1", "StatefulSet"),
+        "daemonsets.apps" => ("pods", "apps/v1", "DaemonSet"),
+        _ => return None,
+    })
+}
+
+pub(super) fn adopt(context: &mut Context<'_>, key: &Key, owner: &Value) {
+    let Some((resource, api_version, kind)) = controlled(&key.resource) else { return };
+    if object::is_deleting(owner) || !context.memory.seen.insert(object::uid(owner).to_owned()) {
+        return;
+    }
+    let selector = LabelSelector::of(&owner["spec"]["selector"]);
+    if selector.is_empty() {
+        return;
+    }
+    let found: Vec<Object> = context
+        .state
+        .store
+        .list(resource, Some(object::namespace(owner)))
+        .filter(|one| object::controller(one).is_none() && !object::is_deleting(one) && selector.matches(one))
+        .cloned()
+        .collect();
+    let reference = object::controller_reference(owner, api_version, kind);
+    for one in found {
+        context.change(&key_of(resource, &one), |one| {
+            let mut owners = object::list(one, &["metadata", "ownerReferences"]).to_vec();
+            owners.push(reference.clone());
+            object::set(one, &["metadata", "ownerReferences"], owners);
+        });
+    }
+}

@@ -1,0 +1,175 @@
+//! HorizontalPodAutoscalers. There are no metrics: `sim.tutti.dev/replicas: "5"` on the autoscaler
+//! says what they would ask for. It writes through `scale`, as the real one does.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::condition::Condition;
+use super::context::Context;
+use super::event::Component;
+use crate::object;
+use crate::store::Key;
+use crate::verbs::{self, Caller};
+use crate::wire::route::Target;
+
+const WISHED: &str = "sim.tutti.dev/replicas";
+/// How often the real one looks.
+const PERIOD: Duration = Duration::from_secs(15);
+const NO_METRICS: &str = "failed to get cpu utilization: unable to get metrics for resource cpu: unable to fetch metrics from resource metrics API: the server could not find the requested resource (get pods.metrics.k8s.io)";
+const SUBJECT: &str = "cpu resource utilization (percentage of request)";
+
+pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, scaler: &Value) {
+    if !context.is_due(key, PERIOD) {
+        return;
+    }
+    let now = context.state.clock.timestamp();
+    let mut status = object::at(scaler, &["status"]).cloned().unwrap_or_else(|| json!({}));
+    let Some((target, scale)) = target_of(context, scaler) else {
+        let reference = &scaler["spec"]["scaleTargetRef"];
+        let (kind, name) =
+            (reference["kind"].as_str().unwrap_or(""), reference["name"].as_str().unwrap_or(""));
+        let message = format!(
+            "the HPA controller was unable to get the target's current scale: {}s.apps \"{name}\" not found",
+            kind.to_lowercase()
+        );
+        Condition { kind: "AbleToScale", is_true: false, reason: "FailedGetScale", message: &message }
+            .ensure(&mut status, &now, false);
+        return write(context, key, status);
+    };
+    let current = object::integer(&scale, &["spec", "replicas"]);
+    let decision = decide(scaler, current);
+    status["currentReplicas"] = json!(object::integer(&scale, &["status", "replicas"]));
+    conditions(&mut status, &decision, &now);
+    if decision.replicas == current {
+        Condition { kind: "AbleToScale", is_true: true, reason: decision.able.0, message: decision.able.1 }
+            .ensure(&mut status, &now, false);
+    } else {
+        rescale(context, scaler, &target, decision.replicas, &decision.why);
+        status["lastScaleTime"] = json!(now);
+        let message =
+            format!("the HPA controller was able to update the target scale to {}", decision.replicas);
+        Condition { kind: "AbleToScale", is_true: true, reason: "SucceededRescale", message: &message }
+            .ensure(&mut status, &now, false);
+    }
+    status["desiredReplicas"] = json!(decision.replicas);
+    if !decision.measured && decision.asked_metrics {
+        for (reason, message) in [
+            ("FailedGetResourceMetric", NO_METRICS.to_owned()),
+            (
+                "FailedComputeMetricsReplicas",
+                format!(
+                    "invalid metrics (1 invalid out of 1), first error is: failed to get cpu resource metric value: {NO_METRICS}"
+                ),
+            ),
+        ] {
+            context.event(scaler, Component::HorizontalPodAutoscaler, "Warning", reason, &message);
+        }
+    }
+    write(context, key, status);
+}
+
+struct Decision {
+    replicas: i64,
+    why: String,
+    able: (&'static str, &'static str),
+    /// Metrics were there.
+    measured: bool,
+    /// Metrics were looked for: not while the replicas are out of bounds.
+    asked_metrics: bool,
+    limited: Option<(&'static str, &'static str)>,
+}
+
+fn decide(scaler: &Value, current: i64) -> Decision {
+    let least = object::at(scaler, &["spec", "minReplicas"]).and_then(Value::as_i64).unwrap_or(1);
+    let most = object::integer(scaler, &["spec", "maxReplicas"]);
+    let decision = |replicas: i64, why: &str, measured: bool, asked_metrics: bool| Decision {
+        replicas,
+        why: why.to_owned(),
+        able: if measured {
+            ("ReadyForNewScale", "recommended size matches current size")
+        } else {
+            ("SucceededGetScale", "the HPA controller was able to get the target's current scale")
+        },
+        measured,
+        asked_metrics,
+        limited: None,
+    };
+    if current > most {
+        return decision(most, "Current number of replicas above Spec.MaxReplicas", false, false);
+    }
+    if current < least {
+        return decision(least, "Current number of replicas below Spec.MinReplicas", false, false);
+    }
+    let Some(wished) = object::annotation(scaler, WISHED).and_then(|text| text.parse::<i64>().ok()) else {
+        return decision(current, "", false, true);
+    };
+    let why = if wished > current {
+        format!("{SUBJECT} above target")
+    } else {
+        "All metrics below target".to_owned()
+    };
+    let limited = if wished > most {
+        ("TooManyReplicas", "the desired replica count is more than the maximum replica count")
+    } else if wished < least {
+        ("TooFewReplicas", "the desired replica count is less than the minimum replica count")
+    } else {
+        ("DesiredWithinRange", "the desired count is within the acceptable range")
+    };
+    Decision { limited: Some(limited), ..decision(wished.clamp(least, most), &why, true, true) }
+}
+
+fn conditions(status: &mut Value, decision: &Decision, now: &str) {
+    if decision.measured {
+        let message = format!("the HPA was able to successfully calculate a replica count from {SUBJECT}");
+        Condition { kind: "ScalingActive", is_true: true, reason: "ValidMetricFound", message: &message }
+            .ensure(status, now, false);
+    } else if decision.asked_metrics {
+        let message = format!("the HPA was unable to compute the replica count: {NO_METRICS}");
+        Condition {
+            kind: "ScalingActive",
+            is_true: false,
+            reason: "FailedGetResourceMetric",
+            message: &message,
+        }
+        .ensure(status, now, false);
+    }
+    if let Some((reason, message)) = decision.limited {
+        let is_true = reason != "DesiredWithinRange";
+        Condition { kind: "ScalingLimited", is_true, reason, message }.ensure(status, now, false);
+    }
+}
+
+fn target_of(context: &Context<'_>, scaler: &Value) -> Option<(Target, Value)> {
+    let reference = object::at(scaler, &["spec", "scaleTargetRef"])?;
+    let (group, version) = reference["apiVersion"].as_str()?.split_once('/').unwrap_or(("", "v1"));
+    let kind = context
+        .state
+        .registry
+        .all()
+        .find(|kind| kind.kind == reference["kind"] && kind.group == group && kind.version == version)?
+        .clone();
+    let target = Target {
+        kind,
+        namespace: object::namespace(scaler).to_owned(),
+        name: reference["name"].as_str()?.to_owned(),
+        subresource: "scale".to_owned(),
+    };
+    let scale = verbs::read_scale(context.state, &target).ok()?;
+    Some((target, scale))
+}
+
+fn rescale(context: &mut Context<'_>, scaler: &Value, target: &Target, replicas: i64, why: &str) {
+    let set = |scale: &mut Value| {
+        object::set(scale, &["spec", "replicas"], replicas);
+        Ok(())
+    };
+    if verbs::write_scale(context.state, target, set, &Caller::controller()).is_ok() {
+        let message = format!("New size: {replicas}; reason: {why}");
+        context.event(scaler, Component::HorizontalPodAutoscaler, "Normal", "SuccessfulRescale", &message);
+    }
+}
+
+fn write(context: &mut Context<'_>, key: &Key, status: Value) {
+    context.change_status(key, &Caller::controller(), |live| *live = status);
+}

@@ -1,0 +1,125 @@
+//! PodDisruptionBudgets: how many pods may be evicted now.
+
+use serde_json::{Value, json};
+
+use super::context::{Context, key_of};
+use super::event::Component;
+use super::{pods, rolling};
+use crate::cluster::State;
+use crate::object;
+use crate::selectors::LabelSelector;
+use crate::store::{Key, Object};
+use crate::verbs::Caller;
+
+const RESOURCE: &str = "poddisruptionbudgets.policy";
+
+/// The budgets whose selector finds a pod.
+pub(super) fn of_pod(state: &State, pod: &Value) -> Vec<Key> {
+    state
+        .store
+        .list(RESOURCE, Some(object::namespace(pod)))
+        .filter(|budget| LabelSelector::of(&budget["spec"]["selector"]).matches(pod))
+        .map(|budget| key_of(RESOURCE, &budget))
+        .collect()
+}
+
+pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, budget: &Value) {
+    let selector = LabelSelector::of(&budget["spec"]["selector"]);
+    let found: Vec<Object> = context
+        .state
+        .store
+        .list("pods", Some(object::namespace(budget)))
+        .filter(|pod| selector.matches(pod) && !pods::is_finished(pod))
+        .cloned()
+        .collect();
+    if found.is_empty() {
+        let message = "No matching pods found";
+        context.event(budget, Component::Disruption, "Normal", "NoPods", message);
+    }
+    let (expected, desired) = wanted(context, budget, &found);
+    // pods that were evicted and not seen to end yet are not healthy any more
+    let evicted = object::at(budget, &["status", "disruptedPods"]).cloned().unwrap_or_else(|| json!({}));
+    let still = |pod: &&Object| evicted.get(object::name(pod)).is_some() && !object::is_deleting(pod);
+    let disrupted: serde_json::Map<String, Value> = found
+        .iter()
+        .filter(still)
+        .map(|pod| (object::name(pod).to_owned(), evicted[object::name(pod)].clone()))
+        .collect();
+    let healthy = found
+        .iter()
+        .filter(|pod| {
+            pods::is_ready(pod) && !object::is_deleting(pod) && evicted.get(object::name(pod)).is_none()
+        })
+        .count() as i64;
+    let allowed = if expected > 0 { (healthy - desired).max(0) } else { 0 };
+    let generation = object::generation(budget);
+    let now = context.state.clock.timestamp();
+    context.change_status(key, &Caller::controller(), |status| {
+        status["disruptionsAllowed"] = json!(allowed);
+        status["currentHealthy"] = json!(healthy);
+        status["desiredHealthy"] = json!(desired);
+        status["expectedPods"] = json!(expected);
+        status["observedGeneration"] = json!(generation);
+        if disrupted.is_empty() {
+            object::take(status, &["disruptedPods"]);
+        } else {
+            status["disruptedPods"] = json!(disrupted);
+        }
+        let before = object::list(status, &["conditions"]).first().cloned();
+        status["conditions"] = json!([condition(before.as_ref(), allowed, generation, &now)]);
+    });
+}
+
+/// `DisruptionAllowed`, as the budget's allowance says.
+pub(crate) fn condition(before: Option<&Value>, allowed: i64, generation: i64, now: &str) -> Value {
+    let (text, reason) = if allowed > 0 { ("True", "SufficientPods") } else { ("False", "InsufficientPods") };
+    let since = before
+        .filter(|one| one["status"] == text)
+        .map_or_else(|| json!(now), |one| one["lastTransitionTime"].clone());
+    json!({"type": "DisruptionAllowed", "status": text, "observedGeneration": generation,
+        "lastTransitionTime": since, "reason": reason, "message": ""})
+}
+
+/// How many pods there should be, and how many must be healthy.
+fn wanted(context: &Context<'_>, budget: &Value, found: &[Object]) -> (i64, i64) {
+    let present = found.len() as i64;
+    if let Some(most) = object::at(budget, &["spec", "maxUnavailable"]) {
+        let expected = expected(context, found);
+        return (expected, (expected - rolling::resolve(most, expected, true)).max(0));
+    }
+    match object::at(budget, &["spec", "minAvailable"]) {
+        Some(least) if least.is_string() => {
+            let expected = expected(context, found);
+            (expected, rolling::resolve(least, expected, true))
+        }
+        Some(least) => (present, least.as_i64().unwrap_or(0)),
+        None => (present, 1),
+    }
+}
+
+/// What the controllers of the pods want in all.
+fn expected(context: &Context<'_>, found: &[Object]) -> i64 {
+    let mut owners: Vec<Key> = found
+        .iter()
+        .filter_map(|pod| object::controller(pod)?["uid"].as_str())
+        .filter_map(|uid| context.state.store.by_uid(uid))
+        .collect();
+    owners.sort();
+    owners.dedup();
+    let mut scales: Vec<Key> = Vec::new();
+    for owner in owners {
+        let Some(set) = context.state.store.at(&owner) else { continue };
+        let above = object::controller(&set)
+            .and_then(|above| above["uid"].as_str())
+            .and_then(|uid| context.state.store.by_uid(uid));
+        let scale = above.unwrap_or(owner);
+        if !scales.contains(&scale) {
+            scales.push(scale);
+        }
+    }
+    scales
+        .iter()
+        .filter_map(|key| context.state.store.at(key))
+        .map(|owner| object::integer(&owner, &["spec", "replicas"]))
+        .sum()
+}

@@ -1,0 +1,178 @@
+//! The pods of a job: which count, which are missing, how one is made.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::context::{Context, key_of};
+use super::pods;
+use crate::object;
+use crate::status::ApiError;
+use crate::store::{Key, Object};
+
+const FINALIZER: &str = "batch.kubernetes.io/job-tracking";
+const INDEX: &str = "batch.kubernetes.io/job-completion-index";
+
+/// What the pods of a job came to.
+pub(super) struct Pods {
+    pub(super) active: Vec<Object>,
+    pub(super) ready: i64,
+    /// Being ended, and not at their end.
+    pub(super) terminating: i64,
+    /// Succeeded and failed ones that are not counted yet.
+    pub(super) succeeded: Vec<Object>,
+    pub(super) failed: Vec<Object>,
+    /// Restarts of containers inside active pods.
+    pub(super) restarts: i64,
+}
+
+impl Pods {
+    pub(super) fn of(context: &Context<'_>, job: &Value) -> Self {
+        let found = context.owned(job, "pods");
+        let active: Vec<Object> = found.iter().filter(|pod| pods::is_active(pod)).cloned().collect();
+        let is_counted = |pod: &&Object| !object::finalizers(pod).contains(&json!(FINALIZER));
+        let (mut succeeded, mut failed) = (Vec::new(), Vec::new());
+        for pod in found.iter().filter(|pod| !is_counted(pod)) {
+            match object::text(pod, &["status", "phase"]) {
+                Some("Succeeded") => succeeded.push(pod.clone()),
+                Some("Failed") => failed.push(pod.clone()),
+                _ if object::is_deleting(pod) => failed.push(pod.clone()),
+                _ => {}
+            }
+        }
+        let ending = found.iter().filter(|pod| object::is_deleting(pod) && !pods::is_finished(pod));
+        let restarts = active
+            .iter()
+            .flat_map(|pod| object::list(pod, &["status", "containerStatuses"]))
+            .map(|container| object::integer(container, &["restartCount"]))
+            .sum();
+        Self {
+            ready: active.iter().filter(|pod| pods::is_ready(pod)).count() as i64,
+            terminating: ending.count() as i64,
+            active,
+            succeeded,
+            failed,
+            restarts,
+        }
+    }
+
+    pub(super) fn succeeded_in_all(&self, job: &Value) -> i64 {
+        if object::text(job, &["spec", "completionMode"]) == Some("Indexed") {
+            return completed_indexes(job, self).len() as i64;
+        }
+        object::integer(job, &["status", "succeeded"]) + self.succeeded.len() as i64
+    }
+}
+
+pub(super) fn drop_finalizer(context: &mut Context<'_>, pod: &Object) {
+    context.change(&key_of("pods", pod), |pod| {
+        if let Some(finalizers) = pod["metadata"]["finalizers"].as_array_mut() {
+            finalizers.retain(|one| one != FINALIZER);
+        }
+        if object::finalizers(pod).is_empty() {
+            object::take(pod, &["metadata", "finalizers"]);
+        }
+    });
+}
+
+/// A pod whose job is gone, or goes, is not counted any more; true when it was let go.
+pub(super) fn release(context: &mut Context<'_>, key: &Key, pod: &Object) -> bool {
+    if !object::finalizers(pod).contains(&json!(FINALIZER)) {
+        return false;
+    }
+    let owner = object::controller(pod).and_then(|owner| context.state.store.by_uid(owner["uid"].as_str()?));
+    let job = owner.and_then(|owner| context.state.store.at(&owner));
+    if job.is_some_and(|job| !object::is_deleting(&job)) {
+        return false;
+    }
+    drop_finalizer(context, pod);
+    context.state.store.at(key).is_none()
+}
+
+fn index_of(pod: &Value) -> Option<i64> {
+    object::annotation(pod, INDEX)?.parse().ok()
+}
+
+/// Those that the status tells, and those of pods that succeeded since.
+pub(super) fn completed_indexes(job: &Value, pods: &Pods) -> BTreeSet<i64> {
+    let told = object::text(job, &["status", "completedIndexes"]).unwrap_or("");
+    let mut indexes = BTreeSet::new();
+    for part in told.split(',').filter(|part| !part.is_empty()) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        if let (Ok(first), Ok(last)) = (first.parse::<i64>(), last.parse::<i64>()) {
+            indexes.extend(first..=last);
+        }
+    }
+    indexes.extend(pods.succeeded.iter().filter_map(|pod| index_of(pod)));
+    indexes
+}
+
+/// `0,1`, and `0-2` for three or more in a row.
+pub(super) fn ranges(indexes: &BTreeSet<i64>) -> String {
+    let mut runs: Vec<(i64, i64)> = Vec::new();
+    for index in indexes {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == *index => *last = *index,
+            _ => runs.push((*index, *index)),
+        }
+    }
+    let text = |(first, last): (i64, i64)| match last - first {
+        0 => first.to_string(),
+        1 => format!("{first},{last}"),
+        _ => format!("{first}-{last}"),
+    };
+    runs.into_iter().map(text).collect::<Vec<_>>().join(",")
+}
+
+/// For each pod to make its index, if the job has such.
+pub(super) fn missing_indexes(job: &Value, pods: &Pods, missing: usize) -> Vec<Option<i64>> {
+    if object::text(job, &["spec", "completionMode"]) != Some("Indexed") {
+        return vec![None; missing];
+    }
+    let done = completed_indexes(job, pods);
+    let running: BTreeSet<i64> = pods.active.iter().filter_map(|pod| index_of(pod)).collect();
+    (0..object::integer(job, &["spec", "completions"]))
+        .filter(|index| !done.contains(index) && !running.contains(index))
+        .take(missing)
+        .map(Some)
+        .collect()
+}
+
+pub(super) fn create(context: &mut Context<'_>, job: &Value, index: Option<i64>) -> Result<Object, ApiError> {
+    let mut pod = pods::from_template(job, "batch/v1", "Job");
+    let mut finalizers = object::finalizers(&pod).to_vec();
+    finalizers.push(json!(FINALIZER));
+    object::set(&mut pod, &["metadata", "finalizers"], finalizers);
+    if let Some(index) = index {
+        let name = format!("{}-{index}", object::name(job));
+        object::set(&mut pod, &["metadata", "generateName"], format!("{name}-"));
+        for kind in ["labels", "annotations"] {
+            object::set(&mut pod, &["metadata", kind, INDEX], index.to_string());
+        }
+        pod["spec"]["hostname"] = json!(name);
+        let variable = json!({"name": "JOB_COMPLETION_INDEX", "valueFrom": {"fieldRef":
+            {"apiVersion": "v1", "fieldPath": format!("metadata.labels['{INDEX}']")}}});
+        for container in pod["spec"]["containers"].as_array_mut().into_iter().flatten() {
+            match container.get_mut("env").and_then(Value::as_array_mut) {
+                Some(variables) => variables.push(variable.clone()),
+                None => container["env"] = json!([variable.clone()]),
+            }
+        }
+    }
+    pods::create(context, job, "Job", pod)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn indexes_in_a_row_are_a_range() {
+        let check = |indexes: &[i64], expected: &str| {
+            assert_eq!(ranges(&indexes.iter().copied().collect()), expected);
+        };
+        check(&[], "");
+        check(&[0, 1], "0,1");
+        check(&[0, 1, 2, 5], "0-2,5");
+    }
+}

@@ -1,0 +1,147 @@
+//! The five fields of a CronJob's schedule, and when they match next. In UTC.
+
+/// Minutes of an hour, hours of a day, days of a month, months, days of a week: a bit for each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Schedule {
+    minutes: u64,
+    hours: u64,
+    days: u64,
+    months: u64,
+    weekdays: u64,
+    /// Neither days field is `*`: either of them may match.
+    either_day: bool,
+}
+
+const MONTHS: &[&str] = &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+const WEEKDAYS: &[&str] = &["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
+const MINUTE: i64 = 60;
+const DAY: i64 = 24 * 3600;
+/// Leap days come back within eight years.
+const SEARCHED_DAYS: i64 = 8 * 366;
+
+impl Schedule {
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let text = match text.trim() {
+            "@yearly" | "@annually" => "0 0 1 1 *",
+            "@monthly" => "0 0 1 * *",
+            "@weekly" => "0 0 * * 0",
+            "@daily" | "@midnight" => "0 0 * * *",
+            "@hourly" => "0 * * * *",
+            other => other,
+        };
+        let fields: Vec<&str> = text.split_whitespace().collect();
+        let [minutes, hours, days, months, weekdays] = fields.as_slice() else { return None };
+        let any = |field: &str| field.starts_with('*') || field.starts_with('?');
+        let mut week = bits(weekdays, 0, 7, WEEKDAYS, 0)?;
+        // Sunday is 0 and 7
+        week |= week >> 7;
+        Some(Self {
+            minutes: bits(minutes, 0, 59, &[], 0)?,
+            hours: bits(hours, 0, 23, &[], 0)?,
+            days: bits(days, 1, 31, &[], 0)?,
+            months: bits(months, 1, 12, MONTHS, 1)?,
+            weekdays: week,
+            either_day: !any(days) && !any(weekdays),
+        })
+    }
+
+    /// The first match after a time, in seconds since 1970.
+    pub(super) fn after(&self, seconds: i64) -> Option<i64> {
+        let first = (seconds.div_euclid(MINUTE) + 1) * MINUTE;
+        let today = first.div_euclid(DAY);
+        for day in today..today + SEARCHED_DAYS {
+            if !self.matches_day(day) {
+                continue;
+            }
+            let from = if day == today { first.rem_euclid(DAY) / MINUTE } else { 0 };
+            let found = (from..24 * 60).find(|minute| {
+                self.hours >> (minute / 60) & 1 == 1 && self.minutes >> (minute % 60) & 1 == 1
+            });
+            if let Some(minute) = found {
+                return Some(day * DAY + minute * MINUTE);
+            }
+        }
+        None
+    }
+
+    fn matches_day(&self, day: i64) -> bool {
+        let (month, of_month) = civil(day);
+        let of_week = (day + 4).rem_euclid(7);
+        let in_month = self.days >> of_month & 1 == 1;
+        let in_week = self.weekdays >> of_week & 1 == 1;
+        let day = if self.either_day { in_month || in_week } else { in_month && in_week };
+        self.months >> month & 1 == 1 && day
+    }
+}
+
+/// Month and day of a day since 1970 (Hinnant's algorithm).
+fn civil(day: i64) -> (i64, i64) {
+    let of_era = (day + 719_468).rem_euclid(146_097);
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let shifted = (5 * of_year + 2) / 153;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    (month, of_year - (153 * shifted + 2) / 5 + 1)
+}
+
+/// `*`, `5`, `1-5`, `*/15`, `mon-fri`, and lists of them.
+fn bits(field: &str, least: u64, most: u64, names: &[&str], first_name: u64) -> Option<u64> {
+    let number = |text: &str| {
+        let named = names.iter().position(|name| text.eq_ignore_ascii_case(name));
+        let number = named.map_or_else(|| text.parse().ok(), |at| Some(at as u64 + first_name))?;
+        (least..=most).contains(&number).then_some(number)
+    };
+    let mut bits = 0;
+    for part in field.split(',') {
+        let (range, step) = match part.split_once('/') {
+            Some((range, step)) => (range, step.parse::<u64>().ok().filter(|step| *step > 0)?),
+            None => (part, 1),
+        };
+        let (first, last) = match range.split_once('-') {
+            Some((first, last)) => (number(first)?, number(last)?),
+            None if matches!(range, "*" | "?") => (least, most),
+            None if part.contains('/') => (number(range)?, most),
+            None => (number(range)?, number(range)?),
+        };
+        if first > last {
+            return None;
+        }
+        for one in (first..=last).step_by(usize::try_from(step).ok()?) {
+            bits |= 1 << one;
+        }
+    }
+    Some(bits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 2026-11-21, a Saturday, at 15:00 UTC.
+    const NOW: i64 = 1_795_273_200;
+
+    fn check(schedule: &str, expected: Option<i64>) {
+        let next = Schedule::parse(schedule).and_then(|schedule| schedule.after(NOW));
+        assert_eq!(next.map(|next| next - NOW), expected, "{schedule}");
+    }
+
+    #[test]
+    fn the_next_match() {
+        check("* * * * *", Some(60));
+        check("*/15 * * * *", Some(15 * 60));
+        check("0 15 * * *", Some(24 * 3600));
+        check("30 16-18 * * *", Some(90 * 60));
+        check("0 0 * * mon", Some(33 * 3600));
+        check("0 0 22 11 7", Some(9 * 3600));
+        check("@hourly", Some(3600));
+        check("0 0 29 2 *", Some(465 * 24 * 3600 - 15 * 3600));
+        check("0 0 30 2 *", None);
+    }
+
+    #[test]
+    fn mistakes() {
+        for text in ["", "* * * *", "61 * * * *", "*/0 * * * *", "5-1 * * * *", "soon"] {
+            assert_eq!(Schedule::parse(text), None, "{text}");
+        }
+    }
+}
