@@ -4,10 +4,11 @@ use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::sync::watch;
 
 use crate::clock::Clock;
 use crate::faults::{Fault, Faults, RequestMatch, Webhook};
-use crate::options::SandboxOptions;
+use crate::options::{Pods, SandboxOptions};
 use crate::registry::Registry;
 use crate::requests::{RequestLog, RequestRecord};
 use crate::scenario::Scenario;
@@ -51,7 +52,7 @@ pub(crate) struct Cluster {
     /// Counts up when every open watch is to be cut.
     pub(crate) connections: Signal,
     /// Counts up when the controllers have something to look at.
-    pub(crate) work: Signal,
+    pub(crate) work: watch::Sender<u64>,
     started: Once,
 }
 
@@ -59,7 +60,7 @@ impl Cluster {
     /// Runs `step` on the state and wakes the controllers.
     pub(crate) fn with<T>(&self, step: impl FnOnce(&mut State) -> T) -> T {
         let result = step(&mut self.state.lock());
-        self.work.raise();
+        self.work.send_modify(|count| *count += 1);
         result
     }
 
@@ -68,6 +69,13 @@ impl Cluster {
         self.started.call_once(|| {
             tokio::spawn(workloads::run(Arc::downgrade(self), self.work.subscribe()));
         });
+    }
+}
+
+impl Drop for Cluster {
+    /// Watches do not outlive the cluster.
+    fn drop(&mut self) {
+        self.connections.raise();
     }
 }
 
@@ -93,6 +101,9 @@ impl Sandbox {
             webhooks: Arc::default(),
             addresses: (1, 1),
         };
+        if options.pods == Pods::Virtual {
+            state.store.keep_no_history("pods");
+        }
         verbs::bootstrap(&mut state);
         let cluster = Cluster {
             options,
@@ -100,7 +111,7 @@ impl Sandbox {
             faults: Mutex::default(),
             requests: Mutex::default(),
             connections: Signal::default(),
-            work: Signal::default(),
+            work: watch::Sender::new(1),
             started: Once::new(),
         };
         Self { cluster: Arc::new(cluster) }

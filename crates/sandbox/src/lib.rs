@@ -14,6 +14,8 @@
 //!
 //! It is not a Kubernetes: no access control, no admission webhooks, no protobuf, no exec.
 
+#[cfg(test)]
+mod budgets;
 mod clock;
 mod cluster;
 mod custom;
@@ -30,7 +32,6 @@ mod quantity;
 mod registry;
 mod requests;
 mod scenario;
-#[allow(dead_code, reason = "its readers come one by one")]
 mod schema;
 mod seed;
 mod selectors;
@@ -52,7 +53,7 @@ pub use faults::{
     Backup, ClusterEvent, Fault, FaultPlan, FaultRule, Mutation, RequestMatch, Trouble, Webhook,
 };
 pub use listener::{ListenError, Listener};
-pub use options::SandboxOptions;
+pub use options::{Pods, SandboxOptions};
 pub use requests::RequestRecord;
 pub use scenario::{Scenario, ScenarioError};
 pub use service::SandboxService;

@@ -59,6 +59,11 @@ pub(crate) fn name(object: &Value) -> &str {
     text(object, &["metadata", "name"]).unwrap_or("")
 }
 
+/// The name of a reference, or of anything that has one at its top.
+pub(crate) fn name_of(reference: &Value) -> &str {
+    text(reference, &["name"]).unwrap_or("")
+}
+
 pub(crate) fn namespace(object: &Value) -> &str {
     text(object, &["metadata", "namespace"]).unwrap_or("")
 }

@@ -15,6 +15,8 @@ pub struct SandboxOptions {
     pub seed: u64,
     /// Simulated nodes: one pod of every DaemonSet runs on each.
     pub nodes: usize,
+    /// Whether the pods of controllers are objects.
+    pub pods: Pods,
     /// How long pods take from scheduled to ready: between these two, by the seed.
     pub pod_start: (Duration, Duration),
     /// How long a deleted pod takes to end.
@@ -31,6 +33,18 @@ pub struct SandboxOptions {
     pub streaming_lists: bool,
     /// Whether the server answers aggregated discovery, as real ones do since 1.26.
     pub aggregated_discovery: bool,
+}
+
+/// How the pods of controllers exist.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Pods {
+    /// As objects, as on a real server.
+    #[default]
+    Stored,
+    /// Out of sight: workloads and services go through the same states in the same times, but
+    /// requests for pods answer 501 `NotSimulated`, and there are no events about pods (so later draws
+    /// of the seed are others). For tests with very many clusters.
+    Virtual,
 }
 
 impl SandboxOptions {
@@ -53,6 +67,7 @@ impl Default for SandboxOptions {
             version: "v1.36.0".to_owned(),
             seed: 1,
             nodes: 3,
+            pods: Pods::Stored,
             pod_start: (Duration::from_secs(1), Duration::from_secs(3)),
             pod_stop: Duration::from_secs(1),
             job_run: Duration::from_secs(2),

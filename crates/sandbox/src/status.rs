@@ -141,10 +141,9 @@ impl ApiError {
 
     /// An apply whose configuration the merge schema does not allow.
     pub(crate) fn untyped(kind: &ResourceKind, namespace: &str, name: &str, why: &str) -> Self {
+        let ResourceKind { group, version, kind, .. } = kind;
         let message = format!(
-            "failed to create typed patch object ({namespace}/{name}; {}, Kind={}): {why}",
-            kind.api_version(),
-            kind.kind
+            "failed to create typed patch object ({namespace}/{name}; {group}/{version}, Kind={kind}): {why}"
         );
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
     }
@@ -222,7 +221,7 @@ impl ApiError {
     }
 
     /// The server cannot do what was asked, for a reason of its own.
-    pub(crate) fn internal(why: String) -> Self {
+    pub(crate) fn internal(why: &str) -> Self {
         let message = format!("Internal error occurred: {why}");
         let mut error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message);
         error.details = Some(json!({"causes": [{"message": why}]}));

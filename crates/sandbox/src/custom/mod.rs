@@ -19,7 +19,7 @@ mod show;
 
 use serde_json::{Map, Value};
 
-pub(crate) use declared::{Declared, kinds_of, names_of, priority};
+pub(crate) use declared::{Column, Declared, kinds_of, names_of, priority};
 pub(crate) use fill::fill;
 pub(crate) use present::{is_seen_alike, present, present_text};
 pub(crate) use prune::unknown_fields;
@@ -86,10 +86,23 @@ pub(crate) fn check_type(
     Ok(())
 }
 
-/// A `PUT` of a custom object, or of a definition, says what it replaces.
+/// The built-in kinds that are never replaced blindly.
+const CONDITIONAL: &[&str] = &[
+    "poddisruptionbudgets.policy",
+    "leases.coordination.k8s.io",
+    "runtimeclasses.node.k8s.io",
+    "csidrivers.storage.k8s.io",
+    "validatingwebhookconfigurations.admissionregistration.k8s.io",
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+    "validatingadmissionpolicies.admissionregistration.k8s.io",
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io",
+    DEFINITIONS,
+];
+
+/// A `PUT` of a custom object, or of a few other kinds, says what it replaces.
 pub(crate) fn refuse_unconditional(kind: &ResourceKind, new: &Value) -> Result<(), ApiError> {
     let says = object::text(new, &["metadata", "resourceVersion"]).is_some_and(|text| !text.is_empty());
-    if says || !(kind.is_custom() || kind.is(DEFINITIONS)) {
+    if says || !(kind.is_custom() || CONDITIONAL.iter().any(|one| kind.is(one))) {
         return Ok(());
     }
     let mut named = kind.clone();

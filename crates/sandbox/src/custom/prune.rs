@@ -63,13 +63,14 @@ impl Pruning {
                 for (at, item) in list.iter_mut().enumerate() {
                     let length = path.len();
                     path.push_str(&format!("[{at}]"));
-                    match (schema, keeps) {
-                        (Some(schema), true) => match schema::items(schema) {
-                            // what is below a list that keeps everything is kept as well
-                            Some(items) => self.below(item, items, true, path),
-                            None => {}
-                        },
-                        _ => self.child(item, schema.and_then(schema::items), path),
+                    match schema.filter(|_| keeps) {
+                        // what is below a list that keeps everything is kept as well
+                        Some(schema) => {
+                            if let Some(items) = schema::items(schema) {
+                                self.below(item, items, true, path);
+                            }
+                        }
+                        None => self.child(item, schema.and_then(schema::items), path),
                     }
                     path.truncate(length);
                 }

@@ -52,9 +52,10 @@ pub(crate) fn object(
     };
     if !is_kind {
         let said = TypeName { group, version, kind: said_kind };
-        // another kind that there is: it is told where the kind is checked
         return match said.declared() {
-            Some(_) => Ok(document.into_value()),
+            // another version of the kind: it is told where the version is checked
+            Some(_) if said.kind == kind.kind => Ok(document.into_value()),
+            Some(_) => Err(refused(said.unconvertible(kind))),
             None => Err(refused(said.unregistered())),
         };
     }

@@ -75,7 +75,7 @@ impl<'d> Reader<'d> {
             return Ok(None);
         }
         match at.definition().map(names::short) {
-            Some(QUANTITY) => return quantity(document).map(Some),
+            Some(QUANTITY) => return quantity(&document).map(Some),
             Some(time) if TIMES.contains(&time) => return self.time(document, time).map(Some),
             Some("IntOrString") => return self.number_or_text(document).map(Some),
             _ => {}
@@ -178,7 +178,8 @@ impl<'d> Reader<'d> {
     fn text(&mut self, document: Document, at: Declaration<'d>) -> Read {
         let Document::Text(text) = document else { return self.wrong(&document, at) };
         let is_bytes = at.format() == Some("byte");
-        match scalar::base64_mistake(&text).filter(|_| is_bytes) {
+        match scalar::bytes_mistake(&text).filter(|_| is_bytes) {
+            None if is_bytes => Ok(Some(scalar::canonical_bytes(text).into())),
             None => Ok(Some(text.into())),
             Some(mistake) if self.dialect == Dialect::Map => {
                 Err(format!("error decoding from json: {mistake}"))
@@ -209,8 +210,9 @@ impl<'d> Reader<'d> {
 
     fn time(&mut self, document: Document, name: &str) -> Result<Value, String> {
         let Document::Text(text) = document else { return Err(self.inner(&document, "string")) };
-        match scalar::time_mistake(&text, name == "MicroTime") {
-            None => Ok(text.into()),
+        let is_micro = name == "MicroTime";
+        match scalar::time_mistake(&text, is_micro) {
+            None => Ok(scalar::canonical_time(text, is_micro).into()),
             Some(mistake) => Err(mistake),
         }
     }
@@ -294,10 +296,14 @@ fn kind_of(document: &Document) -> &'static str {
     }
 }
 
-fn quantity(document: Document) -> Result<Value, String> {
-    match document {
-        Document::Text(text) | Document::Number(text) if scalar::is_quantity(&text) => Ok(text.into()),
-        _ => Err(scalar::BAD_QUANTITY.to_owned()),
+fn quantity(document: &Document) -> Result<Value, String> {
+    let text = match document {
+        Document::Text(text) | Document::Number(text) => Some(text.trim()),
+        _ => None,
+    };
+    match (scalar::quantity_mistake(text), text) {
+        (None, Some(text)) => Ok(text.into()),
+        (mistake, _) => Err(mistake.unwrap_or_default().to_owned()),
     }
 }
 

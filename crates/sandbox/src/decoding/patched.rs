@@ -18,7 +18,7 @@ pub(crate) fn from_json(
     validation: FieldValidation,
     warnings: &Warnings,
 ) -> Result<Value, ApiError> {
-    let invalid = |why: String| ApiError::invalid_patch(&patched.to_string(), &why);
+    let invalid = |why: String| ApiError::invalid_patch(&crate::object::sorted(patched).to_string(), &why);
     let Some(declared) = kind.declared() else {
         complaints.extend(unknown(patched).iter().map(|path| unknown_field(path)));
         validation.settle(complaints, warnings).map_err(invalid)?;

@@ -47,4 +47,13 @@ impl<'n> TypeName<'n> {
             self.kind, self.group, self.version
         )
     }
+
+    /// Another kind that there is cannot become this one.
+    pub(super) fn unconvertible(self, to: Self) -> String {
+        let home = match to.group.split('.').next().unwrap_or_default() {
+            "" => "core",
+            home => home,
+        };
+        format!("converting ({}.{}) to ({home}.{}): unknown conversion", self.version, self.kind, to.kind)
+    }
 }

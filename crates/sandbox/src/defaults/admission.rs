@@ -31,17 +31,46 @@ fn protect(new: &mut Value, finalizer: &str) {
 }
 
 fn admit_pod(state: &mut State, new: &mut Value) {
+    fill_limits(state, new);
     let suffix = state.seed.suffix();
     let Some(spec) = new.get_mut("spec").filter(|spec| spec.is_object()) else { return };
     give_account(spec, &suffix);
-    for (key, effect) in
-        [("node.kubernetes.io/not-ready", "NoExecute"), ("node.kubernetes.io/unreachable", "NoExecute")]
-    {
-        tolerate(spec, key, effect);
-    }
     give_priority(state, spec);
-    let class = quality(spec);
+    fill_limits(state, new);
+    let class = quality(&new["spec"]);
     object::set(new, &["status", "qosClass"], class);
+}
+
+/// What LimitRanges give containers that do not say it; an annotation tells.
+fn fill_limits(state: &State, pod: &mut Value) {
+    let ranges: Vec<Value> = state
+        .store
+        .list("limitranges", Some(object::namespace(pod)))
+        .flat_map(|range| object::list(range, &["spec", "limits"]))
+        .filter(|limit| limit["type"] == "Container")
+        .cloned()
+        .collect();
+    let mut told = Vec::new();
+    for range in &ranges {
+        for container in pod["spec"]["containers"].as_array_mut().into_iter().flatten() {
+            let name = container["name"].as_str().unwrap_or("").to_owned();
+            for (list, word, default) in
+                [("requests", "request", "defaultRequest"), ("limits", "limit", "default")]
+            {
+                let defaults = range[default].as_object().cloned().unwrap_or_default();
+                for (resource, quantity) in defaults {
+                    if object::at(container, &["resources", list, &resource]).is_none() {
+                        object::set(container, &["resources", list, &resource], quantity);
+                        told.push(format!("{resource} {word} for container {name}"));
+                    }
+                }
+            }
+        }
+    }
+    if !told.is_empty() {
+        let note = format!("LimitRanger plugin set: {}", told.join("; "));
+        object::set(pod, &["metadata", "annotations", "kubernetes.io/limit-ranger"], note);
+    }
 }
 
 /// How well a pod is served when its node runs short.
@@ -110,6 +139,14 @@ fn give_account(spec: &mut Value, suffix: &str) {
                 "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}]}},
         ], "defaultMode": 420}}));
         object::set(spec, &["volumes"], volumes);
+    }
+}
+
+/// A pod bears a node that is not ready or not reached.
+pub(super) fn tolerate_lost_nodes(new: &mut Value) {
+    let Some(spec) = new.get_mut("spec").filter(|spec| spec.is_object()) else { return };
+    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+        tolerate(spec, key, "NoExecute");
     }
 }
 

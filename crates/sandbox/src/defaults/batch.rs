@@ -9,6 +9,7 @@ pub(super) fn job(new: &mut Value) {
     if let Some(spec) = new.get_mut("spec") {
         fill_spec(spec);
     }
+    take_labels(new);
 }
 
 /// A job's pods are known by its uid.

@@ -22,6 +22,9 @@ pub(super) fn hold(new: &mut Value) {
 
 pub(super) fn node(new: &mut Value, version: &str, now: &str) {
     let name = object::name(new).to_owned();
+    if let Some(range) = object::at(new, &["spec", "podCIDR"]).cloned() {
+        set_default(new, &["spec", "podCIDRs"], json!([range]));
+    }
     let size = json!({"cpu": "8", "memory": "32Gi", "pods": "110"});
     set_default(new, &["status", "capacity"], size.clone());
     set_default(new, &["status", "allocatable"], size);
@@ -70,9 +73,9 @@ pub(super) fn driver(new: &mut Value) {
 }
 
 pub(super) fn binding(new: &mut Value) {
-    set_default(new, &["roleRef", "apiGroup"], "rbac.authorization.k8s.io");
+    rules::apply(rules::BINDING, new);
     for subject in new.get_mut("subjects").and_then(Value::as_array_mut).into_iter().flatten() {
-        if subject["kind"] != "ServiceAccount" {
+        if matches!(subject["kind"].as_str(), Some("User" | "Group")) {
             set_default(subject, &["apiGroup"], "rbac.authorization.k8s.io");
         }
     }

@@ -58,7 +58,7 @@ pub(crate) fn fill(state: &State, kind: &ResourceKind, new: &mut Value) -> Resul
         ("", "Secret") => secret(new),
         ("", "Namespace") => cluster::namespace(new),
         ("", "Node") => cluster::node(new, &state.options.version, &state.clock.timestamp()),
-        ("", "PersistentVolumeClaim") => rules::apply(rules::CLAIM, new),
+        ("", "PersistentVolumeClaim") => claim(new),
         ("", "PersistentVolume") => rules::apply(rules::VOLUME, new),
         ("", "Endpoints") => rules::apply(rules::ENDPOINTS, new),
         ("", "LimitRange") => cluster::limit_range(new),
@@ -77,6 +77,9 @@ pub(crate) fn fill(state: &State, kind: &ResourceKind, new: &mut Value) -> Resul
         ("storage.k8s.io", "StorageClass") => rules::apply(rules::STORAGE_CLASS, new),
         ("storage.k8s.io", "CSIDriver") => cluster::driver(new),
         ("flowcontrol.apiserver.k8s.io", "FlowSchema") => rules::apply(rules::FLOW_SCHEMA, new),
+        ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration") => {
+            rules::apply(rules::PRIORITY_LEVEL, new);
+        }
         ("admissionregistration.k8s.io", kind) => cluster::admission(kind, new),
         ("apiextensions.k8s.io", "CustomResourceDefinition") => {
             custom::definition::fill(new);
@@ -103,18 +106,58 @@ pub(crate) fn allocate(
     match (kind.group.as_str(), kind.kind.as_str()) {
         ("", "Service") => service::allocate(state, kind, new, dry_run)?,
         ("", "Namespace") => cluster::hold(new),
+        ("", "Pod") => admission::tolerate_lost_nodes(new),
+        ("", "PersistentVolume") => {
+            set_default(new, &["status", "lastPhaseTransitionTime"], state.clock.timestamp());
+        }
+        ("batch", "Job") => {
+            // what changes has its selector
+            if object::at(new, &["metadata", "resourceVersion"]).is_some() {
+                return Ok(());
+            }
+            // labels that were taken from the pods are the very same
+            let labels = object::at(new, &["metadata", "labels"]);
+            let of_pods = object::at(new, &["spec", "template", "metadata", "labels"]);
+            let are_shared = labels.is_some() && labels == of_pods;
+            batch::select_pods(new);
+            if are_shared {
+                let shared = new["spec"]["template"]["metadata"]["labels"].clone();
+                object::set(new, &["metadata", "labels"], shared);
+            }
+        }
         ("apiextensions.k8s.io", "CustomResourceDefinition") => {
             let name = ObjectName::of(new);
             let live = state.store.get(custom::DEFINITIONS, &name).cloned();
             custom::definition::allocate(live.as_deref(), new);
         }
-        ("batch", "Job") => {
-            batch::select_pods(new);
-            batch::take_labels(new);
-        }
         _ => {}
     }
     Ok(())
+}
+
+/// What reading an object back adds to one that was found good.
+pub(crate) fn settle(kind: &ResourceKind, new: &mut Value) {
+    if kind.is("jobs.batch") {
+        batch::take_labels(new);
+    }
+}
+
+/// The two ways to say where the data comes from say the same.
+fn claim(new: &mut Value) {
+    rules::apply(rules::CLAIM, new);
+    let (older, newer) =
+        (object::at(new, &["spec", "dataSource"]), object::at(new, &["spec", "dataSourceRef"]));
+    match (older.cloned(), newer.cloned()) {
+        (Some(mut source), None) => {
+            set_default(&mut source, &["apiGroup"], Value::Null);
+            object::set(new, &["spec", "dataSourceRef"], source.clone());
+            object::set(new, &["spec", "dataSource"], source);
+        }
+        (None, Some(source)) if source.get("namespace").is_none() => {
+            object::set(new, &["spec", "dataSource"], source);
+        }
+        _ => {}
+    }
 }
 
 /// Ingress is always meant; egress when it is said.

@@ -100,6 +100,9 @@ pub(super) fn fill_pod(new: &mut Value) {
     rules::apply(rules::POD, new);
     let Some(spec) = new.get_mut("spec") else { return };
     fill_spec(spec);
+    if spec["terminationGracePeriodSeconds"].as_i64().is_some_and(|seconds| seconds < 0) {
+        spec["terminationGracePeriodSeconds"] = json!(1);
+    }
     let host_network = spec["hostNetwork"] == true;
     for list in ["containers", "initContainers"] {
         for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {

@@ -10,12 +10,14 @@ pub(super) enum Unsaid {
     /// In place of nothing only: an empty text is a mistake.
     Choice(&'static str),
     Number(i64),
+    /// Also in place of zero.
+    Count(i64),
     Flag(bool),
     /// A struct with nothing in it.
     Empty,
 }
 
-use Unsaid::{Choice, Empty, Flag, Number, Text};
+use Unsaid::{Choice, Count, Empty, Flag, Number, Text};
 
 /// The way to a struct (`[]` is every item of a list), a field of it, what that is by default. Rules
 /// apply to structs that are there; a rule may make one for the rules after it.
@@ -55,13 +57,13 @@ pub(super) fn at_each(value: &mut Value, path: &str, act: &mut dyn FnMut(&mut Va
 
 impl Unsaid {
     fn replaces(self, said: &Value) -> bool {
-        said.is_null() || matches!(self, Text(_)) && said == ""
+        said.is_null() || matches!(self, Text(_)) && said == "" || matches!(self, Count(_)) && *said == 0
     }
 
     fn value(self) -> Value {
         match self {
             Text(text) | Choice(text) => json!(text),
-            Number(number) => json!(number),
+            Number(number) | Count(number) => json!(number),
             Flag(flag) => json!(flag),
             Empty => json!({}),
         }
@@ -249,6 +251,18 @@ pub(super) const ADMISSION_BINDING: &[Rule] = &[
     ("spec.matchResources.excludeResourceRules[]", "scope", Choice("*")),
 ];
 
-pub(super) const FLOW_SCHEMA: &[Rule] = &[("spec", "matchingPrecedence", Number(1000))];
+pub(super) const BINDING: &[Rule] = &[("roleRef", "apiGroup", Text("rbac.authorization.k8s.io"))];
+
+pub(super) const FLOW_SCHEMA: &[Rule] = &[("spec", "matchingPrecedence", Count(1000))];
+
+pub(super) const PRIORITY_LEVEL: &[Rule] = &[
+    ("spec.limited", "nominalConcurrencyShares", Number(30)),
+    ("spec.limited", "lendablePercent", Number(0)),
+    ("spec.exempt", "nominalConcurrencyShares", Number(0)),
+    ("spec.exempt", "lendablePercent", Number(0)),
+    ("spec.limited.limitResponse.queuing", "handSize", Count(8)),
+    ("spec.limited.limitResponse.queuing", "queues", Count(64)),
+    ("spec.limited.limitResponse.queuing", "queueLengthLimit", Count(50)),
+];
 
 pub(super) const AUTOSCALER: &[Rule] = &[("spec", "minReplicas", Number(1))];

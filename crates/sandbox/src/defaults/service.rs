@@ -85,11 +85,40 @@ pub(crate) fn keep(live: &Value, new: &mut Value) {
         }
         keep_ports(live, spec, &after);
     }
+    if before != after {
+        let_go(live, spec, &after);
+    }
     if after == "ExternalName" && before != "ExternalName" {
         for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
             if object::at(live, &["spec", field]) == spec.get(field) {
                 object::take(spec, &[field]);
             }
+        }
+    }
+}
+
+/// What the new type has no use for goes, when nobody changed it.
+fn let_go(live: &Value, spec: &mut Value, kind: &str) {
+    let is_same =
+        |spec: &Value, field: &str| object::at(live, &["spec", field]) == object::at(spec, &[field]);
+    let numbers = |list: &[Value]| -> BTreeSet<u64> {
+        list.iter().filter_map(|port| port["nodePort"].as_u64()).collect()
+    };
+    let before = numbers(object::list(live, &["spec", "ports"]));
+    if !takes_ports(kind, spec) && numbers(object::list(spec, &["ports"])).is_subset(&before) {
+        for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
+            object::take(port, &["nodePort"]);
+        }
+    }
+    let unused = [
+        ("externalTrafficPolicy", !is_external(kind, spec)),
+        ("healthCheckNodePort", !needs_health_check(kind, spec)),
+        ("allocateLoadBalancerNodePorts", kind != "LoadBalancer"),
+        ("loadBalancerClass", kind != "LoadBalancer"),
+    ];
+    for (field, is_unused) in unused {
+        if is_unused && is_same(spec, field) {
+            object::take(spec, &[field]);
         }
     }
 }

@@ -170,6 +170,9 @@ impl Shapes {
         }
         for (name, value) in said {
             if let Some(field) = fields.get(name) {
+                if field.written == Some(Value::Null) && *value == Value::Array(Vec::new()) {
+                    *value = Value::Null;
+                }
                 self.write(&field.shape, value)?;
             }
         }

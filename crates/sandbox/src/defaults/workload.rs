@@ -32,7 +32,7 @@ pub(super) fn stateful_set(new: &mut Value) {
     pod::fill_template(new, "spec.template");
 }
 
-/// Without metrics an autoscaler looks at the processors.
+/// Without metrics an autoscaler looks at the processors; one whose behaviour says something says all.
 pub(super) fn autoscaler(new: &mut Value) {
     rules::apply(rules::AUTOSCALER, new);
     let target = json!({"type": "Utilization", "averageUtilization": 80});
@@ -41,6 +41,15 @@ pub(super) fn autoscaler(new: &mut Value) {
         &["spec", "metrics"],
         json!([{"type": "Resource", "resource": {"name": "cpu", "target": target}}]),
     );
+    if let Some(behavior) = new["spec"].get_mut("behavior").filter(|behavior| behavior.is_object()) {
+        let percent = json!({"type": "Percent", "value": 100, "periodSeconds": 15});
+        let pods = json!({"type": "Pods", "value": 4, "periodSeconds": 15});
+        set_default(behavior, &["scaleUp", "stabilizationWindowSeconds"], 0);
+        for (rules, policies) in [("scaleUp", json!([pods, percent])), ("scaleDown", json!([percent]))] {
+            set_default(behavior, &[rules, "selectPolicy"], "Max");
+            set_default(behavior, &[rules, "policies"], policies);
+        }
+    }
 }
 
 /// Counts the templates of a daemon set, in an annotation that the server writes itself.

@@ -1,6 +1,7 @@
 //! A cluster that is again what it was.
 
 use crate::cluster::Cluster;
+use crate::options::Pods;
 use crate::registry::Registry;
 use crate::store::{Saved, Store};
 
@@ -16,6 +17,9 @@ pub(super) fn backup(cluster: &Cluster) -> Backup {
 pub(super) fn restore(cluster: &Cluster, backup: &Backup) {
     cluster.with(|state| {
         state.store = Store::restored(&backup.0, state.options.history.max(1));
+        if state.options.pods == Pods::Virtual {
+            state.store.keep_no_history("pods");
+        }
         state.registry = Registry::built_in();
         let definitions: Vec<_> =
             state.store.list("customresourcedefinitions.apiextensions.k8s.io", None).cloned().collect();

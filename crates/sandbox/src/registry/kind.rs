@@ -86,10 +86,6 @@ impl ResourceKind {
         self.has("status")
     }
 
-    pub(crate) fn has_scale(&self) -> bool {
-        self.has("scale")
-    }
-
     /// Listed, but refused by the simulator: kinds that are questions to the server, and versions
     /// that it would have to convert.
     pub(crate) fn is_refused(&self) -> bool {

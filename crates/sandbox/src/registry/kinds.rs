@@ -88,13 +88,13 @@ mod tests {
     #[test]
     fn the_text_is_read() {
         let kinds = built_in();
-        assert_eq!(kinds.len(), 72);
+        assert_eq!(kinds.len(), 68);
         let pods = kinds.iter().find(|kind| kind.is("pods")).unwrap();
         assert_eq!((pods.kind.as_str(), pods.namespaced, pods.has_generation), ("Pod", true, true));
         let eviction = pods.subresources.iter().find(|one| one.name == "eviction").unwrap();
         assert_eq!((eviction.group.as_str(), eviction.kind.as_str()), ("policy", "Eviction"));
         let deployments = kinds.iter().find(|kind| kind.is("deployments.apps")).unwrap();
         assert_eq!(deployments.short_names, ["deploy"]);
-        assert!(deployments.has_scale() && deployments.has_status());
+        assert!(deployments.has("scale") && deployments.has_status());
     }
 }

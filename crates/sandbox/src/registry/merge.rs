@@ -68,6 +68,10 @@ impl Types for ResourceKind {
         self.merge.is_some()
     }
 
+    fn are_stored_checked(&self) -> bool {
+        self.merge.is_none()
+    }
+
     fn is_filtered_alike(&self) -> bool {
         self.merge.is_none()
     }

@@ -11,8 +11,10 @@ use serde_json::json;
 use super::{reading, writing};
 use crate::cluster::Cluster;
 use crate::discovery;
+use crate::options::Pods;
 use crate::requests::RequestRecord;
 use crate::status::ApiError;
+use crate::table::Include;
 use crate::wire::answer::{self, ResponseBody};
 use crate::wire::negotiate::{self, Shape};
 use crate::wire::query::Query;
@@ -165,7 +167,11 @@ fn resource(
     shapes: &[Shape],
 ) -> Answer {
     let query = Query::parse(parts.uri.query().unwrap_or(""));
+    let shapes = &with_rows(shapes, &query)?;
     check_served(parts, &query, target)?;
+    if cluster.options.pods == Pods::Virtual && target.kind.is("pods") {
+        return Err(ApiError::not_simulated("pods in this cluster: they are virtual"));
+    }
     let mut response = match parts.method {
         Method::GET | Method::HEAD => reading::answer(cluster, target, &query, shapes),
         Method::POST | Method::PUT | Method::PATCH | Method::DELETE => {
@@ -176,6 +182,15 @@ fn resource(
     let deprecated = target.kind.declared.as_ref().and_then(|declared| declared.warning.clone());
     answer::warn(&mut response, deprecated.as_slice());
     Ok(response)
+}
+
+/// What rows of tables carry is said in the query.
+fn with_rows(shapes: &[Shape], query: &Query) -> Result<Vec<Shape>, ApiError> {
+    let shape = |shape: &Shape| match shape {
+        Shape::Table(_) => Include::parse(query.text("includeObject")).map(Shape::Table),
+        other => Ok(*other),
+    };
+    shapes.iter().map(shape).collect()
 }
 
 /// What real servers have and this one does not is said so.

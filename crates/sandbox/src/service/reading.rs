@@ -32,7 +32,7 @@ pub(super) fn answer(
         return Err(ApiError::method_not_allowed());
     }
     match (target.name.as_str(), target.subresource.as_str()) {
-        ("", _) if form == Shape::Table => {
+        ("", _) if matches!(form, Shape::Table(_)) => {
             let list = verbs::list(&state, target, query)?;
             Ok(shaped(&state, target, &list, shapes, StatusCode::OK))
         }
@@ -52,7 +52,7 @@ pub(super) fn answer(
             let pod = verbs::get(&state, target)?;
             Ok(answer::text(StatusCode::OK, workloads::log_of(&pod, query.text("container"))?))
         }
-        _ if form == Shape::Table => {
+        _ if matches!(form, Shape::Table(_)) => {
             let object = verbs::get(&state, target)?;
             Ok(shaped(&state, target, &object, shapes, StatusCode::OK))
         }
@@ -68,13 +68,9 @@ pub(super) fn answer(
     }
 }
 
-/// Tables are not streamed: a client that asks for them and accepts JSON gets JSON.
+/// The first form that the client accepts.
 fn watch_shape(shapes: &[Shape]) -> Shape {
-    shapes
-        .iter()
-        .copied()
-        .find(|shape| matches!(shape, Shape::Whole | Shape::Metadata))
-        .unwrap_or(Shape::Whole)
+    shapes.iter().copied().find(|shape| !matches!(shape, Shape::Discovery(_))).unwrap_or(Shape::Whole)
 }
 
 /// An object or list in the first shape that the client accepts and the sandbox has.
@@ -91,7 +87,7 @@ pub(super) fn shaped(
             Shape::Whole => return answer::json(code, value),
             Shape::Metadata if is_list => partial::of_list(value),
             Shape::Metadata => partial::of(value),
-            Shape::Table => table::of(state, &target.kind, value),
+            Shape::Table(include) => table::of(&state.clock, &target.kind, value, *include),
             Shape::Discovery(_) => continue,
         };
         return answer::json(code, &body);

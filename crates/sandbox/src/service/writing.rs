@@ -140,29 +140,10 @@ fn put(state: &mut State, target: &Target, new: Value, caller: &Caller, shapes: 
 fn change(state: &mut State, target: &Target, patch: Patch, caller: &Caller, shapes: &[Shape]) -> Answer {
     if target.subresource == "scale" {
         let change = |scale: &mut Value| {
-            let complaints = match patch {
-                Patch::Merge { change, complaints } | Patch::Strategic { change, complaints } => {
-                    json_patch::merge(scale, &change);
-                    complaints
-                }
-                Patch::Json { operations, complaints } => {
-                    json_patch::patch(scale, &operations)
-                        .map_err(|error| ApiError::bad_request(error.to_string()))?;
-                    complaints
-                }
-                Patch::Apply { .. } => {
-                    return Err(ApiError::not_simulated("server-side apply of a scale"));
-                }
-            };
-            let (validation, warnings) = (caller.validation, &caller.warnings);
-            *scale = decoding::from_json(
-                scale,
-                TypeName::SCALE,
-                |_| Vec::new(),
-                complaints,
-                validation,
-                warnings,
-            )?;
+            if matches!(patch, Patch::Apply { .. }) {
+                return Err(ApiError::not_simulated("server-side apply of a scale"));
+            }
+            *scale = verbs::patched(scale, patch, TypeName::SCALE, |_| Vec::new(), caller)?;
             Ok(())
         };
         let scale = verbs::write_scale(state, target, change, caller)?;

@@ -46,7 +46,7 @@ pub(crate) fn apply(
     let nothing = Value::Object(Map::new());
     let before = live.object.unwrap_or(&nothing);
     validate(config, write.of, Duplicates::Refused).map_err(ApplyError::Config)?;
-    validate(before, write.of, Duplicates::Allowed).map_err(ApplyError::Live)?;
+    write.check_stored(before).map_err(ApplyError::Live)?;
     let mut managed = Managed::of(before).ok_or(ApplyError::ManagedFields)?;
     if let Some(version) = write.unknown_version(&managed) {
         return Err(ApplyError::Version(version));

@@ -20,10 +20,12 @@ pub(crate) struct Comparison<'a> {
 impl<'a> Comparison<'a> {
     /// Managed fields do not count.
     pub(crate) fn of(old: &'a Value, new: &'a Value, of: TypeRef<'a>) -> Self {
-        if is_same(old, new, Depth::Object) {
-            return Self::default();
-        }
-        let changes = compare(Some(old), Some(new), Some(of), Depth::Object);
+        if is_same(old, new, Depth::Object) { Self::default() } else { Self::of_different(old, new, of) }
+    }
+
+    /// Of objects that differ somewhere.
+    pub(super) fn of_different(old: &'a Value, new: &'a Value, of: TypeRef<'a>) -> Self {
+        let changes = compare_different(Some(old), Some(new), of, Depth::Object);
         Self { added: changes.added.below, modified: changes.modified.below, removed: changes.removed.below }
     }
 
@@ -104,7 +106,19 @@ fn compare<'a>(
     {
         return Changes::default();
     }
-    let Some(of) = of else { return leaf(old, new) };
+    match of {
+        Some(of) => compare_different(old, new, of, depth),
+        None => leaf(old, new),
+    }
+}
+
+/// The values differ.
+fn compare_different<'a>(
+    old: Option<&'a Value>,
+    new: Option<&'a Value>,
+    of: TypeRef<'a>,
+    depth: Depth,
+) -> Changes<'a> {
     let as_kind = |candidates: Candidates<'a>| compare_as(candidates.shape(), old, new, of, depth);
     let (before, after) = (of.candidates_for(old), of.candidates_for(new));
     match (old, new) {

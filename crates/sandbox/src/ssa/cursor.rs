@@ -88,7 +88,13 @@ impl<'s> TypeRef<'s> {
 
     /// The type of a field; `None` when the map has no place for it.
     pub(super) fn field(self, map: &MapType, name: &str) -> Option<Self> {
-        map.fields.get(name).map(|field| field.of).or(map.element).map(|id| self.to(id))
+        self.field_of(map, name).0
+    }
+
+    /// The type of a field, and whether the map declares it.
+    pub(super) fn field_of(self, map: &MapType, name: &str) -> (Option<Self>, bool) {
+        let declared = map.fields.get(name);
+        (declared.map(|field| field.of).or(map.element).map(|id| self.to(id)), declared.is_some())
     }
 
     pub(super) fn item(self, list: &ListType) -> Self {

@@ -56,7 +56,7 @@ impl<'a> FieldSet<'a> {
 impl<'a> PathElement<'a> {
     pub(crate) fn encode(&self) -> String {
         match self {
-            Self::Field(name) => format!("f:{name}"),
+            Self::Field(name) => ["f:", name].concat(),
             Self::Key(keys) => {
                 let mut out = String::with_capacity(32);
                 out.push_str("k:{");
@@ -200,6 +200,13 @@ fn write_float(number: f64, out: &mut String) {
 /// A JSON text; values of keys also escape what HTML minds.
 fn write_text(text: &str, html: bool, out: &mut String) {
     out.push('"');
+    let is_plain =
+        |byte: u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\' | b'<' | b'>' | b'&');
+    if text.bytes().all(is_plain) {
+        out.push_str(text);
+        out.push('"');
+        return;
+    }
     for character in text.chars() {
         match character {
             '"' => out.push_str("\\\""),

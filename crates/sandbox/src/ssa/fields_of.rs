@@ -38,12 +38,13 @@ fn walk_map<'a>(
 ) -> FieldSet<'a> {
     let mut nodes = Vec::with_capacity(fields.len());
     for (name, value) in fields.iter().filter(|(name, _)| !depth.hides(name)) {
-        let (is_leaf, below) = match of.field(map, name) {
+        let (field, is_declared) = of.field_of(map, name);
+        let (is_leaf, below) = match field {
             Some(field) => walk(value, field, depth.inside(name)),
             None => (true, FieldSet::default()),
         };
         let is_empty = value.is_null() || value.as_object().is_some_and(Map::is_empty);
-        let is_member = is_leaf || is_empty || !map.fields.contains_key(name);
+        let is_member = is_leaf || is_empty || !is_declared;
         let node = Node { step: PathElement::Field(name), is_member, below };
         if !node.is_empty() {
             nodes.push(node);

@@ -34,6 +34,7 @@ mod reconcile;
 mod remove;
 mod reset;
 mod scale;
+mod settle;
 #[cfg(test)]
 mod speed;
 #[cfg(test)]
@@ -52,6 +53,7 @@ pub(crate) use apply::{ApplyError, Live, apply};
 pub(crate) use cursor::TypeRef;
 pub(crate) use reset::filter;
 pub(crate) use scale::track_scale;
+pub(crate) use settle::settle_nulls;
 pub(crate) use track::track;
 pub(crate) use untracked::untracked;
 pub(crate) use write::{Types, Write};

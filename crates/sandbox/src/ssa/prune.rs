@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::cursor::TypeRef;
 use super::fieldset::FieldSet;
 use super::managed::{Entry, Managed};
 use super::remove::remove;
@@ -22,6 +23,7 @@ pub(super) fn prune(
     }
     let Some(of) = write.type_at(&last.api_version) else { return merged };
     let dropped = last.fields.clone().with_named_parents(Some(of));
+    let present = paths(&merged, of);
     let mut pruned = remove(&merged, &dropped, Some(of));
 
     // what somebody owns, the manager itself included, comes back when it went with a parent
@@ -33,18 +35,18 @@ pub(super) fn prune(
     }
     let first = owned.remove_entry(&*last.api_version);
     for (version, owned) in first.into_iter().chain(owned) {
-        let Some(of) = write.type_at(version) else { continue };
-        let gone = FieldSet::of(&merged, of)
-            .with_named_parents(Some(of))
-            .difference(&FieldSet::of(&pruned, of).with_named_parents(Some(of)))
-            .difference(&owned.with_named_parents(Some(of)));
-        pruned = remove(&merged, &gone, Some(of));
+        let Some(other) = write.type_at(version) else { continue };
+        let present = if version == last.api_version { present.clone() } else { paths(&merged, other) };
+        let gone = present.difference(&paths(&pruned, other));
+        let gone = gone.difference(&owned.with_named_parents(Some(other)));
+        pruned = remove(&merged, &gone, Some(other));
     }
 
     // and so does what the manager never owned
-    let kept = FieldSet::of(&pruned, of).with_named_parents(Some(of));
-    let gone = FieldSet::of(&merged, of).with_named_parents(Some(of)).difference(&kept);
-    let gone = gone.intersection(&dropped);
-    drop(kept);
+    let gone = present.difference(&paths(&pruned, of)).intersection(&dropped);
     remove(&merged, &gone, Some(of))
+}
+
+fn paths<'a>(value: &'a Value, of: TypeRef<'a>) -> FieldSet<'a> {
+    FieldSet::of(value, of).with_named_parents(Some(of))
 }

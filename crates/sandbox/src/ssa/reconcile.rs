@@ -34,8 +34,7 @@ impl<'a> FieldSet<'a> {
             {
                 match (&node.step, &definition.map, &definition.list) {
                     (PathElement::Field(name), Some(map), _) => {
-                        declared = map.fields.contains_key(*name);
-                        inside = of.field(map, name);
+                        (inside, declared) = of.field_of(map, name);
                     }
                     (PathElement::Key(_), _, Some(list)) => inside = Some(of.item(list)),
                     _ => {}

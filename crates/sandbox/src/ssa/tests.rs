@@ -206,3 +206,174 @@ fn field_sets_survive_their_encoding() {
         "f:spec": {"f:ports": {"k:{\"port\":80,\"protocol\":\"TCP\"}": {".": {}, "f:port": {}}}}});
     assert_eq!(FieldSet::decode(&fields).unwrap().encode(), fields);
 }
+
+fn managers(object: &Value) -> Vec<String> {
+    let entries = object["metadata"]["managedFields"].as_array().into_iter().flatten();
+    let text = |entry: &Value, field: &str| entry[field].as_str().unwrap_or("-").to_owned();
+    entries
+        .map(|entry| {
+            let fields = ["manager", "operation", "subresource", "time"].map(|field| text(entry, field));
+            format!("{} {}", fields.join(" "), entry["fieldsV1"])
+        })
+        .collect()
+}
+
+fn scaled(before: &Value, manager: &str, replicas: i64) -> Value {
+    let mut new = before.clone();
+    new["spec"]["replicas"] = json!(replicas);
+    let writer = Writer { subresource: "scale".to_owned(), ..writer(manager, Operation::Update) };
+    write(&writer, |write| track_scale(before, &mut new, &["spec", "replicas"], write));
+    new
+}
+
+#[test]
+fn scaled_replicas_belong_to_the_scaler_without_a_time() {
+    let mut case = Case::new();
+    let before = case.update("maker", json!({"spec": {"replicas": 1, "paused": true}})).clone();
+    let expected = [
+        r#"scaler Update scale - {"f:spec":{"f:replicas":{}}}"#,
+        r#"maker Update - 2026-01-01T00:00:00Z {"f:spec":{".":{},"f:paused":{}}}"#,
+    ];
+    assert_eq!(managers(&scaled(&before, "scaler", 2)), expected);
+}
+
+/// Seen on a real server: the maker's replicas move to an entry of their own.
+#[test]
+fn a_scale_that_changes_nothing_splits_the_owner() {
+    let mut case = Case::new();
+    let before = case.update("maker", json!({"spec": {"replicas": 1, "paused": true}})).clone();
+    let expected = [
+        r#"maker Update - - {"f:spec":{"f:replicas":{}}}"#,
+        r#"maker Update - 2026-01-01T00:00:00Z {"f:spec":{".":{},"f:paused":{}}}"#,
+    ];
+    assert_eq!(managers(&scaled(&before, "scaler", 1)), expected);
+}
+
+#[test]
+fn an_applier_keeps_replicas_that_a_scale_leaves() {
+    let mut case = Case::new();
+    let before = case.apply("a", json!({"spec": {"replicas": 1}})).clone();
+    let expected = [r#"a Apply - 2026-01-01T00:00:00Z {"f:spec":{"f:replicas":{}}}"#];
+    assert_eq!(managers(&scaled(&before, "scaler", 1)), expected);
+}
+
+#[test]
+fn a_client_may_start_ownership_over() {
+    for reset in [json!([]), json!([{}]), json!([{"manager": ""}])] {
+        let mut case = Case::new();
+        let mut new = case.apply("a", json!({"metadata": {"uid": "u", "labels": {"x": "1"}}})).clone();
+        new["metadata"]["managedFields"] = reset;
+        assert!(managers(case.update("b", new)).is_empty());
+    }
+}
+
+#[test]
+fn managed_fields_that_make_no_sense_are_those_of_before() {
+    let nonsense = [
+        json!({"operation": "Delete", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:x": {}}}),
+        json!({"operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": {"f:x": {}}}),
+        json!({"operation": "Update", "apiVersion": "v1", "fieldsV1": {"f:x": {}}}),
+        json!({"operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV2", "fieldsV1": {"f:x": {}}}),
+        json!({"operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {"f": {}}}),
+        json!({"operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:x": 1}}),
+        json!({"operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {"k:x": {}}}),
+    ];
+    for entry in nonsense {
+        let mut case = Case::new();
+        let mut new = case.apply("a", json!({"metadata": {"uid": "u", "labels": {"x": "1"}}})).clone();
+        let before = managers(&new);
+        new["metadata"]["managedFields"] = json!([entry]);
+        assert_eq!(managers(case.update("b", new)), before, "{entry}");
+    }
+}
+
+#[test]
+fn what_later_servers_mean_is_left_out() {
+    let fields = json!({"f:a": {"x:?": {}}, "f:b": {".": {}, "i:1": {}}, "z:?": {"f:c": {}}});
+    assert_eq!(FieldSet::decode(&fields).unwrap().encode(), json!({"f:a": {}, "f:b": {".": {}, "i:1": {}}}));
+}
+
+#[test]
+fn keys_are_written_as_the_server_writes_them() {
+    let keys = [
+        r#"k:{"a":"\u003c\u0026\u003e","b":1,"c":true,"d":null}"#,
+        r#"k:{"a":"\"q\"","b":1.5}"#,
+        r#"v:"\u0001é""#,
+        r#"v:10000000"#,
+        "f:a.b/c \"d\"",
+    ];
+    for key in keys {
+        let mut fields = json!({});
+        fields[key] = json!({});
+        assert_eq!(FieldSet::decode(&fields).unwrap().encode(), fields);
+    }
+}
+
+#[test]
+fn paths_are_shown_as_messages_show_them() {
+    let fields =
+        json!({"f:spec": {"k:{\"b\":80,\"a\":\"x\\n\"}": {}, "v:1234567": {}, "v:\"w\"": {}, "i:3": {}}});
+    let mut shown = Vec::new();
+    FieldSet::decode(&fields).unwrap().for_each_path(&mut |path| shown.push(path::display(path)));
+    let expected = [r#".spec[a="x\n",b=80]"#, ".spec[=1.234567e+06]", r#".spec[="w"]"#, ".spec[3]"];
+    assert_eq!(shown, expected);
+}
+
+#[test]
+fn a_resize_owns_resources_only() {
+    let fields = json!({"f:metadata": {"f:labels": {"f:x": {}}}, "f:spec": {"f:containers": {"k:{\"name\":\"c\"}": {
+        ".": {}, "f:image": {}, "f:resources": {"f:limits": {".": {}, "f:cpu": {}}}}}}});
+    let kept = filter("", "Pod", "resize", true, false).apply(FieldSet::decode(&fields).unwrap());
+    let expected = json!({"f:spec": {"f:containers": {"k:{\"name\":\"c\"}": {
+        ".": {}, "f:resources": {"f:limits": {".": {}, "f:cpu": {}}}}}}});
+    assert_eq!(kept.encode(), expected);
+}
+
+/// Seen on a real server: a null label is an empty one, a null field is none.
+#[test]
+fn nulls_are_read_as_the_types_read_them() {
+    let mut object =
+        json!({"metadata": {"labels": {"x": null}, "namespace": null}, "spec": {"paused": null}});
+    write(&writer("a", Operation::Apply), |write| settle_nulls(&mut object, write.of));
+    assert_eq!(object, json!({"metadata": {"labels": {"x": ""}}, "spec": {}}));
+}
+
+/// A custom kind whose other versions are no more.
+struct OneVersion;
+
+impl Types for OneVersion {
+    fn of(&self, _: &str) -> Option<TypeRef<'_>> {
+        None
+    }
+
+    fn keeps_all_versions(&self) -> bool {
+        true
+    }
+}
+
+/// Seen on a real server: such an object cannot be applied, and an update forgets all owners.
+#[test]
+fn an_owner_of_a_version_that_ended_is_in_the_way_of_custom_objects() {
+    let mut case = Case::new();
+    let mut live = case.apply("a", json!({"metadata": {"uid": "u", "labels": {"x": "1"}}})).clone();
+    live["metadata"]["managedFields"][0]["apiVersion"] = json!("apps/v0");
+    let nothing = json!({});
+    let applied = write(&writer("b", Operation::Apply), |write| {
+        let live = Live { object: Some(&live), skeleton: &nothing };
+        apply(
+            live,
+            &json!({"metadata": {"labels": {"y": "1"}}}),
+            &Write { types: &OneVersion, ..*write },
+            true,
+        )
+    });
+    let why = "request to convert CR to an invalid group/version: apps/v0";
+    assert_eq!(applied.unwrap_err().to_string(), why);
+
+    let mut new = live.clone();
+    new["metadata"]["labels"]["x"] = json!("2");
+    write(&writer("b", Operation::Update), |write| {
+        track(&live, &mut new, &Write { types: &OneVersion, ..*write });
+    });
+    assert!(managers(&new).is_empty());
+}

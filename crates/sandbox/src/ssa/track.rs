@@ -48,7 +48,7 @@ pub(super) fn update<'a>(
     write: &Write<'a>,
 ) -> Result<Managed<'a>, Invalid> {
     validate(new, write.of, Duplicates::Allowed)?;
-    validate(before, write.of, Duplicates::Allowed)?;
+    write.check_stored(before)?;
     let mut managed = write.update(before, new, managed);
     managed.cap_updaters();
     Ok(managed)

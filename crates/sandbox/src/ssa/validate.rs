@@ -114,7 +114,7 @@ impl Walk {
     }
 
     fn items(&mut self, items: &[Value], of: TypeRef<'_>, list: &ListType) {
-        let mut seen = Vec::with_capacity(items.len());
+        let mut seen = Vec::new();
         for (index, item) in items.iter().enumerate() {
             let step = if list.relation == ListRelation::Atomic {
                 PathElement::Index(i64::try_from(index).unwrap_or(i64::MAX))
@@ -124,15 +124,17 @@ impl Walk {
                     Ok(step) => step,
                 }
             };
-            if list.relation != ListRelation::Atomic && self.duplicates == Duplicates::Refused {
-                match seen.binary_search(&step) {
-                    Ok(_) => self.add(format!("duplicate entries for key {step}")),
-                    Err(place) => seen.insert(place, step.clone()),
-                }
+            let is_checked = list.relation != ListRelation::Atomic && self.duplicates == Duplicates::Refused;
+            let place = seen.binary_search(&step);
+            if is_checked && place.is_ok() {
+                self.add(format!("duplicate entries for key {step}"));
             }
             let known = self.faults.len();
             self.value(item, Some(of.item(list)), Depth::Below);
             self.place(known, &step);
+            if let (true, Err(place)) = (is_checked, place) {
+                seen.insert(place, step);
+            }
         }
     }
 

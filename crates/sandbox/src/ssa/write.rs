@@ -12,6 +12,7 @@ use super::managed::{Entry, Managed};
 use super::merge::merge;
 use super::prune::prune;
 use super::reset::Filter;
+use super::validate::{Duplicates, Invalid, validate};
 use super::values::{Depth, is_same};
 use super::writer::Writer;
 
@@ -22,6 +23,11 @@ pub(crate) trait Types {
 
     /// Does an entry of a version that is no more make a write fail? Otherwise the entry goes.
     fn keeps_all_versions(&self) -> bool {
+        false
+    }
+
+    /// Is what is stored known to be of its type? It is unless types change.
+    fn are_stored_checked(&self) -> bool {
         false
     }
 
@@ -57,6 +63,14 @@ impl<'a> Write<'a> {
     /// The type of another version; what was written before means the same in all of them.
     pub(super) fn type_at(&self, api_version: &str) -> Option<TypeRef<'a>> {
         if api_version == self.writer.api_version { Some(self.of) } else { self.types.of(api_version) }
+    }
+
+    /// Is a stored object (still) of its type?
+    pub(super) fn check_stored(&self, object: &Value) -> Result<(), Invalid> {
+        if self.types.are_stored_checked() {
+            return Ok(());
+        }
+        validate(object, self.of, Duplicates::Allowed)
     }
 
     /// The version of an entry that cannot be converted to.
@@ -104,7 +118,7 @@ impl<'a> Write<'a> {
         };
         let changes = !is_same(live, &new, Depth::Object);
         if changes {
-            let comparison = Comparison::of(live, &new, self.of).filtered(self.filter);
+            let comparison = Comparison::of_different(live, &new, self.of).filtered(self.filter);
             self.take_from_others(&mut managed, live, &new, &comparison, force)?;
         }
         let mut entry = Entry::of(self.writer, set.difference(self.untracked));

@@ -38,6 +38,11 @@ impl Stored {
         Self(plain.into())
     }
 
+    #[cfg(test)]
+    pub(super) fn size(&self) -> usize {
+        self.0.len()
+    }
+
     /// The JSON text.
     pub(crate) fn text(&self) -> Cow<'_, [u8]> {
         match &*self.0 {

@@ -21,6 +21,8 @@ pub(super) struct Table {
     pub(super) resource: Arc<str>,
     pub(super) entries: BTreeMap<Place, Entry>,
     pub(super) history: History,
+    /// Objects that nobody can watch need no history.
+    pub(super) keeps_history: bool,
     pub(super) wake: Signal,
 }
 
@@ -30,6 +32,7 @@ impl Table {
             resource: resource.into(),
             entries: BTreeMap::new(),
             history: History::default(),
+            keeps_history: true,
             wake: Signal::default(),
         }
     }

@@ -11,7 +11,7 @@ use super::index::{Address, Index};
 use super::table::{Entry, Table};
 use super::{Change, ChangeKind, Compacted, Key, Object, ObjectName, Place, Saved, Stored};
 use crate::object;
-use crate::signal::{Signal, Waiter};
+use crate::signal::Signal;
 
 #[derive(Debug)]
 pub(crate) struct Store {
@@ -207,13 +207,18 @@ impl Store {
         Ok(objects)
     }
 
-    /// Wakes on every change of a resource.
-    pub(crate) fn subscribe(&mut self, resource: &str) -> Waiter {
+    /// Keeps no earlier states of a resource.
+    pub(crate) fn keep_no_history(&mut self, resource: &str) {
         let number = self.number(resource);
-        match self.tables.get(usize::from(number)) {
-            Some(table) => table.wake.subscribe(),
-            None => Signal::default().subscribe(),
+        if let Some(table) = self.tables.get_mut(usize::from(number)) {
+            table.keeps_history = false;
         }
+    }
+
+    /// Wakes on every change of a resource.
+    pub(crate) fn subscribe(&mut self, resource: &str) -> Signal {
+        let number = self.number(resource);
+        self.tables.get(usize::from(number)).map(|table| table.wake.clone()).unwrap_or_default()
     }
 
     /// Forgets the history of every resource, as etcd's compaction does.
@@ -233,6 +238,14 @@ impl Store {
         for table in &mut self.tables {
             table.history.cool();
         }
+    }
+
+    /// Stored objects, their bytes, and how many are parsed.
+    #[cfg(test)]
+    pub(crate) fn footprint(&self) -> (usize, usize, usize) {
+        let entries = || self.tables.iter().flat_map(|table| table.entries.values());
+        let bytes = entries().map(|entry| entry.stored.size()).sum();
+        (entries().count(), bytes, entries().filter(|entry| entry.parsed.get().is_some()).count())
     }
 
     /// Objects whose owner references name this uid.
@@ -323,7 +336,7 @@ impl Store {
         let key = Key { resource: table.resource.to_string(), name: place.to_name() };
         let lines = OnceCell::new();
         let change = Change { revision, kind, place: place.clone(), object, previous, lines };
-        table.history.record(change, self.history);
+        table.history.record(change, if table.keeps_history { self.history } else { 0 });
         table.wake.raise();
         self.touched.push((key, parsed));
     }

@@ -25,6 +25,10 @@ pub(super) fn check(object: &Place, problems: &mut Problems) {
         problems.invalid_value(&most, &json!(most.number()), why);
     }
     check_reference(&spec.at("scaleTargetRef"), problems);
+    let version = spec.at("scaleTargetRef.apiVersion");
+    if !version.text().contains('/') {
+        problems.invalid_value(&version, &json!(version.text()), "apiVersion must specify API group");
+    }
     for metric in spec.at("metrics").items() {
         check_metric(&metric, problems);
     }

@@ -23,7 +23,7 @@ pub(super) fn check_job(job: &Place, problems: &mut Problems) {
         let longest = format!("{}-{}", name.text(), completions - 1);
         if !formats::dns_label(&longest).is_empty() {
             let why = format!("will not able to create pod with invalid DNS label: {longest}");
-            problems.invalid(&name, &why);
+            problems.invalid_value(&name, &json!(name.text()), &why);
         }
     }
 }
@@ -185,7 +185,7 @@ fn check_failure_policy(spec: &Place, problems: &mut Problems) {
             (false, true) => "specifying one of OnExitCodes and OnPodConditions is required",
             _ => continue,
         };
-        problems.invalid_value(&rule, &json!({}), why);
+        problems.add(&rule, "FieldValueInvalid", format!("Invalid value: {why}"));
     }
 }
 

@@ -57,15 +57,11 @@ pub(super) fn check_secret(object: &Place, problems: &mut Problems) {
     };
     match object.at("type").text() {
         "kubernetes.io/tls" => required(&["tls.crt", "tls.key"]),
-        "kubernetes.io/basic-auth" => {
-            if !data.key("username").is_set() && !data.key("password").is_set() {
-                required(&["username", "password"]);
-            }
+        "kubernetes.io/basic-auth" if !data.key("username").is_set() && !data.key("password").is_set() => {
+            required(&["username", "password"]);
         }
-        "kubernetes.io/ssh-auth" => {
-            if data.key("ssh-privatekey").is_empty() {
-                problems.required(&data.key("ssh-privatekey"), "");
-            }
+        "kubernetes.io/ssh-auth" if data.key("ssh-privatekey").is_empty() => {
+            problems.required(&data.key("ssh-privatekey"), "");
         }
         "kubernetes.io/dockercfg" => check_json(&data.key(".dockercfg"), problems),
         "kubernetes.io/dockerconfigjson" => check_json(&data.key(".dockerconfigjson"), problems),

@@ -145,4 +145,22 @@ pub(super) fn check_class(object: &Place, problems: &mut Problems) {
         problems.too_long(&controller, 250);
     }
     formats::check_prefixed_path(&controller, problems);
+    let parameters = spec.at("parameters");
+    if !parameters.is_set() {
+        return;
+    }
+    check_resource(&parameters, problems);
+    let (scope, namespace) = (parameters.at("scope"), parameters.at("namespace"));
+    match scope.text() {
+        "" => problems.required(&scope, ""),
+        "Namespace" if namespace.is_empty() => {
+            problems.required(&namespace, "`parameters.scope` is set to 'Namespace'");
+        }
+        "Namespace" => problems.invalid_each(&namespace, formats::dns_label(namespace.text())),
+        "Cluster" if namespace.is_set() => {
+            problems.forbidden(&namespace, "`parameters.scope` is set to 'Cluster'");
+        }
+        "Cluster" => {}
+        _ => problems.not_supported(&scope, &["Cluster", "Namespace"]),
+    }
 }

@@ -8,8 +8,10 @@ mod access;
 mod autoscaling;
 mod batch;
 mod config;
+mod discovery;
 mod formats;
 mod ingress;
+mod limits;
 mod metadata;
 mod names;
 mod place;
@@ -39,19 +41,29 @@ pub(crate) fn check_new(kind: &ResourceKind, new: &Value) -> Result<(), ApiError
     }
     let object = Place::root(new);
     let mut problems = Problems::default();
-    metadata::check(kind, &object, &mut problems);
+    // some kinds leave their metadata to the rules for all
+    if !matches!(kind.kind.as_str(), "PodDisruptionBudget" | "Event") {
+        metadata::check(kind, &object, &mut problems);
+    }
     check_created(kind, &object, &mut problems);
+    problems.extend(custom::mistakes(kind, None, new));
     if problems.len() == 0 {
         metadata::check_common(kind, &object, &mut problems);
     }
-    let mut errors = problems.into_errors();
-    errors.extend(custom::mistakes(kind, None, new));
-    refuse(kind, new, &errors)
+    refuse(kind, new, &problems.into_errors())
 }
 
+/// Definitions of kinds have rules of their own, down to their names.
 fn check_definition(kind: &ResourceKind, live: Option<&Value>, new: &Value) -> Result<(), ApiError> {
     custom::definition::readable(new)?;
-    refuse(kind, new, &custom::definition::mistakes(live, new))?;
+    let mut problems = Problems::default();
+    if let Some(live) = live {
+        let (before, after) = (Place::root(live), Place::root(new));
+        metadata::check_common_update(&before, &after, &mut problems);
+        metadata::check_common_update(&before, &after, &mut problems);
+    }
+    problems.extend(custom::definition::mistakes(live, new));
+    refuse(kind, new, &problems.into_errors())?;
     custom::definition::refuse(new)
 }
 
@@ -67,9 +79,8 @@ pub(crate) fn check_update(kind: &ResourceKind, live: &Value, new: &Value) -> Re
     metadata::check_common_update(&before, &after, &mut problems);
     metadata::check_update(&before, &after, &mut problems);
     check_changed(kind, &before, &after, &mut problems);
-    let mut errors = problems.into_errors();
-    errors.extend(custom::mistakes(kind, Some(live), new));
-    refuse(kind, new, &errors)
+    problems.extend(custom::mistakes(kind, Some(live), new));
+    refuse(kind, new, &problems.into_errors())
 }
 
 /// What is wrong with the addresses that a service asks for.
@@ -108,6 +119,23 @@ fn check_created(kind: &ResourceKind, new: &Place, problems: &mut Problems) {
         ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => {
             access::check_binding(new, kind.namespaced, problems);
         }
+        _ => check_created_rest(kind, new, problems),
+    }
+}
+
+fn check_created_rest(kind: &ResourceKind, new: &Place, problems: &mut Problems) {
+    match (kind.group.as_str(), kind.kind.as_str()) {
+        ("", "PersistentVolumeClaim") => storage::check_claim_spec(&new.at("spec"), problems),
+        ("", "PersistentVolume") => storage::check_volume(new, problems),
+        ("storage.k8s.io", "StorageClass") => storage::check_class(new, problems),
+        ("", "ResourceQuota") => limits::check_quota(new, problems),
+        ("", "LimitRange") => limits::check_limit_range(new, problems),
+        ("scheduling.k8s.io", "PriorityClass") => limits::check_priority(new, problems),
+        ("", "Endpoints") => discovery::check_endpoints(new, problems),
+        ("discovery.k8s.io", "EndpointSlice") => discovery::check_slice(new, problems),
+        ("coordination.k8s.io", "Lease") => discovery::check_lease(new, problems),
+        ("", "Event") => discovery::check_event(new, "involvedObject", problems),
+        ("", "PodTemplate") => pod::check_template(&new.at("template"), problems),
         _ => {}
     }
 }
@@ -163,7 +191,11 @@ fn check_changed(kind: &ResourceKind, live: &Place, new: &Place, problems: &mut 
         ("networking.k8s.io", "NetworkPolicy") => policy::check_network_policy(new, problems),
         ("policy", "PodDisruptionBudget") => policy::check_budget(new, problems),
         ("autoscaling", "HorizontalPodAutoscaler") => autoscaling::check(new, problems),
-        ("batch", "Job") => batch::check_job_update(live, new, problems),
+        ("batch", "Job") => {
+            metadata::check(kind, new, problems);
+            batch::check_job(new, problems);
+            batch::check_job_update(live, new, problems);
+        }
         ("batch", "CronJob") => batch::check_cron_job(new, Some(live), problems),
         ("rbac.authorization.k8s.io", "Role" | "ClusterRole") => {
             metadata::check(kind, new, problems);
@@ -174,6 +206,42 @@ fn check_changed(kind: &ResourceKind, live: &Place, new: &Place, problems: &mut 
             access::check_binding(new, kind.namespaced, problems);
             access::check_binding_update(live, new, problems);
         }
+        ("", "PersistentVolumeClaim") => {
+            metadata::check(kind, new, problems);
+            storage::check_claim_spec(&new.at("spec"), problems);
+            storage::check_claim_update(live, new, problems);
+        }
+        ("", "Namespace") => metadata::check(kind, new, problems),
+        ("", "PersistentVolume") => {
+            // the server does it twice
+            for _ in 0..2 {
+                metadata::check(kind, new, problems);
+                storage::check_volume(new, problems);
+            }
+            storage::check_volume_update(live, new, problems);
+        }
+        ("storage.k8s.io", "StorageClass") => {
+            metadata::check(kind, new, problems);
+            storage::check_class(new, problems);
+            storage::check_class_update(live, new, problems);
+        }
+        ("", "ResourceQuota") => {
+            limits::check_quota(new, problems);
+            limits::check_quota_update(live, new, problems);
+        }
+        ("", "LimitRange") => {
+            metadata::check(kind, new, problems);
+            limits::check_limit_range(new, problems);
+        }
+        ("scheduling.k8s.io", "PriorityClass") => limits::check_priority_update(live, new, problems),
+        ("", "Endpoints") => discovery::check_endpoints(new, problems),
+        ("discovery.k8s.io", "EndpointSlice") => {
+            metadata::check(kind, new, problems);
+            discovery::check_slice(new, problems);
+            let field = "addressType";
+            problems.check_kept(&live.at(field), &new.at(field), "field is immutable");
+        }
+        ("coordination.k8s.io", "Lease") => discovery::check_lease(new, problems),
         _ => {}
     }
 }
@@ -181,6 +249,11 @@ fn check_changed(kind: &ResourceKind, live: &Place, new: &Place, problems: &mut 
 fn refuse(kind: &ResourceKind, new: &Value, errors: &[FieldError]) -> Result<(), ApiError> {
     if errors.is_empty() {
         return Ok(());
+    }
+    if kind.is("events.events.k8s.io") {
+        // the server holds events of both groups as those of the older one
+        let older = ResourceKind { group: String::new(), ..kind.clone() };
+        return Err(ApiError::invalid(&older, object::name(new), errors));
     }
     Err(ApiError::invalid(kind, object::name(new), errors))
 }

@@ -22,6 +22,10 @@ impl Problems {
         self.found.len()
     }
 
+    pub(super) fn extend(&mut self, errors: Vec<FieldError>) {
+        self.found.extend(errors);
+    }
+
     pub(super) fn add(&mut self, place: &Place, reason: &'static str, message: String) {
         self.found.push(FieldError { field: place.path(), reason, message });
     }

@@ -177,7 +177,9 @@ pub(super) fn check_addresses(spec: &Place, live: Option<&Place>, problems: &mut
 
 /// An address that a client can reach.
 pub(super) fn check_endpoint_ip(ip: &Place, problems: &mut Problems) {
-    let Some(address) = formats::parse_ip(ip.text()) else { return };
+    let Some(address) = formats::parse_ip(ip.text()) else {
+        return problems.invalid_value(ip, &json!(ip.text()), "must be a valid IP address");
+    };
     if address.is_unspecified() {
         problems.invalid(ip, &format!("may not be unspecified ({})", ip.text()));
     }

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::place::Place;
 use super::pod::check_quantity_value;
-use super::problems::Problems;
+use super::problems::{Problems, same, shown};
 use super::{formats, selector};
 use crate::quantity::Quantity;
 
@@ -77,4 +77,186 @@ fn check_source(source: &Place, problems: &mut Problems) {
     } else {
         problems.invalid_each(&group, formats::dns_subdomain(group.text()));
     }
+}
+
+/// Only its size may change, and the volume that it is bound to may be told.
+pub(super) fn check_claim_update(live: &Place, new: &Place, problems: &mut Problems) {
+    let (before, after) = (live.at("spec"), new.at("spec"));
+    let is_bound = new.at("status.phase").is("Bound");
+    let closed = |spec: &Place| {
+        let mut spec = spec.value().clone();
+        if let Some(fields) = spec.as_object_mut() {
+            if before.at("volumeName").is_empty() {
+                fields.shift_remove("volumeName");
+            }
+            if !before.has("storageClassName") {
+                fields.shift_remove("storageClassName");
+            }
+            if is_bound {
+                fields.shift_remove("volumeAttributesClassName");
+                fields.shift_remove("resources");
+            }
+        }
+        spec
+    };
+    if !same(&closed(&before), &closed(&after)) {
+        let why = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
+        problems.forbidden(&after, why);
+    }
+    let size = |spec: &Place| Quantity::parse(spec.at("resources.requests.storage").text());
+    let held = Quantity::parse(live.at("status.capacity.storage").text());
+    if let (Ok(old), Ok(size)) = (size(&before), size(&after))
+        && size.compare(&old).is_lt()
+        && held.is_ok_and(|held| !size.compare(&held).is_gt())
+    {
+        let requests = after.at("resources.requests.storage");
+        problems.forbidden(&requests, "field can not be less than status.capacity");
+    }
+    let (mode, kept) = (after.at("volumeMode"), before.at("volumeMode"));
+    problems.check_kept(&kept, &new.called("volumeMode", mode.value()), "field is immutable");
+}
+
+/// The kinds of storage that a volume can be.
+const SOURCES: &[&str] = &[
+    "hostPath",
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "glusterfs",
+    "flocker",
+    "nfs",
+    "rbd",
+    "quobyte",
+    "cephfs",
+    "iscsi",
+    "cinder",
+    "fc",
+    "flexVolume",
+    "azureFile",
+    "vsphereVolume",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "azureDisk",
+    "scaleIO",
+    "local",
+    "storageos",
+    "csi",
+];
+
+pub(super) fn check_volume(object: &Place, problems: &mut Problems) {
+    let spec = object.at("spec");
+    let modes = spec.at("accessModes");
+    if modes.is_empty() {
+        problems.required(&modes, "");
+    } else {
+        check_access_modes(&modes, problems);
+    }
+    let capacity = spec.at("capacity");
+    if capacity.is_empty() {
+        problems.required(&capacity, "");
+    }
+    if capacity.len() != 1 || !capacity.key("storage").is_set() {
+        let shown = format!("Unsupported value: {}: supported values: \"storage\"", shown(capacity.value()));
+        problems.add(&capacity, "FieldValueNotSupported", shown);
+    }
+    for (resource, amount) in capacity.entries() {
+        check_quantity_value(resource, &amount, problems);
+        let is_positive =
+            Quantity::parse(amount.text()).is_ok_and(|one| !one.is_negative() && !one.is_zero());
+        if !is_positive {
+            problems.invalid(&amount, "must be greater than zero");
+        }
+    }
+    problems.check_if_one_of(&spec.at("persistentVolumeReclaimPolicy"), &["Delete", "Recycle", "Retain"]);
+    let required = spec.at("nodeAffinity.required");
+    if required.is_set() {
+        super::pod::node_selector(&required, problems);
+    }
+    check_volume_source(&spec, problems);
+    let class = spec.at("storageClassName");
+    if !class.is_empty() {
+        problems.invalid_each(&class, formats::dns_subdomain(class.text()));
+    }
+    problems.check_if_one_of(&spec.at("volumeMode"), &["Block", "Filesystem"]);
+}
+
+fn check_volume_source(spec: &Place, problems: &mut Problems) {
+    let mut sources = SOURCES.iter().filter(|source| spec.has(source));
+    match sources.next() {
+        None => problems.required(spec, "must specify a volume type"),
+        Some(kind) => {
+            let source = spec.at(kind);
+            let required: &[&str] = match *kind {
+                "hostPath" | "local" => &["path"],
+                "nfs" => &["server", "path"],
+                _ => &[],
+            };
+            for field in required.iter().filter(|field| source.at(field).is_empty()) {
+                problems.required(&source.at(field), "");
+            }
+            if *kind == "nfs" && !source.at("path").text().starts_with('/') {
+                let path = source.at("path");
+                problems.invalid_value(&path, &json!(path.text()), "must be an absolute path");
+            }
+            if *kind == "csi" {
+                check_driver_name(&source.at("driver"), problems);
+                if source.at("volumeHandle").is_empty() {
+                    problems.required(&source.at("volumeHandle"), "");
+                }
+            }
+        }
+    }
+    for another in sources {
+        problems.forbidden(&spec.at(another), "may not specify more than 1 volume type");
+    }
+}
+
+/// The storage behind a volume stays, and so does its mode.
+pub(super) fn check_volume_update(live: &Place, new: &Place, problems: &mut Problems) {
+    let (before, after) = (live.at("spec"), new.at("spec"));
+    if SOURCES.iter().any(|source| !same(before.at(source).value(), after.at(source).value())) {
+        let why = "spec.persistentvolumesource is immutable after creation";
+        problems.forbidden(&new.called("spec.persistentvolumesource", after.value()), why);
+    }
+    problems.check_kept(
+        &before.at("volumeMode"),
+        &new.called("volumeMode", after.at("volumeMode").value()),
+        "field is immutable",
+    );
+}
+
+pub(super) fn check_class(object: &Place, problems: &mut Problems) {
+    let provisioner = object.at("provisioner");
+    if provisioner.is_empty() {
+        problems.required(&provisioner, "");
+    } else {
+        for message in formats::qualified_name(&provisioner.text().to_lowercase()) {
+            problems.invalid(&provisioner, &message);
+        }
+    }
+    let parameters = object.at("parameters");
+    for _ in parameters.entries().filter(|(key, _)| key.is_empty()) {
+        problems.invalid_value(&parameters, &json!(""), "field can not be empty.");
+    }
+    let policy = object.at("reclaimPolicy");
+    problems.check_if_one_of(&policy, &["Delete", "Retain"]);
+    let mode = object.at("volumeBindingMode");
+    if mode.is_set() {
+        problems.check_if_one_of(&mode, &["Immediate", "WaitForFirstConsumer"]);
+    }
+}
+
+/// Nothing that volumes were made by may change.
+pub(super) fn check_class_update(live: &Place, new: &Place, problems: &mut Problems) {
+    if !same(live.at("parameters").value(), new.at("parameters").value()) {
+        problems.forbidden(&new.at("parameters"), "updates to parameters are forbidden.");
+    }
+    if !same(live.at("provisioner").value(), new.at("provisioner").value()) {
+        problems.forbidden(&new.at("provisioner"), "updates to provisioner are forbidden.");
+    }
+    let policy = new.at("reclaimPolicy");
+    if !same(live.at("reclaimPolicy").value(), policy.value()) {
+        problems.forbidden(&policy, "updates to reclaimPolicy are forbidden.");
+    }
+    let mode = "volumeBindingMode";
+    problems.check_kept(&live.at(mode), &new.at(mode), "field is immutable");
 }

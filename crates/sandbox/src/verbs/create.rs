@@ -30,7 +30,7 @@ pub(crate) fn create(
 }
 
 /// Identity and placement of an object that does not exist yet.
-pub(super) fn prepare(
+pub(crate) fn prepare(
     state: &mut State,
     kind: &ResourceKind,
     namespace: &str,
@@ -53,7 +53,14 @@ pub(super) fn prepare(
     for field in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
         object::take(new, &["metadata", field]);
     }
-    object::set(new, &["metadata", "uid"], state.seed.uid());
+    // what exists already will be refused, and draws nothing from the seed
+    let exists = state.store.at(&key(kind, namespace, object::name(new))).is_some();
+    let uid = if exists { "unborn".to_owned() } else { state.seed.uid() };
+    if kind.is("limitranges") && object::name(new).is_empty() {
+        // the one kind that needs no name
+        object::set(new, &["metadata", "name"], uid.as_str());
+    }
+    object::set(new, &["metadata", "uid"], uid);
     object::set(new, &["metadata", "creationTimestamp"], state.clock.timestamp());
     // other kinds keep what was said
     if kind.has_generation {
@@ -82,6 +89,8 @@ pub(super) fn complete(
     if state.store.at(&key(kind, namespace, name)).is_some() {
         return Err(ApiError::already_exists(kind, name));
     }
+    super::quota::check(state, kind, new)?;
+    defaults::settle(kind, new);
     Ok(())
 }
 

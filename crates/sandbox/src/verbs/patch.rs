@@ -9,7 +9,6 @@ use crate::custom;
 use crate::decoding::{self, TypeName};
 use crate::defaults;
 use crate::object;
-use crate::registry::ResourceKind;
 use crate::schema;
 use crate::ssa::{self, ApplyError, Operation};
 use crate::status::ApiError;
@@ -49,42 +48,48 @@ pub(crate) fn patch(
     match (patch, live) {
         (Patch::Apply { config, force }, live) => apply(state, target, config, force, live, caller),
         (_, None) => Err(ApiError::not_found(kind, &target.name)),
-        (Patch::Merge { change, complaints }, Some(live)) => {
-            let mut new = (*live).clone();
-            json_patch::merge(&mut new, &change);
-            let new = decode(kind, &new, complaints, caller)?;
-            changed(state, target, live, new, caller)
-        }
-        (Patch::Strategic { change, complaints }, Some(live)) => {
-            let declared = schema::built_in().kind(&kind.group, &kind.version, &kind.kind);
-            let declared = declared.ok_or_else(ApiError::unsupported_patch)?;
-            let new = strategic::merge(&live, &change, declared)?;
-            let (validation, warnings) = (caller.validation, &caller.warnings);
-            let mut new = decoding::from_map(&new, &change, declared, complaints, validation, warnings)?;
-            new["kind"] = json!(kind.kind);
-            new["apiVersion"] = json!(kind.api_version());
-            changed(state, target, live, new, caller)
-        }
-        (Patch::Json { operations, complaints }, Some(live)) => {
-            let mut new = (*live).clone();
-            for operation in &operations.0 {
-                json_step(&mut new, operation)?;
-            }
-            let new = decode(kind, &new, complaints, caller)?;
+        (patch, Some(live)) => {
+            let unknown = |object: &Value| custom::unknown_fields(kind, object);
+            let new = patched(&live, patch, TypeName::of(kind), unknown, caller)?;
             changed(state, target, live, new, caller)
         }
     }
 }
 
-/// What a patch made must still be an object of the kind.
-fn decode(
-    kind: &ResourceKind,
-    new: &Value,
-    complaints: Vec<String>,
+/// What a patch, other than an apply, makes of an object: still one of its kind.
+pub(crate) fn patched(
+    live: &Value,
+    patch: Patch,
+    kind: TypeName<'_>,
+    unknown: impl Fn(&Value) -> Vec<String>,
     caller: &Caller,
 ) -> Result<Value, ApiError> {
-    let unknown = |object: &Value| custom::unknown_fields(kind, object);
-    decoding::from_json(new, TypeName::of(kind), unknown, complaints, caller.validation, &caller.warnings)
+    let (validation, warnings) = (caller.validation, &caller.warnings);
+    let mut new = live.clone();
+    let complaints = match patch {
+        Patch::Merge { change, complaints } => {
+            json_patch::merge(&mut new, &change);
+            complaints
+        }
+        Patch::Json { operations, complaints } => {
+            for operation in &operations.0 {
+                json_step(&mut new, operation)?;
+            }
+            complaints
+        }
+        Patch::Strategic { mut change, complaints } => {
+            let declared = schema::built_in().kind(kind.group, kind.version, kind.kind);
+            let declared = declared.ok_or_else(ApiError::unsupported_patch)?;
+            let merged = strategic::merge(live, &mut change, declared)?;
+            let mut new = decoding::from_map(&merged, &change, declared, complaints, validation, warnings)?;
+            for field in ["kind", "apiVersion"] {
+                new[field] = live[field].clone();
+            }
+            return Ok(new);
+        }
+        Patch::Apply { .. } => return Err(ApiError::not_simulated("server-side apply here")),
+    };
+    decoding::from_json(&new, kind, unknown, complaints, validation, warnings)
 }
 
 fn changed(
@@ -140,7 +145,11 @@ fn apply(
         }
         (None, live) => live.as_deref().cloned().unwrap_or_default(),
     };
-    object::drop_nulls(&mut merged);
+    if kind.is_custom() {
+        object::drop_nulls(&mut merged);
+    } else {
+        ssa::settle_nulls(&mut merged, kind.merge_type());
+    }
     match live {
         Some(live) => {
             let mut new = merged;
@@ -213,8 +222,13 @@ fn refused(target: &Target, said_namespace: &str, error: &ApplyError) -> ApiErro
                 .collect();
             ApiError::apply_conflict(conflicts.to_string(), &causes)
         }
-        ApplyError::Live(_) | ApplyError::ManagedFields | ApplyError::Version(_) => {
-            ApiError::failed(error.to_string())
+        ApplyError::Live(invalid) => {
+            let Target { namespace, name, kind, .. } = target;
+            let (group, version, kind) = (&kind.group, &kind.version, &kind.kind);
+            ApiError::failed(format!(
+                "failed to create typed live object ({namespace}/{name}; {group}/{version}, Kind={kind}): {invalid}"
+            ))
         }
+        ApplyError::ManagedFields | ApplyError::Version(_) => ApiError::failed(error.to_string()),
     }
 }

@@ -28,7 +28,7 @@ fn scale_of(target: &Target, workload: &Value) -> Result<Value, ApiError> {
     }
     if target.kind.is_custom() {
         if object::at(workload, &words(&spec)).is_none() {
-            return Err(ApiError::internal(format!("the spec replicas field {spec:?} does not exist")));
+            return Err(ApiError::internal(&format!("the spec replicas field {spec:?} does not exist")));
         }
         let selector = target.kind.scale_paths.as_ref().and_then(|paths| paths.selector.as_deref());
         if let Some(selector) = selector.and_then(|path| object::text(workload, &words(path))) {

@@ -177,7 +177,9 @@ impl Update {
             count_template(&live, &mut new);
         }
         if kind.has_generation {
-            let counts = subresource != "binding" && spec_changed(kind, &live, &new);
+            let counts = subresource != "binding"
+                && (subresource.is_empty() && changed_annotations(kind, &live, &new)
+                    || spec_changed(kind, &live, &new));
             let counted = object::generation(&live) + i64::from(counts);
             object::set(&mut new, &["metadata", "generation"], counted);
         }
@@ -236,6 +238,12 @@ fn same_but_times(live: &Value, new: &Value) -> bool {
         && same_but(before, after, "managedFields")
         && old.len() == new_entries.len()
         && old.iter().zip(new_entries).all(|(left, right)| same_but(left, right, "time"))
+}
+
+/// The generation of a deployment counts its annotations too.
+fn changed_annotations(kind: &ResourceKind, live: &Value, new: &Value) -> bool {
+    let of = |value| object::at(value, &["metadata", "annotations"]);
+    kind.is("deployments.apps") && of(live) != of(new)
 }
 
 /// Everything but metadata and status counts as spec; so does the status of custom kinds that have

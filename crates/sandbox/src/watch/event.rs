@@ -3,12 +3,14 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use crate::clock::Clock;
 use crate::registry::ResourceKind;
 use crate::selectors::Selector;
 use crate::status::ApiError;
 use crate::store::{Change, ChangeKind, Store, Stored};
+use crate::table::Include;
 use crate::wire::negotiate::Shape;
-use crate::{custom, partial, spliced};
+use crate::{custom, partial, spliced, table};
 
 /// What a watch with this selector is told of a change. An object that stops matching is deleted
 /// for it (in its old state, with the new revision), one that starts matching is added.
@@ -74,4 +76,20 @@ pub(super) fn bookmark(kind: &ResourceKind, revision: u64, ends_initial: bool, s
 
 pub(super) fn error(error: &ApiError) -> Bytes {
     line_of("ERROR", &error.status(), Shape::Whole)
+}
+
+/// An event whose object is shown as a table; only the first table of a watch names its columns.
+pub(super) fn tabled(
+    line: &Bytes,
+    kind: &ResourceKind,
+    clock: &Clock,
+    include: Include,
+    first: bool,
+) -> Bytes {
+    let Ok(event) = serde_json::from_slice::<Value>(line) else { return line.clone() };
+    if event["type"] == "ERROR" {
+        return line.clone();
+    }
+    let table = table::of_event(clock, kind, &event["object"], include, first);
+    framed(event["type"].as_str().unwrap_or(""), table.to_string().as_bytes())
 }

@@ -11,11 +11,13 @@ use tokio::time::Instant;
 
 use super::event;
 use super::request::{Begin, WatchRequest};
+use crate::clock::Clock;
 use crate::cluster::{Cluster, State};
-use crate::signal::Waiter;
+use crate::signal::Signal;
 use crate::status::ApiError;
 use crate::store::Stored;
 use crate::verbs;
+use crate::wire::negotiate::Shape;
 
 /// How often an idle watch gets a bookmark, and how long before its end it gets the last one.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
@@ -28,11 +30,16 @@ struct Watch {
     /// How many changes of the resource this watch has seen, of all there ever were.
     seen: u64,
     pending: VecDeque<Pending>,
-    changes: Waiter,
-    connections: Waiter,
+    changes: Signal,
+    connections: Signal,
+    /// How often connections had been cut when this one began.
+    cuts: u64,
     ends: Instant,
     bookmark_at: Instant,
     finished: bool,
+    clock: Clock,
+    /// No table was sent yet.
+    is_first: bool,
 }
 
 /// What waits to be sent. Present objects are encoded only when the client takes them.
@@ -54,10 +61,13 @@ pub(crate) fn open(
         seen: 0,
         pending: VecDeque::new(),
         changes: state.store.subscribe(&resource),
-        connections: cluster.connections.subscribe(),
+        connections: cluster.connections.clone(),
+        cuts: cluster.connections.count(),
         ends: now + request.timeout,
         bookmark_at: now,
         finished: false,
+        clock: state.clock,
+        is_first: true,
         resource,
         request,
     };
@@ -107,16 +117,24 @@ impl Watch {
         self.pending = pending;
     }
 
+    /// The line of an event in the form that the client wants.
+    fn formed(&mut self, next: Pending) -> Bytes {
+        let line = self.line(next);
+        let Shape::Table(include) = self.request.shape else { return line };
+        let first = std::mem::take(&mut self.is_first);
+        event::tabled(&line, &self.request.target.kind, &self.clock, include, first)
+    }
+
     /// The next bytes; `None` ends the watch cleanly, an error cuts it.
     async fn next(&mut self) -> Option<Result<Bytes, io::Error>> {
         loop {
             if let Some(next) = self.pending.pop_front() {
-                return Some(Ok(self.line(next)));
+                return Some(Ok(self.formed(next)));
             }
             if self.finished {
                 return None;
             }
-            self.changes.look();
+            let changes = self.changes.count();
             self.collect()?;
             if !self.pending.is_empty() {
                 continue;
@@ -124,11 +142,11 @@ impl Watch {
             let wakes = self.ends.min(self.bookmark_at);
             tokio::select! {
                 biased;
-                _ = self.connections.raised() => {
+                () = self.connections.after(self.cuts) => {
                     self.finished = true;
                     return Some(Err(io::Error::new(io::ErrorKind::ConnectionReset, "the connection was cut")));
                 }
-                raised = self.changes.raised() => raised.ok()?,
+                () = self.changes.after(changes) => {}
                 () = tokio::time::sleep_until(wakes) => self.tick()?,
             }
         }

@@ -4,14 +4,15 @@ use http::HeaderMap;
 use http::header::ACCEPT;
 
 use crate::status::ApiError;
+use crate::table::Include;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     Whole,
     /// `as=PartialObjectMetadata` or `…List`.
     Metadata,
-    /// `as=Table`.
-    Table,
+    /// `as=Table`, with what rows carry of their objects.
+    Table(Include),
     /// `as=APIGroupDiscoveryList`, with its version: `v2` or `v2beta1`.
     Discovery(&'static str),
 }
@@ -37,7 +38,7 @@ fn shape(range: &str) -> Option<Shape> {
     match (parameter("as"), parameter("v")) {
         (None, _) => Some(Shape::Whole),
         (Some("PartialObjectMetadata" | "PartialObjectMetadataList"), _) => Some(Shape::Metadata),
-        (Some("Table"), Some("v1")) => Some(Shape::Table),
+        (Some("Table"), Some("v1")) => Some(Shape::Table(Include::default())),
         (Some("APIGroupDiscoveryList"), Some("v2")) => Some(Shape::Discovery("v2")),
         _ => None,
     }
@@ -59,6 +60,9 @@ mod tests {
         check("application/vnd.kubernetes.protobuf", &[]);
         check("application/vnd.kubernetes.protobuf, application/json", &[Shape::Whole]);
         check("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1", &[Shape::Metadata]);
-        check("application/json;as=Table;v=v1;g=meta.k8s.io,application/json", &[Shape::Table, Shape::Whole]);
+        check(
+            "application/json;as=Table;v=v1;g=meta.k8s.io,application/json",
+            &[Shape::Table(Include::Metadata), Shape::Whole],
+        );
     }
 }

@@ -103,8 +103,10 @@ impl Route {
             _ => return Self::Unknown,
         };
         let Some(kind) = registry.find(group, version, plural) else {
+            let is_custom = registry.all().any(|kind| kind.group == group && kind.is_custom());
             return match Self::resources(registry, group, version) {
                 Self::Unknown => Self::Unknown,
+                _ if is_custom => Self::Unknown,
                 _ => Self::UnknownResource,
             };
         };

@@ -1,6 +1,8 @@
 //! Controllers take objects that fit them and have no controller, such as those that an orphaning
 //! deletion left. Looked for once, when the controller sees its owner for the first time.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::context::{Context, key_of};
@@ -19,6 +21,23 @@ fn controlled(resource: &str) -> Option<(&'static str, &'static str, &'static st
     })
 }
 
+/// What may be adopted: kept as objects are written, so that nobody has to search.
+#[derive(Debug, Default)]
+pub(super) struct Orphans(BTreeSet<Key>);
+
+impl Orphans {
+    pub(super) fn note(&mut self, key: &Key, object: &Value, exists: bool) {
+        if !matches!(key.resource.as_str(), "pods" | "replicasets.apps") {
+            return;
+        }
+        if exists && object::controller(object).is_none() {
+            self.0.insert(key.clone());
+        } else {
+            self.0.remove(key);
+        }
+    }
+}
+
 pub(super) fn adopt(context: &mut Context<'_>, key: &Key, owner: &Value) {
     let Some((resource, api_version, kind)) = controlled(&key.resource) else { return };
     if object::is_deleting(owner) || !context.memory.seen.insert(object::uid(owner).to_owned()) {
@@ -28,11 +47,15 @@ pub(super) fn adopt(context: &mut Context<'_>, key: &Key, owner: &Value) {
     if selector.is_empty() {
         return;
     }
+    let namespace = object::namespace(owner);
     let found: Vec<Object> = context
-        .state
-        .store
-        .list(resource, Some(object::namespace(owner)))
-        .filter(|one| object::controller(one).is_none() && !object::is_deleting(one) && selector.matches(one))
+        .memory
+        .orphans
+        .0
+        .iter()
+        .filter(|key| key.resource == resource && key.name.namespace == namespace)
+        .filter_map(|key| context.state.store.at(key))
+        .filter(|one| !object::is_deleting(one) && selector.matches(one))
         .cloned()
         .collect();
     let reference = object::controller_reference(owner, api_version, kind);

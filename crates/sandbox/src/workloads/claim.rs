@@ -14,6 +14,7 @@ use crate::store::{Key, Object, ObjectName};
 use crate::verbs::{Caller, DeleteOptions};
 
 const PROTECTION: &str = "kubernetes.io/pvc-protection";
+const VOLUME_PROTECTION: &str = "kubernetes.io/pv-protection";
 const CLASSES: &str = "storageclasses.storage.k8s.io";
 const VOLUMES: &str = "persistentvolumes";
 /// How often the binder tries again.
@@ -114,14 +115,7 @@ fn release(context: &mut Context<'_>, key: &Key, claim: &Value) {
         return context.again_once(key, Duration::from_secs(1));
     }
     let volume = object::text(claim, &["spec", "volumeName"]).unwrap_or("").to_owned();
-    context.change(key, |claim| {
-        if let Some(finalizers) = claim["metadata"]["finalizers"].as_array_mut() {
-            finalizers.retain(|one| one != PROTECTION);
-        }
-        if object::finalizers(claim).is_empty() {
-            object::take(claim, &["metadata", "finalizers"]);
-        }
-    });
+    drop_finalizer(context, key, PROTECTION);
     let volume = Key { resource: VOLUMES.to_owned(), name: ObjectName::new("", &volume) };
     let ours = context.state.store.at(&volume).is_some_and(|volume| {
         object::text(volume, &["spec", "claimRef", "uid"]) == Some(object::uid(claim))
@@ -130,4 +124,24 @@ fn release(context: &mut Context<'_>, key: &Key, claim: &Value) {
     if ours {
         context.delete(&volume, &DeleteOptions::default());
     }
+}
+
+/// A deleted volume stays while its claim is there.
+pub(super) fn release_volume(context: &mut Context<'_>, key: &Key, volume: &Value) {
+    let claim = object::text(volume, &["spec", "claimRef", "uid"]).unwrap_or("");
+    if !object::is_deleting(volume) || context.state.store.by_uid(claim).is_some() {
+        return;
+    }
+    drop_finalizer(context, key, VOLUME_PROTECTION);
+}
+
+fn drop_finalizer(context: &mut Context<'_>, key: &Key, finalizer: &str) {
+    context.change(key, |object| {
+        if let Some(finalizers) = object["metadata"]["finalizers"].as_array_mut() {
+            finalizers.retain(|one| one != finalizer);
+        }
+        if object::finalizers(object).is_empty() {
+            object::take(object, &["metadata", "finalizers"]);
+        }
+    });
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::virtual_pods;
 use crate::cluster::State;
 use crate::object;
 use crate::registry::ResourceKind;
@@ -60,6 +61,7 @@ pub(super) struct Memory {
     pub(super) events: super::event::EventLog,
     /// By job: the generation last looked at, and when its pods' changes are due.
     pub(super) batches: HashMap<String, (i64, Option<Instant>)>,
+    pub(super) orphans: super::adoption::Orphans,
     /// Owners that have looked for what to adopt.
     pub(super) seen: BTreeSet<String>,
     /// Objects that vanished and whose dependents have not been looked at.
@@ -147,6 +149,9 @@ impl Context<'_> {
         object: Value,
     ) -> Result<Object, ApiError> {
         let Some(kind) = self.kind(resource) else { return Err(ApiError::no_such_resource()) };
+        if virtual_pods::are(self.state, resource) {
+            return virtual_pods::create(self.state, namespace, object);
+        }
         let made = verbs::create(self.state, &kind, namespace, object, &Caller::controller());
         made.inspect_err(|error| tracing::debug!(resource, %error, "failed to create"))
     }
@@ -182,6 +187,9 @@ impl Context<'_> {
         change(&mut new);
         if *live == new {
             return Some(live);
+        }
+        if virtual_pods::are(self.state, &key.resource) {
+            return virtual_pods::write(self.state, key, new);
         }
         let update = Update { live, new, subresource: subresource.to_owned() };
         let written = update.tracked(self.state, &kind, caller);

@@ -70,7 +70,7 @@ fn nodes_for(context: &Context<'_>, set: &Value) -> Vec<String> {
                 .flatten()
                 .all(|(label, value)| node["metadata"]["labels"].get(label) == Some(value))
         })
-        .map(|node| object::name(&node).to_owned())
+        .map(|node| object::name(node).to_owned())
         .collect()
 }
 

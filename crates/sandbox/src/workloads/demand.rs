@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::object;
 
 /// A quantity in thousandths, rounded up; `None` when it is none.
-pub(super) fn thousandths(quantity: &Value) -> Option<i128> {
+pub(crate) fn thousandths(quantity: &Value) -> Option<i128> {
     let text = match quantity {
         Value::String(text) => text.clone(),
         Value::Number(number) => number.to_string(),
@@ -39,7 +39,7 @@ pub(super) fn thousandths(quantity: &Value) -> Option<i128> {
 }
 
 /// What all containers of a pod ask for of one resource, by `requests` or `limits`.
-pub(super) fn of_pod(pod: &Value, list: &str, resource: &str) -> Option<i128> {
+pub(crate) fn of_pod(pod: &Value, list: &str, resource: &str) -> Option<i128> {
     let asked = |container: &Value| thousandths(container["resources"][list].get(resource)?);
     let together: Vec<i128> = object::list(pod, &["spec", "containers"]).iter().filter_map(asked).collect();
     let before = object::list(pod, &["spec", "initContainers"]).iter().filter_map(asked).max();

@@ -19,7 +19,7 @@ pub(super) fn of_pod(state: &State, pod: &Value) -> Vec<Key> {
         .store
         .list(RESOURCE, Some(object::namespace(pod)))
         .filter(|budget| LabelSelector::of(&budget["spec"]["selector"]).matches(pod))
-        .map(|budget| key_of(RESOURCE, &budget))
+        .map(|budget| key_of(RESOURCE, budget))
         .collect()
 }
 
@@ -109,7 +109,7 @@ fn expected(context: &Context<'_>, found: &[Object]) -> i64 {
     let mut scales: Vec<Key> = Vec::new();
     for owner in owners {
         let Some(set) = context.state.store.at(&owner) else { continue };
-        let above = object::controller(&set)
+        let above = object::controller(set)
             .and_then(|above| above["uid"].as_str())
             .and_then(|uid| context.state.store.by_uid(uid));
         let scale = above.unwrap_or(owner);
@@ -120,6 +120,6 @@ fn expected(context: &Context<'_>, found: &[Object]) -> i64 {
     scales
         .iter()
         .filter_map(|key| context.state.store.at(key))
-        .map(|owner| object::integer(&owner, &["spec", "replicas"]))
+        .map(|owner| object::integer(owner, &["spec", "replicas"]))
         .sum()
 }

@@ -4,17 +4,17 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Weak;
 use std::time::Duration;
 
+use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::context::{Context, Memory, Timers};
+use super::context::{Context, Memory, Timers, key_of};
 use super::{
     adoption, autoscaler, claim, cron_job, daemon_set, definition, deployment, disruption, endpoints, event,
-    garbage, job, job_pods, namespace, pods, replica_set, service, stateful_set,
+    garbage, job, job_pods, namespace, pods, quota, replica_set, service, stateful_set,
 };
 use crate::cluster::{Cluster, State};
 use crate::custom;
 use crate::object;
-use crate::signal::Waiter;
 use crate::store::{Key, Object, ObjectName};
 
 #[derive(Debug, Default)]
@@ -29,20 +29,19 @@ struct Driver {
 /// A wait without a timer is only this long, which costs nothing.
 const IDLE: Duration = Duration::from_secs(24 * 3600);
 /// Controllers that wait no longer than this are not at rest.
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(3);
 
 /// Runs until the last handle of the cluster is gone.
-pub(crate) async fn run(cluster: Weak<Cluster>, mut work: Waiter) {
+pub(crate) async fn run(cluster: Weak<Cluster>, mut work: watch::Receiver<u64>) {
     let mut driver = Driver::default();
     loop {
-        work.look();
+        work.borrow_and_update();
         if driver.settle(&cluster).await.is_none() {
             return;
         }
         let next = driver.timers.next().unwrap_or_else(|| Instant::now() + IDLE);
         tokio::select! {
-            biased;
-            raised = work.raised() => if raised.is_err() { return },
+            changed = work.changed() => if changed.is_err() { return },
             () = tokio::time::sleep_until(next) => {}
         }
     }
@@ -103,11 +102,16 @@ impl Driver {
         if let Some(owner) = object::controller(object)
             && let Some(owner) = state.store.by_uid(owner["uid"].as_str().unwrap_or(""))
         {
-            self.enqueue(owner.clone());
+            self.enqueue(owner);
         }
         let home = Key { resource: "namespaces".to_owned(), name: ObjectName::new("", &key.name.namespace) };
         if state.store.at(&home).is_some_and(|home| object::is_deleting(home)) {
             self.enqueue(home);
+        }
+        if !matches!(key.resource.as_str(), "events" | "resourcequotas") {
+            for quota in state.store.list("resourcequotas", Some(&key.name.namespace)) {
+                self.enqueue(key_of("resourcequotas", quota));
+            }
         }
         if key.resource == "pods" {
             let concerned = service::of_pod(state, object)
@@ -122,6 +126,7 @@ impl Driver {
                 self.enqueue(Key { resource: key.resource.clone(), name: ObjectName::of(other) });
             }
         }
+        self.memory.orphans.note(&key, object, state.store.stored(&key.resource, &key.name).is_some());
         if state.store.at(&key).is_none() {
             self.memory.gone.push(object::uid(object).to_owned());
         }
@@ -161,7 +166,9 @@ fn reconcile(context: &mut Context<'_>, key: &Key) {
         "horizontalpodautoscalers.autoscaling" => autoscaler::reconcile(context, key, &object),
         "services" => service::reconcile(context, key, &object),
         "ingresses.networking.k8s.io" => service::balance(context, key, &object),
+        "persistentvolumes" => claim::release_volume(context, key, &object),
         "persistentvolumeclaims" => claim::reconcile(context, key, &object),
+        "resourcequotas" => quota::reconcile(context, key, &object),
         "events" => event::expire(context, key, &object),
         "pods" if job_pods::release(context, key, &object) => {}
         "pods" => pods::reconcile(context, key, &object),

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::context::Context;
+use super::virtual_pods;
 use crate::object;
 use crate::store::{Key, ObjectName};
 use crate::verbs::{Caller, DeleteOptions};
@@ -67,14 +68,16 @@ const REFILL: f64 = 1.0 / 300.0;
 #[derive(Debug, Default)]
 pub(super) struct EventLog {
     told: BTreeMap<String, ObjectName>,
+    /// The other way round.
+    names: BTreeMap<ObjectName, String>,
     alike: BTreeMap<String, (Instant, Vec<String>)>,
-    budgets: BTreeMap<(Component, String), (Instant, f64)>,
+    budgets: BTreeMap<(String, Component), (Instant, f64)>,
     number: u64,
 }
 
 impl EventLog {
     fn may_tell(&mut self, source: Component, uid: &str, now: Instant) -> bool {
-        let (since, left) = self.budgets.entry((source, uid.to_owned())).or_insert((now, BURST));
+        let (since, left) = self.budgets.entry((uid.to_owned(), source)).or_insert((now, BURST));
         *left = (*left + (now - *since).as_secs_f64() * REFILL).min(BURST);
         *since = now;
         if *left < 1.0 {
@@ -104,8 +107,29 @@ impl EventLog {
     /// What is remembered about an object that is gone.
     pub(super) fn forget(&mut self, uid: &str) {
         let prefix = format!("{uid} ");
-        self.alike.retain(|group, _| !group.starts_with(&prefix));
-        self.budgets.retain(|(_, about), _| about != uid);
+        let groups = self.alike.range(prefix.clone()..).map(|(group, _)| group.clone());
+        for group in groups.take_while(|group| group.starts_with(&prefix)).collect::<Vec<_>>() {
+            self.alike.remove(&group);
+        }
+        let first = (uid.to_owned(), Component::CronJob);
+        let budgets = self.budgets.range(first..).map(|(budget, _)| budget.clone());
+        for budget in budgets.take_while(|(about, _)| about == uid).collect::<Vec<_>>() {
+            self.budgets.remove(&budget);
+        }
+    }
+
+    fn remember(&mut self, told: String, name: ObjectName) {
+        self.names.insert(name.clone(), told.clone());
+        self.told.insert(told, name);
+    }
+
+    /// An event that is gone is told anew the next time.
+    fn lose(&mut self, name: &ObjectName) {
+        if let Some(told) = self.names.remove(name)
+            && self.told.get(&told) == Some(name)
+        {
+            self.told.remove(&told);
+        }
     }
 }
 
@@ -131,6 +155,10 @@ impl Context<'_> {
         reason: &str,
         message: &str,
     ) {
+        let about_pods = about["kind"] == "Pod" || matches!(reason, "SuccessfulCreate" | "SuccessfulDelete");
+        if about_pods && virtual_pods::are(self.state, "pods") {
+            return;
+        }
         let (uid, now) = (object::uid(about).to_owned(), self.now);
         let group = format!("{uid} {} {kind} {reason} {field}", source.name());
         let (message, combined) = self.memory.events.combine(&group, message, now);
@@ -154,7 +182,7 @@ impl Context<'_> {
         .to_owned();
         if let Some(event) = self.create_as(&source.caller(), "events", &namespace, event) {
             let key = super::context::key_of("events", &event);
-            self.memory.events.told.insert(told, key.name.clone());
+            self.memory.events.remember(told, key.name);
         }
     }
 
@@ -230,6 +258,6 @@ pub(super) fn expire(context: &mut Context<'_>, key: &Key, event: &Value) {
     if age < KEPT {
         return context.again_once(key, KEPT.saturating_sub(age));
     }
-    context.memory.events.told.retain(|_, name| *name != key.name);
+    context.memory.events.lose(&key.name);
     context.delete(key, &DeleteOptions::default());
 }

@@ -61,7 +61,12 @@ pub(super) fn handle(context: &mut Context<'_>, key: &Key, object: &Object) -> b
     // some end in their own way, some tell their status to the end
     !matches!(
         key.resource.as_str(),
-        "pods" | "namespaces" | "persistentvolumeclaims" | "deployments.apps" | "replicasets.apps"
+        "pods"
+            | "namespaces"
+            | "persistentvolumeclaims"
+            | "persistentvolumes"
+            | "deployments.apps"
+            | "replicasets.apps"
     )
 }
 

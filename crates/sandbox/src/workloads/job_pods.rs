@@ -82,7 +82,7 @@ pub(super) fn release(context: &mut Context<'_>, key: &Key, pod: &Object) -> boo
     }
     let owner = object::controller(pod).and_then(|owner| context.state.store.by_uid(owner["uid"].as_str()?));
     let job = owner.and_then(|owner| context.state.store.at(&owner));
-    if job.is_some_and(|job| !object::is_deleting(&job)) {
+    if job.is_some_and(|job| !object::is_deleting(job)) {
         return false;
     }
     drop_finalizer(context, pod);

@@ -39,6 +39,7 @@ enum Step {
 const PULL_RETRY: Duration = Duration::from_secs(2);
 const FIRST_BACK_OFF: Duration = Duration::from_secs(10);
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(300);
+const TOLD_RESTARTS: u32 = 4;
 /// How long a crashing container runs, the first time and later.
 const FIRST_CRASH: Duration = Duration::from_millis(200);
 const NEXT_CRASH: Duration = Duration::from_secs(1);
@@ -226,7 +227,10 @@ fn crash(context: &mut Context<'_>, key: &Key, pod: &Value, failure: Failure, mu
         Some((_, Step::Restart | Step::Pull)) => {
             run.restarts += 1;
             write_status(context, key, Phase::Restarted { failure, restarts: run.restarts });
-            tell::restarted(context, pod);
+            // later back-offs, which a kubelet tells all the time, use up what may be told
+            if run.restarts <= TOLD_RESTARTS {
+                tell::restarted(context, pod);
+            }
             run.next = Some((now + NEXT_CRASH, Step::BackOff));
         }
         Some((_, Step::BackOff)) => {

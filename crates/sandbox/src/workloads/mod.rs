@@ -12,7 +12,7 @@ mod context;
 mod cron_job;
 mod daemon_set;
 mod definition;
-mod demand;
+pub(crate) mod demand;
 mod deployment;
 mod deployment_status;
 mod disruption;
@@ -30,6 +30,7 @@ mod namespace;
 mod pod_events;
 mod pod_status;
 mod pods;
+mod quota;
 mod replica_set;
 mod replica_sets;
 mod revision;
@@ -40,6 +41,7 @@ mod scheduler;
 mod service;
 mod stateful_pod;
 mod stateful_set;
+mod virtual_pods;
 pub(crate) mod words;
 
 pub(crate) use disruption::condition as disruption_condition;
@@ -50,6 +52,9 @@ pub(crate) use log::log_of;
 /// a Go program; only that equal templates have equal hashes is the same here. A hash whose name is
 /// taken is told apart by the number of collisions.
 fn template_hash(template: &serde_json::Value, collisions: i64) -> String {
+    let mut template = template.clone();
+    // in whatever order its fields were said
+    template.sort_all_objects();
     let text = if collisions == 0 { template.to_string() } else { format!("{template}{collisions}") };
     crate::seed::short_hash(&text)
 }

@@ -266,7 +266,8 @@ fn init_status(pod: &Value, container: &Value, phase: Phase, now: &str) -> Value
             last_state = terminated(pod, failure, now, now);
             (false, false, crash_loop(pod, name, wait))
         }
-        Phase::Restarted { failure: Failure::Init, .. } => {
+        Phase::Restarted { failure: failure @ Failure::Init, .. } => {
+            last_state = terminated(pod, failure, now, now);
             (false, true, json!({"running": {"startedAt": now}}))
         }
         Phase::Creating => (false, false, waiting("PodInitializing", "")),

@@ -56,7 +56,7 @@ pub(super) fn hash_of(revision: &Value) -> String {
 pub(super) fn template(context: &Context<'_>, namespace: &str, name: &str) -> Option<Value> {
     let key = Key { resource: RESOURCE.to_owned(), name: ObjectName::new(namespace, name) };
     let revision = context.state.store.at(&key)?;
-    let mut template = object::at(&revision, &["data", "spec", "template"])?.clone();
+    let mut template = object::at(revision, &["data", "spec", "template"])?.clone();
     object::take(&mut template, &["$patch"]);
     Some(template)
 }

@@ -1,6 +1,7 @@
 //! Discovery, legacy and aggregated, gives the same kinds.
 
 use kube::discovery::{Discovery, Scope};
+use serde_json::{Value, json};
 
 use crate::support::{instant, with};
 
@@ -51,4 +52,40 @@ async fn health_is_ok() {
     let (_sandbox, client) = instant();
     let request = http::Request::get("/readyz").body(Vec::new()).unwrap();
     assert_eq!(client.request_text(request).await.unwrap(), "ok");
+}
+
+async fn document(client: &kube::Client, path: &str) -> Value {
+    let request = http::Request::get(format!("/openapi/v3/{path}")).body(Vec::new()).unwrap();
+    client.request(request).await.unwrap()
+}
+
+#[tokio::test]
+async fn documents_define_everything_that_they_refer_to() {
+    let (_sandbox, client) = instant();
+    let index = document(&client, "").await;
+    for path in index["paths"].as_object().unwrap().keys() {
+        let text = document(&client, path).await;
+        let defined = text["components"]["schemas"].as_object().unwrap();
+        let said = text.to_string();
+        for reference in said.split("\"#/components/schemas/").skip(1) {
+            let name = reference.split('"').next().unwrap();
+            assert!(defined.contains_key(name), "{path}: {name}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn documents_tell_the_parameters_of_a_patch() {
+    let (_sandbox, client) = instant();
+    let text = document(&client, "apis/apps/v1").await;
+    let patch = &text["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"];
+    let names: Vec<&str> =
+        patch["parameters"].as_array().unwrap().iter().filter_map(|one| one["name"].as_str()).collect();
+    assert_eq!(names, ["dryRun", "fieldManager", "fieldValidation", "force", "pretty"]);
+    assert_eq!(
+        patch["x-kubernetes-group-version-kind"],
+        json!({"group": "apps", "version": "v1", "kind": "Deployment"})
+    );
+    let scale = &text["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale"]["get"];
+    assert_eq!(scale["x-kubernetes-group-version-kind"]["group"], "autoscaling");
 }

@@ -10,21 +10,31 @@
 )]
 
 mod apply;
+mod busy;
 mod chaos;
 mod contract;
+mod controllers;
 mod custom;
+mod defaults;
 mod discovery;
 mod draw;
+mod failing;
 mod faults;
+mod faults;
+mod fields;
 mod fuzz;
 mod kubectl;
+mod neighbours;
 mod objects;
 mod plans;
+mod refusals;
 mod rollout;
 mod scale;
 mod scenario;
 mod seeded;
+mod seen;
 mod sequences;
 mod support;
+mod virtual_pods;
 mod watching;
 mod workloads;

@@ -260,7 +260,7 @@ async fn what_is_not_simulated_says_so() {
     until(&api, "web", |web| web.status.as_ref().and_then(|status| status.ready_replicas) == Some(1)).await;
     let pod = pods.list(&ListParams::default()).await.unwrap().items.remove(0);
     let exec = http::Request::post(format!("/api/v1/namespaces/default/pods/{}/binding", pod.name_any()));
-    let status = refused(client.request::<serde_json::Value>(exec.body(b"{}".to_vec()).unwrap()).await);
+    let status = refused(client.request::<Value>(exec.body(b"{}".to_vec()).unwrap()).await);
     assert_eq!((status.code, status.reason.as_str()), (501, "NotSimulated"));
 }
 

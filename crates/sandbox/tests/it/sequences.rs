@@ -1,55 +1,14 @@
 //! What a client that watches sees of a rollout, state by state. The expected texts were compared
 //! with kube-controller-manager 1.36; there, several steps may fall into one.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use futures::{StreamExt as _, TryStreamExt as _};
-use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, WatchEvent, WatchParams};
-use kube::core::GroupVersionKind;
-use kube::{Api, Client};
-use parking_lot::Mutex;
+use kube::api::{Patch, PatchParams};
 use sandbox::SandboxOptions;
 use serde_json::{Value, json};
 
+use crate::seen::Seen;
 use crate::support::{apply, deployment, deployments, with};
-
-/// Every state of the objects of one kind, as a line each, without repetitions.
-struct Seen(Arc<Mutex<Vec<String>>>);
-
-impl Seen {
-    async fn of(client: &Client, group: &str, kind: &str, line: fn(&Value) -> String) -> Self {
-        let kind = GroupVersionKind::gvk(group, "v1", kind);
-        let api: Api<DynamicObject> =
-            Api::default_namespaced_with(client.clone(), &ApiResource::from_gvk(&kind));
-        let lines = Arc::new(Mutex::new(Vec::<String>::new()));
-        let seen = lines.clone();
-        let mut events = api.watch(&WatchParams::default(), "0").await.unwrap().boxed();
-        tokio::spawn(async move {
-            while let Ok(Some(event)) = events.try_next().await {
-                let line = match &event {
-                    WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                        line(&serde_json::to_value(object).unwrap())
-                    }
-                    WatchEvent::Deleted(object) => {
-                        format!("{} gone", object.metadata.name.as_deref().unwrap_or(""))
-                    }
-                    _ => continue,
-                };
-                let mut lines = lines.lock();
-                if lines.last() != Some(&line) {
-                    lines.push(line);
-                }
-            }
-        });
-        Self(seen)
-    }
-
-    /// What was seen since the last call.
-    fn lines(&self) -> Vec<String> {
-        std::mem::take(&mut *self.0.lock())
-    }
-}
 
 fn number(object: &Value, field: &str) -> i64 {
     object["status"][field].as_i64().unwrap_or(0)
@@ -86,9 +45,11 @@ fn of_deployment(object: &Value) -> String {
     .to_owned()
 }
 
+/// Pods end faster than they start, so that no two things happen at the same instant.
 fn options() -> SandboxOptions {
     SandboxOptions {
         pod_start: (Duration::from_secs(1), Duration::from_secs(1)),
+        pod_stop: Duration::from_millis(400),
         ..SandboxOptions::default()
     }
 }
@@ -111,7 +72,7 @@ async fn a_deployment_is_created_updated_and_rolled_back() {
             "1/0: 0 0 0 0 0 0 r1 NewReplicaSetCreated",
             "1/1: 0 0 0 0 2 0 r1 NewReplicaSetCreated Available=False",
             "1/1: 2 2 0 0 2 0 r1 Available=False ReplicaSetUpdated",
-            "1/1: 2 2 2 2 0 0 r1 Available=True NewReplicaSetAvailable",
+            "1/1: 2 2 2 2 0 0 r1 Available=True NewReplicaSetAvailable"
         ]
     );
     apply(&api, "a", &deployment("web", 2, "web:2")).await.unwrap();
@@ -125,9 +86,10 @@ async fn a_deployment_is_created_updated_and_rolled_back() {
             "2/2: 3 1 2 2 1 0 r2 Available=True ReplicaSetUpdated",
             "2/2: 3 1 3 3 0 0 r2 Available=True ReplicaSetUpdated",
             "2/2: 3 2 2 2 1 1 r2 Available=True ReplicaSetUpdated",
+            "2/2: 3 2 2 2 1 0 r2 Available=True ReplicaSetUpdated",
             "2/2: 3 2 3 3 0 0 r2 Available=True ReplicaSetUpdated",
             "2/2: 2 2 2 2 0 1 r2 Available=True NewReplicaSetAvailable",
-            "2/2: 2 2 2 2 0 0 r2 Available=True NewReplicaSetAvailable",
+            "2/2: 2 2 2 2 0 0 r2 Available=True NewReplicaSetAvailable"
         ]
     );
     apply(&api, "a", &deployment("web", 2, "web:1")).await.unwrap();
@@ -141,10 +103,10 @@ async fn a_deployment_is_created_updated_and_rolled_back() {
             "3/3: 3 1 2 2 1 0 r3 Available=True ReplicaSetUpdated",
             "3/3: 3 1 3 3 0 0 r3 Available=True ReplicaSetUpdated",
             "3/3: 3 2 2 2 1 1 r3 Available=True ReplicaSetUpdated",
-            "3/3: 3 2 3 3 0 1 r3 Available=True ReplicaSetUpdated",
+            "3/3: 3 2 2 2 1 0 r3 Available=True ReplicaSetUpdated",
             "3/3: 3 2 3 3 0 0 r3 Available=True ReplicaSetUpdated",
             "3/3: 2 2 2 2 0 1 r3 Available=True NewReplicaSetAvailable",
-            "3/3: 2 2 2 2 0 0 r3 Available=True NewReplicaSetAvailable",
+            "3/3: 2 2 2 2 0 0 r3 Available=True NewReplicaSetAvailable"
         ]
     );
 }
@@ -170,7 +132,7 @@ async fn a_recreated_deployment_is_away_meanwhile() {
             "2/2: 0 0 0 0 0 3 r2 Available=False NewReplicaSetCreated",
             "2/2: 0 0 0 0 3 0 r2 Available=False NewReplicaSetCreated",
             "2/2: 3 3 0 0 3 0 r2 Available=False ReplicaSetUpdated",
-            "2/2: 3 3 3 3 0 0 r2 Available=True NewReplicaSetAvailable",
+            "2/2: 3 3 3 3 0 0 r2 Available=True NewReplicaSetAvailable"
         ]
     );
 }
@@ -205,7 +167,7 @@ async fn a_broken_image_stops_a_rollout_until_it_is_taken_back() {
             "3/3: 3 3 3 3 1 2 r3 Available=True ReplicaSetUpdated",
             "3/3: 4 4 3 3 1 2 r3 Available=True ReplicaSetUpdated",
             "3/3: 4 4 3 3 1 0 r3 Available=True ReplicaSetUpdated",
-            "3/3: 4 4 4 4 0 0 r3 Available=True NewReplicaSetAvailable",
+            "3/3: 4 4 4 4 0 0 r3 Available=True NewReplicaSetAvailable"
         ]
     );
 }
@@ -247,12 +209,13 @@ async fn a_paused_deployment_is_scaled_and_not_rolled() {
             "5/5: 4 1 3 3 1 0 r2 Available=True ReplicaSetUpdated",
             "5/5: 4 1 4 4 0 0 r2 Available=True ReplicaSetUpdated",
             "5/5: 4 2 3 3 1 1 r2 Available=True ReplicaSetUpdated",
+            "5/5: 4 2 3 3 1 0 r2 Available=True ReplicaSetUpdated",
             "5/5: 4 2 4 4 0 0 r2 Available=True ReplicaSetUpdated",
-            "5/5: 3 2 3 3 1 1 r2 Available=True ReplicaSetUpdated",
             "5/5: 4 3 3 3 1 1 r2 Available=True ReplicaSetUpdated",
+            "5/5: 4 3 3 3 1 0 r2 Available=True ReplicaSetUpdated",
             "5/5: 4 3 4 4 0 0 r2 Available=True ReplicaSetUpdated",
             "5/5: 3 3 3 3 0 1 r2 Available=True NewReplicaSetAvailable",
-            "5/5: 3 3 3 3 0 0 r2 Available=True NewReplicaSetAvailable",
+            "5/5: 3 3 3 3 0 0 r2 Available=True NewReplicaSetAvailable"
         ]
     );
 }

@@ -71,7 +71,7 @@ pub(crate) fn allocate(live: Option<&Value>, new: &mut Value) {
     // a new storage version is remembered with the change that names it
     let spec_changed = live.is_none_or(|live| live["spec"] != new["spec"]);
     if let Some(storage) = storage
-        && spec_changed
+        && (spec_changed || stored.is_empty())
         && !stored.contains(&storage)
     {
         stored.push(storage);
@@ -135,7 +135,8 @@ pub(crate) fn set_condition(
 
 /// What is wrong with a definition; `live` is what it replaces.
 pub(crate) fn mistakes(live: Option<&Value>, new: &Value) -> Vec<FieldError> {
-    let mut errors = names::metadata(new);
+    // an update cannot change the name
+    let mut errors = if live.is_none() { names::metadata(new) } else { Vec::new() };
     errors.extend(fields::spec(new));
     if let Some(live) = live {
         errors.extend(names::immutable(live, new));

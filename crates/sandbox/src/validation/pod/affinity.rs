@@ -37,7 +37,7 @@ fn check_weight(term: &Place, problems: &mut Problems) {
     }
 }
 
-fn node_selector(selector: &Place, problems: &mut Problems) {
+pub(in crate::validation) fn node_selector(selector: &Place, problems: &mut Problems) {
     let terms = selector.at("nodeSelectorTerms");
     if terms.is_empty() {
         return problems.required(&terms, "must have at least one node selector term");

@@ -21,8 +21,11 @@ use super::place::Place;
 use super::problems::Problems;
 use super::{formats, metadata};
 
+pub(super) use affinity::node_selector;
 pub(super) use network::check_port;
-pub(super) use resources::check_quantity_value;
+pub(super) use resources::{
+    check_quantity_value, container_resource, is_standard_quota_resource, resource_name,
+};
 pub(super) use update::check_update;
 
 /// What the rules of one pod look up.

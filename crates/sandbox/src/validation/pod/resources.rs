@@ -75,7 +75,7 @@ pub(in crate::validation) fn resource_name(resource: &str, place: &Place, proble
     is_name
 }
 
-fn container_resource(resource: &str, place: &Place, problems: &mut Problems) {
+pub(in crate::validation) fn container_resource(resource: &str, place: &Place, problems: &mut Problems) {
     resource_name(resource, place, problems);
     if !resource.contains('/') {
         if !STANDARD.contains(&resource) && !is_huge(resource) {

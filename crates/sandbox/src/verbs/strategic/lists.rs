@@ -10,7 +10,7 @@ use crate::schema::Declaration;
 /// Merges the items of `patch` into `live`; with `deletes` it takes them out.
 pub(super) fn merge(
     live: Vec<Value>,
-    patch: Vec<Value>,
+    patch: &mut [Value],
     list: Option<Declaration<'_>>,
     item: Option<Declaration<'_>>,
     deletes: bool,
@@ -18,10 +18,10 @@ pub(super) fn merge(
     if live.is_empty() && patch.is_empty() {
         return Ok(live);
     }
-    if !are_maps(&live, &patch)? {
+    if !are_maps(&live, patch)? {
         return Ok(match deletes {
             true => live.into_iter().filter(|one| !patch.contains(one)).collect(),
-            false => united(&live, &patch),
+            false => united(&live, patch),
         });
     }
     let Some(key) = list.and_then(Declaration::patch_merge_key) else {
@@ -29,10 +29,14 @@ pub(super) fn merge(
         let why = format!("cannot merge lists without merge key for {}", name.unwrap_or(""));
         return Err(StrategicError::Other(why));
     };
-    let (live, patch) = directed(live, patch, key)?;
-    let merged = merge_items(live.clone(), &patch, key, item)?;
-    let (named, rest) = split(merged, &patch, Some(key))?;
-    order::interleave(named, rest, &patch, &live, Some(key))
+    let (live, replaces) = directed(live, patch, key)?;
+    let plain: Vec<Value> = patch.iter().filter(|item| item.get(PATCH).is_none()).cloned().collect();
+    if replaces {
+        return order::interleave(Vec::new(), plain.clone(), &[], &plain, Some(key));
+    }
+    let merged = merge_items(live.clone(), patch, key, item)?;
+    let (named, rest) = split(merged, &plain, Some(key))?;
+    order::interleave(named, rest, &plain, &live, Some(key))
 }
 
 /// Are the items maps? They are all of one type.
@@ -64,22 +68,14 @@ fn united(live: &[Value], patch: &[Value]) -> Vec<Value> {
     order::interleave(named, rest, patch, live, None).unwrap_or_default()
 }
 
-/// Obeys the directives among the items of a patch; the rest is what merges.
-fn directed(
-    mut live: Vec<Value>,
-    patch: Vec<Value>,
-    key: &str,
-) -> Result<(Vec<Value>, Vec<Value>), StrategicError> {
-    let mut rest = Vec::new();
+/// Obeys the directives among the items of a patch. Does it replace the list?
+fn directed(mut live: Vec<Value>, patch: &[Value], key: &str) -> Result<(Vec<Value>, bool), StrategicError> {
     let mut replaces = false;
     for item in patch {
-        let Some(directive) = item.get(PATCH) else {
-            rest.push(item);
-            continue;
-        };
+        let Some(directive) = item.get(PATCH) else { continue };
         match directive.as_str() {
             Some("delete") => {
-                let Some(value) = item.get(key) else { return Err(StrategicError::no_merge_key(&item, key)) };
+                let Some(value) = item.get(key) else { return Err(StrategicError::no_merge_key(item, key)) };
                 live.retain(|one| one.get(key) != Some(value));
             }
             Some("replace") => replaces = true,
@@ -93,20 +89,22 @@ fn directed(
             }
         }
     }
-    Ok(if replaces { (rest, Vec::new()) } else { (live, rest) })
+    Ok((live, replaces))
 }
 
 fn merge_items(
     mut live: Vec<Value>,
-    patch: &[Value],
+    patch: &mut [Value],
     key: &str,
     declared: Option<Declaration<'_>>,
 ) -> Result<Vec<Value>, StrategicError> {
-    for change in patch {
-        let Some(value) = change.get(key) else { return Err(StrategicError::no_merge_key(change, key)) };
-        match live.iter_mut().find(|one| one.get(key) == Some(value)) {
+    for change in patch.iter_mut().filter(|item| item.get(PATCH).is_none()) {
+        let Some(value) = change.get(key).cloned() else {
+            return Err(StrategicError::no_merge_key(change, key));
+        };
+        match live.iter_mut().find(|one| one.get(key) == Some(&value)) {
             Some(known) => {
-                let (Value::Object(fields), Value::Object(change)) = (known.take(), change.clone()) else {
+                let (Value::Object(fields), Some(change)) = (known.take(), change.as_object_mut()) else {
                     continue;
                 };
                 *known = Value::Object(merge_map(fields, change, declared)?);

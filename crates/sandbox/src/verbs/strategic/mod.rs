@@ -26,61 +26,70 @@ const ORDER: &str = "$setElementOrder/";
 
 type Fields = Map<String, Value>;
 
-/// `live` as the patch wants it.
-pub(super) fn merge(live: &Value, patch: &Value, declared: Declaration<'_>) -> Result<Value, StrategicError> {
-    let fields = |value: &Value| value.as_object().cloned().unwrap_or_default();
-    merge_map(fields(live), fields(patch), Some(declared)).map(Value::Object)
+/// `live` as the patch wants it. What is said and done is taken out of the patch, as it is on the server: messages tell
+/// what is left.
+pub(super) fn merge(
+    live: &Value,
+    patch: &mut Value,
+    declared: Declaration<'_>,
+) -> Result<Value, StrategicError> {
+    let live = live.as_object().cloned().unwrap_or_default();
+    let Some(patch) = patch.as_object_mut() else { return Ok(Value::Object(live)) };
+    merge_map(live, patch, Some(declared)).map(Value::Object)
 }
 
 fn merge_map(
     mut live: Fields,
-    mut patch: Fields,
+    patch: &mut Fields,
     at: Option<Declaration<'_>>,
 ) -> Result<Fields, StrategicError> {
     if let Some(directive) = patch.get(PATCH) {
         return match directive.as_str() {
             Some("replace") => {
                 patch.shift_remove(PATCH);
-                Ok(patch)
+                Ok(patch.clone())
             }
             Some("delete") => Ok(Fields::new()),
-            _ => Err(StrategicError::unknown_directive(directive, &patch)),
+            _ => Err(StrategicError::unknown_directive(directive, patch)),
         };
     }
-    retain(&mut live, &mut patch)?;
-    order::apply(&mut live, &mut patch, at)?;
+    retain(&mut live, patch)?;
+    order::apply(&mut live, patch, at)?;
     for (key, change) in patch {
         let (key, deletes) = match key.strip_prefix(DELETE) {
-            Some(list) => (list.to_owned(), true),
-            None => (key, false),
+            Some(list) => (list, true),
+            None => (key.as_str(), false),
         };
         if change.is_null() {
-            live.shift_remove(&key);
+            live.shift_remove(key);
             continue;
         }
-        let known = live.get_mut(&key).map(Value::take);
+        let known = live.get_mut(key).map(Value::take);
         let merged = match (known, change) {
             (Some(Value::Object(known)), Value::Object(change)) => {
-                let (below, _) = lookup(at, &key)?;
+                let (below, _) = lookup(at, key)?;
                 merge_map(known, change, below).map(|fields| Some(Value::Object(fields)))?
             }
             (Some(Value::Array(known)), Value::Array(change)) => {
-                let (below, item) = lookup(at, &key)?;
+                let (below, item) = lookup(at, key)?;
                 let list = match below.is_some_and(|below| below.has_patch_strategy("merge")) || deletes {
                     true => lists::merge(known, change, below, item, deletes)?,
-                    false => change,
+                    false => change.clone(),
                 };
                 Some(Value::Array(list))
             }
             (known, _) if deletes => known,
-            (_, change) => without_directives(without_nulls(change)),
+            (_, change) => {
+                discard_nulls(change);
+                drop_directives(change).then(|| change.clone())
+            }
         };
         match merged {
             Some(merged) => {
-                live.insert(key, merged);
+                live.insert(key.to_owned(), merged);
             }
             None => {
-                live.shift_remove(&key);
+                live.shift_remove(key);
             }
         }
     }
@@ -116,12 +125,7 @@ fn retain(live: &mut Fields, patch: &mut Fields) -> Result<(), StrategicError> {
     Ok(())
 }
 
-/// A value that is taken over: nulls say nothing.
-fn without_nulls(mut value: Value) -> Value {
-    discard_nulls(&mut value);
-    value
-}
-
+/// In a value that is taken over nulls say nothing.
 fn discard_nulls(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -133,16 +137,13 @@ fn discard_nulls(value: &mut Value) {
     }
 }
 
-/// A value that is taken over: maps with a directive are none.
-fn without_directives(value: Value) -> Option<Value> {
+/// In a value that is taken over maps with a directive are none. Is the value itself one to take?
+fn drop_directives(value: &mut Value) -> bool {
     match value {
-        Value::Object(fields) if fields.contains_key(PATCH) => None,
-        Value::Object(fields) => {
-            let kept =
-                fields.into_iter().filter_map(|(name, field)| Some((name, without_directives(field)?)));
-            Some(Value::Object(kept.collect()))
-        }
-        Value::Array(items) => Some(items.into_iter().filter_map(without_directives).collect()),
-        other => Some(other),
+        Value::Object(fields) if fields.contains_key(PATCH) => return false,
+        Value::Object(fields) => fields.retain(|_, field| drop_directives(field)),
+        Value::Array(items) => items.retain_mut(drop_directives),
+        _ => {}
     }
+    true
 }

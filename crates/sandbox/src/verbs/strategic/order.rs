@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::lists::{self, fields_of, items_of};
-use super::{Fields, ORDER, PATCH, StrategicError, lookup, without_directives};
+use super::{Fields, ORDER, PATCH, StrategicError, drop_directives, lookup};
 use crate::decoding::in_go;
 use crate::schema::Declaration;
 
@@ -19,25 +19,26 @@ pub(super) fn apply(
         let order = items_of(&order)?;
         let name = directive.strip_prefix(ORDER).unwrap_or_default();
         let known = live.get(name).map(items_of).transpose()?.cloned();
-        let change = patch.get(name).map(items_of).transpose()?.cloned();
+        let sent = patch.get(name).map(items_of).transpose()?.cloned();
         let (list, item) = lookup(at, name)?;
         let key = list.and_then(Declaration::patch_merge_key);
-        check(change.as_deref().unwrap_or_default(), order, key)?;
-        let merged = match (&known, &change) {
+        check(sent.as_deref().unwrap_or_default(), order, key)?;
+        let change = patch.get_mut(name).and_then(Value::as_array_mut);
+        let merged = match (&known, change) {
             (None, None) => continue,
             (Some(known), None) => known.clone(),
-            (None, Some(change)) => match without_directives(Value::Array(change.clone())) {
-                Some(Value::Array(kept)) => kept,
-                _ => continue,
-            },
+            (None, Some(change)) => {
+                change.retain_mut(drop_directives);
+                change.clone()
+            }
             (Some(known), Some(change)) => match list.is_some_and(|list| list.has_patch_strategy("merge")) {
-                true => lists::merge(known.clone(), change.clone(), list, item, false)?,
+                true => lists::merge(known.clone(), change, list, item, false)?,
                 false => change.clone(),
             },
         };
         let (named, rest) = lists::split(merged, order, key)?;
         let known = known.unwrap_or_default();
-        lists::are_maps(&known, change.as_deref().unwrap_or_default())?;
+        lists::are_maps(&known, sent.as_deref().unwrap_or_default())?;
         let ordered = interleave(named, rest, order, &known, key)?;
         live.insert(name.to_owned(), Value::Array(ordered));
         patch.shift_remove(name);
@@ -50,8 +51,14 @@ fn check(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<(), Stra
     if patch.is_empty() || order.is_empty() {
         return Ok(());
     }
-    let mut wanted = order.iter();
-    for item in patch.iter().filter(|item| item.get(PATCH).is_none()) {
+    let mut wanted = order.iter().peekable();
+    let is_deleted =
+        |item: &Value| key.is_some() && item.get(PATCH).is_some_and(|directive| directive == "delete");
+    for item in patch.iter().filter(|item| !is_deleted(item)) {
+        // a directive names no item, but must come before the last wanted one
+        if item.get(PATCH).is_some() && wanted.peek().is_some() {
+            continue;
+        }
         loop {
             let Some(next) = wanted.next() else {
                 let list = |items: &[Value]| in_go(&Value::Array(items.to_vec()));

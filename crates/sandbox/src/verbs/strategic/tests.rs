@@ -7,7 +7,7 @@ use crate::schema::built_in;
 
 fn patched(kind: (&str, &str), live: &Value, patch: &Value) -> Result<Value, String> {
     let declared = built_in().kind(kind.0, "v1", kind.1).unwrap();
-    merge(live, patch, declared).map_err(|error| error.to_string())
+    merge(live, &mut patch.clone(), declared).map_err(|error| error.to_string())
 }
 
 /// Patches the container `c` of a pod.
@@ -142,4 +142,14 @@ fn maps_are_replaced_and_emptied_by_directive() {
         &json!({"annotations": {"$patch": "delete"}}),
         &json!({"finalizers": finalizers, "labels": {"l": "1"}}),
     );
+}
+
+#[test]
+fn what_is_done_is_taken_out_of_the_patch() {
+    let declared = built_in().kind("", "v1", "Pod").unwrap();
+    let live = json!({"spec": {"containers": [{"name": "c"}], "hostNetwork": true}});
+    let mut patch = json!({"spec": {"$setElementOrder/containers": [{"name": "c"}], "containers": [{"name": "c"}],
+        "hostNetwork": null, "affinity": {"nodeAffinity": null}}});
+    merge(&live, &mut patch, declared).unwrap();
+    assert_eq!(patch, json!({"spec": {"hostNetwork": null, "affinity": {}}}));
 }

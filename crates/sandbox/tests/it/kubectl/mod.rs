@@ -1,62 +1,16 @@
 //! The listener, through kubectl.
 
-use std::path::Path;
-use std::time::Duration;
+mod normal;
+mod program;
+mod transcript;
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
-use sandbox::{Listener, Sandbox, SandboxOptions};
+use sandbox::{Sandbox, SandboxOptions};
 use serde_json::json;
-use tokio::process::Command;
 
 use crate::support::{config_map, config_maps, deployment};
-
-const KUBECTL: &str = "/usr/bin/kubectl";
-
-struct Kubectl {
-    home: tempfile::TempDir,
-    _listener: Listener,
-}
-
-impl Kubectl {
-    /// `None` where there is no kubectl.
-    async fn new() -> Option<Self> {
-        if !Path::new(KUBECTL).exists() {
-            eprintln!("SKIPPED: there is no {KUBECTL}");
-            return None;
-        }
-        let options = SandboxOptions {
-            pod_start: (Duration::from_millis(200), Duration::from_millis(400)),
-            ..SandboxOptions::instant("bj1")
-        };
-        let listener = Sandbox::new(options).listen(([127, 0, 0, 1], 0).into()).await.unwrap();
-        let home = tempfile::tempdir().unwrap();
-        std::fs::write(home.path().join("config"), listener.kubeconfig()).unwrap();
-        Some(Self { home, _listener: listener })
-    }
-
-    async fn output(&self, arguments: &str) -> (bool, String) {
-        let run = Command::new(KUBECTL)
-            .args(arguments.split(' '))
-            .env("KUBECONFIG", self.home.path().join("config"))
-            .env("HOME", self.home.path())
-            .current_dir(self.home.path())
-            .output();
-        let output = tokio::time::timeout(Duration::from_secs(60), run).await.unwrap().unwrap();
-        let text = [output.stdout, output.stderr].concat();
-        (output.status.success(), String::from_utf8_lossy(&text).into_owned())
-    }
-
-    /// Runs and wants success and this text.
-    async fn check(&self, arguments: &str, expected: &str) {
-        let (success, text) = self.output(arguments).await;
-        assert!(success && text.contains(expected), "kubectl {arguments}\n{text}");
-    }
-
-    fn write(&self, name: &str, object: &serde_json::Value) {
-        std::fs::write(self.home.path().join(name), object.to_string()).unwrap();
-    }
-}
+use program::Kubectl;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deployment_from_apply_to_delete() {

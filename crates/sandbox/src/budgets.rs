@@ -1,0 +1,53 @@
+//! Budgets that are counted, not timed.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Request;
+use http_body_util::Full;
+use serde_json::json;
+use tower::Service as _;
+
+use crate::store::counters::parses_of;
+use crate::{Pods, Sandbox, SandboxOptions};
+
+const APPS: usize = 20;
+
+/// Applies the Deployment of an app. Nothing waits inside, so one poll is the whole request.
+fn apply(sandbox: &Sandbox, app: usize, image: &str) {
+    let name = format!("app-{app}");
+    let object = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": {
+        "selector": {"matchLabels": {"app": name}},
+        "template": {"metadata": {"labels": {"app": name}}, "spec": {"containers": [
+            {"name": "main", "image": image, "ports": [{"containerPort": 80}]}]}}}});
+    let path = format!("/apis/apps/v1/namespaces/default/deployments/{name}?fieldManager=budget&force=true");
+    let request = Request::patch(path).header("content-type", "application/apply-patch+yaml");
+    let request = request.body(Full::new(Bytes::from(object.to_string()))).unwrap();
+    let answer = futures::executor::block_on(sandbox.service().call(request)).unwrap();
+    assert!(answer.status().is_success());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_at_rest_is_bytes_only() {
+    for pods in [Pods::Stored, Pods::Virtual] {
+        let sandbox = Sandbox::new(SandboxOptions { pods, ..SandboxOptions::instant("rest") });
+        (0..APPS).for_each(|app| apply(&sandbox, app, "app:1"));
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let (objects, bytes, parsed) = sandbox.cluster.state.lock().store.footprint();
+        assert_eq!(parsed, 0, "{pods:?}");
+        assert!(
+            objects > 2 * APPS && bytes / objects < 1_000,
+            "{pods:?}: {bytes} bytes of {objects} objects"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_apply_parses_its_object_once() {
+    let sandbox = Sandbox::new(SandboxOptions::instant("parses"));
+    apply(&sandbox, 0, "app:1");
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    // the object; the namespace is not looked at
+    let parses = parses_of(|| apply(&sandbox, 0, "app:2"));
+    assert!(parses <= 1, "{parses} parses");
+}

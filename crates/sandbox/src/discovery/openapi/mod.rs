@@ -1,0 +1,59 @@
+//! `/openapi/v3`: one document for each group and version, with the paths that the cluster serves and the definitions
+//! of what they take and answer, without prose.
+//!
+//! `kubectl` asks for the parameters of paths before it writes, and for definitions when it explains a kind or applies
+//! on its own. Custom kinds are published with the schema of their definition. There is no `/openapi/v2`.
+
+mod operation;
+mod paths;
+mod schemas;
+
+use serde_json::{Map, Value, json};
+
+use crate::registry::{Registry, ResourceKind};
+use crate::schema::built_in;
+
+/// `api/v1` or `apis/apps/v1`.
+fn prefix(group: &str, version: &str) -> String {
+    if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
+}
+
+/// The documents that there are.
+pub(crate) fn index(registry: &Registry) -> Value {
+    let mut paths = Map::new();
+    for (group, versions) in registry.groups() {
+        for version in versions {
+            let prefix = prefix(group, version);
+            let entry = json!({"serverRelativeURL": format!("/openapi/v3/{prefix}")});
+            paths.insert(prefix, entry);
+        }
+    }
+    json!({"paths": paths})
+}
+
+/// The document of one group and version; `None` when it is not served.
+pub(crate) fn document(registry: &Registry, group: &str, version: &str) -> Option<Value> {
+    let kinds: Vec<&ResourceKind> = registry
+        .all()
+        .filter(|kind| kind.group == group && kind.version == version)
+        .map(AsRef::as_ref)
+        .collect();
+    if kinds.is_empty() {
+        return None;
+    }
+    let server = built_in().server();
+    let text = |field: &str| server[field].as_str().unwrap_or_default();
+    let version_of_server = format!("{}.{}", text("major"), text("minor"));
+    let paths: Map<String, Value> = kinds.iter().flat_map(|kind| paths::of(kind)).collect();
+    Some(json!({
+        "openapi": "3.0.0",
+        "info": {"title": "Kubernetes", "version": version_of_server},
+        "paths": paths,
+        "components": {"schemas": schemas::of(&kinds, &paths, group, version)},
+    }))
+}
+
+/// A reference to a definition.
+fn reference(name: &str) -> Value {
+    json!({"$ref": format!("#/components/schemas/{name}")})
+}

@@ -1,0 +1,50 @@
+//! Nulls that an apply leaves behind, as the server's types read them.
+
+use serde_json::Value;
+
+use super::cursor::{Shape, TypeRef};
+use super::types::ScalarType;
+
+/// Fields that are null are not there; a null among texts is an empty text.
+pub(crate) fn settle_nulls(object: &mut Value, of: TypeRef<'_>) {
+    settle(object, Some(of));
+}
+
+fn settle(value: &mut Value, of: Option<TypeRef<'_>>) {
+    let shape = of.and_then(|of| Some((of, of.shape_of(value)?)));
+    match value {
+        Value::Object(fields) => {
+            let map = shape.and_then(|(of, shape)| match shape {
+                Shape::Map(map) => Some((of, map)),
+                _ => None,
+            });
+            fields.retain(|name, field| {
+                let (of, is_declared) = map.map_or((None, true), |(of, map)| of.field_of(map, name));
+                if field.is_null() && !is_declared && of.is_some_and(is_text) {
+                    *field = Value::from("");
+                }
+                settle(field, of);
+                !field.is_null()
+            });
+        }
+        Value::Array(items) => {
+            let of = shape.and_then(|(of, shape)| match shape {
+                Shape::List(list) => Some(of.item(list)),
+                _ => None,
+            });
+            for item in items {
+                if item.is_null() && of.is_some_and(is_text) {
+                    *item = Value::from("");
+                }
+                settle(item, of);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn is_text(of: TypeRef<'_>) -> bool {
+    of.definition().is_some_and(|definition| {
+        definition.scalar == Some(ScalarType::Text) && definition.map.is_none() && definition.list.is_none()
+    })
+}

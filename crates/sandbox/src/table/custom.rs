@@ -1,0 +1,27 @@
+//! The columns that a definition names by JSONPath.
+
+use serde_json::{Value, json};
+
+use super::cell::View;
+use super::path::Path;
+use crate::object;
+
+/// The value at `path`, as the column's type has it; null when there is none.
+pub(super) fn cell(view: &View<'_>, path: &str, kind: &str) -> Value {
+    let Some(found) = Path::parse(path).first(view.object) else { return Value::Null };
+    match (kind, found) {
+        (_, Value::Null) => Value::Null,
+        ("string", Value::String(text)) => json!(text),
+        ("string", other) => json!(object::sorted(&other).to_string()),
+        ("integer", Value::Number(number)) => {
+            number.as_i64().map_or_else(|| json!(number.as_f64().unwrap_or_default() as i64), Value::from)
+        }
+        ("number", number @ Value::Number(_)) => number,
+        ("boolean", flag @ Value::Bool(_)) => flag,
+        ("date", Value::String(time)) => match view.clock.seconds_since(&time) {
+            Some(seconds) => json!(super::age::human(seconds)),
+            None => json!("<invalid>"),
+        },
+        _ => Value::Null,
+    }
+}

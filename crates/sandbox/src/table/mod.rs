@@ -1,0 +1,119 @@
+//! Objects as `Table`, the form that `kubectl get` prints.
+//!
+//! The columns of the built-in kinds are those that a real server describes (`columns.txt`); their
+//! cells come from a file for each family of kinds. Custom kinds have the columns that their
+//! definition names. Every row is of the "wide" form: clients hide columns by their priority.
+
+mod age;
+mod cell;
+mod cluster;
+mod columns;
+mod custom;
+mod network;
+mod path;
+mod pod;
+mod policy;
+mod storage;
+#[cfg(test)]
+mod tests;
+mod workload;
+
+use serde_json::{Value, json};
+
+use crate::clock::Clock;
+use crate::object;
+use crate::registry::ResourceKind;
+use crate::status::ApiError;
+use columns::Column;
+
+/// What a row carries of its object.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Include {
+    None,
+    #[default]
+    Metadata,
+    Object,
+}
+
+impl Include {
+    /// `includeObject` of a request.
+    pub(crate) fn parse(text: &str) -> Result<Self, ApiError> {
+        match text {
+            "" | "Metadata" => Ok(Self::Metadata),
+            "Object" => Ok(Self::Object),
+            "None" => Ok(Self::None),
+            other => Err(ApiError::bad_request(format!(
+                "Unable to convert to Table as requested: includeObject: Invalid value: {other:?}: must be 'Metadata', 'Object', 'None', or empty"
+            ))),
+        }
+    }
+}
+
+/// A table of one object or of a list.
+pub(crate) fn of(clock: &Clock, kind: &ResourceKind, value: &Value, include: Include) -> Value {
+    let objects = match value.get("items").and_then(Value::as_array) {
+        Some(items) => items.iter().collect(),
+        None => vec![value],
+    };
+    table(clock, kind, &value["metadata"], &objects, include, true)
+}
+
+/// One event of a watch as a table; only the first names the columns.
+pub(crate) fn of_event(
+    clock: &Clock,
+    kind: &ResourceKind,
+    value: &Value,
+    include: Include,
+    first: bool,
+) -> Value {
+    table(clock, kind, &value["metadata"], &[value], include, first)
+}
+
+fn table(
+    clock: &Clock,
+    kind: &ResourceKind,
+    metadata: &Value,
+    objects: &[&Value],
+    include: Include,
+    with_columns: bool,
+) -> Value {
+    let columns = columns::of(kind);
+    let rows: Vec<Value> = objects.iter().map(|object| row(clock, kind, &columns, object, include)).collect();
+    let mut of_list = json!({"resourceVersion": metadata["resourceVersion"]});
+    for field in ["continue", "remainingItemCount"] {
+        if let Some(value) = object::at(metadata, &[field]).filter(|value| **value != json!("")) {
+            of_list[field] = value.clone();
+        }
+    }
+    let definitions = match with_columns {
+        true => columns.iter().map(Column::definition).collect(),
+        false => Value::Null,
+    };
+    json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": of_list,
+        "columnDefinitions": definitions, "rows": rows})
+}
+
+fn row(clock: &Clock, kind: &ResourceKind, columns: &[Column], object: &Value, include: Include) -> Value {
+    let view = cell::View { clock, object };
+    let cells: Vec<Value> = columns.iter().map(|column| cell::of(&view, kind, column)).collect();
+    let mut row = json!({"cells": cells});
+    if let Some(conditions) = pod::conditions(kind, object) {
+        row["conditions"] = conditions;
+    }
+    row["object"] = match include {
+        Include::None => Value::Null,
+        Include::Metadata => json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
+            "metadata": object["metadata"]}),
+        Include::Object => typed(kind, object),
+    };
+    row
+}
+
+/// Items of lists carry no type; objects in rows do.
+fn typed(kind: &ResourceKind, object: &Value) -> Value {
+    let mut whole = json!({"kind": kind.kind, "apiVersion": kind.api_version()});
+    for (name, field) in object.as_object().into_iter().flatten() {
+        whole[name] = field.clone();
+    }
+    whole
+}

@@ -1,0 +1,237 @@
+//! What a namespace may hold: ResourceQuotas, and the bounds of LimitRanges. Both refuse with 403.
+//!
+//! Quotas with scopes are not looked at.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::cluster::State;
+use crate::object;
+use crate::registry::ResourceKind;
+use crate::status::ApiError;
+use crate::store::Object;
+use crate::workloads::demand;
+
+const QUOTAS: &str = "resourcequotas";
+
+/// Refuses an object that is about to be made when a quota or a bound of its namespace says so.
+pub(super) fn check(state: &State, kind: &ResourceKind, new: &Value) -> Result<(), ApiError> {
+    if !kind.namespaced {
+        return Ok(());
+    }
+    if kind.is("pods") {
+        check_bounds(state, kind, new)?;
+    }
+    let quotas: Vec<Object> = state
+        .store
+        .list(QUOTAS, Some(object::namespace(new)))
+        .filter(|quota| is_simulated(quota))
+        .cloned()
+        .collect();
+    quotas.iter().try_for_each(|quota| check_quota(state, kind, new, quota))
+}
+
+fn is_simulated(quota: &Value) -> bool {
+    object::list(quota, &["spec", "scopes"]).is_empty()
+        && object::at(quota, &["spec", "scopeSelector"]).is_none()
+}
+
+fn hard(quota: &Value) -> BTreeMap<&str, &Value> {
+    let hard = object::at(quota, &["spec", "hard"]).and_then(Value::as_object);
+    hard.into_iter().flatten().map(|(name, limit)| (name.as_str(), limit)).collect()
+}
+
+fn check_quota(state: &State, kind: &ResourceKind, new: &Value, quota: &Value) -> Result<(), ApiError> {
+    let resource = kind.resource();
+    let refuse = |why: String| Err(ApiError::forbidden(kind, object::name(new), &why));
+    let mut lacking = Vec::new();
+    let mut exceeded: Vec<(String, String, String)> = Vec::new();
+    for (name, limit) in hard(quota) {
+        let Some(asked) = asked(&resource, new, name) else {
+            if resource == "pods" && is_computed(name) {
+                lacking.push(name);
+            }
+            continue;
+        };
+        let used = used(state, object::namespace(new), name);
+        let most = demand::thousandths(limit).unwrap_or(i128::MAX);
+        if asked > 0 && used + asked > most {
+            exceeded.push((
+                format!("{name}={}", shown(asked, name)),
+                format!("{name}={}", shown(used, name)),
+                format!("{name}={}", shown(most, name)),
+            ));
+        }
+    }
+    if !lacking.is_empty() {
+        let names: Vec<String> =
+            lacking.iter().map(|name| format!("{name} for: {}", containers_of(new))).collect();
+        return refuse(format!("failed quota: {}: must specify {}", object::name(quota), names.join("; ")));
+    }
+    if exceeded.is_empty() {
+        return Ok(());
+    }
+    let join =
+        |part: fn(&(String, String, String)) -> &str| exceeded.iter().map(part).collect::<Vec<_>>().join(",");
+    refuse(format!(
+        "exceeded quota: {}, requested: {}, used: {}, limited: {}",
+        object::name(quota),
+        join(|one| one.0.as_str()),
+        join(|one| one.1.as_str()),
+        join(|one| one.2.as_str())
+    ))
+}
+
+fn containers_of(pod: &Value) -> String {
+    let names = object::list(pod, &["spec", "containers"]).iter().filter_map(|one| one["name"].as_str());
+    names.collect::<Vec<_>>().join(",")
+}
+
+fn is_computed(name: &str) -> bool {
+    split(name).is_some()
+}
+
+/// The list and the resource of a pod that a quota's name means.
+fn split(name: &str) -> Option<(&'static str, &str)> {
+    let resource = |text| matches!(text, "cpu" | "memory" | "ephemeral-storage");
+    match name.split_once('.') {
+        None if resource(name) => Some(("requests", name)),
+        Some(("requests", text)) if resource(text) => Some(("requests", text)),
+        Some(("limits", text)) if resource(text) => Some(("limits", text)),
+        _ => None,
+    }
+}
+
+/// How much of what a quota counts an object takes, in thousandths; `None` when it does not say.
+fn asked(resource: &str, object: &Value, name: &str) -> Option<i128> {
+    if name.strip_prefix("count/").unwrap_or(name) == resource {
+        return Some(1000);
+    }
+    match (resource, name) {
+        ("services", "services.loadbalancers") => {
+            Some(if object["spec"]["type"] == "LoadBalancer" { 1000 } else { 0 })
+        }
+        ("persistentvolumeclaims", "requests.storage") => {
+            demand::thousandths(&object["spec"]["resources"]["requests"]["storage"])
+        }
+        ("pods", name) => {
+            let (list, resource) = split(name)?;
+            demand::of_pod(object, list, resource)
+        }
+        _ => None,
+    }
+}
+
+/// What the objects of a namespace take of what a quota counts.
+fn used(state: &State, namespace: &str, name: &str) -> i128 {
+    let resource = match name {
+        "services.loadbalancers" => "services",
+        "requests.storage" => "persistentvolumeclaims",
+        name if is_computed(name) => "pods",
+        name => name.strip_prefix("count/").unwrap_or(name),
+    };
+    let ended = |object: &Value| {
+        resource == "pods"
+            && matches!(object::text(object, &["status", "phase"]), Some("Succeeded" | "Failed"))
+    };
+    state
+        .store
+        .list(resource, Some(namespace))
+        .filter(|object| name.starts_with("count/") || !ended(object))
+        .filter_map(|object| asked(resource, object, name))
+        .sum()
+}
+
+/// `status.used` of a quota.
+pub(crate) fn usage(state: &State, quota: &Value) -> Value {
+    let names = hard(quota);
+    let namespace = object::namespace(quota);
+    names
+        .into_keys()
+        .map(|name| (name.to_owned(), json!(shown(used(state, namespace, name), name))))
+        .collect()
+}
+
+/// Thousandths as a quantity: whole, or in thousandths; memory in powers of 1024.
+fn shown(thousandths: i128, name: &str) -> String {
+    if thousandths % 1000 != 0 {
+        return format!("{thousandths}m");
+    }
+    let mut number = thousandths / 1000;
+    let mut suffix = "";
+    if name.ends_with("memory") || name.ends_with("storage") {
+        for unit in ["Ki", "Mi", "Gi", "Ti"] {
+            if number == 0 || number % 1024 != 0 {
+                break;
+            }
+            number /= 1024;
+            suffix = unit;
+        }
+    }
+    format!("{number}{suffix}")
+}
+
+/// The most and the least that LimitRanges allow a container.
+fn check_bounds(state: &State, kind: &ResourceKind, pod: &Value) -> Result<(), ApiError> {
+    for range in state.store.list("limitranges", Some(object::namespace(pod))) {
+        for limit in object::list(range, &["spec", "limits"]).iter().filter(|one| one["type"] == "Container")
+        {
+            for container in object::list(pod, &["spec", "containers"]) {
+                if let Some(why) = out_of_bounds(limit, container) {
+                    return Err(ApiError::forbidden(kind, object::name(pod), &why));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn out_of_bounds(limit: &Value, container: &Value) -> Option<String> {
+    let bounds = |name: &str| limit[name].as_object().cloned().unwrap_or_default();
+    for (resource, least) in bounds("min") {
+        let asked = &container["resources"]["requests"][resource.as_str()];
+        let bound = demand::thousandths(&least)?;
+        match demand::thousandths(asked) {
+            None => {
+                return Some(format!(
+                    "minimum {resource} usage per Container is {}, but no request is specified",
+                    text(&least)
+                ));
+            }
+            Some(asked_for) if asked_for < bound => {
+                return Some(format!(
+                    "minimum {resource} usage per Container is {}, but request is {}",
+                    text(&least),
+                    text(asked)
+                ));
+            }
+            Some(_) => {}
+        }
+    }
+    for (resource, most) in bounds("max") {
+        let given = &container["resources"]["limits"][resource.as_str()];
+        let bound = demand::thousandths(&most)?;
+        match demand::thousandths(given) {
+            None => {
+                return Some(format!(
+                    "maximum {resource} usage per Container is {}, but no limit is specified",
+                    text(&most)
+                ));
+            }
+            Some(value) if value > bound => {
+                return Some(format!(
+                    "maximum {resource} usage per Container is {}, but limit is {}",
+                    text(&most),
+                    text(given)
+                ));
+            }
+            Some(_) => {}
+        }
+    }
+    None
+}
+
+fn text(quantity: &Value) -> String {
+    quantity.as_str().map_or_else(|| quantity.to_string(), str::to_owned)
+}

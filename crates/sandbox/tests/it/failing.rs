@@ -1,0 +1,255 @@
+//! Pods that fail, as their kubelet and the scheduler tell it.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Event, Pod};
+use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::{Api, Client, ResourceExt};
+use sandbox::SandboxOptions;
+use serde_json::{Value, json};
+
+use crate::seen::Seen;
+use crate::support::with;
+
+fn options() -> SandboxOptions {
+    SandboxOptions {
+        pod_start: (Duration::from_secs(1), Duration::from_secs(1)),
+        ..SandboxOptions::default()
+    }
+}
+
+/// `phase`, then of each container what it does, its restarts, and how it ended before.
+fn of_pod(object: &Value) -> String {
+    let status = &object["status"];
+    let mut parts = vec![status["phase"].as_str().unwrap_or("").to_owned()];
+    let containers = ["initContainerStatuses", "containerStatuses"]
+        .into_iter()
+        .flat_map(|list| status[list].as_array().cloned().unwrap_or_default());
+    for container in containers {
+        let (kind, state) = container["state"].as_object().unwrap().iter().next().unwrap();
+        let reason = state["reason"].as_str().unwrap_or(kind);
+        let before = container["lastState"]["terminated"]["exitCode"].as_i64();
+        let before = before.map(|code| format!(" after {code}")).unwrap_or_default();
+        let restarts = container["restartCount"].as_i64().unwrap();
+        parts.push(format!("{} {reason} {restarts}{before}", container["name"].as_str().unwrap()));
+    }
+    let deleting = object["metadata"]["deletionGracePeriodSeconds"].as_i64();
+    parts.extend(deleting.map(|seconds| format!("ending in {seconds}")));
+    parts.join(", ")
+}
+
+fn pod(annotations: Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one", "annotations": annotations},
+        "spec": {"containers": [{"name": "main", "image": "web:1"}]}})
+}
+
+async fn make(client: &Client, pod: Value) -> Api<Pod> {
+    let api: Api<Pod> = Api::default_namespaced(client.clone());
+    api.create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
+    api
+}
+
+async fn check(pod: Value, expected: &[&str]) {
+    let (_sandbox, client) = with(options());
+    let seen = Seen::of(&client, "", "Pod", of_pod).await;
+    make(&client, pod).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(seen.lines(), expected);
+}
+
+fn failing(word: &str) -> Value {
+    pod(json!({"sim.tutti.dev/fail": word}))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_healthy_pod_becomes_ready() {
+    check(pod(json!({})), &["Pending", "Pending, main ContainerCreating 0", "Running, main running 0"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_image_that_nobody_has() {
+    check(
+        failing("image-pull"),
+        &[
+            "Pending",
+            "Pending, main ContainerCreating 0",
+            "Pending, main ErrImagePull 0",
+            "Pending, main ImagePullBackOff 0",
+        ],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_loop_backs_off_longer_each_time() {
+    check(
+        failing("crash-loop"),
+        &[
+            "Pending",
+            "Pending, main ContainerCreating 0",
+            "Running, main Error 0",
+            "Running, main CrashLoopBackOff 1 after 1",
+            "Running, main running 2 after 1",
+            "Running, main CrashLoopBackOff 2 after 1",
+            "Running, main running 3 after 1",
+            "Running, main CrashLoopBackOff 3 after 1",
+        ],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn out_of_memory() {
+    check(
+        failing("oom"),
+        &[
+            "Pending",
+            "Pending, main ContainerCreating 0",
+            "Running, main OOMKilled 0",
+            "Running, main CrashLoopBackOff 1 after 137",
+            "Running, main running 2 after 137",
+            "Running, main CrashLoopBackOff 2 after 137",
+            "Running, main running 3 after 137",
+            "Running, main CrashLoopBackOff 3 after 137",
+        ],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn never_ready() {
+    check(failing("readiness"), &["Pending", "Pending, main ContainerCreating 0", "Running, main running 0"])
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn evicted_by_its_node() {
+    check(failing("evict"), &["Pending", "Pending, main ContainerCreating 0", "Failed, main Error 0"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_word_that_nobody_knows() {
+    check(
+        failing("odd"),
+        &["Pending", "Pending, main ContainerCreating 0", "Pending, main CreateContainerConfigError 0"],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failing_init_container() {
+    let mut pod = failing("init");
+    pod["spec"]["initContainers"] = json!([{"name": "prep", "image": "prep:1"}]);
+    check(
+        pod,
+        &[
+            "Pending",
+            "Pending, prep PodInitializing 0, main PodInitializing 0",
+            "Pending, prep Error 0, main PodInitializing 0",
+            "Pending, prep CrashLoopBackOff 1 after 1, main PodInitializing 0",
+            "Pending, prep running 2 after 1, main PodInitializing 0",
+            "Pending, prep CrashLoopBackOff 2 after 1, main PodInitializing 0",
+            "Pending, prep running 3 after 1, main PodInitializing 0",
+            "Pending, prep CrashLoopBackOff 3 after 1, main PodInitializing 0",
+        ],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_must_not_restart_fails() {
+    let mut pod = pod(json!({"sim.tutti.dev/fail": "crash-loop", "sim.tutti.dev/exit-code": "3"}));
+    pod["spec"]["restartPolicy"] = json!("Never");
+    check(pod, &["Pending", "Pending, main ContainerCreating 0", "Failed, main Error 0"]).await;
+}
+
+/// Reason and message of the condition `PodScheduled`.
+async fn check_unschedulable(pod: Value, expected: &str) {
+    let (_sandbox, client) = with(options());
+    let api = make(&client, pod).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let pod = serde_json::to_value(api.get("one").await.unwrap()).unwrap();
+    let condition = &pod["status"]["conditions"][0];
+    assert_eq!(
+        (condition["reason"].as_str(), condition["message"].as_str()),
+        (Some("Unschedulable"), Some(expected))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_node_will_do() {
+    let mut big = pod(json!({}));
+    big["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "100"}});
+    let expected = "0/3 nodes are available: 3 Insufficient cpu. no new claims to deallocate, preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.";
+    check_unschedulable(big, expected).await;
+    let mut picky = pod(json!({}));
+    picky["spec"]["nodeSelector"] = json!({"disk": "ssd"});
+    let expected = "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector. no new claims to deallocate, preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.";
+    check_unschedulable(picky, expected).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_end_takes_the_whole_grace_period() {
+    let (_sandbox, client) = with(options());
+    let api = make(&client, pod(json!({"sim.tutti.dev/slow-terminate": "true"}))).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let seen = Seen::of(&client, "", "Pod", of_pod).await;
+    api.delete("one", &DeleteParams::default()).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(29)).await;
+    assert!(api.get_opt("one").await.unwrap().is_some());
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(
+        seen.lines(),
+        [
+            "Running, main running 0",
+            "Running, main running 0, ending in 30",
+            "Running, main running 0, ending in 0",
+            "one gone"
+        ]
+    );
+}
+
+/// `reason xcount: message` of the events about a pod, in the order in which they were first told.
+async fn events(client: &Client) -> Vec<String> {
+    let api: Api<Event> = Api::default_namespaced(client.clone());
+    let mut events = api.list(&ListParams::default()).await.unwrap().items;
+    events.sort_by_key(ResourceExt::name_any);
+    let line = |event: &Event| {
+        let count = event.count.map(|count| format!(" x{count}")).unwrap_or_default();
+        format!("{}{count}: {}", event.reason.as_deref().unwrap(), event.message.as_deref().unwrap())
+    };
+    events.iter().map(line).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pods_life_is_told_by_events_that_do_not_stay() {
+    let (_sandbox, client) = with(options());
+    make(&client, failing("image-pull")).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(
+        events(&client).await,
+        [
+            "Scheduled: Successfully assigned default/one to sandbox-node-3",
+            "Pulling x3: Pulling image \"web:1\"",
+            "Failed x3: Failed to pull image \"web:1\": failed to pull and unpack image \"docker.io/library/web:1\": failed to resolve reference \"docker.io/library/web:1\": docker.io/library/web:1: not found",
+            "Failed x3: Error: ErrImagePull",
+            "BackOff x3: Back-off pulling image \"web:1\"",
+            "Failed x3: Error: ImagePullBackOff"
+        ]
+    );
+    // with nothing left to tell, nothing is kept
+    let api: Api<Pod> = Api::default_namespaced(client.clone());
+    api.delete("one", &DeleteParams::default()).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(2 * 3600)).await;
+    assert_eq!(events(&client).await, Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_about_one_pod_do_not_grow_without_bound() {
+    let (_sandbox, client) = with(options());
+    make(&client, failing("crash-loop")).await;
+    tokio::time::sleep(Duration::from_secs(12 * 3600)).await;
+    let events = events(&client).await;
+    assert!(events.len() <= 6, "{events:?}");
+    assert!(events.iter().any(|line| line.starts_with("BackOff x")), "{events:?}");
+}

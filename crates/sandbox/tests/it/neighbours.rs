@@ -1,0 +1,281 @@
+//! What stands around workloads: endpoints, budgets, autoscalers, claims, quotas, namespaces.
+
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
+use k8s_openapi::api::core::v1::{
+    ConfigMap, Endpoints, LimitRange, Namespace, PersistentVolumeClaim, Pod, ResourceQuota, Service,
+};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client, ResourceExt};
+use sandbox::SandboxOptions;
+use serde_json::{Value, json};
+
+use crate::seen::Seen;
+use crate::support::{apply, deployment, deployments, refused, with};
+
+fn options() -> SandboxOptions {
+    SandboxOptions {
+        pod_start: (Duration::from_secs(1), Duration::from_secs(1)),
+        ..SandboxOptions::default()
+    }
+}
+
+async fn seconds(number: u64) {
+    tokio::time::sleep(Duration::from_secs(number)).await;
+}
+
+fn typed<K: serde::de::DeserializeOwned>(object: Value) -> K {
+    serde_json::from_value(object).unwrap()
+}
+
+/// Of each endpoint `ready serving terminating`.
+fn of_slice(object: &Value) -> String {
+    let endpoints = object["endpoints"].as_array().cloned().unwrap_or_default();
+    let one = |endpoint: &Value| {
+        ["ready", "serving", "terminating"].map(|field| endpoint["conditions"][field].to_string()).join(" ")
+    };
+    format!(
+        "{}: {}",
+        object["metadata"]["generation"],
+        endpoints.iter().map(one).collect::<Vec<_>>().join(", ")
+    )
+}
+
+#[tokio::test(start_paused = true)]
+async fn endpoints_follow_readiness() {
+    let (_sandbox, client) = with(options());
+    let seen = Seen::of(&client, "discovery.k8s.io", "EndpointSlice", of_slice).await;
+    let services: Api<Service> = Api::default_namespaced(client.clone());
+    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"},
+        "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}});
+    apply(&services, "a", &service).await.unwrap();
+    apply(&deployments(&client), "a", &deployment("web", 2, "web:1")).await.unwrap();
+    seconds(9).await;
+    apply(&deployments(&client), "a", &deployment("web", 1, "web:1")).await.unwrap();
+    seconds(9).await;
+    // the service without pods comes from the start of the cluster
+    let lines: Vec<String> = seen.lines().into_iter().filter(|line| line != "1: ").collect();
+    assert_eq!(
+        lines,
+        ["2: true true false, true true false", "3: true true false, false true true", "4: true true false"]
+    );
+    let older: Api<Endpoints> = Api::default_namespaced(client);
+    let endpoints = serde_json::to_value(older.get("web").await.unwrap()).unwrap();
+    assert_eq!(endpoints["subsets"][0]["addresses"].as_array().unwrap().len(), 1);
+    services.delete("web", &DeleteParams::default()).await.unwrap();
+    seconds(1).await;
+    assert!(older.get_opt("web").await.unwrap().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_eviction_asks_the_budget() {
+    let (_sandbox, client) = with(options());
+    apply(&deployments(&client), "a", &deployment("web", 2, "web:1")).await.unwrap();
+    let budgets: Api<PodDisruptionBudget> = Api::default_namespaced(client.clone());
+    let budget = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "web"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}});
+    apply(&budgets, "a", &budget).await.unwrap();
+    seconds(9).await;
+    let status = budgets.get("web").await.unwrap().status.unwrap();
+    assert_eq!(
+        (status.disruptions_allowed, status.current_healthy, status.desired_healthy),
+        (Some(1), Some(2), Some(1))
+    );
+    let pods: Api<Pod> = Api::default_namespaced(client.clone());
+    let names: Vec<String> =
+        pods.list(&ListParams::default()).await.unwrap().items.iter().map(ResourceExt::name_any).collect();
+    pods.evict(&names[0], &Default::default()).await.unwrap();
+    let status = refused(pods.evict(&names[1], &Default::default()).await);
+    assert_eq!((status.code, status.reason.as_str()), (429, "TooManyRequests"));
+    assert_eq!(status.message, "Cannot evict pod as it would violate the pod's disruption budget.");
+    let cause = status.details.unwrap().causes.remove(0);
+    assert_eq!(cause.message, "The disruption budget web needs 1 healthy pods and has 1 currently");
+    seconds(9).await;
+    pods.evict(&names[1], &Default::default()).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_autoscaler_writes_the_scale() {
+    let (_sandbox, client) = with(options());
+    let api = deployments(&client);
+    apply(&api, "a", &deployment("web", 1, "web:1")).await.unwrap();
+    let scalers: Api<HorizontalPodAutoscaler> = Api::default_namespaced(client.clone());
+    let scaler = json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "web"},
+        "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+            "minReplicas": 2, "maxReplicas": 4}});
+    apply(&scalers, "a", &scaler).await.unwrap();
+    seconds(1).await;
+    assert_eq!(api.get("web").await.unwrap().spec.replicas, Some(2));
+    for (wished, replicas, limited) in [("3", 3, "DesiredWithinRange"), ("9", 4, "TooManyReplicas")] {
+        let wish = Patch::Merge(json!({"metadata": {"annotations": {"sim.tutti.dev/replicas": wished}}}));
+        scalers.patch("web", &PatchParams::default(), &wish).await.unwrap();
+        seconds(31).await;
+        let web = api.get("web").await.unwrap();
+        assert_eq!(web.spec.replicas, Some(replicas));
+        let entries = web.managed_fields();
+        assert!(entries.iter().any(|entry| entry.subresource.as_deref() == Some("scale")
+            && entry.manager.as_deref() == Some("kube-controller-manager")));
+        let status = serde_json::to_value(scalers.get("web").await.unwrap()).unwrap();
+        let reasons: Vec<&str> = status["status"]["conditions"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one["reason"].as_str().unwrap())
+            .collect();
+        assert_eq!(reasons, ["ReadyForNewScale", "ValidMetricFound", limited]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quota_refuses_and_the_replica_set_says_so() {
+    let (_sandbox, client) = with(options());
+    let quotas: Api<ResourceQuota> = Api::default_namespaced(client.clone());
+    let quota = json!({"metadata": {"name": "small"}, "spec": {"hard": {"pods": "2"}}});
+    quotas.create(&PostParams::default(), &typed(quota)).await.unwrap();
+    let api = deployments(&client);
+    apply(&api, "a", &deployment("web", 3, "web:1")).await.unwrap();
+    seconds(9).await;
+    let web = serde_json::to_value(api.get("web").await.unwrap()).unwrap();
+    let failure =
+        web["status"]["conditions"].as_array().unwrap().iter().find(|one| one["type"] == "ReplicaFailure");
+    let message = failure.unwrap()["message"].as_str().unwrap();
+    assert!(
+        message.ends_with(
+            "is forbidden: exceeded quota: small, requested: pods=1, used: pods=2, limited: pods=2"
+        )
+    );
+    let used = quotas.get("small").await.unwrap().status.unwrap().used.unwrap();
+    assert_eq!(used["pods"].0, "2");
+    quotas.delete("small", &DeleteParams::default()).await.unwrap();
+    seconds(600).await;
+    let ready = api.get("web").await.unwrap().status.unwrap().ready_replicas;
+    assert_eq!(ready, Some(3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_range_gives_and_forbids() {
+    let (_sandbox, client) = with(options());
+    let ranges: Api<LimitRange> = Api::default_namespaced(client.clone());
+    let range = json!({"metadata": {"name": "bounds"}, "spec": {"limits": [{"type": "Container",
+        "default": {"cpu": "200m"}, "defaultRequest": {"cpu": "100m"}, "max": {"cpu": "1"}}]}});
+    ranges.create(&PostParams::default(), &typed(range)).await.unwrap();
+    let pods: Api<Pod> = Api::default_namespaced(client.clone());
+    let pod = |cpu: Option<&str>| {
+        let resources = cpu.map_or_else(|| json!({}), |cpu| json!({"limits": {"cpu": cpu}}));
+        typed(json!({"metadata": {"name": "one"},
+            "spec": {"containers": [{"name": "main", "image": "web:1", "resources": resources}]}}))
+    };
+    let status = refused(pods.create(&PostParams::default(), &pod(Some("2"))).await);
+    assert_eq!(
+        status.message,
+        "pods \"one\" is forbidden: maximum cpu usage per Container is 1, but limit is 2"
+    );
+    let made = pods.create(&PostParams::default(), &pod(None)).await.unwrap();
+    assert_eq!(
+        made.annotations()["kubernetes.io/limit-ranger"],
+        "LimitRanger plugin set: cpu request for container main; cpu limit for container main"
+    );
+    assert_eq!(made.status.unwrap().qos_class.as_deref(), Some("Burstable"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_in_use_waits() {
+    let (_sandbox, client) = with(options());
+    let claims: Api<PersistentVolumeClaim> = Api::default_namespaced(client.clone());
+    let claim = json!({"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}}}});
+    claims.create(&PostParams::default(), &typed(claim)).await.unwrap();
+    let pods: Api<Pod> = Api::default_namespaced(client.clone());
+    let pod = json!({"metadata": {"name": "one"}, "spec": {"containers": [{"name": "main", "image": "web:1"}],
+        "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}});
+    pods.create(&PostParams::default(), &typed(pod)).await.unwrap();
+    seconds(5).await;
+    assert_eq!(claims.get("data").await.unwrap().status.unwrap().phase.as_deref(), Some("Bound"));
+    claims.delete("data", &DeleteParams::default()).await.unwrap();
+    seconds(5).await;
+    assert_eq!(claims.get("data").await.unwrap().finalizers(), ["kubernetes.io/pvc-protection"]);
+    pods.delete("one", &DeleteParams::default()).await.unwrap();
+    seconds(5).await;
+    assert!(claims.get_opt("data").await.unwrap().is_none());
+}
+
+/// Reasons of the conditions, and what remains.
+fn of_namespace(object: &Value) -> String {
+    let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let said: Vec<&str> = conditions
+        .iter()
+        .filter(|one| one["status"] == "True")
+        .map(|one| one["message"].as_str().unwrap())
+        .collect();
+    format!("{} {}", object["status"]["phase"].as_str().unwrap(), said.join("; ")).trim_end().to_owned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_tells_what_holds_it() {
+    let (_sandbox, client) = with(options());
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    namespaces.create(&PostParams::default(), &typed(json!({"metadata": {"name": "shop"}}))).await.unwrap();
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "shop");
+    let held = json!({"metadata": {"name": "held", "finalizers": ["a.b/c"]}});
+    maps.create(&PostParams::default(), &typed(held)).await.unwrap();
+    let pods: Api<Pod> = Api::namespaced(client.clone(), "shop");
+    let slow = json!({"metadata": {"name": "slow", "annotations": {"sim.tutti.dev/slow-terminate": "true"}},
+        "spec": {"containers": [{"name": "main", "image": "web:1"}]}});
+    pods.create(&PostParams::default(), &typed(slow)).await.unwrap();
+    seconds(5).await;
+    namespaces.delete("shop", &DeleteParams::default()).await.unwrap();
+    let mut lines = Vec::new();
+    for second in 0..60 {
+        let Some(namespace) = namespaces.get_opt("shop").await.unwrap() else { break };
+        let line = of_namespace(&serde_json::to_value(namespace).unwrap());
+        if lines.last() != Some(&line) {
+            lines.push(line);
+        }
+        if second == 45 {
+            let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+            maps.patch("held", &PatchParams::default(), &free).await.unwrap();
+        }
+        seconds(1).await;
+    }
+    assert_eq!(
+        lines,
+        [
+            "Terminating",
+            "Terminating Failed to delete all resource types, 1 remaining: unexpected items still remain in namespace: shop for gvr: /v1, Resource=pods",
+            "Terminating Some resources are remaining: configmaps. has 1 resource instances; Some content in the namespace has finalizers remaining: a.b/c in 1 resource instances"
+        ]
+    );
+    assert!(namespaces.get_opt("shop").await.unwrap().is_none());
+}
+
+async fn owned(client: &Client) -> Api<Deployment> {
+    let api = deployments(client);
+    apply(&api, "a", &deployment("web", 1, "web:1")).await.unwrap();
+    seconds(5).await;
+    api
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_orphaned_is_adopted_again() {
+    let (_sandbox, client) = with(options());
+    let api = owned(&client).await;
+    let before: Vec<String> = pod_names(&client).await;
+    let orphan = DeleteParams {
+        propagation_policy: Some(kube::api::PropagationPolicy::Orphan),
+        ..DeleteParams::default()
+    };
+    api.delete("web", &orphan).await.unwrap();
+    seconds(5).await;
+    let api = owned(&client).await;
+    assert_eq!(pod_names(&client).await, before);
+    assert_eq!(api.get("web").await.unwrap().status.unwrap().available_replicas, Some(1));
+}
+
+async fn pod_names(client: &Client) -> Vec<String> {
+    let pods: Api<Pod> = Api::default_namespaced(client.clone());
+    pods.list(&ListParams::default()).await.unwrap().items.iter().map(ResourceExt::name_any).collect()
+}

@@ -1,0 +1,54 @@
+//! What the server refuses: code, message and causes as a kube-apiserver 1.36 answered to a dry run
+//! (`tests/golden/refusals`, one file for each kind).
+
+use std::path::Path;
+
+use http::Request;
+use kube::Client;
+use serde_json::Value;
+
+use crate::support::{instant, refused};
+
+#[tokio::test(start_paused = true)]
+async fn objects_are_refused_as_by_a_real_server() {
+    let (_sandbox, client) = instant();
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/refusals");
+    let mut differences = Vec::new();
+    let mut cases = 0;
+    for file in std::fs::read_dir(golden).unwrap() {
+        let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+        let kind: Vec<Value> = serde_json::from_str(&text).unwrap();
+        for case in &kind {
+            let (code, message) = answer(&client, case).await;
+            if Some(code) != case["code"].as_u64() || sorted(&message) != sorted(text_of(case)) {
+                differences.push(format!(
+                    "{}\n  ours   {code} {message}\n  theirs {}",
+                    case["said"],
+                    text_of(case)
+                ));
+            }
+            cases += 1;
+        }
+    }
+    assert!(cases > 300, "only {cases} cases");
+    assert!(differences.is_empty(), "{} of {cases}:\n{}", differences.len(), differences.join("\n"));
+}
+
+async fn answer(client: &Client, case: &Value) -> (u64, String) {
+    let path = format!("{}?dryRun=All&fieldValidation=Ignore", case["path"].as_str().unwrap());
+    let body = case["said"].to_string().into_bytes();
+    let request = Request::post(path).header("content-type", "application/json").body(body).unwrap();
+    let status = refused(client.request::<Value>(request).await);
+    (status.code.into(), status.message)
+}
+
+fn text_of(case: &Value) -> &str {
+    case["message"].as_str().unwrap()
+}
+
+/// The server looks at maps in an order of its own.
+fn sorted(message: &str) -> Vec<&str> {
+    let mut words: Vec<&str> = message.split([',', ' ', '[', ']']).filter(|word| !word.is_empty()).collect();
+    words.sort_unstable();
+    words
+}
