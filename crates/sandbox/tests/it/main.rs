@@ -20,7 +20,6 @@ mod discovery;
 mod draw;
 mod failing;
 mod faults;
-mod faults;
 mod fields;
 mod fuzz;
 mod kubectl;
