@@ -25,7 +25,7 @@ pub fn fault_of(code: StatusCode, media: &str, body: &[u8], is_watch: bool, is_h
         let plain = media.starts_with("text/plain");
         return (code.as_u16() >= 400 && !plain && !is_head).then(|| format!("an error as {media:?}"));
     }
-    let is_one = serde_json::from_slice::<Value>(body).is_ok_and(|value| value.get("kind").is_some());
+    let is_one = serde_json::from_slice::<Value>(body).is_ok_and(|value| value.get("type").is_none());
     if is_watch && code.is_success() && !is_one {
         return body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).find_map(|line| {
             let event: Result<Value, _> = serde_json::from_slice(line);
