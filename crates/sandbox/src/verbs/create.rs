@@ -80,7 +80,7 @@ pub(super) fn complete(
     dry_run: bool,
 ) -> Result<(), ApiError> {
     if faults::admit(state, kind, new) {
-        defaults::fill(state, kind, new);
+        defaults::fill(state, kind, new)?;
     }
     defaults::admit(state, kind, new);
     defaults::allocate(state, kind, new, dry_run)?;

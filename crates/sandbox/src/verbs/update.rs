@@ -170,7 +170,7 @@ impl Update {
     fn commit(self, state: &mut State, kind: &ResourceKind, caller: &Caller) -> Result<Object, ApiError> {
         let Self { live, mut new, subresource } = self;
         if subresource.is_empty() && faults::admit(state, kind, &mut new) {
-            defaults::fill(state, kind, &mut new);
+            defaults::fill(state, kind, &mut new)?;
         }
         defaults::allocate(state, kind, &mut new, caller.dry_run)?;
         if kind.is("daemonsets.apps") {
