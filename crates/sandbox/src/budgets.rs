@@ -35,7 +35,10 @@ async fn a_cluster_at_rest_is_bytes_only() {
         tokio::time::sleep(Duration::from_secs(60)).await;
         let (objects, bytes, parsed) = sandbox.cluster.state.lock().store.footprint();
         assert_eq!(parsed, 0, "{pods:?}");
-        assert!(objects > 2 * APPS && bytes / objects < 1_000, "{pods:?}: {bytes} bytes of {objects} objects");
+        assert!(
+            objects > 2 * APPS && bytes / objects < 1_000,
+            "{pods:?}: {bytes} bytes of {objects} objects"
+        );
     }
 }
 
