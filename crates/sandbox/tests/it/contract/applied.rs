@@ -7,7 +7,7 @@ use super::probe::{APPLY, JSON_PATCH, MERGE, Probe, STRATEGIC};
 
 const CORE: &str = "/api/v1";
 const APPS: &str = "/apis/apps/v1";
-const NETWORKING: &str = "/apis/networking.k8s.io/v1";
+const BATCH: &str = "/apis/batch/v1";
 
 pub async fn null_in_an_apply(probe: &mut Probe) {
     let one = probe.at(CORE, "configmaps/one");
@@ -128,50 +128,54 @@ pub async fn other_writes_are_recorded_as_updates(probe: &mut Probe) {
     apply(probe, "a", &one, config(json!({"data": {"u": "3"}})), "/data").await;
 }
 
+/// A CronJob that nobody acts upon.
 pub async fn subresources_are_owned_apart(probe: &mut Probe) {
-    let one = probe.at(NETWORKING, "ingresses/one");
-    let backend = json!({"service": {"name": "a", "port": {"number": 80}}});
-    let sent = |ip: &str| {
-        object(
-            "networking.k8s.io/v1",
-            "Ingress",
-            json!({"spec": {"defaultBackend": backend},
-        "status": {"loadBalancer": {"ingress": [{"ip": ip}]}}}),
-        )
+    let one = probe.at(BATCH, "cronjobs/one");
+    let sent = |time: &str| {
+        let pod = json!({"restartPolicy": "Never", "containers": [{"name": "main", "image": "nginx"}]});
+        let job = json!({"spec": {"template": {"spec": pod}}});
+        let spec = json!({"schedule": "1 1 1 1 *", "suspend": true, "jobTemplate": job});
+        let status = json!({"lastScheduleTime": format!("20{time}-01-01T00:00:00Z")});
+        object("batch/v1", "CronJob", json!({"spec": spec, "status": status}))
     };
-    apply(probe, "a", &one, sent("192.0.2.1"), "/none").await;
-    let status = apply(probe, "a", &format!("{one}/status"), sent("192.0.2.2"), "/none").await;
-    probe.show("status", &status.body["status"]);
-    apply(probe, "b", &format!("{one}/status"), sent("192.0.2.3"), "/none").await;
-    let mut only = sent("192.0.2.2");
+    apply(probe, "a", &one, sent("01"), "/none").await;
+    let status = apply(probe, "a", &format!("{one}/status"), sent("02"), "/none").await;
+    probe.show("status", &json!(status.body["status"]["lastScheduleTime"] == "2002-01-01T00:00:00Z"));
+    apply(probe, "b", &format!("{one}/status"), sent("03"), "/none").await;
+    let mut only = sent("02");
     only.as_object_mut().unwrap().remove("spec");
     apply(probe, "a", &format!("{one}/status"), only, "/none").await;
-    let mut none = sent("");
+    apply(probe, "a", &one, sent("04"), "/none").await;
+    let mut none = sent("05");
     none["metadata"]["name"] = json!("none");
-    apply(probe, "a", &probe.at(NETWORKING, "ingresses/none/status"), none, "/none").await;
+    apply(probe, "a", &probe.at(BATCH, "cronjobs/none/status"), none, "/none").await;
+}
+
+fn scalable(replicas: Value) -> Value {
+    let pod = json!({"containers": [{"name": "main", "image": "nginx"}]});
+    let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": pod});
+    let spec = json!({"paused": true, "selector": {"matchLabels": {"a": "b"}}, "template": template});
+    let mut out = object("apps/v1", "Deployment", json!({"spec": spec}));
+    if !replicas.is_null() {
+        out["spec"]["replicas"] = replicas;
+    }
+    out
 }
 
 pub async fn a_scale_is_owned_apart(probe: &mut Probe) {
     let one = probe.at(APPS, "deployments/one");
-    let sent = |replicas: Value| {
-        let mut out = object(
-            "apps/v1",
-            "Deployment",
-            json!({"spec": {"paused": true, "selector": {"matchLabels": {"a": "b"}},
-            "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "main", "image": "nginx"}]}}}}),
-        );
-        if !replicas.is_null() {
-            out["spec"]["replicas"] = replicas;
-        }
-        out
-    };
-    apply(probe, "a", &one, sent(json!(0)), "/spec/replicas").await;
+    apply(probe, "a", &one, scalable(json!(0)), "/spec/replicas").await;
     let scale = json!({"metadata": {"name": "one"}, "spec": {"replicas": 1}});
     probe.quiet().put(&format!("{one}/scale?fieldManager=scaler"), scale).await;
     let after = probe.get(&one).await;
     tell(probe.loud(), "scaled", &after, "/spec/replicas");
-    apply(probe, "a", &one, sent(json!(0)), "/spec/replicas").await;
-    apply(probe, "a", &one, sent(Value::Null), "/spec/replicas").await;
+    apply(probe, "a", &one, scalable(json!(0)), "/spec/replicas").await;
+    apply(probe, "a", &one, scalable(Value::Null), "/spec/replicas").await;
+}
+
+pub async fn a_scale_can_be_applied(probe: &mut Probe) {
+    let one = probe.at(APPS, "deployments/one");
+    apply(probe, "a", &one, scalable(json!(0)), "/spec/replicas").await;
     let applied = |replicas: u32| object("autoscaling/v1", "Scale", json!({"spec": {"replicas": replicas}}));
     apply(probe, "b", &format!("{one}/scale"), applied(2), "/spec").await;
     apply(probe, "b", &format!("{one}/scale?force=true"), applied(0), "/spec").await;

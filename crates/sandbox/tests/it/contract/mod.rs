@@ -21,6 +21,7 @@ mod watching;
 mod applied;
 mod apply;
 mod bad_input;
+mod custom;
 mod defaults;
 mod deletion;
 mod dry_runs;
@@ -170,12 +171,20 @@ checks! {
     50 applied::other_writes_are_recorded_as_updates,
     51 applied::subresources_are_owned_apart,
     51 applied::a_scale_is_owned_apart,
+    51 applied::a_scale_can_be_applied,
     52 applied::a_dry_apply_changes_nothing,
     53 applied::managed_fields_can_be_emptied,
     54 defaults::quantities_are_written_in_one_way,
     55 defaults::defaults_of_workloads,
     55 defaults::defaults_of_other_kinds,
     56 applied::random_applies,
+    67 custom::a_definition_is_served_until_it_goes,
+    67 custom::custom_objects_are_pruned_and_filled,
+    67 custom::schemas_of_definitions_are_checked,
+    68 custom::resources_of_the_groups,
+    68 custom::both_discoveries_tell_the_same,
+    69 custom::tables_of_kinds,
+    69 custom::tables_of_custom_objects,
 }
 
 #[tokio::test(flavor = "multi_thread")]
