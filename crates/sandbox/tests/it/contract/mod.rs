@@ -29,6 +29,7 @@ mod lists;
 mod patches;
 mod rest;
 mod watches;
+mod workloads;
 
 use futures::future::BoxFuture;
 use probe::Probe;
@@ -185,6 +186,16 @@ checks! {
     68 custom::both_discoveries_tell_the_same,
     69 custom::tables_of_kinds,
     69 custom::tables_of_custom_objects,
+    70 workloads::a_deployment_is_rolled_out,
+    70 workloads::a_rollout_keeps_its_bounds,
+    70 workloads::a_broken_image_holds_a_rollout,
+    71 workloads::a_rollback_takes_the_old_replica_set,
+    72 workloads::a_stateful_set_goes_in_order,
+    72 workloads::a_partition_holds_pods_back,
+    73 workloads::jobs_succeed_and_fail,
+    74 workloads::a_daemon_set_runs_on_every_node,
+    74 workloads::endpoints_follow_readiness,
+    75 workloads::a_scaled_deployment_and_its_applier,
 }
 
 #[tokio::test(flavor = "multi_thread")]
