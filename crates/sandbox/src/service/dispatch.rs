@@ -83,6 +83,21 @@ pub(super) fn media_type(parts: &Parts) -> Option<String> {
     (is_named && pieces.all(is_sound)).then_some(media)
 }
 
+/// Makes a list show an earlier state, when that is still known.
+pub(super) fn look_back(cluster: &Cluster, parts: &mut Parts, resource: &str, lag: u64) {
+    let known = {
+        let store = &cluster.state.lock().store;
+        let earlier = store.revision().saturating_sub(lag);
+        store.snapshot(resource, None, earlier).is_ok().then_some(earlier)
+    };
+    let Some(earlier) = known else { return };
+    let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or(""));
+    let text = format!("{path}?{query}&resourceVersion={earlier}&resourceVersionMatch=Exact");
+    if let Ok(uri) = text.parse() {
+        parts.uri = uri;
+    }
+}
+
 pub(super) fn answer(cluster: &Arc<Cluster>, parts: &Parts, body: &Bytes) -> Response<ResponseBody> {
     let response = route(cluster, parts, body).unwrap_or_else(|error| answer::error(&error, None));
     if parts.method == Method::HEAD { answer::without_body(response) } else { response }

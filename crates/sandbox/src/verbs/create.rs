@@ -8,7 +8,7 @@ use crate::registry::ResourceKind;
 use crate::ssa::Operation;
 use crate::status::{ApiError, FieldError};
 use crate::store::Object;
-use crate::{custom, defaults, object, validation};
+use crate::{custom, defaults, faults, object, validation};
 
 pub(crate) fn create(
     state: &mut State,
@@ -86,6 +86,9 @@ pub(super) fn complete(
     new: &mut Value,
     dry_run: bool,
 ) -> Result<(), ApiError> {
+    if faults::admit(state, kind, new) {
+        defaults::fill(state, kind, new)?;
+    }
     defaults::admit(state, kind, new);
     defaults::allocate(state, kind, new, dry_run)?;
     validation::check_new(kind, new)?;

@@ -10,7 +10,7 @@ use crate::status::{ApiError, FieldError};
 use crate::store::Object;
 use crate::wire::query;
 use crate::wire::route::Target;
-use crate::{custom, defaults, object, validation};
+use crate::{custom, defaults, faults, object, validation};
 
 /// A change of an existing object, on its way to the store.
 #[derive(Debug)]
@@ -221,6 +221,9 @@ impl Update {
 
     fn commit(self, state: &mut State, kind: &ResourceKind, caller: &Caller) -> Result<Object, ApiError> {
         let Self { live, mut new, subresource } = self;
+        if subresource.is_empty() && faults::admit(state, kind, &mut new) {
+            defaults::fill(state, kind, &mut new)?;
+        }
         defaults::allocate(state, kind, &mut new, caller.dry_run)?;
         if kind.is("daemonsets.apps") {
             count_template(&live, &mut new);
