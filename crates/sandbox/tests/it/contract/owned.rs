@@ -100,6 +100,6 @@ pub async fn apply(probe: &mut Probe, manager: &str, path: &str, sent: Value, po
     let query = path.split_once('?').map_or("", |(_, query)| query);
     let answer = probe.quiet().apply(manager, path, sent).await;
     probe.loud();
-    tell(probe, &format!("{manager} applies {shown} {query}").trim_end().to_owned(), &answer, pointer);
+    tell(probe, format!("{manager} applies {shown} {query}").trim_end(), &answer, pointer);
     answer
 }
