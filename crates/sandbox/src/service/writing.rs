@@ -250,7 +250,13 @@ fn read_patch(
     body: &Bytes,
     caller: &Caller,
 ) -> Result<Patch, ApiError> {
-    match media_type(parts).as_deref().unwrap_or("") {
+    let media = media_type(parts);
+    let media = media.as_deref().unwrap_or("");
+    if media != APPLY && query.given("force").is_some() {
+        let mistake = FieldError::forbidden("force", "may not be specified for non-apply patch");
+        return Err(ApiError::invalid_options("PatchOptions", &[mistake]));
+    }
+    match media {
         APPLY => {
             if query.text("fieldManager").is_empty() {
                 let mistake = FieldError::required("fieldManager", "is required for apply patch");

@@ -167,6 +167,7 @@ fn check_changed(kind: &ResourceKind, live: &Place, new: &Place, problems: &mut 
             service::check_update(live, new, problems);
             service::check(new, Some(live), problems);
         }
+        ("", "PodTemplate") => pod::check_template(&new.at("template"), problems),
         ("", "ConfigMap") => {
             config::check_sealed(live, new, &["data", "binaryData"], problems);
             metadata::check(kind, new, problems);

@@ -87,7 +87,14 @@ pub(crate) fn patched(
         }
         Patch::Apply { .. } => return Err(ApiError::not_simulated("server-side apply here")),
     };
-    decoding::from_json(&new, kind, unknown, complaints, validation, warnings)
+    const MANAGED: &[&str] = &["metadata", "managedFields"];
+    let is_reset = object::at(&new, MANAGED).and_then(Value::as_array).is_some_and(Vec::is_empty);
+    let mut decoded = decoding::from_json(&new, kind, unknown, complaints, validation, warnings)?;
+    if is_reset {
+        // a list of nothing says something here: ownership is to start over
+        object::set(&mut decoded, MANAGED, json!([]));
+    }
+    Ok(decoded)
 }
 
 fn changed(
@@ -155,6 +162,8 @@ fn apply(
         }
         None => {
             let mut new = merged;
+            // unlike a create, an apply may say one
+            object::take(&mut new, &["metadata", "resourceVersion"]);
             create::prepare(state, kind, &target.namespace, &mut new)?;
             defaults::fill(state, kind, &mut new)?;
             create::complete(state, kind, &mut new, caller.dry_run)?;

@@ -130,7 +130,12 @@ impl Update {
         }
         super::create::dedupe_owners(&mut self.new, caller);
         let empty = ownership::empty_lists(&self.new);
+        const MANAGED: &[&str] = &["metadata", "managedFields"];
+        let is_reset = object::at(&self.new, MANAGED).and_then(Value::as_array).is_some_and(Vec::is_empty);
         defaults::fill(state, kind, &mut self.new)?;
+        if is_reset {
+            object::set(&mut self.new, MANAGED, Value::Array(Vec::new()));
+        }
         let writer = caller.writer(kind, Operation::Update, &self.subresource);
         let now = state.clock.timestamp();
         ownership::track_with(&empty, kind, &writer, &self.live, &mut self.new, &now);
@@ -145,6 +150,12 @@ impl Update {
         caller: &Caller,
     ) -> Result<Object, ApiError> {
         let managed = object::at(&self.new, &["metadata", "managedFields"]).cloned();
+        let (sent, found) = (object::uid(&self.new), object::uid(&self.live));
+        if sent != found {
+            // no precondition of an apply: found once for all kinds, and once by the kind itself
+            let mistake = || FieldError::invalid("metadata.uid", &Value::from(sent), "field is immutable");
+            return Err(ApiError::invalid(kind, object::name(&self.live), &[mistake(), mistake()]));
+        }
         self.prepare(kind)?;
         if let Some(managed) = managed {
             object::set(&mut self.new, &["metadata", "managedFields"], managed);

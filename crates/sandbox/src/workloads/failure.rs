@@ -139,7 +139,7 @@ pub(super) fn seen<'p>(state: &State, pod: &'p Value) -> Cow<'p, Value> {
     };
     // what the pod says itself wins: all of how it starts, all of how it fails
     let starts = said(START) || said(READY_AFTER);
-    words.retain(|(name, _)| !said(name) && !(starts && [START, READY_AFTER].contains(name)));
+    words.retain(|(name, _)| !(said(name) || starts && [START, READY_AFTER].contains(name)));
     if said(FAIL) {
         words.retain(|(name, _)| [START, READY_AFTER].contains(name));
     }

@@ -33,10 +33,6 @@ pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, pod: &Value) {
     if object::text(pod, &["spec", "nodeName"]).is_some() {
         return kubelet::run(context, key, pod);
     }
-    // other schedulers are not here
-    if object::text(pod, &["spec", "schedulerName"]).is_some_and(|name| name != "default-scheduler") {
-        return;
-    }
     // the kubelet is called when the binding is seen
     scheduler::place(context, key, pod);
 }

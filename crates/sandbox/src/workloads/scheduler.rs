@@ -20,6 +20,10 @@ const ZONE_LABELS: &[&str] = &["topology.kubernetes.io/zone", "topology.kubernet
 
 /// True when the pod has a node now.
 pub(super) fn place(context: &mut Context<'_>, key: &Key, pod: &Value) -> bool {
+    if object::text(pod, &["spec", "schedulerName"]).is_some_and(|name| name != "default-scheduler") {
+        // left to a scheduler that is not here
+        return false;
+    }
     let nodes: Vec<Object> = context.state.store.list("nodes", None).cloned().collect();
     let mut refusals: BTreeMap<String, usize> = BTreeMap::new();
     let mut fitting = Vec::new();

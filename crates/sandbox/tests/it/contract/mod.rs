@@ -13,17 +13,23 @@
 mod ledger;
 mod normal;
 mod observed;
+mod owned;
 mod probe;
 mod run;
 mod watching;
 
+mod applied;
+mod apply;
 mod bad_input;
+mod custom;
+mod defaults;
 mod deletion;
 mod dry_runs;
 mod lists;
 mod patches;
 mod rest;
 mod watches;
+mod workloads;
 
 use futures::future::BoxFuture;
 use probe::Probe;
@@ -144,6 +150,52 @@ checks! {
     66 deletion::a_collection_is_deleted_by_selector,
     66 deletion::a_collection_is_deleted_whole,
     66 deletion::bad_options_of_a_collection_delete,
+    33 apply::an_apply_creates_and_says_what_it_owns,
+    34 apply::an_apply_needs_a_manager,
+    35 apply::a_conflict_names_the_manager_and_the_field,
+    36 apply::conflicts_with_several_managers_are_listed,
+    37 apply::equal_values_are_shared,
+    38 apply::force_takes_fields_away,
+    39 apply::a_field_that_is_no_longer_applied_goes,
+    39 apply::a_dropped_field_stays_for_whoever_else_holds_it,
+    40 apply::a_dropped_field_with_a_default_gets_it,
+    41 apply::two_managers_share_a_list_by_its_keys,
+    42 apply::applied_lists_keep_an_order,
+    43 apply::atomic_lists_and_maps_have_one_owner,
+    44 apply::sets_are_united,
+    45 apply::doubled_keys_are_refused,
+    46 apply::service_ports_are_known_by_port_and_protocol,
+    47 applied::null_in_an_apply,
+    48 applied::what_an_apply_may_say_about_itself,
+    48 applied::the_type_of_an_apply_must_be_right,
+    49 applied::unknown_fields_in_an_apply,
+    50 applied::other_writes_are_recorded_as_updates,
+    51 applied::subresources_are_owned_apart,
+    51 applied::a_scale_is_owned_apart,
+    51 applied::a_scale_can_be_applied,
+    52 applied::a_dry_apply_changes_nothing,
+    53 applied::managed_fields_can_be_emptied,
+    54 defaults::quantities_are_written_in_one_way,
+    55 defaults::defaults_of_workloads,
+    55 defaults::defaults_of_other_kinds,
+    56 applied::random_applies,
+    67 custom::a_definition_is_served_until_it_goes,
+    67 custom::custom_objects_are_pruned_and_filled,
+    67 custom::schemas_of_definitions_are_checked,
+    68 custom::resources_of_the_groups,
+    68 custom::both_discoveries_tell_the_same,
+    69 custom::tables_of_kinds,
+    69 custom::tables_of_custom_objects,
+    70 workloads::a_deployment_is_rolled_out,
+    70 workloads::a_rollout_keeps_its_bounds,
+    70 workloads::a_broken_image_holds_a_rollout,
+    71 workloads::a_rollback_takes_the_old_replica_set,
+    72 workloads::a_stateful_set_goes_in_order,
+    72 workloads::a_partition_holds_pods_back,
+    73 workloads::jobs_succeed_and_fail,
+    74 workloads::a_daemon_set_runs_on_every_node,
+    74 workloads::endpoints_follow_readiness,
+    75 workloads::a_scaled_deployment_and_its_applier,
 }
 
 #[tokio::test(flavor = "multi_thread")]

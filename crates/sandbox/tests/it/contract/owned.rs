@@ -1,0 +1,105 @@
+//! What an apply did, in few lines: the object without what every object has, and who owns which field.
+
+use serde_json::{Map, Value, json};
+
+use super::probe::{Answer, Probe};
+
+/// Never of interest here.
+const DULL: &[&str] = &["uid", "creationTimestamp", "resourceVersion", "name", "namespace", "generation"];
+
+/// A controller that writes whenever it likes.
+const CONTROLLER: &str = "kube-controller-manager";
+
+/// An object that is applied: its type, its name, its fields.
+pub fn object(api_version: &str, kind: &str, fields: Value) -> Value {
+    let mut out = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "one"}});
+    merge(&mut out, fields);
+    out
+}
+
+fn merge(into: &mut Value, fields: Value) {
+    match (into, fields) {
+        (Value::Object(into), Value::Object(fields)) => {
+            fields
+                .into_iter()
+                .for_each(|(name, field)| merge(into.entry(name).or_insert(Value::Null), field));
+        }
+        (into, field) => *into = field,
+    }
+}
+
+pub fn config(fields: Value) -> Value {
+    object("v1", "ConfigMap", fields)
+}
+
+/// Who owns what, but for the controller: `{"a Apply v1": FieldsV1}`.
+pub fn owners(object: &Value) -> Value {
+    let mut out = Map::new();
+    for entry in object["metadata"]["managedFields"].as_array().into_iter().flatten() {
+        if entry["manager"] == CONTROLLER {
+            continue;
+        }
+        let part = |field: &str| entry[field].as_str().unwrap_or_default().to_owned();
+        let name = format!(
+            "{} {} {} {}",
+            part("manager"),
+            part("operation"),
+            part("apiVersion"),
+            part("subresource")
+        );
+        out.insert(name.trim_end().to_owned(), json!({"fieldsV1": entry["fieldsV1"]}));
+    }
+    Value::Object(out)
+}
+
+/// The fields that are an object's own, without its status.
+pub fn own_fields(object: &Value) -> Value {
+    let mut out = object.clone();
+    if let Some(fields) = out.as_object_mut() {
+        fields.retain(|name, _| !matches!(name.as_str(), "apiVersion" | "kind" | "status"));
+    }
+    if let Some(fields) = out["metadata"].as_object_mut() {
+        fields.retain(|name, _| !DULL.contains(&name.as_str()) && name != "managedFields");
+        if let Some(notes) = fields.get_mut("annotations").and_then(Value::as_object_mut) {
+            notes.remove("deployment.kubernetes.io/revision");
+        }
+    }
+    out
+}
+
+/// Writes down an answer: a refusal with its causes, or the owners and the value at `pointer`.
+pub fn tell(probe: &mut Probe, what: &str, answer: &Answer, pointer: &str) {
+    let body = &answer.body;
+    let shown = match answer.code {
+        200 | 201 => {
+            let fields = own_fields(body);
+            let value = fields.pointer(pointer).cloned().unwrap_or_default();
+            json!({"code": answer.code, "owners": owners(body), "is": value})
+        }
+        code => {
+            // the real server walks a map of managers: any order
+            let mut causes = body["details"]["causes"].as_array().cloned().unwrap_or_default();
+            causes.sort_by_key(|cause| format!("{}{}", cause["message"], cause["field"]));
+            json!({"code": code, "reason": body["reason"], "message": body["message"], "causes": causes})
+        }
+    };
+    probe.show(what, &shown);
+}
+
+/// Applies, and tells what came of it.
+pub async fn apply(probe: &mut Probe, manager: &str, path: &str, sent: Value, pointer: &str) -> Answer {
+    let mut shown = sent.clone();
+    if let Some(fields) = shown.as_object_mut() {
+        fields.retain(|name, _| !matches!(name.as_str(), "apiVersion" | "kind"));
+    }
+    if shown["metadata"] == json!({"name": "one"})
+        && let Some(fields) = shown.as_object_mut()
+    {
+        fields.remove("metadata");
+    }
+    let query = path.split_once('?').map_or("", |(_, query)| query);
+    let answer = probe.quiet().apply(manager, path, sent).await;
+    probe.loud();
+    tell(probe, format!("{manager} applies {shown} {query}").trim_end(), &answer, pointer);
+    answer
+}

@@ -1,0 +1,392 @@
+//! Workloads: what a client that watches sees of them, without the timing.
+//!
+//! Two servers never take the same steps at the same time, so only what must be so is written down:
+//! which reasons appear, bounds that hold throughout, and how it ends.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::owned::{apply, object};
+use super::probe::{MERGE, Probe};
+use super::watching::Watch;
+
+const APPS: &str = "/apis/apps/v1";
+const REVISION: &str = "/metadata/annotations/deployment.kubernetes.io~1revision";
+
+fn template(image: &str) -> Value {
+    json!({"metadata": {"labels": {"a": "b"}}, "spec": {"terminationGracePeriodSeconds": 0,
+        "containers": [{"name": "main", "image": image}]}})
+}
+
+fn workload(replicas: u32, image: &str) -> Value {
+    json!({"metadata": {"name": "one"}, "spec": {"replicas": replicas, "selector": {"matchLabels": {"a": "b"}},
+        "template": template(image)}})
+}
+
+fn image(image: &str) -> Value {
+    json!({"spec": {"template": {"spec": {"containers": [{"name": "main", "image": image}]}}}})
+}
+
+fn number(object: &Value, field: &str) -> i64 {
+    object["status"][field].as_i64().unwrap_or(0)
+}
+
+/// The controller has seen the newest spec, and all is as it says.
+fn is_rolled_out(object: &Value, replicas: i64) -> bool {
+    object["status"]["observedGeneration"] == object["metadata"]["generation"]
+        && ["replicas", "updatedReplicas", "availableReplicas"]
+            .iter()
+            .all(|field| number(object, field) == replicas)
+}
+
+/// What was seen of one object.
+#[derive(Default)]
+struct Seen {
+    reasons: BTreeSet<String>,
+    most: i64,
+    fewest_available: Option<i64>,
+    generations_ran_back: bool,
+    observed: i64,
+}
+
+impl Seen {
+    fn take(&mut self, object: &Value) {
+        for one in object["status"]["conditions"].as_array().into_iter().flatten() {
+            let text = |field: &str| one[field].as_str().unwrap_or_default().to_owned();
+            self.reasons.insert(format!("{}={} {}", text("type"), text("status"), text("reason")));
+        }
+        self.most = self.most.max(number(object, "replicas"));
+        let available = number(object, "availableReplicas");
+        self.fewest_available = Some(self.fewest_available.map_or(available, |fewest| fewest.min(available)));
+        let observed = number(object, "observedGeneration");
+        self.generations_ran_back |= observed < self.observed;
+        self.observed = observed;
+    }
+}
+
+/// Watches one object until it is as it shall be.
+async fn see(probe: &mut Probe, path: &str, revision: &str, done: impl Fn(&Value) -> bool) -> (Seen, Value) {
+    let (folder, name) = path.rsplit_once('/').unwrap();
+    let query = format!("{folder}?watch=1&fieldSelector=metadata.name={name}&resourceVersion={revision}");
+    let mut watch: Watch = probe.quiet().watch(&query).await;
+    probe.loud();
+    let mut seen = Seen::default();
+    loop {
+        let event = watch.next(Duration::from_secs(60)).await;
+        let object = event.unwrap_or_else(|| panic!("{path} never got there"))["object"].take();
+        seen.take(&object);
+        if done(&object) {
+            return (seen, object);
+        }
+    }
+}
+
+/// The status without times and the messages that name generated objects.
+fn at_last(object: &Value) -> Value {
+    let mut status = object["status"].clone();
+    for one in status["conditions"].as_array_mut().into_iter().flatten() {
+        let text = |field: &str| one[field].as_str().unwrap_or_default().to_owned();
+        *one = json!(format!("{}={} {}", text("type"), text("status"), text("reason")));
+    }
+    if let Some(conditions) = status["conditions"].as_array_mut() {
+        conditions.sort_by_key(Value::to_string);
+    }
+    if let Some(fields) = status.as_object_mut() {
+        let volatile = [
+            "currentRevision",
+            "updateRevision",
+            "startTime",
+            "completionTime",
+            "terminatingReplicas",
+            "terminating",
+        ];
+        fields.retain(|name, value| {
+            // a controller whose cache is behind may try a name twice
+            let collided = name == "collisionCount" && *value != 0;
+            !collided && !volatile.contains(&name.as_str())
+        });
+    }
+    json!({"generation": object["metadata"]["generation"], "revision": object.pointer(REVISION), "status": status})
+}
+
+/// The reasons of the events about objects of a kind.
+async fn events(probe: &mut Probe, kind: &str, wanted: &str) -> Value {
+    let path = probe.at("/api/v1", &format!("events?fieldSelector=involvedObject.kind={kind}"));
+    let list = probe.until(&path, |list| list.to_string().contains(wanted)).await;
+    let reasons: BTreeSet<&str> =
+        list["items"].as_array().into_iter().flatten().filter_map(|one| one["reason"].as_str()).collect();
+    json!(reasons.into_iter().collect::<Vec<_>>().join(" "))
+}
+
+async fn deployed(probe: &mut Probe, sent: Value, replicas: i64) -> (String, Seen, Value) {
+    let path = probe.at(APPS, "deployments");
+    let one = format!("{path}/one");
+    let made = probe.quiet().post(&path, sent).await;
+    let (seen, end) = see(probe, &one, &made.revision(), |object| is_rolled_out(object, replicas)).await;
+    (one, seen, end)
+}
+
+pub async fn a_deployment_is_rolled_out(probe: &mut Probe) {
+    let (one, seen, end) = deployed(probe, workload(2, "web:1"), 2).await;
+    probe.show(
+        "reasons of the first",
+        &json!(seen.reasons.contains("Available=True MinimumReplicasAvailable")),
+    );
+    probe.show("observed generations only grow", &json!(!seen.generations_ran_back));
+    probe.show("at last", &at_last(&end));
+    let changed = probe.quiet().patch(MERGE, &one, image("web:2")).await;
+    let (_, end) = see(probe, &one, &changed.revision(), |object| is_rolled_out(object, 2)).await;
+    probe.show("at last", &at_last(&end));
+    let scaled = probe.quiet().patch(MERGE, &one, json!({"spec": {"replicas": 0}})).await;
+    let (_, end) = see(probe, &one, &scaled.revision(), |object| is_rolled_out(object, 0)).await;
+    probe.show("scaled to none", &at_last(&end));
+    let told = events(probe, "Deployment", "ScalingReplicaSet").await;
+    probe.show("events", &told);
+}
+
+pub async fn a_rollout_keeps_its_bounds(probe: &mut Probe) {
+    for (surge, unavailable) in [(1, 0), (0, 1)] {
+        let mut sent = workload(4, "web:1");
+        sent["spec"]["strategy"] =
+            json!({"rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}});
+        let (one, _, _) = deployed(probe, sent, 4).await;
+        let changed = probe.quiet().patch(MERGE, &one, image("web:2")).await;
+        let (seen, end) = see(probe, &one, &changed.revision(), |object| is_rolled_out(object, 4)).await;
+        let fewest = seen.fewest_available.unwrap_or_default();
+        probe.show(
+            &format!("surge {surge}, unavailable {unavailable}"),
+            &json!({"never more": seen.most <= 4 + surge, "never fewer": fewest >= 4 - unavailable, "at last": at_last(&end)}),
+        );
+        probe.quiet().delete(&one, None).await;
+        probe.until_gone(&one).await;
+        probe.loud();
+    }
+}
+
+pub async fn a_broken_image_holds_a_rollout(probe: &mut Probe) {
+    let mut sent = workload(3, "web:1");
+    sent["spec"]["progressDeadlineSeconds"] = json!(4);
+    let (one, _, _) = deployed(probe, sent, 3).await;
+    let changed = probe.quiet().patch(MERGE, &one, image("web:broken")).await;
+    let is_stuck = |object: &Value| object["status"].to_string().contains("ProgressDeadlineExceeded");
+    let (seen, end) = see(probe, &one, &changed.revision(), is_stuck).await;
+    probe.show("bounds", &json!([seen.most, seen.fewest_available]));
+    probe.show("stuck", &at_last(&end));
+    let mended = probe.quiet().patch(MERGE, &one, image("web:3")).await;
+    let (_, end) = see(probe, &one, &mended.revision(), |object| is_rolled_out(object, 3)).await;
+    probe.show("mended", &at_last(&end));
+}
+
+pub async fn a_rollback_takes_the_old_replica_set(probe: &mut Probe) {
+    let (one, _, first) = deployed(probe, workload(1, "web:1"), 1).await;
+    probe.show("first", &at_last(&first)["revision"]);
+    for tag in ["web:2", "web:1"] {
+        let changed = probe.quiet().patch(MERGE, &one, image(tag)).await;
+        let (_, end) = see(probe, &one, &changed.revision(), |object| is_rolled_out(object, 1)).await;
+        probe.show(tag, &at_last(&end)["revision"]);
+    }
+    let sets = probe.at(APPS, "replicasets");
+    let list = probe
+        .until(&sets, |list| {
+            let sets = list["items"].as_array().cloned().unwrap_or_default();
+            sets.iter().filter(|set| number(set, "replicas") == 0).count() == 1
+        })
+        .await;
+    let mut lines: Vec<Value> = list["items"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|set| {
+            let notes = &set["metadata"]["annotations"];
+            json!([set.pointer("/spec/template/spec/containers/0/image"), set["spec"]["replicas"], notes])
+        })
+        .collect();
+    lines.sort_by_key(Value::to_string);
+    probe.show("replica sets", &json!(lines));
+}
+
+/// The pods that come and go, as `+name` and `-name`.
+async fn comings_and_goings(probe: &mut Probe, watch: &mut Watch, count: usize) -> Vec<String> {
+    let mut out = Vec::new();
+    while out.len() < count {
+        let event = watch.next(Duration::from_secs(60)).await.unwrap_or_else(|| panic!("only {out:?}"));
+        let name = event["object"]["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        match event["type"].as_str() {
+            Some("ADDED") => out.push(format!("+{name}")),
+            Some("DELETED") => out.push(format!("-{name}")),
+            _ => {}
+        }
+    }
+    probe.loud();
+    out
+}
+
+/// The pods in the order they are first deleted; the real controller may make one twice.
+async fn first_deletions(watch: &mut Watch, count: usize) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    while out.len() < count {
+        let event = watch.next(Duration::from_secs(60)).await.unwrap_or_else(|| panic!("only {out:?}"));
+        let name = event["object"]["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        if event["type"] == "DELETED" && !out.contains(&name) {
+            out.push(name);
+        }
+    }
+    out
+}
+
+pub async fn a_stateful_set_goes_in_order(probe: &mut Probe) {
+    let pods = probe.at("/api/v1", "pods?watch=1");
+    let mut watch = probe.quiet().watch(&pods).await;
+    let path = probe.at(APPS, "statefulsets");
+    let one = format!("{path}/one");
+    probe.post(&path, workload(3, "web:1")).await;
+    let made = comings_and_goings(probe, &mut watch, 3).await;
+    probe.show("made", &json!(made));
+    probe.until(&one, |object| is_rolled_out(object, 3)).await;
+    probe
+        .quiet()
+        .patch(MERGE, &one, json!({"spec": {"template": {"metadata": {"annotations": {"x": "1"}}}}}))
+        .await;
+    let first = first_deletions(&mut watch, 3).await;
+    probe.loud().show("first deletions of a change", &json!(first));
+    let end = probe
+        .until(&one, |object| {
+            is_rolled_out(object, 3)
+                && object["status"]["currentRevision"] == object["status"]["updateRevision"]
+        })
+        .await;
+    probe.show("at last", &at_last(&end));
+    let mut watch = probe.quiet().watch(&pods).await;
+    comings_and_goings(probe, &mut watch, 3).await;
+    probe.quiet().patch(MERGE, &one, json!({"spec": {"replicas": 1}})).await;
+    let gone = comings_and_goings(probe, &mut watch, 2).await;
+    probe.show("scaled down", &json!(gone));
+}
+
+pub async fn a_partition_holds_pods_back(probe: &mut Probe) {
+    let path = probe.at(APPS, "statefulsets");
+    let one = format!("{path}/one");
+    let mut sent = workload(3, "web:1");
+    sent["spec"]["updateStrategy"] = json!({"rollingUpdate": {"partition": 2}});
+    probe.quiet().post(&path, sent).await;
+    probe.until(&one, |object| is_rolled_out(object, 3)).await;
+    probe.patch(MERGE, &one, image("web:2")).await;
+    let is_held = |object: &Value| {
+        object["status"]["observedGeneration"] == 2
+            && number(object, "updatedReplicas") == 1
+            && number(object, "availableReplicas") == 3
+    };
+    let end = probe.until(&one, is_held).await;
+    probe.loud().show("held", &at_last(&end));
+    for pod in 0..3 {
+        let path = probe.at("/api/v1", &format!("pods/one-{pod}"));
+        let pod = probe.quiet().get(&path).await;
+        let labels = &pod.body["metadata"]["labels"];
+        let image = pod.text("/spec/containers/0/image");
+        probe
+            .loud()
+            .show("pod", &json!([pod.text("/metadata/name"), image, labels["apps.kubernetes.io/pod-index"]]));
+    }
+}
+
+pub async fn jobs_succeed_and_fail(probe: &mut Probe) {
+    let path = probe.at("/apis/batch/v1", "jobs");
+    for (name, fail, limit) in [("good", None, 1), ("bad", Some("crash-loop"), 0)] {
+        let mut pod = json!({"metadata": {}, "spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "run:1"}]}});
+        if let Some(fail) = fail {
+            pod["metadata"]["annotations"] = json!({"sim.tutti.dev/fail": fail});
+        }
+        let sent = json!({"metadata": {"name": name}, "spec": {"backoffLimit": limit, "completions": 2 - limit.min(1), "template": pod}});
+        probe.quiet().post(&path, sent).await;
+        let is_done = |object: &Value| {
+            let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+            conditions.iter().any(|one| matches!(one["type"].as_str(), Some("Complete" | "Failed")))
+        };
+        let end = probe.until(&format!("{path}/{name}"), is_done).await;
+        probe.loud().show(name, &at_last(&end));
+        let messages: Vec<&Value> =
+            end["status"]["conditions"].as_array().into_iter().flatten().map(|one| &one["message"]).collect();
+        probe.show("messages", &json!(messages));
+    }
+}
+
+pub async fn a_daemon_set_runs_on_every_node(probe: &mut Probe) {
+    let nodes = probe.quiet().get("/api/v1/nodes").await;
+    let count = nodes.body["items"].as_array().map_or(0, Vec::len);
+    let path = probe.at(APPS, "daemonsets");
+    let one = format!("{path}/one");
+    let mut sent = workload(0, "web:1");
+    sent["spec"].as_object_mut().unwrap().remove("replicas");
+    probe.post(&path, sent).await;
+    let fields = [
+        "desiredNumberScheduled",
+        "currentNumberScheduled",
+        "numberReady",
+        "numberAvailable",
+        "updatedNumberScheduled",
+    ];
+    for change in ["created", "changed"] {
+        if change == "changed" {
+            probe.patch(MERGE, &one, image("web:2")).await;
+        }
+        let is_done = |object: &Value| {
+            object["status"]["observedGeneration"] == object["metadata"]["generation"]
+                && fields.iter().all(|field| number(object, field) == count as i64)
+        };
+        let end = probe.until(&one, is_done).await;
+        let rest: Vec<&String> = end["status"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, _)| name)
+            .filter(|name| !fields.contains(&name.as_str()))
+            .collect();
+        let mut rest: Vec<String> = rest.into_iter().cloned().collect();
+        rest.sort();
+        probe.loud().show(
+            change,
+            &json!([end["metadata"]["generation"], end["status"]["numberMisscheduled"], rest.join(" ")]),
+        );
+        probe.quiet();
+    }
+    probe.loud();
+}
+
+pub async fn endpoints_follow_readiness(probe: &mut Probe) {
+    let services = probe.at("/api/v1", "services");
+    let service = json!({"metadata": {"name": "one"}, "spec": {"clusterIP": "None", "selector": {"a": "b"}, "ports": [{"name": "web", "port": 80, "targetPort": 8080}]}});
+    probe.quiet().post(&services, service).await;
+    let (one, _, _) = deployed(probe, workload(2, "web:1"), 2).await;
+    let slices =
+        probe.at("/apis/discovery.k8s.io/v1", "endpointslices?labelSelector=kubernetes.io/service-name=one");
+    let ready = |list: &Value| {
+        let all = list["items"].as_array().cloned().unwrap_or_default();
+        let all: Vec<Value> =
+            all.iter().flat_map(|slice| slice["endpoints"].as_array().cloned().unwrap_or_default()).collect();
+        all.iter().filter(|one| one["conditions"]["ready"] == true).count()
+    };
+    let list = probe.until(&slices, |list| ready(list) == 2).await;
+    let slice = &list["items"][0];
+    probe.show("slice", &json!({"type": slice["addressType"], "ports": slice["ports"], "conditions": slice["endpoints"][0]["conditions"],
+        "target": slice["endpoints"][0]["targetRef"]["kind"], "managed by": slice["metadata"]["labels"]["endpointslice.kubernetes.io/managed-by"]}));
+    probe.quiet().patch(MERGE, &one, json!({"spec": {"replicas": 0}})).await;
+    let list = probe.until(&slices, |list| ready(list) == 0).await;
+    probe.loud().show("none is left", &json!(ready(&list)));
+}
+
+pub async fn a_scaled_deployment_and_its_applier(probe: &mut Probe) {
+    let one = probe.at(APPS, "deployments/one");
+    let mut whole = object("apps/v1", "Deployment", json!({}));
+    whole["spec"] = workload(1, "web:1")["spec"].clone();
+    let mut without = whole.clone();
+    without["spec"].as_object_mut().unwrap().remove("replicas");
+    probe.quiet().apply("applier", &one, whole.clone()).await;
+    let scale = json!({"metadata": {"name": "one"}, "spec": {"replicas": 3}});
+    probe.put(&format!("{one}/scale?fieldManager=horizontal-pod-autoscaler"), scale).await;
+    apply(probe, "applier", &one, whole, "/spec/replicas").await;
+    apply(probe, "applier", &one, without, "/spec/replicas").await;
+    let end = probe.until(&one, |object| is_rolled_out(object, 3)).await;
+    probe.show("at last", &at_last(&end));
+}
