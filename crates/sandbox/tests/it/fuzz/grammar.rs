@@ -174,7 +174,7 @@ fn json_patch(draw: &mut Draw, object: &Value) -> Value {
     (0..=draw.below(3))
         .map(|_| {
             let value = match draw.below(3) {
-                0 => object.pointer(*draw.of(&paths)).cloned().unwrap_or_default(),
+                0 => object.pointer(draw.of(&paths)).cloned().unwrap_or_default(),
                 _ => json::value(draw, 2),
             };
             json!({"op": draw.of(&["add", "remove", "replace", "test", "copy", "move", "odd"]),
@@ -227,14 +227,14 @@ pub fn request(draw: &mut Draw, served: &[Served], live: Option<&(Served, Value)
     let mut named = method != "POST" && !(method != "PATCH" && draw.chance(15));
     let mut uri = path(draw, &chosen, named);
     if let Some((kind, live)) = live.filter(|_| ["PUT", "PATCH"].contains(&method) && draw.chance(60)) {
-        (chosen, object) = (kind.clone(), live.clone());
+        object = live.clone();
         let root = if kind.api_version.contains('/') { "apis" } else { "api" };
         let text = |field: &str| live["metadata"][field].as_str().unwrap_or("").to_owned();
         let home = if kind.namespaced { format!("/namespaces/{}", text("namespace")) } else { String::new() };
         uri = format!("/{root}/{}{home}/{}/{}", kind.api_version, kind.plural, text("name"));
         named = true;
         if draw.chance(20) {
-            uri.push_str(*draw.of(&["/status", "/scale"]));
+            uri.push_str(draw.of(&["/status", "/scale"]));
         }
     }
     if draw.chance(40) {

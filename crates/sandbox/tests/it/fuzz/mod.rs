@@ -13,7 +13,9 @@ mod manifests;
 mod schemas;
 mod session;
 
-pub use session::{Finding, session};
+#[cfg(test)]
+use session::Finding;
+pub use session::session;
 
 #[test]
 fn random_requests_are_answered_properly() {
