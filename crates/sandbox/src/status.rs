@@ -16,7 +16,7 @@ pub(crate) struct ApiError {
     pub(crate) code: u16,
     pub(crate) reason: &'static str,
     pub(crate) message: String,
-    pub(crate) details: Option<Value>,
+    pub(crate) details: Option<Box<Value>>,
     /// What an expired page says to go on with.
     pub(crate) continue_token: Option<String>,
     /// Answered as plain text, as the server does for paths that no API serves.
@@ -29,6 +29,11 @@ pub(crate) struct FieldError {
     pub(crate) field: String,
     pub(crate) reason: &'static str,
     pub(crate) message: String,
+}
+
+/// Errors are handed on often: what few of them say is kept aside.
+fn boxed(details: Value) -> Option<Box<Value>> {
+    Some(Box::new(details))
 }
 
 impl FieldError {
@@ -74,7 +79,7 @@ impl ApiError {
         if !kind.group.is_empty() {
             details["group"] = json!(kind.group);
         }
-        self.details = Some(details);
+        self.details = boxed(details);
         self
     }
 
@@ -89,7 +94,7 @@ impl ApiError {
             "NotFound",
             format!("namespaces {} not found", go::quoted(name)),
         );
-        error.details = Some(json!({"name": name, "kind": "namespaces"}));
+        error.details = boxed(json!({"name": name, "kind": "namespaces"}));
         error
     }
 
@@ -128,7 +133,7 @@ impl ApiError {
     /// An error that is about no object.
     fn generic(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
         let mut error = Self::new(code, reason, message);
-        error.details = Some(json!({}));
+        error.details = boxed(json!({}));
         error
     }
 
@@ -169,7 +174,7 @@ impl ApiError {
     /// An apply that other managers' fields forbid.
     pub(crate) fn apply_conflict(message: String, causes: &[Value]) -> Self {
         let mut error = Self::new(StatusCode::CONFLICT, "Conflict", message);
-        error.details = Some(json!({"causes": causes}));
+        error.details = boxed(json!({"causes": causes}));
         error
     }
 
@@ -199,7 +204,7 @@ impl ApiError {
             .iter()
             .map(|one| json!({"reason": one.reason, "message": one.message, "field": one.field}))
             .collect();
-        error.details = Some(details);
+        error.details = boxed(details);
         error
     }
 
@@ -212,7 +217,7 @@ impl ApiError {
             format!(" \"\" is invalid: patch: {message}"),
         );
         error.details =
-            Some(json!({"causes": [{"reason": "FieldValueInvalid", "message": message, "field": "patch"}]}));
+            boxed(json!({"causes": [{"reason": "FieldValueInvalid", "message": message, "field": "patch"}]}));
         error
     }
 
@@ -229,7 +234,7 @@ impl ApiError {
             .iter()
             .map(|one| json!({"reason": one.reason, "message": one.message, "field": one.field}))
             .collect();
-        error.details = Some(json!({"group": "meta.k8s.io", "kind": options, "causes": causes}));
+        error.details = boxed(json!({"group": "meta.k8s.io", "kind": options, "causes": causes}));
         error
     }
 
@@ -259,7 +264,7 @@ impl ApiError {
     pub(crate) fn internal(why: &str) -> Self {
         let message = format!("Internal error occurred: {why}");
         let mut error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message);
-        error.details = Some(json!({"causes": [{"message": why}]}));
+        error.details = boxed(json!({"causes": [{"message": why}]}));
         error
     }
 
@@ -352,8 +357,8 @@ impl ApiError {
         if !self.reason.is_empty() {
             status["reason"] = json!(self.reason);
         }
-        if let Some(details) = &self.details {
-            status["details"] = details.clone();
+        if let Some(details) = self.details.as_deref() {
+            status["details"] = Value::clone(details);
         }
         status["code"] = json!(self.code);
         status

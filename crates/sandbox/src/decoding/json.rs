@@ -243,7 +243,13 @@ fn unexpected(byte: u8, place: &str) -> String {
         b'\n' => "\\n".to_owned(),
         b'\r' => "\\r".to_owned(),
         b'\t' => "\\t".to_owned(),
+        0x07 => "\\a".to_owned(),
+        0x08 => "\\b".to_owned(),
+        0x0b => "\\v".to_owned(),
+        0x0c => "\\f".to_owned(),
         0..b' ' | 0x7f => format!("\\x{byte:02x}"),
+        // letters that cannot be seen
+        0x80..=0xa0 | 0xad => format!("\\u{byte:04x}"),
         _ => char::from(byte).to_string(),
     };
     format!("invalid character '{letter}' {place}")

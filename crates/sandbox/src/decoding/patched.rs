@@ -25,9 +25,22 @@ pub(crate) fn from_json(
         return Ok(patched.clone());
     };
     let said = TypeName::said(patched);
+    if said.version.is_empty() && said.kind.is_empty() && said.group.is_empty() {
+        // an object of no kind has no fields
+        let mut fields: Vec<&String> =
+            patched.as_object().into_iter().flat_map(|fields| fields.keys()).collect();
+        fields.sort();
+        complaints.extend(fields.into_iter().map(|field| unknown_field(field)));
+        validation.settle(complaints, warnings).map_err(invalid)?;
+        return Ok(Value::Object(serde_json::Map::new()));
+    }
     if said != kind {
         return Err(invalid(match said.declared() {
-            Some(_) => said.unconvertible(kind),
+            // it is read before it is seen to be another
+            Some(other) => match fields::decode(Document::from(patched), other, Dialect::Json) {
+                Ok(_) => said.unconvertible(kind),
+                Err(why) => why,
+            },
             None => said.unregistered(),
         }));
     }

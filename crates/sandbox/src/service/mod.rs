@@ -128,7 +128,7 @@ fn refused(fault: &Fault) -> Response<ResponseBody> {
     let code = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut error = ApiError::new(code, reason, message);
     if let Some(seconds) = retry_after {
-        error.details = Some(json!({"retryAfterSeconds": seconds}));
+        error.details = Some(Box::new(json!({"retryAfterSeconds": seconds})));
     }
     answer::error(&error, retry_after)
 }

@@ -159,10 +159,7 @@ fn check_manager(query: &Query, options: &str) -> Result<(), ApiError> {
 fn put(state: &mut State, target: &Target, new: Value, caller: &Caller, shape: Shape) -> Answer {
     if target.subresource == "scale" {
         let replace = |scale: &mut Value| {
-            scale["spec"] = new["spec"].clone();
-            if let Some(revision) = object::at(&new, &["metadata", "resourceVersion"]) {
-                object::set(scale, &["metadata", "resourceVersion"], revision.clone());
-            }
+            *scale = new;
             Ok(())
         };
         let scale = verbs::write_scale(state, target, replace, caller)?;

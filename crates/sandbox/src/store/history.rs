@@ -22,6 +22,11 @@ pub(super) struct History {
 const MOST_WARM: usize = 64;
 
 impl History {
+    /// Of a resource in a store whose earlier changes are forgotten.
+    pub(super) fn since(revision: u64) -> Self {
+        Self { compacted: revision, ..Self::default() }
+    }
+
     pub(super) fn record(&mut self, change: Change, keep: usize) {
         if self.warm.get_mut().len() >= MOST_WARM {
             self.cool();

@@ -27,11 +27,11 @@ pub(super) struct Table {
 }
 
 impl Table {
-    pub(super) fn new(resource: &str) -> Self {
+    pub(super) fn new(resource: &str, first_revision: u64) -> Self {
         Self {
             resource: resource.into(),
             entries: BTreeMap::new(),
-            history: History::default(),
+            history: History::since(first_revision),
             keeps_history: true,
             wake: Signal::default(),
         }

@@ -19,6 +19,8 @@ pub(crate) struct Store {
     numbers: HashMap<Arc<str>, u16>,
     index: Index,
     revision: u64,
+    /// Changes up to this one are forgotten, or never were.
+    first_revision: u64,
     history: usize,
     touched: Vec<(Key, Object)>,
     /// Entries that hold a parsed object.
@@ -35,6 +37,7 @@ impl Store {
             numbers: HashMap::new(),
             index: Index::default(),
             revision: first_revision,
+            first_revision,
             history,
             touched: Vec::new(),
             hot: RefCell::default(),
@@ -165,7 +168,11 @@ impl Store {
 
     /// How many changes of a resource there were up to a revision.
     pub(crate) fn changes_before(&self, resource: &str, revision: u64) -> Result<u64, Compacted> {
-        self.find(resource).map_or(Ok(0), |(_, table)| table.history.count_before(revision))
+        match self.find(resource) {
+            Some((_, table)) => table.history.count_before(revision),
+            None if revision < self.first_revision => Err(Compacted { oldest: self.first_revision }),
+            None => Ok(0),
+        }
     }
 
     /// The changes of a resource but the first ones, oldest first.
@@ -285,6 +292,7 @@ impl Store {
     }
 
     pub(super) fn forget_before(&mut self, revision: u64) {
+        self.first_revision = revision;
         for table in &mut self.tables {
             table.history.compact(revision);
         }
@@ -318,7 +326,7 @@ impl Store {
             return *number;
         }
         let number = u16::try_from(self.tables.len()).unwrap_or(u16::MAX);
-        let table = Table::new(resource);
+        let table = Table::new(resource, self.first_revision);
         self.numbers.insert(table.resource.clone(), number);
         self.tables.push(table);
         number

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::formats;
 use super::place::Place;
 use super::problems::{Problems, same};
+use crate::status::FieldError;
 
 /// What all the values together may weigh.
 const MOST: usize = 1024 * 1024;
@@ -26,7 +27,12 @@ pub(super) fn check_config_map(object: &Place, problems: &mut Problems) {
         size += decoded(value.text()).len();
     }
     if size > MOST {
-        problems.too_long(&object.at(""), MOST);
+        // the server's name for the whole object
+        problems.extend(vec![FieldError {
+            field: "[]".to_owned(),
+            reason: "FieldValueTooLong",
+            message: format!("Too long: may not be more than {MOST} bytes"),
+        }]);
     }
 }
 

@@ -57,6 +57,15 @@ fn check_plain_finalizers(finalizers: &Place, problems: &mut Problems) {
     }
 }
 
+/// What holds a namespace.
+pub(super) fn check_holds(namespace: &Place, problems: &mut Problems) {
+    let finalizers = namespace.at("spec.finalizers");
+    for finalizer in finalizers.items() {
+        problems.invalid_each(&finalizer, formats::qualified_name(finalizer.text()));
+    }
+    check_plain_finalizers(&finalizers, problems);
+}
+
 /// As [`check`], by the rules for all kinds: a name is part of a path.
 pub(super) fn check_common(kind: &ResourceKind, object: &Place, problems: &mut Problems) {
     let rule = |name: &str, is_prefix: bool| {

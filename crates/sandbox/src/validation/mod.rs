@@ -212,7 +212,10 @@ fn check_changed(kind: &ResourceKind, live: &Place, new: &Place, problems: &mut 
             storage::check_claim_spec(&new.at("spec"), problems);
             storage::check_claim_update(live, new, problems);
         }
-        ("", "Namespace") => metadata::check(kind, new, problems),
+        ("", "Namespace") => {
+            metadata::check(kind, new, problems);
+            metadata::check_holds(new, problems);
+        }
         ("", "PersistentVolume") => {
             // the server does it twice
             for _ in 0..2 {

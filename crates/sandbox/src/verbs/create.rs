@@ -21,10 +21,12 @@ pub(crate) fn create(
     if !kind.is_custom() {
         object::drop_nulls(&mut new);
     }
+    dedupe_owners(&mut new, caller);
+    let empty = ownership::empty_lists(&new);
     defaults::fill(state, kind, &mut new)?;
     let now = state.clock.timestamp();
     let writer = caller.writer(kind, Operation::Update, "");
-    ownership::track(kind, &writer, &defaults::skeleton(kind), &mut new, &now);
+    ownership::track_with(&empty, kind, &writer, &defaults::skeleton(kind), &mut new, &now);
     complete(state, kind, &mut new, caller.dry_run)?;
     store(state, kind, new, caller.dry_run)
 }
@@ -77,6 +79,29 @@ pub(crate) fn prepare(
         object::take(new, &["status"]);
     }
     Ok(())
+}
+
+/// An owner that is named twice is kept once, and told about.
+pub(super) fn dedupe_owners(new: &mut Value, caller: &Caller) {
+    let mut seen: Vec<String> = Vec::new();
+    let mut twice: Vec<String> = Vec::new();
+    let owners = new.pointer_mut("/metadata/ownerReferences").and_then(Value::as_array_mut);
+    let Some(owners) = owners.filter(|owners| owners.len() > 1) else { return };
+    owners.retain(|owner| {
+        let uid = object::text(owner, &["uid"]).unwrap_or("").to_owned();
+        let is_new = !seen.contains(&uid);
+        let told = if is_new { &mut seen } else { &mut twice };
+        if !told.contains(&uid) {
+            told.push(uid);
+        }
+        is_new
+    });
+    if !twice.is_empty() {
+        caller.warnings.add(format!(
+            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            twice.join(", ")
+        ));
+    }
 }
 
 /// What the server adds, and checks.

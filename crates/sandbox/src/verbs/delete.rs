@@ -70,7 +70,13 @@ pub(crate) fn delete(
     if options.dry_run {
         return Ok(Deleted::Lingers(marked.into()));
     }
-    Ok(Deleted::Lingers(state.store.put(&kind.resource(), marked)))
+    let put = state.store.put(&kind.resource(), marked);
+    if grace == 0 && kind.is("pods") && object::is_deleting(&live) && may_vanish(kind, &put) {
+        // a pod that was given time is given none any more
+        state.store.remove(&key(kind, &target.namespace, &target.name));
+        return Ok(Deleted::Gone(put));
+    }
+    Ok(Deleted::Lingers(put))
 }
 
 /// What holds the object back: its own finalizers, and those that the propagation asks for.

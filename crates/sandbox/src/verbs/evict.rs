@@ -70,7 +70,8 @@ fn ask_budget(state: &mut State, pod: &Object, dry_run: bool) -> Result<(), ApiE
             number("desiredHealthy"),
             number("currentHealthy")
         );
-        error.details = Some(json!({"causes": [{"reason": "DisruptionBudget", "message": message}]}));
+        error.details =
+            Some(Box::new(json!({"causes": [{"reason": "DisruptionBudget", "message": message}]})));
         return Err(error);
     }
     if dry_run {

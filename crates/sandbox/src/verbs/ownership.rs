@@ -17,6 +17,34 @@ pub(super) fn track(kind: &ResourceKind, writer: &Writer, before: &Value, new: &
     });
 }
 
+/// The fields that are empty lists, which the server's types forget when they are stored, but not before.
+pub(super) fn empty_lists(new: &Value) -> Vec<String> {
+    let fields = new.as_object().into_iter().flatten();
+    fields
+        .filter(|(_, field)| field.as_array().is_some_and(Vec::is_empty))
+        .map(|(name, _)| name.clone())
+        .collect()
+}
+
+/// As [`track`], of an object that was sent with these empty lists.
+pub(super) fn track_with(
+    empty: &[String],
+    kind: &ResourceKind,
+    writer: &Writer,
+    before: &Value,
+    new: &mut Value,
+    now: &str,
+) {
+    let forgotten: Vec<&String> = empty.iter().filter(|name| new.get(name) == Some(&Value::Null)).collect();
+    for name in &forgotten {
+        new[name.as_str()] = Value::Array(Vec::new());
+    }
+    track(kind, writer, before, new, now);
+    for name in forgotten {
+        new[name.as_str()] = Value::Null;
+    }
+}
+
 /// Merges a configuration; `None` when the object stays as it is.
 pub(super) fn apply(
     kind: &ResourceKind,

@@ -133,7 +133,7 @@ pub(crate) fn too_large(asked: u64, current: u64) -> ApiError {
         "Timeout",
         format!("Timeout: Too large resource version: {asked}, current: {current}"),
     );
-    error.details = Some(json!({"causes": [{"reason": "ResourceVersionTooLarge",
-        "message": "Too large resource version"}], "retryAfterSeconds": 1}));
+    error.details = Some(Box::new(json!({"causes": [{"reason": "ResourceVersionTooLarge",
+        "message": "Too large resource version"}], "retryAfterSeconds": 1})));
     error
 }

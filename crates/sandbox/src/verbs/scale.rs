@@ -2,11 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::update::Update;
+use super::update::{Update, check_identity};
 use super::{Caller, get};
 use crate::cluster::State;
 use crate::object;
-use crate::status::ApiError;
+use crate::registry::ResourceKind;
+use crate::status::{ApiError, FieldError};
 use crate::wire::route::Target;
 
 pub(crate) fn read_scale(state: &State, target: &Target) -> Result<Value, ApiError> {
@@ -58,6 +59,8 @@ pub(crate) fn write_scale(
     let live = get(state, target)?;
     let mut scale = scale_of(target, &live)?;
     change(&mut scale)?;
+    check_identity(target, &mut scale)?;
+    check_replicas(target, &scale)?;
     let mut new = (*live).clone();
     let replicas = object::at(&scale, &["spec", "replicas"]).cloned().unwrap_or_else(|| json!(0));
     object::set(&mut new, &words(&paths(target).0), replicas);
@@ -67,6 +70,21 @@ pub(crate) fn write_scale(
     let update = Update { live, new, subresource: target.subresource.clone() };
     let stored = update.tracked(state, &target.kind, caller)?;
     scale_of(target, &stored)
+}
+
+/// A mistake is one of the scale, whatever has it.
+fn check_replicas(target: &Target, scale: &Value) -> Result<(), ApiError> {
+    let replicas = &scale["spec"]["replicas"];
+    if replicas.as_i64().is_none_or(|replicas| replicas >= 0) {
+        return Ok(());
+    }
+    let mistake = FieldError::invalid("spec.replicas", replicas, "must be greater than or equal to 0");
+    let scale = ResourceKind {
+        group: "autoscaling".to_owned(),
+        kind: "Scale".to_owned(),
+        ..ResourceKind::clone(&target.kind)
+    };
+    Err(ApiError::invalid(&scale, &target.name, &[mistake]))
 }
 
 fn paths(target: &Target) -> (String, String) {

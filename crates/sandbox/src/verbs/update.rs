@@ -43,7 +43,12 @@ pub(crate) fn update(
             Ok((update.tracked(state, kind, caller)?, false))
         }
         None if may_create(kind) && target.subresource.is_empty() => {
-            object::take(&mut new, &["metadata", "managedFields"]);
+            if !object::uid(&new).is_empty() {
+                return Err(other_uid(kind, &new, object::uid(&new), ""));
+            }
+            for field in ["managedFields", "resourceVersion"] {
+                object::take(&mut new, &["metadata", field]);
+            }
             Ok((super::create(state, kind, &target.namespace, new, caller)?, true))
         }
         None => Err(ApiError::not_found(kind, &target.name)),
@@ -87,6 +92,17 @@ pub(super) fn check_identity(target: &Target, new: &mut Value) -> Result<(), Api
     Ok(())
 }
 
+/// The object is not the one that the client means.
+fn other_uid(kind: &ResourceKind, object: &Value, sent: &str, found: &str) -> ApiError {
+    let (home, name) = (object::namespace(object), object::name(object));
+    let slash = if home.is_empty() { "" } else { "/" };
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: /registry/{}/{home}{slash}{name}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {sent}, UID in object meta: {found}",
+        kind.plural
+    );
+    ApiError::conflict(kind, name, &why)
+}
+
 /// A patch cannot turn the object into another one.
 pub(super) fn check_uid(kind: &ResourceKind, live: &Value, new: &Value) -> Result<(), ApiError> {
     let sent = object::uid(new);
@@ -112,6 +128,8 @@ impl Update {
         if !kind.is_custom() {
             object::drop_nulls(&mut self.new);
         }
+        super::create::dedupe_owners(&mut self.new, caller);
+        let empty = ownership::empty_lists(&self.new);
         const MANAGED: &[&str] = &["metadata", "managedFields"];
         let is_reset = object::at(&self.new, MANAGED).and_then(Value::as_array).is_some_and(Vec::is_empty);
         defaults::fill(state, kind, &mut self.new)?;
@@ -120,7 +138,7 @@ impl Update {
         }
         let writer = caller.writer(kind, Operation::Update, &self.subresource);
         let now = state.clock.timestamp();
-        ownership::track(kind, &writer, &self.live, &mut self.new, &now);
+        ownership::track_with(&empty, kind, &writer, &self.live, &mut self.new, &now);
         self.commit(state, kind, caller)
     }
 
@@ -168,13 +186,7 @@ impl Update {
         }
         let (sent, found) = (object::uid(&self.new), object::uid(&self.live));
         if !sent.is_empty() && sent != found {
-            let home = object::namespace(&self.live);
-            let slash = if home.is_empty() { "" } else { "/" };
-            let why = format!(
-                "StorageError: invalid object, Code: 4, Key: /registry/{}/{home}{slash}{name}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {sent}, UID in object meta: {found}",
-                kind.plural
-            );
-            return Err(ApiError::conflict(kind, &name, &why));
+            return Err(other_uid(kind, &self.live, sent, found));
         }
         for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
             let sent = object::at(&self.new, &["metadata", field]).filter(|sent| !sent.is_null());
@@ -184,6 +196,7 @@ impl Update {
                 return Err(immutable(kind, &self.live, field, sent));
             }
         }
+        object::take(&mut self.new, &["metadata", "selfLink"]);
         for field in KEPT {
             object::take(&mut self.new, &["metadata", field]);
             if let Some(value) = object::at(&self.live, &["metadata", field]) {
@@ -197,11 +210,29 @@ impl Update {
                 if let Some(status) = object::take(&mut self.new, &["status"]) {
                     kept["status"] = status;
                 }
-                if let Some(annotations) = object::take(&mut self.new, &["metadata", "annotations"])
-                    && kind.is("deployments.apps")
+                if !keeps_metadata(kind)
+                    && let Some(mut metadata) = object::take(&mut self.new, &["metadata"])
                 {
-                    // its controller writes the revision together with the status
-                    object::set(&mut kept, &["metadata", "annotations"], annotations);
+                    let fixed = match kind.resource().as_str() {
+                        "deployments.apps" => "labels",
+                        "pods" => "ownerReferences",
+                        _ => "",
+                    };
+                    object::take(&mut metadata, &[fixed]);
+                    if let Some(value) = object::at(&kept, &["metadata", fixed]) {
+                        metadata[fixed] = value.clone();
+                    }
+                    kept["metadata"] = metadata;
+                }
+                self.new = kept;
+            }
+            "finalize" => {
+                let mut kept = (*self.live).clone();
+                object::take(&mut kept, &["spec", "finalizers"]);
+                if let Some(finalizers) = object::take(&mut self.new, &["spec", "finalizers"])
+                    && finalizers.as_array().is_some_and(|all| !all.is_empty())
+                {
+                    object::set(&mut kept, &["spec", "finalizers"], finalizers);
                 }
                 self.new = kept;
             }
@@ -221,6 +252,13 @@ impl Update {
 
     fn commit(self, state: &mut State, kind: &ResourceKind, caller: &Caller) -> Result<Object, ApiError> {
         let Self { live, mut new, subresource } = self;
+        if kind.is("namespaces") && subresource != "finalize" {
+            // they have a door of their own, which is seen after it is settled who owns what
+            object::take(&mut new, &["spec", "finalizers"]);
+            if let Some(finalizers) = object::at(&live, &["spec", "finalizers"]) {
+                object::set(&mut new, &["spec", "finalizers"], finalizers.clone());
+            }
+        }
         if subresource.is_empty() && faults::admit(state, kind, &mut new) {
             defaults::fill(state, kind, &mut new)?;
         }
@@ -251,6 +289,20 @@ impl Update {
         }
         super::create::store(state, kind, new, false)
     }
+}
+
+/// Most kinds let who writes the status write labels, annotations and finalizers too.
+fn keeps_metadata(kind: &ResourceKind) -> bool {
+    kind.is_custom()
+        || kind.kind == "ServiceCIDR"
+        || matches!(
+            kind.group.as_str(),
+            "admissionregistration.k8s.io"
+                | "apiregistration.k8s.io"
+                | "flowcontrol.apiserver.k8s.io"
+                | "resource.k8s.io"
+                | "storage.k8s.io"
+        )
 }
 
 const KEPT: &[&str] = &[

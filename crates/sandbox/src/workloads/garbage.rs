@@ -28,13 +28,22 @@ fn forget(memory: &mut Memory, uid: &str) {
     memory.seen.remove(uid);
 }
 
-/// Deletes an object all of whose owners are gone.
+/// Deletes an object all of whose owners are gone, or forgets those that are.
 fn collect_ownerless(context: &mut Context<'_>, key: &Key) {
     let Some(object) = context.state.store.at(key).cloned() else { return };
     let owners = object::list(&object, &["metadata", "ownerReferences"]);
-    let alive = |owner: &Value| context.state.store.by_uid(owner["uid"].as_str().unwrap_or("")).is_some();
-    if !owners.is_empty() && !owners.iter().any(alive) && !object::is_deleting(&object) {
-        context.delete(key, &DeleteOptions::default());
+    if owners.is_empty() || object::is_deleting(&object) {
+        return;
+    }
+    let uid = |owner: &Value| owner["uid"].as_str().unwrap_or("").to_owned();
+    let is_gone = |uid: &String| context.state.store.by_uid(uid).is_none();
+    let gone: Vec<String> = owners.iter().map(uid).filter(is_gone).collect();
+    if gone.len() == owners.len() {
+        return context.delete(key, &DeleteOptions::default());
+    }
+    // who has an owner left forgets the others
+    for uid in gone {
+        orphan(context, key, &uid);
     }
 }
 

@@ -13,6 +13,8 @@ use crate::verbs::{Caller, DeleteOptions};
 /// The real controller waits before it deletes, so that what was being created is seen.
 const FIRST_LOOK: Duration = Duration::from_secs(5);
 const NEXT_LOOK: Duration = Duration::from_secs(5);
+/// What this controller holds a namespace by; others may have their own.
+const FINALIZER: &str = "kubernetes";
 const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters.";
 
 pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, namespace: &Value) {
@@ -32,8 +34,10 @@ pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, namespace: &Value)
     delete_all(context, if pods.is_empty() { &content } else { &pods });
     let remaining = context.state.store.in_namespace(name);
     if remaining.is_empty() {
-        context.change(key, |object| {
-            object::take(object, &["spec", "finalizers"]);
+        context.write(key, "finalize", &Caller::controller(), |object| {
+            if let Some(finalizers) = object["spec"]["finalizers"].as_array_mut() {
+                finalizers.retain(|one| one != FINALIZER);
+            }
         });
         return;
     }

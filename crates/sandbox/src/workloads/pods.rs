@@ -11,10 +11,19 @@ use super::event::Component;
 use super::{failure, kubelet, scheduler};
 use crate::object;
 use crate::status::ApiError;
-use crate::store::{Key, Object};
+use crate::store::{Key, Object, ObjectName};
+use crate::verbs::DeleteOptions;
+
+/// How long pods wait for their node to appear.
+const NODE_COMES_BACK: Duration = Duration::from_secs(40);
 
 pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, pod: &Value) {
     let pod = &*failure::seen(context.state, pod);
+    if let Some(node) = object::text(pod, &["spec", "nodeName"])
+        && context.state.store.stored("nodes", &ObjectName::new("", node)).is_none()
+    {
+        return abandon(context, key, pod);
+    }
     if object::is_deleting(pod) {
         return kubelet::end(context, key, pod);
     }
@@ -24,8 +33,21 @@ pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, pod: &Value) {
     if object::text(pod, &["spec", "nodeName"]).is_some() {
         return kubelet::run(context, key, pod);
     }
+    // other schedulers are not here
+    if object::text(pod, &["spec", "schedulerName"]).is_some_and(|name| name != "default-scheduler") {
+        return;
+    }
     // the kubelet is called when the binding is seen
     scheduler::place(context, key, pod);
+}
+
+/// Nothing runs on a node that is not there; after a while its pods are deleted.
+fn abandon(context: &mut Context<'_>, key: &Key, pod: &Value) {
+    let since = *context.memory.progress.entry(object::uid(pod).to_owned()).or_insert(context.now);
+    if context.now < since + NODE_COMES_BACK {
+        return context.again_at(key, since + NODE_COMES_BACK);
+    }
+    context.delete(key, &DeleteOptions { grace_seconds: Some(0), ..DeleteOptions::default() });
 }
 
 /// Makes a pod of a controller, and tells.

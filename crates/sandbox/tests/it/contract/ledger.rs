@@ -30,13 +30,6 @@ pub fn entries() -> Vec<Difference> {
     serde_yaml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Is the check observed, but not yet answered? With `TUTTI_CONTRACT=pending` none is.
-pub fn is_pending(check: &str) -> bool {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/contract/pending.txt");
-    let all = std::env::var("TUTTI_CONTRACT").is_ok_and(|mode| mode == "pending");
-    !all && fs::read_to_string(path).is_ok_and(|text| text.lines().any(|line| line == check))
-}
-
 /// Takes the known differences of a check out of `(real, sandbox)` pairs of lines; what is left over is unknown.
 ///
 /// An entry that explains nothing is a failure too: the sandbox has become better than the ledger says.

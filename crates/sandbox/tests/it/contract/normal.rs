@@ -153,7 +153,8 @@ impl Normal {
     }
 }
 
-fn sorted(value: &Value) -> Value {
+/// With the fields of every object in the order of their names.
+pub fn sorted(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
             let mut fields: Vec<(&String, &Value)> = fields.iter().collect();

@@ -11,7 +11,7 @@ use sandbox::Sandbox;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::normal::Normal;
+use super::normal::{Normal, sorted};
 use super::watching::Watch;
 
 /// Longer than anything takes that a check waits for.
@@ -200,7 +200,8 @@ impl Probe {
             let leaves = self.normal.leaves(&body_value);
             self.lines.extend(leaves.into_iter().map(|leaf| format!("  {leaf}")));
         }
-        Answer { code: parts.status.as_u16(), body: body_value }
+        // what is sent back later has one order of fields on all servers
+        Answer { code: parts.status.as_u16(), body: sorted(&body_value) }
     }
 
     /// A watch; its events are written down as they are read.
