@@ -8,16 +8,23 @@ use tokio::time::Instant;
 pub(crate) struct Clock {
     epoch: Timestamp,
     started: Instant,
+    /// How far it is off, in seconds.
+    skew: i64,
 }
 
 impl Clock {
     pub(crate) fn starting_at(epoch: std::time::SystemTime) -> Self {
         let epoch = Timestamp::try_from(epoch).unwrap_or(Timestamp::UNIX_EPOCH);
-        Self { epoch, started: Instant::now() }
+        Self { epoch, started: Instant::now(), skew: 0 }
+    }
+
+    pub(crate) fn skew(&mut self, seconds: i64) {
+        self.skew = seconds;
     }
 
     fn now(&self) -> Timestamp {
         let elapsed = SignedDuration::try_from(self.started.elapsed()).unwrap_or(SignedDuration::ZERO);
+        let elapsed = elapsed.saturating_add(SignedDuration::from_secs(self.skew));
         self.epoch.saturating_add(elapsed).unwrap_or(self.epoch)
     }
 

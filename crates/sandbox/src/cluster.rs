@@ -7,10 +7,11 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::clock::Clock;
-use crate::faults::{Fault, Faults, RequestMatch};
+use crate::faults::{Fault, Faults, RequestMatch, Webhook};
 use crate::options::{Pods, SandboxOptions};
 use crate::registry::Registry;
 use crate::requests::{RequestLog, RequestRecord};
+use crate::scenario::Scenario;
 use crate::seed::Seed;
 use crate::service::SandboxService;
 use crate::signal::Signal;
@@ -26,6 +27,10 @@ pub(crate) struct State {
     pub(crate) seed: Seed,
     pub(crate) clock: Clock,
     pub(crate) options: Arc<SandboxOptions>,
+    /// How pods fare.
+    pub(crate) scenario: Arc<Scenario>,
+    /// Who changes what is written.
+    pub(crate) webhooks: Arc<[Webhook]>,
     /// The last octets handed out as service and pod addresses.
     pub(crate) addresses: (u32, u32),
 }
@@ -92,6 +97,8 @@ impl Sandbox {
             seed,
             clock: Clock::starting_at(options.epoch),
             options: options.clone(),
+            scenario: Arc::new(options.scenario.clone()),
+            webhooks: Arc::default(),
             addresses: (1, 1),
         };
         if options.pods == Pods::Virtual {
@@ -126,6 +133,14 @@ impl Sandbox {
         if down {
             self.cut_watches();
         }
+    }
+
+    /// Lets the pods fare by another scenario from now on, also those that run.
+    pub fn set_scenario(&self, scenario: Scenario) {
+        self.cluster.with(|state| {
+            state.scenario = Arc::new(scenario);
+            state.store.touch("pods");
+        });
     }
 
     /// Cuts every open watch, as a restarted load balancer does.

@@ -31,6 +31,7 @@ mod partial;
 mod quantity;
 mod registry;
 mod requests;
+mod scenario;
 mod schema;
 mod seed;
 mod selectors;
@@ -48,9 +49,12 @@ mod wire;
 mod workloads;
 
 pub use cluster::Sandbox;
-pub use faults::{Fault, RequestMatch};
+pub use faults::{
+    Backup, ClusterEvent, Fault, FaultPlan, FaultRule, Mutation, RequestMatch, Trouble, Webhook,
+};
 pub use listener::{ListenError, Listener};
 pub use options::{Pods, SandboxOptions};
 pub use requests::RequestRecord;
+pub use scenario::{Scenario, ScenarioError};
 pub use service::SandboxService;
 pub use wire::answer::ResponseBody;

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
+use crate::scenario::Scenario;
+
 /// Settings of a [`Sandbox`](crate::Sandbox).
 #[derive(Debug, Clone)]
 pub struct SandboxOptions {
@@ -25,6 +27,8 @@ pub struct SandboxOptions {
     pub history: usize,
     /// The wall-clock time at the start; it advances with `tokio::time`.
     pub epoch: SystemTime,
+    /// How pods fare; [`Sandbox::set_scenario`](crate::Sandbox::set_scenario) changes it later.
+    pub scenario: Scenario,
     /// Whether the server answers streaming lists (`sendInitialEvents`), as real ones do since 1.32.
     pub streaming_lists: bool,
     /// Whether the server answers aggregated discovery, as real ones do since 1.26.
@@ -69,6 +73,7 @@ impl Default for SandboxOptions {
             job_run: Duration::from_secs(2),
             history: 1000,
             epoch: SystemTime::now(),
+            scenario: Scenario::default(),
             streaming_lists: true,
             aggregated_discovery: true,
         }

@@ -28,6 +28,11 @@ impl RequestRecord {
         self.verb == "watch"
     }
 
+    /// Does this list leave open which state it wants?
+    pub(crate) fn may_be_stale(&self) -> bool {
+        ["resourceVersion", "continue"].iter().all(|name| !self.query.contains(&format!("{name}=")))
+    }
+
     /// Does this change the cluster?
     pub fn is_write(&self) -> bool {
         !self.dry_run

@@ -4,6 +4,10 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::registry::ResourceKind;
+use crate::ssa::go;
+
+/// What a real server reads and writes.
+const MEDIA_TYPES: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
 /// A request that failed, as the client will see it.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -75,13 +79,16 @@ impl ApiError {
     }
 
     pub(crate) fn not_found(kind: &ResourceKind, name: &str) -> Self {
-        let message = format!("{} \"{name}\" not found", kind.resource());
+        let message = format!("{} {} not found", kind.resource(), go::quoted(name));
         Self::new(StatusCode::NOT_FOUND, "NotFound", message).about(kind, name)
     }
 
     pub(crate) fn namespace_not_found(name: &str) -> Self {
-        let mut error =
-            Self::new(StatusCode::NOT_FOUND, "NotFound", format!("namespaces \"{name}\" not found"));
+        let mut error = Self::new(
+            StatusCode::NOT_FOUND,
+            "NotFound",
+            format!("namespaces {} not found", go::quoted(name)),
+        );
         error.details = Some(json!({"name": name, "kind": "namespaces"}));
         error
     }
@@ -131,6 +138,17 @@ impl ApiError {
             StatusCode::UNPROCESSABLE_ENTITY,
             "Invalid",
             "the server rejected our request due to an error in our request",
+        )
+    }
+
+    /// A JSON patch that would never end.
+    pub(crate) fn too_many_operations(most: usize, sent: usize) -> Self {
+        Self::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "RequestEntityTooLarge",
+            format!(
+                "Request entity too large: The allowed maximum operations in a JSON patch is {most}, got {sent}"
+            ),
         )
     }
 
@@ -201,13 +219,30 @@ impl ApiError {
     /// Mistakes in the options of a request.
     pub(crate) fn invalid_options(options: &str, errors: &[FieldError]) -> Self {
         let said: Vec<String> = errors.iter().map(|one| format!("{}: {}", one.field, one.message)).collect();
-        let message = format!("{options}.meta.k8s.io \"\" is invalid: {}", said.join(", "));
+        let said = match said.as_slice() {
+            [one] => one.clone(),
+            many => format!("[{}]", many.join(", ")),
+        };
+        let message = format!("{options}.meta.k8s.io \"\" is invalid: {said}");
         let mut error = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message);
         let causes: Vec<Value> = errors
             .iter()
             .map(|one| json!({"reason": one.reason, "message": one.message, "field": one.field}))
             .collect();
         error.details = Some(json!({"group": "meta.k8s.io", "kind": options, "causes": causes}));
+        error
+    }
+
+    /// An update of a kind whose revision must be known.
+    pub(crate) fn no_revision(kind: &ResourceKind, name: &str) -> Self {
+        let mistake =
+            FieldError::invalid("metadata.resourceVersion", &json!(0), "must be specified for an update");
+        let mut error = Self::invalid(kind, name, &[mistake]);
+        // here the resource is named where others name the kind
+        error.message = error.message.replacen(&kind.qualified_kind(), &kind.resource(), 1);
+        if let Some(details) = &mut error.details {
+            details["kind"] = json!(kind.plural);
+        }
         error
     }
 
@@ -237,12 +272,12 @@ impl ApiError {
     }
 
     /// A body in a form that the server cannot read.
-    pub(crate) fn unsupported_body(offered: &str) -> Self {
-        Self::generic(
+    pub(crate) fn unsupported_body() -> Self {
+        Self::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "UnsupportedMediaType",
             format!(
-                "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml (got {offered})"
+                "the body of the request was in an unknown format - accepted media types include: {MEDIA_TYPES}"
             ),
         )
     }
@@ -256,20 +291,33 @@ impl ApiError {
         )
     }
 
+    /// No media type that the client accepts.
+    pub(crate) fn not_acceptable(streams: bool) -> Self {
+        let streams = if streams {
+            ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+        } else {
+            ""
+        };
+        let message = format!("406: Not Acceptable\n\nAvailable representations: {MEDIA_TYPES}{streams}");
+        Self::generic(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
+    }
+
+    /// A shape (`as=`) that the server does not know.
+    pub(crate) fn unknown_shape() -> Self {
+        Self::wrong_shape(format!("only the following media types are accepted: {MEDIA_TYPES}"))
+    }
+
+    /// A shape that the answer cannot take.
+    pub(crate) fn wrong_shape(message: String) -> Self {
+        Self::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
+    }
+
     /// A patch of a custom kind, which has no types to merge by.
     pub(crate) fn unsupported_custom_patch() -> Self {
         Self::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "UnsupportedMediaType",
             "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
-        )
-    }
-
-    pub(crate) fn not_acceptable() -> Self {
-        Self::generic(
-            StatusCode::NOT_ACCEPTABLE,
-            "NotAcceptable",
-            "406: Not Acceptable\n\nAvailable representations: application/json",
         )
     }
 

@@ -64,6 +64,22 @@ pub(crate) fn object(
     Ok(value)
 }
 
+/// The options that a delete sends; null when there are none.
+pub(crate) fn delete_options(body: &[u8], is_yaml: bool) -> Result<Value, ApiError> {
+    let unreadable =
+        |why: String| ApiError::bad_request(format!("couldn't get version/kind; json parse error: {why}"));
+    let document = match is_yaml {
+        true => read_yaml(body).map_err(ApiError::bad_request)?,
+        false => json::parse(body).map_err(unreadable)?,
+    };
+    let said = Said::of(&document).map_err(unreadable)?;
+    let (group, version) = said.group_version().map_err(ApiError::bad_request)?;
+    match said.kind.as_str() {
+        "" | "DeleteOptions" => Ok(document.into_value()),
+        kind => Err(ApiError::bad_request(TypeName { group, version, kind }.unregistered())),
+    }
+}
+
 /// A merge patch; or a strategic one, for which null is no patch.
 pub(crate) fn patch_map(body: &[u8]) -> Result<(Value, Vec<String>), String> {
     let document = json::parse(body)?;
@@ -93,6 +109,9 @@ pub(crate) fn patch_operations(body: &[u8]) -> Result<(Value, Vec<String>), Stri
         other => return Err(wrong(other)),
     };
     for (index, item) in items.iter().enumerate() {
+        if matches!(item, Document::Null) {
+            continue;
+        }
         let Document::Map(entries) = item else {
             let found = item.noun();
             return Err(format!("json: cannot unmarshal {found} into Go value of type handlers.jsonPatchOp"));
@@ -126,7 +145,7 @@ pub(crate) fn patch_yaml(
     warnings: &Warnings,
 ) -> Result<Value, ApiError> {
     let failed = |why: String| ApiError::bad_request(format!("error decoding YAML: {why}"));
-    let document = read_yaml(body).map_err(failed)?;
+    let document = read_yaml(body).map_err(|why| failed(format!("error converting YAML to JSON: {why}")))?;
     match &document {
         Document::Map(_) => {}
         Document::Null => return Ok(Value::Object(serde_json::Map::new())),
@@ -163,6 +182,16 @@ pub(crate) fn patch_yaml(
     }
 }
 
+/// Any JSON; what is wrong with it is told in the server's words.
+pub(crate) fn any_json(text: &[u8]) -> Result<Value, String> {
+    json::parse(text).map(Document::into_value)
+}
+
+/// What the server calls a sort of value.
+pub(crate) fn noun(value: &Value) -> &'static str {
+    Document::from(value).noun()
+}
+
 /// YAML holds JSON as well, but reading JSON as JSON is exact and quick.
 fn read_yaml(body: &[u8]) -> Result<Document, String> {
     if body.trim_ascii_start().starts_with(b"{")
@@ -170,7 +199,17 @@ fn read_yaml(body: &[u8]) -> Result<Document, String> {
     {
         return Ok(document);
     }
-    let value: Value = serde_yaml::from_slice(body).map_err(|error| format!("yaml: {error}"))?;
+    let value: Value = serde_yaml::from_slice(body).map_err(|error| {
+        let text = error.to_string();
+        let problem = text.split(" at line ").next().unwrap_or(&text);
+        // grammar counts lines from zero, words from one; of the first line nothing is said
+        let line = error.location().map_or(0, |place| place.line());
+        let is_grammar = text.contains("did not find expected");
+        let line = if is_grammar { line.saturating_sub(1) } else { line };
+        let said =
+            if line == 0 || (line == 1 && !is_grammar) { String::new() } else { format!("line {line}: ") };
+        format!("yaml: {said}{problem}")
+    })?;
     Ok(Document::from(&value))
 }
 

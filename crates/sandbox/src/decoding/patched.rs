@@ -26,7 +26,10 @@ pub(crate) fn from_json(
     };
     let said = TypeName::said(patched);
     if said != kind {
-        return Err(invalid(said.unregistered()));
+        return Err(invalid(match said.declared() {
+            Some(_) => said.unconvertible(kind),
+            None => said.unregistered(),
+        }));
     }
     let mut decoded = fields::decode(Document::from(patched), declared, Dialect::Json).map_err(invalid)?;
     if decoded.complaints.len() > 1 {

@@ -2,16 +2,20 @@
 
 use serde_json::Value;
 
+use super::syntax;
 use crate::object;
 use crate::status::ApiError;
 use crate::store::text;
 
 #[derive(Debug, Clone, PartialEq)]
-enum Requirement {
+pub(super) enum Requirement {
     In(String, Vec<String>),
     NotIn(String, Vec<String>),
     Exists(String),
     Missing(String),
+    /// A number greater than this.
+    Above(String, i64),
+    Below(String, i64),
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -21,11 +25,7 @@ pub(crate) struct LabelSelector {
 
 impl LabelSelector {
     pub(crate) fn parse(text: &str) -> Result<Self, ApiError> {
-        let requirements = split(text)
-            .into_iter()
-            .map(|part| requirement(part.trim()))
-            .collect::<Option<Vec<_>>>()
-            .ok_or_else(|| ApiError::bad_request(format!("unable to parse requirement: {text:?}")))?;
+        let requirements = syntax::parse(text).map_err(ApiError::bad_request)?;
         Ok(Self { requirements })
     }
 
@@ -97,64 +97,14 @@ impl LabelSelector {
             }
             Requirement::Exists(key) => label(key).is_some(),
             Requirement::Missing(key) => label(key).is_none(),
+            Requirement::Above(key, bound) => number(label(key)).is_some_and(|value| value > *bound),
+            Requirement::Below(key, bound) => number(label(key)).is_some_and(|value| value < *bound),
         })
     }
 }
 
-/// Splits at commas outside parentheses.
-fn split(text: &str) -> Vec<&str> {
-    let (mut parts, mut depth, mut start) = (Vec::new(), 0_u32, 0);
-    for (at, letter) in text.char_indices() {
-        match letter {
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
-            ',' if depth == 0 => {
-                parts.push(&text[start..at]);
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    if !text.trim().is_empty() {
-        parts.push(&text[start..]);
-    }
-    parts
-}
-
-fn requirement(part: &str) -> Option<Requirement> {
-    if let Some(key) = part.strip_prefix('!') {
-        return key_of(key).map(Requirement::Missing);
-    }
-    if let Some((key, values)) = part.split_once(" notin ") {
-        return Some(Requirement::NotIn(key_of(key)?, values_of(values)?));
-    }
-    if let Some((key, values)) = part.split_once(" in ") {
-        return Some(Requirement::In(key_of(key)?, values_of(values)?));
-    }
-    if let Some((key, value)) = part.split_once("!=") {
-        return Some(Requirement::NotIn(key_of(key)?, vec![value_of(value)?]));
-    }
-    if let Some((key, value)) = part.split_once("==").or_else(|| part.split_once('=')) {
-        return Some(Requirement::In(key_of(key)?, vec![value_of(value)?]));
-    }
-    key_of(part).map(Requirement::Exists)
-}
-
-fn key_of(key: &str) -> Option<String> {
-    let key = key.trim();
-    let valid = |letter: char| letter.is_ascii_alphanumeric() || "-_./".contains(letter);
-    (!key.is_empty() && key.chars().all(valid)).then(|| key.to_owned())
-}
-
-fn value_of(value: &str) -> Option<String> {
-    let value = value.trim();
-    let valid = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
-    value.chars().all(valid).then(|| value.to_owned())
-}
-
-fn values_of(list: &str) -> Option<Vec<String>> {
-    let inner = list.trim().strip_prefix('(')?.strip_suffix(')')?;
-    inner.split(',').map(value_of).collect()
+fn number(value: Option<&str>) -> Option<i64> {
+    value?.parse().ok()
 }
 
 #[cfg(test)]
@@ -183,7 +133,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        for selector in ["app in web", "a b c", "=x", "app=(x"] {
+        for selector in ["app in web", "a b c", "=x", "app=(x", "app>b", ",", "a,"] {
             assert!(LabelSelector::parse(selector).is_err(), "{selector}");
         }
     }

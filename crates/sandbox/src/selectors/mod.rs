@@ -2,6 +2,7 @@
 
 mod field;
 mod label;
+mod syntax;
 
 use crate::registry::ResourceKind;
 use crate::status::ApiError;

@@ -26,7 +26,7 @@ type Answer = Result<Response<ResponseBody>, ApiError>;
 pub(super) fn record(cluster: &Cluster, parts: &Parts) -> RequestRecord {
     let query = Query::parse(parts.uri.query().unwrap_or(""));
     let route = Route::parse(parts.uri.path(), &cluster.state.lock().registry);
-    let shapes = negotiate::shapes(&parts.headers).unwrap_or_default();
+    let shapes = negotiate::shapes(&parts.headers, false).unwrap_or_default();
     let mut record = RequestRecord {
         verb: "get".to_owned(),
         resource: parts.uri.path().to_owned(),
@@ -35,10 +35,15 @@ pub(super) fn record(cluster: &Cluster, parts: &Parts) -> RequestRecord {
         name: String::new(),
         query: parts.uri.query().unwrap_or("").to_owned(),
         dry_run: query.text("dryRun") == "All",
-        metadata_only: shapes.first() == Some(&Shape::Metadata),
+        metadata_only: matches!(shapes.first(), Some(Shape::Metadata | Shape::MetadataList)),
     };
-    if let Route::Resource(target) = route {
-        record.verb = verb(parts, &query, &target).to_owned();
+    if matches!(route, Route::Watch(_)) {
+        record.verb = "watch".to_owned();
+    }
+    if let Route::Resource(target) | Route::Everywhere(target) | Route::Watch(target) = route {
+        if record.verb == "get" {
+            record.verb = verb(parts, &query, &target).to_owned();
+        }
         record.resource = target.kind.resource();
         record.subresource = target.subresource;
         record.namespace = target.namespace;
@@ -52,44 +57,98 @@ fn verb(parts: &Parts, query: &Query, target: &Target) -> &'static str {
     match parts.method {
         Method::POST => "create",
         Method::PUT => "update",
-        Method::PATCH if media_type(parts) == "application/apply-patch+yaml" => "apply",
+        Method::PATCH if media_type(parts).as_deref() == Some("application/apply-patch+yaml") => "apply",
         Method::PATCH => "patch",
         Method::DELETE if collection => "deletecollection",
         Method::DELETE => "delete",
-        _ if query.flag("watch") => "watch",
+        _ if collection && query.flag("watch") => "watch",
         _ if collection => "list",
         _ => "get",
     }
 }
 
-pub(super) fn media_type(parts: &Parts) -> &str {
-    let header = parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
-    header.split(';').next().unwrap_or("").trim()
+/// The media type of the body, without its parameters; `None` when the header makes no sense.
+pub(super) fn media_type(parts: &Parts) -> Option<String> {
+    let header = parts.headers.get(CONTENT_TYPE).map_or(Some(""), |value| value.to_str().ok())?;
+    let mut pieces = header.split(';');
+    let media = pieces.next().unwrap_or("").trim().to_ascii_lowercase();
+    let is_sound = |piece: &str| match piece.trim().split_once('=') {
+        Some((name, value)) => {
+            let is_open = value.starts_with('"') && !(value.len() > 1 && value.ends_with('"'));
+            !name.is_empty() && !value.is_empty() && !is_open
+        }
+        None => piece.trim().is_empty(),
+    };
+    let is_named = !media.is_empty() || header.trim().is_empty();
+    (is_named && pieces.all(is_sound)).then_some(media)
+}
+
+/// Makes a list show an earlier state, when that is still known.
+pub(super) fn look_back(cluster: &Cluster, parts: &mut Parts, resource: &str, lag: u64) {
+    let known = {
+        let store = &cluster.state.lock().store;
+        let earlier = store.revision().saturating_sub(lag);
+        store.snapshot(resource, None, earlier).is_ok().then_some(earlier)
+    };
+    let Some(earlier) = known else { return };
+    let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or(""));
+    let text = format!("{path}?{query}&resourceVersion={earlier}&resourceVersionMatch=Exact");
+    if let Ok(uri) = text.parse() {
+        parts.uri = uri;
+    }
 }
 
 pub(super) fn answer(cluster: &Arc<Cluster>, parts: &Parts, body: &Bytes) -> Response<ResponseBody> {
-    route(cluster, parts, body).unwrap_or_else(|error| answer::error(&error, None))
+    let response = route(cluster, parts, body).unwrap_or_else(|error| answer::error(&error, None));
+    if parts.method == Method::HEAD { answer::without_body(response) } else { response }
 }
 
 fn route(cluster: &Arc<Cluster>, parts: &Parts, body: &Bytes) -> Answer {
-    let shapes = negotiate::shapes(&parts.headers)?;
     let route = Route::parse(parts.uri.path(), &cluster.state.lock().registry);
-    let is_read = matches!(parts.method, Method::GET | Method::HEAD);
+    let query = Query::parse(parts.uri.query().unwrap_or(""));
+    if matches!(route, Route::Resource(_) | Route::Everywhere(_)) {
+        query.check_timeout()?;
+    }
     match route {
-        Route::Resource(target) => resource(cluster, parts, body, &target, &shapes),
+        Route::Resource(target) => resource(cluster, parts, body, &target, &query),
+        Route::Everywhere(target) if parts.method == Method::GET => {
+            resource(cluster, parts, body, &target, &query)
+        }
+        Route::Watch(target) if parts.method == Method::GET => {
+            let shapes = negotiate::shapes(&parts.headers, true)?;
+            reading::watch(cluster, &target, &query, &shapes)
+        }
+        Route::Everywhere(_) | Route::Watch(_) => Err(ApiError::method_not_allowed()),
         Route::Unknown => Err(ApiError::no_such_path()),
         Route::UnknownResource => Err(ApiError::no_such_resource()),
+        Route::BadName(why) => Err(ApiError::bad_request(why)),
+        Route::NoDocument => Ok(answer::nothing(StatusCode::NOT_FOUND)),
+        Route::Malformed => Ok(answer::text(StatusCode::BAD_REQUEST, "400 Bad Request")),
+        Route::NoTarget => {
+            let path = parts.uri.path();
+            let why = format!(
+                "failed to create RequestInfo: unable to determine kind and namespace from url, {path}"
+            );
+            let text = format!("Internal Server Error: {path:?}: {why}\n");
+            Ok(answer::text(StatusCode::INTERNAL_SERVER_ERROR, text))
+        }
         Route::NotSimulated => Err(ApiError::not_simulated(parts.uri.path())),
-        _ if !is_read => Err(ApiError::method_not_allowed()),
+        // these alone are picky about the method
+        Route::CoreVersions | Route::Resources { .. } if parts.method != Method::GET => {
+            Err(ApiError::method_not_allowed())
+        }
         route => {
-            let verbose = parts.uri.query().is_some_and(|query| query.contains("verbose"));
-            about(cluster, &route, &shapes, verbose)
+            let shapes = negotiate::shapes(&parts.headers, false)?;
+            about(cluster, &route, &shapes, query.given("verbose").is_some())
         }
     }
 }
 
 /// Paths about the server itself.
 fn about(cluster: &Cluster, route: &Route, shapes: &[Shape], verbose: bool) -> Answer {
+    if !shapes.iter().any(|shape| matches!(shape, Shape::Whole | Shape::Discovery(_))) {
+        return Err(ApiError::unknown_shape());
+    }
     let registry = &cluster.state.lock().registry;
     let aggregated = cluster.options.aggregated_discovery
         && shapes.iter().any(|shape| matches!(shape, Shape::Discovery(_)));
@@ -109,9 +168,7 @@ fn about(cluster: &Cluster, route: &Route, shapes: &[Shape], verbose: bool) -> A
         Route::OpenApiDocument { group, version } => {
             discovery::openapi_document(registry, group, version).ok_or_else(ApiError::no_such_path)?
         }
-        Route::Resource(_) | Route::NotSimulated | Route::UnknownResource | Route::Unknown => {
-            return Err(ApiError::no_such_path());
-        }
+        _ => return Err(ApiError::no_such_path()),
     };
     Ok(answer::json(StatusCode::OK, &body))
 }
@@ -144,29 +201,50 @@ fn version(text: &str) -> serde_json::Value {
     })
 }
 
-fn resource(
-    cluster: &Arc<Cluster>,
-    parts: &Parts,
-    body: &Bytes,
-    target: &Target,
-    shapes: &[Shape],
-) -> Answer {
-    let query = Query::parse(parts.uri.query().unwrap_or(""));
-    let shapes = &with_rows(shapes, &query)?;
-    check_served(parts, &query, target)?;
+fn resource(cluster: &Arc<Cluster>, parts: &Parts, body: &Bytes, target: &Target, query: &Query) -> Answer {
+    check_subresource(target)?;
+    if !methods(target).contains(&parts.method) {
+        return Err(ApiError::method_not_allowed());
+    }
+    check_served(parts, query, target)?;
+    let is_list = target.name.is_empty() && parts.method == Method::GET;
+    let shapes = with_rows(&negotiate::shapes(&parts.headers, is_list)?, query)?;
     if cluster.options.pods == Pods::Virtual && target.kind.is("pods") {
         return Err(ApiError::not_simulated("pods in this cluster: they are virtual"));
     }
     let mut response = match parts.method {
-        Method::GET | Method::HEAD => reading::answer(cluster, target, &query, shapes),
-        Method::POST | Method::PUT | Method::PATCH | Method::DELETE => {
-            writing::answer(cluster, parts, target, &query, body, shapes)
-        }
-        _ => Err(ApiError::method_not_allowed()),
+        Method::GET => reading::answer(cluster, target, query, &shapes),
+        _ => writing::answer(cluster, parts, target, query, body, &shapes),
     }?;
     let deprecated = target.kind.declared.as_ref().and_then(|declared| declared.warning.clone());
     answer::warn(&mut response, deprecated.as_slice());
     Ok(response)
+}
+
+/// What can be done at this path.
+fn methods(target: &Target) -> &'static [Method] {
+    match (target.name.as_str(), target.subresource.as_str()) {
+        ("", _) if target.kind.is("namespaces") => &[Method::GET, Method::POST],
+        ("", _) => &[Method::GET, Method::POST, Method::DELETE],
+        (_, "") => &[Method::GET, Method::PUT, Method::PATCH, Method::DELETE],
+        (_, "log") => &[Method::GET],
+        (_, "eviction") => &[Method::POST],
+        (_, "finalize") => &[Method::PUT],
+        _ => &[Method::GET, Method::PUT, Method::PATCH],
+    }
+}
+
+/// Is there such a subresource, and is it simulated?
+fn check_subresource(target: &Target) -> Result<(), ApiError> {
+    let kind = &target.kind;
+    let subresource = target.subresource.as_str();
+    match kind.has(subresource) {
+        _ if subresource.is_empty() => Ok(()),
+        true if matches!(subresource, "status" | "scale" | "log" | "finalize" | "eviction") => Ok(()),
+        true => Err(ApiError::not_simulated(format!("{}/{subresource}", kind.resource()))),
+        false if kind.is_custom() => Err(ApiError::not_found(kind, &target.name)),
+        false => Err(ApiError::no_such_resource()),
+    }
 }
 
 /// What rows of tables carry is said in the query.
@@ -181,15 +259,8 @@ fn with_rows(shapes: &[Shape], query: &Query) -> Result<Vec<Shape>, ApiError> {
 /// What real servers have and this one does not is said so.
 fn check_served(parts: &Parts, query: &Query, target: &Target) -> Result<(), ApiError> {
     let kind = &target.kind;
-    let subresource = target.subresource.as_str();
-    if !subresource.is_empty() {
-        let simulated = matches!(subresource, "status" | "scale" | "log" | "eviction");
-        return match kind.has(subresource) {
-            true if simulated => Ok(()),
-            true => Err(ApiError::not_simulated(format!("{}/{subresource}", kind.resource()))),
-            false if kind.is_custom() => Err(ApiError::not_found(kind, &target.name)),
-            false => Err(ApiError::no_such_resource()),
-        };
+    if !target.subresource.is_empty() {
+        return Ok(());
     }
     let verb = match verb(parts, query, target) {
         "apply" => "patch",

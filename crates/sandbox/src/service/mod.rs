@@ -19,7 +19,7 @@ use http_body_util::{BodyExt, Limited};
 use serde_json::json;
 
 use crate::cluster::Cluster;
-use crate::faults::Fault;
+use crate::faults::{self, Fault, Strike};
 use crate::status::ApiError;
 use crate::wire::answer::{self, ResponseBody};
 
@@ -74,46 +74,61 @@ where
 
 async fn answer_one(
     cluster: &Arc<Cluster>,
-    parts: Parts,
+    mut parts: Parts,
     body: Bytes,
 ) -> Result<Response<ResponseBody>, io::Error> {
     cluster.start();
+    faults::start_calendar(cluster);
     let record = dispatch::record(cluster, &parts);
-    let (down, latency, fault) = {
+    let (latency, strike) = {
         let mut faults = cluster.faults.lock();
-        let struck = if faults.down { None } else { faults.strike(&record) };
-        (faults.down, faults.latency, struck)
+        if faults.down {
+            return Err(io::Error::new(io::ErrorKind::ConnectionRefused, "connection refused"));
+        }
+        (faults.latency, faults.strike(&record))
     };
-    if down {
-        return Err(io::Error::new(io::ErrorKind::ConnectionRefused, "connection refused"));
+    let Strike { latency: drawn, fault, lag, watch } = strike;
+    if let Some(lag) = lag {
+        dispatch::look_back(cluster, &mut parts, &record.resource, lag);
     }
     cluster.requests.lock().record(record);
-    if !latency.is_zero() {
-        tokio::time::sleep(latency).await;
-    }
     let cut = || io::Error::new(io::ErrorKind::ConnectionReset, "connection reset by peer");
+    let late = latency + drawn;
+    if !late.is_zero() {
+        tokio::time::sleep(late).await;
+        if cluster.faults.lock().down {
+            return Err(cut());
+        }
+    }
+    let act = || dispatch::answer(cluster, &parts, &body);
     match fault {
-        None => Ok(dispatch::answer(cluster, &parts, &body)),
+        None => Ok(faults::disturb(Arc::downgrade(cluster), act(), watch)),
         Some(Fault::Delay(delay)) => {
             tokio::time::sleep(delay).await;
-            Ok(dispatch::answer(cluster, &parts, &body))
+            Ok(faults::disturb(Arc::downgrade(cluster), act(), watch))
         }
         Some(Fault::DropBefore) => Err(cut()),
         Some(Fault::DropAfter) => {
-            dispatch::answer(cluster, &parts, &body);
+            act();
             Err(cut())
         }
-        Some(Fault::Refusal { code, reason, message }) => {
-            let code = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            Ok(answer::error(&ApiError::new(code, reason, message), None))
-        }
-        Some(Fault::Status { code, reason, retry_after }) => {
-            let code = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            let mut error = ApiError::new(code, reason, format!("{reason}: injected by the sandbox"));
-            if let Some(seconds) = retry_after {
-                error.details = Some(json!({"retryAfterSeconds": seconds}));
-            }
-            Ok(answer::error(&error, retry_after))
-        }
+        Some(fault) => Ok(refused(&fault)),
     }
+}
+
+/// The answer of a fault that is one.
+fn refused(fault: &Fault) -> Response<ResponseBody> {
+    let (code, reason, message, retry_after) = match fault {
+        Fault::Refusal { code, reason, message } => (*code, *reason, message.clone(), None),
+        Fault::Status { code, reason, retry_after } => {
+            (*code, *reason, format!("{reason}: injected by the sandbox"), *retry_after)
+        }
+        Fault::DropBefore | Fault::DropAfter | Fault::Delay(_) => (500, "InternalError", String::new(), None),
+    };
+    let code = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut error = ApiError::new(code, reason, message);
+    if let Some(seconds) = retry_after {
+        error.details = Some(json!({"retryAfterSeconds": seconds}));
+    }
+    answer::error(&error, retry_after)
 }

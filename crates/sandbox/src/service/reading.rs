@@ -5,10 +5,10 @@ use std::sync::Arc;
 use http::{Response, StatusCode};
 use serde_json::Value;
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, State};
 use crate::status::ApiError;
 use crate::wire::answer::{self, ResponseBody};
-use crate::wire::negotiate::Shape;
+use crate::wire::negotiate::{self, Shape};
 use crate::wire::query::Query;
 use crate::wire::route::Target;
 use crate::workloads;
@@ -20,21 +20,15 @@ pub(super) fn answer(
     query: &Query,
     shapes: &[Shape],
 ) -> Result<Response<ResponseBody>, ApiError> {
-    let mut state = cluster.state.lock();
     if query.flag("watch") && target.name.is_empty() {
-        let shape = watch_shape(shapes);
-        let request = watch::WatchRequest::parse(target, query, shape, cluster.options.streaming_lists)?;
-        return Ok(answer::stream(watch::open(cluster, &mut state, request)));
+        return watch(cluster, target, query, shapes);
     }
-    let form = shapes.iter().copied().find(|shape| !matches!(shape, Shape::Discovery(_)));
-    let form = form.unwrap_or(Shape::Whole);
-    if target.subresource == "eviction" {
-        return Err(ApiError::method_not_allowed());
-    }
+    let form = negotiate::shape_of(shapes, &target.kind, target.name.is_empty())?;
+    let state = cluster.state.lock();
     match (target.name.as_str(), target.subresource.as_str()) {
         ("", _) if matches!(form, Shape::Table(_)) => {
             let list = verbs::list(&state, target, query)?;
-            Ok(shaped(&state, target, &list, shapes, StatusCode::OK))
+            Ok(shaped(&state, target, &list, form, StatusCode::OK))
         }
         ("", _) => {
             let page = verbs::page(&state, target, query)?;
@@ -42,7 +36,7 @@ pub(super) fn answer(
             drop(state);
             let metadata = page.metadata.to_string();
             let body = match form {
-                Shape::Metadata => spliced::metadata_list(metadata.as_bytes(), &page.items),
+                Shape::MetadataList => spliced::metadata_list(metadata.as_bytes(), &page.items),
                 _ => spliced::list(&target.kind, metadata.as_bytes(), &page.items),
             };
             Ok(answer::bytes(StatusCode::OK, body))
@@ -54,7 +48,7 @@ pub(super) fn answer(
         }
         _ if matches!(form, Shape::Table(_)) => {
             let object = verbs::get(&state, target)?;
-            Ok(shaped(&state, target, &object, shapes, StatusCode::OK))
+            Ok(shaped(&state, target, &object, form, StatusCode::OK))
         }
         _ => {
             verbs::check_revision(&state, query)?;
@@ -68,29 +62,36 @@ pub(super) fn answer(
     }
 }
 
+/// A watch of a list, or of the one object that the path names.
+pub(super) fn watch(
+    cluster: &Arc<Cluster>,
+    target: &Target,
+    query: &Query,
+    shapes: &[Shape],
+) -> Result<Response<ResponseBody>, ApiError> {
+    let shape = watch_shape(shapes);
+    let request = watch::WatchRequest::parse(target, query, shape, cluster.options.streaming_lists)?;
+    let mut state = cluster.state.lock();
+    Ok(answer::stream(watch::open(cluster, &mut state, request)))
+}
+
 /// The first form that the client accepts.
 fn watch_shape(shapes: &[Shape]) -> Shape {
     shapes.iter().copied().find(|shape| !matches!(shape, Shape::Discovery(_))).unwrap_or(Shape::Whole)
 }
 
-/// An object or list in the first shape that the client accepts and the sandbox has.
+/// An object or list in the shape that the client wants.
 pub(super) fn shaped(
-    state: &crate::cluster::State,
+    state: &State,
     target: &Target,
     value: &Value,
-    shapes: &[Shape],
+    shape: Shape,
     code: StatusCode,
 ) -> Response<ResponseBody> {
-    let is_list = value.get("items").is_some_and(Value::is_array);
-    for shape in shapes {
-        let body = match shape {
-            Shape::Whole => return answer::json(code, value),
-            Shape::Metadata if is_list => partial::of_list(value),
-            Shape::Metadata => partial::of(value),
-            Shape::Table(include) => table::of(&state.clock, &target.kind, value, *include),
-            Shape::Discovery(_) => continue,
-        };
-        return answer::json(code, &body);
+    match shape {
+        Shape::Metadata => answer::json(code, &partial::of(value)),
+        Shape::MetadataList => answer::json(code, &partial::of_list(value)),
+        Shape::Table(include) => answer::json(code, &table::of(&state.clock, &target.kind, value, include)),
+        Shape::Whole | Shape::Discovery(_) => answer::json(code, value),
     }
-    answer::json(code, value)
 }

@@ -15,14 +15,20 @@ use crate::cluster::{Cluster, State};
 use crate::custom;
 use crate::decoding::{self, FieldValidation, TypeName, Warnings};
 use crate::object;
+use crate::registry::ResourceKind;
+use crate::ssa::go;
 use crate::status::{ApiError, FieldError};
-use crate::verbs::{self, Caller, DeleteOptions, Deleted, Patch};
+use crate::verbs::{self, Caller, Deleted, Patch};
 use crate::wire::answer::{self, ResponseBody};
-use crate::wire::negotiate::Shape;
+use crate::wire::delete_options::DeleteOptions;
+use crate::wire::negotiate::{self, Shape};
 use crate::wire::query::Query;
 use crate::wire::route::Target;
 
 type Answer = Result<Response<ResponseBody>, ApiError>;
+
+/// A JSON patch of more is refused.
+const MOST_OPERATIONS: usize = 10_000;
 
 const APPLY: &str = "application/apply-patch+yaml";
 const MERGE: &str = "application/merge-patch+json";
@@ -38,13 +44,16 @@ pub(super) fn answer(
     shapes: &[Shape],
 ) -> Answer {
     let warnings = Warnings::default();
+    let shape =
+        negotiate::shape_of(shapes, &target.kind, target.name.is_empty() && parts.method == Method::DELETE)?;
+    check_manager(query, options(parts))?;
     let caller = Caller {
         manager: manager(parts, query),
         dry_run: query.dry_run(options(parts))?,
         validation: FieldValidation::parse(query.text("fieldValidation"), options(parts))?,
         warnings: warnings.clone(),
     };
-    let answer = write(cluster, parts, target, query, body, shapes, &caller);
+    let answer = write(cluster, parts, target, query, body, shape, &caller);
     let mut response = answer.unwrap_or_else(|error| answer::error(&error, None));
     answer::warn(&mut response, &warnings.all());
     Ok(response)
@@ -56,12 +65,12 @@ fn write(
     target: &Target,
     query: &Query,
     body: &Bytes,
-    shapes: &[Shape],
+    shape: Shape,
     caller: &Caller,
 ) -> Answer {
     let on_item = !target.name.is_empty();
     match (&parts.method, on_item) {
-        (&Method::DELETE, _) => delete(cluster, target, query, body, shapes),
+        (&Method::DELETE, _) => delete(cluster, parts, target, query, body, shape),
         (&Method::POST, false) => {
             let new = read_object(parts, target, body, caller)?;
             let now = cluster.state.lock().clock.timestamp();
@@ -71,7 +80,7 @@ fn write(
             cluster.with(|state| {
                 let made = verbs::create(state, &target.kind, &target.namespace, new, caller)?;
                 warn_about(target, &made, caller);
-                Ok(shaped(state, target, &made, shapes, StatusCode::CREATED))
+                Ok(shaped(state, target, &made, shape, StatusCode::CREATED))
             })
         }
         (&Method::POST, true) if target.subresource == "eviction" => {
@@ -79,14 +88,13 @@ fn write(
             let said = cluster.with(|state| verbs::evict(state, target, &eviction, caller.dry_run))?;
             Ok(answer::json(StatusCode::CREATED, &said))
         }
-        _ if target.subresource == "eviction" => Err(ApiError::method_not_allowed()),
         (&Method::PUT, true) => {
             let new = read_object(parts, target, body, caller)?;
-            cluster.with(|state| put(state, target, new, caller, shapes))
+            cluster.with(|state| put(state, target, new, caller, shape))
         }
         (&Method::PATCH, true) => {
             let patch = read_patch(parts, target, query, body, caller)?;
-            cluster.with(|state| change(state, target, patch, caller, shapes))
+            cluster.with(|state| change(state, target, patch, caller, shape))
         }
         _ => Err(ApiError::method_not_allowed()),
     }
@@ -115,11 +123,40 @@ fn manager(parts: &Parts, query: &Query) -> String {
     if !named.is_empty() {
         return named.to_owned();
     }
-    let agent = parts.headers.get(USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or("unknown");
-    agent.split('/').next().unwrap_or(agent).to_owned()
+    let agent = parts.headers.get(USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or("");
+    match agent.split('/').next().unwrap_or(agent) {
+        "" => "unknown".to_owned(),
+        program => program.to_owned(),
+    }
 }
 
-fn put(state: &mut State, target: &Target, new: Value, caller: &Caller, shapes: &[Shape]) -> Answer {
+/// Names of managers are short, and can be printed.
+fn check_manager(query: &Query, options: &str) -> Result<(), ApiError> {
+    const LONGEST: usize = 128;
+    let named = query.text("fieldManager");
+    let mut mistakes = Vec::new();
+    if named.len() > LONGEST {
+        mistakes.push(FieldError {
+            field: "fieldManager".to_owned(),
+            reason: "FieldValueTooLong",
+            message: format!("Too long: may not be more than {LONGEST} bytes"),
+        });
+    }
+    if let Some((at, letter)) = named.char_indices().find(|(_, letter)| letter.is_control()) {
+        let shown = go::quoted(named);
+        mistakes.push(FieldError {
+            field: "fieldManager".to_owned(),
+            reason: "FieldValueInvalid",
+            message: format!(
+                "Invalid value: {shown}: invalid character U+{:04X} (at position {at})",
+                u32::from(letter)
+            ),
+        });
+    }
+    if mistakes.is_empty() { Ok(()) } else { Err(ApiError::invalid_options(options, &mistakes)) }
+}
+
+fn put(state: &mut State, target: &Target, new: Value, caller: &Caller, shape: Shape) -> Answer {
     if target.subresource == "scale" {
         let replace = |scale: &mut Value| {
             scale["spec"] = new["spec"].clone();
@@ -134,10 +171,10 @@ fn put(state: &mut State, target: &Target, new: Value, caller: &Caller, shapes: 
     let (stored, created) = verbs::update(state, target, new, caller)?;
     warn_about(target, &stored, caller);
     let code = if created { StatusCode::CREATED } else { StatusCode::OK };
-    Ok(shaped(state, target, &stored, shapes, code))
+    Ok(shaped(state, target, &stored, shape, code))
 }
 
-fn change(state: &mut State, target: &Target, patch: Patch, caller: &Caller, shapes: &[Shape]) -> Answer {
+fn change(state: &mut State, target: &Target, patch: Patch, caller: &Caller, shape: Shape) -> Answer {
     if target.subresource == "scale" {
         let change = |scale: &mut Value| {
             if matches!(patch, Patch::Apply { .. }) {
@@ -152,22 +189,32 @@ fn change(state: &mut State, target: &Target, patch: Patch, caller: &Caller, sha
     let (stored, created) = verbs::patch(state, target, patch, caller)?;
     warn_about(target, &stored, caller);
     let code = if created { StatusCode::CREATED } else { StatusCode::OK };
-    Ok(shaped(state, target, &stored, shapes, code))
+    Ok(shaped(state, target, &stored, shape, code))
 }
 
-fn delete(cluster: &Cluster, target: &Target, query: &Query, body: &Bytes, shapes: &[Shape]) -> Answer {
-    let sent = if body.is_empty() { Value::Null } else { read_json(body)? };
-    let options = DeleteOptions::parse(&sent, query)?;
-    if !target.subresource.is_empty() {
-        return Err(ApiError::method_not_allowed());
-    }
+fn delete(
+    cluster: &Cluster,
+    parts: &Parts,
+    target: &Target,
+    query: &Query,
+    body: &Bytes,
+    shape: Shape,
+) -> Answer {
+    let options = if body.is_empty() {
+        DeleteOptions::of_query(query)?
+    } else {
+        DeleteOptions::of_body(&decoding::delete_options(body, is_yaml(parts)?)?)?
+    };
     cluster.with(|state| {
         if target.name.is_empty() {
             let list = verbs::delete_collection(state, target, query, &options)?;
-            return Ok(shaped(state, target, &list, shapes, StatusCode::OK));
+            return Ok(shaped(state, target, &list, shape, StatusCode::OK));
         }
         match verbs::delete(state, target, &options)? {
-            Deleted::Lingers(object) => Ok(shaped(state, target, &object, shapes, StatusCode::OK)),
+            Deleted::Lingers(object) => Ok(shaped(state, target, &object, shape, StatusCode::OK)),
+            Deleted::Gone(object) if answers_the_deleted(&target.kind) => {
+                Ok(shaped(state, target, &object, shape, StatusCode::OK))
+            }
             Deleted::Gone(object) => {
                 let mut details =
                     json!({"name": target.name, "kind": target.kind.plural, "uid": object::uid(&object)});
@@ -182,6 +229,23 @@ fn delete(cluster: &Cluster, target: &Target, query: &Query, body: &Bytes, shape
     })
 }
 
+/// Kinds whose delete answers the object even when nothing of it is left.
+fn answers_the_deleted(kind: &ResourceKind) -> bool {
+    matches!(
+        (kind.group.as_str(), kind.kind.as_str()),
+        (
+            "",
+            "Pod"
+                | "Service"
+                | "ServiceAccount"
+                | "PersistentVolume"
+                | "PersistentVolumeClaim"
+                | "ResourceQuota"
+                | "Namespace"
+        ) | ("storage.k8s.io", "StorageClass")
+    )
+}
+
 fn read_patch(
     parts: &Parts,
     target: &Target,
@@ -189,7 +253,7 @@ fn read_patch(
     body: &Bytes,
     caller: &Caller,
 ) -> Result<Patch, ApiError> {
-    match media_type(parts) {
+    match media_type(parts).as_deref().unwrap_or("") {
         APPLY => {
             if query.text("fieldManager").is_empty() {
                 let mistake = FieldError::required("fieldManager", "is required for apply patch");
@@ -207,7 +271,12 @@ fn read_patch(
         }
         JSON_PATCH => {
             let (operations, complaints) = decoding::patch_operations(body).map_err(|why| undecoded(&why))?;
-            let operations = serde_json::from_value(operations).map_err(|error| bad_body(&error))?;
+            let Value::Array(operations) = operations else {
+                return Err(ApiError::rejected_patch());
+            };
+            if operations.len() > MOST_OPERATIONS {
+                return Err(ApiError::too_many_operations(MOST_OPERATIONS, operations.len()));
+            }
             Ok(Patch::Json { operations, complaints })
         }
         STRATEGIC if target.kind.is_custom() => Err(ApiError::unsupported_custom_patch()),
@@ -224,24 +293,21 @@ fn undecoded(why: &str) -> ApiError {
 }
 
 fn read_object(parts: &Parts, target: &Target, body: &Bytes, caller: &Caller) -> Result<Value, ApiError> {
-    let is_yaml = match media_type(parts) {
-        "" | "application/json" | "*/*" => false,
-        "application/yaml" => true,
-        other => return Err(ApiError::unsupported_body(other)),
-    };
     let kind = match target.subresource.as_str() {
         "scale" => TypeName::SCALE,
         "eviction" => TypeName::EVICTION,
         _ => TypeName::of(&target.kind),
     };
     let unknown = |object: &Value| custom::unknown_fields(&target.kind, object);
-    decoding::object(kind, unknown, body, is_yaml, caller.validation, &caller.warnings)
+    decoding::object(kind, unknown, body, is_yaml(parts)?, caller.validation, &caller.warnings)
 }
 
-fn read_json(body: &Bytes) -> Result<Value, ApiError> {
-    serde_json::from_slice(body).map_err(|error| bad_body(&error))
-}
-
-fn bad_body(error: &dyn std::error::Error) -> ApiError {
-    ApiError::bad_request(format!("error decoding the body of the request: {error}"))
+/// Is the body YAML? What is neither that nor JSON is refused.
+fn is_yaml(parts: &Parts) -> Result<bool, ApiError> {
+    match media_type(parts).as_deref() {
+        Some("" | "application/json") => Ok(false),
+        Some("application/yaml") => Ok(true),
+        Some("application/vnd.kubernetes.protobuf") => Err(ApiError::not_simulated("bodies in protobuf")),
+        _ => Err(ApiError::unsupported_body()),
+    }
 }

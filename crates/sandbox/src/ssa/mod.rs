@@ -22,7 +22,7 @@ mod cursor;
 mod encode;
 mod fields_of;
 mod fieldset;
-mod go;
+pub(crate) mod go;
 mod items;
 mod last_applied;
 mod literal;

@@ -14,6 +14,7 @@ pub(crate) mod counters;
 mod history;
 mod index;
 mod place;
+mod saved;
 mod stored;
 mod table;
 mod tables;
@@ -23,5 +24,6 @@ pub(crate) mod text;
 
 pub(crate) use change::{Change, ChangeKind, Compacted, Key, Object, ObjectName};
 pub(crate) use place::Place;
+pub(crate) use saved::Saved;
 pub(crate) use stored::Stored;
 pub(crate) use tables::Store;

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::index::{Address, Index};
 use super::table::{Entry, Table};
-use super::{Change, ChangeKind, Compacted, Key, Object, ObjectName, Place, Stored};
+use super::{Change, ChangeKind, Compacted, Key, Object, ObjectName, Place, Saved, Stored};
 use crate::object;
 use crate::signal::Signal;
 
@@ -226,9 +226,7 @@ impl Store {
     /// Forgets the history of every resource, as etcd's compaction does.
     pub(crate) fn compact(&mut self) {
         let revision = self.advance();
-        for table in &mut self.tables {
-            table.history.compact(revision);
-        }
+        self.forget_before(revision);
     }
 
     /// Drops what was parsed or encoded for work that is done: a cluster at rest is bytes only.
@@ -270,6 +268,36 @@ impl Store {
         }
         keys.sort();
         keys
+    }
+
+    pub(crate) fn save(&self) -> Saved {
+        let objects = |table: &Table| table.entries.values().map(|entry| entry.stored.clone()).collect();
+        let tables = self.tables.iter().map(|table| (table.resource.clone(), objects(table))).collect();
+        Saved { revision: self.revision, tables }
+    }
+
+    /// An object as it was saved: no new revision, no event.
+    pub(super) fn load(&mut self, resource: &str, stored: &Stored) {
+        let object = stored.parse();
+        let number = self.number(resource);
+        let Some(table) = self.tables.get_mut(usize::from(number)) else { return };
+        let place = Place::of(&ObjectName::of(&object));
+        table.entries.insert(place.clone(), Entry { stored: stored.clone(), parsed: OnceCell::new() });
+        self.index.insert(&(number, place), &object);
+    }
+
+    pub(super) fn forget_before(&mut self, revision: u64) {
+        for table in &mut self.tables {
+            table.history.compact(revision);
+        }
+    }
+
+    /// Shows the controllers every object of a resource again.
+    pub(crate) fn touch(&mut self, resource: &str) {
+        let seen =
+            |one: &Object| (Key { resource: resource.to_owned(), name: ObjectName::of(one) }, one.clone());
+        let touched: Vec<(Key, Object)> = self.list(resource, None).map(seen).collect();
+        self.touched.extend(touched);
     }
 
     /// What was written since the last call, for the controllers.

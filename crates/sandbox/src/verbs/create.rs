@@ -6,9 +6,9 @@ use super::{Caller, key, ownership};
 use crate::cluster::State;
 use crate::registry::ResourceKind;
 use crate::ssa::Operation;
-use crate::status::ApiError;
+use crate::status::{ApiError, FieldError};
 use crate::store::Object;
-use crate::{custom, defaults, object, validation};
+use crate::{custom, defaults, faults, object, validation};
 
 pub(crate) fn create(
     state: &mut State,
@@ -29,6 +29,9 @@ pub(crate) fn create(
     store(state, kind, new, caller.dry_run)
 }
 
+/// Of a `generateName`, in a name that is made of it.
+const LONGEST_PREFIX: usize = 58;
+
 /// Identity and placement of an object that does not exist yet.
 pub(crate) fn prepare(
     state: &mut State,
@@ -41,14 +44,18 @@ pub(crate) fn prepare(
     if object::name(new).is_empty()
         && let Some(prefix) = object::text(new, &["metadata", "generateName"]).map(str::to_owned)
     {
-        let name = format!("{prefix}{}", state.seed.suffix());
+        // what is too long is cut, so that the suffix stays
+        let kept: String = prefix.chars().take(LONGEST_PREFIX).collect();
+        let name = format!("{kept}{}", state.seed.suffix());
         object::set(new, &["metadata", "name"], name);
     }
     custom::refuse_new(kind, object::name(new))?;
     if object::at(new, &["metadata", "resourceVersion"])
         .is_some_and(|revision| revision != "" && revision != "0")
     {
-        return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
+        return Err(ApiError::failed(
+            "resourceVersion should not be set on objects to be created".to_owned(),
+        ));
     }
     for field in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
         object::take(new, &["metadata", field]);
@@ -79,6 +86,9 @@ pub(super) fn complete(
     new: &mut Value,
     dry_run: bool,
 ) -> Result<(), ApiError> {
+    if faults::admit(state, kind, new) {
+        defaults::fill(state, kind, new)?;
+    }
     defaults::admit(state, kind, new);
     defaults::allocate(state, kind, new, dry_run)?;
     validation::check_new(kind, new)?;
@@ -153,6 +163,10 @@ fn check_namespace(
     if !said.is_empty() && said != namespace {
         let why = "the namespace of the provided object does not match the namespace sent on the request";
         return Err(ApiError::bad_request(why));
+    }
+    if namespace.is_empty() {
+        let missing = [FieldError::required("metadata.namespace", "")];
+        return Err(ApiError::invalid(kind, object::name(new), &missing));
     }
     object::set(new, &["metadata", "namespace"], namespace);
     let home = state.registry.resource("namespaces").and_then(|one| state.store.at(&key(one, "", namespace)));

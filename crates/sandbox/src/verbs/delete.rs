@@ -9,49 +9,9 @@ use crate::object;
 use crate::registry::ResourceKind;
 use crate::status::ApiError;
 use crate::store::Object;
+use crate::wire::delete_options::{DeleteOptions, Propagation};
 use crate::wire::query::Query;
 use crate::wire::route::Target;
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Propagation {
-    #[default]
-    Background,
-    Foreground,
-    Orphan,
-}
-
-#[derive(Debug, Clone, Default)]
-pub(crate) struct DeleteOptions {
-    pub(crate) uid: Option<String>,
-    pub(crate) resource_version: Option<String>,
-    pub(crate) propagation: Propagation,
-    pub(crate) grace_seconds: Option<i64>,
-    pub(crate) dry_run: bool,
-}
-
-impl DeleteOptions {
-    /// From the body of the request and its query; the body wins.
-    pub(crate) fn parse(body: &Value, query: &Query) -> Result<Self, ApiError> {
-        let text = |path: &[&str]| object::text(body, path).map(str::to_owned);
-        let propagation =
-            text(&["propagationPolicy"]).unwrap_or_else(|| query.text("propagationPolicy").to_owned());
-        let propagation = match propagation.as_str() {
-            "" | "Background" => Propagation::Background,
-            "Foreground" => Propagation::Foreground,
-            "Orphan" => Propagation::Orphan,
-            other => return Err(ApiError::bad_request(format!("invalid propagationPolicy {other:?}"))),
-        };
-        let grace = object::at(body, &["gracePeriodSeconds"]).and_then(Value::as_i64);
-        Ok(Self {
-            uid: text(&["preconditions", "uid"]),
-            resource_version: text(&["preconditions", "resourceVersion"]),
-            propagation,
-            grace_seconds: grace.or(query.number("gracePeriodSeconds")?.map(|seconds| seconds as i64)),
-            dry_run: query.dry_run("DeleteOptions")?
-                || object::list(body, &["dryRun"]).contains(&json!("All")),
-        })
-    }
-}
 
 /// How a delete ended.
 #[derive(Debug)]
@@ -80,21 +40,21 @@ pub(crate) fn delete(
         return Ok(Deleted::Lingers(super::create::store(state, kind, marked, false)?));
     }
     let mut marked = (*live).clone();
-    let added = match options.propagation {
-        Propagation::Background => None,
-        Propagation::Foreground => Some("foregroundDeletion"),
-        Propagation::Orphan => Some("orphan"),
-    };
-    if let Some(added) = added
-        && !object::finalizers(&live).contains(&json!(added))
-        && !object::is_deleting(&live)
-    {
-        let mut finalizers = object::finalizers(&live).to_vec();
-        finalizers.push(json!(added));
-        object::set(&mut marked, &["metadata", "finalizers"], finalizers);
+    let wanted = finalizers(&live, options.propagation);
+    let changes = wanted != object::finalizers(&live);
+    match wanted.is_empty() {
+        true => drop(object::take(&mut marked, &["metadata", "finalizers"])),
+        false => object::set(&mut marked, &["metadata", "finalizers"], wanted),
     }
     let grace = grace(kind, &live, options);
     if grace == 0 && may_vanish(kind, &marked) {
+        if kind.is("pods") {
+            mark(state, kind, &mut marked, 0);
+            if !options.dry_run {
+                state.store.remove(&key(kind, &target.namespace, &target.name));
+            }
+            return Ok(Deleted::Gone(marked.into()));
+        }
         if options.dry_run {
             return Ok(Deleted::Gone(live));
         }
@@ -102,22 +62,44 @@ pub(crate) fn delete(
         forget(state, kind, &live);
         return Ok(Deleted::Gone(removed.unwrap_or(live)));
     }
-    if object::is_deleting(&live) && !(grace == 0 && object::integer(&live, GRACE) > 0) {
+    let before = object::integer(&live, GRACE);
+    if object::is_deleting(&live) && grace >= before && !changes {
         return Ok(Deleted::Lingers(live));
     }
-    mark(state, kind, &mut marked, grace);
+    mark(state, kind, &mut marked, if object::is_deleting(&live) { grace.min(before) } else { grace });
     if options.dry_run {
         return Ok(Deleted::Lingers(marked.into()));
     }
     Ok(Deleted::Lingers(state.store.put(&kind.resource(), marked)))
 }
 
+/// What holds the object back: its own finalizers, and those that the propagation asks for.
+fn finalizers(live: &Value, propagation: Propagation) -> Vec<Value> {
+    const KINDS: [(&str, Propagation); 2] =
+        [("orphan", Propagation::Orphan), ("foregroundDeletion", Propagation::Foreground)];
+    let own = object::finalizers(live);
+    let mut kept: Vec<Value> = own.to_vec();
+    for (name, asking) in KINDS {
+        let is_there = own.iter().any(|one| one == name);
+        let is_wanted = propagation == asking || (propagation == Propagation::Unsaid && is_there);
+        if is_there && !is_wanted {
+            kept.retain(|one| one != name);
+        } else if is_wanted && !is_there {
+            kept.push(json!(name));
+        }
+    }
+    kept
+}
+
 const GRACE: &[&str] = &["metadata", "deletionGracePeriodSeconds"];
 
 fn mark(state: &State, kind: &ResourceKind, marked: &mut Value, grace: i64) {
+    let was_marked = object::is_deleting(marked);
     object::set_default(marked, &["metadata", "deletionTimestamp"], state.clock.timestamp());
-    object::set(marked, GRACE, grace);
-    if kind.has_generation {
+    if !kind.is("namespaces") {
+        object::set(marked, GRACE, grace);
+    }
+    if kind.has_generation && !was_marked {
         let counted = object::generation(marked) + 1;
         object::set(marked, &["metadata", "generation"], counted);
     }
@@ -133,7 +115,9 @@ fn grace(kind: &ResourceKind, live: &Value, options: &DeleteOptions) -> i64 {
     if !kind.is("pods") || !running {
         return 0;
     }
-    options.grace_seconds.unwrap_or_else(|| {
+    // less than nothing is as little as there is
+    let asked = options.grace_seconds.map(|seconds| if seconds < 0 { 1 } else { seconds });
+    asked.unwrap_or_else(|| {
         object::at(live, &["spec", "terminationGracePeriodSeconds"]).and_then(Value::as_i64).unwrap_or(30)
     })
 }

@@ -9,7 +9,6 @@ use crate::object;
 use crate::selectors::LabelSelector;
 use crate::status::ApiError;
 use crate::store::Object;
-use crate::wire::query::Query;
 use crate::wire::route::Target;
 use crate::workloads::disruption_condition;
 
@@ -30,8 +29,7 @@ pub(crate) fn evict(
         return Err(ApiError::bad_request("name in URL does not match name in Eviction object"));
     }
     let pod = get(state, &pod_target)?;
-    let none = Query::parse("");
-    let mut options = DeleteOptions::parse(&eviction["deleteOptions"], &none)?;
+    let mut options = DeleteOptions::of_body(&eviction["deleteOptions"])?;
     options.dry_run |= dry_run;
     let unbound = object::text(&pod, &["status", "phase"]) == Some("Pending");
     if !object::is_deleting(&pod) && !unbound {

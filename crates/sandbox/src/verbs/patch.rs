@@ -27,7 +27,7 @@ pub(crate) enum Patch {
         complaints: Vec<String>,
     },
     Json {
-        operations: json_patch::Patch,
+        operations: Vec<Value>,
         complaints: Vec<String>,
     },
     Strategic {
@@ -68,13 +68,11 @@ pub(crate) fn patched(
     let mut new = live.clone();
     let complaints = match patch {
         Patch::Merge { change, complaints } => {
-            json_patch::merge(&mut new, &change);
+            ::json_patch::merge(&mut new, &change);
             complaints
         }
         Patch::Json { operations, complaints } => {
-            for operation in &operations.0 {
-                json_step(&mut new, operation)?;
-            }
+            super::json_patch::apply(&mut new, &operations)?;
             complaints
         }
         Patch::Strategic { mut change, complaints } => {
@@ -100,19 +98,9 @@ fn changed(
     caller: &Caller,
 ) -> Result<(Object, bool), ApiError> {
     update::check_identity(target, &mut new)?;
+    update::check_uid(&target.kind, &live, &new)?;
     let update = Update { live, new, subresource: target.subresource.clone() };
     Ok((update.tracked(state, &target.kind, caller)?, false))
-}
-
-/// One JSON patch operation. Unlike RFC 6902, the server lets `test null` pass on a missing path.
-fn json_step(object: &mut Value, operation: &json_patch::PatchOperation) -> Result<(), ApiError> {
-    if let json_patch::PatchOperation::Test(test) = operation
-        && test.value.is_null()
-        && object.pointer(test.path.as_str()).is_none_or(Value::is_null)
-    {
-        return Ok(());
-    }
-    json_patch::patch(object, std::slice::from_ref(operation)).map_err(|_| ApiError::rejected_patch())
 }
 
 fn apply(

@@ -6,10 +6,11 @@ use super::{Caller, delete, key, ownership};
 use crate::cluster::State;
 use crate::registry::ResourceKind;
 use crate::ssa::Operation;
-use crate::status::ApiError;
+use crate::status::{ApiError, FieldError};
 use crate::store::Object;
+use crate::wire::query;
 use crate::wire::route::Target;
-use crate::{custom, defaults, object, validation};
+use crate::{custom, defaults, faults, object, validation};
 
 /// A change of an existing object, on its way to the store.
 #[derive(Debug)]
@@ -49,6 +50,12 @@ pub(crate) fn update(
     }
 }
 
+/// Most kinds may be overwritten by who does not know their revision.
+fn may_overwrite(kind: &ResourceKind) -> bool {
+    !kind.is_custom()
+        && !matches!(kind.kind.as_str(), "PodDisruptionBudget" | "Lease" | "RuntimeClass" | "CSIDriver")
+}
+
 /// The few kinds that a PUT creates.
 fn may_create(kind: &ResourceKind) -> bool {
     kind.group == "rbac.authorization.k8s.io"
@@ -78,6 +85,19 @@ pub(super) fn check_identity(target: &Target, new: &mut Value) -> Result<(), Api
         object::set(new, &["metadata", "namespace"], target.namespace.as_str());
     }
     Ok(())
+}
+
+/// A patch cannot turn the object into another one.
+pub(super) fn check_uid(kind: &ResourceKind, live: &Value, new: &Value) -> Result<(), ApiError> {
+    let sent = object::uid(new);
+    let is_same = sent.is_empty() || sent == object::uid(live);
+    if is_same { Ok(()) } else { Err(immutable(kind, live, "uid", &Value::from(sent))) }
+}
+
+/// What is fixed in metadata is checked twice, and said twice.
+fn immutable(kind: &ResourceKind, live: &Value, field: &str, sent: &Value) -> ApiError {
+    let mistake = FieldError::invalid(format!("metadata.{field}"), sent, "field is immutable");
+    ApiError::invalid(kind, object::name(live), &[mistake.clone(), mistake])
 }
 
 impl Update {
@@ -118,6 +138,15 @@ impl Update {
     /// What a client cannot change stays as it is.
     fn prepare(&mut self, kind: &ResourceKind) -> Result<(), ApiError> {
         let name = object::name(&self.live).to_owned();
+        let sent = object::text(&self.new, &["metadata", "resourceVersion"]).unwrap_or("");
+        if !sent.is_empty()
+            && let Err(why) = query::parse_unsigned(sent)
+        {
+            return Err(ApiError::failed(why));
+        }
+        if matches!(sent, "" | "0") && !may_overwrite(kind) {
+            return Err(ApiError::no_revision(kind, &name));
+        }
         let stale = object::text(&self.new, &["metadata", "resourceVersion"]).is_some_and(|sent| {
             !sent.is_empty()
                 && sent != "0"
@@ -128,9 +157,21 @@ impl Update {
         }
         let (sent, found) = (object::uid(&self.new), object::uid(&self.live));
         if !sent.is_empty() && sent != found {
-            let why =
-                format!("Precondition failed: UID in precondition: {sent}, UID in object meta: {found}");
+            let home = object::namespace(&self.live);
+            let slash = if home.is_empty() { "" } else { "/" };
+            let why = format!(
+                "StorageError: invalid object, Code: 4, Key: /registry/{}/{home}{slash}{name}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {sent}, UID in object meta: {found}",
+                kind.plural
+            );
             return Err(ApiError::conflict(kind, &name, &why));
+        }
+        for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
+            let sent = object::at(&self.new, &["metadata", field]).filter(|sent| !sent.is_null());
+            if let Some(sent) = sent
+                && Some(sent) != object::at(&self.live, &["metadata", field])
+            {
+                return Err(immutable(kind, &self.live, field, sent));
+            }
         }
         for field in KEPT {
             object::take(&mut self.new, &["metadata", field]);
@@ -169,6 +210,9 @@ impl Update {
 
     fn commit(self, state: &mut State, kind: &ResourceKind, caller: &Caller) -> Result<Object, ApiError> {
         let Self { live, mut new, subresource } = self;
+        if subresource.is_empty() && faults::admit(state, kind, &mut new) {
+            defaults::fill(state, kind, &mut new)?;
+        }
         defaults::allocate(state, kind, &mut new, caller.dry_run)?;
         if kind.is("daemonsets.apps") {
             count_template(&live, &mut new);

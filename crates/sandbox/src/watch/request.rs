@@ -43,10 +43,16 @@ impl WatchRequest {
         shape: Shape,
         streaming_lists: bool,
     ) -> Result<Self, ApiError> {
-        let selector = verbs::selector(&target.kind, query)?;
+        let selector = if target.name.is_empty() {
+            verbs::selector(&target.kind, query)?
+        } else {
+            let one = format!("metadata.name={}", target.name);
+            Selector::parse(&target.kind, query.text("labelSelector"), &one)?
+        };
         query.integer("limit")?;
-        let timeout = query.integer("timeoutSeconds")?.filter(|seconds| *seconds > 0);
-        let timeout = timeout.and_then(|seconds| u64::try_from(seconds).ok());
+        // less than no time is over at once
+        let timeout = query.integer("timeoutSeconds")?.filter(|seconds| *seconds != 0);
+        let timeout = timeout.map(|seconds| u64::try_from(seconds).unwrap_or(0));
         let initial_events = list_options::initial_events(query, streaming_lists)?;
         let asked = query.revision().map_err(|why| {
             ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "", format!("resourceVersion: {why}"))

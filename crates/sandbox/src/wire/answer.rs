@@ -20,6 +20,18 @@ pub(crate) fn json(code: StatusCode, value: &Value) -> Response<ResponseBody> {
     typed(code, "application/json", value.to_string())
 }
 
+/// No body, of no type.
+pub(crate) fn nothing(code: StatusCode) -> Response<ResponseBody> {
+    let mut response = text(code, "");
+    response.headers_mut().remove(CONTENT_TYPE);
+    response
+}
+
+/// As a `HEAD` is answered.
+pub(crate) fn without_body(response: Response<ResponseBody>) -> Response<ResponseBody> {
+    response.map(|_| Full::new(Bytes::new()).map_err(|never| match never {}).boxed_unsync())
+}
+
 /// A body that is JSON already.
 pub(crate) fn bytes(code: StatusCode, body: Vec<u8>) -> Response<ResponseBody> {
     typed(code, "application/json", body)
@@ -43,7 +55,8 @@ pub(crate) fn error(error: &ApiError, retry_after: Option<u32>) -> Response<Resp
         return text(code, error.message.clone());
     }
     let mut response = json(code, &error.status());
-    if let Some(seconds) = retry_after {
+    let said = error.details.as_ref().and_then(|details| details["retryAfterSeconds"].as_u64());
+    if let Some(seconds) = retry_after.map(u64::from).or(said) {
         response.headers_mut().insert(RETRY_AFTER, seconds.into());
     }
     response

@@ -1,10 +1,12 @@
 //! The options of lists and watches: which page, of which state.
 
 use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde_json::{Value, json};
+use base64::alphabet;
+use base64::engine::general_purpose::{GeneralPurpose, NO_PAD, URL_SAFE_NO_PAD};
+use serde_json::json;
 
 use super::query::Query;
+use crate::decoding;
 use crate::status::{ApiError, FieldError};
 
 /// Which state a list shows.
@@ -26,6 +28,10 @@ pub(crate) struct ListOptions {
     pub(crate) moment: Moment,
 }
 
+/// Bits that are left over at the end do not matter.
+const LENIENT: GeneralPurpose =
+    GeneralPurpose::new(&alphabet::URL_SAFE, NO_PAD.with_decode_allow_trailing_bits(true));
+
 const TOKEN_VERSION: &str = "meta.k8s.io/v1";
 
 impl ListOptions {
@@ -46,6 +52,8 @@ impl ListOptions {
             }
             // a token with a negative revision goes on in the present state
             let moment = u64::try_from(revision_of_page).map_or(Moment::NotOlderThan(0), Moment::Continued);
+            // with a zero the rest is answered whole
+            let limit = if revision == "0" { usize::MAX } else { limit };
             return Ok(Self { limit, start, moment });
         }
         let at = query.revision().map_err(|why| {
@@ -75,7 +83,7 @@ pub(crate) fn token_from(revision: i64, start: &str) -> String {
 
 /// The revision and the first key of a page. What is wrong with a token is said as Go says it.
 fn read_token(token: &str) -> Result<(i64, String), String> {
-    let decoded = URL_SAFE_NO_PAD.decode(token).map_err(|error| {
+    let decoded = LENIENT.decode(token).map_err(|error| {
         let at = match error {
             base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _) => at,
             base64::DecodeError::InvalidLength(length) => length.saturating_sub(1),
@@ -83,12 +91,23 @@ fn read_token(token: &str) -> Result<(i64, String), String> {
         };
         format!("illegal base64 data at input byte {at}")
     })?;
-    let content: Value = serde_json::from_slice(&decoded).map_err(|_| match decoded.first() {
-        Some(b'{') | None => "unexpected end of JSON input".to_owned(),
-        Some(first) => {
-            format!("invalid character '{}' looking for beginning of value", char::from(*first))
+    let content = decoding::any_json(&decoded)?;
+    if !content.is_object() {
+        let found = decoding::noun(&content);
+        return Err(format!("json: cannot unmarshal {found} into Go value of type storage.continueToken"));
+    }
+    for (field, fits, wanted) in [
+        ("v", content["v"].is_string(), "string"),
+        ("rv", content["rv"].is_i64(), "int64"),
+        ("start", content["start"].is_string(), "string"),
+    ] {
+        if !fits && !content[field].is_null() {
+            let found = decoding::noun(&content[field]);
+            return Err(format!(
+                "json: cannot unmarshal {found} into Go struct field continueToken.{field} of type {wanted}"
+            ));
         }
-    })?;
+    }
     let version = content["v"].as_str().unwrap_or("");
     if version != TOKEN_VERSION {
         return Err(format!("server does not recognize this encoded version {version}"));

@@ -3,44 +3,100 @@
 use http::HeaderMap;
 use http::header::ACCEPT;
 
+use crate::registry::ResourceKind;
 use crate::status::ApiError;
 use crate::table::Include;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     Whole,
-    /// `as=PartialObjectMetadata` or `…List`.
+    /// `as=PartialObjectMetadata`
     Metadata,
+    /// `as=PartialObjectMetadataList`
+    MetadataList,
     /// `as=Table`, with what rows carry of their objects.
     Table(Include),
     /// `as=APIGroupDiscoveryList`, with its version: `v2` or `v2beta1`.
     Discovery(&'static str),
 }
 
-/// What the request's `Accept` says; on paths that have no such shape the next one counts.
-pub(crate) fn shapes(headers: &HeaderMap) -> Result<Vec<Shape>, ApiError> {
+/// What the request's `Accept` says, best first; on paths that have no such shape the next one counts.
+///
+/// `streams`: could the path answer a watch? Then the refusal says so.
+pub(crate) fn shapes(headers: &HeaderMap, streams: bool) -> Result<Vec<Shape>, ApiError> {
     let accept: Vec<&str> = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
-    if accept.is_empty() {
+    if accept.iter().all(|line| line.trim().is_empty()) {
         return Ok(vec![Shape::Whole]);
     }
-    let shapes: Vec<Shape> = accept.iter().flat_map(|line| line.split(',')).filter_map(shape).collect();
-    if shapes.is_empty() { Err(ApiError::not_acceptable()) } else { Ok(shapes) }
+    let mut ranges: Vec<Range<'_>> =
+        accept.iter().flat_map(|line| line.split(',')).filter_map(Range::parse).collect();
+    ranges.sort_by_key(|range| std::cmp::Reverse(range.weight));
+    let known = |range: &&Range<'_>| matches!(range.media, "application/json" | "*/*");
+    if !ranges.iter().any(|range| known(&range)) {
+        let unserved = ["application/yaml", "application/vnd.kubernetes.protobuf"];
+        return Err(match ranges.iter().find(|range| unserved.contains(&range.media)) {
+            Some(range) => ApiError::not_simulated(format!("answers in {}", range.media)),
+            None => ApiError::not_acceptable(streams),
+        });
+    }
+    let shapes: Vec<Shape> = ranges.iter().filter(known).filter_map(Range::shape).collect();
+    if shapes.is_empty() { Err(ApiError::unknown_shape()) } else { Ok(shapes) }
 }
 
-fn shape(range: &str) -> Option<Shape> {
-    let mut parts = range.split(';').map(str::trim);
-    let media = parts.next()?;
-    let parameters: Vec<(&str, &str)> = parts.filter_map(|part| part.split_once('=')).collect();
-    let parameter = |name: &str| parameters.iter().find(|(one, _)| *one == name).map(|(_, value)| *value);
-    if !matches!(media, "application/json" | "application/*" | "*/*") {
-        return None;
+/// A media range of an `Accept` header.
+struct Range<'h> {
+    media: &'h str,
+    /// The `q` of the range, in thousandths.
+    weight: u32,
+    parameters: Vec<(&'h str, &'h str)>,
+}
+
+impl<'h> Range<'h> {
+    fn parse(text: &'h str) -> Option<Self> {
+        let mut parts = text.split(';').map(str::trim);
+        let media = parts.next().filter(|media| !media.is_empty())?;
+        let parameters: Vec<(&str, &str)> = parts.filter_map(|part| part.split_once('=')).collect();
+        let weight =
+            parameters.iter().find(|(name, _)| *name == "q").and_then(|(_, value)| value.parse().ok());
+        let weight: f32 = weight.unwrap_or(1.0);
+        Some(Self { media, weight: (weight.clamp(0.0, 1.0) * 1000.0) as u32, parameters })
     }
-    match (parameter("as"), parameter("v")) {
-        (None, _) => Some(Shape::Whole),
-        (Some("PartialObjectMetadata" | "PartialObjectMetadataList"), _) => Some(Shape::Metadata),
-        (Some("Table"), Some("v1")) => Some(Shape::Table(Include::default())),
-        (Some("APIGroupDiscoveryList"), Some("v2")) => Some(Shape::Discovery("v2")),
-        _ => None,
+
+    fn parameter(&self, name: &str) -> Option<&'h str> {
+        self.parameters.iter().find(|(one, _)| *one == name).map(|(_, value)| *value)
+    }
+
+    fn shape(&self) -> Option<Shape> {
+        match (self.parameter("as"), self.parameter("g"), self.parameter("v")) {
+            (None, _, _) => Some(Shape::Whole),
+            (Some("PartialObjectMetadata"), Some("meta.k8s.io"), Some("v1")) => Some(Shape::Metadata),
+            (Some("PartialObjectMetadataList"), Some("meta.k8s.io"), Some("v1")) => Some(Shape::MetadataList),
+            (Some("Table"), Some("meta.k8s.io"), Some("v1")) => Some(Shape::Table(Include::default())),
+            (Some("APIGroupDiscoveryList"), _, Some("v2")) => Some(Shape::Discovery("v2")),
+            _ => None,
+        }
+    }
+}
+
+/// The shape of an answer that is an object or a list: the first that this path has.
+pub(crate) fn shape_of(shapes: &[Shape], kind: &ResourceKind, is_list: bool) -> Result<Shape, ApiError> {
+    let shape = shapes.iter().copied().find(|shape| !matches!(shape, Shape::Discovery(_)));
+    let package = match kind.group.split('.').next().unwrap_or("") {
+        "" | "events" => "core",
+        group => group,
+    };
+    let object = match kind.is_custom() {
+        true => "*unstructured.Unstructured".to_owned(),
+        false => format!("*{package}.{}", kind.kind),
+    };
+    match shape.ok_or_else(ApiError::unknown_shape)? {
+        Shape::Metadata if is_list => Err(ApiError::wrong_shape(format!(
+            "you requested PartialObjectMetadata, but the requested object is a list ({object}List)"
+        ))),
+        Shape::MetadataList if !is_list => Err(ApiError::wrong_shape(format!(
+            "you requested PartialObjectMetadataList, but the requested object is not a list ({object})"
+        ))),
+        shape => Ok(shape),
     }
 }
 
@@ -51,7 +107,7 @@ mod tests {
     fn check(accept: &str, expected: &[Shape]) {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, accept.parse().unwrap());
-        assert_eq!(shapes(&headers).unwrap_or_default(), expected, "{accept}");
+        assert_eq!(shapes(&headers, false).unwrap_or_default(), expected, "{accept}");
     }
 
     #[test]
@@ -59,6 +115,13 @@ mod tests {
         check("application/json", &[Shape::Whole]);
         check("application/vnd.kubernetes.protobuf", &[]);
         check("application/vnd.kubernetes.protobuf, application/json", &[Shape::Whole]);
+        check("application/*", &[]);
+        check("APPLICATION/JSON", &[]);
+        check("application/json;as=Table", &[]);
+        check(
+            "application/json;q=0.5, */*;as=Table;v=v1;g=meta.k8s.io",
+            &[Shape::Table(Include::Metadata), Shape::Whole],
+        );
         check("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1", &[Shape::Metadata]);
         check(
             "application/json;as=Table;v=v1;g=meta.k8s.io,application/json",

@@ -1,84 +1,93 @@
 //! Query parameters.
 
-use std::collections::HashMap;
+use serde_json::json;
 
 use crate::status::{ApiError, FieldError};
 
+/// The parameters in the order they were sent.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Query {
-    parameters: HashMap<String, String>,
+    parameters: Vec<(String, String)>,
 }
 
 impl Query {
+    /// Parameters that are badly encoded are as if they were not there.
     pub(crate) fn parse(text: &str) -> Self {
         let parameters = text
             .split('&')
-            .filter(|part| !part.is_empty())
+            .filter(|part| !part.is_empty() && !part.contains(';'))
             .map(|part| part.split_once('=').unwrap_or((part, "")))
-            .map(|(name, value)| (decode(name), decode(value)))
+            .filter_map(|(name, value)| {
+                Some((decode(&name.replace('+', " "))?, decode(&value.replace('+', " "))?))
+            })
             .collect();
         Self { parameters }
     }
 
     pub(crate) fn text(&self, name: &str) -> &str {
-        self.parameters.get(name).map_or("", String::as_str)
+        self.given(name).unwrap_or("")
     }
 
+    /// Said at all, and not with a no.
     pub(crate) fn flag(&self, name: &str) -> bool {
-        matches!(self.text(name), "true" | "1")
+        self.given(name).is_some_and(|text| text != "0" && !text.eq_ignore_ascii_case("false"))
+    }
+
+    fn all<'q>(&'q self, name: &'q str) -> impl Iterator<Item = &'q str> {
+        self.parameters.iter().filter(move |(one, _)| one == name).map(|(_, value)| value.as_str())
     }
 
     /// The text of a parameter, when the client sent it.
     pub(crate) fn given(&self, name: &str) -> Option<&str> {
-        self.parameters.get(name).map(String::as_str)
+        self.parameters.iter().find(|(one, _)| one == name).map(|(_, value)| value.as_str())
     }
 
     /// A number that may be negative; what is none is refused with Go's words.
     pub(crate) fn integer(&self, name: &str) -> Result<Option<i64>, ApiError> {
-        match self.text(name) {
-            "" => Ok(None),
-            text => text.parse().map(Some).map_err(|_| {
-                ApiError::bad_request(format!("strconv.ParseInt: parsing {text:?}: {}", why_no_number(text)))
-            }),
-        }
+        let Some(text) = self.given(name) else { return Ok(None) };
+        text.parse().map(Some).map_err(|_| {
+            ApiError::bad_request(format!("strconv.ParseInt: parsing {text:?}: {}", why_no_number(text)))
+        })
     }
 
     /// The `resourceVersion`, zero when none was sent; the error says what is wrong with it.
     pub(crate) fn revision(&self) -> Result<u64, String> {
         match self.text("resourceVersion") {
             "" => Ok(0),
-            text => text.parse().map_err(|_| {
-                let why = why_no_number(text);
-                format!("Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: {why}")
-            }),
+            text => parse_unsigned(text).map_err(|why| format!("Invalid value: {text:?}: {why}")),
         }
     }
 
-    pub(crate) fn number(&self, name: &str) -> Result<Option<u64>, ApiError> {
-        match self.text(name) {
-            "" => Ok(None),
-            text => text
-                .parse()
-                .map(Some)
-                .map_err(|_| ApiError::bad_request(format!("invalid value {text:?} of {name}"))),
-        }
+    /// How long the client would wait: nothing here takes so long, but nonsense is refused.
+    pub(crate) fn check_timeout(&self) -> Result<(), ApiError> {
+        let text = self.text("timeout");
+        why_no_duration(text).map_or(Ok(()), |why| {
+            Err(ApiError::bad_request(format!("invalid timeout specified in the request URL - time: {why}")))
+        })
     }
 
     /// `dryRun=All`; anything else is not a dry run but a mistake.
     pub(crate) fn dry_run(&self, options: &str) -> Result<bool, ApiError> {
-        match self.text("dryRun") {
-            "" => Ok(false),
-            "All" => Ok(true),
-            other => {
-                let mistake = FieldError {
-                    field: "dryRun".to_owned(),
-                    reason: "FieldValueNotSupported",
-                    message: format!("Unsupported value: [{other:?}]: supported values: \"All\""),
-                };
-                Err(ApiError::invalid_options(options, &[mistake]))
-            }
+        let wanted: Vec<&str> = self.all("dryRun").collect();
+        match unsupported_dry_run(&wanted) {
+            None => Ok(!wanted.is_empty()),
+            Some(mistake) => Err(ApiError::invalid_options(options, &[mistake])),
         }
     }
+}
+
+/// What is wrong with the values of a dry run.
+pub(crate) fn unsupported_dry_run(wanted: &[&str]) -> Option<FieldError> {
+    wanted.iter().any(|one| *one != "All").then(|| FieldError {
+        field: "dryRun".to_owned(),
+        reason: "FieldValueNotSupported",
+        message: format!("Unsupported value: {}: supported values: \"All\"", json!(wanted)),
+    })
+}
+
+/// A number in the words of the server when it is none.
+pub(crate) fn parse_unsigned(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("strconv.ParseUint: parsing {text:?}: {}", why_no_number(text)))
 }
 
 fn why_no_number(text: &str) -> &'static str {
@@ -87,25 +96,40 @@ fn why_no_number(text: &str) -> &'static str {
     if is_number && digits.len() > 18 { "value out of range" } else { "invalid syntax" }
 }
 
-/// Percent-decoding, with `+` as a space.
-pub(crate) fn decode(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        let hex = |at: usize| bytes.get(at).and_then(|byte| char::from(*byte).to_digit(16));
-        match bytes[at] {
-            b'+' => out.push(b' '),
-            b'%' => match (hex(at + 1), hex(at + 2)) {
-                (Some(high), Some(low)) => {
-                    out.push((high * 16 + low) as u8);
-                    at += 2;
-                }
-                _ => out.push(b'%'),
-            },
-            byte => out.push(byte),
-        }
-        at += 1;
+/// What is wrong with a duration such as `1m30s`.
+fn why_no_duration(text: &str) -> Option<String> {
+    let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if text.is_empty() || rest == "0" {
+        return None;
     }
-    String::from_utf8_lossy(&out).into_owned()
+    while !rest.is_empty() {
+        let unit = rest.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
+        let number = &rest[..rest.len() - unit.len()];
+        if !number.contains(|letter: char| letter.is_ascii_digit()) || number.matches('.').count() > 1 {
+            return Some(format!("invalid duration {text:?}"));
+        }
+        let end = unit.find(|letter: char| letter.is_ascii_digit() || letter == '.').unwrap_or(unit.len());
+        match &unit[..end] {
+            "" => return Some(format!("missing unit in duration {text:?}")),
+            "ns" | "us" | "µs" | "μs" | "ms" | "s" | "m" | "h" => rest = &unit[end..],
+            other => return Some(format!("unknown unit {other:?} in duration {text:?}")),
+        }
+    }
+    if text.len() == 1 { Some(format!("invalid duration {text:?}")) } else { None }
+}
+
+/// Percent-decoding; `None` for what is badly encoded.
+pub(crate) fn decode(text: &str) -> Option<String> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        if byte != b'%' {
+            out.push(byte);
+            continue;
+        }
+        let (high, low) = (bytes.next()?, bytes.next()?);
+        let digit = |byte: u8| char::from(byte).to_digit(16);
+        out.push(u8::try_from(digit(high)? * 16 + digit(low)?).ok()?);
+    }
+    Some(String::from_utf8_lossy(&out).into_owned())
 }

@@ -23,6 +23,10 @@ pub(crate) enum Route {
         version: String,
     },
     Resource(Target),
+    /// The deprecated paths under `/watch/`: a list, or one object, to be watched.
+    Watch(Target),
+    /// A list over all namespaces, where nothing is made.
+    Everywhere(Target),
     /// `/openapi/v3`
     OpenApi,
     /// `/openapi/v3/apis/<group>/<version>`
@@ -32,8 +36,16 @@ pub(crate) enum Route {
     },
     /// Served by real servers, not by this one.
     NotSimulated,
-    /// A group and version that is served, without this resource.
+    /// A group that is served, without this version or resource.
     UnknownResource,
+    /// `.` and `..`, with why they are no names.
+    BadName(String),
+    /// An OpenAPI document of nothing.
+    NoDocument,
+    /// A watch of nothing.
+    NoTarget,
+    /// Percent signs without digits: the connection's own reader refuses them.
+    Malformed,
     Unknown,
 }
 
@@ -51,75 +63,111 @@ pub(crate) struct Target {
 
 impl Route {
     pub(crate) fn parse(path: &str, registry: &Registry) -> Self {
-        let segments: Vec<String> =
-            path.split('/').filter(|segment| !segment.is_empty()).map(decode).collect();
-        let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+        let Some(path) = decode(path) else { return Self::Malformed };
+        let inner = path.strip_prefix('/').unwrap_or(&path);
+        let inner = inner.strip_suffix('/').unwrap_or(inner);
+        let segments: Vec<&str> = inner.split('/').collect();
         match segments.as_slice() {
             ["version"] => Self::Version,
-            ["healthz", ..] => Self::Health("healthz"),
-            ["livez", ..] => Self::Health("livez"),
-            ["readyz", ..] => Self::Health("readyz"),
+            ["healthz"] | ["healthz", "ping"] => Self::Health("healthz"),
+            ["livez"] | ["livez", "ping"] => Self::Health("livez"),
+            ["readyz"] | ["readyz", "ping"] => Self::Health("readyz"),
             ["api"] => Self::CoreVersions,
             ["apis"] => Self::Groups,
             ["openapi", "v3"] => Self::OpenApi,
-            ["openapi", "v3", "api", version] => Self::openapi("", version),
-            ["openapi", "v3", "apis", group, version] => Self::openapi(group, version),
-            ["openapi", ..] | ["metrics", ..] | ["logs", ..] => Self::NotSimulated,
+            ["openapi", "v3", "api", version] => Self::openapi(registry, "", version),
+            ["openapi", "v3", "apis", group, version] => Self::openapi(registry, group, version),
+            ["openapi", "v3", ..] => Self::NoDocument,
+            ["openapi", "v2", ..] | ["metrics", ..] | ["logs", ..] => Self::NotSimulated,
             ["api", version] => Self::resources(registry, "", version),
-            ["apis", group] => match registry.groups().iter().any(|(one, _)| one == group) {
+            ["apis", group] => match Self::has_group(registry, group) {
                 true => Self::Group((*group).to_owned()),
                 false => Self::Unknown,
             },
             ["apis", group, version] => Self::resources(registry, group, version),
-            ["api", version, rest @ ..] => Self::target(registry, "", version, rest),
-            ["apis", group, version, rest @ ..] => Self::target(registry, group, version, rest),
+            ["api", version, rest @ ..] => Self::below(registry, "", version, rest),
+            ["apis", group, version, rest @ ..] => Self::below(registry, group, version, rest),
             _ => Self::Unknown,
         }
     }
 
-    fn openapi(group: &str, version: &str) -> Self {
-        Self::OpenApiDocument { group: group.to_owned(), version: version.to_owned() }
+    fn has_group(registry: &Registry, group: &str) -> bool {
+        registry.groups().iter().any(|(one, _)| *one == group)
+    }
+
+    fn below(registry: &Registry, group: &str, version: &str, rest: &[&str]) -> Self {
+        if !Self::has_group(registry, group) {
+            return Self::Unknown;
+        }
+        match rest {
+            ["watch"] => Self::NoTarget,
+            ["watch", rest @ ..] => match Self::target(registry, group, version, rest) {
+                Self::Resource(target) | Self::Everywhere(target) if target.subresource.is_empty() => {
+                    Self::Watch(target)
+                }
+                Self::Resource(_) | Self::Everywhere(_) => Self::UnknownResource,
+                other => other,
+            },
+            rest => Self::target(registry, group, version, rest),
+        }
+    }
+
+    fn openapi(registry: &Registry, group: &str, version: &str) -> Self {
+        match Self::resources(registry, group, version) {
+            Self::Resources { group, version } => Self::OpenApiDocument { group, version },
+            _ => Self::NoDocument,
+        }
     }
 
     fn resources(registry: &Registry, group: &str, version: &str) -> Self {
-        let served = registry.all().any(|kind| kind.group == group && kind.version == version);
-        if !served {
-            return Self::Unknown;
+        if registry.all().any(|kind| kind.group == group && kind.version == version) {
+            return Self::Resources { group: group.to_owned(), version: version.to_owned() };
         }
-        Self::Resources { group: group.to_owned(), version: version.to_owned() }
+        if Self::has_group(registry, group) { Self::UnknownResource } else { Self::Unknown }
     }
 
     fn target(registry: &Registry, group: &str, version: &str, rest: &[&str]) -> Self {
         let (namespace, rest) = match rest {
             // subresources of the namespace itself
-            ["namespaces", _, "status" | "finalize"] | ["namespaces"] | ["namespaces", _] => ("", rest),
-            ["namespaces", namespace, rest @ ..] => (*namespace, rest),
-            rest => ("", rest),
+            ["namespaces", _, "status" | "finalize"] | ["namespaces"] | ["namespaces", _] => (None, rest),
+            ["namespaces", namespace, rest @ ..] => (Some(*namespace), rest),
+            rest => (None, rest),
         };
         let (plural, name, subresource) = match rest {
-            [plural] => (*plural, "", ""),
-            [plural, name] => (*plural, *name, ""),
-            [plural, name, subresource] => (*plural, *name, *subresource),
-            _ => return Self::Unknown,
+            [plural] => (*plural, None, ""),
+            [plural, name] => (*plural, Some(*name), ""),
+            [plural, name, subresource] => (*plural, Some(*name), *subresource),
+            _ => return Self::UnknownResource,
         };
         let Some(kind) = registry.find(group, version, plural) else {
             let is_custom = registry.all().any(|kind| kind.group == group && kind.is_custom());
-            return match Self::resources(registry, group, version) {
-                Self::Unknown => Self::Unknown,
-                _ if is_custom => Self::Unknown,
-                _ => Self::UnknownResource,
-            };
+            return if is_custom { Self::Unknown } else { Self::UnknownResource };
         };
-        let misplaced =
-            if kind.namespaced { namespace.is_empty() && !name.is_empty() } else { !namespace.is_empty() };
-        if misplaced {
+        let everywhere = kind.namespaced && namespace.is_none();
+        if (everywhere && name.is_some()) || (!kind.namespaced && namespace.is_some()) || name == Some("") {
             return Self::UnknownResource;
         }
-        Self::Resource(Target {
+        if let Some(name) = name
+            && let Some(why) = wrong_name(name)
+        {
+            return Self::BadName(format!("Name parameter invalid: {name:?}: {why}"));
+        }
+        let target = Target {
             kind: kind.clone(),
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
+            namespace: namespace.unwrap_or("").to_owned(),
+            name: name.unwrap_or("").to_owned(),
             subresource: subresource.to_owned(),
-        })
+        };
+        if everywhere { Self::Everywhere(target) } else { Self::Resource(target) }
+    }
+}
+
+/// Why a part of a path can be no name.
+fn wrong_name(name: &str) -> Option<&'static str> {
+    match name {
+        "." => Some("may not be '.'"),
+        ".." => Some("may not be '..'"),
+        _ if name.contains('%') => Some("may not contain '%'"),
+        _ => None,
     }
 }

@@ -1,16 +1,28 @@
-//! How a pod fares, told by its image or by annotations of the pod template.
+//! How a pod fares, told by its image, by annotations of the pod template, or by the scenario.
 //!
-//! `sim.tutti.dev/fail: image-pull | crash-loop | readiness | oom | unschedulable | init | evict`;
-//! any other word shows as `CreateContainerConfigError`. A tag that starts with `broken` is an image
-//! that cannot be pulled. `sim.tutti.dev/start: slow` (3 s) or `7s` and `sim.tutti.dev/ready-after:
-//! 500ms` say how long the pod takes to start, `sim.tutti.dev/exit-code` how a crash ends,
-//! `sim.tutti.dev/slow-terminate: "true"` that it uses its whole grace period.
+//! `sim.tutti.dev/fail: image-pull | crash-loop | readiness | oom | unschedulable | init | evict |
+//! config-error | slow-terminate`; any other word shows as `CreateContainerConfigError`. A tag that
+//! starts with `broken` is an image that cannot be pulled. `sim.tutti.dev/start: slow` (3 s) or `7s`
+//! or `1s..3s` and `sim.tutti.dev/ready-after: 500ms` say how long the pod takes to start,
+//! `…/fail-after` how long it is well before, `…/fail-count` how often it fails before it is well,
+//! `…/fail-share: 1/3` how many of such pods fail, `…/exit-code` how a crash ends, and
+//! `…/slow-terminate: "true"` that it uses its whole grace period.
+//!
+//! What the scenario says and what is drawn are laid over the annotations once, by [`seen`]; all
+//! others read the annotations of what they get.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use serde_json::Value;
 
+use super::words::{
+    DRAWN, EXIT_CODE, FAIL, FAIL_AFTER, FAIL_COUNT, FAIL_SHARE, IMAGE, READY_AFTER, SLOW_END, START,
+};
+use crate::cluster::State;
 use crate::object;
+use crate::scenario::{Glob, Share, Span, Subject};
+use crate::seed::Seed;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Failure {
@@ -21,15 +33,11 @@ pub(super) enum Failure {
     Unschedulable,
     Init,
     Evict,
+    ConfigError,
     /// A word that nobody knows must not look like a healthy pod.
     Unknown,
 }
 
-pub(super) const FAIL: &str = "sim.tutti.dev/fail";
-const START: &str = "sim.tutti.dev/start";
-const READY_AFTER: &str = "sim.tutti.dev/ready-after";
-const EXIT_CODE: &str = "sim.tutti.dev/exit-code";
-const SLOW_END: &str = "sim.tutti.dev/slow-terminate";
 const SLOW_START: Duration = Duration::from_secs(3);
 
 impl Failure {
@@ -42,7 +50,8 @@ impl Failure {
             Some("unschedulable") => Some(Self::Unschedulable),
             Some("init") => Some(Self::Init),
             Some("evict") => Some(Self::Evict),
-            Some("none" | "") => None,
+            Some("config-error") => Some(Self::ConfigError),
+            Some("none" | "" | "slow-terminate") => None,
             Some(_) => Some(Self::Unknown),
             None => has_broken_image(pod).then_some(Self::ImagePull),
         }
@@ -50,7 +59,23 @@ impl Failure {
 
     /// Does this container fail? With a broken image only those that have one; else all.
     pub(super) fn strikes(self, pod: &Value, container: &Value) -> bool {
-        self != Self::ImagePull || object::annotation(pod, FAIL).is_some() || is_broken(container)
+        let image = object::text(container, &["image"]).unwrap_or("");
+        match object::annotation(pod, IMAGE) {
+            Some(pattern) => self != Self::ImagePull || Glob::new(pattern).fits(image),
+            None => {
+                self != Self::ImagePull || object::annotation(pod, FAIL).is_some() || is_broken(container)
+            }
+        }
+    }
+
+    /// How long the pod is well before it begins.
+    pub(super) fn begins_after(pod: &Value) -> Duration {
+        object::annotation(pod, FAIL_AFTER).and_then(fixed).unwrap_or_default()
+    }
+
+    /// After how many times the pod is well.
+    pub(super) fn count(pod: &Value) -> Option<u32> {
+        object::annotation(pod, FAIL_COUNT).and_then(|text| text.parse().ok())
     }
 
     /// Exit code and reason of a container that this ends.
@@ -76,29 +101,88 @@ fn is_broken(container: &Value) -> bool {
 /// How long the pod takes from scheduled to ready, when it says so.
 pub(super) fn start_takes(pod: &Value) -> Option<Duration> {
     if let Some(text) = object::annotation(pod, READY_AFTER) {
-        return duration(text);
+        return fixed(text);
     }
     match object::annotation(pod, START)? {
         "slow" => Some(SLOW_START),
-        text => duration(text),
+        text => fixed(text),
     }
 }
 
 /// Does the pod use its whole grace period to end?
 pub(super) fn ends_slowly(pod: &Value) -> bool {
     object::annotation(pod, SLOW_END) == Some("true")
+        || object::annotation(pod, FAIL) == Some("slow-terminate")
 }
 
-/// `500ms`, `2s`, `1m`.
-fn duration(text: &str) -> Option<Duration> {
-    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let number: u64 = digits.parse().ok()?;
-    match &text[digits.len()..] {
-        "ms" => Some(Duration::from_millis(number)),
-        "s" => Some(Duration::from_secs(number)),
-        "m" => Some(Duration::from_secs(number.checked_mul(60)?)),
-        _ => None,
+/// Why a container cannot be made, in the words of a kubelet.
+pub(super) fn config_error(pod: &Value) -> String {
+    match object::annotation(pod, FAIL).unwrap_or("") {
+        "config-error" => format!("secret \"{}\" not found", object::name(pod)),
+        said => format!("unknown value \"{said}\" of annotation {FAIL}"),
     }
+}
+
+/// The pod with what the scenario says of it and what the seed draws for it, as annotations.
+pub(super) fn seen<'p>(state: &State, pod: &'p Value) -> Cow<'p, Value> {
+    let said = |name: &str| object::annotation(pod, name).is_some();
+    if state.scenario.is_empty() && !DRAWN.iter().any(|name| said(name)) {
+        return Cow::Borrowed(pod);
+    }
+    let mut seen = pod.clone();
+    let mut words = match state.scenario.is_empty() {
+        true => Vec::new(),
+        false => {
+            let (cluster, line) = (state.options.name.as_str(), line_of(state, pod));
+            state.scenario.words_for(&Subject { cluster, pod, line })
+        }
+    };
+    // what the pod says itself wins: all of how it starts, all of how it fails
+    let starts = said(START) || said(READY_AFTER);
+    words.retain(|(name, _)| !said(name) && !(starts && [START, READY_AFTER].contains(name)));
+    if said(FAIL) {
+        words.retain(|(name, _)| [START, READY_AFTER].contains(name));
+    }
+    for (name, text) in words {
+        object::set(&mut seen, &["metadata", "annotations", name], text);
+    }
+    draw(&mut seen, state.options.seed);
+    Cow::Owned(seen)
+}
+
+/// Draws what the annotations leave open. It hangs on the uid only, so asking again gives the same.
+fn draw(pod: &mut Value, seed: u64) {
+    let uid = object::uid(pod).bytes().fold(seed, |sum, byte| sum.rotate_left(7) ^ u64::from(byte));
+    let mut seed = Seed::new(uid);
+    for name in [START, READY_AFTER, FAIL_AFTER] {
+        let drawn = object::annotation(pod, name).and_then(Span::parse).map(|span| span.draw(&mut seed));
+        if let Some(drawn) = drawn {
+            object::set(pod, &["metadata", "annotations", name], format!("{}ms", drawn.as_millis()));
+        }
+    }
+    let share = object::annotation(pod, FAIL_SHARE).and_then(Share::parse);
+    if share.is_some_and(|share| !share.draw(&mut seed)) {
+        object::set(pod, &["metadata", "annotations", FAIL], "none");
+    }
+}
+
+/// The pod, its controller, and the controller of that.
+fn line_of(state: &State, pod: &Value) -> Vec<(String, String)> {
+    let mut line = vec![("Pod".to_owned(), object::name(pod).to_owned())];
+    let mut controller = object::controller(pod).cloned();
+    while let Some(one) = controller.take().filter(|_| line.len() < 4) {
+        let text = |field: &str| one[field].as_str().unwrap_or("").to_owned();
+        line.push((text("kind"), text("name")));
+        let key = state.store.by_uid(&text("uid"));
+        controller =
+            key.and_then(|key| state.store.at(&key)).and_then(|found| object::controller(found)).cloned();
+    }
+    line
+}
+
+/// A time that leaves nothing to draw, or the shortest.
+fn fixed(text: &str) -> Option<Duration> {
+    Span::parse(text).map(Span::shortest)
 }
 
 #[cfg(test)]

@@ -22,6 +22,8 @@ pub(super) struct Run {
     restarts: u32,
     /// What a failing pod does next, and when.
     next: Option<(Instant, Step)>,
+    /// The failure that the pod has had often enough.
+    overcome: Option<Failure>,
     /// Since when the pod is ready.
     pub(super) ready_since: Option<Instant>,
 }
@@ -42,17 +44,20 @@ const TOLD_RESTARTS: u32 = 4;
 const FIRST_CRASH: Duration = Duration::from_millis(200);
 const NEXT_CRASH: Duration = Duration::from_secs(1);
 
+/// How often a kubelet probes for readiness.
+const PROBE_EVERY: Duration = Duration::from_secs(10);
+
 fn back_off(restarts: u32) -> Duration {
     (FIRST_BACK_OFF * 2_u32.pow(restarts.min(5))).min(LONGEST_BACK_OFF)
 }
 
 pub(super) fn run(context: &mut Context<'_>, key: &Key, pod: &Value) {
-    let (run, is_new) = begin(context, pod);
+    let (mut run, is_new) = begin(context, pod);
     if is_new {
         tell::pulling(context, pod);
     }
     let (now, ready_at) = (context.now, run.started + run.start_takes);
-    let failure = Failure::of(pod);
+    let failure = present_failure(context, key, pod, &mut run);
     if failure == Some(Failure::ImagePull) && object::text(pod, &["status", "phase"]) != Some("Running") {
         return fail_to_pull(context, key, pod, run);
     }
@@ -71,7 +76,7 @@ pub(super) fn run(context: &mut Context<'_>, key: &Key, pod: &Value) {
             tell::evicted(context, pod);
             write_status(context, key, Phase::Evicted);
         }
-        Some(Failure::Unknown) => {
+        Some(Failure::Unknown | Failure::ConfigError) => {
             write_status(context, key, Phase::ConfigError);
         }
         Some(Failure::Readiness) => {
@@ -83,6 +88,42 @@ pub(super) fn run(context: &mut Context<'_>, key: &Key, pod: &Value) {
         }
         _ => succeed(context, key, pod, run, ready_at),
     }
+}
+
+/// How the pod fails now: perhaps later only, perhaps no more.
+fn present_failure(context: &mut Context<'_>, key: &Key, pod: &Value, run: &mut Run) -> Option<Failure> {
+    let failure = Failure::of(pod).filter(|failure| run.overcome != Some(*failure))?;
+    let (now, begins) = (context.now, run.started + run.start_takes + Failure::begins_after(pod));
+    if begins > run.started + run.start_takes && now < begins {
+        context.again_at(key, begins);
+        return None;
+    }
+    let Some(count) = Failure::count(pod) else { return Some(failure) };
+    if failure == Failure::Readiness {
+        let heals = begins + PROBE_EVERY * count;
+        if now < heals {
+            context.again_at(key, heals);
+        }
+        return (now < heals).then_some(failure);
+    }
+    let enough = match run.next.filter(|(at, _)| *at <= now) {
+        Some((_, Step::BackOff)) if failure != Failure::ImagePull => run.restarts == 0 && count <= 1,
+        Some((_, Step::Restart)) => run.restarts + 1 >= count,
+        Some((_, Step::Pull)) => run.restarts >= count,
+        _ => count == 0,
+    };
+    if !enough {
+        return Some(failure);
+    }
+    if failure != Failure::ImagePull && run.next.is_some() {
+        run.restarts += 1;
+        write_status(context, key, Phase::Restarted { failure, restarts: run.restarts });
+        tell::restarted(context, pod);
+    }
+    run.next = None;
+    run.overcome = Some(failure);
+    keep(context, pod, run.clone());
+    None
 }
 
 fn begin(context: &mut Context<'_>, pod: &Value) -> (Run, bool) {
@@ -98,6 +139,7 @@ fn begin(context: &mut Context<'_>, pod: &Value) -> (Run, bool) {
         stops: None,
         restarts: 0,
         next: None,
+        overcome: None,
         ready_since: None,
     };
     context.memory.pods.insert(uid.to_owned(), run.clone());

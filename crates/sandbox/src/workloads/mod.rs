@@ -42,6 +42,7 @@ mod service;
 mod stateful_pod;
 mod stateful_set;
 mod virtual_pods;
+pub(crate) mod words;
 
 pub(crate) use disruption::condition as disruption_condition;
 pub(crate) use driver::run;

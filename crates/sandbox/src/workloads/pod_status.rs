@@ -71,6 +71,7 @@ impl Phase {
 /// Writes what the kubelet sees; true when that is new.
 pub(super) fn write_status(context: &mut Context<'_>, key: &Key, phase: Phase) -> bool {
     let Some(pod) = context.state.store.at(key).cloned() else { return false };
+    let pod = failure::seen(context.state, &pod);
     let now = context.state.clock.timestamp();
     let node = object::text(&pod, &["spec", "nodeName"]).unwrap_or("").to_owned();
     let address = match object::text(&pod, &["status", "podIP"]) {
@@ -207,9 +208,7 @@ fn container_status(pod: &Value, container: &Value, phase: Phase, now: &str) -> 
         }
         Phase::Creating => (false, false, waiting("ContainerCreating", "")),
         Phase::ConfigError => {
-            let said = object::annotation(pod, failure::FAIL).unwrap_or("");
-            let message = format!("unknown value \"{said}\" of annotation {}", failure::FAIL);
-            (false, false, waiting("CreateContainerConfigError", &message))
+            (false, false, waiting("CreateContainerConfigError", &failure::config_error(pod)))
         }
         Phase::PullFailed if struck => (false, false, waiting("ErrImagePull", &pull_error(image))),
         Phase::PullBackOff if struck => {

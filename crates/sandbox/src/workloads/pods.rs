@@ -8,12 +8,13 @@ use tokio::time::Instant;
 
 use super::context::Context;
 use super::event::Component;
-use super::{kubelet, scheduler};
+use super::{failure, kubelet, scheduler};
 use crate::object;
 use crate::status::ApiError;
 use crate::store::{Key, Object};
 
 pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, pod: &Value) {
+    let pod = &*failure::seen(context.state, pod);
     if object::is_deleting(pod) {
         return kubelet::end(context, key, pod);
     }

@@ -11,20 +11,25 @@
 
 mod apply;
 mod busy;
+mod chaos;
 mod contract;
 mod controllers;
 mod custom;
 mod defaults;
 mod discovery;
+mod draw;
 mod failing;
 mod faults;
 mod fields;
+mod fuzz;
 mod kubectl;
 mod neighbours;
 mod objects;
+mod plans;
 mod refusals;
 mod rollout;
 mod scale;
+mod scenario;
 mod seeded;
 mod seen;
 mod sequences;

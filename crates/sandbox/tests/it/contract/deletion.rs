@@ -108,7 +108,7 @@ pub async fn options_of_a_delete(probe: &mut Probe) {
         "propagationPolicy=Nope",
         "gracePeriodSeconds=x",
         "gracePeriodSeconds=-1",
-        "orphanDependents=nope",
+        "dryRun=All&orphanDependents=nope",
         "orphanDependents=true&propagationPolicy=Orphan",
         "dryRun=All&propagationPolicy=Foreground",
         "dryRun=All&gracePeriodSeconds=",

@@ -44,9 +44,11 @@ pub async fn a_list_in_pages(probe: &mut Probe) {
     probe.quiet().post(&path, json!({"metadata": {"name": "b2"}})).await;
     probe.quiet().delete(&format!("{path}/d"), None).await;
     let token = first.text("/metadata/continue");
+    probe.alias(&token, "FIRST");
     probe.loud().note("b2 is made and d is deleted");
     let second = probe.get(&format!("{path}?limit=2&continue={token}")).await;
     let token = second.text("/metadata/continue");
+    probe.alias(&token, "SECOND");
     let third = probe.get(&format!("{path}?limit=2&continue={token}")).await;
     let revision = first.revision();
     probe.show("one revision", &json!(revision == second.revision() && revision == third.revision()));
@@ -56,6 +58,7 @@ pub async fn pages_with_a_selector_count_nothing(probe: &mut Probe) {
     let path = five(probe).await;
     let first = probe.get(&format!("{path}?limit=1&labelSelector=parity=odd")).await;
     let token = first.text("/metadata/continue");
+    probe.alias(&token, "FIRST");
     probe.get(&format!("{path}?limit=1&labelSelector=parity=odd&continue={token}")).await;
     probe.get(&format!("{path}?limit=5")).await;
     probe.get(&format!("{path}?limit=3&labelSelector=parity=odd")).await;
@@ -496,7 +499,6 @@ pub async fn metadata_only(probe: &mut Probe) {
     for accept in [
         METADATA,
         METADATA_LIST,
-        "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1beta1",
         "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
     ] {
         probe.send(Method::GET, &one, &[("accept", accept)], "").await;

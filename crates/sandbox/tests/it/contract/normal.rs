@@ -14,7 +14,15 @@ static TIME: LazyLock<Regex> =
 /// What may be a revision inside a text.
 static NUMBER: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\d{3,}").unwrap());
 /// How far a server has come is no one's concern.
-static CURRENT: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"current: \d+").unwrap());
+static CURRENT: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"current: (RV#)?\d+").unwrap());
+/// The same of what it has forgotten.
+static OLDEST: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"too old resource version: (\d+) \(\d+\)").unwrap());
+/// A revision of an object inside a query or a quoted object.
+static QUOTED: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r#"(resourceVersion(?:=|\\*":\\*"))(\d{3,8})\b"#).unwrap());
+/// An object quoted whole, in an order of fields that is an encoder's own.
+static OBJECT: LazyLock<Regex> = LazyLock::new(|| Regex::new(r#"Invalid value: "\{.*\}": "#).unwrap());
 /// Service and pod addresses.
 static ADDRESS: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b10\.\d+\.\d+\.\d+\b").unwrap());
 
@@ -33,11 +41,22 @@ impl Normal {
         self.aliases.sort_by_key(|(actual, _)| std::cmp::Reverse(actual.len()));
     }
 
+    /// Remembers the revision of an object that is not written down.
+    pub fn meet(&mut self, object: &Value) {
+        if object.get("items").is_none()
+            && let Some(revision) = object.pointer("/metadata/resourceVersion").and_then(Value::as_str)
+            && !revision.is_empty()
+        {
+            self.number("RV", revision);
+        }
+    }
+
     pub fn text(&mut self, text: &str) -> String {
         let mut text = text.to_owned();
         for (actual, shown) in &self.aliases {
             text = text.replace(actual.as_str(), shown);
         }
+        let text = OBJECT.replace_all(&text, "Invalid value: OBJECT: ").into_owned();
         let text = TIME.replace_all(&text, "TIME").into_owned();
         let text = UID.replace_all(&text, |found: &Captures<'_>| self.number("UID", &found[0])).into_owned();
         let text =
@@ -119,6 +138,8 @@ impl Normal {
             None => found[0].to_owned(),
         };
         let text = NUMBER.replace_all(&text, known).into_owned();
+        let text = QUOTED.replace_all(&text, "${1}RV").into_owned();
+        let text = OLDEST.replace_all(&text, "too old resource version: $1 (OLDEST)").into_owned();
         CURRENT.replace_all(&text, "current: RV").into_owned()
     }
 

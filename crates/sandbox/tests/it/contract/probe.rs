@@ -117,12 +117,14 @@ impl Probe {
 
     /// A sentence in the transcript.
     pub fn note(&mut self, text: &str) {
+        let text = self.normal.text(text);
         self.lines.push(format!("# {text}"));
     }
 
     /// A value in the transcript, under a label.
     pub fn show(&mut self, label: &str, value: &Value) {
         let leaves = self.normal.leaves(value);
+        let label = self.normal.text(label);
         self.lines.push(format!("= {label}"));
         self.lines.extend(leaves.into_iter().map(|leaf| format!("  {leaf}")));
     }
@@ -182,6 +184,7 @@ impl Probe {
         let bytes = whole.unwrap_or_else(|_| panic!("no end of {method} {path}")).unwrap().to_bytes();
         let text = String::from_utf8_lossy(&bytes);
         let body_value = serde_json::from_str(&text).unwrap_or_else(|_| json!(text));
+        self.normal.meet(&body_value);
         if !self.is_quiet {
             self.write_request(&method, path, headers, body);
             self.lines.push(format!("< {}", parts.status.as_u16()));

@@ -213,8 +213,12 @@ pub async fn names_in_body_and_path_must_agree(probe: &mut Probe) {
     probe.post("/api/v1/configmaps", config_map("nowhere")).await;
     let here = probe.namespace().to_owned();
     probe.post("/api/v1/configmaps", json!({"metadata": {"name": "here", "namespace": here}})).await;
-    let placed = json!({"metadata": {"name": "placed", "namespace": "default"}, "rules": []});
-    probe.post("/apis/rbac.authorization.k8s.io/v1/clusterroles", placed).await;
+    let name = probe.unique("placed");
+    let placed = json!({"metadata": {"name": name, "namespace": "default"}, "rules": []});
+    let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+    probe.post(roles, placed).await;
+    probe.quiet().delete(&format!("{roles}/{name}"), None).await;
+    probe.loud();
 }
 
 pub async fn a_create_needs_its_namespace(probe: &mut Probe) {
@@ -248,7 +252,11 @@ pub async fn bad_names_are_invalid(probe: &mut Probe) {
         probe.post(&probe.at("/apis/rbac.authorization.k8s.io/v1", "roles"), role).await;
     }
     let prefix = json!({"metadata": {"generateName": "Bad_"}});
-    probe.post(&probe.at(CORE, "configmaps"), prefix).await;
+    let path = probe.at(CORE, "configmaps");
+    let refused = probe.quiet().post(&path, prefix).await;
+    let name = refused.text("/details/name");
+    probe.alias(&name, "GENERATED");
+    probe.loud().show("a bad prefix", &refused.body);
 }
 
 pub async fn bad_metadata_is_invalid(probe: &mut Probe) {

@@ -139,7 +139,7 @@ pub async fn watch_parameters_of_all_sorts(probe: &mut Probe) {
         "watch=1&resourceVersion=-1",
         "watch=1&resourceVersionMatch=Exact",
         "watch=1&resourceVersionMatch=NotOlderThan",
-        "watch=1&resourceVersion=0&resourceVersionMatch=NotOlderThan",
+        "watch=1&resourceVersion=RV&resourceVersionMatch=Exact",
         "watch=1&labelSelector=%29",
         "watch=1&fieldSelector=nope=x",
         "watch=1&timeoutSeconds=abc",
@@ -150,11 +150,14 @@ pub async fn watch_parameters_of_all_sorts(probe: &mut Probe) {
         "watch=1&allowWatchBookmarks=nope",
         "watch=1&sendInitialEvents=nope",
     ] {
-        let query = if query.contains("timeoutSeconds") {
-            query.to_owned()
+        let timeout = if query.contains("timeoutSeconds") { "" } else { "&timeoutSeconds=1" };
+        // from now on, so that nothing but an error comes
+        let since = if query.contains("resourceVersion") {
+            String::new()
         } else {
-            format!("{query}&timeoutSeconds=1")
+            format!("&resourceVersion={first}")
         };
+        let query = format!("{query}{timeout}{since}").replace("RV", &first);
         probe.get(&format!("{path}?{query}")).await;
     }
 }
@@ -202,7 +205,6 @@ pub async fn a_watch_of_metadata_only(probe: &mut Probe) {
     probe.loud();
     for accept in [
         "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
-        "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
         "application/json;as=Table;g=meta.k8s.io;v=v1,application/json",
     ] {
         let query = format!("watch=1&resourceVersion={first}&timeoutSeconds=3");

@@ -1,0 +1,78 @@
+//! Mutating webhooks: others change what is written.
+
+use serde_json::{Value, json};
+
+use crate::cluster::State;
+use crate::object;
+use crate::registry::ResourceKind;
+
+/// A change of every object of a resource that is created or updated, by whomever.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Webhook {
+    /// `pods`, `deployments.apps`.
+    pub resource: String,
+    pub mutation: Mutation,
+}
+
+/// What a webhook changes. Doing it twice is doing it once.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Mutation {
+    Annotation {
+        key: String,
+        value: String,
+    },
+    Label {
+        key: String,
+        value: String,
+    },
+    /// One more container, for pods.
+    Sidecar {
+        name: String,
+        image: String,
+    },
+    /// A field gets this value, whatever was asked for: `["spec", "replicas"]`.
+    Set {
+        path: Vec<String>,
+        value: Value,
+    },
+}
+
+/// Lets the webhooks change an object; true when one did.
+pub(crate) fn admit(state: &State, kind: &ResourceKind, new: &mut Value) -> bool {
+    let mut changed = false;
+    for webhook in state.webhooks.iter().filter(|webhook| kind.is(&webhook.resource)) {
+        changed |= webhook.mutation.change(new);
+    }
+    changed
+}
+
+impl Mutation {
+    fn change(&self, new: &mut Value) -> bool {
+        match self {
+            Self::Annotation { key, value } => set(new, &["metadata", "annotations", key], json!(value)),
+            Self::Label { key, value } => set(new, &["metadata", "labels", key], json!(value)),
+            Self::Set { path, value } => {
+                let path: Vec<&str> = path.iter().map(String::as_str).collect();
+                set(new, &path, value.clone())
+            }
+            Self::Sidecar { name, image } => {
+                let place = object::place(new, &["spec", "containers"]);
+                match place.as_array_mut() {
+                    Some(containers) if containers.iter().all(|one| one["name"] != name.as_str()) => {
+                        containers.push(json!({"name": name, "image": image}));
+                        true
+                    }
+                    _ => false,
+                }
+            }
+        }
+    }
+}
+
+fn set(new: &mut Value, path: &[&str], value: Value) -> bool {
+    if object::at(new, path) == Some(&value) {
+        return false;
+    }
+    object::set(new, path, value);
+    true
+}

@@ -1,0 +1,61 @@
+//! How the pods of a cluster fare, told from outside: a file of rules, so that manifests stay clean.
+//!
+//! The first rule whose patterns fit a pod decides; its words are those of the pod annotations
+//! `sim.tutti.dev/…`, and an annotation of the pod wins over the rule. What is random (a time between
+//! two, a share of the pods) is drawn from the cluster's seed and the pod's uid, so that it does not
+//! depend on the order of things. A file with a key or a word that nobody knows is refused.
+
+mod error;
+mod glob;
+mod rule;
+mod words;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+pub use error::ScenarioError;
+pub(crate) use glob::Glob;
+use rule::Rule;
+pub(crate) use words::{Share, Span};
+
+/// Rules in their order.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    #[serde(default)]
+    rules: Vec<Rule>,
+}
+
+/// What the patterns of a rule look at.
+#[derive(Debug)]
+pub(crate) struct Subject<'s> {
+    pub(crate) cluster: &'s str,
+    pub(crate) pod: &'s Value,
+    /// Kind and name of the pod and of those that control it.
+    pub(crate) line: Vec<(String, String)>,
+}
+
+impl Scenario {
+    /// Reads a scenario file (YAML).
+    pub fn parse(text: &str) -> Result<Self, ScenarioError> {
+        if text.trim().is_empty() {
+            return Ok(Self::default());
+        }
+        let scenario: Self = serde_yaml::from_str(text).map_err(|error| ScenarioError::of_yaml(&error))?;
+        for (number, rule) in scenario.rules.iter().enumerate() {
+            rule.check().map_err(|cause| ScenarioError::of_rule(text, number, cause))?;
+        }
+        Ok(scenario)
+    }
+
+    /// Are there no rules? Then pods fare as their annotations say.
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// The annotations that the first fitting rule gives the pod.
+    pub(crate) fn words_for(&self, subject: &Subject<'_>) -> Vec<(&'static str, String)> {
+        let rule = self.rules.iter().find(|rule| rule.fits(subject));
+        rule.map(Rule::annotations).unwrap_or_default()
+    }
+}

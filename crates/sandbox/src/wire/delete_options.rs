@@ -1,0 +1,132 @@
+//! The options of a delete: a body, or a query when there is none.
+
+use serde_json::Value;
+
+use super::query::{self, Query};
+use crate::object;
+use crate::status::{ApiError, FieldError};
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Propagation {
+    /// As the finalizers of the object say; in the background when they do not.
+    #[default]
+    Unsaid,
+    Background,
+    Foreground,
+    Orphan,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct DeleteOptions {
+    pub(crate) uid: Option<String>,
+    pub(crate) resource_version: Option<String>,
+    pub(crate) propagation: Propagation,
+    pub(crate) grace_seconds: Option<i64>,
+    pub(crate) dry_run: bool,
+}
+
+impl DeleteOptions {
+    /// From a body that is a `DeleteOptions` or nothing of any kind.
+    pub(crate) fn of_body(body: &Value) -> Result<Self, ApiError> {
+        check_types(body).map_err(ApiError::bad_request)?;
+        let text = |path: &[&str]| object::text(body, path).map(str::to_owned);
+        let dry_run: Vec<&str> = object::list(body, &["dryRun"]).iter().filter_map(Value::as_str).collect();
+        let orphan = object::at(body, &["orphanDependents"]).and_then(Value::as_bool);
+        let propagation = propagation(orphan, object::text(body, &["propagationPolicy"]), &dry_run)?;
+        Ok(Self {
+            uid: text(&["preconditions", "uid"]),
+            resource_version: text(&["preconditions", "resourceVersion"]),
+            propagation,
+            grace_seconds: object::at(body, &["gracePeriodSeconds"]).and_then(Value::as_i64),
+            dry_run: !dry_run.is_empty(),
+        })
+    }
+
+    pub(crate) fn of_query(query: &Query) -> Result<Self, ApiError> {
+        let grace_seconds = query.integer("gracePeriodSeconds")?;
+        let orphan = query.given("orphanDependents").map(|_| query.flag("orphanDependents"));
+        let propagation = propagation(orphan, query.given("propagationPolicy"), &[])?;
+        let dry_run = query.dry_run("DeleteOptions")?;
+        Ok(Self { propagation, grace_seconds, dry_run, ..Self::default() })
+    }
+}
+
+/// Old and new option together are as wrong as values that nobody knows.
+fn propagation(
+    orphan: Option<bool>,
+    policy: Option<&str>,
+    dry_run: &[&str],
+) -> Result<Propagation, ApiError> {
+    let mut mistakes = Vec::new();
+    if let (Some(_), Some(policy)) = (orphan, policy) {
+        let why = "orphanDependents and deletionPropagation cannot be both set";
+        mistakes.push(FieldError::invalid("propagationPolicy", &Value::from(policy), why));
+    }
+    let propagation = match (policy, orphan) {
+        (None, None) => Propagation::Unsaid,
+        (Some("Background"), _) | (None, Some(false)) => Propagation::Background,
+        (Some("Foreground"), _) => Propagation::Foreground,
+        (Some("Orphan"), _) | (None, Some(true)) => Propagation::Orphan,
+        (Some(other), _) => {
+            mistakes.push(FieldError {
+                field: "propagationPolicy".to_owned(),
+                reason: "FieldValueNotSupported",
+                message: format!(
+                    "Unsupported value: {other:?}: supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\""
+                ),
+            });
+            Propagation::Background
+        }
+    };
+    mistakes.extend(query::unsupported_dry_run(dry_run));
+    if mistakes.is_empty() {
+        Ok(propagation)
+    } else {
+        Err(ApiError::invalid_options("DeleteOptions", &mistakes))
+    }
+}
+
+/// Fields with the types that the server reads them into.
+const FIELDS: &[(&[&str], &str, &str)] = &[
+    (&["gracePeriodSeconds"], "DeleteOptions.gracePeriodSeconds", "int64"),
+    (&["preconditions"], "DeleteOptions.preconditions", "v1.Preconditions"),
+    (&["preconditions", "uid"], "Preconditions.preconditions.uid", "types.UID"),
+    (&["preconditions", "resourceVersion"], "Preconditions.preconditions.resourceVersion", "string"),
+    (&["orphanDependents"], "DeleteOptions.orphanDependents", "bool"),
+    (&["propagationPolicy"], "DeleteOptions.propagationPolicy", "v1.DeletionPropagation"),
+    (&["dryRun"], "DeleteOptions.dryRun", "[]string"),
+];
+
+fn check_types(body: &Value) -> Result<(), String> {
+    for (path, field, wanted) in FIELDS {
+        let Some(value) = object::at(body, path).filter(|value| !value.is_null()) else { continue };
+        let fits = match *wanted {
+            "int64" => value.is_i64(),
+            "bool" => value.is_boolean(),
+            "[]string" => value.is_array(),
+            "v1.Preconditions" => value.is_object(),
+            _ => value.is_string(),
+        };
+        if !fits {
+            let found = match value {
+                Value::Number(number) if *wanted == "int64" => format!("number {number}"),
+                other => noun(other).to_owned(),
+            };
+            return Err(format!(
+                "json: cannot unmarshal {found} into Go struct field {field} of type {wanted}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn noun(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}

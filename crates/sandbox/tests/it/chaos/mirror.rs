@@ -1,0 +1,101 @@
+//! Those who watch: kube-rs' watcher, and one that looks at every connection by itself.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{StreamExt, TryStreamExt};
+use kube::Api;
+use kube::api::{DynamicObject, ListParams, WatchEvent, WatchParams};
+use kube::runtime::watcher::{self, Config, Event};
+use parking_lot::Mutex;
+
+/// Names and revisions.
+pub type Objects = BTreeMap<String, String>;
+
+/// What a watching client holds, and what it saw that must not be.
+#[derive(Clone, Default)]
+pub struct Mirror {
+    pub objects: Arc<Mutex<Objects>>,
+    pub faults: Arc<Mutex<Vec<String>>>,
+}
+
+const PAUSE: Duration = Duration::from_secs(1);
+
+fn entry(object: &DynamicObject) -> (String, String) {
+    let text = |field: &Option<String>| field.clone().unwrap_or_default();
+    (text(&object.metadata.name), text(&object.metadata.resource_version))
+}
+
+fn revision(text: &str) -> u64 {
+    text.parse().unwrap_or_default()
+}
+
+/// As controllers do it.
+pub fn by_watcher(api: Api<DynamicObject>, streaming: bool) -> Mirror {
+    let mirror = Mirror::default();
+    let objects = mirror.objects.clone();
+    let config = if streaming { Config::default().streaming_lists() } else { Config::default() };
+    tokio::spawn(async move {
+        let mut events = watcher::watcher(api, config).boxed();
+        let mut fresh = Objects::new();
+        while let Some(event) = events.next().await {
+            match event {
+                Ok(Event::Init) => fresh.clear(),
+                Ok(Event::InitApply(object)) => fresh.extend([entry(&object)]),
+                Ok(Event::InitDone) => *objects.lock() = std::mem::take(&mut fresh),
+                Ok(Event::Apply(object)) => objects.lock().extend([entry(&object)]),
+                Ok(Event::Delete(object)) => _ = objects.lock().remove(&entry(&object).0),
+                Err(_) => tokio::time::sleep(PAUSE).await,
+            }
+        }
+    });
+    mirror
+}
+
+/// By hand: on one connection revisions never go back.
+pub fn by_hand(api: Api<DynamicObject>) -> Mirror {
+    let mirror = Mirror::default();
+    let kept = mirror.clone();
+    tokio::spawn(async move {
+        loop {
+            if let Ok(list) = api.list(&ListParams::default()).await {
+                *mirror.objects.lock() = list.items.iter().map(entry).collect();
+                follow(&api, list.metadata.resource_version.unwrap_or_default(), &mirror).await;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    });
+    kept
+}
+
+/// Watches from a revision until it must list again.
+async fn follow(api: &Api<DynamicObject>, mut from: String, mirror: &Mirror) {
+    loop {
+        let Ok(events) = api.watch(&WatchParams::default(), &from).await else { return };
+        let mut events = events.boxed();
+        let mut last = revision(&from);
+        while let Ok(Some(event)) = events.try_next().await {
+            let (WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object)) =
+                &event
+            else {
+                if matches!(event, WatchEvent::Error(_)) {
+                    return;
+                }
+                continue;
+            };
+            let (name, found) = entry(object);
+            if revision(&found) < last {
+                mirror.faults.lock().push(format!("{name}: {found} after {last} on one connection"));
+            }
+            last = revision(&found);
+            from = found.clone();
+            if matches!(event, WatchEvent::Deleted(_)) {
+                mirror.objects.lock().remove(&name);
+            } else {
+                mirror.objects.lock().insert(name, found);
+            }
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}

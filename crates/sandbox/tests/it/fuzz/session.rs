@@ -1,0 +1,214 @@
+//! A cluster and the requests to it.
+
+use std::panic::AssertUnwindSafe;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use futures::FutureExt;
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use sandbox::{Sandbox, SandboxOptions};
+use serde_json::Value;
+use tower::Service;
+
+use super::draw::Draw;
+use super::grammar::{Asked, Served, request};
+use super::judge;
+
+/// A request that was not answered properly.
+#[derive(Debug)]
+pub struct Finding {
+    seed: u64,
+    number: u64,
+    asked: Asked,
+    pub why: String,
+}
+
+impl Finding {
+    pub fn text(&self) -> String {
+        let Asked { method, uri, headers, body } = &self.asked;
+        let body = String::from_utf8_lossy(body);
+        let body: String = body.chars().take(4_000).collect();
+        format!(
+            "seed {} request {}: {}\n  {method} {uri}\n  {headers:?}\n  {body}",
+            self.seed, self.number, self.why
+        )
+    }
+}
+
+/// Runs this many requests; `slow` is how much processor time one may take.
+pub fn session(seed: u64, requests: u64, slow: Option<Duration>) -> Vec<Finding> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
+    let Ok(runtime) = runtime else { return Vec::new() };
+    runtime.block_on(Box::pin(run(seed, requests, slow)))
+}
+
+/// Processor time of this thread: the machine may be busy with other things.
+fn spent() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanos = text.split(' ').next().and_then(|text| text.parse().ok());
+    Duration::from_nanos(nanos.unwrap_or_default())
+}
+
+struct Running {
+    sandbox: Sandbox,
+    draw: Draw,
+    served: Vec<Served>,
+}
+
+async fn run(seed: u64, requests: u64, slow: Option<Duration>) -> Vec<Finding> {
+    let options =
+        SandboxOptions { seed, epoch: SystemTime::UNIX_EPOCH, history: 200, ..SandboxOptions::default() };
+    let mut running =
+        Running { sandbox: Sandbox::new(options), draw: Draw::new(seed, 9), served: Vec::new() };
+    let mut findings = Vec::new();
+    for number in 0..requests {
+        if number % 50 == 0 {
+            running.served = running.discover().await;
+        }
+        let live = running.live().await;
+        let asked = request(&mut running.draw, &running.served, live.as_ref());
+        let before = spent();
+        let why = running.ask(&asked).await;
+        let took = spent().saturating_sub(before);
+        let why = why.or_else(|| slow.filter(|slow| took > *slow).map(|_| format!("took {took:?}")));
+        if let Some(why) = why {
+            findings.push(Finding { seed, number, asked, why });
+        }
+        if running.draw.chance(30) {
+            let millis = running.draw.below(10_000);
+            tokio::time::sleep(Duration::from_millis(millis)).await;
+        }
+    }
+    if let Some(why) = running.still_works().await {
+        let asked = Asked { method: "", uri: String::new(), headers: Vec::new(), body: Vec::new() };
+        findings.push(Finding { seed, number: requests, asked, why });
+    }
+    findings
+}
+
+impl Running {
+    /// What is wrong with the answer.
+    async fn ask(&mut self, asked: &Asked) -> Option<String> {
+        let mut request = Request::builder().method(asked.method).uri(asked.uri.as_str());
+        for (name, value) in &asked.headers {
+            request = request.header(*name, value);
+        }
+        // what no HTTP client can send is no request
+        let request = request.body(Full::new(Bytes::from(asked.body.clone()))).ok()?;
+        let mut service = self.sandbox.service();
+        let Ok(answer) = AssertUnwindSafe(service.call(request)).catch_unwind().await else {
+            return Some("panicked".to_owned());
+        };
+        let Ok(answer) = answer else { return Some("the connection broke".to_owned()) };
+        let code = answer.status();
+        let media = answer
+            .headers()
+            .get("content-type")
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or("")
+            .to_owned();
+        let is_watch = asked.method == "GET" && asked.uri.contains("watch=");
+        let Ok(body) = AssertUnwindSafe(read(answer)).catch_unwind().await else {
+            return Some("panicked in the body".to_owned());
+        };
+        judge::fault_of(code, &media, &body, is_watch, asked.method == "HEAD")
+    }
+
+    async fn get(&mut self, uri: &str) -> Option<(StatusCode, Value)> {
+        let request = Request::builder().uri(uri).body(Full::new(Bytes::new())).ok()?;
+        let answer = self.sandbox.service().call(request).await.ok()?;
+        let code = answer.status();
+        Some((code, serde_json::from_slice(&read(answer).await).ok()?))
+    }
+
+    async fn discover(&mut self) -> Vec<Served> {
+        let mut versions = vec!["v1".to_owned()];
+        if let Some((_, groups)) = self.get("/apis").await {
+            for group in groups["groups"].as_array().into_iter().flatten() {
+                let all = group["versions"].as_array().into_iter().flatten();
+                versions.extend(all.filter_map(|one| Some(one["groupVersion"].as_str()?.to_owned())));
+            }
+        }
+        let mut served = Vec::new();
+        for api_version in versions {
+            let root = if api_version.contains('/') { "apis" } else { "api" };
+            let Some((_, list)) = self.get(&format!("/{root}/{api_version}")).await else { continue };
+            let text = |one: &Value, field: &str| one[field].as_str().unwrap_or("").to_owned();
+            let all = list["resources"].as_array().into_iter().flatten();
+            served.extend(all.filter(|one| !text(one, "name").contains('/')).map(|one| Served {
+                api_version: api_version.clone(),
+                plural: text(one, "name"),
+                kind: text(one, "kind"),
+                namespaced: one["namespaced"] == true,
+            }));
+        }
+        served
+    }
+
+    /// An object that is there.
+    async fn live(&mut self) -> Option<(Served, Value)> {
+        let kinds = [
+            "Deployment",
+            "ConfigMap",
+            "Service",
+            "StatefulSet",
+            "Job",
+            "Pod",
+            "Secret",
+            "CustomResourceDefinition",
+        ];
+        let kind = *self.draw.of(&kinds);
+        let custom = self.draw.chance(20);
+        let fits =
+            |one: &&Served| if custom { one.api_version.starts_with("fuzz.") } else { one.kind == kind };
+        let served = self.served.iter().rev().find(fits)?.clone();
+        let root = if served.api_version.contains('/') { "apis" } else { "api" };
+        let (_, list) = self.get(&format!("/{root}/{}/{}", served.api_version, served.plural)).await?;
+        let items = list["items"].as_array().filter(|items| !items.is_empty())?;
+        let mut object = self.draw.of(items).clone();
+        object["kind"] = served.kind.clone().into();
+        object["apiVersion"] = served.api_version.clone().into();
+        Some((served, object))
+    }
+
+    /// The controllers are alive, and every list can be read.
+    async fn still_works(&mut self) -> Option<String> {
+        for served in self.discover().await {
+            let root = if served.api_version.contains('/') { "apis" } else { "api" };
+            let uri = format!("/{root}/{}/{}", served.api_version, served.plural);
+            if let Some((StatusCode::OK, list)) = self.get(&uri).await
+                && !list["items"].is_array()
+            {
+                return Some(format!("{uri} is no list: {list}"));
+            }
+        }
+        let object = Bytes::from(
+            r#"{"metadata": {"name": "last"}, "spec": {"selector": {"matchLabels": {"last": "1"}},
+            "template": {"metadata": {"labels": {"last": "1"}}, "spec": {"containers": [{"name": "c", "image": "c:1"}]}}}}"#,
+        );
+        let uri = "/apis/apps/v1/namespaces/kube-public/deployments";
+        let request =
+            Request::post(uri).header("content-type", "application/json").body(Full::new(object)).ok()?;
+        let answer = self.sandbox.service().call(request).await.ok()?;
+        if !answer.status().is_success() {
+            return Some(format!("no deployment can be made any more: {}", answer.status()));
+        }
+        tokio::time::sleep(Duration::from_secs(300)).await;
+        let (_, last) = self.get(&format!("{uri}/last")).await?;
+        (last["status"]["replicas"] != 1).then(|| format!("the controllers are dead: {last}"))
+    }
+}
+
+/// The body; of a watch what it says within a second.
+async fn read(answer: Response<sandbox::ResponseBody>) -> Bytes {
+    let mut body = answer.into_body();
+    let mut all = Vec::new();
+    let until = tokio::time::Instant::now() + Duration::from_secs(1);
+    while let Ok(Some(Ok(frame))) = tokio::time::timeout_at(until, body.frame()).await {
+        if let Ok(data) = frame.into_data() {
+            all.extend_from_slice(&data);
+        }
+    }
+    all.into()
+}

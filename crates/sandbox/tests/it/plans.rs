@@ -1,0 +1,237 @@
+//! Fault plans: what strikes, and that one seed gives one run.
+
+use std::time::{Duration, SystemTime};
+
+use futures::{StreamExt, TryStreamExt};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube::api::{ListParams, WatchEvent, WatchParams};
+use kube::{Api, Client};
+use sandbox::{
+    ClusterEvent, Fault, FaultPlan, FaultRule, Mutation, RequestMatch, Sandbox, SandboxOptions, Trouble,
+    Webhook,
+};
+use serde_json::json;
+
+use crate::support::{apply, config_map, config_maps, deployment, deployments, instant, refused, with};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn seconds(count: u64) -> Duration {
+    SECOND * u32::try_from(count).unwrap()
+}
+
+async fn write(client: &Client, name: &str, value: &str) -> kube::Result<ConfigMap> {
+    apply(&config_maps(client), "a", &config_map(name, json!({"x": value}))).await
+}
+
+fn failing(fault: Fault) -> FaultPlan {
+    FaultPlan::new(1).rule(FaultRule::failing(RequestMatch::writes(), fault))
+}
+
+fn struck(sandbox: &Sandbox, name: &str) -> u64 {
+    sandbox.struck().get(name).copied().unwrap_or_default()
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_fail_as_planned() {
+    let (sandbox, client) = instant();
+    for (fault, code) in [
+        (Fault::too_many_requests(3), 429),
+        (Fault::internal_error(), 500),
+        (Fault::unavailable(), 503),
+        (Fault::unauthorized(), 401),
+        (Fault::quota(), 403),
+        (Fault::conflict(), 409),
+        (Fault::invalid("no"), 422),
+    ] {
+        sandbox.set_faults(&failing(fault));
+        // the client itself tries 429 and 503 again
+        assert_eq!(refused(write(&client, "one", "1").await).code, code);
+        assert!(struck(&sandbox, &code.to_string()) > 0);
+    }
+    sandbox.set_faults(&FaultPlan::default());
+    write(&client, "one", "1").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rule_strikes_by_chance_and_in_its_window() {
+    let (sandbox, client) = instant();
+    let half = FaultRule::failing(RequestMatch::writes(), Fault::quota())
+        .per_mille(500)
+        .within(seconds(10)..seconds(20));
+    sandbox.set_faults(&FaultPlan::new(7).rule(half));
+    let mut failed = [0, 0, 0];
+    for count in &mut failed {
+        for number in 0..100 {
+            *count += i32::from(write(&client, "one", &number.to_string()).await.is_err());
+        }
+        tokio::time::sleep(seconds(10)).await;
+    }
+    assert_eq!((failed[0], failed[2]), (0, 0));
+    assert!((30..70).contains(&failed[1]), "{failed:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_are_late() {
+    let (sandbox, client) = instant();
+    let latency = Trouble::Latency { shortest: SECOND, longest: seconds(3) };
+    sandbox.set_faults(&FaultPlan::new(1).rule(FaultRule::new(RequestMatch::any(), latency)));
+    let before = tokio::time::Instant::now();
+    write(&client, "one", "1").await.unwrap();
+    assert!((SECOND..=seconds(3)).contains(&before.elapsed()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn lists_are_stale() {
+    let (sandbox, client) = instant();
+    for number in 0..10 {
+        write(&client, "one", &number.to_string()).await.unwrap();
+    }
+    let stale = FaultRule::new(RequestMatch::any().verb("list"), Trouble::StaleList { lag: 5 });
+    sandbox.set_faults(&FaultPlan::new(1).rule(stale));
+    let list = config_maps(&client).list(&ListParams::default()).await.unwrap();
+    let one = list.items.iter().find(|one| one.metadata.name.as_deref() == Some("one")).unwrap();
+    assert_ne!(one.data.as_ref().unwrap()["x"], "9");
+    let live = config_maps(&client).get("one").await.unwrap();
+    assert_eq!(live.data.unwrap()["x"], "9");
+    let revision = |text: Option<String>| text.unwrap().parse::<u64>().unwrap();
+    assert_eq!(revision(list.metadata.resource_version) + 5, revision(live.metadata.resource_version));
+}
+
+/// What a watch of ConfigMaps says in two minutes while one object is written every ten seconds.
+async fn watched(trouble: Trouble, bookmarks: bool) -> Vec<String> {
+    let (sandbox, client) = instant();
+    sandbox.set_faults(&FaultPlan::new(1).rule(FaultRule::new(RequestMatch::any().verb("watch"), trouble)));
+    let parameters =
+        if bookmarks { WatchParams::default() } else { WatchParams::default().disable_bookmarks() };
+    let mut events = config_maps(&client).watch(&parameters, "0").await.unwrap().boxed();
+    let mut said = Vec::new();
+    for number in 0..12 {
+        write(&client, "one", &number.to_string()).await.unwrap();
+        let until = tokio::time::Instant::now() + seconds(10);
+        while let Ok(event) = tokio::time::timeout_at(until, events.try_next()).await {
+            said.push(match event {
+                Ok(Some(WatchEvent::Added(one) | WatchEvent::Modified(one))) => {
+                    if one.metadata.name.as_deref() != Some("one") {
+                        continue;
+                    }
+                    number.to_string()
+                }
+                Ok(Some(WatchEvent::Bookmark(_))) => "bookmark".to_owned(),
+                Ok(Some(WatchEvent::Error(status))) => status.code.to_string(),
+                Ok(Some(WatchEvent::Deleted(_))) => "deleted".to_owned(),
+                Ok(None) => return said,
+                Err(_) => "cut".to_owned(),
+            });
+        }
+    }
+    said
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_are_disturbed() {
+    let (shortest, longest) = (seconds(25), seconds(25));
+    assert_eq!(watched(Trouble::WatchCut { shortest, longest }, false).await, ["0", "1", "2", "cut"]);
+    assert_eq!(watched(Trouble::WatchExpired { shortest, longest }, false).await, ["0", "1", "2", "410"]);
+    assert_eq!(watched(Trouble::WatchSilent { shortest, longest }, false).await, ["0", "1", "2"]);
+    let twice = watched(Trouble::DuplicateEvents { per_mille: 1000 }, false).await;
+    assert_eq!(twice[..4], ["0", "0", "1", "1"]);
+    // the first comes with what is there already
+    let place = |said: &[String]| (1..said.len()).find(|at| said[*at] == "bookmark").unwrap();
+    let calm = watched(Trouble::LateBookmarks { by: Duration::ZERO }, true).await;
+    let late = watched(Trouble::LateBookmarks { by: seconds(30) }, true).await;
+    assert!(place(&late) >= place(&calm) + 3, "{late:?} {calm:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_is_away_for_a_while() {
+    let (sandbox, client) = instant();
+    sandbox.set_faults(&FaultPlan::new(1).down(seconds(10)..seconds(20)));
+    let mut reached = Vec::new();
+    for _ in 0..3 {
+        reached.push(write(&client, "one", "1").await.is_ok());
+        tokio::time::sleep(seconds(11)).await;
+    }
+    assert_eq!(reached, [true, false, true]);
+    assert_eq!((struck(&sandbox, "down"), struck(&sandbox, "up")), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restored_cluster_is_what_it_was() {
+    let (sandbox, client) = instant();
+    let saved = write(&client, "one", "saved").await.unwrap();
+    let plan =
+        FaultPlan::new(1).event(seconds(1), ClusterEvent::BackUp).event(seconds(5), ClusterEvent::Restore);
+    sandbox.set_faults(&plan);
+    tokio::time::sleep(seconds(2)).await;
+    write(&client, "one", "lost").await.unwrap();
+    write(&client, "two", "lost").await.unwrap();
+    tokio::time::sleep(seconds(5)).await;
+    assert_eq!(config_maps(&client).get("one").await.unwrap(), saved);
+    assert_eq!(refused(config_maps(&client).get("two").await).code, 404);
+    apply(&deployments(&client), "a", &deployment("web", 2, "web:1")).await.unwrap();
+    tokio::time::sleep(seconds(30)).await;
+    let web = deployments(&client).get("web").await.unwrap();
+    assert_eq!(web.status.unwrap().available_replicas, Some(2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn webhooks_change_what_is_written() {
+    let (sandbox, client) = instant();
+    let sidecar = Mutation::Sidecar { name: "proxy".to_owned(), image: "proxy:1".to_owned() };
+    let replicas = Mutation::Set { path: vec!["spec".to_owned(), "replicas".to_owned()], value: json!(1) };
+    let plan = FaultPlan::new(1)
+        .webhook(Webhook { resource: "pods".to_owned(), mutation: sidecar })
+        .webhook(Webhook { resource: "deployments.apps".to_owned(), mutation: replicas });
+    sandbox.set_faults(&plan);
+    apply(&deployments(&client), "a", &deployment("web", 3, "web:1")).await.unwrap();
+    tokio::time::sleep(seconds(30)).await;
+    let pods =
+        Api::<Pod>::default_namespaced(client.clone()).list(&ListParams::default()).await.unwrap().items;
+    assert_eq!(pods.len(), 1);
+    let containers = &pods[0].spec.as_ref().unwrap().containers;
+    assert_eq!(containers.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["main", "proxy"]);
+    assert_eq!(containers[1].image_pull_policy.as_deref(), Some("IfNotPresent"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_is_off() {
+    let options = SandboxOptions { epoch: SystemTime::UNIX_EPOCH, ..SandboxOptions::instant("test") };
+    let (sandbox, client) = with(options);
+    sandbox.set_faults(&FaultPlan::new(1).event(SECOND, ClusterEvent::Skew(3600)));
+    tokio::time::sleep(seconds(2)).await;
+    let made = write(&client, "one", "1").await.unwrap();
+    let time = serde_json::to_value(made.metadata.creation_timestamp).unwrap();
+    assert_eq!(time, "1970-01-01T01:00:02Z");
+}
+
+/// What a run under a random plan looks like from outside, request by request.
+async fn run(seed: u64) -> (String, u64) {
+    let options = SandboxOptions { seed, epoch: SystemTime::UNIX_EPOCH, ..SandboxOptions::default() };
+    let (sandbox, client) = with(options);
+    sandbox.set_faults(&FaultPlan::random(seed, 80, seconds(300)));
+    let mut log = String::new();
+    for number in 0..200 {
+        let written = match number % 7 {
+            0 => apply(&deployments(&client), "a", &deployment("web", number % 5, "web:1"))
+                .await
+                .map(|_| String::new()),
+            3 => config_maps(&client).list(&ListParams::default()).await.map(|list| format!("{list:?}")),
+            _ => write(&client, &format!("c{}", number % 4), &number.to_string())
+                .await
+                .map(|one| format!("{one:?}")),
+        };
+        log.push_str(&format!("{number} {written:?}\n"));
+        tokio::time::sleep(SECOND).await;
+    }
+    log.push_str(&format!("{:?}\n{:?}", sandbox.requests(), sandbox.struck()));
+    (log, sandbox.struck().values().sum())
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_seed_gives_the_same_faults() {
+    let ((first, strikes), (second, _), (other, _)) = (run(11).await, run(11).await, run(12).await);
+    assert_eq!(first, second);
+    assert_ne!(first, other);
+    assert!(strikes > 20, "{strikes}");
+}

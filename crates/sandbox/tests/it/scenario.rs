@@ -1,0 +1,135 @@
+//! How pods fare by a scenario.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::ListParams;
+use kube::{Api, Client};
+use sandbox::{SandboxOptions, Scenario};
+
+use crate::support::{apply, condition, deployment, deployments, with};
+
+const EXAMPLE: &str = include_str!("../../examples/scenario.yaml");
+
+fn options(scenario: &str) -> SandboxOptions {
+    let scenario = Scenario::parse(scenario).unwrap();
+    SandboxOptions { name: "eu-1".to_owned(), scenario, ..SandboxOptions::default() }
+}
+
+async fn pods(client: &Client) -> Vec<Pod> {
+    Api::<Pod>::default_namespaced(client.clone()).list(&ListParams::default()).await.unwrap().items
+}
+
+/// Of every pod: ready or why not, and the restarts.
+async fn fates(client: &Client) -> Vec<String> {
+    let fate = |pod: &Pod| {
+        let status = pod.status.as_ref()?;
+        let Some(one) = status.container_statuses.as_ref().and_then(|all| all.first()) else {
+            return status.conditions.as_ref()?.first()?.reason.clone();
+        };
+        let why = one.state.as_ref()?.waiting.as_ref().and_then(|waiting| waiting.reason.clone());
+        let state = if one.ready { "ready".to_owned() } else { why.unwrap_or_else(|| "unready".to_owned()) };
+        Some(format!("{state} {}", one.restart_count))
+    };
+    let mut fates: Vec<String> = pods(client).await.iter().map(|pod| fate(pod).unwrap_or_default()).collect();
+    fates.sort();
+    fates.dedup();
+    fates
+}
+
+/// How the pods of a deployment fare after a minute and after ten.
+async fn check(rule: &str, after_a_minute: &[&str], after_ten: &[&str]) {
+    let (_sandbox, client) = with(options(&format!("rules: [{rule}]")));
+    apply(&deployments(&client), "a", &deployment("web", 3, "web:1")).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(fates(&client).await, after_a_minute, "{rule}");
+    tokio::time::sleep(Duration::from_secs(540)).await;
+    assert_eq!(fates(&client).await, after_ten, "{rule}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_fare_as_the_first_fitting_rule_says() {
+    check("{start: 1s..3s}", &["ready 0"], &["ready 0"]).await;
+    check("{start: 2m}", &["ContainerCreating 0"], &["ready 0"]).await;
+    check("{ready-after: 90s}", &["ContainerCreating 0"], &["ready 0"]).await;
+    check("{name: other, fail: oom}, {fail: none}, {fail: oom}", &["ready 0"], &["ready 0"]).await;
+    check("{kind: Deployment, name: we*, fail: readiness}", &["unready 0"], &["unready 0"]).await;
+    check("{image: 'web:?', fail: image-pull}", &["ImagePullBackOff 0"], &["ImagePullBackOff 0"]).await;
+    check("{namespace: shop, fail: oom}, {cluster: us-*, fail: oom}", &["ready 0"], &["ready 0"]).await;
+    check("{fail: config-error}", &["CreateContainerConfigError 0"], &["CreateContainerConfigError 0"]).await;
+    check("{fail: unschedulable}", &["Unschedulable"], &["Unschedulable"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_begin_later_and_end() {
+    check("{fail: crash-loop, fail-count: 1}", &["ready 1"], &["ready 1"]).await;
+    check("{fail: crash-loop, fail-count: 3}", &["ready 3"], &["ready 3"]).await;
+    check("{fail: oom, fail-count: 5}", &["CrashLoopBackOff 3"], &["ready 5"]).await;
+    check("{fail: image-pull, fail-count: 3}", &["ImagePullBackOff 0"], &["ready 0"]).await;
+    check("{fail: readiness, fail-after: 2m}", &["ready 0"], &["unready 0"]).await;
+    check("{fail: readiness, fail-count: 12}", &["unready 0"], &["ready 0"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_share_of_the_pods_fails() {
+    let (_sandbox, client) = with(options("rules: [{fail: readiness, fail-share: 1/3}]"));
+    apply(&deployments(&client), "a", &deployment("web", 60, "web:1")).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let is_ready = |pod: &&Pod| {
+        let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+        conditions.into_iter().any(|one| one.type_ == "Ready" && one.status == "True")
+    };
+    let ready = pods(&client).await.iter().filter(is_ready).count();
+    assert!((30..50).contains(&ready), "{ready}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scenario_changes_while_pods_run() {
+    let (sandbox, client) = with(options(""));
+    let api = deployments(&client);
+    apply(&api, "a", &deployment("web", 3, "web:1")).await.unwrap();
+    let mut seen = Vec::new();
+    for scenario in ["", "rules: [{fail: readiness}]", "rules: [{fail: crash-loop}]", ""] {
+        sandbox.set_scenario(Scenario::parse(scenario).unwrap());
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        seen.push(condition(&api.get("web").await.unwrap(), "Available").0);
+    }
+    assert_eq!(seen, ["True", "False", "False", "True"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_annotation_wins_over_the_scenario() {
+    let (_sandbox, client) = with(options("rules: [{fail: readiness, start: 1s}]"));
+    let mut object = deployment("web", 2, "web:1");
+    object["spec"]["template"]["metadata"]["annotations"] =
+        serde_json::json!({"sim.tutti.dev/fail": "crash-loop", "sim.tutti.dev/fail-count": "1"});
+    apply(&deployments(&client), "a", &object).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(fates(&client).await, ["ready 1"]);
+}
+
+#[test]
+fn the_example_is_read() {
+    assert!(!Scenario::parse(EXAMPLE).unwrap().is_empty());
+    assert!(Scenario::parse("# nothing\n").unwrap().is_empty());
+}
+
+fn refuse(text: &str, line: usize, cause: &str) {
+    let error = Scenario::parse(text).unwrap_err();
+    assert!(error.cause.contains(cause), "{error}");
+    assert_eq!(error.line, line, "{error}");
+    assert!(!error.help.is_empty(), "{error}");
+}
+
+#[test]
+fn mistakes_are_told_with_the_line_of_their_rule() {
+    refuse("rules:\n  - fial: oom\n", 2, "unknown field `fial`");
+    refuse("rules:\n  - name: x\n    fail: omm\n", 2, "unknown failure \"omm\"");
+    refuse("rules:\n  - start: soon\n", 2, "\"soon\" is not a time");
+    refuse("rules:\n  - fail: oom\n    fail-share: 4/3\n", 2, "\"4/3\" is not a share");
+    refuse("rules:\n  - start: 3s..1s\n", 2, "is not a time");
+    refuse("rules:\n  - fail: unschedulable\n    fail-count: 2\n", 2, "says nothing");
+    refuse("rules:\n  - name: x\n  - fail-after: 2s\n", 3, "without fail");
+    refuse("rulez: []\n", 1, "unknown field `rulez`");
+    refuse("rules: [}\n", 1, "");
+}
