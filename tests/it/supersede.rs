@@ -35,6 +35,9 @@ async fn the_older_revision_starts_nothing_more() {
     bj1.fail_next(config.clone(), 1, Fault::Delay(Duration::from_secs(20)));
     let running = fleet.start().await;
     gitea.until(&fleet.begin, "pending 0/1 healthy").await;
+    while bj1.count_requests(&config) == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
 
     let second = app("registry.example.com/web:2", "second");
     let revision = fleet.push(&running, "Second", &[("apps/web/objects/web.yaml", Some(&second))]).await;

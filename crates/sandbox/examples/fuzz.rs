@@ -3,6 +3,8 @@
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, dead_code, reason = "the module is one of the tests")]
 
+#[path = "../tests/it/draw.rs"]
+mod draw;
 #[path = "../tests/it/fuzz/mod.rs"]
 mod fuzz;
 

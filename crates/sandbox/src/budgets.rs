@@ -51,3 +51,13 @@ async fn an_apply_parses_its_object_once() {
     let parses = parses_of(|| apply(&sandbox, 0, "app:2"));
     assert!(parses <= 1, "{parses} parses");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_hundred_apps_and_their_history_are_small() {
+    let sandbox = Sandbox::new(SandboxOptions { pods: Pods::Virtual, ..SandboxOptions::instant("small") });
+    (0..100).for_each(|app| apply(&sandbox, app, "app:1"));
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let parts = sandbox.cluster.state.lock().store.parts();
+    let bytes: usize = parts.iter().map(|part| part.bytes).sum();
+    assert!(bytes < 500_000, "{bytes} bytes: {parts:#?}");
+}

@@ -9,6 +9,9 @@ use tower::ServiceExt as _;
 
 pub const APPLY: &str = "application/apply-patch+yaml";
 
+/// The commit in the annotation of every app.
+pub const REVISION: &str = "0123456789abcdef0123456789abcdef01234567";
+
 pub async fn send(
     service: &SandboxService,
     method: Method,
@@ -56,7 +59,7 @@ pub fn deployment(name: &str, image: &str) -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {"name": name, "namespace": "default", "labels": labels,
-            "annotations": {"tutti.dev/revision": "0123456789abcdef0123456789abcdef01234567"}},
+            "annotations": {"tutti.dev/revision": REVISION}},
         "spec": {
             "replicas": 3,
             "selector": {"matchLabels": {"app": name}},

@@ -59,6 +59,14 @@ impl LabelSelector {
         Self::of(&serde_json::json!({"matchLabels": labels}))
     }
 
+    /// As [`of_map`](Self::of_map) would match, at once.
+    pub(crate) fn map_matches(selector: &Value, labels: &Value) -> bool {
+        selector.as_object().into_iter().flatten().all(|(key, value)| {
+            let label = labels.get(key).and_then(Value::as_str);
+            label.is_some_and(|label| label == value.as_str().unwrap_or(""))
+        })
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.requirements.is_empty()
     }

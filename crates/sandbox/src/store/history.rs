@@ -110,3 +110,10 @@ impl History {
         }
     }
 }
+
+#[cfg(test)]
+impl History {
+    pub(super) fn footprint(&self) -> (usize, usize) {
+        (self.changes.len(), self.changes.iter().map(|change| change.object.size()).sum())
+    }
+}

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::history::History;
+use super::stored::Dictionary;
 use super::{Object, Place, Stored};
 use crate::signal::Signal;
 
@@ -24,7 +27,11 @@ pub(super) struct Table {
     /// Objects that nobody can watch need no history.
     pub(super) keeps_history: bool,
     pub(super) wake: Signal,
+    dictionary: Dictionary,
 }
+
+/// A dictionary takes as much memory as it saves on some few objects.
+const FEW: usize = 4;
 
 impl Table {
     pub(super) fn new(resource: &str, first_revision: u64) -> Self {
@@ -34,7 +41,13 @@ impl Table {
             history: History::since(first_revision),
             keeps_history: true,
             wake: Signal::default(),
+            dictionary: Dictionary::default(),
         }
+    }
+
+    pub(super) fn pack(&mut self, value: &Value) -> Stored {
+        let is_large = self.entries.len() >= FEW;
+        Stored::pack(value, is_large.then_some(&mut self.dictionary))
     }
 
     /// The entries of one namespace or of all, in list order.

@@ -128,7 +128,10 @@ fn apply(
     let now = state.clock.timestamp();
     let sent_uid = object::uid(&config).to_owned();
     let sent_revision = object::text(&config, &["metadata", "resourceVersion"]).unwrap_or("").to_owned();
-    let skeleton = defaults::skeleton(kind);
+    // only an object that nobody manages yet is compared with it
+    let is_managed =
+        live.as_ref().is_none_or(|live| !object::list(live, &["metadata", "managedFields"]).is_empty());
+    let skeleton = if is_managed { Value::Null } else { defaults::skeleton(kind) };
     let before = ssa::Live { object: live.as_deref(), skeleton: &skeleton };
     let merged = ownership::apply(kind, &writer, before, &config, force, &now)
         .map_err(|error| refused(target, &said_namespace, &error))?;

@@ -18,12 +18,16 @@ const ENDPOINTS_MANAGER: &str = "endpoints.kubernetes.io/managed-by";
 const MOST_IN_SLICE: usize = 100;
 
 pub(super) fn reconcile(context: &mut Context<'_>, service: &Value) {
-    let selector = LabelSelector::of_map(&service["spec"]["selector"]);
+    let selector = &service["spec"]["selector"];
+    let none = Value::Null;
+    let is_selected = |pod: &Object| {
+        LabelSelector::map_matches(selector, object::at(pod, &["metadata", "labels"]).unwrap_or(&none))
+    };
     let mut found: Vec<Object> = context
         .state
         .store
         .list("pods", Some(object::namespace(service)))
-        .filter(|pod| selector.matches(pod) && !pods::is_finished(pod))
+        .filter(|pod| is_selected(pod) && !pods::is_finished(pod))
         .filter(|pod| object::at(pod, &["status", "podIP"]).is_some())
         .cloned()
         .collect();

@@ -51,12 +51,14 @@ pub(super) fn balance(context: &mut Context<'_>, key: &Key, value: &Value) {
 /// The services whose selector finds a pod.
 pub(super) fn of_pod(state: &State, pod: &Value) -> Vec<Key> {
     let namespace = object::namespace(pod);
+    let labels = object::at(pod, &["metadata", "labels"]).unwrap_or(&Value::Null);
     state
         .store
         .list("services", Some(namespace))
         .filter(|service| {
+            // every pod is compared with every service: nothing is built for that
             object::at(service, &["spec", "selector"])
-                .is_some_and(|selector| LabelSelector::of_map(selector).matches(pod))
+                .is_some_and(|selector| LabelSelector::map_matches(selector, labels))
         })
         .map(|service| key_of("services", service))
         .collect()

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::draw::Draw;
 use super::{json, manifests, schemas};
+use crate::draw::Draw;
 
 /// A kind that the server says it has.
 #[derive(Debug, Clone)]
@@ -174,7 +174,7 @@ fn json_patch(draw: &mut Draw, object: &Value) -> Value {
     (0..=draw.below(3))
         .map(|_| {
             let value = match draw.below(3) {
-                0 => object.pointer(draw.of(&paths)).cloned().unwrap_or_default(),
+                0 => object.pointer(draw.of::<&str>(&paths)).cloned().unwrap_or_default(),
                 _ => json::value(draw, 2),
             };
             json!({"op": draw.of(&["add", "remove", "replace", "test", "copy", "move", "odd"]),
@@ -234,7 +234,7 @@ pub fn request(draw: &mut Draw, served: &[Served], live: Option<&(Served, Value)
         uri = format!("/{root}/{}{home}/{}/{}", kind.api_version, kind.plural, text("name"));
         named = true;
         if draw.chance(20) {
-            uri.push_str(draw.of(&["/status", "/scale"]));
+            uri.push_str(draw.of::<&str>(&["/status", "/scale"]));
         }
     }
     if draw.chance(40) {

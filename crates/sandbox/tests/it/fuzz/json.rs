@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Number, Value, json};
 
-use super::draw::Draw;
+use crate::draw::Draw;
 
 const NAMES: &[&str] = &[
     "a",

@@ -4,8 +4,6 @@
 //! seed and the number of a request replay it. `cargo run -p sandbox --release --example fuzz` runs
 //! sessions for as long as one likes.
 
-#[path = "../draw.rs"]
-mod draw;
 mod grammar;
 mod json;
 mod judge;

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::draw::Draw;
 use super::json;
+use crate::draw::Draw;
 
 const FIELDS: &[&str] = &["a", "b", "list", "name", "replicas", "map"];
 const FORMATS: &[&str] = &["date-time", "int32", "int64", "ipv4", "uuid", "byte", "email", "double", "odd"];

@@ -11,9 +11,9 @@ use sandbox::{Sandbox, SandboxOptions};
 use serde_json::Value;
 use tower::Service;
 
-use super::draw::Draw;
 use super::grammar::{Asked, Served, request};
 use super::judge;
+use crate::draw::Draw;
 
 /// A request that was not answered properly.
 #[derive(Debug)]

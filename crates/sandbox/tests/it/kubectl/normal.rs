@@ -24,7 +24,7 @@ const RULES: &[(&str, &str)] = &[
     (r"\bweb-[a-z0-9]{8,10}-[a-z0-9]{5}\b", "web-HASH-POD"),
     (r"\bweb-[a-z0-9]{8,10}\b", "web-HASH"),
     (r"pod-template-hash=[a-z0-9]+", "pod-template-hash=HASH"),
-    (r"kube-api-access-[a-z0-9]{5}", "kube-api-access-XXXXX"),
+    (r"kube-api-access-[a-z0-9]{5}", "kube-api-access-SUFFIX"),
     (r"\b10\.\d+\.\d+\.\d+\b", "IP"),
     (r"(?m)^(Node: +).*$", "${1}NODE"),
     (r"\(x\d+ over (\d+[smh])+\)", "(xN over AGE)"),
