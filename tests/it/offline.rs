@@ -87,7 +87,7 @@ async fn a_cluster_that_goes_down_between_two_writes_is_finished_later() {
     let running = fleet.start().await;
     let gz1 = fleet.cluster("gz1").clone();
     while gz1.count_requests(&sandbox::RequestMatch::writes()) == 0 {
-        tokio::task::yield_now().await;
+        tokio::time::sleep(Duration::from_millis(1)).await;
     }
     gz1.set_down(true);
     running
