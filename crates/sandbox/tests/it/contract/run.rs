@@ -69,12 +69,23 @@ fn leaf(line: &str) -> &str {
     text.split(' ').next().unwrap_or(text)
 }
 
+/// A real server tells several mistakes, and events of one moment, in an order of its own each time: an answer that
+/// differs from the observation is asked for so often again.
+const ASKED_AGAIN: usize = 3;
+
+/// What a server answers about revisions that it has forgotten; one that just started has forgotten none.
+const ON_THE_PAST: &[&str] = &[
+    "what_a_client_accepts",
+    "a_watch_of_a_forgotten_revision_is_told",
+    "a_streaming_list_ends_with_a_bookmark",
+];
+
 pub async fn on_real_servers() {
     let Some((client, version, _tier)) = real_server().await else { return };
     let only = std::env::var(ONLY).unwrap_or_default();
     let write = std::env::var(MODE).is_ok_and(|mode| mode == "write");
     let suffix = format!("{:x}", std::process::id());
-    let mut failures = Vec::new();
+    let (mut failures, mut unsure) = (Vec::new(), Vec::new());
     let chosen: Vec<&Check> = CHECKS.iter().filter(|check| check.name.contains(&only)).collect();
     let asked = chosen.iter().map(|check| ask(check, client.clone(), &suffix, None));
     let mut answers = futures::stream::iter(asked).buffered(AT_ONCE);
@@ -84,11 +95,27 @@ pub async fn on_real_servers() {
             observed::write(check.name, &version, &answered);
             continue;
         }
-        for (before, now) in differences(&observed::read(check.name).unwrap_or_default(), &answered) {
+        let before = observed::read(check.name).unwrap_or_default();
+        let mut different = differences(&before, &answered);
+        for again in 1..=ASKED_AGAIN {
+            if !different.is_empty() {
+                let answered = ask(check, client.clone(), &format!("{suffix}-{again}"), None).await;
+                different = differences(&before, &answered);
+            }
+        }
+        if !different.is_empty() && ON_THE_PAST.contains(&check.name) {
+            unsure.push(check.name);
+            continue;
+        }
+        for (before, now) in different {
             failures.push(format!("{}: observed {before:?}, now {now:?}", check.name));
         }
     }
     report(&chosen, &version);
+    for name in unsure {
+        let text = format!("  not confirmed by this server, which has too short a past: {name}\n");
+        std::io::stderr().write_all(text.as_bytes()).unwrap();
+    }
     assert!(failures.is_empty(), "the real server answers otherwise than observed:\n{}", failures.join("\n"));
 }
 
