@@ -100,7 +100,9 @@ pub async fn a_watch_of_a_forgotten_revision_is_told(probe: &mut Probe) {
     let message = event["object"]["message"].as_str().unwrap_or_default();
     let (said, oldest) = message.split_once(" (").unwrap_or((message, ""));
     let oldest = oldest.trim_end_matches(')');
-    probe.alias(oldest, "OLDEST");
+    if !oldest.is_empty() {
+        probe.alias(oldest, "OLDEST");
+    }
     probe.show("event", &event["type"]);
     probe.show("said", &json!(said));
     probe.event(&event);
