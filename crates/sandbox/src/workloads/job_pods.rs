@@ -96,11 +96,13 @@ fn index_of(pod: &Value) -> Option<i64> {
 /// Those that the status tells, and those of pods that succeeded since.
 pub(super) fn completed_indexes(job: &Value, pods: &Pods) -> BTreeSet<i64> {
     let told = object::text(job, &["status", "completedIndexes"]).unwrap_or("");
+    let most = object::integer(job, &["spec", "completions"]);
     let mut indexes = BTreeSet::new();
     for part in told.split(',').filter(|part| !part.is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         if let (Ok(first), Ok(last)) = (first.parse::<i64>(), last.parse::<i64>()) {
-            indexes.extend(first..=last);
+            // whoever may write the status may write anything
+            indexes.extend(first.max(0)..=last.min(most - 1));
         }
     }
     indexes.extend(pods.succeeded.iter().filter_map(|pod| index_of(pod)));
