@@ -137,7 +137,7 @@ impl Quantity {
         let (mut digits, mut power) = (self.digits, self.power);
         while digits % 10 == 0 {
             digits /= 10;
-            power += 1;
+            power = power.saturating_add(1);
         }
         while power % 3 != 0 {
             digits = digits.saturating_mul(10);
@@ -171,6 +171,13 @@ impl Quantity {
         let up = i128::from(nano > 0 && nano % 1_000_000_000 != 0);
         let down = i128::from(nano < 0 && nano % 1_000_000_000 != 0);
         (nano / 1_000_000_000 + up - down).clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
+    }
+
+    /// In thousandths, rounded up; more than the largest binary quantity counts as that.
+    pub(crate) fn thousandths(&self) -> i128 {
+        let most = MOST * 1_000_000_000;
+        let nano = at_nano(self.digits, self.power).unwrap_or(self.digits.signum() * most).clamp(-most, most);
+        nano.div_euclid(1_000_000) + i128::from(nano.rem_euclid(1_000_000) != 0)
     }
 
     pub(crate) fn compare(&self, other: &Self) -> Ordering {
@@ -281,6 +288,11 @@ mod tests {
         ] {
             check(text, expected);
         }
+    }
+
+    #[test]
+    fn exponents_end() {
+        check("10e2147483647", "10e2147483646");
     }
 
     #[test]

@@ -75,7 +75,7 @@ fn write(
             let new = read_object(parts, target, body, caller)?;
             let now = cluster.state.lock().clock.timestamp();
             if let Some(review) = reviews::answer(&target.kind, &new, &now) {
-                return Ok(answer::json(StatusCode::CREATED, &review?));
+                return Ok(answer::json(StatusCode::CREATED, &review));
             }
             cluster.with(|state| {
                 let made = verbs::create(state, &target.kind, &target.namespace, new, caller)?;
@@ -124,22 +124,24 @@ fn manager(parts: &Parts, query: &Query) -> String {
         return named.to_owned();
     }
     let agent = parts.headers.get(USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or("");
-    match agent.split('/').next().unwrap_or(agent) {
-        "" => "unknown".to_owned(),
-        program => program.to_owned(),
-    }
+    // header values that are text hold visible ASCII, spaces and tabs
+    let visible = agent.chars().take_while(|letter| *letter != '/').filter(|letter| *letter != '\t');
+    let program: String = visible.take(LONGEST_MANAGER).collect();
+    if program.is_empty() { "unknown".to_owned() } else { program }
 }
+
+/// A name that the client says may not be longer, one that the server finds is cut.
+const LONGEST_MANAGER: usize = 128;
 
 /// Names of managers are short, and can be printed.
 fn check_manager(query: &Query, options: &str) -> Result<(), ApiError> {
-    const LONGEST: usize = 128;
     let named = query.text("fieldManager");
     let mut mistakes = Vec::new();
-    if named.len() > LONGEST {
+    if named.len() > LONGEST_MANAGER {
         mistakes.push(FieldError {
             field: "fieldManager".to_owned(),
             reason: "FieldValueTooLong",
-            message: format!("Too long: may not be more than {LONGEST} bytes"),
+            message: format!("Too long: may not be more than {LONGEST_MANAGER} bytes"),
         });
     }
     if let Some((at, letter)) = named.char_indices().find(|(_, letter)| letter.is_control()) {
@@ -312,5 +314,23 @@ fn is_yaml(parts: &Parts) -> Result<bool, ApiError> {
         Some("application/yaml") => Ok(true),
         Some("application/vnd.kubernetes.protobuf") => Err(ApiError::not_simulated("bodies in protobuf")),
         _ => Err(ApiError::unsupported_body()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check_manager_of(agent: &str, expected: &str) {
+        let (parts, ()) = http::Request::builder().header(USER_AGENT, agent).body(()).unwrap().into_parts();
+        assert_eq!(manager(&parts, &Query::default()), expected, "{agent:?}");
+    }
+
+    #[test]
+    fn a_program_s_name_becomes_the_manager() {
+        check_manager_of("kubectl/v1.36.4 (linux/amd64)", "kubectl");
+        check_manager_of("a\tprogram/1", "aprogram");
+        check_manager_of("", "unknown");
+        check_manager_of(&"x".repeat(200), &"x".repeat(128));
     }
 }
