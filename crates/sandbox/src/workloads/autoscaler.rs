@@ -10,7 +10,7 @@ use super::context::Context;
 use super::event::Component;
 use crate::object;
 use crate::store::Key;
-use crate::verbs::{self, Caller};
+use crate::verbs::{self, Caller, ScaleChange};
 use crate::wire::route::Target;
 
 const WISHED: &str = "sim.tutti.dev/replicas";
@@ -160,11 +160,10 @@ fn target_of(context: &Context<'_>, scaler: &Value) -> Option<(Target, Value)> {
 }
 
 fn rescale(context: &mut Context<'_>, scaler: &Value, target: &Target, replicas: i64, why: &str) {
-    let set = |scale: &mut Value| {
-        object::set(scale, &["spec", "replicas"], replicas);
-        Ok(())
-    };
-    if verbs::write_scale(context.state, target, set, &Caller::controller()).is_ok() {
+    let Ok(mut scale) = verbs::read_scale(context.state, target) else { return };
+    object::set(&mut scale, &["spec", "replicas"], replicas);
+    let change = ScaleChange::Replace(scale);
+    if verbs::write_scale(context.state, target, change, &Caller::controller()).is_ok() {
         let message = format!("New size: {replicas}; reason: {why}");
         context.event(scaler, Component::HorizontalPodAutoscaler, "Normal", "SuccessfulRescale", &message);
     }
