@@ -18,6 +18,7 @@ use crate::object;
 use crate::registry::ResourceKind;
 use crate::ssa::go;
 use crate::status::{ApiError, FieldError};
+use crate::store::Object;
 use crate::verbs::{self, Caller, Deleted, Patch, ScaleChange};
 use crate::wire::answer::{self, ResponseBody};
 use crate::wire::delete_options::DeleteOptions;
@@ -79,8 +80,7 @@ fn write(
             }
             cluster.with(|state| {
                 let made = verbs::create(state, &target.kind, &target.namespace, new, caller)?;
-                warn_about(target, &made, caller);
-                Ok(shaped(state, target, &made, shape, StatusCode::CREATED))
+                Ok(shown(state, target, (made, true), caller, shape))
             })
         }
         (&Method::POST, true) if target.subresource == "eviction" => {
@@ -163,10 +163,8 @@ fn put(state: &mut State, target: &Target, new: Value, caller: &Caller, shape: S
         let scale = verbs::write_scale(state, target, ScaleChange::Replace(new), caller)?;
         return Ok(answer::json(StatusCode::OK, &scale));
     }
-    let (stored, created) = verbs::update(state, target, new, caller)?;
-    warn_about(target, &stored, caller);
-    let code = if created { StatusCode::CREATED } else { StatusCode::OK };
-    Ok(shaped(state, target, &stored, shape, code))
+    let written = verbs::update(state, target, new, caller)?;
+    Ok(shown(state, target, written, caller, shape))
 }
 
 fn change(state: &mut State, target: &Target, patch: Patch, caller: &Caller, shape: Shape) -> Answer {
@@ -174,10 +172,21 @@ fn change(state: &mut State, target: &Target, patch: Patch, caller: &Caller, sha
         let scale = verbs::write_scale(state, target, ScaleChange::Patch(patch), caller)?;
         return Ok(answer::json(StatusCode::OK, &scale));
     }
-    let (stored, created) = verbs::patch(state, target, patch, caller)?;
+    let written = verbs::patch(state, target, patch, caller)?;
+    Ok(shown(state, target, written, caller, shape))
+}
+
+/// The answer to a write that may have created the object.
+fn shown(
+    state: &State,
+    target: &Target,
+    (stored, created): (Object, bool),
+    caller: &Caller,
+    shape: Shape,
+) -> Response<ResponseBody> {
     warn_about(target, &stored, caller);
     let code = if created { StatusCode::CREATED } else { StatusCode::OK };
-    Ok(shaped(state, target, &stored, shape, code))
+    shaped(state, target, &stored, shape, code)
 }
 
 fn delete(
