@@ -95,6 +95,15 @@ pub(crate) fn finalizers(object: &Value) -> &[Value] {
     list(object, &["metadata", "finalizers"])
 }
 
+pub(crate) fn drop_finalizer(object: &mut Value, finalizer: &str) {
+    if let Some(Value::Array(finalizers)) = object.pointer_mut("/metadata/finalizers") {
+        finalizers.retain(|one| one != finalizer);
+    }
+    if finalizers(object).is_empty() {
+        take(object, &["metadata", "finalizers"]);
+    }
+}
+
 pub(crate) fn annotation<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
     text(object, &["metadata", "annotations", key])
 }
@@ -110,6 +119,15 @@ pub(crate) fn controller(object: &Value) -> Option<&Value> {
 pub(crate) fn controller_reference(owner: &Value, api_version: &str, kind: &str) -> Value {
     json!({"apiVersion": api_version, "kind": kind, "name": name(owner), "uid": uid(owner),
         "controller": true, "blockOwnerDeletion": true})
+}
+
+/// How many maps and lists are inside each other.
+pub(crate) fn depth(value: &Value) -> usize {
+    match value {
+        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
 }
 
 /// Removes null fields of maps, at every depth: the server never stores them.

@@ -293,6 +293,11 @@ mod tests {
     }
 
     #[test]
+    fn exponents_end() {
+        check("10e2147483647", "10e2147483646");
+    }
+
+    #[test]
     fn texts_that_are_no_quantities() {
         for (text, expected) in [
             ("", QuantityError::Form),

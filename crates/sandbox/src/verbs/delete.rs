@@ -153,6 +153,7 @@ pub(super) fn may_vanish(kind: &ResourceKind, value: &Value) -> bool {
 pub(super) fn forget(state: &mut State, kind: &ResourceKind, gone: &Value) {
     if kind.is(custom::DEFINITIONS) {
         state.registry.undefine(gone);
+        state.store.wake(object::name(gone));
     }
 }
 

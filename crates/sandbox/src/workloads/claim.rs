@@ -137,12 +137,5 @@ pub(super) fn release_volume(context: &mut Context<'_>, key: &Key, volume: &Valu
 }
 
 fn drop_finalizer(context: &mut Context<'_>, key: &Key, finalizer: &str) {
-    context.change(key, |object| {
-        if let Some(finalizers) = object["metadata"]["finalizers"].as_array_mut() {
-            finalizers.retain(|one| one != finalizer);
-        }
-        if object::finalizers(object).is_empty() {
-            object::take(object, &["metadata", "finalizers"]);
-        }
-    });
+    context.change(key, |object| object::drop_finalizer(object, finalizer));
 }

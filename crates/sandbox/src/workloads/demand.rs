@@ -39,6 +39,10 @@ mod tests {
         check("1.5", Some(1500));
         check("2", Some(2000));
         check("1Gi", Some(1_073_741_824_000));
+        check("2e3", Some(2_000_000));
+        check("1Ei", Some(1_152_921_504_606_846_976_000));
+        check("1e300", Some(i128::from(i64::MAX) * 1000));
+        check(&format!("0.{}m", "17".repeat(19)), Some(1));
         check("soon", None);
     }
 }

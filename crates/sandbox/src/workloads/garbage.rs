@@ -118,12 +118,5 @@ fn orphan(context: &mut Context<'_>, key: &Key, owner_uid: &str) {
 }
 
 fn drop_finalizer(context: &mut Context<'_>, key: &Key, finalizer: &str) {
-    context.change(key, |object| {
-        if let Some(finalizers) = object["metadata"]["finalizers"].as_array_mut() {
-            finalizers.retain(|one| one != finalizer);
-        }
-        if object::finalizers(object).is_empty() {
-            object::take(object, &["metadata", "finalizers"]);
-        }
-    });
+    context.change(key, |object| object::drop_finalizer(object, finalizer));
 }
