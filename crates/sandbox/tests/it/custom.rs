@@ -225,3 +225,17 @@ async fn watches_end_with_the_definition() {
     let ended = async { while events.next().await.is_some() {} };
     tokio::time::timeout(std::time::Duration::from_secs(30), ended).await.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn paths_to_replicas_may_not_be_endless() {
+    let (_sandbox, client) = instant();
+    let mut scaled = version("v1", true, &json!({}));
+    let path = |steps: usize| format!(".spec{}", ".a".repeat(steps));
+    for (steps, code) in [(200, 501), (50, 201)] {
+        scaled["subresources"]["scale"] =
+            json!({"specReplicasPath": path(steps), "statusReplicasPath": ".status.replicas"});
+        let new = typed(definition("widgets", json!([scaled])));
+        let made = definitions(&client).create(&PostParams::default(), &new).await;
+        assert_eq!(made.map_or_else(|error| refused::<()>(Err(error)).code, |_| 201), code);
+    }
+}
