@@ -26,12 +26,12 @@ const FIRST_BACK_OFF: Duration = Duration::from_secs(10);
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(600);
 
 pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, job: &Value) {
+    if status_of::is_finished(job) {
+        return expire(context, key, job);
+    }
     if object::text(job, &["spec", "managedBy"]).is_some_and(|manager| manager != CONTROLLER) {
         // another controller's, which is not here
         return;
-    }
-    if status_of::is_finished(job) {
-        return expire(context, key, job);
     }
     if object::is_deleting(job) || waits_for_more(context, key, job) {
         return;
@@ -102,9 +102,10 @@ fn look(context: &mut Context<'_>, key: &Key, job: &Value) {
     status["ready"] = json!(if active == 0 { 0 } else { pods.ready });
     status["terminating"] = json!(pods.terminating + ended.len() as i64);
     object::set_default(&mut status, &["uncountedTerminatedPods"], json!({}));
-    // pods that are suspended are not counted; those that an ending cuts off have failed
-    let failed_now: &[Object] = if ending.is_some() { &ended } else { &[] };
-    if suspended && ending.is_none() {
+    // pods that are suspended or not needed are not counted; those that a failure cuts off have failed
+    let is_failure = matches!(ending, Some(Ending::Failure { .. }));
+    let failed_now: &[Object] = if is_failure { &ended } else { &[] };
+    if !is_failure && (suspended || ending.is_some()) {
         ended.iter().for_each(|pod| drop_finalizer(context, pod));
     }
     settle(context, key, job, status, &pods, failed_now, ending.as_ref());
@@ -138,7 +139,8 @@ fn settle(
         status["uncountedTerminatedPods"]["failed"] = json!(uids(&failed));
     }
     write(context, key, &status);
-    for pod in succeeded.iter().chain(&failed) {
+    let ignored: Vec<&Object> = pods.ignored.iter().collect();
+    for pod in succeeded.iter().chain(&failed).chain(&ignored) {
         drop_finalizer(context, pod);
     }
     status["uncountedTerminatedPods"] = json!({});
@@ -155,15 +157,20 @@ fn settle(
         let now = context.state.clock.timestamp();
         status_of::finish(&mut status, ending, &now);
         let (kind, reason, message) = match ending {
-            Ending::Success => ("Normal", "Completed", "Job completed"),
-            Ending::Failure { reason, message } => ("Warning", *reason, *message),
+            Ending::Success { .. } => ("Normal", "Completed", "Job completed"),
+            Ending::Failure { reason, message } => ("Warning", reason.as_str(), message.as_str()),
         };
         context.event(job, Component::Job, kind, reason, message);
     }
-    if !failed.is_empty() {
+    let failures = (failed.len() + ignored.len()) as i64;
+    if failures > 0 {
         let uid = object::uid(job).to_owned();
-        context.memory.job_failures.insert(uid, (total, context.now));
+        let before = context.memory.job_failures.get(&uid).map_or(0, |(count, _)| *count);
+        context.memory.job_failures.insert(uid, (before + failures, context.now));
         context.again(key, Duration::ZERO);
+    } else if !succeeded.is_empty() {
+        // after a success the next failure waits as briefly as the first
+        context.memory.job_failures.remove(object::uid(job));
     }
     write(context, key, &status);
 }
@@ -219,7 +226,7 @@ fn adjust(context: &mut Context<'_>, key: &Key, job: &Value, pods: &Pods) -> i64
 
 /// After a failure the next pod waits, twice as long each time.
 fn backs_off(context: &mut Context<'_>, key: &Key, job: &Value, pods: &Pods) -> bool {
-    if !pods.failed.is_empty() {
+    if !pods.failed.is_empty() || !pods.ignored.is_empty() {
         // they are counted first; that calls again
         return true;
     }
