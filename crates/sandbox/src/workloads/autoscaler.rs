@@ -45,7 +45,7 @@ pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, scaler: &Value) {
     count(&mut status, "currentReplicas", current);
     conditions(&mut status, &decision, &now);
     if decision.replicas != current {
-        if let Err(error) = rescale(context, scaler, &target, decision.replicas, &decision.why) {
+        if let Err(error) = rescale(context, scaler, (&target, scale), decision.replicas, &decision.why) {
             let message = format!("the HPA controller was unable to update the target scale: {error}");
             able(&mut status, false, "FailedUpdateScale", &message);
             return write(context, key, status);
@@ -183,11 +183,10 @@ fn target_of(context: &Context<'_>, scaler: &Value) -> Result<(Target, Value), S
 fn rescale(
     context: &mut Context<'_>,
     scaler: &Value,
-    target: &Target,
+    (target, mut scale): (&Target, Value),
     replicas: i64,
     why: &str,
 ) -> Result<(), ApiError> {
-    let mut scale = verbs::read_scale(context.state, target)?;
     object::set(&mut scale, &["spec", "replicas"], replicas);
     let change = ScaleChange::Replace(scale);
     let written = verbs::write_scale(context.state, target, change, &Caller::controller());
