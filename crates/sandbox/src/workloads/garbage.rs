@@ -64,10 +64,10 @@ pub(super) fn handle(context: &mut Context<'_>, key: &Key, object: &Object) -> b
         for dependent in context.state.store.dependents(uid) {
             orphan(context, &dependent, uid);
         }
-        drop_finalizer(context, key, "orphan");
+        context.drop_finalizer(key, "orphan");
     } else if finalizers.contains(&json!("foregroundDeletion")) {
         if delete_blocking(context, uid) {
-            drop_finalizer(context, key, "foregroundDeletion");
+            context.drop_finalizer(key, "foregroundDeletion");
         } else {
             context.again_once(key, LOOK_AGAIN);
         }
@@ -113,17 +113,6 @@ fn orphan(context: &mut Context<'_>, key: &Key, owner_uid: &str) {
         }
         if object::list(object, &["metadata", "ownerReferences"]).is_empty() {
             object::take(object, &["metadata", "ownerReferences"]);
-        }
-    });
-}
-
-fn drop_finalizer(context: &mut Context<'_>, key: &Key, finalizer: &str) {
-    context.change(key, |object| {
-        if let Some(finalizers) = object["metadata"]["finalizers"].as_array_mut() {
-            finalizers.retain(|one| one != finalizer);
-        }
-        if object::finalizers(object).is_empty() {
-            object::take(object, &["metadata", "finalizers"]);
         }
     });
 }
