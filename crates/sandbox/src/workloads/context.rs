@@ -196,6 +196,18 @@ impl Context<'_> {
         written.inspect_err(|error| tracing::debug!(?key, %error, "failed to update")).ok()
     }
 
+    /// Lets go of an object that a finalizer holds.
+    pub(super) fn drop_finalizer(&mut self, key: &Key, finalizer: &str) {
+        self.change(key, |object| {
+            if let Some(finalizers) = object["metadata"]["finalizers"].as_array_mut() {
+                finalizers.retain(|one| one != finalizer);
+            }
+            if object::finalizers(object).is_empty() {
+                object::take(object, &["metadata", "finalizers"]);
+            }
+        });
+    }
+
     pub(super) fn delete(&mut self, key: &Key, options: &DeleteOptions) {
         let Some(kind) = self.kind(&key.resource) else { return };
         let target = Target {

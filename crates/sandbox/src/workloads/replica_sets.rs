@@ -27,13 +27,15 @@ const LONGEST_HISTORY: usize = 2000;
 pub(super) fn find(context: &Context<'_>, deployment: &Value) -> (Option<Object>, Vec<Object>) {
     let wanted = plain_template(deployment);
     let mut sets = context.owned(deployment, "replicasets.apps");
-    sets.sort_by(|left, right| age(left).cmp(&age(right)));
+    sets.sort_by_cached_key(|set| age(set));
     let new = sets.iter().position(|set| plain_template(set) == wanted).map(|at| sets.remove(at));
     (new, sets)
 }
 
-fn age(set: &Object) -> (&str, &str) {
-    (object::text(set, &["metadata", "creationTimestamp"]).unwrap_or(""), object::name(set))
+/// When it was made, and its name to tell apart those of one second.
+pub(super) fn age(set: &Value) -> (String, String) {
+    let made = object::text(set, &["metadata", "creationTimestamp"]).unwrap_or("");
+    (made.to_owned(), object::name(set).to_owned())
 }
 
 /// The template without the label that tells its ReplicaSet.
