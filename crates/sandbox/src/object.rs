@@ -3,6 +3,7 @@
 //! Objects come in every kind, so nothing here is typed; a missing field reads as `None` or zero.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
@@ -22,6 +23,12 @@ pub(crate) fn integer(object: &Value, path: &[&str]) -> i64 {
 }
 
 /// The list at a path, empty when absent.
+/// Seconds, however many an object says: nothing waits longer than a century, and clocks end somewhere.
+pub(crate) fn seconds(object: &Value, path: &[&str]) -> Duration {
+    const CENTURY: i64 = 100 * 366 * 24 * 3600;
+    Duration::from_secs(integer(object, path).clamp(0, CENTURY).unsigned_abs())
+}
+
 pub(crate) fn list<'v>(object: &'v Value, path: &[&str]) -> &'v [Value] {
     at(object, path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
@@ -141,5 +148,20 @@ pub(crate) fn sorted(value: &Value) -> Value {
         }
         Value::Array(items) => Value::Array(items.iter().map(sorted).collect()),
         other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_wait_ends_the_clock() {
+        let check = |said: Value, expected: u64| {
+            assert_eq!(seconds(&json!({"s": said}), &["s"]), Duration::from_secs(expected));
+        };
+        check(json!(30), 30);
+        check(json!(-1), 0);
+        check(json!(i64::MAX), 100 * 366 * 24 * 3600);
     }
 }

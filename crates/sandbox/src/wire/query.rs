@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::ssa::go;
 use crate::status::{ApiError, FieldError};
 
 /// The parameters in the order they were sent.
@@ -87,7 +88,8 @@ pub(crate) fn unsupported_dry_run(wanted: &[&str]) -> Option<FieldError> {
 
 /// A number in the words of the server when it is none.
 pub(crate) fn parse_unsigned(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("strconv.ParseUint: parsing {text:?}: {}", why_no_number(text)))
+    text.parse()
+        .map_err(|_| format!("strconv.ParseUint: parsing {}: {}", go::quoted(text), why_no_number(text)))
 }
 
 fn why_no_number(text: &str) -> &'static str {

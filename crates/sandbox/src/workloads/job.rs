@@ -236,15 +236,13 @@ fn backs_off(context: &mut Context<'_>, key: &Key, job: &Value, pods: &Pods) -> 
 
 /// A finished job goes after its time to live, its pods with it.
 fn expire(context: &mut Context<'_>, key: &Key, job: &Value) {
-    let Some(seconds) = object::at(job, &["spec", "ttlSecondsAfterFinished"]).and_then(Value::as_u64) else {
-        return;
-    };
-    if object::is_deleting(job) {
+    const LIVES: &[&str] = &["spec", "ttlSecondsAfterFinished"];
+    if object::is_deleting(job) || object::at(job, LIVES).and_then(Value::as_i64).is_none() {
         return;
     }
     let uid = object::uid(job).to_owned();
     let finished = *context.memory.progress.entry(uid).or_insert(context.now);
-    let ends = finished + Duration::from_secs(seconds);
+    let ends = finished + object::seconds(job, LIVES);
     if context.now < ends {
         return context.again_at(key, ends);
     }

@@ -1,7 +1,5 @@
 //! ReplicaSets: as many pods as wanted.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use super::condition::{self, count};
@@ -101,7 +99,7 @@ fn write_status(
     ending: usize,
     failure: Option<Failure>,
 ) {
-    let min_ready = Duration::from_secs(object::integer(set, &["spec", "minReadySeconds"]).max(0) as u64);
+    let min_ready = object::seconds(set, &["spec", "minReadySeconds"]);
     let labels = LabelSelector::of_map(&set["spec"]["template"]["metadata"]["labels"]);
     let ready = active.iter().filter(|pod| pods::is_ready(pod)).count();
     let labelled = active.iter().filter(|pod| labels.matches(pod)).count();

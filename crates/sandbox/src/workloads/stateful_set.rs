@@ -48,7 +48,7 @@ pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, value: &Value) {
         wanted: object::integer(value, &["spec", "replicas"]).max(0),
         in_order: object::text(value, &["spec", "podManagementPolicy"]) != Some("Parallel"),
         partition: object::integer(value, &["spec", "updateStrategy", "rollingUpdate", "partition"]),
-        min_ready: Duration::from_secs(object::integer(value, &["spec", "minReadySeconds"]).max(0) as u64),
+        min_ready: object::seconds(value, &["spec", "minReadySeconds"]),
         names: Names { update, current },
     };
     let found = numbered(context, value);
