@@ -22,13 +22,13 @@ pub(crate) fn integer(object: &Value, path: &[&str]) -> i64 {
     at(object, path).and_then(Value::as_i64).unwrap_or(0)
 }
 
-/// The list at a path, empty when absent.
-/// Seconds, however many an object says: nothing waits longer than a century, and clocks end somewhere.
+/// The seconds at a path; nobody waits longer than a hundred years, so that no time runs over.
 pub(crate) fn seconds(object: &Value, path: &[&str]) -> Duration {
-    const CENTURY: i64 = 100 * 366 * 24 * 3600;
-    Duration::from_secs(integer(object, path).clamp(0, CENTURY).unsigned_abs())
+    const LONGEST: u64 = 100 * 365 * 24 * 3600;
+    Duration::from_secs(u64::try_from(integer(object, path)).unwrap_or(0).min(LONGEST))
 }
 
+/// The list at a path, empty when absent.
 pub(crate) fn list<'v>(object: &'v Value, path: &[&str]) -> &'v [Value] {
     at(object, path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
@@ -162,6 +162,6 @@ mod tests {
         };
         check(json!(30), 30);
         check(json!(-1), 0);
-        check(json!(i64::MAX), 100 * 366 * 24 * 3600);
+        check(json!(i64::MAX), 100 * 365 * 24 * 3600);
     }
 }

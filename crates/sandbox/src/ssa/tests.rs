@@ -221,7 +221,7 @@ fn managers(object: &Value) -> Vec<String> {
 fn scaled(before: &Value, manager: &str, replicas: i64) -> Value {
     let registry = Registry::built_in();
     let kind = registry.find("autoscaling", "v1", "horizontalpodautoscalers").unwrap();
-    let kind = ResourceKind { kind: "Scale".to_owned(), ..ResourceKind::clone(&kind) };
+    let kind = ResourceKind { kind: "Scale".to_owned(), ..ResourceKind::clone(kind) };
     let deployments = registry.find("apps", "v1", "deployments").unwrap();
     let paths = deployments.replica_paths();
     let owners = owners_of_scale(before, &paths).unwrap();

@@ -16,12 +16,20 @@ use crate::object;
 use crate::store::{Key, Object};
 use crate::verbs::{Caller, DeleteOptions, Propagation};
 
+/// What `managedBy` says of jobs that are this controller's.
+const CONTROLLER: &str = "kubernetes.io/job-controller";
 /// Changes of pods are looked at together, this much later.
 const BATCH: Duration = Duration::from_secs(1);
+/// No more pods than this are made or deleted in one look; what they cause calls again for the rest.
+const BURST: i64 = 500;
 const FIRST_BACK_OFF: Duration = Duration::from_secs(10);
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(600);
 
 pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, job: &Value) {
+    if object::text(job, &["spec", "managedBy"]).is_some_and(|manager| manager != CONTROLLER) {
+        // another controller's, which is not here
+        return;
+    }
     if status_of::is_finished(job) {
         return expire(context, key, job);
     }
@@ -193,7 +201,7 @@ fn adjust(context: &mut Context<'_>, key: &Key, job: &Value, pods: &Pods) -> i64
     }
     .max(0);
     if active > wanted {
-        let excess = (active - wanted) as usize;
+        let excess = (active - wanted).min(BURST) as usize;
         delete_all(context, job, &pods.active[..excess]);
         return -(excess as i64);
     }
@@ -204,7 +212,7 @@ fn adjust(context: &mut Context<'_>, key: &Key, job: &Value, pods: &Pods) -> i64
         return 0;
     }
     let mut made = 0;
-    for index in job_pods::missing_indexes(job, pods, missing as usize) {
+    for index in job_pods::missing_indexes(job, pods, missing.min(BURST) as usize) {
         match job_pods::create(context, job, index) {
             Ok(_) => made += 1,
             Err(_) => {
@@ -236,13 +244,12 @@ fn backs_off(context: &mut Context<'_>, key: &Key, job: &Value, pods: &Pods) -> 
 
 /// A finished job goes after its time to live, its pods with it.
 fn expire(context: &mut Context<'_>, key: &Key, job: &Value) {
-    const LIVES: &[&str] = &["spec", "ttlSecondsAfterFinished"];
-    if object::is_deleting(job) || object::at(job, LIVES).and_then(Value::as_i64).is_none() {
+    if object::at(job, &["spec", "ttlSecondsAfterFinished"]).is_none() || object::is_deleting(job) {
         return;
     }
     let uid = object::uid(job).to_owned();
     let finished = *context.memory.progress.entry(uid).or_insert(context.now);
-    let ends = finished + object::seconds(job, LIVES);
+    let ends = finished + object::seconds(job, &["spec", "ttlSecondsAfterFinished"]);
     if context.now < ends {
         return context.again_at(key, ends);
     }

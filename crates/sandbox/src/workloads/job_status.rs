@@ -77,15 +77,17 @@ pub(super) fn ending(
 }
 
 fn is_late(context: &mut Context<'_>, key: &Key, job: &Value, status: &Value) -> bool {
-    let Some(deadline) = object::at(job, &["spec", "activeDeadlineSeconds"]).and_then(Value::as_i64) else {
+    if object::at(job, &["spec", "activeDeadlineSeconds"]).is_none() {
         return false;
-    };
+    }
+    let deadline = object::seconds(job, &["spec", "activeDeadlineSeconds"]);
     let started = object::text(status, &["startTime"]).unwrap_or("");
-    let passed = context.state.clock.seconds_since(started).unwrap_or(0);
-    if passed >= deadline {
+    let passed = context.state.clock.seconds_since(started).unwrap_or(0).max(0).unsigned_abs();
+    let left = deadline.saturating_sub(Duration::from_secs(passed));
+    if left.is_zero() {
         return true;
     }
-    context.again_once(key, Duration::from_secs((deadline - passed).unsigned_abs()));
+    context.again_once(key, left);
     false
 }
 

@@ -11,6 +11,9 @@ use crate::selectors::LabelSelector;
 use crate::store::{Key, Object};
 use crate::verbs::{Caller, DeleteOptions};
 
+/// No more pods than this are made or deleted in one look; what they cause calls again for the rest.
+const BURST: usize = 500;
+
 /// What went wrong with the pods, as the condition tells it.
 struct Failure {
     reason: &'static str,
@@ -29,7 +32,7 @@ pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, set: &Value) {
 
 fn manage(context: &mut Context<'_>, key: &Key, set: &Value, active: &[Object]) -> Option<Failure> {
     let wanted = object::integer(set, &["spec", "replicas"]).max(0) as usize;
-    for _ in active.len()..wanted {
+    for _ in 0..wanted.saturating_sub(active.len()).min(BURST) {
         if let Err(error) =
             pods::create(context, set, "ReplicaSet", pods::from_template(set, "apps/v1", "ReplicaSet"))
         {
@@ -49,8 +52,8 @@ fn manage(context: &mut Context<'_>, key: &Key, set: &Value, active: &[Object]) 
 /// Pods that are too many, in the order in which they go: not assigned, pending, not ready, cheap,
 /// beside many others of their owner, ready since shortly, restarted often, young.
 fn dispensable(context: &Context<'_>, set: &Value, active: &[Object], wanted: usize) -> Vec<Object> {
-    let excess = active.len().saturating_sub(wanted);
-    if excess == 0 || wanted == 0 {
+    let excess = active.len().saturating_sub(wanted).min(BURST);
+    if excess == 0 || excess == active.len() {
         return active[..excess].to_vec();
     }
     let neighbours = neighbours(context, set);
