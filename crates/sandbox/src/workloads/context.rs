@@ -198,14 +198,7 @@ impl Context<'_> {
 
     /// Lets go of an object that a finalizer holds.
     pub(super) fn drop_finalizer(&mut self, key: &Key, finalizer: &str) {
-        self.change(key, |object| {
-            if let Some(finalizers) = object["metadata"]["finalizers"].as_array_mut() {
-                finalizers.retain(|one| one != finalizer);
-            }
-            if object::finalizers(object).is_empty() {
-                object::take(object, &["metadata", "finalizers"]);
-            }
-        });
+        self.change(key, |object| object::drop_finalizer(object, finalizer));
     }
 
     pub(super) fn delete(&mut self, key: &Key, options: &DeleteOptions) {
