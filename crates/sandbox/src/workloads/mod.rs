@@ -25,6 +25,7 @@ mod job;
 mod job_pods;
 mod job_status;
 mod kubelet;
+mod labelled;
 mod log;
 mod namespace;
 mod pod_events;
