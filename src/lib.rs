@@ -2,6 +2,7 @@
 
 pub mod api;
 pub mod apply;
+pub mod chart;
 pub mod cli;
 pub mod cluster;
 pub mod controller;

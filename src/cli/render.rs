@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::exit::Exit;
 use super::output::{self, Format, say};
-use super::{diagnostics, read};
+use super::{diagnostics, repository};
 use crate::controller::render_all;
 use crate::model::Diagnostic;
 
@@ -31,8 +31,8 @@ pub struct RenderArgs {
 }
 
 pub async fn run(args: RenderArgs) -> anyhow::Result<Exit> {
-    let snapshot = read::snapshot(&args.repo, args.revision.as_deref()).await?;
-    let fleet = read::fleet(&snapshot);
+    let snapshot = repository::snapshot(&args.repo, args.revision.as_deref()).await?;
+    let fleet = repository::fleet(&snapshot);
     if let Some(name) = &args.cluster
         && !fleet.clusters.contains_key(name.as_str())
     {

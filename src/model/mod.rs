@@ -6,6 +6,7 @@
 
 pub mod app;
 pub mod approval;
+pub mod chart;
 pub mod cluster;
 pub mod diagnostic;
 pub mod digest;
@@ -24,6 +25,10 @@ pub use app::{
     App, AppSet, AppSpec, Component, DeployType, Objects, Placement, PodSet, Replicas, TopologyCluster,
 };
 pub use approval::{Approval, ApprovedObject};
+pub use chart::{
+    Chart, ChartCapabilities, ChartFailure, ChartFault, ChartHook, ChartName, ChartObject, ChartOutput,
+    ChartRef, ChartRequest, ChartSource, Charts, NoCharts,
+};
 pub use cluster::{Cluster, ClusterState, Connection};
 pub use diagnostic::{Diagnostic, Location, Position, Scope, Severity};
 pub use digest::Digest;

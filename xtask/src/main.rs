@@ -1,6 +1,7 @@
 //! Developer commands: `cargo xtask <command>`.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line prints")]
 
+mod helm_render;
 mod live;
 mod schema;
 mod vectors;
@@ -18,6 +19,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Build the renderer of Helm charts, which tutti then finds (needs Go)
+    HelmRender(helm_render::Options),
     /// Real clusters and a real Gitea on this machine
     #[command(subcommand)]
     Live(live::Command),
@@ -29,6 +32,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
+        Command::HelmRender(options) => helm_render::run(&options),
         Command::Live(command) => live::run(command),
         Command::Schema(options) => schema::run(options),
         Command::Vectors(options) => vectors::run(&options),

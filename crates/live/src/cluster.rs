@@ -265,7 +265,7 @@ fn kwok_arguments(kubeconfig: &str) -> Result<Vec<String>, Error> {
         "--node-lease-duration-seconds=40".into(),
         "--cidr=10.244.0.0/16".into(),
     ];
-    let folder = module::tools().join("stages");
+    let folder = module::tools().join("live/stages");
     let mut files: Vec<_> = fs::read_dir(&folder)
         .and_then(|entries| entries.map(|entry| entry.map(|entry| entry.path())).collect())
         .map_err(Error::file("read", &folder))?;

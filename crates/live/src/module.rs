@@ -1,4 +1,4 @@
-//! The Go modules in `tools/live/` and how each is built. Versions stand in their `go.mod` alone.
+//! The Go modules in `tools/live/`, and the one that renders charts, and how each is built. Versions stand in their `go.mod` alone.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,8 @@ pub(crate) struct Program {
 /// One Go module: its programs share one set of dependencies.
 pub(crate) struct Module {
     pub(crate) name: &'static str,
+    /// From `tools/`.
+    folder: &'static str,
     pub(crate) programs: &'static [Program],
     /// The dependency whose version is the module's, as its `require` line names it.
     pub(crate) dependency: &'static str,
@@ -28,6 +30,7 @@ pub(crate) struct Module {
 // Without the stamps a client refuses the API server's version string.
 pub(crate) const KUBERNETES: Module = Module {
     name: "k8s",
+    folder: "live/k8s",
     programs: &[
         Program { name: "etcd", package: "go.etcd.io/etcd/server/v3" },
         Program { name: "kube-apiserver", package: "k8s.io/kubernetes/cmd/kube-apiserver" },
@@ -44,6 +47,7 @@ pub(crate) const KUBERNETES: Module = Module {
 
 pub(crate) const KWOK: Module = Module {
     name: "kwok",
+    folder: "live/kwok",
     programs: &[Program { name: "kwok", package: "sigs.k8s.io/kwok/cmd/kwok" }],
     dependency: "sigs.k8s.io/kwok",
     cgo: false,
@@ -53,6 +57,7 @@ pub(crate) const KWOK: Module = Module {
 
 pub(crate) const GITEA: Module = Module {
     name: "gitea",
+    folder: "live/gitea",
     programs: &[Program { name: "gitea", package: "code.gitea.io/gitea" }],
     dependency: "code.gitea.io/gitea",
     cgo: true,
@@ -60,9 +65,31 @@ pub(crate) const GITEA: Module = Module {
     link: "-s -w -X main.Version={version}",
 };
 
+/// The renderer of charts, which `tutti` starts.
+pub(crate) const HELM_RENDER: Module = Module {
+    name: "helm-render",
+    folder: "helm-render",
+    programs: &[Program { name: "helm-render", package: "." }],
+    dependency: "helm.sh/helm/v4",
+    cgo: false,
+    tags: "",
+    link: "-s -w",
+};
+
+/// The command of the same Helm, which the renderer is compared with.
+pub(crate) const HELM: Module = Module {
+    name: "helm",
+    folder: "helm-render",
+    programs: &[Program { name: "helm", package: "helm.sh/helm/v4/cmd/helm" }],
+    dependency: "helm.sh/helm/v4",
+    cgo: false,
+    tags: "",
+    link: "-s -w -X helm.sh/helm/v4/internal/version.version=v{version}",
+};
+
 impl Module {
     pub(crate) fn source(&self) -> PathBuf {
-        tools().join(self.name)
+        tools().join(self.folder)
     }
 
     /// The version without its `v`, from the module's own `go.mod`.
@@ -106,8 +133,7 @@ impl Module {
     /// Where the built programs belong: the name changes with everything that goes into them.
     pub(crate) fn home(&self, cache: &Path) -> Result<PathBuf, Error> {
         let mut digest = Sha256::new();
-        for file in ["go.mod", "go.sum"] {
-            let path = self.source().join(file);
+        for path in self.inputs()? {
             digest.update(fs::read(&path).map_err(Error::file("read", &path))?);
         }
         let packages = self.programs.iter().map(|program| program.package.to_owned());
@@ -118,11 +144,26 @@ impl Module {
         let key = hex::encode(digest.finalize());
         Ok(cache.join(format!("{}-{}-{}", self.name, self.version()?, &key[..16])))
     }
+
+    /// The module's own files, sorted. Go code counts only where a program is made of it.
+    fn inputs(&self) -> Result<Vec<PathBuf>, Error> {
+        let source = self.source();
+        let of_ours = self.programs.iter().any(|program| program.package == ".");
+        let entries = fs::read_dir(&source).map_err(Error::file("read", &source))?;
+        let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        paths.retain(|path| {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            matches!(name, "go.mod" | "go.sum")
+                || of_ours && name.ends_with(".go") && !name.ends_with("_test.go")
+        });
+        paths.sort();
+        Ok(paths)
+    }
 }
 
-/// `tools/live` of this checkout.
+/// `tools` of this checkout.
 pub(crate) fn tools() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/live")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools")
 }
 
 /// The version of a dependency in the text of a `go.mod`.
@@ -150,7 +191,7 @@ mod tests {
 
     #[test]
     fn every_module_names_its_version_and_home() {
-        for module in [&KUBERNETES, &KWOK, &GITEA] {
+        for module in [&KUBERNETES, &KWOK, &GITEA, &HELM_RENDER, &HELM] {
             let home = module.home(Path::new("/cache")).unwrap();
             let name = home.file_name().unwrap().to_str().unwrap().to_owned();
             assert!(name.starts_with(&format!("{}-{}-", module.name, module.version().unwrap())), "{name}");

@@ -3,6 +3,7 @@
 //! Objects come in every kind, so nothing here is typed; a missing field reads as `None` or zero.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
@@ -19,6 +20,12 @@ pub(crate) fn text<'v>(object: &'v Value, path: &[&str]) -> Option<&'v str> {
 /// The integer at a path, zero when absent.
 pub(crate) fn integer(object: &Value, path: &[&str]) -> i64 {
     at(object, path).and_then(Value::as_i64).unwrap_or(0)
+}
+
+/// The seconds at a path; nobody waits longer than a hundred years, so that no time runs over.
+pub(crate) fn seconds(object: &Value, path: &[&str]) -> Duration {
+    const LONGEST: u64 = 100 * 365 * 24 * 3600;
+    Duration::from_secs(u64::try_from(integer(object, path)).unwrap_or(0).min(LONGEST))
 }
 
 /// The list at a path, empty when absent.

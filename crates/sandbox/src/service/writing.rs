@@ -18,7 +18,7 @@ use crate::object;
 use crate::registry::ResourceKind;
 use crate::ssa::go;
 use crate::status::{ApiError, FieldError};
-use crate::verbs::{self, Caller, Deleted, Patch};
+use crate::verbs::{self, Caller, Deleted, Patch, ScaleChange};
 use crate::wire::answer::{self, ResponseBody};
 use crate::wire::delete_options::DeleteOptions;
 use crate::wire::negotiate::{self, Shape};
@@ -158,11 +158,7 @@ fn check_manager(query: &Query, options: &str) -> Result<(), ApiError> {
 
 fn put(state: &mut State, target: &Target, new: Value, caller: &Caller, shape: Shape) -> Answer {
     if target.subresource == "scale" {
-        let replace = |scale: &mut Value| {
-            *scale = new;
-            Ok(())
-        };
-        let scale = verbs::write_scale(state, target, replace, caller)?;
+        let scale = verbs::write_scale(state, target, ScaleChange::Replace(new), caller)?;
         return Ok(answer::json(StatusCode::OK, &scale));
     }
     let (stored, created) = verbs::update(state, target, new, caller)?;
@@ -173,14 +169,7 @@ fn put(state: &mut State, target: &Target, new: Value, caller: &Caller, shape: S
 
 fn change(state: &mut State, target: &Target, patch: Patch, caller: &Caller, shape: Shape) -> Answer {
     if target.subresource == "scale" {
-        let change = |scale: &mut Value| {
-            if matches!(patch, Patch::Apply { .. }) {
-                return Err(ApiError::not_simulated("server-side apply of a scale"));
-            }
-            *scale = verbs::patched(scale, patch, TypeName::SCALE, |_| Vec::new(), caller)?;
-            Ok(())
-        };
-        let scale = verbs::write_scale(state, target, change, caller)?;
+        let scale = verbs::write_scale(state, target, ScaleChange::Patch(patch), caller)?;
         return Ok(answer::json(StatusCode::OK, &scale));
     }
     let (stored, created) = verbs::patch(state, target, patch, caller)?;

@@ -52,7 +52,7 @@ mod writer;
 pub(crate) use apply::{ApplyError, Live, apply};
 pub(crate) use cursor::TypeRef;
 pub(crate) use reset::filter;
-pub(crate) use scale::track_scale;
+pub(crate) use scale::{ReplicaPaths, owners_of_scale, owners_of_workload};
 pub(crate) use settle::settle_nulls;
 pub(crate) use track::track;
 pub(crate) use untracked::untracked;

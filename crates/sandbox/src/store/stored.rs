@@ -84,7 +84,8 @@ impl Stored {
         debug_assert!(written.is_ok());
         let text = plain.get(1..).unwrap_or_default();
         if text.len() >= SMALLEST {
-            let known = learned.as_ref().map_or_else(Dictionary::default, |learned| learned.dictionary.clone());
+            let known =
+                learned.as_ref().map_or_else(Dictionary::default, |learned| learned.dictionary.clone());
             let length = u32::try_from(text.len()).unwrap_or(u32::MAX).to_le_bytes();
             let most = 5 + lz4_flex::block::get_maximum_output_size(text.len());
             packed.resize(most.max(packed.len()), 0);

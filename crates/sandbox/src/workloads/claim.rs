@@ -112,7 +112,8 @@ fn bind(context: &mut Context<'_>, key: &Key, claim: &Value, class: &str) {
 /// A deleted claim stays while pods use it; its volume goes with it.
 fn release(context: &mut Context<'_>, key: &Key, claim: &Value) {
     if !users(context, claim).is_empty() {
-        return context.again_once(key, Duration::from_secs(1));
+        // each of them calls when it goes
+        return;
     }
     let volume = object::text(claim, &["spec", "volumeName"]).unwrap_or("").to_owned();
     drop_finalizer(context, key, PROTECTION);

@@ -9,6 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 use serde_json::Value;
 
 use super::context::key_of;
+use super::service;
 use crate::cluster::State;
 use crate::object;
 use crate::selectors::LabelSelector;
@@ -26,7 +27,7 @@ pub(super) struct Labelled {
 struct Known {
     /// By each label.
     pods: Names,
-    /// By the first label that they select; those that select all pods by none.
+    /// By the first label that they select.
     services: Names,
 }
 
@@ -58,15 +59,14 @@ impl Labelled {
         let known = self.known(state);
         let namespace = object::namespace(pod);
         let labels = object::at(pod, &["metadata", "labels"]).unwrap_or(&Value::Null);
-        let pairs = labels.as_object().into_iter().flatten().map(|(label, value)| pair(namespace, label, value));
-        let all = (namespace.to_owned(), String::new(), String::new());
-        let names: BTreeSet<&String> =
-            pairs.chain([all]).filter_map(|pair| known.services.get(&pair)).flatten().collect();
+        let pairs =
+            labels.as_object().into_iter().flatten().map(|(label, value)| pair(namespace, label, value));
+        let names: BTreeSet<&String> = pairs.filter_map(|pair| known.services.get(&pair)).flatten().collect();
         names
             .into_iter()
             .filter_map(|name| state.store.get("services", &ObjectName::new(namespace, name)))
             .filter(|service| {
-                object::at(service, &["spec", "selector"])
+                service::selector_of(service)
                     .is_some_and(|selector| LabelSelector::map_matches(selector, labels))
             })
             .map(|service| key_of("services", service))
@@ -77,11 +77,13 @@ impl Labelled {
     pub(super) fn pods_of(&mut self, state: &State, service: &Value) -> Vec<Object> {
         let (namespace, selector) = (object::namespace(service), &service["spec"]["selector"]);
         let is_selected = |pod: &&Object| {
-            LabelSelector::map_matches(selector, object::at(pod, &["metadata", "labels"]).unwrap_or(&Value::Null))
+            LabelSelector::map_matches(
+                selector,
+                object::at(pod, &["metadata", "labels"]).unwrap_or(&Value::Null),
+            )
         };
-        let Some((label, value)) = selector.as_object().and_then(|labels| labels.iter().next()) else {
-            return state.store.list("pods", Some(namespace)).filter(is_selected).cloned().collect();
-        };
+        let first = selector.as_object().and_then(|labels| labels.iter().next());
+        let Some((label, value)) = first else { return Vec::new() };
         let names = self.known(state).pods.get(&pair(namespace, label, value));
         let pods = names.into_iter().flatten();
         let pods = pods.filter_map(|name| state.store.get("pods", &ObjectName::new(namespace, name)));
@@ -100,10 +102,10 @@ impl Known {
                 }
             }
             "services" => {
-                let Some(selector) = object::at(object, &["spec", "selector"]) else { return };
-                let first = selector.as_object().and_then(|labels| labels.iter().next());
-                let (label, value) = first.map_or((String::new(), &Value::Null), |(label, value)| (label.clone(), value));
-                self.services.entry(pair(namespace, &label, value)).or_default().insert(name.to_owned());
+                let labels = service::selector_of(object).and_then(Value::as_object);
+                if let Some((label, value)) = labels.and_then(|labels| labels.iter().next()) {
+                    self.services.entry(pair(namespace, label, value)).or_default().insert(name.to_owned());
+                }
             }
             _ => {}
         }

@@ -17,9 +17,17 @@ pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, service: &Value) {
     if object::text(service, &["spec", "type"]) == Some("LoadBalancer") {
         balance(context, key, service);
     }
-    if object::at(service, &["spec", "selector"]).is_some() {
+    if selector_of(service).is_some() {
         endpoints::reconcile(context, service);
     }
+}
+
+/// What finds the pods of a service that has endpoints by them.
+pub(super) fn selector_of(service: &Value) -> Option<&Value> {
+    let selector = object::at(service, &["spec", "selector"])?;
+    let says_nothing = selector.as_object().is_none_or(serde_json::Map::is_empty);
+    let is_elsewhere = object::text(service, &["spec", "type"]) == Some("ExternalName");
+    (!says_nothing && !is_elsewhere).then_some(selector)
 }
 
 /// Gives an Ingress, or a Service of type LoadBalancer, its address.

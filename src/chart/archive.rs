@@ -1,0 +1,217 @@
+//! Packaged charts (`.tgz`): unpacked in memory, within limits.
+
+use std::io::Read as _;
+use std::sync::Arc;
+
+use flate2::read::MultiGzDecoder;
+
+use super::tar::{self, Kind};
+use crate::model::{Chart, ChartFailure, ChartFault, Digest};
+
+/// Bytes of an archive as it comes.
+pub const LARGEST_ARCHIVE: usize = 20 * 1024 * 1024;
+/// Bytes of everything in it. With what tar adds.
+const LARGEST_CONTENT: usize = 64 * 1024 * 1024;
+/// Bytes of one file, as in Helm.
+pub const LARGEST_FILE: usize = 5 * 1024 * 1024;
+const MOST_FILES: usize = 10_000;
+/// Archives of subcharts within archives.
+const DEEPEST: usize = 4;
+
+/// The chart in an archive. `origin` stands before its files in locations.
+pub fn read(archive: &[u8], origin: &str) -> Result<Chart, ChartFailure> {
+    let mut left = LARGEST_CONTENT;
+    let mut files = unpack(archive, &mut left, 0)?;
+    files.sort();
+    files.dedup_by(|one, other| one.0 == other.0);
+    if !files.iter().any(|(name, _)| name == "Chart.yaml") {
+        return Err(malformed("the archive has no Chart.yaml in its first folder"));
+    }
+    Ok(Chart { origin: origin.to_owned(), digest: Digest::of(archive), folder: false, files })
+}
+
+fn unpack(archive: &[u8], left: &mut usize, depth: usize) -> Result<Vec<(String, Arc<[u8]>)>, ChartFailure> {
+    if archive.len() > LARGEST_ARCHIVE {
+        return Err(limit(format!("the archive has {} bytes, more than {LARGEST_ARCHIVE}", archive.len())));
+    }
+    if depth > DEEPEST {
+        return Err(limit(format!("there are more than {DEEPEST} archives within each other")));
+    }
+    let mut bytes = Vec::new();
+    MultiGzDecoder::new(archive)
+        .take(*left as u64 + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| malformed(&format!("the archive is not gzip: {error}")))?;
+    if bytes.len() > *left {
+        return Err(limit(format!("the archive holds more than {LARGEST_CONTENT} bytes")));
+    }
+    *left -= bytes.len();
+    let entries = tar::entries(&bytes).map_err(|why| malformed(&format!("the archive is not tar: {why}")))?;
+    if entries.len() > MOST_FILES {
+        return Err(limit(format!("the archive has {} files, more than {MOST_FILES}", entries.len())));
+    }
+    let mut files = Vec::new();
+    for entry in entries {
+        match entry.kind {
+            Kind::Folder => continue,
+            Kind::File => {}
+            Kind::Link => return Err(malformed(&format!("the archive has a link, {:?}", entry.name))),
+            Kind::Other => {
+                return Err(malformed(&format!("the archive has a file of no known kind, {:?}", entry.name)));
+            }
+        }
+        let name = inner_name(&entry.name)?;
+        if entry.content.len() > LARGEST_FILE {
+            return Err(limit(format!("{name} has {} bytes, more than {LARGEST_FILE}", entry.content.len())));
+        }
+        if is_archive_of_subchart(&name) {
+            // Read for its limits only: the renderer unpacks it itself.
+            unpack(entry.content, left, depth + 1).map_err(|failure| ChartFailure {
+                message: format!("{name}: {}", failure.message),
+                ..failure
+            })?;
+        }
+        files.push((name, entry.content.into()));
+    }
+    Ok(files)
+}
+
+/// Whether the renderer takes it for a packaged subchart.
+pub fn is_archive_of_subchart(name: &str) -> bool {
+    let inner = name.rsplit("charts/").next().unwrap_or(name);
+    name.contains("charts/") && !inner.contains('/') && inner.ends_with(".tgz")
+}
+
+/// A packaged subchart in a folder of the repository: the same limits.
+pub fn check_subchart(content: &[u8]) -> Result<(), ChartFailure> {
+    unpack(content, &mut { LARGEST_CONTENT }, 1).map(drop)
+}
+
+/// The path without its first folder, which is the chart's; a path that leads anywhere else is refused.
+fn inner_name(name: &str) -> Result<String, ChartFailure> {
+    let refuse = |what: &str| malformed(&format!("the archive has {what}, {name:?}"));
+    if name.contains('\\') || name.contains(':') || name.contains('\0') {
+        return Err(refuse("a path of another system"));
+    }
+    if name.starts_with('/') {
+        return Err(refuse("an absolute path"));
+    }
+    let parts: Vec<&str> = name.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    if parts.contains(&"..") {
+        return Err(refuse("a path that leads out of it"));
+    }
+    match parts.split_first() {
+        Some((_, inner)) if !inner.is_empty() => Ok(inner.join("/")),
+        _ => Err(refuse("a file outside the folder of the chart")),
+    }
+}
+
+fn malformed(message: &str) -> ChartFailure {
+    ChartFailure::new(ChartFault::Malformed, message)
+}
+
+fn limit(message: String) -> ChartFailure {
+    ChartFailure::new(ChartFault::Limit, message)
+}
+
+#[cfg(test)]
+pub mod tests {
+    use std::io::Write as _;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
+    use super::*;
+
+    /// A tar entry as `tar` writes it.
+    pub fn entry(name: &str, kind: u8, content: &[u8]) -> Vec<u8> {
+        let mut header = vec![0_u8; 512];
+        header[..name.len()].copy_from_slice(name.as_bytes());
+        header[100..108].copy_from_slice(b"0000644\0");
+        header[124..136].copy_from_slice(format!("{:011o}\0", content.len()).as_bytes());
+        header[148..156].copy_from_slice(b"        ");
+        header[156] = kind;
+        header[257..265].copy_from_slice(b"ustar\x0000");
+        let sum: usize = header.iter().map(|byte| usize::from(*byte)).sum();
+        header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+        header.extend_from_slice(content);
+        header.resize(header.len().next_multiple_of(512), 0);
+        header
+    }
+
+    pub fn pack(entries: &[Vec<u8>]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(&entries.concat()).unwrap();
+        encoder.write_all(&[0; 1024]).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn check(entries: &[Vec<u8>], expected: Result<&[&str], &str>) {
+        let read = read(&pack(entries), "x/");
+        let names =
+            read.as_ref().map(|chart| chart.files.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>());
+        let names = names.map_err(|failure| failure.message.clone());
+        assert_eq!(names, expected.map(<[&str]>::to_vec).map_err(str::to_owned));
+    }
+
+    #[test]
+    fn files_are_there_without_the_folder_of_the_chart() {
+        let chart = entry("web/Chart.yaml", b'0', b"name: web");
+        check(
+            &[entry("web/", b'5', b""), chart.clone(), entry("web/templates/a.yaml", b'0', b"a")],
+            Ok(&["Chart.yaml", "templates/a.yaml"]),
+        );
+        let long = format!("web/templates/{}.yaml", "a".repeat(120));
+        check(
+            &[chart, entry("././@LongLink", b'L', long.as_bytes()), entry("web/cut", b'0', b"a")],
+            Ok(&["Chart.yaml", &long[4..]]),
+        );
+    }
+
+    #[test]
+    fn what_leads_elsewhere_is_refused() {
+        let chart = || entry("web/Chart.yaml", b'0', b"name: web");
+        for (name, kind, expected) in [
+            ("/etc/passwd", b'0', "the archive has an absolute path, \"/etc/passwd\""),
+            ("web/../../x", b'0', "the archive has a path that leads out of it, \"web/../../x\""),
+            ("web/c:/x", b'0', "the archive has a path of another system, \"web/c:/x\""),
+            ("x", b'0', "the archive has a file outside the folder of the chart, \"x\""),
+            ("web/x", b'2', "the archive has a link, \"web/x\""),
+            ("web/x", b'1', "the archive has a link, \"web/x\""),
+            ("web/x", b'3', "the archive has a file of no known kind, \"web/x\""),
+        ] {
+            check(&[chart(), entry(name, kind, b"")], Err(expected));
+        }
+        check(
+            &[entry("web/values.yaml", b'0', b"")],
+            Err("the archive has no Chart.yaml in its first folder"),
+        );
+        let inner = pack(&[entry("db/../../x", b'0', b"")]);
+        check(
+            &[chart(), entry("web/charts/db-1.tgz", b'0', &inner)],
+            Err("charts/db-1.tgz: the archive has a path that leads out of it, \"db/../../x\""),
+        );
+    }
+
+    #[test]
+    fn bombs_are_refused() {
+        let chart = || entry("web/Chart.yaml", b'0', b"name: web");
+        let large = vec![0; LARGEST_FILE + 1];
+        let expected = format!("values.yaml has {} bytes, more than {LARGEST_FILE}", large.len());
+        check(&[chart(), entry("web/values.yaml", b'0', &large)], Err(&expected));
+        let file = entry("web/x", b'0', &vec![0; LARGEST_FILE]);
+        let many: Vec<_> = std::iter::repeat_n(file, 13).collect();
+        check(&[vec![chart()], many].concat(), Err("the archive holds more than 67108864 bytes"));
+        let entries: Vec<_> = std::iter::repeat_n(entry("web/x", b'0', b""), MOST_FILES + 1).collect();
+        check(&entries, Err("the archive has 10001 files, more than 10000"));
+    }
+
+    #[test]
+    fn noise_is_refused() {
+        let message = |bytes: &[u8]| read(bytes, "x/").unwrap_err().message;
+        assert!(message(b"noise").starts_with("the archive is not gzip"));
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(&[7; 2000]).unwrap();
+        assert_eq!(message(&encoder.finish().unwrap()), "the archive is not tar: a header is damaged");
+    }
+}

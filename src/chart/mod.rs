@@ -1,0 +1,27 @@
+//! Helm charts, rendered by Helm's own engine.
+//!
+//! Needs a chart and values; gives objects. A chart is untrusted code: [`renderer`] runs it in child processes
+//! (`tools/helm-render`, found by [`program`]) with a deadline and a limit of memory, without environment, files or
+//! network; as many as there are cores, each for one render at a time, so that a chart that hangs holds up no other.
+//! Where that program is not, `helm template` does the same ([`fallback`]).
+//!
+//! - [`archive`] and [`tar`] unpack charts within limits;
+//! - [`protocol`] is what is said to a child ([`child`]), [`words`] reads what Helm says of a failure;
+//! - [`schema`] checks values on this side, where references lead nowhere;
+//! - [`service`] puts it together, and renders no request twice.
+//!
+//! Never applies anything, never asks a cluster, never believes a chart.
+
+pub mod archive;
+mod child;
+mod fallback;
+mod program;
+mod protocol;
+mod renderer;
+mod service;
+mod tar;
+mod words;
+
+pub use program::{Found, PROGRAM, VARIABLE, find};
+pub use renderer::{Limits, Renderer};
+pub use service::Service;

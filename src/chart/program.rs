@@ -1,0 +1,126 @@
+//! Where the renderer is.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// The program's name, beside `tutti` itself or on PATH.
+pub const PROGRAM: &str = "helm-render";
+/// A path to it, which wins; an empty one means that there is none.
+pub const VARIABLE: &str = "TUTTI_HELM_RENDER";
+const FALLBACK: &str = "helm";
+
+/// What renders charts here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// `helm-render`.
+    Engine(PathBuf),
+    /// `helm`, of which `helm template` is called.
+    Command(PathBuf),
+    /// Neither; what is wrong with what was named, if anything was.
+    Nothing(Option<String>),
+}
+
+/// The variable's, the one beside this program, the one that `cargo xtask helm-render` built, the one on PATH; else
+/// `helm` on PATH.
+pub fn find() -> Found {
+    look(&Places {
+        named: env::var_os(VARIABLE).map(PathBuf::from),
+        beside: env::current_exe().ok().and_then(|path| path.parent().map(Path::to_owned)),
+        cache: cache(),
+        path: env::var_os("PATH").map(|path| env::split_paths(&path).collect()).unwrap_or_default(),
+    })
+}
+
+#[derive(Debug, Default)]
+struct Places {
+    named: Option<PathBuf>,
+    beside: Option<PathBuf>,
+    cache: Option<PathBuf>,
+    path: Vec<PathBuf>,
+}
+
+fn look(places: &Places) -> Found {
+    if let Some(named) = &places.named
+        && !named.as_os_str().is_empty()
+    {
+        return match named.is_file() {
+            true => Found::Engine(named.clone()),
+            false => Found::Nothing(Some(format!("{VARIABLE} names {}, which is no file", named.display()))),
+        };
+    }
+    let beside = places.beside.iter().map(|folder| folder.join(PROGRAM));
+    let on_path = |name: &'static str| places.path.iter().map(move |folder| folder.join(name));
+    // An empty variable: for a machine that has the program and shall not use it.
+    let wanted = places.named.is_none();
+    let engine =
+        beside.chain(newest(places.cache.as_deref())).chain(on_path(PROGRAM)).find(|path| path.is_file());
+    match engine.filter(|_| wanted) {
+        Some(engine) => Found::Engine(engine),
+        None => on_path(FALLBACK).find(|path| path.is_file()).map_or(Found::Nothing(None), Found::Command),
+    }
+}
+
+/// As the folder of `cargo xtask live`: programs built from this repository's Go modules.
+fn cache() -> Option<PathBuf> {
+    let named = |variable: &str| env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
+    named("TUTTI_LIVE_CACHE")
+        .or_else(|| named("XDG_CACHE_HOME").map(|cache| cache.join("tutti/live")))
+        .or_else(|| named("HOME").map(|home| home.join(".cache/tutti/live")))
+}
+
+/// Of several builds the last one: their folders are named after their sources.
+fn newest(cache: Option<&Path>) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(cache?).ok()?;
+    let built = |entry: std::io::Result<std::fs::DirEntry>| {
+        let entry = entry.ok()?;
+        let ours = entry.file_name().to_str()?.starts_with(&format!("{PROGRAM}-"));
+        let program = entry.path().join("bin").join(PROGRAM);
+        let time =
+            entry.metadata().and_then(|metadata| metadata.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+        (ours && program.is_file()).then_some((time, program))
+    };
+    entries.filter_map(built).max().map(|(_, program)| program)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn file(folder: &Path, name: &str) -> PathBuf {
+        let path = folder.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, "").unwrap();
+        path
+    }
+
+    #[test]
+    fn the_named_one_wins_then_beside_cache_path_and_helm() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = |name: &str| root.path().join(name);
+        let mut places = Places {
+            named: None,
+            beside: Some(folder("beside")),
+            cache: Some(folder("cache")),
+            path: vec![folder("one"), folder("two")],
+        };
+        assert_eq!(look(&places), Found::Nothing(None));
+        let helm = file(&folder("two"), "helm");
+        assert_eq!(look(&places), Found::Command(helm.clone()));
+        let on_path = file(&folder("two"), PROGRAM);
+        assert_eq!(look(&places), Found::Engine(on_path));
+        let built = file(&folder("cache"), "helm-render-4.2.4-0011/bin/helm-render");
+        assert_eq!(look(&places), Found::Engine(built));
+        let beside = file(&folder("beside"), PROGRAM);
+        assert_eq!(look(&places), Found::Engine(beside));
+        places.named = Some(PathBuf::new());
+        assert_eq!(look(&places), Found::Command(helm));
+        let named = file(&folder("named"), "any");
+        places.named = Some(named.clone());
+        assert_eq!(look(&places), Found::Engine(named));
+        places.named = Some(folder("nowhere"));
+        assert!(matches!(look(&places), Found::Nothing(Some(why)) if why.contains("TUTTI_HELM_RENDER")));
+    }
+}

@@ -1,0 +1,218 @@
+//! The children that render, and who gets which.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use super::child::{Child, Ended};
+use super::program::{Found, PROGRAM, VARIABLE};
+use super::protocol::Answer;
+use super::{fallback, words};
+use crate::model::{ChartFailure, ChartFault, ChartHook, ChartObject, ChartOutput, ChartRequest};
+
+/// What one render may use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    pub deadline: Duration,
+    /// Of one child, in bytes.
+    pub memory: u64,
+    /// Bytes of one answer.
+    pub answer: usize,
+    /// Bytes of the values of one request.
+    pub values: usize,
+    /// Renders side by side.
+    pub children: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            deadline: Duration::from_secs(30),
+            memory: 1024 * 1024 * 1024,
+            answer: 64 * 1024 * 1024,
+            values: 4 * 1024 * 1024,
+            children: std::thread::available_parallelism().map_or(2, usize::from),
+        }
+    }
+}
+
+/// Renders charts in child processes. Shared by threads: each call takes a child of its own, and waits when all are taken.
+#[derive(Debug)]
+pub struct Renderer {
+    program: Found,
+    limits: Limits,
+    children: Mutex<Children>,
+    returned: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Children {
+    idle: Vec<Child>,
+    taken: usize,
+}
+
+/// One of the places for children; given back when dropped.
+struct Place<'a> {
+    renderer: &'a Renderer,
+    child: Option<Child>,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut children = self.renderer.children.lock();
+        children.taken -= 1;
+        children.idle.extend(self.child.take());
+        drop(children);
+        self.renderer.returned.notify_one();
+    }
+}
+
+impl Renderer {
+    pub fn new(program: Found, limits: Limits) -> Self {
+        Self { program, limits, children: Mutex::default(), returned: Condvar::new() }
+    }
+
+    pub fn program(&self) -> &Found {
+        &self.program
+    }
+
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Renders, for as long as the limits allow. Blocks.
+    pub fn render(&self, request: &ChartRequest) -> Result<ChartOutput, ChartFailure> {
+        self.check_size(request)?;
+        match &self.program {
+            Found::Engine(program) => self.by_engine(program, request),
+            Found::Command(helm) => {
+                let _place = self.place();
+                fallback::render(helm, request, &self.limits)
+            }
+            Found::Nothing(why) => Err(nothing(why.as_deref())),
+        }
+    }
+
+    fn check_size(&self, request: &ChartRequest) -> Result<(), ChartFailure> {
+        let size: usize = request.values.iter().map(|layer| size_of(layer)).sum();
+        if size <= self.limits.values {
+            return Ok(());
+        }
+        let limit = self.limits.values;
+        let message = format!("the values have about {size} bytes, more than the limit of {limit}");
+        Err(ChartFailure::new(ChartFault::Limit, message))
+    }
+
+    fn by_engine(&self, program: &PathBuf, request: &ChartRequest) -> Result<ChartOutput, ChartFailure> {
+        let mut place = self.place();
+        let fresh = place.child.is_none();
+        let mut answer = self.ask(&mut place, program, request);
+        // One that had been idle may have ended for reasons that are not ours.
+        if !fresh && matches!(answer, Err(Ended::Died(ref words)) if words.trim().is_empty()) {
+            answer = self.ask(&mut place, program, request);
+        }
+        match answer {
+            Ok(answer) => output(request, answer),
+            Err(ended) => Err(self.explain(ended, program)),
+        }
+    }
+
+    /// A child that failed is not given back.
+    fn ask(&self, place: &mut Place<'_>, program: &PathBuf, request: &ChartRequest) -> Result<Answer, Ended> {
+        let mut child = match place.child.take() {
+            Some(child) => child,
+            None => Child::start(program, &self.limits)?,
+        };
+        let answer = child.ask(request, &self.limits)?;
+        place.child = Some(child);
+        Ok(answer)
+    }
+
+    fn place(&self) -> Place<'_> {
+        let mut children = self.children.lock();
+        while children.taken >= self.limits.children.max(1) {
+            self.returned.wait(&mut children);
+        }
+        children.taken += 1;
+        let child = children.idle.pop();
+        drop(children);
+        Place { renderer: self, child }
+    }
+
+    fn explain(&self, ended: Ended, program: &PathBuf) -> ChartFailure {
+        match ended {
+            Ended::Late => late(self.limits.deadline),
+            Ended::TooMuch => {
+                let limit = self.limits.answer;
+                ChartFailure::new(ChartFault::Limit, format!("the chart makes more than {limit} bytes"))
+            }
+            Ended::Died(words) if words::is_out_of_memory(&words) || words.trim().is_empty() => {
+                let limit = self.limits.memory / (1024 * 1024);
+                let message =
+                    format!("the chart takes more than the {limit} MiB of memory that a render may have");
+                ChartFailure::new(ChartFault::Limit, message)
+                    .help("look for a loop, a recursion or a text that doubles itself")
+            }
+            Ended::Died(words) if words::is_out_of_stack(&words) => {
+                ChartFailure::new(ChartFault::Limit, "the chart's templates call themselves without end")
+            }
+            Ended::Died(words) => {
+                let first = words.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+                ChartFailure::new(ChartFault::Renderer, format!("the renderer ended: {first}"))
+            }
+            Ended::NotStarted(error) => {
+                let message = format!("failed to start {}: {error}", program.display());
+                ChartFailure::new(ChartFault::Renderer, message)
+            }
+        }
+    }
+}
+
+pub fn late(deadline: Duration) -> ChartFailure {
+    let seconds = deadline.as_secs_f64();
+    ChartFailure::new(ChartFault::Limit, format!("the chart takes longer than {seconds} s"))
+        .help("look for a loop over too much, or one within another")
+}
+
+fn nothing(why: Option<&str>) -> ChartFailure {
+    let message = why.map_or_else(|| "nothing here renders Helm charts".to_owned(), str::to_owned);
+    let help = format!(
+        "build it with `cargo xtask helm-render` (needs Go), put `{PROGRAM}` beside tutti or on PATH, name it in \
+         {VARIABLE}, or install helm 4"
+    );
+    ChartFailure::new(ChartFault::NoRenderer, message).help(help)
+}
+
+/// About as many bytes as the JSON has.
+fn size_of(map: &serde_json::Map<String, serde_json::Value>) -> usize {
+    use serde_json::Value;
+    fn of(value: &Value) -> usize {
+        match value {
+            Value::String(text) => text.len() + 2,
+            Value::Array(items) => items.iter().map(of).sum::<usize>() + items.len() + 2,
+            Value::Object(map) => size_of(map),
+            Value::Null | Value::Bool(_) | Value::Number(_) => 5,
+        }
+    }
+    map.iter().map(|(key, value)| key.len() + 4 + of(value)).sum::<usize>() + 2
+}
+
+fn output(request: &ChartRequest, answer: Answer) -> Result<ChartOutput, ChartFailure> {
+    let name = answer.name.clone();
+    if let Some(failure) = answer.error {
+        return Err(words::failure(&name, &failure));
+    }
+    let _ = request;
+    let objects = answer.objects.into_iter().map(|object| ChartObject {
+        file: words::within(&name, &object.file).to_owned(),
+        object: object.object,
+        definition: object.definition,
+        hook: object.hook.map(|hook| ChartHook {
+            events: hook.events,
+            weight: hook.weight,
+            delete_policies: hook.delete_policies,
+        }),
+    });
+    Ok(ChartOutput { objects: objects.collect(), notes: answer.notes })
+}

@@ -1,0 +1,167 @@
+//! What Helm and Go say of a failure, understood as far as it goes.
+
+use super::protocol::Failure;
+use crate::model::{ChartFailure, ChartFault};
+
+/// A failure in Helm's words as ours: template, line and value where they are said.
+pub fn failure(chart: &str, said: &Failure) -> ChartFailure {
+    match said.step.as_str() {
+        "load" => ChartFailure::new(ChartFault::Malformed, lower(&said.message)),
+        "values" | "request" => {
+            let failure = ChartFailure::new(ChartFault::Values, lower(&said.message));
+            if said.file.is_empty() { failure } else { failure.at(&said.file, 1, 1) }
+        }
+        "output" => output(chart, &said.file, &said.message),
+        _ => template(chart, &said.message),
+    }
+}
+
+/// What a template did wrong.
+pub fn template(chart: &str, message: &str) -> ChartFailure {
+    let of = |place: Option<Place>, value: Option<&str>, words: &str| {
+        let words = words.trim();
+        let words = if words.is_empty() { "failed without a word" } else { words };
+        let mut failure = ChartFailure::new(ChartFault::Template, words);
+        if let Some(place) = place {
+            failure = failure.at(within(chart, &place.file), place.line, place.column);
+        }
+        match value {
+            Some(value) => failure.about(value),
+            None => failure,
+        }
+    };
+    for start in ["execution error at (", "parse error at (", "execution error in (", "parse error in ("] {
+        if let Some(rest) = message.strip_prefix(start)
+            && let Some((place, words)) = rest.split_once("): ")
+        {
+            return of(Place::read(place), None, words);
+        }
+    }
+    if let Some(traced) = traced(message) {
+        return of(Some(traced.place), Some(traced.value), traced.words);
+    }
+    if let Some((place, rest)) = message.strip_prefix("template: ").and_then(|rest| rest.split_once(": "))
+        && let Some(place) = Place::read(place)
+    {
+        let value = rest.split_once(" at <").and_then(|(_, rest)| rest.split_once(">: "));
+        return of(Some(place), value.map(|(value, _)| value), value.map_or(rest, |(_, words)| words));
+    }
+    of(None, None, message)
+}
+
+/// What a template made is not YAML. Lines are of what it made.
+pub fn output(chart: &str, file: &str, message: &str) -> ChartFailure {
+    let message = message.strip_prefix("YAML parse error on ").unwrap_or(message);
+    let (file, words) = match message.split_once(": ") {
+        Some((named, words)) if file.is_empty() && named.contains('/') => (named, words),
+        _ => (file, message),
+    };
+    let words = words.trim_start_matches("error converting YAML to JSON: ").trim_start_matches("yaml: ");
+    let failure = ChartFailure::new(ChartFault::Output, format!("the output is not YAML: {words}"));
+    if file.is_empty() { failure } else { failure.at(within(chart, file), 1, 1) }
+}
+
+/// The innermost of a trace: where it happened, at which expression, and why.
+struct Traced<'a> {
+    place: Place,
+    value: &'a str,
+    words: &'a str,
+}
+
+/// A trace is blocks of a place, what was executed there, and why that failed, outermost first.
+fn traced(message: &str) -> Option<Traced<'_>> {
+    let at = message.rfind("\n  executing \"")?;
+    let place = Place::read(message[..at].lines().last()?.trim())?;
+    let (executed, words) = message[at..].split_once(">:\n")?;
+    let (_, value) = executed.split_once(" at <")?;
+    Some(Traced { place, value, words: words.trim() })
+}
+
+struct Place {
+    file: String,
+    line: u32,
+    column: u32,
+}
+
+impl Place {
+    /// `chart/templates/a.yaml:3:4`, with or without numbers.
+    fn read(text: &str) -> Option<Self> {
+        let mut parts = text.split(':');
+        let file = parts.next().filter(|file| !file.is_empty() && !file.contains(char::is_whitespace))?;
+        let mut number = || parts.next().and_then(|part| part.trim().parse().ok()).unwrap_or(1_u32).max(1);
+        Some(Self { file: file.to_owned(), line: number(), column: number() })
+    }
+}
+
+/// Helm puts the chart's name before its files.
+pub fn within<'a>(chart: &str, file: &'a str) -> &'a str {
+    file.strip_prefix(chart).and_then(|rest| rest.strip_prefix('/')).unwrap_or(file)
+}
+
+pub fn is_out_of_memory(words: &str) -> bool {
+    words.contains("out of memory")
+        || words.contains("cannot allocate memory")
+        || words.contains("can't allocate")
+}
+
+pub fn is_out_of_stack(words: &str) -> bool {
+    words.contains("stack exceeds") || words.contains("stack overflow")
+}
+
+/// Our messages begin with a lower case letter and end without a full stop.
+fn lower(text: &str) -> String {
+    let text = text.trim().trim_end_matches('.');
+    let mut letters = text.chars();
+    let second_is_lower = text.chars().nth(1).is_some_and(char::is_lowercase);
+    match letters.next() {
+        Some(first) if second_is_lower && !text.starts_with("Chart.yaml") => {
+            first.to_lowercase().chain(letters).collect()
+        }
+        _ => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(message: &str, expected: &str) {
+        assert_eq!(template("web", message).to_string(), expected);
+    }
+
+    #[test]
+    fn template_line_and_value_are_found() {
+        check(
+            "execution error at (web/templates/a.yaml:3:4): image is required",
+            "image is required at templates/a.yaml:3:4",
+        );
+        check(
+            "parse error at (web/templates/a.yaml:7): unclosed action",
+            "unclosed action at templates/a.yaml:7:1",
+        );
+        check(
+            "web/templates/a.yaml:5:10\n  executing \"web/templates/a.yaml\" at <include \"x\" .>:\n    error calling \
+             include:\nweb/templates/_x.tpl:2:8\n  executing \"x\" at <.Values.a.b>:\n    nil pointer evaluating \
+             interface {}.b",
+            "nil pointer evaluating interface {}.b (.Values.a.b) at templates/_x.tpl:2:8",
+        );
+        check(
+            "template: web/templates/a.yaml:1:2: executing \"a\" at <.Values.x>: can't evaluate field x",
+            "can't evaluate field x (.Values.x) at templates/a.yaml:1:2",
+        );
+        check("rendering template failed: nil", "rendering template failed: nil");
+    }
+
+    #[test]
+    fn output_that_is_not_yaml_names_the_template() {
+        let said =
+            "YAML parse error on web/templates/a.yaml: error converting YAML to JSON: yaml: line 3: oops";
+        let failure = output("web", "", said);
+        assert_eq!(failure.to_string(), "the output is not YAML: line 3: oops at templates/a.yaml:1:1");
+        let failure = output("web", "web/charts/db/templates/b.yaml", "yaml: line 1: oops");
+        assert_eq!(
+            failure.to_string(),
+            "the output is not YAML: line 1: oops at charts/db/templates/b.yaml:1:1"
+        );
+    }
+}

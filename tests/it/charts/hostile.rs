@@ -1,0 +1,135 @@
+//! Charts that mean harm: refused or killed within the limits, while other renders go on.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tutti::chart::Limits;
+use tutti::model::{ChartFailure, ChartFault};
+
+use super::support::{engine, helm, request, template};
+
+fn small() -> Limits {
+    Limits { deadline: Duration::from_secs(3), memory: 400 << 20, children: 2, ..Limits::default() }
+}
+
+const GOOD: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\n";
+
+#[track_caller]
+fn check(text: &str, fault: ChartFault, words: &str) {
+    let Some(helm) = helm() else { return };
+    let renderer = engine(&helm, small());
+    let started = Instant::now();
+    let failure = renderer.render(&request(&template(text), json!({}))).expect_err("a refusal");
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+    assert_eq!((failure.fault, failure.message.contains(words)), (fault, true), "{failure}");
+    // The next request gets a new child.
+    let good = renderer.render(&request(&template(GOOD), json!({}))).expect("a render");
+    assert_eq!(good.objects.len(), 1);
+}
+
+#[test]
+fn endless_loops_end() {
+    check(
+        "{{ range until 100000 }}{{ range until 100000 }}{{ range until 100000 }}{{ end }}{{ end }}{{ end }}",
+        ChartFault::Limit,
+        "longer than 3 s",
+    );
+}
+
+#[test]
+fn memory_bombs_end() {
+    check(
+        "{{ $x := \"xxxxxxxxxxxxxxxx\" }}{{ range until 40 }}{{ $x = print $x $x }}{{ end }}{{ $x }}",
+        ChartFault::Limit,
+        "memory",
+    );
+    check("{{ repeat 100000000000 \"x\" }}", ChartFault::Limit, "memory");
+}
+
+#[test]
+fn recursions_end() {
+    check(
+        "{{ define \"a\" }}{{ include \"a\" . }}{{ end }}{{ include \"a\" . }}",
+        ChartFault::Template,
+        "nested reference name",
+    );
+    let Some(helm) = helm() else { return };
+    let renderer = engine(&helm, small());
+    let endless = template("{{ define \"a\" }}{{ template \"a\" . }}{{ end }}{{ template \"a\" . }}");
+    let failure = renderer.render(&request(&endless, json!({}))).expect_err("a refusal");
+    assert!(matches!(failure.fault, ChartFault::Template | ChartFault::Limit), "{failure}");
+    let endless = template("{{ tpl .Values.x . }}");
+    let failure =
+        renderer.render(&request(&endless, json!({"x": "{{ tpl .Values.x . }}"}))).expect_err("a refusal");
+    assert!(matches!(failure.fault, ChartFault::Template | ChartFault::Limit), "{failure}");
+}
+
+#[test]
+fn values_and_outputs_have_limits() {
+    let Some(helm) = helm() else { return };
+    let renderer = engine(&helm, Limits { answer: 1 << 20, ..small() });
+    let huge = json!({"x": "y".repeat(100 << 20)});
+    let failure = renderer.render(&request(&template(GOOD), huge)).expect_err("a refusal");
+    assert_eq!(
+        (failure.fault, failure.message.contains("more than the limit of 4194304")),
+        (ChartFault::Limit, true)
+    );
+    let wide = template(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: {{ repeat 2000000 \"x\" }}}\n",
+    );
+    let failure = renderer.render(&request(&wide, json!({}))).expect_err("a refusal");
+    assert_eq!(failure, ChartFailure::new(ChartFault::Limit, "the chart makes more than 1048576 bytes"));
+    assert!(renderer.render(&request(&template(GOOD), json!({}))).is_ok());
+}
+
+#[test]
+fn nothing_of_the_machine_is_seen() {
+    let Some(helm) = helm() else { return };
+    let renderer = engine(&helm, small());
+    let fails = |text: &str| renderer.render(&request(&template(text), json!({}))).expect_err("a refusal");
+    assert!(fails("{{ env \"HOME\" }}").message.contains("function \"env\" not defined"));
+    assert!(fails("{{ expandenv \"$HOME\" }}").message.contains("function \"expandenv\" not defined"));
+    let text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: {{ .Files.Get \"/etc/hostname\" | quote }}, \
+                b: {{ .Files.Get \"../../etc/hostname\" | quote }}, c: {{ getHostByName \"localhost\" | quote }}}\n";
+    let output = renderer.render(&request(&template(text), json!({}))).unwrap();
+    assert_eq!(output.objects[0].object["data"], json!({"a": "", "b": "", "c": ""}));
+}
+
+#[test]
+fn other_renders_go_on_while_one_hangs() {
+    let Some(helm) = helm() else { return };
+    let renderer = engine(&helm, small());
+    let endless =
+        "{{ range until 100000 }}{{ range until 100000 }}{{ range until 100000 }}{{ end }}{{ end }}{{ end }}";
+    thread::scope(|scope| {
+        let hanging = scope.spawn(|| renderer.render(&request(&template(endless), json!({}))));
+        let mut rendered = 0;
+        while !hanging.is_finished() {
+            assert!(renderer.render(&request(&template(GOOD), json!({"n": rendered}))).is_ok());
+            rendered += 1;
+        }
+        assert!(rendered > 20, "only {rendered}");
+        assert_eq!(hanging.join().unwrap().unwrap_err().fault, ChartFault::Limit);
+    });
+}
+
+#[test]
+fn a_failure_says_template_line_and_value() {
+    let Some(helm) = helm() else { return };
+    let renderer = engine(&helm, small());
+    let said = |text: &str| {
+        let failure = renderer.render(&request(&template(text), json!({}))).expect_err("a refusal");
+        failure.to_string()
+    };
+    assert_eq!(
+        said("a: 1\nb: {{ .Values.image.tag }}\n"),
+        "nil pointer evaluating interface {}.tag (.Values.image.tag) at templates/a.yaml:2:13"
+    );
+    assert_eq!(
+        said("{{ required \"say which image\" .Values.image }}"),
+        "say which image at templates/a.yaml:1:4"
+    );
+    assert_eq!(said("{{ if }}"), "missing value for if at templates/a.yaml:1:1");
+    assert!(said("a: b: c\n").starts_with("the output is not YAML: "), "{}", said("a: b: c\n"));
+}

@@ -1,0 +1,116 @@
+//! The same objects as `helm template`, compared as parsed objects.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tutti::chart::Limits;
+use tutti::model::{ChartCapabilities, ChartRequest};
+
+use super::support::{by_name, command, engine, fixture, folder, helm, request};
+
+/// Both renderers, and the names of what they make.
+#[track_caller]
+fn check(request: &ChartRequest, expected: &[&str]) {
+    let Some(helm) = helm() else { return };
+    let ours = engine(&helm, Limits::default()).render(request).expect("our render");
+    let theirs = command(&helm).render(request).expect("their render");
+    let (ours, theirs) = (by_name(&ours), by_name(&theirs));
+    assert_eq!(ours, theirs);
+    assert_eq!(ours.keys().map(String::as_str).collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn library_charts_tpl_files_and_functions() {
+    let chart = folder(&fixture("library"));
+    let names = [
+        "templates/configmap.yaml ConfigMap demo-library-user-config",
+        "templates/configmap.yaml Secret demo-library-user-secret",
+        "templates/deployment.yaml Deployment demo-library-user",
+    ];
+    check(&request(&chart, json!({})), &names);
+    check(
+        &request(&chart, json!({"image": {"tag": null}, "big": 12_345_678_901_i64, "ratio": 1e-7})),
+        &names,
+    );
+    let capabilities = ChartCapabilities {
+        kube_version: Some("v1.19.3-gke.100".to_owned()),
+        api_versions: vec!["gateway.networking.k8s.io/v1".to_owned()],
+        complete: false,
+    };
+    check(&ChartRequest { capabilities, ..request(&chart, json!({})) }, &names);
+}
+
+#[test]
+fn subcharts_conditions_tags_aliases_import_values_and_globals() {
+    let chart = folder(&fixture("subcharts"));
+    let parent = "templates/all.yaml ConfigMap demo-parent";
+    let (db, replica) = (
+        "charts/db/templates/db.yaml StatefulSet demo-db",
+        "charts/replica/templates/db.yaml StatefulSet demo-replica",
+    );
+    let (cache, queue) = (
+        "charts/cache/templates/s.yaml Service demo-cache",
+        "charts/queue/templates/s.yaml Service demo-queue",
+    );
+    check(&request(&chart, json!({})), &[db, parent]);
+    check(
+        &request(
+            &chart,
+            json!({"replica": {"enabled": true}, "tags": {"fast": true}, "global": {"queue": true}}),
+        ),
+        &[cache, db, queue, replica, parent],
+    );
+    // Layers: later ones win, null deletes what a chart or a layer before it said.
+    check(
+        &request(
+            &chart,
+            json!([{"own": {"drop": null, "more": [1]}, "db": {"nullable": {"a": null}}}, {"own": {"more": [2], "keep": 3}}]),
+        ),
+        &[db, parent],
+    );
+}
+
+#[test]
+fn hooks_definitions_and_notes() {
+    let chart = folder(&fixture("hooks"));
+    check(
+        &request(&chart, json!({})),
+        &[
+            "crds/widgets.yaml CustomResourceDefinition gadgets.example.com",
+            "crds/widgets.yaml CustomResourceDefinition widgets.example.com",
+            "templates/account.yaml ServiceAccount demo-migrate",
+            "templates/jobs.yaml Job demo-migrate",
+            "templates/jobs.yaml PersistentVolumeClaim demo-data",
+            "templates/jobs.yaml Pod demo-test",
+            "templates/jobs.yaml Widget demo",
+        ],
+    );
+    let Some(helm) = helm() else { return };
+    let output = engine(&helm, Limits::default()).render(&request(&chart, json!({}))).unwrap();
+    assert_eq!(output.notes.trim(), "Release demo in shop.");
+    let hooks: Vec<_> = output.objects.iter().filter_map(|object| object.hook.clone()).collect();
+    let seen: Vec<_> = hooks
+        .iter()
+        .map(|hook| (hook.events.join(","), hook.weight, hook.delete_policies.join(",")))
+        .collect();
+    let expected = [
+        ("test".to_owned(), 0, String::new()),
+        ("pre-install,pre-upgrade".to_owned(), -5, "before-hook-creation".to_owned()),
+        ("pre-install,pre-upgrade".to_owned(), 5, "before-hook-creation,hook-succeeded".to_owned()),
+    ];
+    assert!(expected.iter().all(|hook| seen.contains(hook)), "{seen:?}");
+}
+
+#[test]
+fn one_child_renders_many_charts_and_forgets_nothing_of_them() {
+    let Some(helm) = helm() else { return };
+    let renderer = engine(&helm, Limits { children: 1, ..Limits::default() });
+    let charts: Vec<_> =
+        ["library", "subcharts", "hooks", "schema"].map(|name| folder(&fixture(name))).into();
+    let render = |chart: &Arc<_>, values: Value| renderer.render(&request(chart, values)).expect("a render");
+    let first: Vec<_> = charts.iter().map(|chart| render(chart, json!({}))).collect();
+    // What one render changes in a chart, the next does not see.
+    render(&charts[1], json!({"replica": {"enabled": true}, "db": {"enabled": false}}));
+    let second: Vec<_> = charts.iter().map(|chart| render(chart, json!({}))).collect();
+    assert_eq!(first, second);
+}

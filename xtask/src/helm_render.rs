@@ -1,0 +1,19 @@
+//! `cargo xtask helm-render`: builds the renderer of charts into the cache, where `tutti` looks for it.
+
+use clap::Args;
+
+#[derive(Args)]
+pub struct Options {
+    /// Also `helm` of the same version, which the tests compare with
+    #[arg(long)]
+    with_helm: bool,
+}
+
+pub fn run(options: &Options) -> anyhow::Result<()> {
+    let progress = |line: &str| eprintln!("{line}");
+    println!("{}", live::Helm::ensure_render(&progress)?.display());
+    if options.with_helm {
+        println!("{}", live::Helm::ensure_command(&progress)?.display());
+    }
+    Ok(())
+}
