@@ -80,7 +80,8 @@ impl Driver {
         let now = Instant::now();
         let touched = state.store.take_touched();
         for (key, object) in &touched {
-            self.memory.labelled.note(key, object);
+            let exists = state.store.stored(&key.resource, &key.name).is_some();
+            self.memory.labelled.note(key, object, exists);
         }
         for (key, object) in touched {
             self.enqueue_touched(state, key, &object);

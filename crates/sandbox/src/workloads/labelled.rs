@@ -32,10 +32,13 @@ struct Known {
 }
 
 impl Labelled {
-    /// Takes note of an object that was written.
-    pub(super) fn note(&mut self, key: &Key, object: &Value) {
-        if let Some(known) = &mut self.known {
+    /// Takes note of an object that was written, or removed.
+    pub(super) fn note(&mut self, key: &Key, object: &Value, exists: bool) {
+        let Some(known) = &mut self.known else { return };
+        if exists {
             known.note(&key.resource, object);
+        } else if key.resource == "pods" {
+            known.forget_pod(object);
         }
     }
 
@@ -59,9 +62,8 @@ impl Labelled {
         let known = self.known(state);
         let namespace = object::namespace(pod);
         let labels = object::at(pod, &["metadata", "labels"]).unwrap_or(&Value::Null);
-        let pairs =
-            labels.as_object().into_iter().flatten().map(|(label, value)| pair(namespace, label, value));
-        let names: BTreeSet<&String> = pairs.filter_map(|pair| known.services.get(&pair)).flatten().collect();
+        let names: BTreeSet<&String> =
+            pairs_of(pod).filter_map(|pair| known.services.get(&pair)).flatten().collect();
         names
             .into_iter()
             .filter_map(|name| state.store.get("services", &ObjectName::new(namespace, name)))
@@ -92,13 +94,20 @@ impl Labelled {
 }
 
 impl Known {
+    fn forget_pod(&mut self, pod: &Value) {
+        for pair in pairs_of(pod) {
+            if let Some(names) = self.pods.get_mut(&pair) {
+                names.remove(object::name(pod));
+            }
+        }
+    }
+
     fn note(&mut self, resource: &str, object: &Value) {
         let (namespace, name) = (object::namespace(object), object::name(object));
         match resource {
             "pods" => {
-                let labels = object::at(object, &["metadata", "labels"]).and_then(Value::as_object);
-                for (label, value) in labels.into_iter().flatten() {
-                    self.pods.entry(pair(namespace, label, value)).or_default().insert(name.to_owned());
+                for pair in pairs_of(object) {
+                    self.pods.entry(pair).or_default().insert(name.to_owned());
                 }
             }
             "services" => {
@@ -110,6 +119,11 @@ impl Known {
             _ => {}
         }
     }
+}
+
+fn pairs_of(pod: &Value) -> impl Iterator<Item = (String, String, String)> {
+    let labels = object::at(pod, &["metadata", "labels"]).and_then(Value::as_object);
+    labels.into_iter().flatten().map(|(label, value)| pair(object::namespace(pod), label, value))
 }
 
 fn pair(namespace: &str, label: &str, value: &Value) -> (String, String, String) {
