@@ -19,3 +19,9 @@ pub const NO_SUCH_FILE: &str = "E2021";
 /// A Kubernetes document that no app takes.
 pub const STRAY_DOCUMENT: &str = "E2022";
 pub const UNKNOWN_LAYER: &str = "E2031";
+/// Two projects with one namespace.
+pub const NAMESPACE_TWICE: &str = "E2051";
+/// A kind of app, or a cluster, that the project of the app does not allow.
+pub const NOT_ALLOWED: &str = "E2052";
+/// An app whose project has mistakes.
+pub const PROJECT_BROKEN: &str = "E2053";

@@ -25,7 +25,7 @@ pub mod yaml;
 pub use collect::read;
 pub use kinds::approval::to_yaml as approval_to_yaml;
 
-use crate::model::{App, Approval, Cluster, Diagnostic, Instance, Kind, Location, Rings};
+use crate::model::{App, AppId, Approval, Cluster, Diagnostic, Instance, Kind, Location, Rings};
 
 /// Everything that was read of one snapshot, in the order of the files.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -37,6 +37,8 @@ pub struct Manifests {
     pub rings: Option<Rings>,
     pub apps: Vec<App>,
     pub approvals: Vec<Approval>,
+    /// Projects with mistakes, each with its namespace as far as that can be told.
+    pub unread_projects: Vec<(AppId, String)>,
     pub plain: Vec<PlainDocument>,
     /// Sorted by place.
     pub diagnostics: Vec<Diagnostic>,

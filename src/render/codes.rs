@@ -36,5 +36,9 @@ pub const NO_WORKLOAD: &str = "E3031";
 pub const POD_TEMPLATE: &str = "E3032";
 /// A selector that its own pods do not fit.
 pub const SELECTOR: &str = "E3033";
+/// An object of a kind that the project of the app does not allow.
+pub const KIND_NOT_ALLOWED: &str = "E3051";
+/// An image from a registry that the project of the app does not allow.
+pub const IMAGE_NOT_ALLOWED: &str = "E3052";
 /// Known, and comes later.
 pub const NOT_YET: &str = "E3290";

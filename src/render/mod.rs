@@ -11,11 +11,13 @@
 //! - [`values`] merges, [`context`] is what templates see, [`engine`] runs them, [`mistakes`] says what
 //!   they did wrong and where;
 //! - [`app_set`] lays the pod template of an AppSet over the workload ([`strategic`] merge);
+//! - [`mod@project`] makes the objects of a project, [`allowed`] holds apps to what theirs allows;
 //! - [`documents`] makes objects of texts, [`canonical`] gives them the form that is hashed.
 //!
 //! Templates see no clock, network, environment or file but those of the layers, and their steps are
 //! counted. Equal inputs give equal bytes. Never looks at a live object.
 
+mod allowed;
 mod app_set;
 mod canonical;
 mod clusters;
@@ -27,6 +29,7 @@ mod layers;
 mod mistakes;
 mod objects;
 mod pods;
+mod project;
 mod strategic;
 #[cfg(test)]
 mod tests;
@@ -34,7 +37,7 @@ mod values;
 
 use std::collections::BTreeMap;
 
-use crate::fleet::{Fleet, Target, selects_by_ring};
+use crate::fleet::{Fleet, Target, selector, selects_by_ring};
 use crate::model::{
     App, AppSpec, Cluster, Diagnostic, ObjectId, Rendered, RenderedObject, Revision, Scope, Snapshot,
 };
@@ -74,16 +77,24 @@ type Found = BTreeMap<ObjectId, (RenderedObject, String)>;
 
 impl Job<'_> {
     fn run(&self) -> Result<Rendered, Vec<Diagnostic>> {
-        let layers = layers::of(self)?;
+        let layers = match self.app.spec {
+            AppSpec::Project(_) => Layers::none(),
+            _ => layers::of(self)?,
+        };
         let revision = self.revision(&layers);
         let found = match &self.app.spec {
             AppSpec::Objects(objects) => objects::render(self, &layers, objects, &revision)?,
+            AppSpec::Project(project) => project::render(self, project)?,
             AppSpec::AppSet(_) | AppSpec::Component(_) => pods::render(self, &layers, &revision)?,
         };
         if found.is_empty() {
             let message = format!("{} renders to no object", self.target);
             let help = "an app that shall go is removed with its manifest, not by empty templates";
             return Err(vec![self.error(codes::NOTHING, message).at(self.app.location.clone()).help(help)]);
+        }
+        let wrong = allowed::check(self, &found);
+        if !wrong.is_empty() {
+            return Err(wrong);
         }
         Ok(Rendered {
             app: self.target.app.clone(),
@@ -98,6 +109,12 @@ impl Job<'_> {
         let mut inputs: Vec<&str> = vec![&self.app.location.file, &self.cluster.location.file];
         inputs.extend(layers.folders());
         inputs.extend(self.fleet.instance.location.as_ref().map(|location| location.file.as_str()));
+        if let Some((project, of_project)) = self.fleet.project_of(self.app) {
+            let placed_by_it = selector(self.app).is_some_and(|placement| placement.location.is_none());
+            if placed_by_it || of_project.allow.is_some() {
+                inputs.push(&project.location.file);
+            }
+        }
         let mut by_ring = selects_by_ring(self.app) || layers.look_at_ring();
         if let AppSpec::Objects(objects) = &self.app.spec {
             inputs.extend(objects::files(objects, self.snapshot));

@@ -13,6 +13,7 @@ pub enum Native {
     AppSet,
     Component,
     Objects,
+    Project,
     Approval,
 }
 
@@ -46,6 +47,7 @@ const TABLE: &[(&[&str], &str, Known)] = &[
     (&[OWN], "Cluster", Known::Now(Native::Cluster)),
     (&[OWN], "Rings", Known::Now(Native::Rings)),
     (&[OWN], "Objects", Known::Now(Native::Objects)),
+    (&[OWN], "Project", Known::Now(Native::Project)),
     (&[OWN], "Approval", Known::Now(Native::Approval)),
     (&[OWN, "workload.dmall.com/v1beta1"], "AppSet", Known::Now(Native::AppSet)),
     (
@@ -69,7 +71,6 @@ const TABLE: &[(&[&str], &str, Known)] = &[
     (&[OWN, "service.daocloud.io/v1alpha", "daocloud.io/v1alpha"], "ServiceTp", Known::LaterApp),
     (&["workload.dmall.com/v1beta1"], "AdvDeployment", Known::LaterApp),
     (&["workload.dmall.com/v1beta1"], "Cluster", Known::Later),
-    (&[OWN], "Project", Known::Later),
     (&[OWN], "Route", Known::Later),
     (&[OWN], "Server", Known::Later),
     (&[OWN], "Policy", Known::Later),
