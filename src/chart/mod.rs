@@ -8,16 +8,20 @@
 //! - [`archive`] and [`tar`] unpack charts within limits;
 //! - [`protocol`] is what is said to a child ([`child`]), [`words`] reads what Helm says of a failure;
 //! - [`schema`] checks values on this side, where references lead nowhere;
+//! - [`fetch`] asks chart repositories and registries, [`cache`] keeps what came;
 //! - [`service`] puts it together, and renders no request twice.
 //!
 //! Never applies anything, never asks a cluster, never believes a chart.
 
 pub mod archive;
+mod cache;
 mod child;
 mod fallback;
+mod fetch;
 mod program;
 mod protocol;
 mod renderer;
+mod schema;
 mod service;
 mod tar;
 mod words;

@@ -29,7 +29,8 @@ pub struct LintArgs {
 pub async fn run(args: LintArgs) -> anyhow::Result<Exit> {
     let snapshot = read::snapshot(&args.path, args.revision.as_deref()).await?;
     let fleet = read::fleet(&snapshot);
-    let renders = render_all(&snapshot.revision, &fleet, &snapshot);
+    let charts = read::charts(&fleet).await;
+    let renders = render_all(&snapshot.revision, &fleet, &snapshot, &charts);
     let mut mistakes: Vec<Diagnostic> = fleet.diagnostics.clone();
     for (_, render) in renders.targets.values() {
         for mistake in render.as_ref().err().into_iter().flatten() {

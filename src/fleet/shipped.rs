@@ -24,4 +24,5 @@ pub const SHIPPED: &[(&str, &str)] = &[
         "templates/workload/deployment/values.yaml",
         include_str!("../render/shipped/workload/deployment/values.yaml"),
     ),
+    ("templates/workload/helm/values.yaml", include_str!("../render/shipped/workload/helm/values.yaml")),
 ];

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{AppId, ClusterName, Location, PruneMode, Selector};
+use super::{AppId, ChartRef, ClusterName, Location, PruneMode, Selector};
 
 /// One app, whatever kind of manifest it came from.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -55,12 +55,15 @@ pub enum AppSpec {
 #[serde(rename_all = "lowercase")]
 pub enum DeployType {
     Deployment,
+    /// No workload: a chart says what the app is.
+    Helm,
 }
 
 impl DeployType {
     pub fn layer(self) -> &'static str {
         match self {
             Self::Deployment => "deployment",
+            Self::Helm => "helm",
         }
     }
 }
@@ -116,6 +119,8 @@ pub struct AppSet {
     pub min_ready_seconds: Option<u32>,
     /// A PodTemplateSpec, merged over what the layers give.
     pub template: Option<Value>,
+    /// What `deployType: helm` renders; a podSet may have its own.
+    pub chart: Option<ChartRef>,
     pub clusters: Vec<TopologyCluster>,
 }
 
@@ -138,6 +143,10 @@ pub struct PodSet {
     pub replicas: Option<Replicas>,
     pub version: Option<String>,
     pub image: Option<String>,
+    /// Instead of the AppSet's.
+    pub chart: Option<ChartRef>,
+    /// Values of a chart over all others; null deletes.
+    pub raw_values: Option<Map<String, Value>>,
     pub meta: BTreeMap<String, String>,
     #[serde(skip)]
     pub location: Location,

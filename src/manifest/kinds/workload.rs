@@ -7,9 +7,8 @@ use crate::model::{App, AppSpec, DeployType, PruneMode};
 pub const PRUNE_MODES: &[(&str, PruneMode)] =
     &[("never", PruneMode::Never), ("whenHealthy", PruneMode::WhenHealthy), ("always", PruneMode::Always)];
 
-/// Types of workload that come later, and `helm` and `template`, which are no workloads.
-const LATER: &[&str] =
-    &["StatefulSet", "DaemonSet", "Job", "CronJob", "InPlaceSet", "CloneSet", "helm", "template"];
+/// Types of workload that come later, and `template`, which is none.
+const LATER: &[&str] = &["StatefulSet", "DaemonSet", "Job", "CronJob", "InPlaceSet", "CloneSet", "template"];
 
 pub fn deploy_type(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<DeployType> {
     reading.choice(value, &[("Deployment", DeployType::Deployment)], LATER, true)
