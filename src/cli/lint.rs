@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::exit::Exit;
 use super::output::{self, Format, say};
-use super::{diagnostics, read};
+use super::{diagnostics, repository};
 use crate::controller::render_all;
 use crate::model::Diagnostic;
 use crate::report::words::count;
@@ -27,9 +27,9 @@ pub struct LintArgs {
 }
 
 pub async fn run(args: LintArgs) -> anyhow::Result<Exit> {
-    let snapshot = read::snapshot(&args.path, args.revision.as_deref()).await?;
-    let fleet = read::fleet(&snapshot);
-    let charts = read::charts(&fleet).await;
+    let snapshot = repository::snapshot(&args.path, args.revision.as_deref()).await?;
+    let fleet = repository::fleet(&snapshot);
+    let charts = repository::charts(&fleet).await;
     let renders = render_all(&snapshot.revision, &fleet, &snapshot, &charts);
     let mut mistakes: Vec<Diagnostic> = fleet.diagnostics.clone();
     for (_, render) in renders.targets.values() {

@@ -8,6 +8,7 @@ mod approve;
 mod demo;
 pub mod diagnostics;
 mod exit;
+mod explain;
 mod get;
 mod health;
 mod lint;
@@ -18,6 +19,7 @@ mod process;
 mod progress;
 mod read;
 mod render;
+mod repository;
 mod run;
 mod session;
 
@@ -50,6 +52,10 @@ enum Command {
     Run(run::RunArgs),
     /// List every mistake of a config repository, without any cluster
     Lint(lint::LintArgs),
+    /// Say what an error code means, and what to do about it
+    Explain(explain::ExplainArgs),
+    /// Print a YAML file as it is read: what is a number, a boolean, a text
+    Read(read::ReadArgs),
     /// Print what apps are rendered to
     Render(render::RenderArgs),
     /// Show what would be written to the clusters, and write nothing
@@ -80,6 +86,8 @@ pub fn main() -> ExitCode {
         Command::Demo(args) => on_runtime(demo::run(args)),
         Command::Run(args) => on_runtime(run::run(args)),
         Command::Lint(args) => on_runtime(lint::run(args)),
+        Command::Explain(args) => explain::run(&args),
+        Command::Read(args) => read::run(&args),
         Command::Render(args) => on_runtime(render::run(args)),
         Command::Plan(args) => on_runtime(plan::run(args)),
         Command::Approve(args) => on_runtime(approve::run(args)),

@@ -1,38 +1,57 @@
-//! Reading a config repository for commands that ask no cluster.
+//! `tutti read`: a file as it was read.
 
-use std::path::Path;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
 
-use super::session::Source;
-use crate::chart;
-use crate::fleet::{self, Fleet};
-use crate::manifest;
-use crate::model::Snapshot;
-use crate::source::{self, Credentials, Options, Repository};
+use anyhow::Context as _;
+use clap::Args;
+use serde_json::Value;
 
-/// The folder as it stands on disk, or a commit of the repository that it is in.
-pub async fn snapshot(path: &Path, revision: Option<&str>) -> anyhow::Result<Snapshot> {
-    let Some(revision) = revision else {
-        return Ok(source::read_folder(path).map_err(Source)?);
-    };
-    let options = Options {
-        url: path.display().to_string(),
-        branch: None,
-        path: ".".to_owned(),
-        credentials: Credentials::None,
-        state: std::env::temp_dir().join("tutti"),
-    };
-    let repository = Repository::open(options).await.map_err(Source)?;
-    let revision = repository.resolve(revision).await.map_err(Source)?;
-    Ok(repository.snapshot(&revision).await.map_err(Source)?)
+use super::diagnostics;
+use super::exit::Exit;
+use super::output::{self, Format};
+use crate::manifest::yaml;
+
+#[derive(Args, Debug)]
+pub struct ReadArgs {
+    /// A file of YAML documents; `-` is standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// `table` prints YAML documents
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Format,
 }
 
-pub fn fleet(snapshot: &Snapshot) -> Fleet {
-    fleet::assemble(manifest::read(snapshot), snapshot)
+/// Prints every document as its values were understood. One with a mistake is left out and named.
+pub fn run(args: &ReadArgs) -> anyhow::Result<Exit> {
+    let name = args.file.display().to_string();
+    let text = text_of(&args.file).with_context(|| format!("failed to read {name}"))?;
+    let stream = yaml::read(&name, &text);
+    let mut mistakes = stream.mistakes;
+    let mut values: Vec<Value> = Vec::new();
+    for document in stream.documents {
+        if document.mistakes.is_empty() {
+            values.push(document.root.to_json());
+        }
+        mistakes.extend(document.mistakes);
+    }
+    match args.output {
+        Format::Table => {
+            for value in &values {
+                output::write_text(format_args!("---\n{}", serde_yaml::to_string(value)?));
+            }
+        }
+        format => output::write_value(format, &values)?,
+    }
+    diagnostics::print_from(&mistakes, &|_| Some(text.clone()));
+    Ok(if mistakes.is_empty() { Exit::Ok } else { Exit::Configuration })
 }
 
-/// What renders the charts of a fleet, with everything fetched that is elsewhere.
-pub async fn charts(fleet: &Fleet) -> chart::Service {
-    let charts = chart::Service::default();
-    charts.prefetch(&fleet::charts::remote_sources(fleet)).await;
-    charts
+fn text_of(file: &Path) -> std::io::Result<String> {
+    if file == Path::new("-") {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text)?;
+        return Ok(text);
+    }
+    std::fs::read_to_string(file)
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::exit::Exit;
 use super::output::{self, Format, say};
-use super::{diagnostics, read};
+use super::{diagnostics, repository};
 use crate::controller::render_all;
 use crate::model::Diagnostic;
 
@@ -31,15 +31,15 @@ pub struct RenderArgs {
 }
 
 pub async fn run(args: RenderArgs) -> anyhow::Result<Exit> {
-    let snapshot = read::snapshot(&args.repo, args.revision.as_deref()).await?;
-    let fleet = read::fleet(&snapshot);
+    let snapshot = repository::snapshot(&args.repo, args.revision.as_deref()).await?;
+    let fleet = repository::fleet(&snapshot);
     if let Some(name) = &args.cluster
         && !fleet.clusters.contains_key(name.as_str())
     {
         let known: Vec<&str> = fleet.clusters.keys().map(|cluster| cluster.as_str()).collect();
         bail!("no cluster {name}; there are {}", known.join(", "));
     }
-    let charts = read::charts(&fleet).await;
+    let charts = repository::charts(&fleet).await;
     let renders = render_all(&snapshot.revision, &fleet, &snapshot, &charts);
     let wanted = |app: &crate::model::AppId| {
         args.app.as_ref().is_none_or(|name| *name == app.to_string() || *name == *app.name)

@@ -105,7 +105,7 @@ fn component_mistakes() {
 kind: Component
 metadata: {name: Nginx, labels: {a b: c}}
 spec:
-  workloadType: statefulset
+  workloadType: Helm
   developLanguage: 7
   runType: server
   imgae: x y
@@ -120,7 +120,7 @@ spec:
             "E1205 3:34 metadata.labels.a b: \"a b\" is not a valid label or annotation key",
             "E1202 4:1 spec.image: `image` is missing",
             "E1202 4:1 spec.port: `port` is missing",
-            "E1290 5:17 spec.workloadType: `spec.workloadType: StatefulSet` is not supported yet",
+            "E1290 5:17 spec.workloadType: `spec.workloadType: helm` is not supported yet",
             "E1203 6:20 spec.developLanguage: `developLanguage` must be a text, not the number 7",
             "E1201 8:3 spec.imgae: unknown field `imgae` in `spec`",
             "E1203 9:13 spec.replicas: `replicas` must be a whole number, not the text \"three\"",
@@ -129,7 +129,7 @@ spec:
             "E1205 10:26 spec.env.1C: \"1C\" is not the name of a variable",
             "E1206 11:31 spec.resources.requests.cpu: \"lots\" is not a quantity",
             "E1290 11:38 spec.resources.claims: `spec.resources.claims` is not supported yet",
-            "E1290 12:3 spec.autoscale: `spec.autoscale` is not supported yet",
+            "E1201 12:15 spec.autoscale: unknown field `max` in `spec.autoscale`",
             "E1204 13:67 spec.placement.clusters.matchExpressions[0].operator: `operator` cannot be \"Is\"",
         ],
     );

@@ -50,20 +50,59 @@ pub enum AppSpec {
     Objects(Objects),
 }
 
-/// The workload type that an app asks for, lower case: also the name of its workload layer.
+/// The workload type that an app asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeployType {
     Deployment,
-    /// No workload: a chart says what the app is.
+    StatefulSet,
+    DaemonSet,
+    Job,
+    CronJob,
+    /// A CloneSet of OpenKruise.
+    InPlaceSet,
+    /// Whatever the templates of the other layers make.
+    Template,
+    /// A chart says what the app is.
     Helm,
 }
 
+/// The Kubernetes kind of a workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkloadKind {
+    pub api_version: &'static str,
+    pub kind: &'static str,
+    /// It has replicas that an autoscaler may change.
+    pub scales: bool,
+}
+
 impl DeployType {
-    pub fn layer(self) -> &'static str {
+    /// The name of its workload layer; a template has none.
+    pub fn layer(self) -> Option<&'static str> {
         match self {
-            Self::Deployment => "deployment",
-            Self::Helm => "helm",
+            Self::Deployment => Some("deployment"),
+            Self::StatefulSet => Some("statefulset"),
+            Self::DaemonSet => Some("daemonset"),
+            Self::Job => Some("job"),
+            Self::CronJob => Some("cronjob"),
+            Self::InPlaceSet => Some("inplaceset"),
+            Self::Helm => Some("helm"),
+            Self::Template => None,
+        }
+    }
+
+    /// What its workload layer renders.
+    pub fn workload(self) -> Option<WorkloadKind> {
+        let kind = |api_version, kind, scales| Some(WorkloadKind { api_version, kind, scales });
+        match self {
+            Self::Deployment => kind("apps/v1", "Deployment", true),
+            Self::StatefulSet => kind("apps/v1", "StatefulSet", true),
+            Self::DaemonSet => kind("apps/v1", "DaemonSet", false),
+            Self::Job => kind("batch/v1", "Job", false),
+            Self::CronJob => kind("batch/v1", "CronJob", false),
+            Self::InPlaceSet => kind("apps.kruise.io/v1alpha1", "CloneSet", true),
+            Self::Template | Self::Helm => None,
         }
     }
 }

@@ -23,6 +23,7 @@ pub mod snapshot;
 
 pub use app::{
     App, AppSet, AppSpec, Component, DeployType, Objects, Placement, PodSet, Replicas, TopologyCluster,
+    WorkloadKind,
 };
 pub use approval::{Approval, ApprovedObject};
 pub use chart::{

@@ -32,7 +32,7 @@ fn container(app_set: &AppSet) -> Option<&Value> {
     app_set.template.as_ref()?.get("spec")?.get("containers")?.get(0)
 }
 
-/// Lays the AppSet over the Deployment that has the name of the podSet, and its labels over everything.
+/// Lays the AppSet over the workload of the podSet, and its labels over everything.
 pub fn overlay(
     job: &Job<'_>,
     app_set: &AppSet,
@@ -48,14 +48,20 @@ pub fn overlay(
     }
     let workload = documents.iter_mut().find(|document| is_workload(&document.object, &pod_set.name));
     let Some(workload) = workload else {
-        let message = format!("the layers give no Deployment {} to lay {} over", pod_set.name, job.app.id);
-        let help = "a template of the workload layer must render one that is named podSet.name";
+        // Templates may make something else than pods.
+        if app_set.deploy_type == DeployType::Template && app_set.template.is_none() {
+            return Ok(());
+        }
+        let kind = app_set.deploy_type.workload().map_or("workload", |workload| workload.kind);
+        let message = format!("the layers give no {kind} {} to lay {} over", pod_set.name, job.app.id);
+        let help = "a template of the workload layer must render one that is named podSet.name, or has that name \
+                    in its label app.kubernetes.io/instance";
         return Err(job.error(codes::NO_WORKLOAD, message).at(pod_set.location.clone()).help(help).into());
     };
     let labels = derived(job, app_set, pod_set);
     add_labels(&mut workload.object, &labels);
     let Some(template) = pod_template(&mut workload.object) else {
-        let message = format!("Deployment {} has no spec.template", pod_set.name);
+        let message = format!("the workload of {} has no pod template", pod_set.name);
         return Err(job.error(codes::NO_WORKLOAD, message).at(workload.source.clone()).into());
     };
     add_labels(template, &app_set.labels);
@@ -87,13 +93,24 @@ fn label_workloads(
     }
 }
 
+/// The kinds that have a pod template, by any of the layers.
+const WORKLOADS: [&str; 6] = ["Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "CloneSet"];
+
+/// A workload of the podSet: of its name, or of its instance where the name says more.
 fn is_workload(object: &Map<String, Value>, name: &str) -> bool {
-    object.get("kind").is_some_and(|kind| kind == "Deployment")
-        && object.get("metadata").and_then(|metadata| metadata.get("name")).is_some_and(|own| own == name)
+    let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
+    let metadata = object.get("metadata");
+    let own = metadata.and_then(|metadata| metadata.get("name"));
+    let instance = || metadata.and_then(|metadata| metadata.get("labels")?.get("app.kubernetes.io/instance"));
+    WORKLOADS.contains(&kind)
+        && (own.is_some_and(|own| own == name) || instance().is_some_and(|instance| instance == name))
 }
 
 fn pod_template(workload: &mut Map<String, Value>) -> Option<&mut Map<String, Value>> {
-    workload.get_mut("spec")?.get_mut("template")?.as_object_mut()
+    let spec = workload.get_mut("spec")?;
+    let spec =
+        if spec.get("jobTemplate").is_some() { spec.get_mut("jobTemplate")?.get_mut("spec")? } else { spec };
+    spec.get_mut("template")?.as_object_mut()
 }
 
 fn merge_template(
@@ -187,7 +204,7 @@ fn selects_its_pods(
     for (key, value) in at(&["selector", "matchLabels"]).into_iter().flatten() {
         if labels.and_then(|labels| labels.get(key)) != Some(value) {
             let message = format!(
-                "the pods of {} do not have the label {key}: {value} that Deployment {} selects",
+                "the pods of {} do not have the label {key}: {value} that the workload of {} selects",
                 job.app.id, pod_set.name
             );
             let help = format!("remove {key} from metadata.labels of podSpec.template");

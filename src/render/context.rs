@@ -3,14 +3,21 @@
 use serde_json::{Map, Value, json};
 
 use super::{Job, Revision};
-use crate::model::AppSpec;
+use crate::model::{AppSpec, DeployType};
 use crate::schedule::AssignedPodSet;
 
 /// Everything but the podSet and the values.
 pub fn of_target(job: &Job<'_>, revision: &Revision) -> Map<String, Value> {
-    let service_name = match &job.app.spec {
-        AppSpec::AppSet(app_set) => app_set.service_name.as_deref(),
-        AppSpec::Component(_) | AppSpec::Objects(_) => None,
+    let (service_name, deploy_type, pod_template) = match &job.app.spec {
+        AppSpec::AppSet(app_set) => {
+            (app_set.service_name.as_deref(), Some(app_set.deploy_type), app_set.template.as_ref())
+        }
+        AppSpec::Component(component) => (None, Some(component.workload_type), None),
+        AppSpec::Objects(_) => (None, None, None),
+    };
+    let workload = match deploy_type.and_then(DeployType::workload) {
+        Some(workload) => json!(workload),
+        None => json!({"apiVersion": null, "kind": null, "scales": false}),
     };
     let component = match &job.app.spec {
         AppSpec::Component(component) => component.values.clone(),
@@ -25,6 +32,8 @@ pub fn of_target(job: &Job<'_>, revision: &Revision) -> Map<String, Value> {
             "annotations": job.app.annotations,
             "kind": job.app.kind(),
             "serviceName": service_name,
+            "workload": workload,
+            "podTemplate": pod_template,
         },
         "component": component,
         "cluster": {"name": cluster.name, "labels": cluster.labels, "meta": cluster.meta, "vip": cluster.vip},

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use minijinja::value::ValueKind;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, UndefinedBehavior, Value};
 use serde_json::Value as Json;
+use sha2::{Digest as _, Sha256};
 
 use super::layers::Source;
 
@@ -39,6 +40,7 @@ impl<'a> Engine<'a> {
         environment.add_filter("tojson", to_json);
         environment.add_filter("string", to_text);
         environment.add_filter("join", join);
+        environment.add_filter("sha256", sha256);
         for filter in CARELESS {
             environment.remove_filter(filter);
         }
@@ -85,6 +87,11 @@ fn to_json(value: &Value) -> Result<String, Error> {
     }
     let failed = |error| Error::new(ErrorKind::BadSerialization, "not JSON").with_source(error);
     serde_json::to_string(value).map_err(failed)
+}
+
+/// For names and annotations that change with what they stand for.
+fn sha256(text: &str) -> String {
+    hex::encode(Sha256::digest(text))
 }
 
 /// As [`to_json`]: the engine's own filter makes an empty text of an undefined variable.

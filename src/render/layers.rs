@@ -68,10 +68,10 @@ pub fn of<'a>(job: &Job<'a>) -> Result<Layers<'a>, Vec<Diagnostic>> {
     let mut folders = vec!["templates/base/".to_owned()];
     let (workload, language, run_type) = match &job.app.spec {
         AppSpec::AppSet(app_set) => {
-            (Some(app_set.deploy_type.layer()), app_set.language.as_deref(), app_set.run_type.as_deref())
+            (app_set.deploy_type.layer(), app_set.language.as_deref(), app_set.run_type.as_deref())
         }
         AppSpec::Component(component) => (
-            Some(component.workload_type.layer()),
+            component.workload_type.layer(),
             Some(component.language.as_str()),
             Some(component.run_type.as_str()),
         ),

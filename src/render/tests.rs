@@ -86,22 +86,116 @@ fn variables_of_the_app_join_those_of_the_layers() {
     assert_eq!(body(&rendered, "Deployment", "web").pointer(CONTAINER).unwrap()["env"], expected);
 }
 
+const WORKLOADS: [(&str, &str); 6] = [
+    ("Deployment", "Deployment"),
+    ("StatefulSet", "StatefulSet"),
+    ("DaemonSet", "DaemonSet"),
+    ("Job", "Job"),
+    ("CronJob", "CronJob"),
+    ("InPlaceSet", "CloneSet"),
+];
+
+/// `web`, with another type of workload, another run type and more fields.
+fn component(workload: &str, run_type: &str, more: &str) -> Result<Rendered, Vec<Diagnostic>> {
+    let schedule = if workload == "CronJob" { ", schedule: '0 3 * * *'" } else { "" };
+    let app = WEB.replace("workloadType: Deployment", &format!("workloadType: {workload}"));
+    let app = app.replace("runType: server", &format!("runType: {run_type}"));
+    run("web", &[("apps/web/app.yaml", &app.replace("8080}", &format!("8080{schedule}{more}}}")))])
+}
+
+fn kinds(rendered: &Rendered) -> Vec<&str> {
+    rendered.objects.iter().map(|object| &*object.kind.kind).collect()
+}
+
 #[test]
-fn every_language_and_run_type_that_is_shipped_renders() {
-    for language in ["go", "java", "python", "generic"] {
-        for (run_type, objects) in [("server", 2), ("worker", 1)] {
-            let app = WEB.replace("developLanguage: go", &format!("developLanguage: {language}"));
-            let app = app.replace("runType: server", &format!("runType: {run_type}"));
-            let rendered = run("web", &[("apps/web/app.yaml", &app)]).unwrap();
-            assert_eq!(rendered.objects.len(), objects, "{language} {run_type}");
-            let probed = body(&rendered, "Deployment", "web")
-                .pointer(CONTAINER)
-                .unwrap()
-                .get("readinessProbe")
-                .is_some();
-            assert_eq!(probed, run_type == "server", "{language} {run_type}");
+fn every_language_that_is_shipped_renders() {
+    for language in ["go", "java", "python", "node", "php", "generic"] {
+        let app = WEB.replace("developLanguage: go", &format!("developLanguage: {language}"));
+        let rendered = run("web", &[("apps/web/app.yaml", &app)]).unwrap();
+        assert_eq!(kinds(&rendered), ["Service", "Deployment"], "{language}");
+    }
+}
+
+#[test]
+fn every_workload_and_run_type_that_is_shipped_renders() {
+    for (workload, kind) in WORKLOADS {
+        let runs_on = !workload.ends_with("Job");
+        for run_type in ["server", "worker", "task"] {
+            let rendered = component(workload, run_type, "").unwrap();
+            let serves = runs_on && run_type == "server";
+            let headless = usize::from(workload == "StatefulSet");
+            assert_eq!(rendered.objects.len(), 1 + headless + usize::from(serves), "{workload} {run_type}");
+            let object = rendered.objects.iter().find(|object| &*object.kind.kind == kind).unwrap();
+            let spec = &object.body["spec"];
+            let template = spec.pointer("/jobTemplate/spec/template").or(spec.get("template")).unwrap();
+            let container = &template["spec"]["containers"][0];
+            assert_eq!(container["image"], "web:1");
+            assert_eq!(container.get("readinessProbe").is_some(), serves, "{workload} {run_type}");
+            assert_eq!(template["spec"].get("restartPolicy").is_some(), !runs_on, "{workload} {run_type}");
+            assert_eq!(spec.get("selector").is_some(), runs_on, "{workload}");
+            let scales = matches!(workload, "Deployment" | "StatefulSet" | "InPlaceSet");
+            assert_eq!(spec.get("replicas").is_some(), scales, "{workload}");
         }
     }
+}
+
+#[test]
+fn a_job_is_another_one_when_its_content_is_another() {
+    let name = |image: &str| {
+        let app = WEB.replace("Deployment", "Job").replace("web:1", image);
+        run("web", &[("apps/web/app.yaml", &app)]).unwrap().objects[0].id.name.to_string()
+    };
+    let (first, second) = (name("web:1"), name("web:2"));
+    assert!(first.starts_with("web-") && first.len() == "web-12345678".len(), "{first}");
+    assert_ne!(first, second);
+    assert_eq!(first, name("web:1"));
+}
+
+#[test]
+fn the_files_of_a_config_are_mounted_and_roll_out() {
+    let rendered = component("StatefulSet", "worker", ", config: {app.yaml: 'a: 1'}").unwrap();
+    assert_eq!(body(&rendered, "ConfigMap", "web-config")["data"], json!({"app.yaml": "a: 1"}));
+    let template = |rendered: &Rendered| body(rendered, "StatefulSet", "web")["spec"]["template"].clone();
+    let first = template(&rendered);
+    assert_eq!(first["spec"]["volumes"][0]["configMap"]["name"], "web-config");
+    assert_eq!(first["spec"]["containers"][0]["volumeMounts"][0]["mountPath"], "/etc/web");
+    let other = component("StatefulSet", "worker", ", config: {app.yaml: 'a: 2'}").unwrap();
+    assert_ne!(first["metadata"]["annotations"], template(&other)["metadata"]["annotations"]);
+}
+
+#[test]
+fn an_autoscaler_takes_the_replicas_over() {
+    let rendered = component("Deployment", "server", ", replicas: 3, autoscale: {maxReplicas: 9}").unwrap();
+    assert_eq!(kinds(&rendered), ["Service", "Deployment", "HorizontalPodAutoscaler"]);
+    assert_eq!(body(&rendered, "Deployment", "web").pointer(REPLICAS), None);
+    let spec = &body(&rendered, "HorizontalPodAutoscaler", "web")["spec"];
+    assert_eq!(spec["scaleTargetRef"], json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}));
+    assert_eq!((&spec["minReplicas"], &spec["maxReplicas"]), (&json!(3), &json!(9)));
+    assert_eq!(spec["metrics"][0]["resource"]["target"]["averageUtilization"], 70);
+    let off = component("Deployment", "server", ", replicas: 0, autoscale: {cpu: 50}").unwrap();
+    assert_eq!(kinds(&off), ["Service", "Deployment"]);
+    assert_eq!(body(&off, "Deployment", "web").pointer(REPLICAS), Some(&json!(0)));
+    let both = component("StatefulSet", "worker", ", autoscale: {cpu: 50, memory: 80}").unwrap();
+    let metrics = body(&both, "HorizontalPodAutoscaler", "web")["spec"]["metrics"].clone();
+    assert_eq!(metrics.as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_disruption_budget_is_over_all_pods_of_the_app() {
+    let values = ("apps/web/layer/values.yaml", "podDisruptionBudget: {maxUnavailable: 1}");
+    let rendered = web(&[values]).unwrap();
+    let expected = json!({"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}});
+    assert_eq!(body(&rendered, "PodDisruptionBudget", "web")["spec"], expected);
+}
+
+#[test]
+fn fields_of_pods_and_containers_are_taken_as_they_are() {
+    let values = "nodeSelector: {disk: ssd}\ncommand: [run]\nvolumes: [{name: v, emptyDir: {}}]\nvolumeMounts: [{name: v, mountPath: /v}]";
+    let files = [("apps/web/layer/values.yaml", values)];
+    check(&files, "/spec/template/spec/nodeSelector", &json!({"disk": "ssd"}));
+    check(&files, "/spec/template/spec/volumes", &json!([{"name": "v", "emptyDir": {}}]));
+    check(&files, &format!("{CONTAINER}/command"), &json!(["run"]));
+    check(&files, &format!("{CONTAINER}/volumeMounts"), &json!([{"name": "v", "mountPath": "/v"}]));
 }
 
 #[test]

@@ -26,3 +26,4 @@ mod support;
 mod tidy;
 mod transcripts;
 mod waking;
+mod workloads;

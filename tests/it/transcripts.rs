@@ -1,7 +1,7 @@
 //! What the commands print: `tests/transcripts/*.txt`, each command with its output beneath.
 //!
 //! `$ tutti …` is a command, run in a folder with `repo` (the example repository, committed),
-//! `mistakes` (the fixture) and `dump.yaml`. Below stand its lines on standard output, then those on
+//! `mistakes` (the fixture), `values.yaml` and `dump.yaml`. Below stand its lines on standard output, then those on
 //! standard error behind `2> `, then `? CODE` when the exit code is not 0. Standard error of a
 //! command whose progress depends on time is left out by `$! tutti …`. Commits are written `COMMIT`,
 //! the folder `FOLDER`. `TUTTI_TRANSCRIPTS=write cargo test --test it transcripts` writes anew.
@@ -14,6 +14,10 @@ use tempfile::TempDir;
 
 use crate::support::program;
 use crate::support::repository::ConfigRepository;
+
+/// What readers of YAML see in different ways, and a document with a mistake.
+const VALUES: &str =
+    "country: no\nmode: 0644\nsize: 1_000\nversion: 1.10\nday: 2026-11-21\n---\nx: 1\nx: 2\n";
 
 struct Stage {
     folder: TempDir,
@@ -31,6 +35,7 @@ impl Stage {
         let commit = ConfigRepository::at(&folder.path().join("repo")).commit("The example", &changes);
         write(&folder.path().join("mistakes"), &read(&root.join("tests/fixtures/mistakes")));
         fs::copy(root.join("tests/fixtures/dump.yaml"), folder.path().join("dump.yaml")).expect("copy");
+        fs::write(folder.path().join("values.yaml"), VALUES).expect("write");
         fs::create_dir(folder.path().join("empty")).expect("make a folder");
         Self { folder, commit: commit.to_string() }
     }
@@ -112,6 +117,16 @@ fn version() {
 #[test]
 fn lint() {
     check("lint");
+}
+
+#[test]
+fn explain() {
+    check("explain");
+}
+
+#[test]
+fn read_files() {
+    check("read");
 }
 
 #[test]

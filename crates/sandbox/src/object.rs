@@ -3,6 +3,7 @@
 //! Objects come in every kind, so nothing here is typed; a missing field reads as `None` or zero.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
@@ -19,6 +20,12 @@ pub(crate) fn text<'v>(object: &'v Value, path: &[&str]) -> Option<&'v str> {
 /// The integer at a path, zero when absent.
 pub(crate) fn integer(object: &Value, path: &[&str]) -> i64 {
     at(object, path).and_then(Value::as_i64).unwrap_or(0)
+}
+
+/// The seconds at a path; nobody waits longer than a hundred years, so that no time runs over.
+pub(crate) fn seconds(object: &Value, path: &[&str]) -> Duration {
+    const LONGEST: u64 = 100 * 365 * 24 * 3600;
+    Duration::from_secs(u64::try_from(integer(object, path)).unwrap_or(0).min(LONGEST))
 }
 
 /// The list at a path, empty when absent.
@@ -88,6 +95,15 @@ pub(crate) fn finalizers(object: &Value) -> &[Value] {
     list(object, &["metadata", "finalizers"])
 }
 
+pub(crate) fn drop_finalizer(object: &mut Value, finalizer: &str) {
+    if let Some(Value::Array(finalizers)) = object.pointer_mut("/metadata/finalizers") {
+        finalizers.retain(|one| one != finalizer);
+    }
+    if finalizers(object).is_empty() {
+        take(object, &["metadata", "finalizers"]);
+    }
+}
+
 pub(crate) fn annotation<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
     text(object, &["metadata", "annotations", key])
 }
@@ -103,6 +119,15 @@ pub(crate) fn controller(object: &Value) -> Option<&Value> {
 pub(crate) fn controller_reference(owner: &Value, api_version: &str, kind: &str) -> Value {
     json!({"apiVersion": api_version, "kind": kind, "name": name(owner), "uid": uid(owner),
         "controller": true, "blockOwnerDeletion": true})
+}
+
+/// How many maps and lists are inside each other.
+pub(crate) fn depth(value: &Value) -> usize {
+    match value {
+        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
 }
 
 /// Removes null fields of maps, at every depth: the server never stores them.

@@ -137,7 +137,7 @@ impl Quantity {
         let (mut digits, mut power) = (self.digits, self.power);
         while digits % 10 == 0 {
             digits /= 10;
-            power += 1;
+            power = power.saturating_add(1);
         }
         while power % 3 != 0 {
             digits = digits.saturating_mul(10);
@@ -171,6 +171,15 @@ impl Quantity {
         let up = i128::from(nano > 0 && nano % 1_000_000_000 != 0);
         let down = i128::from(nano < 0 && nano % 1_000_000_000 != 0);
         (nano / 1_000_000_000 + up - down).clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
+    }
+
+    /// In thousandths, rounded up. What is beyond any machine counts as the most there can be, so that
+    /// sums of many stay in bounds.
+    pub(crate) fn thousandths(&self) -> i128 {
+        let most = MOST * 1000;
+        let Some(nano) = at_nano(self.digits, self.power) else { return self.digits.signum() * most };
+        let up = i128::from(nano > 0 && nano % 1_000_000 != 0);
+        (nano / 1_000_000 + up).clamp(-most, most)
     }
 
     pub(crate) fn compare(&self, other: &Self) -> Ordering {
@@ -284,6 +293,11 @@ mod tests {
     }
 
     #[test]
+    fn exponents_end() {
+        check("10e2147483647", "10e2147483646");
+    }
+
+    #[test]
     fn texts_that_are_no_quantities() {
         for (text, expected) in [
             ("", QuantityError::Form),
@@ -305,6 +319,33 @@ mod tests {
         assert_eq!(rounded("1.0001"), "1001m");
         assert_eq!(rounded("-0.0001"), "-1m");
         assert_eq!(rounded("1Gi"), "1Gi");
+    }
+
+    #[test]
+    fn thousandths() {
+        for (text, expected) in [
+            ("1", 1000),
+            ("250m", 250),
+            ("0.0001", 1),
+            ("-1500m", -1500),
+            ("1Ki", 1_024_000),
+            ("1e3", 1_000_000),
+            ("2P", 2_000_000_000_000_000_000),
+            ("1Pi", 1_125_899_906_842_624_000),
+            ("1e2147483647", MOST * 1000),
+            ("-99999999999999999999999999999999999999", -MOST * 1000),
+        ] {
+            assert_eq!(Quantity::parse(text).unwrap().thousandths(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn powers_beyond_all_bounds() {
+        for text in ["10e2147483647", "1000e2147483646", "1e-2147483648", "0e2147483647", "100e-2147483648"] {
+            let quantity = Quantity::parse(text).unwrap().rounded_to_milli();
+            assert!(!quantity.canonical().is_empty(), "{text}");
+            assert_eq!(quantity.compare(&quantity), Ordering::Equal, "{text}");
+        }
     }
 
     #[test]

@@ -28,7 +28,7 @@ impl Seed {
 
     pub(crate) fn duration(&mut self, shortest: Duration, longest: Duration) -> Duration {
         let span = longest.saturating_sub(shortest).as_millis() as u64;
-        shortest + Duration::from_millis(self.below(span + 1))
+        shortest + Duration::from_millis(self.below(span.saturating_add(1)))
     }
 
     /// A version 4 UUID.

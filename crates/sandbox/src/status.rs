@@ -1,5 +1,7 @@
 //! Errors as the API server says them: a `Status` object with code, reason, message and details.
 
+use std::collections::HashSet;
+
 use http::StatusCode;
 use serde_json::{Value, json};
 
@@ -53,12 +55,26 @@ impl FieldError {
     pub(crate) fn forbidden(field: impl Into<String>, why: &str) -> Self {
         Self { field: field.into(), reason: "FieldValueForbidden", message: format!("Forbidden: {why}") }
     }
-}
 
-impl FieldError {
     /// What this cluster has no use for, said in full.
     pub(crate) fn unsupported_here(field: impl Into<String>, message: &str) -> Self {
         Self { field: field.into(), reason: "FieldValueInvalid", message: message.to_owned() }
+    }
+
+    fn text(&self) -> String {
+        format!("{}: {}", self.field, self.message)
+    }
+
+    fn cause(&self) -> Value {
+        json!({"reason": self.reason, "message": self.message, "field": self.field})
+    }
+}
+
+/// Mistakes in one message: one alone as it is, several in brackets.
+fn listed(mistakes: &[String]) -> String {
+    match mistakes {
+        [one] => one.clone(),
+        many => format!("[{}]", many.join(", ")),
     }
 }
 
@@ -179,17 +195,9 @@ impl ApiError {
     }
 
     pub(crate) fn invalid(kind: &ResourceKind, name: &str, errors: &[FieldError]) -> Self {
-        let mut said: Vec<String> = Vec::new();
-        for error in errors {
-            let one = format!("{}: {}", error.field, error.message);
-            if !said.contains(&one) {
-                said.push(one);
-            }
-        }
-        let why = match said.as_slice() {
-            [one] => one.clone(),
-            many => format!("[{}]", many.join(", ")),
-        };
+        let mut seen = HashSet::new();
+        let mistakes = errors.iter().map(FieldError::text);
+        let why = listed(&mistakes.filter(|one| seen.insert(one.clone())).collect::<Vec<_>>());
         let message = format!("{} \"{name}\" is invalid: {why}", kind.qualified_kind());
         let mut error = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message);
         let mut details = json!({});
@@ -200,10 +208,7 @@ impl ApiError {
         if !kind.group.is_empty() {
             details["group"] = json!(kind.group);
         }
-        details["causes"] = errors
-            .iter()
-            .map(|one| json!({"reason": one.reason, "message": one.message, "field": one.field}))
-            .collect();
+        details["causes"] = errors.iter().map(FieldError::cause).collect();
         error.details = boxed(details);
         error
     }
@@ -223,17 +228,10 @@ impl ApiError {
 
     /// Mistakes in the options of a request.
     pub(crate) fn invalid_options(options: &str, errors: &[FieldError]) -> Self {
-        let said: Vec<String> = errors.iter().map(|one| format!("{}: {}", one.field, one.message)).collect();
-        let said = match said.as_slice() {
-            [one] => one.clone(),
-            many => format!("[{}]", many.join(", ")),
-        };
+        let said = listed(&errors.iter().map(FieldError::text).collect::<Vec<_>>());
         let message = format!("{options}.meta.k8s.io \"\" is invalid: {said}");
         let mut error = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message);
-        let causes: Vec<Value> = errors
-            .iter()
-            .map(|one| json!({"reason": one.reason, "message": one.message, "field": one.field}))
-            .collect();
+        let causes: Vec<Value> = errors.iter().map(FieldError::cause).collect();
         error.details = boxed(json!({"group": "meta.k8s.io", "kind": options, "causes": causes}));
         error
     }

@@ -13,12 +13,12 @@ pub fn exist(facts: &Facts<'_>) -> Vec<Diagnostic> {
 fn missing(app: &App, facts: &Facts<'_>) -> Vec<Diagnostic> {
     let named = match &app.spec {
         AppSpec::AppSet(app_set) => [
-            (Level::Workload, Some(app_set.deploy_type.layer())),
+            (Level::Workload, app_set.deploy_type.layer()),
             (Level::Language, app_set.language.as_deref()),
             (Level::RunType, app_set.run_type.as_deref()),
         ],
         AppSpec::Component(component) => [
-            (Level::Workload, Some(component.workload_type.layer())),
+            (Level::Workload, component.workload_type.layer()),
             (Level::Language, Some(component.language.as_str())),
             (Level::RunType, Some(component.run_type.as_str())),
         ],

@@ -4,7 +4,7 @@ use super::super::codes;
 use super::super::read::{self, Fields, NameRule, Reading, Value};
 use super::super::yaml::{Node, NodeKind};
 use super::{envelope, placement, spec_fields, workload};
-use crate::model::{App, AppSpec, Component, Location, Placement};
+use crate::model::{App, AppSpec, Component, DeployType, Location, Placement};
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
 
@@ -46,11 +46,27 @@ pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> 
         check_probes(&probes, reading);
         values.insert("probes".to_owned(), probes.node.to_json());
     }
+    let schedule = if workload_type == Some(DeployType::CronJob) {
+        fields.required("schedule", reading)
+    } else {
+        fields.optional("schedule", reading)
+    };
+    if let Some(schedule) = schedule.and_then(|schedule| reading.text(&schedule)) {
+        values.insert("schedule".to_owned(), Json::from(schedule));
+    }
+    if let Some(config) = fields.optional("config", reading).and_then(|config| read_config(&config, reading))
+    {
+        values.insert("config".to_owned(), config);
+    }
+    if let Some(autoscale) = fields.optional("autoscale", reading) {
+        check_autoscale(&autoscale, reading);
+        values.insert("autoscale".to_owned(), autoscale.node.to_json());
+    }
     let placement = match fields.optional("placement", reading) {
         Some(value) => placement::read(&value, reading),
         None => Some(Placement::default()),
     };
-    fields.later(&["routes", "config", "autoscale", "updateStrategy", "patches"], reading);
+    fields.later(&["routes", "updateStrategy", "patches"], reading);
     fields.finish(reading);
     let spec = AppSpec::Component(Component {
         workload_type: workload_type?,
@@ -198,6 +214,51 @@ fn check_probes(value: &Value<'_>, reading: &mut Reading<'_>) {
         {
             reading.wrong_type(&probe, "a map");
         }
+    }
+    fields.finish(reading);
+}
+
+/// Files by name, each a text: they become a ConfigMap.
+fn read_config(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Json> {
+    let mut files = Map::new();
+    for (name, text) in reading.entries(value)? {
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        if name.is_empty() || name.len() > 253 || name.starts_with("..") || !name.bytes().all(fits) {
+            let place = text.name_location.clone().unwrap_or_else(|| reading.location(text.node));
+            reading
+                .mistake(codes::BAD_NAME, format!("{name:?} is not the name of a file"), place, &text.path)
+                .help("letters, digits, `-`, `_` and `.`, at most 253");
+        }
+        if let Some(text) = reading.text(&text) {
+            files.insert(name.to_owned(), Json::from(text));
+        }
+    }
+    Some(Json::Object(files))
+}
+
+/// `minReplicas`, `maxReplicas`, `cpu` and `memory` in percent, or `metrics` and `behavior` of Kubernetes.
+fn check_autoscale(value: &Value<'_>, reading: &mut Reading<'_>) {
+    let Some(mut fields) = Fields::of(value, reading) else { return };
+    let mut count = |name: &'static str, most: u32, reading: &mut Reading<'_>| {
+        fields.optional(name, reading).and_then(|count| reading.count(&count, 1..=most))
+    };
+    let least = count("minReplicas", 1_000_000, reading);
+    let most = count("maxReplicas", 1_000_000, reading);
+    count("cpu", 1000, reading);
+    count("memory", 1000, reading);
+    if let (Some(least), Some(most)) = (least, most)
+        && least > most
+    {
+        let help = "the first must not be above the second";
+        reading.bad_value(value, format!("minReplicas {least} is above maxReplicas {most}"), help);
+    }
+    if let Some(metrics) = fields.optional("metrics", reading) {
+        reading.list(&metrics);
+    }
+    if let Some(behavior) = fields.optional("behavior", reading)
+        && behavior.node.as_map().is_none()
+    {
+        reading.wrong_type(&behavior, "a map");
     }
     fields.finish(reading);
 }

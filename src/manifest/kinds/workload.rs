@@ -7,11 +7,19 @@ use crate::model::{App, AppSpec, DeployType, PruneMode};
 pub const PRUNE_MODES: &[(&str, PruneMode)] =
     &[("never", PruneMode::Never), ("whenHealthy", PruneMode::WhenHealthy), ("always", PruneMode::Always)];
 
-/// Types of workload that come later, and `template`, which is none.
-const LATER: &[&str] = &["StatefulSet", "DaemonSet", "Job", "CronJob", "InPlaceSet", "CloneSet", "template"];
+const DEPLOY_TYPES: &[(&str, DeployType)] = &[
+    ("Deployment", DeployType::Deployment),
+    ("StatefulSet", DeployType::StatefulSet),
+    ("DaemonSet", DeployType::DaemonSet),
+    ("Job", DeployType::Job),
+    ("CronJob", DeployType::CronJob),
+    ("InPlaceSet", DeployType::InPlaceSet),
+    ("CloneSet", DeployType::InPlaceSet),
+    ("template", DeployType::Template),
+];
 
 pub fn deploy_type(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<DeployType> {
-    reading.choice(value, &[("Deployment", DeployType::Deployment)], LATER, true)
+    reading.choice(value, DEPLOY_TYPES, &[], true)
 }
 
 /// Fields of the spec that every app has.

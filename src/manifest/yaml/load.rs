@@ -34,8 +34,6 @@ pub struct Loader<'a> {
     text: &'a str,
     /// Of the file, that `text` starts at; from 0.
     line: u32,
-    /// The number of lines of `text`, when the last one had no end.
-    last_line: Option<u64>,
     /// Where the last event ended.
     reached: Position,
     anchors: HashMap<String, Anchor>,
@@ -46,23 +44,12 @@ pub struct Loader<'a> {
 }
 
 impl<'a> Loader<'a> {
-    pub fn new(file: &'a str, text: &'a str, line: u32, nodes: usize, unended: bool) -> Self {
+    pub fn new(file: &'a str, text: &'a str, line: u32, nodes: usize) -> Self {
         let mut parser = Parser::new();
         parser.set_encoding(Encoding::Utf8);
         parser.set_input(text.as_bytes());
-        let last_line = unended.then(|| text.lines().count() as u64);
         let reached = Position { line: line + 1, column: 1 };
-        Self {
-            parser,
-            file,
-            text,
-            line,
-            last_line,
-            reached,
-            anchors: HashMap::new(),
-            nodes,
-            mistakes: Vec::new(),
-        }
+        Self { parser, file, text, line, reached, anchors: HashMap::new(), nodes, mistakes: Vec::new() }
     }
 
     /// Reads documents until the end, or until a mistake that the parser cannot go on after.
@@ -71,9 +58,12 @@ impl<'a> Loader<'a> {
             let event = self.next()?;
             match event.data {
                 EventData::StreamEnd => return Ok(()),
-                EventData::DocumentStart { .. } => {
+                EventData::DocumentStart { implicit, .. } => {
                     self.anchors.clear();
                     let first = self.next()?;
+                    if !implicit {
+                        self.nothing_behind(event.end_mark, &first);
+                    }
                     let root = self.node(first, 0)?;
                     let mistakes = std::mem::take(&mut self.mistakes);
                     if !root.is_null() || !mistakes.is_empty() {
@@ -98,6 +88,16 @@ impl<'a> Loader<'a> {
         Ok(event)
     }
 
+    /// YAML lets a document begin on the line of its `---`; kubectl refuses it.
+    fn nothing_behind(&mut self, marker: Mark, first: &Event) {
+        let (start, end) = (position(first.start_mark, self.line), position(first.end_mark, self.line));
+        if first.start_mark.line == marker.line && start != end {
+            let message = "the document begins on the line of its `---`".to_owned();
+            let mistake = self.mistake(codes::SYNTAX, message, start, end);
+            self.mistakes.push(mistake.help("put it on the next line: kubectl refuses this"));
+        }
+    }
+
     fn node(&mut self, event: Event, depth: usize) -> Halted<Node> {
         let Event { data, start_mark, end_mark, .. } = event;
         let (start, end) = (position(start_mark, self.line), position(end_mark, self.line));
@@ -108,8 +108,6 @@ impl<'a> Loader<'a> {
             EventData::Alias { anchor } => return self.alias(&anchor, depth, start, end),
             EventData::Scalar { anchor, tag, value, plain_implicit, style, .. } => {
                 let plain = plain_implicit && style == ScalarStyle::Plain;
-                let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
-                let value = if is_block { self.block(value, end_mark) } else { value };
                 (anchor, Node { kind: self.scalar(value, tag.as_deref(), plain, start, end), start, end })
             }
             EventData::SequenceStart { anchor, tag, .. } => {
@@ -130,14 +128,6 @@ impl<'a> Loader<'a> {
             self.anchors.insert(anchor, Anchor { node: node.clone(), nodes, depth });
         }
         Ok(node)
-    }
-
-    /// A block text that runs into the end of a file whose last line has no end has none either.
-    fn block(&self, mut value: String, end: Mark) -> String {
-        if self.last_line.is_some_and(|lines| end.line >= lines) && value.ends_with('\n') {
-            value.pop();
-        }
-        value
     }
 
     fn sequence(&mut self, mut end: Position, depth: usize) -> Halted<(Vec<Node>, Position)> {
@@ -192,8 +182,11 @@ impl<'a> Loader<'a> {
     fn key(&mut self, node: Node) -> Option<String> {
         let Node { kind, start, end } = node;
         let message = match kind {
-            NodeKind::Null => "a key is missing before `:`",
+            NodeKind::Null if self.mistakes.last().is_some_and(|last| starts_at(last, start)) => return None,
+            NodeKind::Null if start == end => "a key is missing before `:`",
+            NodeKind::Null => "null cannot be a key",
             NodeKind::Seq(_) | NodeKind::Map(_) => "a list or a map cannot be a key",
+            NodeKind::Int(number, _) if !number.is_i64() => "a number above 2^63 cannot be a key",
             kind => return scalar::key(kind),
         };
         let mut mistake = self.mistake(codes::NOT_JSON, message.to_owned(), start, end);
@@ -353,6 +346,10 @@ impl<'a> Loader<'a> {
         let location = Location { file: self.file.to_owned(), start, end: Some(end) };
         Diagnostic::error(code, message, Scope::File(self.file.to_owned())).at(location)
     }
+}
+
+fn starts_at(mistake: &Diagnostic, start: Position) -> bool {
+    mistake.location.as_ref().is_some_and(|location| location.start == start)
 }
 
 fn is_merge(data: &EventData) -> bool {

@@ -4,7 +4,9 @@
 //! text at once: after a syntax error, reading goes on at the next `---`. The grammar is libyaml's, as in
 //! kubectl; scalars are resolved by the rules of the Go library below kubectl (`yes`, `on`, `0644`,
 //! `1_000`; see [`scalar`]), stricter in these points: a key that stands twice is a mistake, and so are
-//! tags that Kubernetes ignores and a merge key after a key that it would overwrite.
+//! tags that Kubernetes ignores, a merge key after a key that it would overwrite, numbers that JSON has no
+//! way to say, and text that kubectl would lose without a word. `documents.jsonl.gz` holds this to the Go
+//! library (`tools/vectors/yaml`).
 //!
 //! Never reads files, never expands templates, never keeps comments.
 

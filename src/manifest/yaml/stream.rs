@@ -26,14 +26,13 @@ pub fn read(file: &str, text: &str) -> Stream {
         stream.mistakes.push(mistake);
         return stream;
     }
-    // The parser wants the last line to end; `Loader::block` takes the line end away again.
+    // kubectl gives the last line an end, too: a block text at the end of the file ends with one.
     let ended = if rest.ends_with('\n') { Cow::Borrowed(rest) } else { Cow::Owned(format!("{rest}\n")) };
-    let unended = rest.len() < ended.len() && rest.lines().last().is_some_and(|line| !line.trim().is_empty());
     rest = &ended;
     let mut line = 0;
     let mut nodes = 0;
     loop {
-        let mut loader = Loader::new(file, rest, line, nodes, unended);
+        let mut loader = Loader::new(file, rest, line, nodes);
         let stopped = loader.stream(&mut stream.documents).err();
         nodes = loader.nodes;
         stream.mistakes.append(&mut loader.mistakes);

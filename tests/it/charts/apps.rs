@@ -138,14 +138,14 @@ fn hooks_that_run_something_want_a_decision() {
         )
     };
     let job = format!("{TEMPLATE}{}", hook("Job", "pre-install,pre-upgrade"));
-    let files = |text| [("charts/web/templates/a.yaml", text)];
-    if let Some(mistake) = mistake(&app("", ""), &files(&job)) {
+    const FILE: &str = "charts/web/templates/a.yaml";
+    if let Some(mistake) = mistake(&app("", ""), &[(FILE, job.as_str())]) {
         assert!(
             mistake.to_string().starts_with("error[E3049]: Job h of charts/web/templates/a.yaml is a hook"),
             "{mistake}"
         );
     }
-    let count = |app: String, text: &str| objects(&app, &files(text)).map(|objects| objects.len());
+    let count = |app: String, text: &str| objects(&app, &[(FILE, text)]).map(|objects| objects.len());
     let Some(applied) = count(app("", ", annotations: {tutti.dev/chart-hooks: apply}"), &job) else { return };
     assert_eq!(applied, 2);
     assert_eq!(count(app("", ", annotations: {tutti.dev/chart-hooks: skip}"), &job), Some(1));

@@ -16,12 +16,19 @@ const KINDS: [(&str, &str, &str); 5] = [
     ("apps", "v1", "Deployment"),
 ];
 
+/// Those that tests only look at.
+const OTHERS: [(&str, &str, &str); 6] = [
+    ("", "v1", "Pod"),
+    ("apps", "v1", "ReplicaSet"),
+    ("apps", "v1", "StatefulSet"),
+    ("batch", "v1", "Job"),
+    ("batch", "v1", "CronJob"),
+    ("apps.kruise.io", "v1alpha1", "CloneSet"),
+];
+
 pub fn api(sandbox: &Sandbox, kind: &str, namespace: Option<&str>) -> Api<DynamicObject> {
-    let (group, version, kind) = *KINDS
-        .iter()
-        .chain(&[("", "v1", "Pod"), ("apps", "v1", "ReplicaSet")])
-        .find(|(_, _, known)| *known == kind)
-        .expect("a kind that tests know");
+    let (group, version, kind) =
+        *KINDS.iter().chain(&OTHERS).find(|(_, _, known)| *known == kind).expect("a kind that tests know");
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
     let client = kube::Client::new(sandbox.service(), "default");
     match namespace {
@@ -34,6 +41,12 @@ pub fn api(sandbox: &Sandbox, kind: &str, namespace: Option<&str>) -> Api<Dynami
 pub async fn get(sandbox: &Sandbox, kind: &str, namespace: &str, name: &str) -> Option<Value> {
     let found = api(sandbox, kind, Some(namespace)).get_opt(name).await.expect("get");
     found.map(|object| serde_json::to_value(object).expect("JSON"))
+}
+
+/// The names of all objects of a kind.
+pub async fn names(sandbox: &Sandbox, kind: &str) -> Vec<String> {
+    let list = api(sandbox, kind, None).list(&ListParams::default()).await.expect("list");
+    list.items.into_iter().filter_map(|object| object.metadata.name).collect()
 }
 
 /// Writes an object as somebody else does.

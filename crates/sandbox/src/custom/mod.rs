@@ -14,6 +14,7 @@ pub(crate) mod definition;
 mod fill;
 mod present;
 mod prune;
+pub(crate) mod scale;
 mod schema;
 mod show;
 

@@ -210,6 +210,9 @@ fn read_yaml(body: &[u8]) -> Result<Document, String> {
             if line == 0 || (line == 1 && !is_grammar) { String::new() } else { format!("line {line}: ") };
         format!("yaml: {said}{problem}")
     })?;
+    if crate::object::depth(&value) > json::DEEPEST {
+        return Err("exceeded max depth".to_owned());
+    }
     Ok(Document::from(&value))
 }
 

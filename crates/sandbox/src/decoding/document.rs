@@ -1,5 +1,7 @@
 //! A JSON document as it was sent.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Number, Value};
 
 /// Unlike a [`Value`] it keeps keys that occur twice, and numbers as they were written.
@@ -82,9 +84,10 @@ impl Document {
                 }
             }
             Self::Map(entries) => {
-                for (place, (name, value)) in entries.iter().enumerate() {
+                let mut seen = HashSet::with_capacity(entries.len());
+                for (name, value) in entries {
                     step(path, name);
-                    if entries.iter().take(place).any(|(earlier, _)| earlier == name) {
+                    if !seen.insert(name) {
                         complain(found, format!("duplicate field \"{path}\""));
                     }
                     value.find_duplicates(path, found);

@@ -2,8 +2,9 @@
 
 use super::document::Document;
 
-/// Deeper documents are refused: each level takes a piece of the stack.
-const DEEPEST: usize = 256;
+/// Deeper documents are refused. Stored objects are read again with a limit of 128 levels, and the paths of
+/// managed fields lie a few levels deeper than the fields.
+pub(crate) const DEEPEST: usize = 120;
 
 pub(crate) fn parse(text: &[u8]) -> Result<Document, String> {
     let mut reader = Reader { text, at: 0, depth: 0 };

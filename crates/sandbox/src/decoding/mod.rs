@@ -21,6 +21,7 @@ mod type_name;
 mod validation;
 
 pub(crate) use body::{any_json, delete_options, noun, object, patch_map, patch_operations, patch_yaml};
+pub(crate) use json::DEEPEST;
 pub(crate) use patched::{from_json, from_map, in_go};
 pub(crate) use type_name::TypeName;
 pub(crate) use validation::{FieldValidation, Warnings};

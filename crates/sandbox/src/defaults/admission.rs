@@ -39,6 +39,18 @@ fn admit_pod(state: &mut State, new: &mut Value) {
     fill_limits(state, new);
     let class = quality(&new["spec"]);
     object::set(new, &["status", "qosClass"], class);
+    tell_gates(new, &state.clock.timestamp());
+}
+
+/// A pod behind gates says that it is not scheduled before any scheduler looks at it.
+fn tell_gates(pod: &mut Value, now: &str) {
+    if object::list(pod, &["spec", "schedulingGates"]).is_empty() {
+        return;
+    }
+    let condition = json!({"type": "PodScheduled", "status": "False", "lastProbeTime": null,
+        "lastTransitionTime": now, "reason": "SchedulingGated",
+        "message": "Scheduling is blocked due to non-empty scheduling gates"});
+    object::set(pod, &["status", "conditions"], vec![condition]);
 }
 
 /// What LimitRanges give containers that do not say it; an annotation tells.

@@ -108,6 +108,9 @@ impl Faults {
             }
         }
         names.iter().for_each(|name| self.count(name));
+        if !record.is_watch() {
+            strike.watch = WatchTrouble::default();
+        }
         strike
     }
 

@@ -85,7 +85,8 @@ impl Listener {
 
     /// A kubeconfig with one context, named after the cluster.
     pub fn kubeconfig(&self) -> String {
-        let name = &self.cluster;
+        // any name is one text in quotes, also one that YAML would take for a number
+        let name = serde_json::Value::from(self.cluster.as_str());
         format!(
             "apiVersion: v1\n\
              kind: Config\n\

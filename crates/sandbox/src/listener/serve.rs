@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::header::AUTHORIZATION;
 use http::{Request, Response, StatusCode};
@@ -19,6 +20,8 @@ use crate::service::SandboxService;
 use crate::status::ApiError;
 use crate::wire::answer::{self, ResponseBody};
 
+const PAUSE: Duration = Duration::from_millis(100);
+
 /// Accepts until aborted; its connections end with it.
 pub(super) async fn accept(socket: TcpListener, tls: TlsAcceptor, cluster: Arc<Cluster>, token: String) {
     let token: Arc<str> = format!("Bearer {token}").into();
@@ -31,7 +34,11 @@ pub(super) async fn accept(socket: TcpListener, tls: TlsAcceptor, cluster: Arc<C
                 Ok((stream, _)) => {
                     connections.spawn(connection(stream, tls.clone(), cluster.clone(), token.clone()));
                 }
-                Err(error) => tracing::debug!(%error, "failed to accept a connection"),
+                Err(error) => {
+                    tracing::debug!(%error, "failed to accept a connection");
+                    // no file descriptor is free: it fails again at once until one is
+                    tokio::time::sleep(PAUSE).await;
+                }
             },
             Some(_) = connections.join_next() => {}
         }

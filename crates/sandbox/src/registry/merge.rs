@@ -1,5 +1,6 @@
 //! How the objects of a kind merge, in each of its versions.
 
+use std::borrow::Cow;
 use std::sync::{Arc, LazyLock, OnceLock};
 
 use serde_json::Value;
@@ -8,7 +9,7 @@ use super::ResourceKind;
 use crate::object;
 use crate::schema;
 use crate::ssa::types::{MergeSchema, TypeId};
-use crate::ssa::{TypeRef, Types};
+use crate::ssa::{ReplicaPaths, TypeRef, Types};
 
 type Converted = (MergeSchema, TypeId);
 
@@ -25,6 +26,8 @@ pub(crate) struct CustomMerge {
 struct CustomVersion {
     api_version: String,
     schema: Option<Arc<Value>>,
+    /// Of a version with a scale.
+    replicas_path: Option<String>,
     converted: OnceLock<Converted>,
 }
 
@@ -34,9 +37,20 @@ impl CustomMerge {
         let versions = object::list(definition, &["spec", "versions"]).iter().map(|version| CustomVersion {
             api_version: format!("{group}/{}", version["name"].as_str().unwrap_or_default()),
             schema: object::at(version, &["schema", "openAPIV3Schema"]).cloned().map(Arc::new),
+            replicas_path: object::text(version, &["subresources", "scale", "specReplicasPath"])
+                .map(str::to_owned),
             converted: OnceLock::new(),
         });
         Self { versions: versions.collect() }
+    }
+
+    fn replica_paths(&self) -> ReplicaPaths<'_> {
+        fn of(version: &CustomVersion) -> (Cow<'_, str>, Option<Vec<&str>>) {
+            let path = version.replicas_path.as_deref();
+            let path = path.map(|path| path.trim_start_matches('.').split('.').collect());
+            (Cow::Borrowed(&version.api_version), path)
+        }
+        ReplicaPaths(self.versions.iter().map(of).collect())
     }
 
     fn type_at(&self, api_version: &str) -> Option<TypeRef<'_>> {
@@ -50,6 +64,18 @@ impl ResourceKind {
     /// How objects of the kind merge in its own version.
     pub(crate) fn merge_type(&self) -> TypeRef<'_> {
         self.of(&self.api_version()).unwrap_or_else(|| TypeRef::new(&DEDUCED.0, DEDUCED.1))
+    }
+}
+
+impl ResourceKind {
+    /// Where replicas stand in each version that a write of the scale knows.
+    pub(crate) fn replica_paths(&self) -> ReplicaPaths<'_> {
+        if let Some(merge) = &self.merge {
+            return merge.replica_paths();
+        }
+        let versions = ["v1beta1", "v1beta2", "v1"].into_iter().skip(usize::from(self.kind == "ReplicaSet"));
+        let of = |version| (Cow::from(format!("{}/{version}", self.group)), Some(vec!["spec", "replicas"]));
+        ReplicaPaths(versions.map(of).collect())
     }
 }
 

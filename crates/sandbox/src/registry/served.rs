@@ -25,6 +25,11 @@ impl Registry {
         self.kinds.iter().find(|kind| kind.plural == plural && kind.group == group && kind.version == version)
     }
 
+    /// Is the kind (still) served?
+    pub(crate) fn serves(&self, kind: &ResourceKind) -> bool {
+        !kind.is_custom() || self.find(&kind.group, &kind.version, &kind.plural).is_some()
+    }
+
     /// By the name that messages and the store use: `deployments.apps`.
     pub(crate) fn resource(&self, resource: &str) -> Option<&Arc<ResourceKind>> {
         self.kinds.iter().find(|kind| kind.is(resource))

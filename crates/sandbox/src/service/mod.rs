@@ -15,7 +15,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{Request, Response, StatusCode};
 use http_body::Body;
-use http_body_util::{BodyExt, Limited};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde_json::json;
 
 use crate::cluster::Cluster;
@@ -59,6 +59,7 @@ where
             let (parts, body) = request.into_parts();
             match Limited::new(body, LARGEST_BODY).collect().await {
                 Ok(body) => answer_one(&cluster, parts, body.to_bytes()).await,
+                Err(error) if !error.is::<LengthLimitError>() => Err(io::Error::other(error)),
                 Err(_) => {
                     let error = ApiError::new(
                         StatusCode::PAYLOAD_TOO_LARGE,

@@ -18,7 +18,8 @@ use crate::object;
 use crate::registry::ResourceKind;
 use crate::ssa::go;
 use crate::status::{ApiError, FieldError};
-use crate::verbs::{self, Caller, Deleted, Patch};
+use crate::store::Object;
+use crate::verbs::{self, Caller, Deleted, Patch, ScaleChange};
 use crate::wire::answer::{self, ResponseBody};
 use crate::wire::delete_options::DeleteOptions;
 use crate::wire::negotiate::{self, Shape};
@@ -75,12 +76,11 @@ fn write(
             let new = read_object(parts, target, body, caller)?;
             let now = cluster.state.lock().clock.timestamp();
             if let Some(review) = reviews::answer(&target.kind, &new, &now) {
-                return Ok(answer::json(StatusCode::CREATED, &review?));
+                return Ok(answer::json(StatusCode::CREATED, &review));
             }
             cluster.with(|state| {
                 let made = verbs::create(state, &target.kind, &target.namespace, new, caller)?;
-                warn_about(target, &made, caller);
-                Ok(shaped(state, target, &made, shape, StatusCode::CREATED))
+                Ok(shown(state, target, (made, true), caller, shape))
             })
         }
         (&Method::POST, true) if target.subresource == "eviction" => {
@@ -124,22 +124,24 @@ fn manager(parts: &Parts, query: &Query) -> String {
         return named.to_owned();
     }
     let agent = parts.headers.get(USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or("");
-    match agent.split('/').next().unwrap_or(agent) {
-        "" => "unknown".to_owned(),
-        program => program.to_owned(),
-    }
+    // header values that are text hold visible ASCII, spaces and tabs
+    let visible = agent.chars().take_while(|letter| *letter != '/').filter(|letter| *letter != '\t');
+    let program: String = visible.take(LONGEST_MANAGER).collect();
+    if program.is_empty() { "unknown".to_owned() } else { program }
 }
+
+/// A name that the client says may not be longer, one that the server finds is cut.
+const LONGEST_MANAGER: usize = 128;
 
 /// Names of managers are short, and can be printed.
 fn check_manager(query: &Query, options: &str) -> Result<(), ApiError> {
-    const LONGEST: usize = 128;
     let named = query.text("fieldManager");
     let mut mistakes = Vec::new();
-    if named.len() > LONGEST {
+    if named.len() > LONGEST_MANAGER {
         mistakes.push(FieldError {
             field: "fieldManager".to_owned(),
             reason: "FieldValueTooLong",
-            message: format!("Too long: may not be more than {LONGEST} bytes"),
+            message: format!("Too long: may not be more than {LONGEST_MANAGER} bytes"),
         });
     }
     if let Some((at, letter)) = named.char_indices().find(|(_, letter)| letter.is_control()) {
@@ -158,35 +160,33 @@ fn check_manager(query: &Query, options: &str) -> Result<(), ApiError> {
 
 fn put(state: &mut State, target: &Target, new: Value, caller: &Caller, shape: Shape) -> Answer {
     if target.subresource == "scale" {
-        let replace = |scale: &mut Value| {
-            *scale = new;
-            Ok(())
-        };
-        let scale = verbs::write_scale(state, target, replace, caller)?;
+        let scale = verbs::write_scale(state, target, ScaleChange::Replace(new), caller)?;
         return Ok(answer::json(StatusCode::OK, &scale));
     }
-    let (stored, created) = verbs::update(state, target, new, caller)?;
-    warn_about(target, &stored, caller);
-    let code = if created { StatusCode::CREATED } else { StatusCode::OK };
-    Ok(shaped(state, target, &stored, shape, code))
+    let written = verbs::update(state, target, new, caller)?;
+    Ok(shown(state, target, written, caller, shape))
 }
 
 fn change(state: &mut State, target: &Target, patch: Patch, caller: &Caller, shape: Shape) -> Answer {
     if target.subresource == "scale" {
-        let change = |scale: &mut Value| {
-            if matches!(patch, Patch::Apply { .. }) {
-                return Err(ApiError::not_simulated("server-side apply of a scale"));
-            }
-            *scale = verbs::patched(scale, patch, TypeName::SCALE, |_| Vec::new(), caller)?;
-            Ok(())
-        };
-        let scale = verbs::write_scale(state, target, change, caller)?;
+        let scale = verbs::write_scale(state, target, ScaleChange::Patch(patch), caller)?;
         return Ok(answer::json(StatusCode::OK, &scale));
     }
-    let (stored, created) = verbs::patch(state, target, patch, caller)?;
+    let written = verbs::patch(state, target, patch, caller)?;
+    Ok(shown(state, target, written, caller, shape))
+}
+
+/// The answer to a write that may have created the object.
+fn shown(
+    state: &State,
+    target: &Target,
+    (stored, created): (Object, bool),
+    caller: &Caller,
+    shape: Shape,
+) -> Response<ResponseBody> {
     warn_about(target, &stored, caller);
     let code = if created { StatusCode::CREATED } else { StatusCode::OK };
-    Ok(shaped(state, target, &stored, shape, code))
+    shaped(state, target, &stored, shape, code)
 }
 
 fn delete(
@@ -312,5 +312,23 @@ fn is_yaml(parts: &Parts) -> Result<bool, ApiError> {
         Some("application/yaml") => Ok(true),
         Some("application/vnd.kubernetes.protobuf") => Err(ApiError::not_simulated("bodies in protobuf")),
         _ => Err(ApiError::unsupported_body()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check_manager_of(agent: &str, expected: &str) {
+        let (parts, ()) = http::Request::builder().header(USER_AGENT, agent).body(()).unwrap().into_parts();
+        assert_eq!(manager(&parts, &Query::default()), expected, "{agent:?}");
+    }
+
+    #[test]
+    fn a_program_s_name_becomes_the_manager() {
+        check_manager_of("kubectl/v1.36.4 (linux/amd64)", "kubectl");
+        check_manager_of("a\tprogram/1", "aprogram");
+        check_manager_of("", "unknown");
+        check_manager_of(&"x".repeat(200), &"x".repeat(128));
     }
 }

@@ -128,7 +128,7 @@ fn read_plain_keys(text: &str) -> Option<Vec<(Cow<'_, str>, Literal<'_>)>> {
                 let end = after.find([',', '}'])?;
                 let digits =
                     after.get(..end).filter(|digits| digits.bytes().all(|one| one.is_ascii_digit()))?;
-                (Literal::Float(digits.parse().ok()?), after.get(end..)?)
+                (Literal::Whole(digits.parse().ok()?), after.get(end..)?)
             }
         };
         keys.push((Cow::Borrowed(name), value));
@@ -148,7 +148,7 @@ fn plain_text(text: &str) -> Option<(&str, &str)> {
 
 fn write_literal(value: &Literal<'_>, out: &mut String) {
     match value {
-        Literal::Integer(number) => out.push_str(&number.to_string()),
+        Literal::Integer(number) | Literal::Whole(number) => out.push_str(&number.to_string()),
         Literal::Float(number) => write_float(*number, out),
         Literal::Text(text) => write_text(text, true, out),
         Literal::Boolean(boolean) => out.push_str(if *boolean { "true" } else { "false" }),

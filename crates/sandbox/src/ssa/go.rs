@@ -62,7 +62,7 @@ pub(super) fn number(number: &Number) -> String {
 }
 
 /// A value as a message shows it plainly: `map[a:1]`, `[1 2]`.
-pub(super) fn plain(value: &Value) -> String {
+pub(crate) fn plain(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
         Value::Bool(boolean) => boolean.to_string(),
@@ -101,7 +101,7 @@ pub(super) fn typed(value: &Value) -> String {
 }
 
 /// The name of a value's type.
-pub(super) fn type_name(value: &Value) -> &'static str {
+pub(crate) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",
         Value::Bool(_) => "bool",

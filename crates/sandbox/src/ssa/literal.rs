@@ -12,7 +12,8 @@ use super::go;
 #[derive(Debug, Clone)]
 pub(crate) enum Literal<'a> {
     Integer(i64),
-    /// Also every number that was read from `fieldsV1`, where numbers lose their type.
+    /// Read from `fieldsV1`, where numbers lose their type: shown as a float is.
+    Whole(i64),
     Float(f64),
     Text(Cow<'a, str>),
     Boolean(bool),
@@ -39,7 +40,9 @@ impl<'a> Literal<'a> {
         match value {
             Value::Null => Literal::Null,
             Value::Bool(boolean) => Literal::Boolean(boolean),
-            Value::Number(number) => Literal::Float(number.as_f64().unwrap_or(0.0)),
+            Value::Number(number) => {
+                number.as_i64().map_or_else(|| Literal::Float(number.as_f64().unwrap_or(0.0)), Literal::Whole)
+            }
             Value::String(text) => Literal::Text(Cow::Owned(text)),
             other => Literal::Composite(Cow::Owned(other)),
         }
@@ -47,7 +50,7 @@ impl<'a> Literal<'a> {
 
     fn rank(&self) -> u8 {
         match self {
-            Self::Integer(_) | Self::Float(_) => 0,
+            Self::Integer(_) | Self::Whole(_) | Self::Float(_) => 0,
             Self::Text(_) => 1,
             Self::Boolean(_) => 2,
             Self::Composite(value) if value.is_array() => 3,
@@ -58,14 +61,16 @@ impl<'a> Literal<'a> {
 }
 
 impl Ord for Literal<'_> {
-    #[allow(clippy::cast_precision_loss, reason = "integers and floats compare as floats")]
     fn cmp(&self, other: &Self) -> Ordering {
-        let floats = |left: f64, right: f64| left.partial_cmp(&right).unwrap_or(Ordering::Equal);
         match (self, other) {
-            (Self::Integer(left), Self::Integer(right)) => left.cmp(right),
-            (Self::Float(left), Self::Float(right)) => floats(*left, *right),
-            (Self::Float(left), Self::Integer(right)) => floats(*left, *right as f64),
-            (Self::Integer(left), Self::Float(right)) => floats(*left as f64, *right),
+            (Self::Integer(left) | Self::Whole(left), Self::Integer(right) | Self::Whole(right)) => {
+                left.cmp(right)
+            }
+            (Self::Float(left), Self::Float(right)) => left.partial_cmp(right).unwrap_or(Ordering::Equal),
+            (Self::Integer(left) | Self::Whole(left), Self::Float(right)) => compare_with(*left, *right),
+            (Self::Float(left), Self::Integer(right) | Self::Whole(right)) => {
+                compare_with(*right, *left).reverse()
+            }
             (Self::Text(left), Self::Text(right)) => left.cmp(right),
             (Self::Boolean(left), Self::Boolean(right)) => left.cmp(right),
             (Self::Composite(left), Self::Composite(right)) => compare(left, right),
@@ -87,6 +92,17 @@ impl PartialEq for Literal<'_> {
 }
 
 impl Eq for Literal<'_> {}
+
+/// Exact, where comparing as floats would take neighbours for equal: sorting wants an order.
+#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "both are seen to")]
+fn compare_with(integer: i64, float: f64) -> Ordering {
+    const TOO_LARGE: f64 = i64::MAX as f64;
+    if float.abs() >= TOO_LARGE {
+        return if float > 0.0 { Ordering::Less } else { Ordering::Greater };
+    }
+    let whole = float.trunc();
+    integer.cmp(&(whole as i64)).then_with(|| whole.partial_cmp(&float).unwrap_or(Ordering::Equal))
+}
 
 fn compare(left: &Value, right: &Value) -> Ordering {
     match (left, right) {
@@ -125,6 +141,8 @@ impl fmt::Display for Literal<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Integer(number) => write!(out, "{number}"),
+            #[allow(clippy::cast_precision_loss, reason = "as the server shows it")]
+            Self::Whole(number) => out.write_str(&go::float(*number as f64)),
             Self::Float(number) => out.write_str(&go::float(*number)),
             Self::Text(text) => out.write_str(&go::quoted(text)),
             Self::Boolean(boolean) => write!(out, "{boolean}"),
@@ -140,5 +158,32 @@ impl fmt::Display for Literal<'_> {
                 other => write!(out, "{}", Literal::of(other)),
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sorting panics when it finds an order that is none.
+    #[test]
+    fn large_numbers_have_an_order() {
+        let large = 1_i64 << 53;
+        let number = |at: i64| match at % 5 {
+            0 => Literal::Float((large + at * 7 % 4) as f64),
+            _ => Literal::Integer(large + at * 13 % 6),
+        };
+        let numbers: Vec<Literal<'_>> = (0..64).map(number).collect();
+        for one in &numbers {
+            for other in &numbers {
+                for third in &numbers {
+                    if one <= other && other <= third {
+                        assert!(one <= third, "{one:?} {other:?} {third:?}");
+                    }
+                }
+            }
+        }
+        let mut sorted = numbers.clone();
+        sorted.sort();
     }
 }

@@ -1,7 +1,7 @@
 //! An applied configuration merged into the live object: the configuration wins, maps merge field by
 //! field, and lists with keys item by item.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use serde_json::{Map, Value};
 
@@ -90,7 +90,7 @@ fn merge_lists<'a>(
     let mut shared: VecDeque<&PathElement<'_>> =
         config.iter().map(|(step, _)| step).filter(|step| live.has(step)).collect();
     let mut next_shared = shared.pop_front();
-    let mut done: Vec<&PathElement<'_>> = Vec::new();
+    let mut done: BTreeSet<&PathElement<'_>> = BTreeSet::new();
     let (mut left, mut right) = (0, 0);
     loop {
         let (before, after) = (live.get(left), config.get(right));
@@ -99,7 +99,7 @@ fn merge_lists<'a>(
         }
         if let (Some((step, _)), Some((wanted, item))) = (before, after) {
             if step == wanted {
-                remember(&mut done, step);
+                done.insert(step);
                 out.push(merge_item(step, item, &live, of, list));
                 left += 1;
                 right += 1;
@@ -118,24 +118,18 @@ fn merge_lists<'a>(
                 left += 1;
                 continue;
             }
-            if done.binary_search(&step).is_ok() {
+            if done.contains(step) {
                 left += 1;
             }
         }
         if let Some((wanted, item)) = after {
-            remember(&mut done, wanted);
+            done.insert(wanted);
             out.push(merge_item(wanted, item, &live, of, list));
             right += 1;
             if next_shared == Some(wanted) {
                 next_shared = shared.pop_front();
             }
         }
-    }
-}
-
-fn remember<'i, 'a>(done: &mut Vec<&'i PathElement<'a>>, step: &'i PathElement<'a>) {
-    if let Err(place) = done.binary_search(&step) {
-        done.insert(place, step);
     }
 }
 

@@ -7,8 +7,8 @@
 //!
 //! In layers, each of which uses the ones before:
 //! - [`types`] and [`TypeRef`]: what a kind's fields are to a merge, and a place in it;
-//! - [`FieldSet`] and [`Comparison`]: the paths of an object, of a change, of a manager;
-//! - [`Managed`]: the owners as objects carry them;
+//! - [`FieldSet`](fieldset::FieldSet) and [`Comparison`](compare::Comparison): the paths of an object, of a change, of a manager;
+//! - [`Managed`](managed::Managed): the owners as objects carry them;
 //! - [`Write`]: the rules of ownership, and [`apply`] and [`track`], the two doors.
 //!
 //! Sets borrow their names from the values they were made of. Needs the merge type of the kind; never
@@ -51,12 +51,12 @@ mod writer;
 
 pub(crate) use apply::{ApplyError, Live, apply};
 pub(crate) use cursor::TypeRef;
+#[cfg(test)]
+use fieldset::FieldSet;
 pub(crate) use reset::filter;
-pub(crate) use scale::track_scale;
+pub(crate) use scale::{ReplicaPaths, owners_of_scale, owners_of_workload};
 pub(crate) use settle::settle_nulls;
 pub(crate) use track::track;
 pub(crate) use untracked::untracked;
 pub(crate) use write::{Types, Write};
 pub(crate) use writer::{Operation, Writer};
-#[allow(unused_imports, reason = "for those who ask what changed, and whose it is")]
-pub(crate) use {compare::Comparison, fieldset::FieldSet, managed::Managed};

@@ -1,8 +1,9 @@
 //! Ownership of replicas when they are written through `scale`.
 //!
-//! A scale is an object of its own, whose managed fields are those of the workload that own the
-//! replicas, in the scale's version. After the write they are put back. For updaters that is not the
-//! entry they came from: their replicas end up in an entry of their own, without a time.
+//! A scale is an object of its own, whose owners are those of the workload that own the replicas, in
+//! the scale's version ([`owners_of_scale`]). A write of the scale changes them like those of any
+//! object; then they are put back ([`owners_of_workload`]). For updaters that is not the entry they
+//! came from: their replicas end up in an entry of their own, without a time.
 
 use std::borrow::Cow;
 use std::mem;
@@ -10,61 +11,81 @@ use std::mem;
 use serde_json::Value;
 
 use super::fieldset::FieldSet;
-use super::managed::{Entry, Managed, write_to};
+use super::managed::{Entry, Managed};
 use super::path::PathElement;
-use super::write::Write;
-use super::writer::Writer;
 
 const SCALE_VERSION: &str = "autoscaling/v1";
+const IN_SCALE: &[&str] = &["spec", "replicas"];
 
-/// Records a write of the replicas at `path`.
-pub(crate) fn track_scale(before: &Value, new: &mut Value, path: &[&str], write: &Write<'_>) {
-    let workload = Managed::of(before).unwrap_or_default();
-    let replicas: Vec<PathElement<'_>> = path.iter().map(|name| PathElement::Field(name)).collect();
-    let mut only = FieldSet::default();
-    only.insert(&replicas);
+/// The versions of a workload that its entries may name, and where each keeps its replicas; `None`
+/// for one without a scale.
+pub(crate) struct ReplicaPaths<'k>(pub(crate) Vec<(Cow<'k, str>, Option<Vec<&'k str>>)>);
 
+impl ReplicaPaths<'_> {
+    /// `None`: no such version.
+    fn at(&self, api_version: &str) -> Option<Option<Vec<PathElement<'_>>>> {
+        let (_, path) = self.0.iter().find(|(version, _)| version == api_version)?;
+        Some(path.as_ref().map(|path| steps(path)))
+    }
+}
+
+fn steps<'n>(path: &[&'n str]) -> Vec<PathElement<'n>> {
+    path.iter().map(|name| PathElement::Field(name)).collect()
+}
+
+fn only<'n>(path: &[PathElement<'n>]) -> FieldSet<'n> {
+    let mut set = FieldSet::default();
+    set.insert(path);
+    set
+}
+
+/// The entries of a workload's scale; `None` when those of the workload cannot be read.
+pub(crate) fn owners_of_scale(workload: &Value, paths: &ReplicaPaths<'_>) -> Option<Vec<Value>> {
     let mut scale = Managed::default();
-    for entry in workload.entries.iter().filter(|entry| write.type_at(&entry.api_version).is_some()) {
-        if entry.fields.contains(&replicas) {
-            let api_version = Cow::Borrowed(SCALE_VERSION);
-            scale.put(Entry { api_version, fields: only.clone(), ..entry.clone() });
+    for entry in Managed::of(workload)?.entries {
+        let path = paths.at(&entry.api_version).flatten();
+        if path.is_some_and(|path| entry.fields.contains(&path)) {
+            let fields = only(&steps(IN_SCALE));
+            scale.put(Entry { api_version: Cow::Borrowed(SCALE_VERSION), fields, ..entry });
         }
     }
-    let writer = Writer { api_version: SCALE_VERSION.to_owned(), ..write.writer.clone() };
-    // replicas that nobody owns are not tracked
-    let is_tracked = !scale.is_empty();
-    if is_tracked && count(before, path) != count(new, path) {
-        scale.entries.clear();
-        if count(new, path) != 0 {
-            scale.put(Entry::of(&writer, only.clone()));
-        }
-    }
+    Some(scale.encode())
+}
 
+/// The entries of a workload, `before` its scale was written in this version.
+pub(crate) fn owners_of_workload(
+    before: &Value,
+    scale: &Value,
+    paths: &ReplicaPaths<'_>,
+    api_version: &str,
+) -> Option<Vec<Value>> {
+    let mut scalers = Managed::of(scale)?.entries;
     let mut after = Managed::default();
-    for mut entry in workload.entries.iter().cloned() {
-        if write.type_at(&entry.api_version).is_none() {
-            continue;
-        }
-        if entry.fields.contains(&replicas) {
-            match scale.entries.iter().position(|one| one.is_same_manager(&entry)) {
-                Some(place) => drop(scale.entries.remove(place)),
-                None => entry.fields = mem::take(&mut entry.fields).difference(&only),
+    let mut times = Vec::new();
+    for mut entry in Managed::of(before)?.entries {
+        times.push((entry.identifier(), entry.time.clone()));
+        let Some(path) = paths.at(&entry.api_version) else { continue };
+        if let Some(path) = path.filter(|path| entry.fields.contains(path)) {
+            match scalers.iter().position(|one| one.is_same_manager(&entry)) {
+                Some(place) => drop(scalers.remove(place)),
+                None => entry.fields = mem::take(&mut entry.fields).difference(&only(&path)),
             }
         }
         if !entry.fields.is_empty() {
             after.entries.push(entry);
         }
     }
-    after.entries.extend(scale.entries.into_iter().map(|entry| Entry {
-        api_version: Cow::Borrowed(&write.writer.api_version),
-        time: None,
-        ..entry
-    }));
-    let entries = after.encode();
-    write_to(new, entries);
-}
-
-fn count(workload: &Value, path: &[&str]) -> i64 {
-    crate::object::integer(workload, path)
+    let replicas = paths.at(api_version).flatten().map(|path| only(&path)).unwrap_or_default();
+    for entry in scalers.into_iter().filter(|entry| entry.fields.contains(&steps(IN_SCALE))) {
+        let name = entry.identifier();
+        let time = times.iter().find(|(known, _)| *known == name).and_then(|(_, time)| time.clone());
+        // beside an entry of the same updater, which real servers know by another version at this moment
+        after.entries.push(Entry {
+            api_version: Cow::Borrowed(api_version),
+            fields: replicas.clone(),
+            time,
+            ..entry
+        });
+    }
+    Some(after.encode())
 }

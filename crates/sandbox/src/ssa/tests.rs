@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::registry::Registry;
+use crate::registry::{Registry, ResourceKind};
 
 fn write<T>(writer: &Writer, done: impl FnOnce(&Write<'_>) -> T) -> T {
     let registry = Registry::built_in();
@@ -219,11 +219,32 @@ fn managers(object: &Value) -> Vec<String> {
 }
 
 fn scaled(before: &Value, manager: &str, replicas: i64) -> Value {
-    let mut new = before.clone();
-    new["spec"]["replicas"] = json!(replicas);
-    let writer = Writer { subresource: "scale".to_owned(), ..writer(manager, Operation::Update) };
-    write(&writer, |write| track_scale(before, &mut new, &["spec", "replicas"], write));
-    new
+    let registry = Registry::built_in();
+    let kind = registry.find("autoscaling", "v1", "horizontalpodautoscalers").unwrap();
+    let kind = ResourceKind { kind: "Scale".to_owned(), ..ResourceKind::clone(kind) };
+    let deployments = registry.find("apps", "v1", "deployments").unwrap();
+    let paths = deployments.replica_paths();
+    let owners = owners_of_scale(before, &paths).unwrap();
+    let scale = |replicas: &Value| {
+        json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "spec": {"replicas": replicas},
+        "metadata": {"uid": "1", "managedFields": owners}})
+    };
+    let mut new = scale(&json!(replicas));
+    let of_scale = Writer {
+        api_version: kind.api_version(),
+        subresource: "scale".to_owned(),
+        ..writer(manager, Operation::Update)
+    };
+    write(&of_scale, |write| {
+        track(
+            &scale(&before["spec"]["replicas"]),
+            &mut new,
+            &Write { of: kind.merge_type(), types: &kind, ..*write },
+        );
+    });
+    let mut after = before.clone();
+    after["metadata"]["managedFields"] = json!(owners_of_workload(before, &new, &paths, "apps/v1").unwrap());
+    after
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Does a value have the form that its type demands?
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde_json::{Map, Value};
@@ -114,7 +115,7 @@ impl Walk {
     }
 
     fn items(&mut self, items: &[Value], of: TypeRef<'_>, list: &ListType) {
-        let mut seen = Vec::new();
+        let mut seen = BTreeSet::new();
         for (index, item) in items.iter().enumerate() {
             let step = if list.relation == ListRelation::Atomic {
                 PathElement::Index(i64::try_from(index).unwrap_or(i64::MAX))
@@ -125,15 +126,14 @@ impl Walk {
                 }
             };
             let is_checked = list.relation != ListRelation::Atomic && self.duplicates == Duplicates::Refused;
-            let place = seen.binary_search(&step);
-            if is_checked && place.is_ok() {
+            if is_checked && seen.contains(&step) {
                 self.add(format!("duplicate entries for key {step}"));
             }
             let known = self.faults.len();
             self.value(item, Some(of.item(list)), Depth::Below);
             self.place(known, &step);
-            if let (true, Err(place)) = (is_checked, place) {
-                seen.insert(place, step);
+            if is_checked {
+                seen.insert(step);
             }
         }
     }

@@ -230,6 +230,13 @@ impl Store {
         self.tables.get(usize::from(number)).map(|table| table.wake.clone()).unwrap_or_default()
     }
 
+    /// Lets the watches of a resource look whether they go on.
+    pub(crate) fn wake(&self, resource: &str) {
+        if let Some((_, table)) = self.find(resource) {
+            table.wake.raise();
+        }
+    }
+
     /// Forgets the history of every resource, as etcd's compaction does.
     pub(crate) fn compact(&mut self) {
         let revision = self.advance();

@@ -1,5 +1,7 @@
 //! `create`.
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 use super::{Caller, key, ownership};
@@ -83,16 +85,15 @@ pub(crate) fn prepare(
 
 /// An owner that is named twice is kept once, and told about.
 pub(super) fn dedupe_owners(new: &mut Value, caller: &Caller) {
-    let mut seen: Vec<String> = Vec::new();
-    let mut twice: Vec<String> = Vec::new();
+    let mut seen: HashSet<String> = HashSet::new();
+    let (mut told, mut twice) = (HashSet::new(), Vec::new());
     let owners = new.pointer_mut("/metadata/ownerReferences").and_then(Value::as_array_mut);
     let Some(owners) = owners.filter(|owners| owners.len() > 1) else { return };
     owners.retain(|owner| {
         let uid = object::text(owner, &["uid"]).unwrap_or("").to_owned();
-        let is_new = !seen.contains(&uid);
-        let told = if is_new { &mut seen } else { &mut twice };
-        if !told.contains(&uid) {
-            told.push(uid);
+        let is_new = seen.insert(uid.clone());
+        if !is_new && told.insert(uid.clone()) {
+            twice.push(uid);
         }
         is_new
     });
@@ -138,6 +139,7 @@ pub(super) fn store(
     let stored = state.store.put(&kind.resource(), new);
     if kind.is("customresourcedefinitions.apiextensions.k8s.io") {
         state.registry.define(&stored);
+        state.store.wake(object::name(&stored));
     }
     Ok(stored)
 }

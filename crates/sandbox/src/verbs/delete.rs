@@ -101,6 +101,10 @@ const GRACE: &[&str] = &["metadata", "deletionGracePeriodSeconds"];
 
 fn mark(state: &State, kind: &ResourceKind, marked: &mut Value, grace: i64) {
     let was_marked = object::is_deleting(marked);
+    if kind.is("pods") {
+        let ends = ends_at(state, marked, grace);
+        object::set(marked, &["metadata", "deletionTimestamp"], ends);
+    }
     object::set_default(marked, &["metadata", "deletionTimestamp"], state.clock.timestamp());
     if !kind.is("namespaces") {
         object::set(marked, GRACE, grace);
@@ -112,6 +116,17 @@ fn mark(state: &State, kind: &ResourceKind, marked: &mut Value, grace: i64) {
     if kind.is("namespaces") {
         object::set(marked, &["status", "phase"], "Terminating");
     }
+}
+
+/// When the time that a pod is given is over, which is what its `deletionTimestamp` says.
+fn ends_at(state: &State, pod: &Value, grace: i64) -> String {
+    const LONGEST: i64 = 100 * 365 * 24 * 3600;
+    let now = state.clock.seconds();
+    let told = object::text(pod, &["metadata", "deletionTimestamp"]);
+    let began = told.and_then(|told| state.clock.seconds_since(told)).map_or(now, |since| {
+        now.saturating_sub(since).saturating_sub(object::integer(pod, GRACE).min(LONGEST))
+    });
+    state.clock.timestamp_at(began.saturating_add(grace.min(LONGEST)))
 }
 
 /// Pods that run are given time to end; everything else goes at once.
@@ -138,6 +153,7 @@ pub(super) fn may_vanish(kind: &ResourceKind, value: &Value) -> bool {
 pub(super) fn forget(state: &mut State, kind: &ResourceKind, gone: &Value) {
     if kind.is(custom::DEFINITIONS) {
         state.registry.undefine(gone);
+        state.store.wake(object::name(gone));
     }
 }
 

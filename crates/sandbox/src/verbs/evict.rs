@@ -31,8 +31,9 @@ pub(crate) fn evict(
     let pod = get(state, &pod_target)?;
     let mut options = DeleteOptions::of_body(&eviction["deleteOptions"])?;
     options.dry_run |= dry_run;
-    let unbound = object::text(&pod, &["status", "phase"]) == Some("Pending");
-    if !object::is_deleting(&pod) && !unbound {
+    // what does not run cannot be disrupted
+    let runs = !matches!(object::text(&pod, &["status", "phase"]), Some("Pending" | "Succeeded" | "Failed"));
+    if runs && !object::is_deleting(&pod) {
         ask_budget(state, &pod, options.dry_run)?;
     }
     if !options.dry_run && !object::is_deleting(&pod) {
@@ -56,23 +57,29 @@ fn ask_budget(state: &mut State, pod: &Object, dry_run: bool) -> Result<(), ApiE
         _ => return Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "", SEVERAL)),
     };
     let number = |field: &str| object::integer(&budget, &["status", field]);
-    let healthy = object::condition_is_true(pod, "Ready");
+    let always = object::text(&budget, &["spec", "unhealthyPodEvictionPolicy"]) == Some("AlwaysAllow");
     // a pod that is not healthy takes nothing from a budget that holds
-    if !healthy && number("currentHealthy") >= number("desiredHealthy") && number("desiredHealthy") > 0 {
+    let holds = number("currentHealthy") >= number("desiredHealthy") && number("desiredHealthy") > 0;
+    if !object::condition_is_true(pod, "Ready") && (always || holds) {
         return Ok(());
     }
     let allowed = number("disruptionsAllowed");
-    if allowed <= 0 || number("observedGeneration") < object::generation(&budget) {
-        let mut error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", VIOLATES);
+    let name = object::name(&budget);
+    if number("observedGeneration") < object::generation(&budget) {
+        let message = format!("The disruption budget {name} is still being processed by the server.");
+        return Err(violated(&message, Some(10)));
+    }
+    if allowed <= 0 && number("currentHealthy") > number("desiredHealthy") {
+        let message = format!("The disruption budget {name} does not allow evicting pods currently");
+        return Err(violated(&message, None));
+    }
+    if allowed <= 0 {
         let message = format!(
-            "The disruption budget {} needs {} healthy pods and has {} currently",
-            object::name(&budget),
+            "The disruption budget {name} needs {} healthy pods and has {} currently",
             number("desiredHealthy"),
             number("currentHealthy")
         );
-        error.details =
-            Some(Box::new(json!({"causes": [{"reason": "DisruptionBudget", "message": message}]})));
-        return Err(error);
+        return Err(violated(&message, None));
     }
     if dry_run {
         return Ok(());
@@ -85,6 +92,16 @@ fn ask_budget(state: &mut State, pod: &Object, dry_run: bool) -> Result<(), ApiE
     let condition = disruption_condition(before.as_ref(), allowed - 1, object::generation(&budget), &now);
     object::set(&mut new, &["status", "conditions"], vec![condition]);
     write(state, BUDGETS, budget, new)
+}
+
+fn violated(why: &str, retry_after: Option<u32>) -> ApiError {
+    let mut error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", VIOLATES);
+    let mut details = json!({"causes": [{"reason": "DisruptionBudget", "message": why}]});
+    if let Some(seconds) = retry_after {
+        details["retryAfterSeconds"] = json!(seconds);
+    }
+    error.details = Some(Box::new(details));
+    error
 }
 
 /// The pod says why it goes.

@@ -5,24 +5,61 @@
 
 use serde_json::Value;
 
+use crate::decoding::DEEPEST;
+use crate::object;
 use crate::status::ApiError;
+
+/// What a patch may copy in all, in bytes: copies of copies grow without end.
+const MOST_COPIED: usize = 3 * 1024 * 1024;
 
 /// Patches `object`; it is half patched when the patch does not fit.
 pub(super) fn apply(object: &mut Value, operations: &[Value]) -> Result<(), ApiError> {
-    operations.iter().try_for_each(|operation| step(object, operation).ok_or_else(ApiError::rejected_patch))
+    let mut growth = Growth::default();
+    for operation in operations {
+        if step(object, operation, &mut growth).is_none() {
+            return Err(match growth.is_too_deep {
+                true => ApiError::not_simulated(format!("objects of more than {DEEPEST} levels")),
+                false => ApiError::rejected_patch(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// How large a patch makes an object, apart from what it says itself.
+#[derive(Default)]
+struct Growth {
+    copied: usize,
+    is_too_deep: bool,
+}
+
+impl Growth {
+    fn copy(&mut self, value: &Value) -> Option<Value> {
+        self.copied += value.to_string().len();
+        (self.copied <= MOST_COPIED).then(|| value.clone())
+    }
+
+    /// A value on its way to a place below `parents`.
+    fn fitting(&mut self, parents: &[String], value: Value) -> Option<Value> {
+        self.is_too_deep = parents.len() + 1 + object::depth(&value) > DEEPEST;
+        (!self.is_too_deep).then_some(value)
+    }
 }
 
 /// `None`: it does not fit.
-fn step(object: &mut Value, operation: &Value) -> Option<()> {
+fn step(object: &mut Value, operation: &Value, growth: &mut Growth) -> Option<()> {
     let text = |field: &str| operation.get(field).and_then(Value::as_str);
-    let value = operation.get("value").cloned().unwrap_or(Value::Null);
+    let said = operation.get("value").unwrap_or(&Value::Null);
     let (parents, last) = split(text("path")?)?;
     match text("op")? {
-        "add" => add(find(object, &parents)?, &last, value),
+        "add" => {
+            let value = growth.fitting(&parents, said.clone())?;
+            add(find(object, &parents)?, &last, value)
+        }
         "remove" => remove(find(object, &parents)?, &last).map(drop),
         "replace" => {
-            let parent = find(object, &parents)?;
-            match parent {
+            let value = growth.fitting(&parents, said.clone())?;
+            match find(object, &parents)? {
                 Value::Object(fields) => {
                     fields.insert(last, value);
                 }
@@ -37,16 +74,16 @@ fn step(object: &mut Value, operation: &Value) -> Option<()> {
         "move" => {
             let (parents_from, from) = split(text("from")?)?;
             let moved = remove(find(object, &parents_from)?, &from)?;
-            add(find(object, &parents)?, &last, moved)
+            add(find(object, &parents)?, &last, growth.fitting(&parents, moved)?)
         }
         "copy" => {
             let (parents_from, from) = split(text("from")?)?;
-            let copied = get(find(object, &parents_from)?, &from)?;
-            add(find(object, &parents)?, &last, copied)
+            let copied = growth.copy(get(find(object, &parents_from)?, &from)?)?;
+            add(find(object, &parents)?, &last, growth.fitting(&parents, copied)?)
         }
         "test" => {
             let found = get(find(object, &parents)?, &last)?;
-            (found == value).then_some(())
+            (found == said).then_some(())
         }
         _ => None,
     }
@@ -75,13 +112,14 @@ fn find<'o>(object: &'o mut Value, steps: &[String]) -> Option<&'o mut Value> {
 /// A place in a list; negative ones count from its end.
 fn place(step: &str, length: usize) -> Option<usize> {
     let place: i64 = step.parse().ok()?;
-    if place >= 0 { usize::try_from(place).ok() } else { length.checked_sub(usize::try_from(-place).ok()?) }
+    let size = usize::try_from(place.unsigned_abs()).ok()?;
+    if place >= 0 { Some(size) } else { length.checked_sub(size) }
 }
 
-fn get(parent: &Value, last: &str) -> Option<Value> {
+fn get<'v>(parent: &'v Value, last: &str) -> Option<&'v Value> {
     match parent {
-        Value::Object(fields) => Some(fields.get(last).cloned().unwrap_or(Value::Null)),
-        Value::Array(items) => items.get(place(last, items.len())?).cloned(),
+        Value::Object(fields) => Some(fields.get(last).unwrap_or(&Value::Null)),
+        Value::Array(items) => items.get(place(last, items.len())?),
         _ => None,
     }
 }
@@ -151,5 +189,28 @@ mod tests {
         check(&json!([{"op": "test", "path": "/a/b", "value": null}]), None);
         check(&json!([{"op": "add", "path": "", "value": {}}]), None);
         check(&json!([{}]), None);
+        check(&json!([{"op": "remove", "path": "/l/-9223372036854775808"}]), None);
+    }
+
+    fn refusal(operation: &Value, times: usize) -> u16 {
+        let mut object = json!({"a": {"b": "c"}, "l": [1]});
+        apply(&mut object, &vec![operation.clone(); times]).map_or_else(|error| error.code, |()| 200)
+    }
+
+    /// Each of them doubles the list: forty are no larger than a usual request.
+    #[test]
+    fn copies_of_copies_end() {
+        let copy = json!({"op": "copy", "from": "/l", "path": "/l/-"});
+        assert_eq!((refusal(&copy, 10), refusal(&copy, 40)), (200, 422));
+    }
+
+    #[test]
+    fn deep_objects_are_not_simulated() {
+        let at = |levels: usize| json!({"op": "add", "path": "/a/x", "value": nested(levels)});
+        assert_eq!((refusal(&at(DEEPEST - 2), 1), refusal(&at(DEEPEST - 1), 1)), (200, 501));
+    }
+
+    fn nested(levels: usize) -> Value {
+        (0..levels).fold(Value::Null, |inner, _| json!([inner]))
     }
 }

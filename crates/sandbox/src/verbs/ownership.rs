@@ -7,14 +7,7 @@ use crate::ssa::{self, ApplyError, Live, Write, Writer};
 
 /// Records in `new` who owns what after a write.
 pub(super) fn track(kind: &ResourceKind, writer: &Writer, before: &Value, new: &mut Value, now: &str) {
-    through(kind, writer, now, |write| match writer.subresource.as_str() {
-        "scale" => {
-            let path = kind.scale_paths.as_ref().map_or(".spec.replicas", |paths| &paths.spec_replicas);
-            let path: Vec<&str> = path.split('.').filter(|name| !name.is_empty()).collect();
-            ssa::track_scale(before, new, &path, write);
-        }
-        _ => ssa::track(before, new, write),
-    });
+    through(kind, writer, now, |write| ssa::track(before, new, write));
 }
 
 /// The fields that are empty lists, which the server's types forget when they are stored, but not before.

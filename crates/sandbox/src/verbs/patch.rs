@@ -9,6 +9,7 @@ use crate::custom;
 use crate::decoding::{self, TypeName};
 use crate::defaults;
 use crate::object;
+use crate::registry::ResourceKind;
 use crate::schema;
 use crate::ssa::{self, ApplyError, Operation};
 use crate::status::ApiError;
@@ -119,23 +120,11 @@ fn apply(
     caller: &Caller,
 ) -> Result<(Object, bool), ApiError> {
     let kind = &target.kind;
-    let said_namespace = object::namespace(&config).to_owned();
-    check_config(target, &mut config)?;
-    if live.is_none() && !target.subresource.is_empty() {
-        return Err(ApiError::not_found(kind, &target.name));
-    }
-    let writer = caller.writer(kind, Operation::Apply, &target.subresource);
     let now = state.clock.timestamp();
+    let merged = merged(target, live.as_deref(), &mut config, force, caller, &now)?;
     let sent_uid = object::uid(&config).to_owned();
     let sent_revision = object::text(&config, &["metadata", "resourceVersion"]).unwrap_or("").to_owned();
-    // only an object that nobody manages yet is compared with it
-    let is_managed =
-        live.as_ref().is_none_or(|live| !object::list(live, &["metadata", "managedFields"]).is_empty());
-    let skeleton = if is_managed { Value::Null } else { defaults::skeleton(kind) };
-    let before = ssa::Live { object: live.as_deref(), skeleton: &skeleton };
-    let merged = ownership::apply(kind, &writer, before, &config, force, &now)
-        .map_err(|error| refused(target, &said_namespace, &error))?;
-    let mut merged = match (merged, &live) {
+    let merged = match (merged, &live) {
         (Some(merged), _) => merged,
         // nothing to write
         (None, Some(live)) if sent_uid.is_empty() && sent_revision.is_empty() => {
@@ -143,11 +132,6 @@ fn apply(
         }
         (None, live) => live.as_deref().cloned().unwrap_or_default(),
     };
-    if kind.is_custom() {
-        object::drop_nulls(&mut merged);
-    } else {
-        ssa::settle_nulls(&mut merged, kind.merge_type());
-    }
     match live {
         Some(live) => {
             let mut new = merged;
@@ -175,15 +159,52 @@ fn apply(
     }
 }
 
+/// A configuration merged into an object, which is not stored yet; `None` when it stays as it is.
+pub(super) fn merged(
+    target: &Target,
+    live: Option<&Value>,
+    config: &mut Value,
+    force: bool,
+    caller: &Caller,
+    now: &str,
+) -> Result<Option<Value>, ApiError> {
+    let kind = &target.kind;
+    let said = (object::namespace(config).to_owned(), object::name(config).to_owned());
+    check_config(target, config)?;
+    if live.is_none() && !target.subresource.is_empty() {
+        return Err(ApiError::not_found(kind, &target.name));
+    }
+    let writer = caller.writer(kind, Operation::Apply, &target.subresource);
+    // only an object that nobody manages yet is compared with it
+    let is_managed = live.is_none_or(|live| !object::list(live, &["metadata", "managedFields"]).is_empty());
+    let skeleton = if is_managed { Value::Null } else { defaults::skeleton(kind) };
+    let before = ssa::Live { object: live, skeleton: &skeleton };
+    let mut merged = ownership::apply(kind, &writer, before, config, force, now)
+        .map_err(|error| refused(target, (&said.0, &said.1), &error))?;
+    if let Some(merged) = &mut merged {
+        if kind.is_custom() {
+            object::drop_nulls(merged);
+        } else {
+            ssa::settle_nulls(merged, kind.merge_type());
+        }
+    }
+    Ok(merged)
+}
+
+/// Is the configuration of its kind?
+pub(super) fn check_config_type(kind: &ResourceKind, config: &Value) -> Result<(), ApiError> {
+    let said = |field: &str| config.get(field).and_then(Value::as_str).unwrap_or("");
+    let (version, said_kind) = (said("apiVersion"), said("kind"));
+    if version == kind.api_version() && said_kind == kind.kind {
+        return Ok(());
+    }
+    let slash = if version.contains('/') { "" } else { "/" };
+    Err(ApiError::bad_request(format!("invalid object type: {slash}{version}, Kind={said_kind}")))
+}
+
 fn check_config(target: &Target, config: &mut Value) -> Result<(), ApiError> {
     let kind = &target.kind;
-    let said = |field: &str| config.get(field).and_then(Value::as_str).unwrap_or("").to_owned();
-    if said("apiVersion") != kind.api_version() || said("kind") != kind.kind {
-        let (version, said_kind) = (said("apiVersion"), said("kind"));
-        let slash = if version.contains('/') { "" } else { "/" };
-        let message = format!("invalid object type: {slash}{version}, Kind={said_kind}");
-        return Err(ApiError::bad_request(message));
-    }
+    check_config_type(kind, config)?;
     create::check_type(kind, config)?;
     if object::at(config, &["metadata", "managedFields"]).is_some() {
         return Err(ApiError::bad_request("metadata.managedFields must be nil"));
@@ -208,11 +229,9 @@ fn check_config(target: &Target, config: &mut Value) -> Result<(), ApiError> {
     Ok(())
 }
 
-fn refused(target: &Target, said_namespace: &str, error: &ApplyError) -> ApiError {
+fn refused(target: &Target, (namespace, name): (&str, &str), error: &ApplyError) -> ApiError {
     match error {
-        ApplyError::Config(invalid) => {
-            ApiError::untyped(&target.kind, said_namespace, &target.name, &invalid.to_string())
-        }
+        ApplyError::Config(invalid) => ApiError::untyped(&target.kind, namespace, name, &invalid.to_string()),
         ApplyError::Conflicts(conflicts) => {
             let causes: Vec<Value> = conflicts
                 .each()

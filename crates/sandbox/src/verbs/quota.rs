@@ -188,45 +188,21 @@ fn check_bounds(state: &State, kind: &ResourceKind, pod: &Value) -> Result<(), A
 }
 
 fn out_of_bounds(limit: &Value, container: &Value) -> Option<String> {
-    let bounds = |name: &str| limit[name].as_object().cloned().unwrap_or_default();
-    for (resource, least) in bounds("min") {
-        let asked = &container["resources"]["requests"][resource.as_str()];
-        let bound = demand::thousandths(&least)?;
-        match demand::thousandths(asked) {
-            None => {
-                return Some(format!(
-                    "minimum {resource} usage per Container is {}, but no request is specified",
-                    text(&least)
-                ));
-            }
-            Some(asked_for) if asked_for < bound => {
-                return Some(format!(
-                    "minimum {resource} usage per Container is {}, but request is {}",
-                    text(&least),
-                    text(asked)
-                ));
-            }
-            Some(_) => {}
-        }
-    }
-    for (resource, most) in bounds("max") {
-        let given = &container["resources"]["limits"][resource.as_str()];
-        let bound = demand::thousandths(&most)?;
-        match demand::thousandths(given) {
-            None => {
-                return Some(format!(
-                    "maximum {resource} usage per Container is {}, but no limit is specified",
-                    text(&most)
-                ));
-            }
-            Some(value) if value > bound => {
-                return Some(format!(
-                    "maximum {resource} usage per Container is {}, but limit is {}",
-                    text(&most),
-                    text(given)
-                ));
-            }
-            Some(_) => {}
+    let is_less: fn(i128, i128) -> bool = |asked, least| asked < least;
+    let is_more: fn(i128, i128) -> bool = |given, most| given > most;
+    let bounds =
+        [("min", "minimum", "requests", "request", is_less), ("max", "maximum", "limits", "limit", is_more)];
+    for (side, word, list, one, is_out) in bounds {
+        for (resource, bound) in limit[side].as_object().into_iter().flatten() {
+            let said = &container["resources"][list][resource.as_str()];
+            let why = match demand::thousandths(said) {
+                None => format!("no {one} is specified"),
+                Some(amount) if is_out(amount, demand::thousandths(bound)?) => {
+                    format!("{one} is {}", text(said))
+                }
+                Some(_) => continue,
+            };
+            return Some(format!("{word} {resource} usage per Container is {}, but {why}", text(bound)));
         }
     }
     None

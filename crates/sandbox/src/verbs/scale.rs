@@ -1,97 +1,259 @@
 //! The `scale` subresource: replicas of a workload, whatever its kind.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
-use super::update::{Update, check_identity};
-use super::{Caller, get};
+use super::patch::{Patch, check_config_type, merged, patched};
+use super::update::{Update, check_identity, other_uid};
+use super::{Caller, get, ownership};
 use crate::cluster::State;
+use crate::custom;
+use crate::decoding::TypeName;
 use crate::object;
 use crate::registry::ResourceKind;
+use crate::ssa::{self, Operation};
 use crate::status::{ApiError, FieldError};
 use crate::wire::route::Target;
 
+const REPLICAS: &[&str] = &["spec", "replicas"];
+const MANAGED: &[&str] = &["metadata", "managedFields"];
+
+/// What a scale has for replicas that its workload does not have.
+const NO_REPLICAS: i64 = i32::MIN as i64;
+
+/// What a request does to a scale.
+#[derive(Debug)]
+pub(crate) enum ScaleChange {
+    Replace(Value),
+    Patch(Patch),
+}
+
 pub(crate) fn read_scale(state: &State, target: &Target) -> Result<Value, ApiError> {
-    scale_of(target, &*get(state, target)?)
+    let workload = get(state, target)?;
+    let scale = scale_of(target, &workload)?;
+    if object::at(&scale, REPLICAS).and_then(Value::as_i64) == Some(NO_REPLICAS) {
+        let path = spec_path(target);
+        return Err(ApiError::internal(&format!("the spec replicas field {path:?} does not exist")));
+    }
+    Ok(scale)
 }
 
 fn scale_of(target: &Target, workload: &Value) -> Result<Value, ApiError> {
-    let (spec, status) = paths(target);
+    let kind = &target.kind;
     let mut scale = json!({
         "kind": "Scale", "apiVersion": "autoscaling/v1",
         "metadata": {
             "name": object::name(workload), "uid": object::uid(workload), "resourceVersion": object::revision(workload).to_string(),
             "creationTimestamp": workload["metadata"]["creationTimestamp"],
         },
-        "spec": {}, "status": {"replicas": object::integer(workload, &words(&status))},
+        "spec": {}, "status": {"replicas": 0},
     });
-    if target.kind.namespaced {
+    if kind.namespaced {
         object::set(&mut scale, &["metadata", "namespace"], object::namespace(workload));
     }
-    if target.kind.is_custom() {
-        if object::at(workload, &words(&spec)).is_none() {
-            return Err(ApiError::internal(&format!("the spec replicas field {spec:?} does not exist")));
+    let replicas = match &kind.scale_paths {
+        Some(paths) => {
+            let found = custom::scale::read(workload, paths).map_err(ApiError::failed)?;
+            scale["status"]["replicas"] = json!(found.present);
+            if !found.selector.is_empty() {
+                scale["status"]["selector"] = json!(found.selector);
+            }
+            found.wanted.unwrap_or(NO_REPLICAS)
         }
-        let selector = target.kind.scale_paths.as_ref().and_then(|paths| paths.selector.as_deref());
-        if let Some(selector) = selector.and_then(|path| object::text(workload, &words(path))) {
-            scale["status"]["selector"] = json!(selector);
+        None => {
+            scale["status"]["replicas"] = json!(object::integer(workload, &["status", "replicas"]));
+            let labels =
+                object::at(workload, &["spec", "selector", "matchLabels"]).and_then(Value::as_object);
+            if let Some(labels) = labels {
+                let pair =
+                    |(key, value): (&String, &Value)| format!("{key}={}", value.as_str().unwrap_or(""));
+                let pairs: Vec<String> = labels.iter().map(pair).collect();
+                scale["status"]["selector"] = json!(pairs.join(","));
+            }
+            object::integer(workload, REPLICAS)
         }
-    }
-    let replicas = object::integer(workload, &words(&spec));
+    };
     if replicas != 0 {
         scale["spec"]["replicas"] = json!(replicas);
-    }
-    let labels = object::at(workload, &["spec", "selector", "matchLabels"]).and_then(Value::as_object);
-    if let Some(labels) = labels.filter(|_| !target.kind.is_custom()) {
-        let pairs: Vec<String> =
-            labels.iter().map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or(""))).collect();
-        scale["status"]["selector"] = json!(pairs.join(","));
     }
     Ok(scale)
 }
 
-/// Changes the replicas by `change`, which turns the present scale into the wanted one.
+/// Changes the replicas: the workload becomes its scale, that is written like any object, and what it
+/// then says of replicas and their owners goes back into the workload.
 pub(crate) fn write_scale(
     state: &mut State,
     target: &Target,
-    change: impl FnOnce(&mut Value) -> Result<(), ApiError>,
+    change: ScaleChange,
     caller: &Caller,
 ) -> Result<Value, ApiError> {
     let live = get(state, target)?;
-    let mut scale = scale_of(target, &live)?;
-    change(&mut scale)?;
+    let kind = &target.kind;
+    let paths = kind.replica_paths();
+    let unread = || ApiError::failed("failed to decode managed fields".to_owned());
+    let mut before = scale_of(target, &live)?;
+    set_owners(&mut before, ssa::owners_of_scale(&live, &paths).ok_or_else(unread)?);
+    let is_put = matches!(change, ScaleChange::Replace(_));
+    let mut scale = written(target, &before, change, caller, &state.clock.timestamp())?;
     check_identity(target, &mut scale)?;
     check_replicas(target, &scale)?;
+    check_uid(target, &live, &scale, is_put)?;
+
     let mut new = (*live).clone();
-    let replicas = object::at(&scale, &["spec", "replicas"]).cloned().unwrap_or_else(|| json!(0));
-    object::set(&mut new, &words(&paths(target).0), replicas);
+    let replicas = object::at(&scale, REPLICAS).cloned().unwrap_or_else(|| json!(0));
+    object::set(&mut new, &words(&spec_path(target)), replicas);
     if let Some(revision) = object::text(&scale, &["metadata", "resourceVersion"]) {
         object::set(&mut new, &["metadata", "resourceVersion"], revision);
     }
+    let owners = ssa::owners_of_workload(&live, &scale, &paths, &kind.api_version());
+    set_owners(&mut new, owners.ok_or_else(unread)?);
+    drop(paths);
     let update = Update { live, new, subresource: target.subresource.clone() };
-    let stored = update.tracked(state, &target.kind, caller)?;
+    let stored = update.settled(state, kind, caller)?;
     scale_of(target, &stored)
 }
 
-/// A mistake is one of the scale, whatever has it.
+/// The scale after a change, with its owners.
+fn written(
+    target: &Target,
+    before: &Value,
+    change: ScaleChange,
+    caller: &Caller,
+    now: &str,
+) -> Result<Value, ApiError> {
+    let kind = scale_kind(&target.kind);
+    let mut new = match change {
+        ScaleChange::Patch(Patch::Apply { config, force }) => {
+            return applied(target, before, config, force, caller, now);
+        }
+        ScaleChange::Patch(patch) => patched(before, patch, TypeName::SCALE, |_| Vec::new(), caller)?,
+        ScaleChange::Replace(new) => new,
+    };
+    // a scale without replicas has none
+    if object::at(&new, REPLICAS).and_then(Value::as_i64) == Some(0) {
+        object::take(&mut new, REPLICAS);
+    }
+    let writer = caller.writer(&kind, Operation::Update, &target.subresource);
+    ownership::track(&kind, &writer, before, &mut new, now);
+    Ok(new)
+}
+
+fn applied(
+    target: &Target,
+    before: &Value,
+    mut config: Value,
+    force: bool,
+    caller: &Caller,
+    now: &str,
+) -> Result<Value, ApiError> {
+    let is_custom = target.kind.is_custom();
+    let of_scale = Target { kind: Arc::new(scale_kind(&target.kind)), ..target.clone() };
+    check_config_type(&of_scale.kind, &config)?;
+    if is_custom && object::at(before, MANAGED).is_none() {
+        let why = format!("failed to create manager for existing fields: {}", unconverted("live", "", ""));
+        return Err(ApiError::failed(why));
+    }
+    let said = |field| object::text(&config, &["metadata", field]).unwrap_or_default().to_owned();
+    let (namespace, name) = (said("namespace"), said("name"));
+    let Some(mut scale) = merged(&of_scale, Some(before), &mut config, force, caller, now)? else {
+        return Ok(before.clone());
+    };
+    if is_custom {
+        // real servers come as far as conflicts, and cannot write what an apply changed
+        let rest = |scale: &Value| {
+            let mut rest = scale.clone();
+            object::take(&mut rest, MANAGED);
+            rest
+        };
+        if rest(&scale) == rest(before) {
+            return Ok(before.clone());
+        }
+        return Err(ApiError::failed(unconverted("new", &namespace, &name)));
+    }
+    if let Some(replicas) = object::at(&scale, REPLICAS).cloned() {
+        let count = whole(&replicas).ok_or_else(|| {
+            let what = format!("failed to convert new object ({namespace}/{name}; autoscaling/v1, Kind=Scale) to proper version");
+            let why = "unable to convert unstructured object to autoscaling/v1, Kind=Scale: cannot convert float64 to int32";
+            ApiError::failed(format!("{what}: {why}"))
+        })?;
+        object::set(&mut scale, REPLICAS, count);
+    }
+    Ok(scale)
+}
+
+/// A number as the server's 32 bits keep it; `None` for a broken one.
+fn whole(number: &Value) -> Option<i32> {
+    let float = number.as_f64().filter(|float| float.fract() == 0.0);
+    let whole = number.as_i64().or_else(|| float.map(|float| float as i64))?;
+    Some(whole as i32)
+}
+
+fn unconverted(which: &str, namespace: &str, name: &str) -> String {
+    format!(
+        "failed to convert {which} object ({namespace}/{name}; autoscaling/v1, Kind=Scale) to proper version: request to convert CR to an invalid group/version: autoscaling/v1"
+    )
+}
+
+fn set_owners(object: &mut Value, owners: Vec<Value>) {
+    object::take(object, MANAGED);
+    if !owners.is_empty() {
+        object::set(object, MANAGED, owners);
+    }
+}
+
+/// Another object is not scaled; custom kinds take no offence at patches.
+fn check_uid(target: &Target, live: &Value, scale: &Value, is_put: bool) -> Result<(), ApiError> {
+    let (sent, found) = (object::uid(scale), object::uid(live));
+    if sent.is_empty() || sent == found {
+        return Ok(());
+    }
+    if is_put {
+        return Err(other_uid(&target.kind, live, sent, found));
+    }
+    if target.kind.is_custom() {
+        return Ok(());
+    }
+    let kind = &*target.kind;
+    let kind = ResourceKind { plural: format!("{}/scale", kind.plural), ..kind.clone() };
+    let why = format!("Precondition failed: UID in precondition: {sent}, UID in object meta: {found}");
+    Err(ApiError::conflict(&kind, &target.name, &why))
+}
+
+/// A mistake of a built-in kind is one of the scale; custom kinds find their own.
 fn check_replicas(target: &Target, scale: &Value) -> Result<(), ApiError> {
     let replicas = &scale["spec"]["replicas"];
+    if target.kind.is_custom() {
+        if replicas.as_i64() != Some(NO_REPLICAS) {
+            return Ok(());
+        }
+        let path = spec_path(target);
+        return Err(ApiError::bad_request(format!("the spec replicas field {path:?} cannot be empty")));
+    }
     if replicas.as_i64().is_none_or(|replicas| replicas >= 0) {
         return Ok(());
     }
     let mistake = FieldError::invalid("spec.replicas", replicas, "must be greater than or equal to 0");
-    let scale = ResourceKind {
-        group: "autoscaling".to_owned(),
-        kind: "Scale".to_owned(),
-        ..ResourceKind::clone(&target.kind)
-    };
-    Err(ApiError::invalid(&scale, &target.name, &[mistake]))
+    Err(ApiError::invalid(&scale_kind(&target.kind), &target.name, &[mistake]))
 }
 
-fn paths(target: &Target) -> (String, String) {
-    match &target.kind.scale_paths {
-        Some(paths) => (paths.spec_replicas.clone(), paths.status_replicas.clone()),
-        None => (".spec.replicas".to_owned(), ".status.replicas".to_owned()),
+/// The scale of a kind as a kind of its own.
+fn scale_kind(of: &ResourceKind) -> ResourceKind {
+    ResourceKind {
+        group: TypeName::SCALE.group.to_owned(),
+        version: TypeName::SCALE.version.to_owned(),
+        kind: TypeName::SCALE.kind.to_owned(),
+        schema: None,
+        merge: None,
+        declared: None,
+        scale_paths: None,
+        ..of.clone()
     }
+}
+
+fn spec_path(target: &Target) -> String {
+    let paths = target.kind.scale_paths.as_ref();
+    paths.map_or(".spec.replicas", |paths| &paths.spec_replicas).to_owned()
 }
 
 fn words(path: &str) -> Vec<&str> {

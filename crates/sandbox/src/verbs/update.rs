@@ -93,11 +93,12 @@ pub(super) fn check_identity(target: &Target, new: &mut Value) -> Result<(), Api
 }
 
 /// The object is not the one that the client means.
-fn other_uid(kind: &ResourceKind, object: &Value, sent: &str, found: &str) -> ApiError {
+pub(super) fn other_uid(kind: &ResourceKind, object: &Value, sent: &str, found: &str) -> ApiError {
     let (home, name) = (object::namespace(object), object::name(object));
     let slash = if home.is_empty() { "" } else { "/" };
+    let group = if kind.is_custom() { format!("{}/", kind.group) } else { String::new() };
     let why = format!(
-        "StorageError: invalid object, Code: 4, Key: /registry/{}/{home}{slash}{name}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {sent}, UID in object meta: {found}",
+        "StorageError: invalid object, Code: 4, Key: /registry/{group}{}/{home}{slash}{name}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {sent}, UID in object meta: {found}",
         kind.plural
     );
     ApiError::conflict(kind, name, &why)

@@ -80,4 +80,9 @@ impl Begin {
     pub(super) fn skips(self, revision: u64) -> bool {
         matches!(self, Self::After(after) if revision <= after)
     }
+
+    /// Did the client see more already than there is?
+    pub(super) fn is_ahead_of(self, current: u64) -> bool {
+        matches!(self, Self::After(after) if current < after)
+    }
 }

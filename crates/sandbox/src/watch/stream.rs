@@ -136,7 +136,7 @@ impl Watch {
             }
             let changes = self.changes.count();
             self.collect()?;
-            if !self.pending.is_empty() {
+            if !self.pending.is_empty() || self.finished {
                 continue;
             }
             let wakes = self.ends.min(self.bookmark_at);
@@ -176,6 +176,10 @@ impl Watch {
                 self.pending.push_back(Pending::Line(line));
             }
         }
+        if !state.registry.serves(&target.kind) {
+            // its definition went, or stopped serving this version: the watch ends with it
+            self.finished = true;
+        }
         Some(current)
     }
 
@@ -201,7 +205,7 @@ impl Watch {
             return Some(());
         }
         let current = self.collect()?;
-        if self.request.bookmarks {
+        if self.request.bookmarks && !self.finished && !self.request.begin.is_ahead_of(current) {
             let line = event::bookmark(&self.request.target.kind, current, false, self.request.shape);
             self.pending.push_back(Pending::Line(line));
         }

@@ -151,7 +151,7 @@ fn check_list(query: &Query) -> Result<(), ApiError> {
 
 /// Which events a watch starts with, when its options make sense.
 pub(crate) fn initial_events(query: &Query, streaming_lists: bool) -> Result<bool, ApiError> {
-    let sent = query.given("sendInitialEvents").map(|text| !matches!(text, "false" | "0"));
+    let sent = query.given("sendInitialEvents").map(|_| query.flag("sendInitialEvents"));
     let wanted = query.text("resourceVersionMatch");
     let from_present = matches!(query.text("resourceVersion"), "" | "0");
     // watches from the present state have their initial events marked as well

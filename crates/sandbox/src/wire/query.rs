@@ -87,7 +87,12 @@ pub(crate) fn unsupported_dry_run(wanted: &[&str]) -> Option<FieldError> {
 
 /// A number in the words of the server when it is none.
 pub(crate) fn parse_unsigned(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("strconv.ParseUint: parsing {text:?}: {}", why_no_number(text)))
+    // a sign is no digit, also where Rust takes it
+    let (number, why) = match text.starts_with(['+', '-']) {
+        true => (None, "invalid syntax"),
+        false => (text.parse().ok(), why_no_number(text)),
+    };
+    number.ok_or_else(|| format!("strconv.ParseUint: parsing {text:?}: {why}"))
 }
 
 fn why_no_number(text: &str) -> &'static str {
@@ -132,4 +137,23 @@ pub(crate) fn decode(text: &str) -> Option<String> {
         out.push(u8::try_from(digit(high)? * 16 + digit(low)?).ok()?);
     }
     Some(String::from_utf8_lossy(&out).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check_unsigned(text: &str, expected: Result<u64, &str>) {
+        let expected = expected.map_err(|why| format!("strconv.ParseUint: parsing {text:?}: {why}"));
+        assert_eq!(parse_unsigned(text), expected);
+    }
+
+    #[test]
+    fn revisions_are_read_as_go_reads_them() {
+        check_unsigned("007", Ok(7));
+        check_unsigned("+7", Err("invalid syntax"));
+        check_unsigned("-99999999999999999999", Err("invalid syntax"));
+        check_unsigned("99999999999999999999", Err("value out of range"));
+        check_unsigned("7x", Err("invalid syntax"));
+    }
 }

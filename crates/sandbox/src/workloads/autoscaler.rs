@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::condition::Condition;
+use super::condition::{Condition, count};
 use super::context::Context;
 use super::event::Component;
 use crate::object;
+use crate::status::ApiError;
 use crate::store::Key;
-use crate::verbs::{self, Caller};
+use crate::verbs::{self, Caller, ScaleChange};
 use crate::wire::route::Target;
 
 const WISHED: &str = "sim.tutti.dev/replicas";
@@ -25,34 +26,39 @@ pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, scaler: &Value) {
     }
     let now = context.state.clock.timestamp();
     let mut status = object::at(scaler, &["status"]).cloned().unwrap_or_else(|| json!({}));
-    let Some((target, scale)) = target_of(context, scaler) else {
-        let reference = &scaler["spec"]["scaleTargetRef"];
-        let (kind, name) =
-            (reference["kind"].as_str().unwrap_or(""), reference["name"].as_str().unwrap_or(""));
-        let message = format!(
-            "the HPA controller was unable to get the target's current scale: {}s.apps \"{name}\" not found",
-            kind.to_lowercase()
-        );
-        Condition { kind: "AbleToScale", is_true: false, reason: "FailedGetScale", message: &message }
-            .ensure(&mut status, &now, false);
-        return write(context, key, status);
+    object::set_default(&mut status, &["desiredReplicas"], 0);
+    let able = |status: &mut Value, is_true: bool, reason: &str, message: &str| {
+        Condition { kind: "AbleToScale", is_true, reason, message }.ensure(status, &now, false);
+    };
+    let (target, scale) = match target_of(context, scaler) {
+        Ok(found) => found,
+        Err(why) => {
+            context.event(scaler, Component::HorizontalPodAutoscaler, "Warning", "FailedGetScale", &why);
+            let message = format!("the HPA controller was unable to get the target's current scale: {why}");
+            able(&mut status, false, "FailedGetScale", &message);
+            return write(context, key, status);
+        }
     };
     let current = object::integer(&scale, &["spec", "replicas"]);
     let decision = decide(scaler, current);
-    status["currentReplicas"] = json!(object::integer(&scale, &["status", "replicas"]));
+    able(&mut status, true, decision.able.0, decision.able.1);
+    count(&mut status, "currentReplicas", current);
     conditions(&mut status, &decision, &now);
-    if decision.replicas == current {
-        Condition { kind: "AbleToScale", is_true: true, reason: decision.able.0, message: decision.able.1 }
-            .ensure(&mut status, &now, false);
-    } else {
-        rescale(context, scaler, &target, decision.replicas, &decision.why);
-        status["lastScaleTime"] = json!(now);
+    if decision.replicas != current {
+        if let Err(error) = rescale(context, scaler, &target, decision.replicas, &decision.why) {
+            let message = format!("the HPA controller was unable to update the target scale: {error}");
+            able(&mut status, false, "FailedUpdateScale", &message);
+            return write(context, key, status);
+        }
         let message =
             format!("the HPA controller was able to update the target scale to {}", decision.replicas);
-        Condition { kind: "AbleToScale", is_true: true, reason: "SucceededRescale", message: &message }
-            .ensure(&mut status, &now, false);
+        able(&mut status, true, "SucceededRescale", &message);
+        status["lastScaleTime"] = json!(now);
     }
-    status["desiredReplicas"] = json!(decision.replicas);
+    // without metrics nothing new is desired
+    if decision.measured || !decision.asked_metrics {
+        status["desiredReplicas"] = json!(decision.replicas);
+    }
     if !decision.measured && decision.asked_metrics {
         for (reason, message) in [
             ("FailedGetResourceMetric", NO_METRICS.to_owned()),
@@ -75,7 +81,7 @@ struct Decision {
     able: (&'static str, &'static str),
     /// Metrics were there.
     measured: bool,
-    /// Metrics were looked for: not while the replicas are out of bounds.
+    /// Metrics were looked for: not while the replicas are out of bounds, or none.
     asked_metrics: bool,
     limited: Option<(&'static str, &'static str)>,
 }
@@ -95,6 +101,10 @@ fn decide(scaler: &Value, current: i64) -> Decision {
         asked_metrics,
         limited: None,
     };
+    if current == 0 {
+        // who wants no replicas wants no scaling either
+        return decision(0, "", false, false);
+    }
     if current > most {
         return decision(most, "Current number of replicas above Spec.MaxReplicas", false, false);
     }
@@ -120,7 +130,11 @@ fn decide(scaler: &Value, current: i64) -> Decision {
 }
 
 fn conditions(status: &mut Value, decision: &Decision, now: &str) {
-    if decision.measured {
+    if decision.replicas == 0 {
+        let message = "scaling is disabled since the replica count of the target is zero";
+        Condition { kind: "ScalingActive", is_true: false, reason: "ScalingDisabled", message }
+            .ensure(status, now, false);
+    } else if decision.measured {
         let message = format!("the HPA was able to successfully calculate a replica count from {SUBJECT}");
         Condition { kind: "ScalingActive", is_true: true, reason: "ValidMetricFound", message: &message }
             .ensure(status, now, false);
@@ -140,34 +154,50 @@ fn conditions(status: &mut Value, decision: &Decision, now: &str) {
     }
 }
 
-fn target_of(context: &Context<'_>, scaler: &Value) -> Option<(Target, Value)> {
-    let reference = object::at(scaler, &["spec", "scaleTargetRef"])?;
-    let (group, version) = reference["apiVersion"].as_str()?.split_once('/').unwrap_or(("", "v1"));
-    let kind = context
+/// The scale of the target, or why there is none.
+fn target_of(context: &Context<'_>, scaler: &Value) -> Result<(Target, Value), String> {
+    let reference = &scaler["spec"]["scaleTargetRef"];
+    let text = |field: &str| reference[field].as_str().unwrap_or("");
+    let (group, version) = text("apiVersion").split_once('/').unwrap_or(("", "v1"));
+    let found = context
         .state
         .registry
         .all()
-        .find(|kind| kind.kind == reference["kind"] && kind.group == group && kind.version == version)?
-        .clone();
+        .find(|kind| kind.kind == text("kind") && kind.group == group && kind.version == version);
+    let Some(kind) = found.cloned() else {
+        return Err(format!("no matches for kind \"{}\" in group \"{group}\"", text("kind")));
+    };
+    if !kind.has("scale") {
+        return Err(ApiError::no_such_resource().to_string());
+    }
     let target = Target {
         kind,
         namespace: object::namespace(scaler).to_owned(),
-        name: reference["name"].as_str()?.to_owned(),
+        name: text("name").to_owned(),
         subresource: "scale".to_owned(),
     };
-    let scale = verbs::read_scale(context.state, &target).ok()?;
-    Some((target, scale))
+    let scale = verbs::read_scale(context.state, &target).map_err(|error| error.to_string())?;
+    Ok((target, scale))
 }
 
-fn rescale(context: &mut Context<'_>, scaler: &Value, target: &Target, replicas: i64, why: &str) {
-    let set = |scale: &mut Value| {
-        object::set(scale, &["spec", "replicas"], replicas);
-        Ok(())
+fn rescale(
+    context: &mut Context<'_>,
+    scaler: &Value,
+    target: &Target,
+    replicas: i64,
+    why: &str,
+) -> Result<(), ApiError> {
+    let mut scale = verbs::read_scale(context.state, target)?;
+    object::set(&mut scale, &["spec", "replicas"], replicas);
+    let change = ScaleChange::Replace(scale);
+    let written = verbs::write_scale(context.state, target, change, &Caller::controller());
+    let size = format!("New size: {replicas}; reason: {why}");
+    let (kind, reason, message) = match &written {
+        Ok(_) => ("Normal", "SuccessfulRescale", size),
+        Err(error) => ("Warning", "FailedRescale", format!("{size}; error: {error}")),
     };
-    if verbs::write_scale(context.state, target, set, &Caller::controller()).is_ok() {
-        let message = format!("New size: {replicas}; reason: {why}");
-        context.event(scaler, Component::HorizontalPodAutoscaler, "Normal", "SuccessfulRescale", &message);
-    }
+    context.event(scaler, Component::HorizontalPodAutoscaler, kind, reason, &message);
+    written.map(drop)
 }
 
 fn write(context: &mut Context<'_>, key: &Key, status: Value) {

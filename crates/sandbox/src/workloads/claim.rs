@@ -112,7 +112,8 @@ fn bind(context: &mut Context<'_>, key: &Key, claim: &Value, class: &str) {
 /// A deleted claim stays while pods use it; its volume goes with it.
 fn release(context: &mut Context<'_>, key: &Key, claim: &Value) {
     if !users(context, claim).is_empty() {
-        return context.again_once(key, Duration::from_secs(1));
+        // each of them calls when it goes
+        return;
     }
     let volume = object::text(claim, &["spec", "volumeName"]).unwrap_or("").to_owned();
     drop_finalizer(context, key, PROTECTION);
@@ -136,12 +137,5 @@ pub(super) fn release_volume(context: &mut Context<'_>, key: &Key, volume: &Valu
 }
 
 fn drop_finalizer(context: &mut Context<'_>, key: &Key, finalizer: &str) {
-    context.change(key, |object| {
-        if let Some(finalizers) = object["metadata"]["finalizers"].as_array_mut() {
-            finalizers.retain(|one| one != finalizer);
-        }
-        if object::finalizers(object).is_empty() {
-            object::take(object, &["metadata", "finalizers"]);
-        }
-    });
+    context.change(key, |object| object::drop_finalizer(object, finalizer));
 }

@@ -29,7 +29,7 @@ pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, value: &Value) {
         value,
         nodes: nodes_for(context, value),
         hash: revision::hash_of(&update),
-        min_ready: Duration::from_secs(object::integer(value, &["spec", "minReadySeconds"]).max(0) as u64),
+        min_ready: object::seconds(value, &["spec", "minReadySeconds"]),
     };
     if !object::is_deleting(value) {
         let found = by_node(context, value);

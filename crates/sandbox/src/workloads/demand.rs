@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::object;
+use crate::quantity::Quantity;
 
 /// A quantity in thousandths, rounded up; `None` when it is none.
 pub(crate) fn thousandths(quantity: &Value) -> Option<i128> {
@@ -11,31 +12,7 @@ pub(crate) fn thousandths(quantity: &Value) -> Option<i128> {
         Value::Number(number) => number.to_string(),
         _ => return None,
     };
-    let end =
-        text.find(|letter: char| !(letter.is_ascii_digit() || "+-.".contains(letter))).unwrap_or(text.len());
-    let (number, suffix) = text.split_at(end);
-    let (factor, divisor): (i128, i128) = match suffix {
-        "" => (1000, 1),
-        "m" => (1, 1),
-        "u" => (1, 1000),
-        "n" => (1, 1_000_000),
-        "k" => (1_000_000, 1),
-        "M" => (1_000_000_000, 1),
-        "G" => (1_000_000_000_000, 1),
-        "T" => (1_000_000_000_000_000, 1),
-        "Ki" => (1000 << 10, 1),
-        "Mi" => (1000 << 20, 1),
-        "Gi" => (1000 << 30, 1),
-        "Ti" => (1000 << 40, 1),
-        _ => return None,
-    };
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    let mut value = whole.parse::<i128>().ok()?.checked_mul(factor)?;
-    if !fraction.is_empty() {
-        let places = 10_i128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
-        value += (fraction.parse::<i128>().ok()?.checked_mul(factor)? + places - 1) / places;
-    }
-    Some((value + divisor - 1) / divisor)
+    Quantity::parse(&text).ok().map(|quantity| quantity.thousandths())
 }
 
 /// What all containers of a pod ask for of one resource, by `requests` or `limits`.
@@ -62,6 +39,10 @@ mod tests {
         check("1.5", Some(1500));
         check("2", Some(2000));
         check("1Gi", Some(1_073_741_824_000));
+        check("2e3", Some(2_000_000));
+        check("1Ei", Some(1_152_921_504_606_846_976_000));
+        check("1e300", Some(i128::from(i64::MAX) * 1000));
+        check(&format!("0.{}m", "17".repeat(19)), Some(1));
         check("soon", None);
     }
 }

@@ -93,7 +93,8 @@ fn wanted(context: &Context<'_>, budget: &Value, found: &[Object]) -> (i64, i64)
             (expected, rolling::resolve(least, expected, true))
         }
         Some(least) => (present, least.as_i64().unwrap_or(0)),
-        None => (present, 1),
+        // a budget that says nothing allows nothing
+        None => (0, 0),
     }
 }
 

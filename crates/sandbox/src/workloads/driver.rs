@@ -97,12 +97,17 @@ impl Driver {
         }
     }
 
-    /// The object itself, its controller, the services before a pod, and its namespace when that waits for it to go.
+    /// The object itself, and all whose controllers look at it: its owner, the services before a pod,
+    /// who waits for a node, its namespace when that waits for it to go.
     fn enqueue_touched(&mut self, state: &State, key: Key, object: &Object) {
-        if let Some(owner) = object::controller(object)
-            && let Some(owner) = state.store.by_uid(owner["uid"].as_str().unwrap_or(""))
-        {
-            self.enqueue(owner);
+        let gone = state.store.at(&key).is_none();
+        // an owner that goes waits for all that it owns, not only for what it controls
+        for owner in object::list(object, &["metadata", "ownerReferences"]) {
+            if (gone || owner["controller"] == true)
+                && let Some(owner) = state.store.by_uid(owner["uid"].as_str().unwrap_or(""))
+            {
+                self.enqueue(owner);
+            }
         }
         let home = Key { resource: "namespaces".to_owned(), name: ObjectName::new("", &key.name.namespace) };
         if state.store.at(&home).is_some_and(|home| object::is_deleting(home)) {
@@ -113,6 +118,9 @@ impl Driver {
                 self.enqueue(key_of("resourcequotas", quota));
             }
         }
+        if key.resource == "nodes" {
+            self.enqueue_dwellers(state, &key.name.name);
+        }
         if key.resource == "pods" {
             let concerned = service::of_pod(state, object)
                 .into_iter()
@@ -120,17 +128,27 @@ impl Driver {
                 .chain(claim::of_pod(object));
             concerned.for_each(|key| self.enqueue(key));
         }
-        if key.resource == custom::DEFINITIONS && state.store.at(&key).is_none() {
+        if key.resource == custom::DEFINITIONS && gone {
             // its names are free for others
             for other in state.store.list(custom::DEFINITIONS, None) {
                 self.enqueue(Key { resource: key.resource.clone(), name: ObjectName::of(other) });
             }
         }
         self.memory.orphans.note(&key, object, state.store.stored(&key.resource, &key.name).is_some());
-        if state.store.at(&key).is_none() {
+        if gone {
             self.memory.gone.push(object::uid(object).to_owned());
         }
         self.enqueue(key);
+    }
+
+    /// A node that comes, goes or changes concerns the pods on it, those that have none, and every
+    /// DaemonSet.
+    fn enqueue_dwellers(&mut self, state: &State, node: &str) {
+        let concerned = |pod: &Object| object::text(pod, &["spec", "nodeName"]).is_none_or(|on| on == node);
+        let pods = state.store.list("pods", None).filter(|pod| concerned(pod));
+        let pods: Vec<Key> = pods.map(|pod| key_of("pods", pod)).collect();
+        let sets = state.store.list("daemonsets.apps", None).map(|set| key_of("daemonsets.apps", set));
+        sets.chain(pods).for_each(|key| self.enqueue(key));
     }
 }
 

@@ -1,12 +1,17 @@
 //! Garbage collection: dependents go with their last owner, in the foreground, in the background,
 //! or are orphaned.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::context::{Context, Memory};
 use crate::object;
 use crate::store::{Key, Object};
 use crate::verbs::{DeleteOptions, Propagation};
+
+/// Dependents call their owner when they vanish, but not when they only forget it.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 /// Looks at the dependents of objects that vanished.
 pub(super) fn collect_forgotten(context: &mut Context<'_>) {
@@ -64,7 +69,7 @@ pub(super) fn handle(context: &mut Context<'_>, key: &Key, object: &Object) -> b
         if delete_blocking(context, uid) {
             drop_finalizer(context, key, "foregroundDeletion");
         } else {
-            context.again_once(key, std::time::Duration::from_millis(100));
+            context.again_once(key, LOOK_AGAIN);
         }
     }
     // some end in their own way, some tell their status to the end
@@ -113,12 +118,5 @@ fn orphan(context: &mut Context<'_>, key: &Key, owner_uid: &str) {
 }
 
 fn drop_finalizer(context: &mut Context<'_>, key: &Key, finalizer: &str) {
-    context.change(key, |object| {
-        if let Some(finalizers) = object["metadata"]["finalizers"].as_array_mut() {
-            finalizers.retain(|one| one != finalizer);
-        }
-        if object::finalizers(object).is_empty() {
-            object::take(object, &["metadata", "finalizers"]);
-        }
-    });
+    context.change(key, |object| object::drop_finalizer(object, finalizer));
 }

@@ -16,12 +16,20 @@ use crate::object;
 use crate::store::{Key, Object};
 use crate::verbs::{Caller, DeleteOptions, Propagation};
 
+/// What `managedBy` says of jobs that are this controller's.
+const CONTROLLER: &str = "kubernetes.io/job-controller";
 /// Changes of pods are looked at together, this much later.
 const BATCH: Duration = Duration::from_secs(1);
+/// No more pods than this are made or deleted in one look; what they cause calls again for the rest.
+const BURST: i64 = 500;
 const FIRST_BACK_OFF: Duration = Duration::from_secs(10);
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(600);
 
 pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, job: &Value) {
+    if object::text(job, &["spec", "managedBy"]).is_some_and(|manager| manager != CONTROLLER) {
+        // another controller's, which is not here
+        return;
+    }
     if status_of::is_finished(job) {
         return expire(context, key, job);
     }
@@ -94,9 +102,10 @@ fn look(context: &mut Context<'_>, key: &Key, job: &Value) {
     status["ready"] = json!(if active == 0 { 0 } else { pods.ready });
     status["terminating"] = json!(pods.terminating + ended.len() as i64);
     object::set_default(&mut status, &["uncountedTerminatedPods"], json!({}));
-    // pods that are suspended are not counted; those that an ending cuts off have failed
-    let failed_now: &[Object] = if ending.is_some() { &ended } else { &[] };
-    if suspended && ending.is_none() {
+    // pods that are suspended or not needed are not counted; those that a failure cuts off have failed
+    let is_failure = matches!(ending, Some(Ending::Failure { .. }));
+    let failed_now: &[Object] = if is_failure { &ended } else { &[] };
+    if !is_failure && (suspended || ending.is_some()) {
         ended.iter().for_each(|pod| drop_finalizer(context, pod));
     }
     settle(context, key, job, status, &pods, failed_now, ending.as_ref());
@@ -130,7 +139,8 @@ fn settle(
         status["uncountedTerminatedPods"]["failed"] = json!(uids(&failed));
     }
     write(context, key, &status);
-    for pod in succeeded.iter().chain(&failed) {
+    let ignored: Vec<&Object> = pods.ignored.iter().collect();
+    for pod in succeeded.iter().chain(&failed).chain(&ignored) {
         drop_finalizer(context, pod);
     }
     status["uncountedTerminatedPods"] = json!({});
@@ -147,15 +157,20 @@ fn settle(
         let now = context.state.clock.timestamp();
         status_of::finish(&mut status, ending, &now);
         let (kind, reason, message) = match ending {
-            Ending::Success => ("Normal", "Completed", "Job completed"),
-            Ending::Failure { reason, message } => ("Warning", *reason, *message),
+            Ending::Success { .. } => ("Normal", "Completed", "Job completed"),
+            Ending::Failure { reason, message } => ("Warning", reason.as_str(), message.as_str()),
         };
         context.event(job, Component::Job, kind, reason, message);
     }
-    if !failed.is_empty() {
+    let failures = (failed.len() + ignored.len()) as i64;
+    if failures > 0 {
         let uid = object::uid(job).to_owned();
-        context.memory.job_failures.insert(uid, (total, context.now));
+        let before = context.memory.job_failures.get(&uid).map_or(0, |(count, _)| *count);
+        context.memory.job_failures.insert(uid, (before + failures, context.now));
         context.again(key, Duration::ZERO);
+    } else if !succeeded.is_empty() {
+        // after a success the next failure waits as briefly as the first
+        context.memory.job_failures.remove(object::uid(job));
     }
     write(context, key, &status);
 }
@@ -186,7 +201,7 @@ fn adjust(context: &mut Context<'_>, key: &Key, job: &Value, pods: &Pods) -> i64
     }
     .max(0);
     if active > wanted {
-        let excess = (active - wanted) as usize;
+        let excess = (active - wanted).min(BURST) as usize;
         delete_all(context, job, &pods.active[..excess]);
         return -(excess as i64);
     }
@@ -197,7 +212,7 @@ fn adjust(context: &mut Context<'_>, key: &Key, job: &Value, pods: &Pods) -> i64
         return 0;
     }
     let mut made = 0;
-    for index in job_pods::missing_indexes(job, pods, missing as usize) {
+    for index in job_pods::missing_indexes(job, pods, missing.min(BURST) as usize) {
         match job_pods::create(context, job, index) {
             Ok(_) => made += 1,
             Err(_) => {
@@ -211,7 +226,7 @@ fn adjust(context: &mut Context<'_>, key: &Key, job: &Value, pods: &Pods) -> i64
 
 /// After a failure the next pod waits, twice as long each time.
 fn backs_off(context: &mut Context<'_>, key: &Key, job: &Value, pods: &Pods) -> bool {
-    if !pods.failed.is_empty() {
+    if !pods.failed.is_empty() || !pods.ignored.is_empty() {
         // they are counted first; that calls again
         return true;
     }
@@ -229,15 +244,12 @@ fn backs_off(context: &mut Context<'_>, key: &Key, job: &Value, pods: &Pods) -> 
 
 /// A finished job goes after its time to live, its pods with it.
 fn expire(context: &mut Context<'_>, key: &Key, job: &Value) {
-    let Some(seconds) = object::at(job, &["spec", "ttlSecondsAfterFinished"]).and_then(Value::as_u64) else {
-        return;
-    };
-    if object::is_deleting(job) {
+    if object::at(job, &["spec", "ttlSecondsAfterFinished"]).is_none() || object::is_deleting(job) {
         return;
     }
     let uid = object::uid(job).to_owned();
     let finished = *context.memory.progress.entry(uid).or_insert(context.now);
-    let ends = finished + Duration::from_secs(seconds);
+    let ends = finished + object::seconds(job, &["spec", "ttlSecondsAfterFinished"]);
     if context.now < ends {
         return context.again_at(key, ends);
     }

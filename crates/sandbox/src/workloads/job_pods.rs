@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::context::{Context, key_of};
+use super::job_policy::{self, Failure};
 use super::pods;
 use crate::object;
 use crate::status::ApiError;
@@ -22,6 +23,10 @@ pub(super) struct Pods {
     /// Succeeded and failed ones that are not counted yet.
     pub(super) succeeded: Vec<Object>,
     pub(super) failed: Vec<Object>,
+    /// Failed ones that the job's policy does not count.
+    pub(super) ignored: Vec<Object>,
+    /// The first failure that is one of the whole job, in words.
+    pub(super) fatal: Option<String>,
     /// Restarts of containers inside active pods.
     pub(super) restarts: i64,
 }
@@ -31,13 +36,29 @@ impl Pods {
         let found = context.owned(job, "pods");
         let active: Vec<Object> = found.iter().filter(|pod| pods::is_active(pod)).cloned().collect();
         let is_counted = |pod: &&Object| !object::finalizers(pod).contains(&json!(FINALIZER));
-        let (mut succeeded, mut failed) = (Vec::new(), Vec::new());
+        // where only failed pods are replaced, those that are being deleted have not failed yet
+        let only_failed = object::text(job, &["spec", "podReplacementPolicy"]) == Some("Failed");
+        let (mut succeeded, mut failed, mut ignored) = (Vec::new(), Vec::new(), Vec::new());
+        let mut fatal = None;
         for pod in found.iter().filter(|pod| !is_counted(pod)) {
-            match object::text(pod, &["status", "phase"]) {
-                Some("Succeeded") => succeeded.push(pod.clone()),
-                Some("Failed") => failed.push(pod.clone()),
-                _ if object::is_deleting(pod) => failed.push(pod.clone()),
-                _ => {}
+            let has_failed = match object::text(pod, &["status", "phase"]) {
+                Some("Succeeded") => {
+                    succeeded.push(pod.clone());
+                    false
+                }
+                Some("Failed") => true,
+                _ => object::is_deleting(pod) && !only_failed,
+            };
+            if !has_failed {
+                continue;
+            }
+            match job_policy::failure_of(job, pod) {
+                Failure::Ignored => ignored.push(pod.clone()),
+                Failure::Counts => failed.push(pod.clone()),
+                Failure::FailsJob(why) => {
+                    failed.push(pod.clone());
+                    fatal.get_or_insert(why);
+                }
             }
         }
         let ending = found.iter().filter(|pod| object::is_deleting(pod) && !pods::is_finished(pod));
@@ -52,6 +73,8 @@ impl Pods {
             active,
             succeeded,
             failed,
+            ignored,
+            fatal,
             restarts,
         }
     }
@@ -65,14 +88,7 @@ impl Pods {
 }
 
 pub(super) fn drop_finalizer(context: &mut Context<'_>, pod: &Object) {
-    context.change(&key_of("pods", pod), |pod| {
-        if let Some(finalizers) = pod["metadata"]["finalizers"].as_array_mut() {
-            finalizers.retain(|one| one != FINALIZER);
-        }
-        if object::finalizers(pod).is_empty() {
-            object::take(pod, &["metadata", "finalizers"]);
-        }
-    });
+    context.change(&key_of("pods", pod), |pod| object::drop_finalizer(pod, FINALIZER));
 }
 
 /// A pod whose job is gone, or goes, is not counted any more; true when it was let go.
@@ -96,14 +112,21 @@ fn index_of(pod: &Value) -> Option<i64> {
 /// Those that the status tells, and those of pods that succeeded since.
 pub(super) fn completed_indexes(job: &Value, pods: &Pods) -> BTreeSet<i64> {
     let told = object::text(job, &["status", "completedIndexes"]).unwrap_or("");
+    let mut indexes = indexes_in(told, object::integer(job, &["spec", "completions"]));
+    indexes.extend(pods.succeeded.iter().filter_map(|pod| index_of(pod)));
+    indexes
+}
+
+/// Those of a text like `0,2-4` that are below the number of completions.
+pub(super) fn indexes_in(text: &str, completions: i64) -> BTreeSet<i64> {
     let mut indexes = BTreeSet::new();
-    for part in told.split(',').filter(|part| !part.is_empty()) {
+    for part in text.split(',').filter(|part| !part.is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         if let (Ok(first), Ok(last)) = (first.parse::<i64>(), last.parse::<i64>()) {
-            indexes.extend(first..=last);
+            // whoever may write the status may write anything
+            indexes.extend(first.max(0)..=last.min(completions - 1));
         }
     }
-    indexes.extend(pods.succeeded.iter().filter_map(|pod| index_of(pod)));
     indexes
 }
 

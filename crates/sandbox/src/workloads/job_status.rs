@@ -5,23 +5,36 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::context::Context;
-use super::job_pods::Pods;
+use super::job_pods::{self, Pods};
+use super::job_policy;
 use crate::object;
 use crate::store::Key;
 
+/// The reason and the message of the conditions that tell it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Ending {
-    Success,
-    Failure { reason: &'static str, message: &'static str },
+    Success { reason: String, message: String },
+    Failure { reason: String, message: String },
 }
 
-const EXCEEDED: Ending = Ending::Failure {
-    reason: "BackoffLimitExceeded",
-    message: "Job has reached the specified backoff limit",
-};
-const TOO_LATE: Ending =
-    Ending::Failure { reason: "DeadlineExceeded", message: "Job was active longer than specified deadline" };
-const UNKNOWN: Ending = Ending::Failure { reason: "", message: "" };
+const REACHED: (&str, &str) = ("CompletionsReached", "Reached expected number of succeeded pods");
+const EXCEEDED: (&str, &str) = ("BackoffLimitExceeded", "Job has reached the specified backoff limit");
+const TOO_LATE: (&str, &str) = ("DeadlineExceeded", "Job was active longer than specified deadline");
+
+impl Ending {
+    fn success((reason, message): (&str, &str)) -> Self {
+        Self::Success { reason: reason.to_owned(), message: message.to_owned() }
+    }
+
+    fn failure((reason, message): (&str, &str)) -> Self {
+        Self::Failure { reason: reason.to_owned(), message: message.to_owned() }
+    }
+}
+
+fn said(condition: &Value) -> (&str, &str) {
+    let text = |field: &str| object::text(condition, &[field]).unwrap_or_default();
+    (text("reason"), text("message"))
+}
 
 pub(super) fn is_finished(job: &Value) -> bool {
     object::condition_is_true(job, "Complete") || object::condition_is_true(job, "Failed")
@@ -35,58 +48,61 @@ pub(super) fn ending(
     pods: &Pods,
     status: &Value,
 ) -> Option<Ending> {
-    if object::condition_is_true(job, "SuccessCriteriaMet") {
-        return Some(Ending::Success);
+    if let Some(met) = object::condition(job, "SuccessCriteriaMet").filter(|met| met["status"] == "True") {
+        return Some(Ending::success(said(met)));
     }
     if let Some(target) = object::condition(job, "FailureTarget") {
-        let decided = [EXCEEDED, TOO_LATE]
-            .into_iter()
-            .find(|one| matches!(one, Ending::Failure { reason, .. } if target["reason"] == *reason));
-        return Some(decided.unwrap_or(UNKNOWN));
+        return Some(Ending::failure(said(target)));
+    }
+    if let Some(why) = &pods.fatal {
+        return Some(Ending::failure(("PodFailurePolicy", why)));
     }
     let limit = object::integer(job, &["spec", "backoffLimit"]);
     let failed = object::integer(job, &["status", "failed"]) + pods.failed.len() as i64;
     if failed > limit || (pods.restarts > 0 && pods.restarts >= limit) {
-        return Some(EXCEEDED);
+        return Some(Ending::failure(EXCEEDED));
     }
     if job["spec"]["suspend"] != true && is_late(context, key, job, status) {
-        return Some(TOO_LATE);
+        return Some(Ending::failure(TOO_LATE));
+    }
+    if let Some(why) = job_policy::success_of(job, &job_pods::completed_indexes(job, pods)) {
+        return Some(Ending::success(("SuccessPolicy", &why)));
     }
     let succeeded = pods.succeeded_in_all(job);
     let complete = match object::at(job, &["spec", "completions"]).and_then(Value::as_i64) {
         Some(completions) => succeeded >= completions,
         None => succeeded > 0 && pods.active.is_empty(),
     };
-    complete.then_some(Ending::Success)
+    complete.then(|| Ending::success(REACHED))
 }
 
 fn is_late(context: &mut Context<'_>, key: &Key, job: &Value, status: &Value) -> bool {
-    let Some(deadline) = object::at(job, &["spec", "activeDeadlineSeconds"]).and_then(Value::as_i64) else {
+    if object::at(job, &["spec", "activeDeadlineSeconds"]).is_none() {
         return false;
-    };
+    }
+    let deadline = object::seconds(job, &["spec", "activeDeadlineSeconds"]);
     let started = object::text(status, &["startTime"]).unwrap_or("");
-    let passed = context.state.clock.seconds_since(started).unwrap_or(0);
-    if passed >= deadline {
+    let passed = context.state.clock.seconds_since(started).unwrap_or(0).max(0).unsigned_abs();
+    let left = deadline.saturating_sub(Duration::from_secs(passed));
+    if left.is_zero() {
         return true;
     }
-    context.again_once(key, Duration::from_secs((deadline - passed).unsigned_abs()));
+    context.again_once(key, left);
     false
 }
 
 /// `SuccessCriteriaMet` or `FailureTarget`: decided, while pods may still end.
 pub(super) fn note_ending(status: &mut Value, ending: &Ending, now: &str) {
     match ending {
-        Ending::Success => set(status, "SuccessCriteriaMet", true, REACHED.0, REACHED.1, now),
+        Ending::Success { reason, message } => set(status, "SuccessCriteriaMet", true, reason, message, now),
         Ending::Failure { reason, message } => set(status, "FailureTarget", true, reason, message, now),
     }
 }
 
-const REACHED: (&str, &str) = ("CompletionsReached", "Reached expected number of succeeded pods");
-
 pub(super) fn finish(status: &mut Value, ending: &Ending, now: &str) {
     match ending {
-        Ending::Success => {
-            set(status, "Complete", true, REACHED.0, REACHED.1, now);
+        Ending::Success { reason, message } => {
+            set(status, "Complete", true, reason, message, now);
             object::set_default(status, &["completionTime"], now);
         }
         Ending::Failure { reason, message } => set(status, "Failed", true, reason, message, now),

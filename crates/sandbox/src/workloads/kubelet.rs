@@ -250,8 +250,7 @@ fn crash(context: &mut Context<'_>, key: &Key, pod: &Value, failure: Failure, mu
 
 /// A deleted pod runs a little longer, then its node lets go of it.
 pub(super) fn end(context: &mut Context<'_>, key: &Key, pod: &Value) {
-    let grace =
-        Duration::from_secs(object::integer(pod, &["metadata", "deletionGracePeriodSeconds"]).max(0) as u64);
+    let grace = object::seconds(pod, &["metadata", "deletionGracePeriodSeconds"]);
     let takes = if failure::ends_slowly(pod) { grace } else { context.state.options.pod_stop.min(grace) };
     let now = context.now;
     let (mut run, _) = begin(context, pod);

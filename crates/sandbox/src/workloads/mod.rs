@@ -23,6 +23,7 @@ mod failure;
 mod garbage;
 mod job;
 mod job_pods;
+mod job_policy;
 mod job_status;
 mod kubelet;
 mod log;

@@ -1,7 +1,5 @@
 //! ReplicaSets: as many pods as wanted.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use super::condition::{self, count};
@@ -12,6 +10,9 @@ use crate::object;
 use crate::selectors::LabelSelector;
 use crate::store::{Key, Object};
 use crate::verbs::{Caller, DeleteOptions};
+
+/// No more pods than this are made or deleted in one look; what they cause calls again for the rest.
+const BURST: usize = 500;
 
 /// What went wrong with the pods, as the condition tells it.
 struct Failure {
@@ -31,7 +32,7 @@ pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, set: &Value) {
 
 fn manage(context: &mut Context<'_>, key: &Key, set: &Value, active: &[Object]) -> Option<Failure> {
     let wanted = object::integer(set, &["spec", "replicas"]).max(0) as usize;
-    for _ in active.len()..wanted {
+    for _ in 0..wanted.saturating_sub(active.len()).min(BURST) {
         if let Err(error) =
             pods::create(context, set, "ReplicaSet", pods::from_template(set, "apps/v1", "ReplicaSet"))
         {
@@ -51,8 +52,8 @@ fn manage(context: &mut Context<'_>, key: &Key, set: &Value, active: &[Object]) 
 /// Pods that are too many, in the order in which they go: not assigned, pending, not ready, cheap,
 /// beside many others of their owner, ready since shortly, restarted often, young.
 fn dispensable(context: &Context<'_>, set: &Value, active: &[Object], wanted: usize) -> Vec<Object> {
-    let excess = active.len().saturating_sub(wanted);
-    if excess == 0 || wanted == 0 {
+    let excess = active.len().saturating_sub(wanted).min(BURST);
+    if excess == 0 || excess == active.len() {
         return active[..excess].to_vec();
     }
     let neighbours = neighbours(context, set);
@@ -101,7 +102,7 @@ fn write_status(
     ending: usize,
     failure: Option<Failure>,
 ) {
-    let min_ready = Duration::from_secs(object::integer(set, &["spec", "minReadySeconds"]).max(0) as u64);
+    let min_ready = object::seconds(set, &["spec", "minReadySeconds"]);
     let labels = LabelSelector::of_map(&set["spec"]["template"]["metadata"]["labels"]);
     let ready = active.iter().filter(|pod| pods::is_ready(pod)).count();
     let labelled = active.iter().filter(|pod| labels.matches(pod)).count();

@@ -49,11 +49,15 @@ pub(super) fn revision_of(set: &Value) -> i64 {
 
 /// How many replicas the deployment wanted when it last resized this set.
 pub(super) fn told_desired(set: &Value) -> Option<i64> {
-    object::annotation(set, DESIRED)?.parse().ok()
+    told(set, DESIRED)
 }
 
 pub(super) fn told_most(set: &Value) -> Option<i64> {
-    object::annotation(set, MOST)?.parse().ok()
+    told(set, MOST)
+}
+
+fn told(set: &Value, annotation: &str) -> Option<i64> {
+    object::annotation(set, annotation)?.parse::<i32>().ok().map(i64::from)
 }
 
 pub(super) fn tells(set: &Value, desired: i64, most: i64) -> bool {

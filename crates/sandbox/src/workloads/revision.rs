@@ -18,9 +18,10 @@ pub(super) fn settle(context: &mut Context<'_>, owner: &Value, kind: &str, hash_
     let data = data_of(owner);
     let mut known = context.owned(owner, RESOURCE);
     known.sort_by_key(|revision| object::integer(revision, &["revision"]));
-    let next = known.last().map_or(0, |last| object::integer(last, &["revision"])) + 1;
+    let last = known.last().map_or(0, |last| object::integer(last, &["revision"]));
+    let next = last.saturating_add(1);
     if let Some(same) = known.iter().rev().find(|revision| revision["data"] == data) {
-        if object::integer(same, &["revision"]) + 1 == next {
+        if object::integer(same, &["revision"]) == last {
             return same.clone();
         }
         let counted = context.change(&key_of(RESOURCE, same), |revision| revision["revision"] = json!(next));

@@ -35,8 +35,10 @@ pub(super) fn resolve(value: &Value, total: i64, round_up: bool) -> i64 {
         return number;
     }
     let percent: i64 = value.as_str().and_then(|text| text.trim_end_matches('%').parse().ok()).unwrap_or(0);
-    let hundredths = percent * total;
-    if round_up { (hundredths + 99) / 100 } else { hundredths / 100 }
+    let hundredths = i128::from(percent) * i128::from(total);
+    let share = if round_up { (hundredths + 99) / 100 } else { hundredths / 100 };
+    // numbers of pods have 32 bits
+    share.clamp(i128::from(i32::MIN), i128::from(i32::MAX)) as i64
 }
 
 pub(super) fn is_recreate(deployment: &Value) -> bool {

@@ -79,7 +79,8 @@ impl<'r, 'c> Rollout<'r, 'c> {
     /// The present template's ReplicaSet, created when it is missing and `create`. The newest
     /// template has the highest revision, also after going back to an old one.
     pub(super) fn settle_revision(&mut self, create: bool) {
-        let revision = self.old.iter().map(|set| replica_sets::revision_of(set)).max().unwrap_or(0) + 1;
+        let newest_old = self.old.iter().map(|set| replica_sets::revision_of(set)).max().unwrap_or(0);
+        let revision = newest_old.saturating_add(1);
         match self.new.clone() {
             Some(set) => self.keep_revision(&set, revision),
             None if create => self.create_set(revision),

@@ -1,7 +1,9 @@
-//! The five fields of a CronJob's schedule, and when they match next. In UTC.
+//! The five fields of a CronJob's schedule, or a name for them, and when they match next. In UTC.
+//!
+//! Whether a schedule makes sense, and what the server says when it does not, is in `validation`.
 
 /// Minutes of an hour, hours of a day, days of a month, months, days of a week: a bit for each.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Schedule {
     minutes: u64,
     hours: u64,
@@ -10,6 +12,8 @@ pub(super) struct Schedule {
     weekdays: u64,
     /// Neither days field is `*`: either of them may match.
     either_day: bool,
+    /// `@every`: the seconds from one match to the next, which no field says then.
+    every: Option<i64>,
 }
 
 const MONTHS: &[&str] = &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
@@ -29,9 +33,17 @@ impl Schedule {
             "@hourly" => "0 * * * *",
             other => other,
         };
+        if let Some(duration) = text.strip_prefix("@every ") {
+            return Some(Self { every: Some(whole_seconds(duration)?), ..Self::default() });
+        }
         let fields: Vec<&str> = text.split_whitespace().collect();
         let [minutes, hours, days, months, weekdays] = fields.as_slice() else { return None };
-        let any = |field: &str| field.starts_with('*') || field.starts_with('?');
+        // `*/2` chooses, `*/1` does not
+        let is_star = |part: &str| match part.split_once('/') {
+            Some((range, step)) => matches!(range, "*" | "?") && step.parse() == Ok(1),
+            None => matches!(part, "*" | "?"),
+        };
+        let any = |field: &str| field.split(',').any(is_star);
         let mut week = bits(weekdays, 0, 7, WEEKDAYS, 0)?;
         // Sunday is 0 and 7
         week |= week >> 7;
@@ -42,11 +54,15 @@ impl Schedule {
             months: bits(months, 1, 12, MONTHS, 1)?,
             weekdays: week,
             either_day: !any(days) && !any(weekdays),
+            every: None,
         })
     }
 
     /// The first match after a time, in seconds since 1970.
     pub(super) fn after(&self, seconds: i64) -> Option<i64> {
+        if let Some(every) = self.every {
+            return seconds.checked_add(every);
+        }
         let first = (seconds.div_euclid(MINUTE) + 1) * MINUTE;
         let today = first.div_euclid(DAY);
         for day in today..today + SEARCHED_DAYS {
@@ -84,6 +100,29 @@ fn civil(day: i64) -> (i64, i64) {
     (month, of_year - (153 * shifted + 2) / 5 + 1)
 }
 
+/// A duration as Go writes it (`1h30m`, `1.5h`) in whole seconds, at least one.
+fn whole_seconds(duration: &str) -> Option<i64> {
+    const LONGEST: f64 = 100.0 * 365.0 * 24.0 * 3600.0;
+    let (mut rest, mut seconds) = (duration.trim(), 0.0);
+    while !rest.is_empty() {
+        let (number, after) = rest.split_at(rest.find(|letter: char| letter.is_ascii_alphabetic())?);
+        let (unit, after) =
+            after.split_at(after.find(|letter: char| !letter.is_ascii_alphabetic()).unwrap_or(after.len()));
+        let unit = match unit {
+            "h" => 3600.0,
+            "m" => 60.0,
+            "s" => 1.0,
+            "ms" => 1e-3,
+            "us" => 1e-6,
+            "ns" => 1e-9,
+            _ => return None,
+        };
+        seconds += number.parse::<f64>().ok()? * unit;
+        rest = after;
+    }
+    (!duration.is_empty()).then(|| seconds.clamp(1.0, LONGEST) as i64)
+}
+
 /// `*`, `5`, `1-5`, `*/15`, `mon-fri`, and lists of them.
 fn bits(field: &str, least: u64, most: u64, names: &[&str], first_name: u64) -> Option<u64> {
     let number = |text: &str| {
@@ -92,7 +131,7 @@ fn bits(field: &str, least: u64, most: u64, names: &[&str], first_name: u64) -> 
         (least..=most).contains(&number).then_some(number)
     };
     let mut bits = 0;
-    for part in field.split(',') {
+    for part in field.split(',').filter(|part| !part.is_empty()) {
         let (range, step) = match part.split_once('/') {
             Some((range, step)) => (range, step.parse::<u64>().ok().filter(|step| *step > 0)?),
             None => (part, 1),
@@ -133,6 +172,12 @@ mod tests {
         check("30 16-18 * * *", Some(90 * 60));
         check("0 0 * * mon", Some(33 * 3600));
         check("0 0 22 11 7", Some(9 * 3600));
+        check("0 0 */2 * sat", Some(33 * 3600));
+        check("0 0 */1 * sat", Some(153 * 3600));
+        check("5,,10 * * * *", Some(5 * 60));
+        check("@every 1h30m", Some(90 * 60));
+        check("@every 1.5s", Some(1));
+        check("@every 200ms", Some(1));
         check("@hourly", Some(3600));
         check("0 0 29 2 *", Some(465 * 24 * 3600 - 15 * 3600));
         check("0 0 30 2 *", None);
@@ -140,7 +185,17 @@ mod tests {
 
     #[test]
     fn mistakes() {
-        for text in ["", "* * * *", "61 * * * *", "*/0 * * * *", "5-1 * * * *", "soon"] {
+        for text in [
+            "",
+            "* * * *",
+            "61 * * * *",
+            "*/0 * * * *",
+            "5-1 * * * *",
+            "soon",
+            "@every",
+            "@every 5",
+            "@every x",
+        ] {
             assert_eq!(Schedule::parse(text), None, "{text}");
         }
     }

@@ -24,6 +24,9 @@ pub(super) fn place(context: &mut Context<'_>, key: &Key, pod: &Value) -> bool {
         // left to a scheduler that is not here
         return false;
     }
+    if !object::list(pod, &["spec", "schedulingGates"]).is_empty() {
+        return false;
+    }
     let nodes: Vec<Object> = context.state.store.list("nodes", None).cloned().collect();
     let mut refusals: BTreeMap<String, usize> = BTreeMap::new();
     let mut fitting = Vec::new();

@@ -19,9 +19,17 @@ pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, service: &Value) {
     if object::text(service, &["spec", "type"]) == Some("LoadBalancer") {
         balance(context, key, service);
     }
-    if object::at(service, &["spec", "selector"]).is_some() {
+    if selector_of(service).is_some() {
         endpoints::reconcile(context, service);
     }
+}
+
+/// What finds the pods of a service that has endpoints by them.
+fn selector_of(service: &Value) -> Option<&Value> {
+    let selector = object::at(service, &["spec", "selector"])?;
+    let says_nothing = selector.as_object().is_none_or(serde_json::Map::is_empty);
+    let is_elsewhere = object::text(service, &["spec", "type"]) == Some("ExternalName");
+    (!says_nothing && !is_elsewhere).then_some(selector)
 }
 
 /// Gives an Ingress, or a Service of type LoadBalancer, its address.
@@ -57,8 +65,7 @@ pub(super) fn of_pod(state: &State, pod: &Value) -> Vec<Key> {
         .list("services", Some(namespace))
         .filter(|service| {
             // every pod is compared with every service: nothing is built for that
-            object::at(service, &["spec", "selector"])
-                .is_some_and(|selector| LabelSelector::map_matches(selector, labels))
+            selector_of(service).is_some_and(|selector| LabelSelector::map_matches(selector, labels))
         })
         .map(|service| key_of("services", service))
         .collect()

@@ -21,6 +21,8 @@ struct Set<'s> {
     wanted: i64,
     in_order: bool,
     partition: i64,
+    /// So many of the first pods get the old template when they have to be made again.
+    remade_as_old: i64,
     min_ready: Duration,
     names: Names,
 }
@@ -42,13 +44,21 @@ pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, value: &Value) {
         .filter(|name| revision::template(context, object::namespace(value), name).is_some())
         .unwrap_or(&update)
         .to_owned();
+    let partition = object::integer(value, &["spec", "updateStrategy", "rollingUpdate", "partition"]);
+    let strategy = &value["spec"]["updateStrategy"];
     let set = Set {
         value,
         first: object::integer(value, &["spec", "ordinals", "start"]),
         wanted: object::integer(value, &["spec", "replicas"]).max(0),
         in_order: object::text(value, &["spec", "podManagementPolicy"]) != Some("Parallel"),
-        partition: object::integer(value, &["spec", "updateStrategy", "rollingUpdate", "partition"]),
-        min_ready: Duration::from_secs(object::integer(value, &["spec", "minReadySeconds"]).max(0) as u64),
+        partition,
+        remade_as_old: match object::at(strategy, &["rollingUpdate"]) {
+            None if strategy["type"] == "RollingUpdate" => {
+                object::integer(value, &["status", "currentReplicas"])
+            }
+            _ => partition,
+        },
+        min_ready: object::seconds(value, &["spec", "minReadySeconds"]),
         names: Names { update, current },
     };
     let found = numbered(context, value);
@@ -108,7 +118,8 @@ fn grow(context: &mut Context<'_>, key: &Key, set: &Set<'_>, found: &BTreeMap<i6
     for number in set.first..set.first + set.wanted {
         match found.get(&number) {
             None => {
-                let made = pod_of::create(context, set.value, &set.names, number, number < set.partition);
+                let old = number < set.first + set.remade_as_old;
+                let made = pod_of::create(context, set.value, &set.names, number, old);
                 if !made {
                     context.retry_failed(key);
                     return false;

@@ -21,6 +21,7 @@ const SPEC: &[&str] = &[
     "nodeSelector",
     "readinessGates",
     "restartPolicy",
+    "schedulingGates",
     "terminationGracePeriodSeconds",
 ];
 const CONTAINER: &[&str] = &["name", "image", "resources", "restartPolicy"];

@@ -1,12 +1,16 @@
-//! StatefulSets, DaemonSets, Jobs and CronJobs as a client sees them. The expected texts were compared
-//! with kube-controller-manager 1.36; there, several steps may fall into one.
+//! StatefulSets, DaemonSets, Jobs and CronJobs as a client sees them, state by state.
+//!
+//! The sandbox alone, on a paused clock: the texts are what it does, kept so that a change of order
+//! is noticed. No real server is asked here; `contract::workloads` asks both for what must be the
+//! same. CronJobs are in no check of the contract.
 
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::{DaemonSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
+use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
-use kube::api::{Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams};
 use sandbox::SandboxOptions;
 use serde_json::{Value, json};
 
@@ -149,6 +153,34 @@ async fn a_stateful_set_is_replaced_from_the_top() {
     );
 }
 
+/// What a pod that has to be made again is made of, while an update is under way.
+async fn check_remade(change: Value, number: usize, expected: &str) {
+    let (_sandbox, client) = with(options());
+    let api: Api<StatefulSet> = Api::default_namespaced(client.clone());
+    let mut object = workload("StatefulSet", "db:1");
+    object["spec"]["replicas"] = json!(3);
+    object["spec"].as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+    apply(&api, "a", &object).await.unwrap();
+    settle().await;
+    object["spec"]["template"]["spec"]["containers"][0]["image"] = json!("db:2");
+    apply(&api, "a", &object).await.unwrap();
+    settle().await;
+    let pods: Api<Pod> = Api::default_namespaced(client);
+    pods.delete(&format!("db-{number}"), &DeleteParams::default()).await.unwrap();
+    settle().await;
+    let spec = pods.get(&format!("db-{number}")).await.unwrap().spec.unwrap();
+    assert_eq!(spec.containers[0].image.as_deref(), Some(expected), "{change}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_partition_counts_from_the_first_pod() {
+    let partition = json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 2}});
+    let numbers = json!({"ordinals": {"start": 5}, "updateStrategy": partition});
+    check_remade(numbers.clone(), 6, "db:1").await;
+    check_remade(numbers, 7, "db:2").await;
+    check_remade(json!({"updateStrategy": {"type": "OnDelete"}}), 0, "db:2").await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_daemon_set_is_replaced_node_by_node() {
     let (_sandbox, client) = with(options());
@@ -270,6 +302,11 @@ async fn an_expired_job_goes_with_its_pods() {
         ],
     )
     .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_of_another_manager_is_left_alone() {
+    check_job(json!({}), json!({"managedBy": "example.com/queue"}), &["0 0 0, 0+0 uncounted, 0 0"]).await;
 }
 
 fn of_cron_job(object: &Value) -> String {

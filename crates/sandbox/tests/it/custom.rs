@@ -1,8 +1,9 @@
 //! Custom kinds: from their definition to its end.
 
+use futures::StreamExt;
 use kube::api::{
     Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams,
-    PostParams,
+    PostParams, WatchParams,
 };
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
@@ -185,4 +186,56 @@ async fn what_a_definition_may_ask_in_vain() {
         new["spec"]["versions"] = json!([new["spec"]["versions"][0], second]);
     };
     assert_eq!(refusal(two_stored).await, (422, "Invalid".to_owned()));
+}
+
+/// An object with a tree of so many levels; whether it is taken, and the same when it is read later.
+async fn keeps_tree(client: &Client, levels: usize) -> bool {
+    let tree = (0..levels).fold(json!({}), |inner, _| json!({"x": inner}));
+    let api = widgets(client, "v1");
+    let name = format!("deep-{levels}");
+    let new = widget(&name, &json!({"tree": tree}));
+    if api.patch(&name, &PatchParams::apply("a"), &Patch::Apply(&new)).await.is_err() {
+        return false;
+    }
+    // at rest a cluster holds nothing but text
+    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+    let read = api.get(&name).await.unwrap();
+    assert_eq!(read.data["spec"], new["spec"]);
+    true
+}
+
+#[tokio::test(start_paused = true)]
+async fn deep_objects_are_kept_or_refused() {
+    let (_sandbox, client) = instant();
+    defined(&client, &json!({"tree": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}))
+        .await;
+    assert!(keeps_tree(&client, 50).await);
+    assert!(keeps_tree(&client, 117).await);
+    assert!(!keeps_tree(&client, 118).await);
+    assert!(!keeps_tree(&client, 200).await);
+}
+
+/// As on a real server: who watches a kind is not left waiting for what never comes again.
+#[tokio::test(start_paused = true)]
+async fn watches_end_with_the_definition() {
+    let (_sandbox, client) = instant();
+    defined(&client, &json!({})).await;
+    let mut events = widgets(&client, "v1").watch(&WatchParams::default(), "0").await.unwrap().boxed();
+    definitions(&client).delete("widgets.test.dev", &DeleteParams::default()).await.unwrap();
+    let ended = async { while events.next().await.is_some() {} };
+    tokio::time::timeout(std::time::Duration::from_secs(30), ended).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn paths_to_replicas_may_not_be_endless() {
+    let (_sandbox, client) = instant();
+    let mut scaled = version("v1", true, &json!({}));
+    let path = |steps: usize| format!(".spec{}", ".a".repeat(steps));
+    for (steps, code) in [(200, 501), (50, 201)] {
+        scaled["subresources"]["scale"] =
+            json!({"specReplicasPath": path(steps), "statusReplicasPath": ".status.replicas"});
+        let new = typed(definition("widgets", json!([scaled])));
+        let made = definitions(&client).create(&PostParams::default(), &new).await;
+        assert_eq!(made.map_or_else(|error| refused::<()>(Err(error)).code, |_| 201), code);
+    }
 }

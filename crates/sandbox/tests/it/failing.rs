@@ -1,9 +1,12 @@
-//! Pods that fail, as their kubelet and the scheduler tell it.
+//! Pods that fail, in the words of a kubelet and a scheduler.
+//!
+//! The sandbox alone: no real kubelet is asked, here or in the contract (the kubelets of the live tier
+//! are played too), so reasons, back-offs and messages are as true as whoever wrote them down.
 
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Event, Pod};
-use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
 use sandbox::SandboxOptions;
 use serde_json::{Value, json};
@@ -186,6 +189,38 @@ async fn no_node_will_do() {
     picky["spec"]["nodeSelector"] = json!({"disk": "ssd"});
     let expected = "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector. no new claims to deallocate, preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.";
     check_unschedulable(picky, expected).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gate_holds_a_pod_until_it_is_taken_away() {
+    let (_sandbox, client) = with(options());
+    let mut gated = pod(json!({}));
+    gated["spec"]["schedulingGates"] = json!([{"name": "example.com/wait"}]);
+    let api = make(&client, gated).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let pod = serde_json::to_value(api.get("one").await.unwrap()).unwrap();
+    assert_eq!(pod["spec"]["nodeName"], Value::Null);
+    assert_eq!(pod["status"]["conditions"][0]["reason"], "SchedulingGated");
+    let open = Patch::Merge(json!({"spec": {"schedulingGates": null}}));
+    api.patch("one", &PatchParams::default(), &open).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(api.get("one").await.unwrap().status.unwrap().phase.as_deref(), Some("Running"));
+}
+
+/// Pods tell when their time is over, not when somebody asked for it.
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_ends_says_when() {
+    let (_sandbox, client) = with(options());
+    let api = make(&client, pod(json!({"sim.tutti.dev/slow-terminate": "true"}))).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let made = api.get("one").await.unwrap().metadata.creation_timestamp.unwrap().0.as_second();
+    let ends =
+        || async { api.get("one").await.unwrap().metadata.deletion_timestamp.unwrap().0.as_second() - made };
+    api.delete("one", &DeleteParams::default()).await.unwrap();
+    assert_eq!(ends().await, 5 + 30);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    api.delete("one", &DeleteParams::default().grace_period(10)).await.unwrap();
+    assert_eq!(ends().await, 5 + 10);
 }
 
 #[tokio::test(start_paused = true)]

@@ -18,6 +18,7 @@ mod custom;
 mod defaults;
 mod discovery;
 mod draw;
+mod extremes;
 mod failing;
 mod faults;
 mod fields;

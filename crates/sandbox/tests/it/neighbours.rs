@@ -1,11 +1,14 @@
-//! What stands around workloads: endpoints, budgets, autoscalers, claims, quotas, namespaces.
+//! What stands around workloads: endpoints, budgets, autoscalers, claims, quotas, namespaces, nodes.
+//!
+//! The sandbox alone. Of these only endpoints, deletion of namespaces and garbage collection are in
+//! the contract; the rest follows the source of kube-controller-manager 1.36 and is not compared.
 
 use std::time::Duration;
 
-use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::core::v1::{
-    ConfigMap, Endpoints, LimitRange, Namespace, PersistentVolumeClaim, Pod, ResourceQuota, Service,
+    ConfigMap, Endpoints, LimitRange, Namespace, Node, PersistentVolumeClaim, Pod, ResourceQuota, Service,
 };
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
@@ -98,6 +101,105 @@ async fn an_eviction_asks_the_budget() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_pod_that_is_not_well_may_be_evicted() {
+    let (_sandbox, client) = with(options());
+    let mut ill = deployment("web", 2, "web:1");
+    ill["spec"]["template"]["metadata"]["annotations"] = json!({"sim.tutti.dev/fail": "readiness"});
+    apply(&deployments(&client), "a", &ill).await.unwrap();
+    let once = json!({"metadata": {"name": "once", "labels": {"app": "web"}}, "spec": {"restartPolicy": "Never",
+        "containers": [{"name": "main", "image": "web:1"}]}});
+    let pods: Api<Pod> = Api::default_namespaced(client.clone());
+    pods.create(&PostParams::default(), &typed(once)).await.unwrap();
+    let budgets: Api<PodDisruptionBudget> = Api::default_namespaced(client.clone());
+    let budget = |policy: Value| {
+        json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "web"},
+            "spec": {"minAvailable": 1, "unhealthyPodEvictionPolicy": policy,
+                "selector": {"matchLabels": {"app": "web"}}}})
+    };
+    apply(&budgets, "a", &budget(json!("IfHealthyBudget"))).await.unwrap();
+    seconds(30).await;
+    // one that has ended disrupts nobody
+    pods.evict("once", &Default::default()).await.unwrap();
+    let names = pod_names(&client).await;
+    let status = refused(pods.evict(&names[0], &Default::default()).await);
+    assert_eq!(status.code, 429);
+    apply(&budgets, "a", &budget(json!("AlwaysAllow"))).await.unwrap();
+    seconds(1).await;
+    pods.evict(&names[0], &Default::default()).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_budget_that_says_nothing_allows_nothing() {
+    let (_sandbox, client) = with(options());
+    apply(&deployments(&client), "a", &deployment("web", 2, "web:1")).await.unwrap();
+    let budgets: Api<PodDisruptionBudget> = Api::default_namespaced(client.clone());
+    let budget = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "web"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}}});
+    apply(&budgets, "a", &budget).await.unwrap();
+    seconds(9).await;
+    let status = budgets.get("web").await.unwrap().status.unwrap();
+    assert_eq!(
+        (status.expected_pods, status.desired_healthy, status.disruptions_allowed),
+        (Some(0), Some(0), Some(0))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn services_without_pods_of_their_own_have_no_endpoints() {
+    let (_sandbox, client) = with(options());
+    apply(&deployments(&client), "a", &deployment("web", 1, "web:1")).await.unwrap();
+    let services: Api<Service> = Api::default_namespaced(client.clone());
+    for (name, spec) in [
+        (
+            "elsewhere",
+            json!({"type": "ExternalName", "externalName": "a.example", "selector": {"app": "web"}}),
+        ),
+        ("empty", json!({"selector": {}, "ports": [{"port": 80}]})),
+    ] {
+        let service = json!({"metadata": {"name": name}, "spec": spec});
+        services.create(&PostParams::default(), &typed(service)).await.unwrap();
+    }
+    seconds(9).await;
+    let endpoints: Api<Endpoints> = Api::default_namespaced(client);
+    for name in ["elsewhere", "empty"] {
+        assert!(endpoints.get_opt(name).await.unwrap().is_none(), "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_that_come_go_and_change_are_noticed() {
+    let (_sandbox, client) = with(SandboxOptions { nodes: 1, ..options() });
+    let nodes: Api<Node> = Api::all(client.clone());
+    let name = nodes.list(&ListParams::default()).await.unwrap().items[0].name_any();
+    let mut agent = deployment("agent", 1, "agent:1");
+    agent["kind"] = json!("DaemonSet");
+    agent["spec"].as_object_mut().unwrap().remove("replicas");
+    let agents: Api<DaemonSet> = Api::default_namespaced(client.clone());
+    apply(&agents, "a", &agent).await.unwrap();
+    let cordon = Patch::Merge(json!({"spec": {"unschedulable": true}}));
+    nodes.patch(&name, &PatchParams::default(), &cordon).await.unwrap();
+    let api = deployments(&client);
+    apply(&api, "a", &deployment("web", 1, "web:1")).await.unwrap();
+    seconds(9).await;
+    let ready = || async { api.get("web").await.unwrap().status.unwrap().ready_replicas };
+    assert_eq!(ready().await, None);
+    let uncordon = Patch::Merge(json!({"spec": {"unschedulable": null}}));
+    nodes.patch(&name, &PatchParams::default(), &uncordon).await.unwrap();
+    seconds(9).await;
+    assert_eq!(ready().await, Some(1));
+    let second = json!({"metadata": {"name": "second"}});
+    nodes.create(&PostParams::default(), &typed(second)).await.unwrap();
+    seconds(9).await;
+    assert_eq!(agents.get("agent").await.unwrap().status.unwrap().number_ready, 2);
+    nodes.delete(&name, &DeleteParams::default()).await.unwrap();
+    seconds(90).await;
+    assert_eq!(ready().await, Some(1));
+    let pods: Api<Pod> = Api::default_namespaced(client);
+    let places = pods.list(&ListParams::default()).await.unwrap().items;
+    assert!(places.iter().all(|pod| pod.spec.as_ref().unwrap().node_name.as_deref() == Some("second")));
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_autoscaler_writes_the_scale() {
     let (_sandbox, client) = with(options());
     let api = deployments(&client);
@@ -128,6 +230,41 @@ async fn an_autoscaler_writes_the_scale() {
             .collect();
         assert_eq!(reasons, ["ReadyForNewScale", "ValidMetricFound", limited]);
     }
+}
+
+/// Reasons of an autoscaler's conditions, and what it desires.
+async fn said_of(scalers: &Api<HorizontalPodAutoscaler>, name: &str) -> String {
+    let scaler = serde_json::to_value(scalers.get(name).await.unwrap()).unwrap();
+    let conditions = scaler["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let reasons: Vec<&str> = conditions.iter().map(|one| one["reason"].as_str().unwrap()).collect();
+    format!("{} {}", reasons.join(" "), scaler["status"]["desiredReplicas"])
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_autoscaler_leaves_a_target_of_no_replicas_alone() {
+    let (_sandbox, client) = with(options());
+    let api = deployments(&client);
+    apply(&api, "a", &deployment("web", 0, "web:1")).await.unwrap();
+    let scalers: Api<HorizontalPodAutoscaler> = Api::default_namespaced(client.clone());
+    for (name, kind, target, expected) in [
+        ("web", "Deployment", "web", "SucceededGetScale ScalingDisabled 0"),
+        ("gone", "Deployment", "gone", "FailedGetScale 0"),
+        ("odd", "Widget", "web", "FailedGetScale 0"),
+    ] {
+        let scaler = json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+            "metadata": {"name": name},
+            "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": kind, "name": target},
+                "minReplicas": 2, "maxReplicas": 4}});
+        apply(&scalers, "a", &scaler).await.unwrap();
+        seconds(60).await;
+        assert_eq!(said_of(&scalers, name).await, expected, "{name}");
+    }
+    assert_eq!(api.get("web").await.unwrap().spec.replicas, Some(0));
+    let wake = Patch::Merge(json!({"spec": {"replicas": 1}}));
+    api.patch("web", &PatchParams::default(), &wake).await.unwrap();
+    seconds(31).await;
+    assert_eq!(api.get("web").await.unwrap().spec.replicas, Some(2));
+    assert_eq!(said_of(&scalers, "web").await, "SucceededGetScale FailedGetResourceMetric 2");
 }
 
 #[tokio::test(start_paused = true)]

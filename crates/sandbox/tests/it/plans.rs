@@ -235,3 +235,21 @@ async fn one_seed_gives_the_same_faults() {
     assert_ne!(first, other);
     assert!(strikes > 20, "{strikes}");
 }
+
+/// A rule for every request disturbs only the watches among them.
+#[tokio::test(start_paused = true)]
+async fn answers_that_are_no_watch_come_whole() {
+    let (sandbox, client) = instant();
+    let (shortest, longest) = (Duration::ZERO, Duration::ZERO);
+    for trouble in [
+        Trouble::WatchCut { shortest, longest },
+        Trouble::WatchSilent { shortest, longest },
+        Trouble::WatchExpired { shortest, longest },
+        Trouble::DuplicateEvents { per_mille: 1000 },
+    ] {
+        sandbox.set_faults(&FaultPlan::new(1).rule(FaultRule::new(RequestMatch::any(), trouble.clone())));
+        let written = write(&client, "one", &format!("{trouble:?}")).await.map(|_| ());
+        let listed = config_maps(&client).list(&ListParams::default()).await.map(|_| ());
+        assert!(written.is_ok() && listed.is_ok(), "{trouble:?}: {written:?} {listed:?}");
+    }
+}

@@ -1,4 +1,4 @@
-//! What a client that watches sees, state by state.
+//! What a client that watches the sandbox sees, state by state; the same for several tests.
 
 use std::sync::Arc;
 
@@ -9,7 +9,9 @@ use kube::{Api, Client};
 use parking_lot::Mutex;
 use serde_json::Value;
 
-/// Every state of the objects of one kind, as a line each, without repetitions.
+/// The states of the objects of one kind in the namespace `default`, in the order of the watch, a line
+/// each. A state that reads like the one before it is left out, whatever object that was of; what
+/// happens between the end of one watch and the next comes after it, for the history is kept.
 pub struct Seen(Arc<Mutex<Vec<String>>>);
 
 impl Seen {

@@ -1,5 +1,8 @@
-//! What a client that watches sees of a rollout, state by state. The expected texts were compared
-//! with kube-controller-manager 1.36; there, several steps may fall into one.
+//! What a client that watches sees of a rollout, state by state.
+//!
+//! The sandbox alone, on a paused clock: the texts are what it does, kept so that a change of order
+//! is noticed. No real server is asked here; it takes its steps at other times and often two at once.
+//! What must be the same on both (reasons, bounds, how it ends) is asked in `contract::workloads`.
 
 use std::time::Duration;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::{Stream, StreamExt};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, WatchEvent, WatchParams};
 use kube::core::PartialObjectMeta;
 use kube::runtime::watcher::{Config, Event};
 use kube::runtime::{WatchStreamExt, watcher};
@@ -104,8 +104,30 @@ async fn compaction_and_cuts_are_survived() {
     let mut seen: Vec<(String, Option<String>)> =
         store.state().iter().map(|one| (one.name_any(), one.resource_version())).collect();
     seen.sort();
-    let list = api.list(&kube::api::ListParams::default().labels("watched")).await.unwrap();
+    let list = api.list(&ListParams::default().labels("watched")).await.unwrap();
     let real: Vec<_> = list.items.iter().map(|one| (one.name_any(), one.resource_version())).collect();
     assert_eq!(seen, real);
     reflecting.abort();
+}
+
+/// How many bookmarks a watch gets in three minutes in which nothing happens.
+async fn bookmarks(api: &Api<ConfigMap>, from: &str) -> usize {
+    let mut events = Box::pin(api.watch(&WatchParams::default(), from).await.unwrap());
+    let until = tokio::time::Instant::now() + Duration::from_secs(180);
+    let mut count = 0;
+    while let Ok(Some(event)) = tokio::time::timeout_at(until, events.next()).await {
+        count += usize::from(matches!(event, Ok(WatchEvent::Bookmark(_))));
+    }
+    count
+}
+
+/// A bookmark of today would take the client back behind what it says to have seen.
+#[tokio::test(start_paused = true)]
+async fn a_watch_from_the_future_gets_no_bookmarks() {
+    let (_sandbox, client) = instant();
+    let api = config_maps(&client);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let now = api.list(&ListParams::default()).await.unwrap().metadata.resource_version.unwrap();
+    assert!(bookmarks(&api, &now).await > 0);
+    assert_eq!(bookmarks(&api, "999999999").await, 0);
 }

@@ -1,9 +1,12 @@
 //! Lists that are sets or maps hold nothing twice.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value};
 
 use super::super::schema::{self, list, text};
 use super::super::show::shown;
+use crate::object;
 use crate::status::FieldError;
 
 pub(super) fn mistakes(schema: &Value, object: &Value) -> Vec<FieldError> {
@@ -42,9 +45,11 @@ fn walk(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldError>)
 
 /// Each value that is there before is told once.
 fn doubles(path: &str, items: &[Value], errors: &mut Vec<FieldError>) {
+    let mut counts: HashMap<String, usize> = HashMap::new();
     for (at, item) in items.iter().enumerate() {
-        let before = items.iter().take(at).filter(|one| *one == item).count();
-        if before == 1 {
+        let count = counts.entry(object::sorted(item).to_string()).or_default();
+        *count += 1;
+        if *count == 2 {
             errors.push(FieldError {
                 field: format!("{path}[{at}]"),
                 reason: "FieldValueDuplicate",

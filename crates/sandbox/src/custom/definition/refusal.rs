@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::custom::schema::{any, list, text};
+use crate::decoding::DEEPEST;
 use crate::status::ApiError;
 
 /// Formats that would have to be computed.
@@ -14,6 +15,10 @@ pub(crate) fn refuse(definition: &Value) -> Result<(), ApiError> {
         return Err(ApiError::not_simulated("conversion webhooks of CustomResourceDefinitions"));
     }
     for version in list(spec, "versions") {
+        // a write of replicas makes the maps on the way to them
+        if text(&version["subresources"]["scale"], "specReplicasPath").split('.').count() > DEEPEST {
+            return Err(ApiError::not_simulated(format!("scale paths of more than {DEEPEST} steps")));
+        }
         let shape = &version["schema"]["openAPIV3Schema"];
         if any(shape, &|one| !list(one, "x-kubernetes-validations").is_empty()) {
             return Err(ApiError::not_simulated("validation rules (x-kubernetes-validations)"));

@@ -17,6 +17,7 @@ pub(super) use error::StrategicError;
 
 use serde_json::{Map, Value};
 
+use crate::object;
 use crate::schema::Declaration;
 
 const PATCH: &str = "$patch";
@@ -80,7 +81,8 @@ fn merge_map(
             }
             (known, _) if deletes => known,
             (_, change) => {
-                discard_nulls(change);
+                // in a value that is taken over nulls say nothing
+                object::drop_nulls(change);
                 drop_directives(change).then(|| change.clone())
             }
         };
@@ -123,18 +125,6 @@ fn retain(live: &mut Fields, patch: &mut Fields) -> Result<(), StrategicError> {
     }
     live.retain(|name, _| is_kept(name));
     Ok(())
-}
-
-/// In a value that is taken over nulls say nothing.
-fn discard_nulls(value: &mut Value) {
-    match value {
-        Value::Object(fields) => {
-            fields.retain(|_, field| !field.is_null());
-            fields.values_mut().for_each(discard_nulls);
-        }
-        Value::Array(items) => items.iter_mut().for_each(discard_nulls),
-        _ => {}
-    }
 }
 
 /// In a value that is taken over maps with a directive are none. Is the value itself one to take?

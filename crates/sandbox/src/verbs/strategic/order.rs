@@ -112,7 +112,7 @@ pub(super) fn interleave(
 /// Sorts by the places in `order`; items to be deleted come last. What `order` does not know moves to the front, as
 /// it does on the server.
 fn sorted(items: Vec<Value>, order: &[Value], key: Option<&str>) -> Result<Vec<Value>, StrategicError> {
-    let (mut items, deleted): (Vec<Value>, Vec<Value>) = match key {
+    let (items, deleted): (Vec<Value>, Vec<Value>) = match key {
         None => (items, Vec::new()),
         Some(key) => {
             for item in items.iter().chain(order) {
@@ -123,24 +123,17 @@ fn sorted(items: Vec<Value>, order: &[Value], key: Option<&str>) -> Result<Vec<V
             items.into_iter().partition(|item| item.get(PATCH).is_none_or(|directive| directive != "delete"))
         }
     };
-    for start in 1..items.len() {
-        let mut at = start;
-        while at > 0 && comes_before(&items, at, order, key) {
-            items.swap(at, at - 1);
-            at -= 1;
-        }
+    let mut placed: Vec<(Option<usize>, Value)> = Vec::with_capacity(items.len());
+    for item in items {
+        let own = place(order, &item, key);
+        let passes = |(other, _): &&(Option<usize>, Value)| match (own, *other) {
+            (Some(own), Some(other)) => own < other,
+            _ => true,
+        };
+        let passed = placed.iter().rev().take_while(passes).count();
+        placed.insert(placed.len() - passed, (own, item));
     }
-    items.extend(deleted);
-    Ok(items)
-}
-
-/// Does the item come before the one in front of it?
-fn comes_before(items: &[Value], at: usize, order: &[Value], key: Option<&str>) -> bool {
-    let place_of = |at: usize| items.get(at).and_then(|item| place(order, item, key));
-    match (place_of(at), place_of(at - 1)) {
-        (Some(own), Some(other)) => own < other,
-        _ => true,
-    }
+    Ok(placed.into_iter().map(|(_, item)| item).chain(deleted).collect())
 }
 
 fn place(order: &[Value], item: &Value, key: Option<&str>) -> Option<usize> {

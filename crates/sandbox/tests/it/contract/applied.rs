@@ -183,6 +183,54 @@ pub async fn a_scale_can_be_applied(probe: &mut Probe) {
     tell(probe.loud(), "after", &after, "/spec/replicas");
 }
 
+pub async fn scales_of_other_workloads_can_be_applied(probe: &mut Probe) {
+    for (plural, kind) in [("replicasets", "ReplicaSet"), ("statefulsets", "StatefulSet")] {
+        let one = probe.at(APPS, &format!("{plural}/one"));
+        let scale = format!("{one}/scale");
+        let main = |replicas: u32| {
+            let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "main", "image": "nginx"}]}});
+            object(
+                "apps/v1",
+                kind,
+                json!({"spec": {"replicas": replicas, "selector": {"matchLabels": {"a": "b"}}, "template": template}}),
+            )
+        };
+        let wanted = |fields: Value| object("autoscaling/v1", "Scale", fields);
+        let replicas = |replicas: Value| wanted(json!({"spec": {"replicas": replicas}}));
+        apply(probe, "b", &scale, replicas(json!(1)), "/spec").await;
+        apply(probe, "a", &one, main(0), "/spec/replicas").await;
+        apply(probe, "b", &scale, replicas(json!(1)), "/spec").await;
+        apply(probe, "b", &format!("{scale}?force=true"), replicas(json!(1)), "/spec").await;
+        apply(probe, "a", &one, main(0), "/spec/replicas").await;
+        apply(probe, "a", &one, main(1), "/spec/replicas").await;
+        let put = json!({"metadata": {"name": "one"}, "spec": {"replicas": 0}});
+        probe.quiet().put(&format!("{scale}?fieldManager=scaler"), put).await;
+        apply(probe, "b", &scale, replicas(json!(1)), "/spec").await;
+        apply(probe, "c", &scale, replicas(Value::Null), "/spec").await;
+        for odd in [json!(-1), json!(3_000_000_000_u32), json!("x"), json!(1.5)] {
+            apply(probe, "b", &format!("{scale}?force=true"), replicas(odd), "/spec").await;
+        }
+        for metadata in [
+            json!({"uid": "00000000-0000-0000-0000-000000000009"}),
+            json!({"resourceVersion": "1"}),
+            json!({"labels": {"a": "b"}}),
+        ] {
+            apply(
+                probe,
+                "b",
+                &format!("{scale}?force=true"),
+                wanted(json!({"metadata": metadata, "spec": {"replicas": 0}})),
+                "/spec",
+            )
+            .await;
+        }
+        apply(probe, "b", &scale, object("apps/v1", kind, json!({})), "/spec").await;
+        apply(probe, "b", &format!("{scale}?dryRun=All"), replicas(json!(1)), "/spec").await;
+        let after = probe.quiet().get(&one).await;
+        tell(probe.loud(), "after", &after, "/spec/replicas");
+    }
+}
+
 pub async fn a_dry_apply_changes_nothing(probe: &mut Probe) {
     let one = probe.at(APPS, "replicasets/one");
     let dry = format!("{one}?dryRun=All");

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use http::Method;
 use serde_json::{Value, json};
 
-use super::owned::own_fields;
+use super::owned::{apply, object, own_fields, tell};
 use super::probe::{MERGE, Probe};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -332,4 +332,37 @@ pub async fn tables_of_custom_objects(probe: &mut Probe) {
     table(probe, &format!("{widgets}/two")).await;
     probe.quiet().delete(&path, None).await;
     probe.loud();
+}
+
+/// Real servers tell conflicts and can do no more: they know no way from a scale to the custom kind.
+pub async fn a_scale_of_a_custom_kind_is_not_applied(probe: &mut Probe) {
+    let (served, definition) = defined(probe).await;
+    let group = probe.namespace().to_owned();
+    let one = format!("{served}/one");
+    let scale = format!("{one}/scale");
+    let wanted = |fields: Value| object("autoscaling/v1", "Scale", fields);
+    let replicas = |replicas: u32| wanted(json!({"spec": {"replicas": replicas}}));
+    let main = |replicas: Value| {
+        object(
+            &format!("{group}.example.com/v1"),
+            "Widget",
+            json!({"spec": {"size": 1, "replicas": replicas}}),
+        )
+    };
+    apply(probe, "a", &one, main(json!(1)), "/spec/replicas").await;
+    apply(probe, "b", &scale, replicas(1), "/spec").await;
+    apply(probe, "b", &scale, replicas(2), "/spec").await;
+    apply(probe, "b", &format!("{scale}?force=true"), replicas(2), "/spec").await;
+    apply(probe, "b", &scale, wanted(json!({"x": 1})), "/spec").await;
+    apply(probe, "b", &scale, wanted(json!({"metadata": {"managedFields": []}})), "/spec").await;
+    probe.quiet().put(&format!("{scale}?fieldManager=scaler"), replicas(2)).await;
+    apply(probe, "b", &scale, replicas(3), "/spec").await;
+    let after = probe.quiet().get(&one).await;
+    tell(probe.loud(), "scaled", &after, "/spec/replicas");
+    apply(probe, "a", &one, main(json!(3)), "/spec/replicas").await;
+    let unowned = json!({"metadata": {"managedFields": [{}]}});
+    probe.quiet().patch(MERGE, &one, unowned).await;
+    apply(probe, "b", &scale, replicas(3), "/spec").await;
+    apply(probe, "b", &scale, object("apps/v1", "Scale", json!({})), "/spec").await;
+    probe.quiet().delete(&definition, None).await;
 }

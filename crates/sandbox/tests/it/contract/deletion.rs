@@ -214,8 +214,9 @@ pub async fn a_namespace_ends_with_what_is_in_it(probe: &mut Probe) {
     probe.post(&format!("{namespace}/secrets?dryRun=All"), json!({"metadata": {"name": "late"}})).await;
     let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "late"}});
     probe.apply("tester", &format!("{namespace}/configmaps/late"), config).await;
-    probe.patch(MERGE, &format!("{namespace}/configmaps/held"), json!({"data": {"may": "change"}})).await;
+    // the real controller waits five seconds before it looks: what is held is marked by then
     probe.until_gone(&format!("{namespace}/configmaps/free")).await;
+    probe.patch(MERGE, &format!("{namespace}/configmaps/held"), json!({"data": {"may": "change"}})).await;
     let waiting = probe
         .until(&namespace, |object| {
             let conditions = object["status"]["conditions"].as_array();

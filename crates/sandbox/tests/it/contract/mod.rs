@@ -173,6 +173,8 @@ checks! {
     51 applied::subresources_are_owned_apart,
     51 applied::a_scale_is_owned_apart,
     51 applied::a_scale_can_be_applied,
+    51 applied::scales_of_other_workloads_can_be_applied,
+    51 custom::a_scale_of_a_custom_kind_is_not_applied,
     52 applied::a_dry_apply_changes_nothing,
     53 applied::managed_fields_can_be_emptied,
     54 defaults::quantities_are_written_in_one_way,

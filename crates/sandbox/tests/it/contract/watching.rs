@@ -44,8 +44,8 @@ impl Watch {
         events
     }
 
-    /// Is the watch silent for this long?
+    /// Is the watch open, and silent for this long?
     pub async fn is_silent(&mut self, patience: Duration) -> bool {
-        self.next(patience).await.is_none()
+        self.rest.is_empty() && tokio::time::timeout(patience, self.stream.next()).await.is_err()
     }
 }

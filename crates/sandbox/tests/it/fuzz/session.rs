@@ -25,6 +25,12 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// About no single request.
+    fn of_session(seed: u64, number: u64, why: String) -> Self {
+        let asked = Asked { method: "", uri: String::new(), headers: Vec::new(), body: Vec::new() };
+        Self { seed, number, asked, why }
+    }
+
     pub fn text(&self) -> String {
         let Asked { method, uri, headers, body } = &self.asked;
         let body = String::from_utf8_lossy(body);
@@ -39,8 +45,10 @@ impl Finding {
 /// Runs this many requests; `slow` is how much processor time one may take.
 pub fn session(seed: u64, requests: u64, slow: Option<Duration>) -> Vec<Finding> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
-    let Ok(runtime) = runtime else { return Vec::new() };
-    runtime.block_on(Box::pin(run(seed, requests, slow)))
+    match runtime {
+        Ok(runtime) => runtime.block_on(Box::pin(run(seed, requests, slow))),
+        Err(error) => vec![Finding::of_session(seed, requests, error.to_string())],
+    }
 }
 
 /// Processor time of this thread: the machine may be busy with other things.
@@ -49,6 +57,9 @@ fn spent() -> Duration {
     let nanos = text.split(' ').next().and_then(|text| text.parse().ok());
     Duration::from_nanos(nanos.unwrap_or_default())
 }
+
+/// Of the kinds that every cluster has some can be listed after any requests.
+const FEWEST_KINDS: usize = 40;
 
 struct Running {
     sandbox: Sandbox,
@@ -80,9 +91,8 @@ async fn run(seed: u64, requests: u64, slow: Option<Duration>) -> Vec<Finding> {
             tokio::time::sleep(Duration::from_millis(millis)).await;
         }
     }
-    if let Some(why) = running.still_works().await {
-        let asked = Asked { method: "", uri: String::new(), headers: Vec::new(), body: Vec::new() };
-        findings.push(Finding { seed, number: requests, asked, why });
+    if let Err(why) = running.still_works().await {
+        findings.push(Finding::of_session(seed, requests, why));
     }
     findings
 }
@@ -173,14 +183,18 @@ impl Running {
     }
 
     /// The controllers are alive, and every list can be read.
-    async fn still_works(&mut self) -> Option<String> {
-        for served in self.discover().await {
+    async fn still_works(&mut self) -> Result<(), String> {
+        let all = self.discover().await;
+        if all.len() < FEWEST_KINDS {
+            return Err(format!("only {} kinds are served", all.len()));
+        }
+        for served in all {
             let root = if served.api_version.contains('/') { "apis" } else { "api" };
             let uri = format!("/{root}/{}/{}", served.api_version, served.plural);
-            if let Some((StatusCode::OK, list)) = self.get(&uri).await
-                && !list["items"].is_array()
-            {
-                return Some(format!("{uri} is no list: {list}"));
+            let (code, list) = self.get(&uri).await.ok_or_else(|| format!("{uri} gives no JSON"))?;
+            let is_list = list["items"].is_array();
+            if code == StatusCode::OK && !is_list {
+                return Err(format!("{uri} is no list: {list}"));
             }
         }
         let object = Bytes::from(
@@ -188,15 +202,17 @@ impl Running {
             "template": {"metadata": {"labels": {"last": "1"}}, "spec": {"containers": [{"name": "c", "image": "c:1"}]}}}}"#,
         );
         let uri = "/apis/apps/v1/namespaces/kube-public/deployments";
-        let request =
-            Request::post(uri).header("content-type", "application/json").body(Full::new(object)).ok()?;
-        let answer = self.sandbox.service().call(request).await.ok()?;
+        let request = Request::post(uri).header("content-type", "application/json").body(Full::new(object));
+        let request = request.map_err(|error| error.to_string())?;
+        let answer = self.sandbox.service().call(request).await.map_err(|error| error.to_string())?;
         if !answer.status().is_success() {
-            return Some(format!("no deployment can be made any more: {}", answer.status()));
+            return Err(format!("no deployment can be made any more: {}", answer.status()));
         }
         tokio::time::sleep(Duration::from_secs(300)).await;
-        let (_, last) = self.get(&format!("{uri}/last")).await?;
-        (last["status"]["replicas"] != 1).then(|| format!("the controllers are dead: {last}"))
+        match self.get(&format!("{uri}/last")).await {
+            Some((_, last)) if last["status"]["replicas"] == 1 => Ok(()),
+            last => Err(format!("the controllers are dead: {last:?}")),
+        }
     }
 }
 

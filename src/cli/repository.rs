@@ -1,0 +1,38 @@
+//! Reading a config repository for commands that ask no cluster.
+
+use std::path::Path;
+
+use super::session::Source;
+use crate::chart;
+use crate::fleet::{self, Fleet};
+use crate::manifest;
+use crate::model::Snapshot;
+use crate::source::{self, Credentials, Options, Repository};
+
+/// The folder as it stands on disk, or a commit of the repository that it is in.
+pub async fn snapshot(path: &Path, revision: Option<&str>) -> anyhow::Result<Snapshot> {
+    let Some(revision) = revision else {
+        return Ok(source::read_folder(path).map_err(Source)?);
+    };
+    let options = Options {
+        url: path.display().to_string(),
+        branch: None,
+        path: ".".to_owned(),
+        credentials: Credentials::None,
+        state: std::env::temp_dir().join("tutti"),
+    };
+    let repository = Repository::open(options).await.map_err(Source)?;
+    let revision = repository.resolve(revision).await.map_err(Source)?;
+    Ok(repository.snapshot(&revision).await.map_err(Source)?)
+}
+
+pub fn fleet(snapshot: &Snapshot) -> Fleet {
+    fleet::assemble(manifest::read(snapshot), snapshot)
+}
+
+/// What renders the charts of a fleet, with everything fetched that is elsewhere.
+pub async fn charts(fleet: &Fleet) -> chart::Service {
+    let charts = chart::Service::default();
+    charts.prefetch(&fleet::charts::remote_sources(fleet)).await;
+    charts
+}

@@ -1,0 +1,73 @@
+//! Every type of workload, from the layers that the program ships to pods.
+
+use std::collections::BTreeMap;
+
+use crate::support::fleet::Fleet;
+use crate::support::live;
+use crate::support::manifests::{component, objects};
+
+/// OpenKruise's definition, as far as the API server looks at it.
+const CLONE_SET: &str = "\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: clonesets.apps.kruise.io}
+spec:
+  group: apps.kruise.io
+  scope: Namespaced
+  names: {plural: clonesets, singular: cloneset, kind: CloneSet}
+  versions:
+    - name: v1alpha1
+      served: true
+      storage: true
+      schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+";
+
+fn app(workload: &str, language: &str, run_type: &str) -> (String, String) {
+    let name = format!("{workload}-{language}-{run_type}").to_lowercase();
+    let schedule = if workload == "CronJob" { "\n  schedule: '0 3 * * *'" } else { "" };
+    let text = component(&name, "registry.example.com/web:1")
+        .replace("workloadType: Deployment", &format!("workloadType: {workload}{schedule}"))
+        .replace("developLanguage: python", &format!("developLanguage: {language}"))
+        .replace("runType: server", &format!("runType: {run_type}"));
+    (name, text)
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_shipped_layer_comes_to_healthy_objects() {
+    let mut files: BTreeMap<String, String> = BTreeMap::from([
+        ("apps/kruise/app.yaml".to_owned(), objects("default", "kruise")),
+        ("apps/kruise/objects/definition.yaml".to_owned(), CLONE_SET.to_owned()),
+    ]);
+    for workload in ["Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "InPlaceSet"] {
+        for language in ["go", "java", "python", "node", "php", "generic"] {
+            for run_type in ["server", "worker", "task"] {
+                let (name, text) = app(workload, language, run_type);
+                files.insert(format!("apps/{name}/app.yaml"), text);
+            }
+        }
+    }
+    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let fleet = Fleet::new(&["bj1"], &files);
+    let running = fleet.start().await;
+    let now = running.converged(&fleet.begin).await;
+    assert_eq!(now.targets.len(), 6 * 6 * 3 + 1);
+    let cluster = fleet.cluster("bj1");
+    for kind in ["StatefulSet", "CronJob", "CloneSet"] {
+        assert_eq!(live::names(cluster, kind).await.len(), 6 * 3, "{kind}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_version_of_a_job_is_a_new_job() {
+    let (name, text) = app("Job", "go", "task");
+    let path = format!("apps/{name}/app.yaml");
+    let fleet = Fleet::new(&["bj1"], &[(&path, &text)]);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let first = live::names(fleet.cluster("bj1"), "Job").await;
+    let revision = fleet.push(&running, "Version 2", &[(&path, Some(&text.replace("web:1", "web:2")))]).await;
+    running.converged(&revision).await;
+    let second = live::names(fleet.cluster("bj1"), "Job").await;
+    assert_eq!((first.len(), second.len()), (1, 1));
+    assert_ne!(first, second);
+}
