@@ -9,6 +9,7 @@
 //! - [`protocol`] is what is said to a child ([`child`]), [`words`] reads what Helm says of a failure;
 //! - [`schema`] checks values on this side, where references lead nowhere;
 //! - [`fetch`] asks chart repositories and registries, [`cache`] keeps what came;
+//! - [`lint`] finds what is odd about a chart without being a mistake;
 //! - [`service`] puts it together, and renders no request twice.
 //!
 //! Never applies anything, never asks a cluster, never believes a chart.
@@ -18,6 +19,7 @@ mod cache;
 mod child;
 mod fallback;
 mod fetch;
+mod lint;
 mod program;
 mod protocol;
 mod renderer;
@@ -26,6 +28,7 @@ mod service;
 mod tar;
 mod words;
 
+pub use lint::{Recorder, Remark};
 pub use program::{Found, PROGRAM, VARIABLE, find};
 pub use renderer::{Limits, Renderer};
 pub use service::Service;

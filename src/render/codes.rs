@@ -54,5 +54,9 @@ pub const CHART_LIMIT: &str = "E3047";
 pub const CHART_RENDERER: &str = "E3048";
 /// A hook of a chart that has no place in the order of things yet.
 pub const CHART_HOOK: &str = "E3049";
+/// A chart that asks the cluster (a warning).
+pub const CHART_LOOKUP: &str = "E3051";
+/// A chart that makes something else each time (a warning).
+pub const CHART_CHANGES: &str = "E3052";
 /// Known, and comes later.
 pub const NOT_YET: &str = "E3290";

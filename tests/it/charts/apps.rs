@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tutti::chart::{Found, Limits, Renderer, Service};
+use tutti::chart::{Found, Limits, Recorder, Remark, Renderer, Service};
 use tutti::controller::{Renders, render_all};
 use tutti::fleet::assemble;
 use tutti::manifest;
-use tutti::model::{Diagnostic, RenderedObject, Snapshot};
+use tutti::model::{Charts, Diagnostic, RenderedObject, Snapshot};
 
 use super::support::{engine, helm};
 
@@ -31,7 +31,7 @@ fn app(pod_set: &str, more: &str) -> String {
     )
 }
 
-fn renders(app: &str, files: &[(&str, &str)], service: &Service) -> Renders {
+fn renders(app: &str, files: &[(&str, &str)], service: &dyn Charts) -> Renders {
     let of_all = [
         ("clusters/bj1.yaml", CLUSTER),
         ("tutti.yaml", INSTANCE),
@@ -204,4 +204,23 @@ fn a_request_is_rendered_once() {
     let files = [("charts/web/templates/a.yaml", random)];
     let one = only(renders(&app("", ""), &files, &service));
     assert_eq!(one, only(renders(&app("", ""), &files, &service)));
+}
+
+#[test]
+fn what_asks_the_cluster_or_changes_by_itself_is_remarked() {
+    let Some(helm) = helm() else { return };
+    let service = service(&helm);
+    let text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: {{ randAlphaNum 20 | quote }}, y: {{ \
+                lookup \"v1\" \"Pod\" \"\" \"\" | toJson | quote }}}\n";
+    let recorder = Recorder::new(&service);
+    let renders = renders(&app("", ""), &[("charts/web/templates/a.yaml", text)], &recorder);
+    assert!(only(renders).is_ok());
+    let file = "charts/web/templates/a.yaml".to_owned();
+    assert_eq!(
+        recorder.remarks(),
+        [
+            Remark::Lookup { file: file.clone(), line: 4 },
+            Remark::Changes { file, object: "ConfigMap a".to_owned() },
+        ]
+    );
 }
