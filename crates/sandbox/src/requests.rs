@@ -1,5 +1,8 @@
 //! The log of requests that tests count.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use crate::faults::RequestMatch;
 
 /// One request, as the audit log of a server would name it.
@@ -46,27 +49,60 @@ impl RequestRecord {
 /// Requests are kept up to this many; counting tests reset long before.
 const MOST_RECORDS: usize = 100_000;
 
+/// Many records say the same words, so each word is kept once.
 #[derive(Debug, Default)]
 pub(crate) struct RequestLog {
-    records: Vec<RequestRecord>,
+    words: Vec<Arc<str>>,
+    numbers: HashMap<Arc<str>, u32>,
+    records: Vec<Packed>,
+}
+
+#[derive(Debug)]
+struct Packed {
+    /// Verb, resource, subresource, namespace, name and query.
+    words: [u32; 6],
+    dry_run: bool,
+    metadata_only: bool,
 }
 
 impl RequestLog {
-    pub(crate) fn record(&mut self, record: RequestRecord) {
+    pub(crate) fn record(&mut self, record: &RequestRecord) {
         if self.records.len() < MOST_RECORDS {
-            self.records.push(record);
+            let RequestRecord { verb, resource, subresource, namespace, name, query, .. } = record;
+            let words = [verb, resource, subresource, namespace, name, query].map(|word| self.number(word));
+            let RequestRecord { dry_run, metadata_only, .. } = *record;
+            self.records.push(Packed { words, dry_run, metadata_only });
         }
     }
 
+    fn number(&mut self, word: &str) -> u32 {
+        if let Some(number) = self.numbers.get(word) {
+            return *number;
+        }
+        let number = u32::try_from(self.words.len()).unwrap_or(u32::MAX);
+        let word: Arc<str> = word.into();
+        self.words.push(word.clone());
+        self.numbers.insert(word, number);
+        number
+    }
+
+    fn unpack(&self, packed: &Packed) -> RequestRecord {
+        let word = |number: &u32| self.words.get(*number as usize).map(|word| word.to_string());
+        let [verb, resource, subresource, namespace, name, query] =
+            packed.words.each_ref().map(|number| word(number).unwrap_or_default());
+        let Packed { dry_run, metadata_only, .. } = *packed;
+        RequestRecord { verb, resource, subresource, namespace, name, query, dry_run, metadata_only }
+    }
+
     pub(crate) fn all(&self) -> Vec<RequestRecord> {
-        self.records.clone()
+        self.records.iter().map(|packed| self.unpack(packed)).collect()
     }
 
     pub(crate) fn count(&self, matching: &RequestMatch) -> usize {
-        self.records.iter().filter(|record| matching.matches(record)).count()
+        self.records.iter().filter(|packed| matching.matches(&self.unpack(packed))).count()
     }
 
     pub(crate) fn clear(&mut self) {
-        self.records.clear();
+        *self = Self::default();
     }
 }

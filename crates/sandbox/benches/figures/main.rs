@@ -41,8 +41,17 @@ fn figure(name: &str, value: f64, unit: &str) {
 
 /// The time that this thread was on a processor: what a busy machine does not change.
 fn thread_seconds() -> f64 {
+    scheduled_seconds(0)
+}
+
+/// The time that this thread waited for a processor.
+fn waited_seconds() -> f64 {
+    scheduled_seconds(1)
+}
+
+fn scheduled_seconds(word: usize) -> f64 {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let nanoseconds: f64 = stat.split(' ').next().and_then(|text| text.parse().ok()).unwrap_or(0.0);
+    let nanoseconds: f64 = stat.split(' ').nth(word).and_then(|text| text.parse().ok()).unwrap_or(0.0);
     nanoseconds / 1e9
 }
 

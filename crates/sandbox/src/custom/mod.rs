@@ -77,12 +77,32 @@ pub(crate) fn check_type(
         )));
     }
     if said_kind != kind.kind {
-        let mut said = kind.clone();
-        said_kind.clone_into(&mut said.kind);
         let name = sent.get("metadata").and_then(|meta| meta["name"].as_str()).unwrap_or("");
-        let why = format!("must be {}", kind.kind);
-        let mistake = FieldError::invalid("kind", &Value::from(said_kind), &why);
-        return Err(ApiError::invalid(&said, name, &[mistake]));
+        return Err(other_kind(kind, said_kind, name));
+    }
+    Ok(())
+}
+
+fn other_kind(kind: &ResourceKind, said: &str, name: &str) -> ApiError {
+    let mistake = FieldError::invalid("kind", &Value::from(said), &format!("must be {}", kind.kind));
+    ApiError::invalid(&ResourceKind { kind: said.to_owned(), ..kind.clone() }, name, &[mistake])
+}
+
+/// A patch cannot make another kind, or another version, of an object.
+pub(crate) fn check_patched_type(kind: &ResourceKind, patched: &Value) -> Result<(), ApiError> {
+    if !kind.is_custom() {
+        return Ok(());
+    }
+    let said = |field: &str| patched.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (said_kind, version, name) = (said("kind"), said("apiVersion"), object::name(patched));
+    if said_kind != kind.kind {
+        return Err(other_kind(kind, said_kind, name));
+    }
+    if version != kind.api_version() {
+        let why = format!("must be {}", kind.api_version());
+        let mistake = FieldError::invalid("apiVersion", &Value::from(version), &why);
+        let group = version.split_once('/').map_or("", |(group, _)| group).to_owned();
+        return Err(ApiError::invalid(&ResourceKind { group, ..kind.clone() }, name, &[mistake]));
     }
     Ok(())
 }

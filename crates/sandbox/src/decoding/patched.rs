@@ -20,6 +20,7 @@ pub(crate) fn from_json(
 ) -> Result<Value, ApiError> {
     let invalid = |why: String| ApiError::invalid_patch(&crate::object::sorted(patched).to_string(), &why);
     let Some(declared) = kind.declared() else {
+        check_type(patched)?;
         complaints.extend(unknown(patched).iter().map(|path| unknown_field(path)));
         validation.settle(complaints, warnings).map_err(invalid)?;
         return Ok(patched.clone());
@@ -94,5 +95,29 @@ pub(crate) fn in_go(value: &Value) -> String {
                 fields.into_iter().map(|(name, field)| format!("{name}:{}", in_go(field))).collect();
             format!("map[{}]", said.join(" "))
         }
+    }
+}
+
+/// An object of any kind says its kind and version.
+fn check_type(patched: &Value) -> Result<(), ApiError> {
+    let shown = || crate::object::sorted(patched).to_string();
+    let invalid = |why: String| Err(ApiError::invalid_patch(&shown(), &why));
+    for field in ["apiVersion", "kind"] {
+        if let Some(other) = patched.get(field).filter(|said| !said.is_string() && !said.is_null()) {
+            let noun = super::noun(other);
+            return invalid(format!(
+                "couldn't get version/kind; json parse error: json: cannot unmarshal {noun} into Go struct field .{field} of type string"
+            ));
+        }
+    }
+    if patched.get("kind").and_then(Value::as_str).is_none_or(str::is_empty) {
+        return invalid(format!("Object 'Kind' is missing in '{}'", shown()));
+    }
+    match patched.get("apiVersion") {
+        None => Err(ApiError::internal("Object 'apiVersion' is missing in 'object has no apiVersion field'")),
+        Some(Value::Null) => {
+            invalid(".apiVersion accessor error: <nil> is of the type <nil>, expected string".to_owned())
+        }
+        Some(_) => Ok(()),
     }
 }

@@ -39,18 +39,22 @@ pub(crate) fn skeleton(kind: &ResourceKind) -> Value {
     empty
 }
 
+fn shape(kind: &ResourceKind, new: &mut Value) -> Result<(), ApiError> {
+    shape::apply(kind, new).map_err(|error| {
+        ApiError::bad_request(format!(
+            "{} in version \"{}\" cannot be handled as a {}: {error}",
+            kind.kind, kind.version, kind.kind
+        ))
+    })
+}
+
 /// What the server's types write when they read an object. Belongs to whoever wrote the object.
 pub(crate) fn fill(state: &State, kind: &ResourceKind, new: &mut Value) -> Result<(), ApiError> {
     if let Some(schema) = &kind.schema {
         custom::fill(schema, new);
         return Ok(());
     }
-    shape::apply(kind, new).map_err(|error| {
-        ApiError::bad_request(format!(
-            "{} in version \"{}\" cannot be handled as a {}: {error}",
-            kind.kind, kind.version, kind.kind
-        ))
-    })?;
+    shape(kind, new)?;
     match (kind.group.as_str(), kind.kind.as_str()) {
         ("", "Pod") => pod::fill_pod(new),
         ("", "PodTemplate") => pod::fill_template(new, "template"),
@@ -86,6 +90,23 @@ pub(crate) fn fill(state: &State, kind: &ResourceKind, new: &mut Value) -> Resul
         }
         _ => {}
     }
+    Ok(())
+}
+
+/// Kinds whose status the types alone fill, and nothing refuses: those that controllers write most.
+pub(crate) fn has_plain_status(kind: &ResourceKind) -> bool {
+    matches!((kind.group.as_str(), kind.kind.as_str()), ("apps", "Deployment" | "ReplicaSet") | ("", "Pod"))
+}
+
+/// As [`fill`] and without nulls, of an object that is filled but for its plain status.
+pub(crate) fn fill_status(kind: &ResourceKind, new: &mut Value) -> Result<(), ApiError> {
+    let mut only = json!({"status": object::take(new, &["status"]).unwrap_or_else(|| json!({}))});
+    object::drop_nulls(&mut only);
+    shape(kind, &mut only)?;
+    if kind.kind == "Pod" {
+        set_default(&mut only, &["status", "phase"], "Pending");
+    }
+    new["status"] = object::take(&mut only, &["status"]).unwrap_or_else(|| json!({}));
     Ok(())
 }
 

@@ -95,6 +95,10 @@ pub(crate) fn keep(live: &Value, new: &mut Value) {
             }
         }
     }
+    if before == "LoadBalancer" && after != "LoadBalancer" {
+        // nobody is told that the address goes a little later
+        object::set(new, &["status", "loadBalancer"], json!({}));
+    }
 }
 
 /// What the new type has no use for goes, when nobody changed it.

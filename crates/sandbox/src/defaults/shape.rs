@@ -30,10 +30,17 @@ pub(super) enum ShapeError {
 
 #[derive(Debug, Default)]
 struct Shapes {
-    structs: Vec<HashMap<String, Field>>,
+    structs: Vec<Struct>,
     names: HashMap<String, usize>,
     /// What OpenAPI does not tell, by the name of the definition.
     told: Map<String, Value>,
+}
+
+#[derive(Debug, Default)]
+struct Struct {
+    fields: HashMap<String, Field>,
+    /// Written though nothing was said, in order.
+    written: Vec<(String, Value)>,
 }
 
 #[derive(Debug)]
@@ -128,7 +135,7 @@ impl Shapes {
             return *at;
         }
         let at = self.structs.len();
-        self.structs.push(HashMap::new());
+        self.structs.push(Struct::default());
         self.names.insert(name.to_owned(), at);
         let told = self.told.get(name).cloned().unwrap_or_default();
         let lists = |list: &str, field: &str| {
@@ -148,25 +155,24 @@ impl Shapes {
                 },
             );
         }
-        self.structs[at] = shapes;
+        let written = shapes.iter().filter_map(|(name, field)| Some((name.clone(), field.written.clone()?)));
+        let mut written: Vec<(String, Value)> = written.collect();
+        written.sort_by(|(left, _), (right, _)| left.cmp(right));
+        self.structs[at] = Struct { fields: shapes, written };
         at
     }
 
     fn write_struct(&self, at: usize, value: &mut Value) -> Result<(), ShapeError> {
-        let Some(fields) = self.structs.get(at) else { return Ok(()) };
+        let Some(Struct { fields, written }) = self.structs.get(at) else { return Ok(()) };
         let Some(said) = value.as_object_mut() else { return Ok(()) };
         said.retain(|name, value| match fields.get(name) {
             Some(field) => !field.leaves_out(value),
             None => false,
         });
-        let mut unsaid: Vec<(&String, &Value)> = fields
-            .iter()
-            .filter(|(name, _)| !said.contains_key(*name))
-            .filter_map(|(name, field)| Some((name, field.written.as_ref()?)))
-            .collect();
-        unsaid.sort_by_key(|(name, _)| *name);
-        for (name, value) in unsaid {
-            said.insert(name.clone(), value.clone());
+        for (name, value) in written {
+            if !said.contains_key(name) {
+                said.insert(name.clone(), value.clone());
+            }
         }
         for (name, value) in said {
             if let Some(field) = fields.get(name) {

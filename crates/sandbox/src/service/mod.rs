@@ -92,7 +92,7 @@ async fn answer_one(
     if let Some(lag) = lag {
         dispatch::look_back(cluster, &mut parts, &record.resource, lag);
     }
-    cluster.requests.lock().record(record);
+    cluster.requests.lock().record(&record);
     let cut = || io::Error::new(io::ErrorKind::ConnectionReset, "connection reset by peer");
     let late = latency + drawn;
     if !late.is_zero() {

@@ -302,7 +302,16 @@ fn read_object(parts: &Parts, target: &Target, body: &Bytes, caller: &Caller) ->
         _ => TypeName::of(&target.kind),
     };
     let unknown = |object: &Value| custom::unknown_fields(&target.kind, object);
-    decoding::object(kind, unknown, body, is_yaml(parts)?, caller.validation, &caller.warnings)
+    let read = decoding::object(kind, unknown, body, is_yaml(parts)?, caller.validation, &caller.warnings);
+    read.map_err(|error| match &error.message {
+        // the server of custom kinds cannot say what is wrong with a scale
+        message if target.kind.is_custom() && message.contains("cannot be handled as a Scale") => {
+            ApiError::bad_request(
+                "no kind is registered for the type v1.Scale in scheme \"pkg/runtime/scheme.go:111\"",
+            )
+        }
+        _ => error,
+    })
 }
 
 /// Is the body YAML? What is neither that nor JSON is refused.

@@ -100,6 +100,11 @@ impl History {
         line.get_or_init(encode).clone()
     }
 
+    /// Holds no more room than there are changes.
+    pub(super) fn settle(&mut self) {
+        self.changes.shrink_to_fit();
+    }
+
     /// Drops encoded events.
     pub(super) fn cool(&mut self) {
         for revision in self.warm.take() {

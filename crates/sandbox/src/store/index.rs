@@ -17,6 +17,9 @@ pub(super) struct Index {
     dependents: HashMap<Uid, Vec<Address>>,
 }
 
+/// Most owners have no more dependents than this: there is no room for more until there are.
+const FEW: usize = 4;
+
 /// A uid as a number. Only the form that this server gives out can be the uid of anything here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Uid(u128);
@@ -45,8 +48,20 @@ impl Index {
         for owner in owners(value) {
             let dependents = self.dependents.entry(owner).or_default();
             if let Err(place) = dependents.binary_search(address) {
+                if dependents.len() < FEW {
+                    dependents.reserve_exact(1);
+                }
                 dependents.insert(place, address.clone());
             }
+        }
+    }
+
+    /// Most writes of an object leave these as they are.
+    pub(super) fn replace(&mut self, address: &Address, before: &Value, after: &Value) {
+        let owners = |value| object::list(value, &["metadata", "ownerReferences"]);
+        if object::uid(before) != object::uid(after) || owners(before) != owners(after) {
+            self.remove(address, before);
+            self.insert(address, after);
         }
     }
 

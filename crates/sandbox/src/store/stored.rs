@@ -1,6 +1,7 @@
 //! An object as bytes.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -20,6 +21,31 @@ pub(crate) struct Stored {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Dictionary(Option<Arc<Vec<u8>>>);
 
+/// The dictionary of a table, which follows its objects as they grow.
+#[derive(Debug, Default)]
+pub(super) struct Learned {
+    dictionary: Dictionary,
+    /// How often it was replaced, and how many bytes were packed since.
+    times: u32,
+    packed: usize,
+}
+
+impl Learned {
+    /// A text that is clearly larger tells more, and so does one that is larger at all after many were
+    /// packed, more each time: it is the dictionary of those to come. What is packed keeps its own.
+    fn learn(&mut self, text: &[u8], packed: usize) {
+        let known = self.dictionary.text().len();
+        self.packed += packed;
+        let is_larger = text.len() > known * 5 / 4;
+        let is_due = text.len() > known && self.packed > text.len() << self.times.min(16);
+        if text.len() <= Dictionary::LARGEST && (is_larger || is_due) {
+            self.dictionary.0 = Some(Arc::new(text.to_vec()));
+            self.times += 1;
+            self.packed = 0;
+        }
+    }
+}
+
 impl Dictionary {
     /// Large texts are seldom alike, and a dictionary is read at every compression.
     const LARGEST: usize = 8 * 1024;
@@ -27,14 +53,11 @@ impl Dictionary {
     fn text(&self) -> &[u8] {
         self.0.as_deref().map_or(&[], Vec::as_slice)
     }
+}
 
-    /// A text that is clearly larger tells more: it is the dictionary of those to come. What is
-    /// packed keeps its own.
-    fn learn(&mut self, text: &[u8]) {
-        if text.len() <= Self::LARGEST && text.len() > self.text().len() * 5 / 4 {
-            self.0 = Some(Arc::new(text.to_vec()));
-        }
-    }
+thread_local! {
+    /// Where objects are written and packed: large pieces of memory that come and go cost more than the work.
+    static ROOM: RefCell<(Vec<u8>, Vec<u8>)> = const { RefCell::new((Vec::new(), Vec::new())) };
 }
 
 const PLAIN: u8 = 0;
@@ -43,36 +66,46 @@ const COMPRESSED: u8 = 1;
 const SMALLEST: usize = 128;
 
 impl Stored {
-    /// Packs an object; `dictionary` is that of its table, if the table is large enough for one.
-    pub(super) fn pack(value: &Value, dictionary: Option<&mut Dictionary>) -> Self {
-        let mut plain = Vec::with_capacity(4096);
+    /// Packs an object; `learned` is from its table, if the table is large enough for a dictionary.
+    pub(super) fn pack(value: &Value, learned: Option<&mut Learned>) -> Self {
+        ROOM.with_borrow_mut(|(plain, packed)| Self::pack_in(value, learned, plain, packed))
+    }
+
+    fn pack_in(
+        value: &Value,
+        learned: Option<&mut Learned>,
+        plain: &mut Vec<u8>,
+        packed: &mut Vec<u8>,
+    ) -> Self {
+        plain.clear();
         plain.push(PLAIN);
         // a map with string keys can always be written
-        let written = serde_json::to_writer(&mut plain, value);
+        let written = serde_json::to_writer(&mut *plain, value);
         debug_assert!(written.is_ok());
         let text = plain.get(1..).unwrap_or_default();
-        let own = Dictionary::default();
         if text.len() >= SMALLEST {
-            let known = dictionary.as_deref().unwrap_or(&own).clone();
+            let known =
+                learned.as_ref().map_or_else(Dictionary::default, |learned| learned.dictionary.clone());
             let length = u32::try_from(text.len()).unwrap_or(u32::MAX).to_le_bytes();
-            let mut packed = vec![0; 5 + lz4_flex::block::get_maximum_output_size(text.len())];
+            let most = 5 + lz4_flex::block::get_maximum_output_size(text.len());
+            packed.resize(most.max(packed.len()), 0);
             let (head, room) = packed.split_at_mut(5);
             head.copy_from_slice(&[COMPRESSED, length[0], length[1], length[2], length[3]]);
             let compressed = match known.text() {
                 [] => lz4_flex::block::compress_into(text, room),
                 known => lz4_flex::block::compress_into_with_dict(text, room, known),
             };
-            if let Some(dictionary) = dictionary {
-                dictionary.learn(text);
+            if let Some(learned) = learned {
+                learned.learn(text, *compressed.as_ref().unwrap_or(&text.len()));
             }
             if let Ok(size) = compressed
                 && size + 5 < plain.len()
+                && let Some(packed) = packed.get(..5 + size)
             {
-                packed.truncate(5 + size);
                 return Self { bytes: packed.into(), dictionary: known };
             }
         }
-        Self { bytes: plain.into(), dictionary: own }
+        Self { bytes: plain.as_slice().into(), dictionary: Dictionary::default() }
     }
 
     #[cfg(test)]
@@ -117,14 +150,14 @@ mod tests {
 
     fn check(value: &Value) {
         check_with(value, None);
-        let mut dictionary = Dictionary::default();
+        let mut learned = Learned::default();
         // the second is packed with what the first left
-        check_with(value, Some(&mut dictionary));
-        check_with(value, Some(&mut dictionary));
+        check_with(value, Some(&mut learned));
+        check_with(value, Some(&mut learned));
     }
 
-    fn check_with(value: &Value, dictionary: Option<&mut Dictionary>) {
-        let stored = Stored::pack(value, dictionary);
+    fn check_with(value: &Value, learned: Option<&mut Learned>) {
+        let stored = Stored::pack(value, learned);
         assert_eq!(stored.text().as_ref(), serde_json::to_vec(value).unwrap());
         assert_eq!(*stored.parse(), *value);
     }
@@ -149,8 +182,8 @@ mod tests {
             let fields = (0..50).map(|field| (format!("f:{field}"), json!({}))).collect();
             json!({"name": number, "fields": Value::Object(fields)})
         };
-        let mut dictionary = Dictionary::default();
-        let sizes = [1, 2].map(|number| Stored::pack(&object(number), Some(&mut dictionary)).size());
+        let mut learned = Learned::default();
+        let sizes = [1, 2].map(|number| Stored::pack(&object(number), Some(&mut learned)).size());
         assert!(sizes[1] * 5 < sizes[0], "{sizes:?}");
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::history::History;
-use super::stored::Dictionary;
+use super::stored::Learned;
 use super::{Object, Place, Stored};
 use crate::signal::Signal;
 
@@ -27,7 +27,7 @@ pub(super) struct Table {
     /// Objects that nobody can watch need no history.
     pub(super) keeps_history: bool,
     pub(super) wake: Signal,
-    dictionary: Dictionary,
+    learned: Learned,
 }
 
 /// A dictionary takes as much memory as it saves on some few objects.
@@ -41,13 +41,13 @@ impl Table {
             history: History::since(first_revision),
             keeps_history: true,
             wake: Signal::default(),
-            dictionary: Dictionary::default(),
+            learned: Learned::default(),
         }
     }
 
     pub(super) fn pack(&mut self, value: &Value) -> Stored {
         let is_large = self.entries.len() >= FEW;
-        Stored::pack(value, is_large.then_some(&mut self.dictionary))
+        Stored::pack(value, is_large.then_some(&mut self.learned))
     }
 
     /// The entries of one namespace or of all, in list order.

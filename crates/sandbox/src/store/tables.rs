@@ -131,6 +131,9 @@ impl Store {
         let stored = table.pack(&value);
         let object = Arc::new(value);
         let entry = Entry { stored: stored.clone(), parsed: OnceCell::from(object.clone()) };
+        // one text of the place for all that refer to it
+        let known = table.entries.get_key_value(&place).map(|(known, _)| known.clone());
+        let place = known.unwrap_or(place);
         let previous = table.entries.insert(place.clone(), entry);
         let address = (number, place);
         if previous.as_ref().is_none_or(|previous| previous.parsed.get().is_none()) {
@@ -138,9 +141,10 @@ impl Store {
         }
         if let Some(previous) = &previous {
             let before = previous.parsed.get_or_init(|| previous.stored.parse());
-            self.index.remove(&address, before);
+            self.index.replace(&address, before, &object);
+        } else {
+            self.index.insert(&address, &object);
         }
-        self.index.insert(&address, &object);
         let kind = if previous.is_some() { ChangeKind::Modified } else { ChangeKind::Added };
         let states = (stored, previous.map(|previous| previous.stored));
         self.record(&address, revision, kind, states, object.clone());
@@ -254,6 +258,13 @@ impl Store {
         for table in &mut self.tables {
             table.history.cool();
         }
+    }
+
+    /// As [`cool`](Self::cool), and holds no room for what may come.
+    pub(crate) fn rest(&mut self) {
+        self.cool();
+        self.touched.shrink_to_fit();
+        self.tables.iter_mut().for_each(|table| table.history.settle());
     }
 
     /// Stored objects, their bytes, and how many are parsed.

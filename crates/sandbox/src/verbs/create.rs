@@ -54,9 +54,8 @@ pub(crate) fn prepare(
         object::set(new, &["metadata", "name"], name);
     }
     custom::refuse_new(kind, object::name(new))?;
-    if object::at(new, &["metadata", "resourceVersion"])
-        .is_some_and(|revision| revision != "" && revision != "0")
-    {
+    // what is no number is none
+    if object::revision(new) > 0 {
         return Err(ApiError::failed(
             "resourceVersion should not be set on objects to be created".to_owned(),
         ));

@@ -107,6 +107,9 @@ fn changed(
 ) -> Result<(Object, bool), ApiError> {
     update::check_identity(target, &mut new)?;
     update::check_uid(&target.kind, &live, &new)?;
+    if target.subresource.is_empty() {
+        custom::check_patched_type(&target.kind, &new)?;
+    }
     let update = Update { live, new, subresource: target.subresource.clone() };
     Ok((update.tracked(state, &target.kind, caller)?, false))
 }

@@ -143,6 +143,23 @@ impl Update {
         self.commit(state, kind, caller)
     }
 
+    /// As [`tracked`](Self::tracked), of a copy of the live object in which a controller changed only the status,
+    /// or what it may change of the metadata: all else was settled and found good when it was written.
+    pub(crate) fn tracked_status(
+        mut self,
+        state: &mut State,
+        kind: &ResourceKind,
+        caller: &Caller,
+    ) -> Result<Object, ApiError> {
+        if !defaults::has_plain_status(kind) {
+            return self.tracked(state, kind, caller);
+        }
+        defaults::fill_status(kind, &mut self.new)?;
+        let writer = caller.writer(kind, Operation::Update, &self.subresource);
+        ownership::track(kind, &writer, &self.live, &mut self.new, &state.clock.timestamp());
+        store(state, kind, self.live, self.new, caller)
+    }
+
     /// Writes the result of an apply, whose ownership is settled already.
     pub(super) fn settled(
         mut self,
@@ -275,21 +292,32 @@ impl Update {
             object::set(&mut new, &["metadata", "generation"], counted);
         }
         validation::check_update(kind, &live, &new)?;
-        if *live == new || same_but_times(&live, &new) {
-            return Ok(live);
-        }
-        if caller.dry_run {
-            return Ok(new.into());
-        }
-        if object::is_deleting(&new) && delete::may_vanish(kind, &new) {
-            // the last finalizer is gone: the answer is the object as it was
-            let last = new.into();
-            state.store.remove(&key(kind, object::namespace(&live), object::name(&live)));
-            delete::forget(state, kind, &live);
-            return Ok(last);
-        }
-        super::create::store(state, kind, new, false)
+        store(state, kind, live, new, caller)
     }
+}
+
+/// Stores what is found good, when it is another than before.
+fn store(
+    state: &mut State,
+    kind: &ResourceKind,
+    live: Object,
+    new: Value,
+    caller: &Caller,
+) -> Result<Object, ApiError> {
+    if *live == new || same_but_times(&live, &new) {
+        return Ok(live);
+    }
+    if caller.dry_run {
+        return Ok(new.into());
+    }
+    if object::is_deleting(&new) && delete::may_vanish(kind, &new) {
+        // the last finalizer is gone: the answer is the object as it was
+        let last = new.into();
+        state.store.remove(&key(kind, object::namespace(&live), object::name(&live)));
+        delete::forget(state, kind, &live);
+        return Ok(last);
+    }
+    super::create::store(state, kind, new, false)
 }
 
 /// Most kinds let who writes the status write labels, annotations and finalizers too.

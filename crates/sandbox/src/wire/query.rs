@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::ssa::go;
 use crate::status::{ApiError, FieldError};
 
 /// The parameters in the order they were sent.
@@ -92,7 +93,7 @@ pub(crate) fn parse_unsigned(text: &str) -> Result<u64, String> {
         true => (None, "invalid syntax"),
         false => (text.parse().ok(), why_no_number(text)),
     };
-    number.ok_or_else(|| format!("strconv.ParseUint: parsing {text:?}: {why}"))
+    number.ok_or_else(|| format!("strconv.ParseUint: parsing {}: {why}", go::quoted(text)))
 }
 
 fn why_no_number(text: &str) -> &'static str {

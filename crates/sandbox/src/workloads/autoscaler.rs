@@ -28,7 +28,7 @@ pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, scaler: &Value) {
     let mut status = object::at(scaler, &["status"]).cloned().unwrap_or_else(|| json!({}));
     object::set_default(&mut status, &["desiredReplicas"], 0);
     let able = |status: &mut Value, is_true: bool, reason: &str, message: &str| {
-        Condition { kind: "AbleToScale", is_true, reason, message }.ensure(status, &now, false);
+        Condition { kind: "AbleToScale", is_true, reason, message }.ensure(status, &now);
     };
     let (target, scale) = match target_of(context, scaler) {
         Ok(found) => found,
@@ -45,7 +45,7 @@ pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, scaler: &Value) {
     count(&mut status, "currentReplicas", current);
     conditions(&mut status, &decision, &now);
     if decision.replicas != current {
-        if let Err(error) = rescale(context, scaler, &target, decision.replicas, &decision.why) {
+        if let Err(error) = rescale(context, scaler, (&target, scale), decision.replicas, &decision.why) {
             let message = format!("the HPA controller was unable to update the target scale: {error}");
             able(&mut status, false, "FailedUpdateScale", &message);
             return write(context, key, status);
@@ -133,11 +133,11 @@ fn conditions(status: &mut Value, decision: &Decision, now: &str) {
     if decision.replicas == 0 {
         let message = "scaling is disabled since the replica count of the target is zero";
         Condition { kind: "ScalingActive", is_true: false, reason: "ScalingDisabled", message }
-            .ensure(status, now, false);
+            .ensure(status, now);
     } else if decision.measured {
         let message = format!("the HPA was able to successfully calculate a replica count from {SUBJECT}");
         Condition { kind: "ScalingActive", is_true: true, reason: "ValidMetricFound", message: &message }
-            .ensure(status, now, false);
+            .ensure(status, now);
     } else if decision.asked_metrics {
         let message = format!("the HPA was unable to compute the replica count: {NO_METRICS}");
         Condition {
@@ -146,11 +146,11 @@ fn conditions(status: &mut Value, decision: &Decision, now: &str) {
             reason: "FailedGetResourceMetric",
             message: &message,
         }
-        .ensure(status, now, false);
+        .ensure(status, now);
     }
     if let Some((reason, message)) = decision.limited {
         let is_true = reason != "DesiredWithinRange";
-        Condition { kind: "ScalingLimited", is_true, reason, message }.ensure(status, now, false);
+        Condition { kind: "ScalingLimited", is_true, reason, message }.ensure(status, now);
     }
 }
 
@@ -183,11 +183,10 @@ fn target_of(context: &Context<'_>, scaler: &Value) -> Result<(Target, Value), S
 fn rescale(
     context: &mut Context<'_>,
     scaler: &Value,
-    target: &Target,
+    (target, mut scale): (&Target, Value),
     replicas: i64,
     why: &str,
 ) -> Result<(), ApiError> {
-    let mut scale = verbs::read_scale(context.state, target)?;
     object::set(&mut scale, &["spec", "replicas"], replicas);
     let change = ScaleChange::Replace(scale);
     let written = verbs::write_scale(context.state, target, change, &Caller::controller());

@@ -116,7 +116,7 @@ fn release(context: &mut Context<'_>, key: &Key, claim: &Value) {
         return;
     }
     let volume = object::text(claim, &["spec", "volumeName"]).unwrap_or("").to_owned();
-    drop_finalizer(context, key, PROTECTION);
+    context.drop_finalizer(key, PROTECTION);
     let volume = Key { resource: VOLUMES.to_owned(), name: ObjectName::new("", &volume) };
     let ours = context.state.store.at(&volume).is_some_and(|volume| {
         object::text(volume, &["spec", "claimRef", "uid"]) == Some(object::uid(claim))
@@ -133,9 +133,5 @@ pub(super) fn release_volume(context: &mut Context<'_>, key: &Key, volume: &Valu
     if !object::is_deleting(volume) || context.state.store.by_uid(claim).is_some() {
         return;
     }
-    drop_finalizer(context, key, VOLUME_PROTECTION);
-}
-
-fn drop_finalizer(context: &mut Context<'_>, key: &Key, finalizer: &str) {
-    context.change(key, |object| object::drop_finalizer(object, finalizer));
+    context.drop_finalizer(key, VOLUME_PROTECTION);
 }

@@ -14,15 +14,11 @@ pub(super) struct Condition<'c> {
 }
 
 impl Condition<'_> {
-    /// Writes the condition; its transition time moves only when its status does. Deployments also
-    /// carry the time of the last update.
-    pub(super) fn write(&self, status: &mut Value, now: &str, update_time: bool) {
+    /// Writes it in its place, or at the end, unless it says the same already; its transition time
+    /// moves only when its status does.
+    pub(super) fn ensure(&self, status: &mut Value, now: &str) {
         let text = if self.is_true { "True" } else { "False" };
-        let mut condition = json!({"type": self.kind, "status": text});
-        if update_time {
-            condition["lastUpdateTime"] = json!(now);
-        }
-        condition["lastTransitionTime"] = json!(now);
+        let mut condition = json!({"type": self.kind, "status": text, "lastTransitionTime": now});
         if !self.reason.is_empty() {
             condition["reason"] = json!(self.reason);
         }
@@ -35,26 +31,19 @@ impl Condition<'_> {
         let Some(conditions) = status["conditions"].as_array_mut() else { return };
         match conditions.iter_mut().find(|one| one["type"] == self.kind) {
             Some(old) => {
+                let said = |one: &Value, field: &str| one[field].as_str().unwrap_or("").to_owned();
+                if ["status", "reason", "message"]
+                    .iter()
+                    .all(|field| said(old, field) == said(&condition, field))
+                {
+                    return;
+                }
                 if old["status"] == condition["status"] {
                     condition["lastTransitionTime"] = old["lastTransitionTime"].clone();
                 }
                 *old = condition;
             }
             None => conditions.push(condition),
-        }
-    }
-
-    /// Writes it unless it says the same already.
-    pub(super) fn ensure(&self, status: &mut Value, now: &str, update_time: bool) {
-        let text = if self.is_true { "True" } else { "False" };
-        let same = status["conditions"].as_array().into_iter().flatten().any(|one| {
-            one["type"] == self.kind
-                && one["status"] == text
-                && one["reason"].as_str().unwrap_or("") == self.reason
-                && one["message"].as_str().unwrap_or("") == self.message
-        });
-        if !same {
-            self.write(status, now, update_time);
         }
     }
 }

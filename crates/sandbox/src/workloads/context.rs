@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use super::virtual_pods;
@@ -33,6 +33,10 @@ impl Timers {
         self.0.first().map(|(at, _)| *at)
     }
 
+    pub(super) fn cancel(&mut self, at: Instant, key: &Key) {
+        self.0.remove(&(at, key.clone()));
+    }
+
     pub(super) fn due(&mut self, now: Instant) -> Vec<Key> {
         let mut due = Vec::new();
         while self.0.first().is_some_and(|(at, _)| *at <= now) {
@@ -48,6 +52,8 @@ pub(super) struct Memory {
     pub(super) pods: HashMap<String, super::kubelet::Run>,
     /// When a deployment last progressed.
     pub(super) progress: HashMap<String, Instant>,
+    /// When deployments that progress are looked at because they may be late.
+    pub(super) deadlines: BTreeMap<Key, Vec<Instant>>,
     /// How many pods of a job have failed, and since when.
     pub(super) job_failures: HashMap<String, (i64, Instant)>,
     /// When the scheduler last failed to place a pod.
@@ -62,6 +68,7 @@ pub(super) struct Memory {
     /// By job: the generation last looked at, and when its pods' changes are due.
     pub(super) batches: HashMap<String, (i64, Option<Instant>)>,
     pub(super) orphans: super::adoption::Orphans,
+    pub(super) labelled: super::labelled::Labelled,
     /// Owners that have looked for what to adopt.
     pub(super) seen: BTreeSet<String>,
     /// Objects that vanished and whose dependents have not been looked at.
@@ -75,6 +82,13 @@ impl Context<'_> {
 
     pub(super) fn again_at(&mut self, key: &Key, at: Instant) {
         self.timers.0.insert((at, key.clone()));
+    }
+
+    /// Nothing can be late any more.
+    pub(super) fn forget_deadlines(&mut self, key: &Key) {
+        for at in self.memory.deadlines.remove(key).unwrap_or_default() {
+            self.timers.cancel(at, key);
+        }
     }
 
     pub(super) fn kind(&self, resource: &str) -> Option<Arc<ResourceKind>> {
@@ -167,11 +181,19 @@ impl Context<'_> {
         caller: &Caller,
         change: impl FnOnce(&mut Value),
     ) -> Option<Object> {
-        self.write(key, "status", caller, |object| {
-            let mut status = object::take(object, &["status"]).unwrap_or_default();
-            change(&mut status);
-            object["status"] = status;
-        })
+        let live = self.state.store.at(key)?.clone();
+        let before = live.get("status").unwrap_or(&Value::Null);
+        let mut status = before.clone();
+        change(&mut status);
+        if status == *before {
+            return Some(live);
+        }
+        let Value::Object(fields) = &*live else { return None };
+        // the rest is copied only now: most looks change nothing
+        let others = fields.iter().filter(|(name, _)| *name != "status");
+        let mut new: Map<String, Value> = others.map(|(name, field)| (name.clone(), field.clone())).collect();
+        new.insert("status".to_owned(), status);
+        self.commit(key, "status", caller, live, Value::Object(new))
     }
 
     pub(super) fn write(
@@ -181,19 +203,39 @@ impl Context<'_> {
         caller: &Caller,
         change: impl FnOnce(&mut Value),
     ) -> Option<Object> {
-        let kind = self.kind(&key.resource)?;
         let live = self.state.store.at(key)?.clone();
         let mut new = (*live).clone();
         change(&mut new);
         if *live == new {
             return Some(live);
         }
+        self.commit(key, subresource, caller, live, new)
+    }
+
+    /// Writes a changed copy of the live object.
+    fn commit(
+        &mut self,
+        key: &Key,
+        subresource: &str,
+        caller: &Caller,
+        live: Object,
+        new: Value,
+    ) -> Option<Object> {
+        let kind = self.kind(&key.resource)?;
         if virtual_pods::are(self.state, &key.resource) {
             return virtual_pods::write(self.state, key, new);
         }
         let update = Update { live, new, subresource: subresource.to_owned() };
-        let written = update.tracked(self.state, &kind, caller);
+        let written = match subresource {
+            "status" => update.tracked_status(self.state, &kind, caller),
+            _ => update.tracked(self.state, &kind, caller),
+        };
         written.inspect_err(|error| tracing::debug!(?key, %error, "failed to update")).ok()
+    }
+
+    /// Lets go of an object that a finalizer holds.
+    pub(super) fn drop_finalizer(&mut self, key: &Key, finalizer: &str) {
+        self.change(key, |object| object::drop_finalizer(object, finalizer));
     }
 
     pub(super) fn delete(&mut self, key: &Key, options: &DeleteOptions) {

@@ -94,10 +94,6 @@ fn is_updated(pod: &Value, set: &Set<'_>) -> bool {
     label(pod, revision::LABEL) == set.hash
 }
 
-fn is_available(context: &Context<'_>, set: &Set<'_>, pod: &Value) -> bool {
-    pods::available_at(context, pod, set.min_ready).is_some_and(|at| at <= context.now)
-}
-
 /// Pods that must go, and nodes that lack one, without regard to templates.
 fn keep_one_each(set: &Set<'_>, found: &ByNode) -> (Vec<Object>, Vec<String>) {
     let (mut doomed, mut lacking) = (Vec::new(), Vec::new());
@@ -149,14 +145,18 @@ fn roll(context: &Context<'_>, set: &Set<'_>, found: &ByNode) -> (Vec<Object>, V
         let old = alive.iter().find(|pod| !is_updated(pod, set));
         match (new, old) {
             (Some(new), Some(old)) if most_surge > 0 => {
-                if is_available(context, set, new) {
+                if pods::is_available(context, new, set.min_ready) {
                     done.push((*old).clone())
                 } else {
                     room -= 1
                 }
             }
-            (Some(new), None) => room -= i64::from(most_surge == 0 && !is_available(context, set, new)),
-            (None, Some(old)) if is_available(context, set, old) => candidates.push((node, (*old).clone())),
+            (Some(new), None) => {
+                room -= i64::from(most_surge == 0 && !pods::is_available(context, new, set.min_ready))
+            }
+            (None, Some(old)) if pods::is_available(context, old, set.min_ready) => {
+                candidates.push((node, (*old).clone()))
+            }
             (None, Some(old)) => {
                 ill.push((node, (*old).clone()));
                 room -= i64::from(most_surge == 0);

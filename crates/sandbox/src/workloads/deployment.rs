@@ -10,7 +10,7 @@ use crate::object;
 use crate::store::{Key, Object};
 use crate::verbs::DeleteOptions;
 
-pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, deployment: &Value) {
+pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, deployment: &Object) {
     if look(context, key, deployment)
         && let Some(changed) = context.state.store.at(key).cloned()
     {
@@ -19,7 +19,7 @@ pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, deployment: &Value
 }
 
 /// True when another look has to follow at once.
-fn look(context: &mut Context<'_>, key: &Key, deployment: &Value) -> bool {
+fn look(context: &mut Context<'_>, key: &Key, deployment: &Object) -> bool {
     let mut rollout = Rollout::begin(context, key, deployment);
     if object::is_deleting(deployment) {
         rollout.settle_revision(false);

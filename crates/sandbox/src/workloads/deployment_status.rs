@@ -1,5 +1,6 @@
 //! A deployment's counters and conditions.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -11,11 +12,17 @@ use super::rollout::Rollout;
 use crate::object;
 
 impl Rollout<'_, '_> {
+    fn decide(&mut self, status: Value) {
+        if self.deployment["status"] != status {
+            Arc::make_mut(&mut self.deployment)["status"] = status;
+        }
+    }
+
     /// Decides the condition `Progressing`; others keep their place, a changed one goes last.
     pub(super) fn progressing(&mut self, status: &str, reason: &str, message: &str) {
         let now = self.context.state.clock.timestamp();
         condition::replace(
-            &mut self.deployment["status"],
+            &mut Arc::make_mut(&mut self.deployment)["status"],
             &condition::updated("Progressing", status, reason, message, &now),
         );
     }
@@ -51,7 +58,8 @@ pub(super) fn is_complete(deployment: &Value, status: &Value) -> bool {
 
 /// Counters and availability, without a word on progress.
 pub(super) fn write_counts(rollout: &mut Rollout<'_, '_>) {
-    rollout.deployment["status"] = counted(rollout);
+    let status = counted(rollout);
+    rollout.decide(status);
     let may_lose = rollout.scaled;
     rollout.write_status(may_lose);
 }
@@ -93,7 +101,7 @@ pub(super) fn write_progress(rollout: &mut Rollout<'_, '_>) {
         }
     }
     copy_failure(rollout, &mut status, &now);
-    rollout.deployment["status"] = status;
+    rollout.decide(status);
     let may_lose = rollout.scaled;
     rollout.write_status(may_lose);
     watch_deadline(rollout);
@@ -166,11 +174,17 @@ fn watch_deadline(rollout: &mut Rollout<'_, '_>) {
             progress_reason(&rollout.deployment),
             "" | "ProgressDeadlineExceeded" | "NewReplicaSetAvailable"
         );
+    let (key, now) = (rollout.key, rollout.context.now);
     if !rollout.has_deadline() || done {
-        return;
+        return rollout.context.forget_deadlines(key);
     }
     if let Some(left) = seconds_left(rollout) {
-        let (key, wait) = (rollout.key, Duration::from_secs(left.max(0).unsigned_abs() + 1));
-        rollout.context.again(key, wait);
+        let at = now + Duration::from_secs(left.max(0).unsigned_abs() + 1);
+        let deadlines = rollout.context.memory.deadlines.entry(key.clone()).or_default();
+        deadlines.retain(|at| *at > now);
+        if !deadlines.contains(&at) {
+            deadlines.push(at);
+        }
+        rollout.context.again_at(key, at);
     }
 }

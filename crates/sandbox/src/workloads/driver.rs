@@ -69,13 +69,21 @@ impl Driver {
     fn rest(&mut self, cluster: &Cluster) {
         let soon = Instant::now() + SOON;
         if self.timers.next().is_none_or(|next| next > soon) {
-            cluster.state.lock().store.cool();
+            cluster.state.lock().store.rest();
+            self.memory.labelled.rest();
+            self.queue.shrink_to_fit();
+            self.queued.shrink_to_fit();
         }
     }
 
     fn step(&mut self, state: &mut State) -> bool {
         let now = Instant::now();
-        for (key, object) in state.store.take_touched() {
+        let touched = state.store.take_touched();
+        for (key, object) in &touched {
+            let exists = state.store.stored(&key.resource, &key.name).is_some();
+            self.memory.labelled.note(key, object, exists);
+        }
+        for (key, object) in touched {
             self.enqueue_touched(state, key, &object);
         }
         // what is to be done now comes before what was asked for later
@@ -122,10 +130,9 @@ impl Driver {
             self.enqueue_dwellers(state, &key.name.name);
         }
         if key.resource == "pods" {
-            let concerned = service::of_pod(state, object)
-                .into_iter()
-                .chain(disruption::of_pod(state, object))
-                .chain(claim::of_pod(object));
+            let services = self.memory.labelled.services_of(state, object);
+            let concerned =
+                services.into_iter().chain(disruption::of_pod(state, object)).chain(claim::of_pod(object));
             concerned.for_each(|key| self.enqueue(key));
         }
         if key.resource == custom::DEFINITIONS && gone {
@@ -156,6 +163,7 @@ fn reconcile(context: &mut Context<'_>, key: &Key) {
     garbage::collect_forgotten(context);
     let Some(object) = context.state.store.at(key).cloned() else {
         context.memory.pending.remove(key);
+        context.forget_deadlines(key);
         if key.resource == "services" {
             endpoints::forget(context, key);
         }

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use super::context::{Context, key_of};
 use super::pods;
 use crate::object;
-use crate::selectors::LabelSelector;
 use crate::store::{Key, Object, ObjectName};
 
 const SLICES: &str = "endpointslices.discovery.k8s.io";
@@ -18,19 +17,8 @@ const ENDPOINTS_MANAGER: &str = "endpoints.kubernetes.io/managed-by";
 const MOST_IN_SLICE: usize = 100;
 
 pub(super) fn reconcile(context: &mut Context<'_>, service: &Value) {
-    let selector = &service["spec"]["selector"];
-    let none = Value::Null;
-    let is_selected = |pod: &Object| {
-        LabelSelector::map_matches(selector, object::at(pod, &["metadata", "labels"]).unwrap_or(&none))
-    };
-    let mut found: Vec<Object> = context
-        .state
-        .store
-        .list("pods", Some(object::namespace(service)))
-        .filter(|pod| is_selected(pod) && !pods::is_finished(pod))
-        .filter(|pod| object::at(pod, &["status", "podIP"]).is_some())
-        .cloned()
-        .collect();
+    let mut found = context.memory.labelled.pods_of(context.state, service);
+    found.retain(|pod| !pods::is_finished(pod) && object::at(pod, &["status", "podIP"]).is_some());
     found.sort_by(|left, right| object::name(left).cmp(object::name(right)));
     let trigger = last_change(context, service, &found);
     write_slices(context, service, &found, trigger.as_deref());

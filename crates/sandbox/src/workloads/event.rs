@@ -2,6 +2,7 @@
 //! a chatterbox is cut off, and each goes an hour after it was last told.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -67,9 +68,9 @@ const REFILL: f64 = 1.0 / 300.0;
 /// What the recorders remember.
 #[derive(Debug, Default)]
 pub(super) struct EventLog {
-    told: BTreeMap<String, ObjectName>,
+    told: BTreeMap<Arc<str>, ObjectName>,
     /// The other way round.
-    names: BTreeMap<ObjectName, String>,
+    names: BTreeMap<ObjectName, Arc<str>>,
     alike: BTreeMap<String, (Instant, Vec<String>)>,
     budgets: BTreeMap<(String, Component), (Instant, f64)>,
     number: u64,
@@ -119,6 +120,7 @@ impl EventLog {
     }
 
     fn remember(&mut self, told: String, name: ObjectName) {
+        let told: Arc<str> = told.into();
         self.names.insert(name.clone(), told.clone());
         self.told.insert(told, name);
     }
@@ -166,7 +168,7 @@ impl Context<'_> {
         if !self.memory.events.may_tell(source, &uid, now) {
             return;
         }
-        if let Some(name) = self.memory.events.told.get(&told).cloned()
+        if let Some(name) = self.memory.events.told.get(told.as_str()).cloned()
             && self.repeat(source, &name, &message)
         {
             return;

@@ -64,10 +64,10 @@ pub(super) fn handle(context: &mut Context<'_>, key: &Key, object: &Object) -> b
         for dependent in context.state.store.dependents(uid) {
             orphan(context, &dependent, uid);
         }
-        drop_finalizer(context, key, "orphan");
+        context.drop_finalizer(key, "orphan");
     } else if finalizers.contains(&json!("foregroundDeletion")) {
         if delete_blocking(context, uid) {
-            drop_finalizer(context, key, "foregroundDeletion");
+            context.drop_finalizer(key, "foregroundDeletion");
         } else {
             context.again_once(key, LOOK_AGAIN);
         }
@@ -115,8 +115,4 @@ fn orphan(context: &mut Context<'_>, key: &Key, owner_uid: &str) {
             object::take(object, &["metadata", "ownerReferences"]);
         }
     });
-}
-
-fn drop_finalizer(context: &mut Context<'_>, key: &Key, finalizer: &str) {
-    context.change(key, |object| object::drop_finalizer(object, finalizer));
 }

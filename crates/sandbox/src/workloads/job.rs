@@ -26,12 +26,12 @@ const FIRST_BACK_OFF: Duration = Duration::from_secs(10);
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(600);
 
 pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, job: &Value) {
+    if status_of::is_finished(job) {
+        return expire(context, key, job);
+    }
     if object::text(job, &["spec", "managedBy"]).is_some_and(|manager| manager != CONTROLLER) {
         // another controller's, which is not here
         return;
-    }
-    if status_of::is_finished(job) {
-        return expire(context, key, job);
     }
     if object::is_deleting(job) || waits_for_more(context, key, job) {
         return;

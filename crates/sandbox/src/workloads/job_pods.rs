@@ -87,8 +87,9 @@ impl Pods {
     }
 }
 
+/// A pod that is counted may go.
 pub(super) fn drop_finalizer(context: &mut Context<'_>, pod: &Object) {
-    context.change(&key_of("pods", pod), |pod| object::drop_finalizer(pod, FINALIZER));
+    context.drop_finalizer(&key_of("pods", pod), FINALIZER);
 }
 
 /// A pod whose job is gone, or goes, is not counted any more; true when it was let go.

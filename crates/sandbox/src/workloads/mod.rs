@@ -26,6 +26,7 @@ mod job_pods;
 mod job_policy;
 mod job_status;
 mod kubelet;
+mod labelled;
 mod log;
 mod namespace;
 mod pod_events;

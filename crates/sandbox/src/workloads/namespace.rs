@@ -134,7 +134,7 @@ fn tell(context: &mut Context<'_>, key: &Key, name: &str, remaining: &[Key], pod
     context.change_status(key, &Caller::controller(), |status| {
         for (kind, is_true, reason, message) in said {
             let kind = format!("Namespace{kind}");
-            super::condition::Condition { kind: &kind, is_true, reason, message }.ensure(status, &now, false);
+            super::condition::Condition { kind: &kind, is_true, reason, message }.ensure(status, &now);
         }
     });
 }

@@ -92,12 +92,16 @@ pub(super) fn is_ready(pod: &Value) -> bool {
 }
 
 /// When the pod counts as available; `None` while it is not ready.
-pub(super) fn available_at(context: &Context<'_>, pod: &Value, min_ready: Duration) -> Option<Instant> {
+fn available_at(context: &Context<'_>, pod: &Value, min_ready: Duration) -> Option<Instant> {
     if !is_ready(pod) {
         return None;
     }
     let since = context.memory.pods.get(object::uid(pod)).and_then(|run| run.ready_since);
     Some(since.unwrap_or(context.now) + min_ready)
+}
+
+pub(super) fn is_available(context: &Context<'_>, pod: &Value, min_ready: Duration) -> bool {
+    available_at(context, pod, min_ready).is_some_and(|at| at <= context.now)
 }
 
 /// How many are available; their controller is called again when more will be.

@@ -1,6 +1,6 @@
 //! The ReplicaSets of a deployment: found, built, annotated.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::context::Context;
 use super::rolling::Limits;
@@ -25,15 +25,33 @@ const LONGEST_HISTORY: usize = 2000;
 
 /// The set of the present template, and the others, oldest first.
 pub(super) fn find(context: &Context<'_>, deployment: &Value) -> (Option<Object>, Vec<Object>) {
-    let wanted = plain_template(deployment);
     let mut sets = context.owned(deployment, "replicasets.apps");
-    sets.sort_by(|left, right| age(left).cmp(&age(right)));
-    let new = sets.iter().position(|set| plain_template(set) == wanted).map(|at| sets.remove(at));
+    sets.sort_by_cached_key(|set| age(set));
+    let new = sets.iter().position(|set| is_of_template(set, deployment)).map(|at| sets.remove(at));
     (new, sets)
 }
 
-fn age(set: &Object) -> (&str, &str) {
-    (object::text(set, &["metadata", "creationTimestamp"]).unwrap_or(""), object::name(set))
+/// When it was made, and its name to tell apart those of one second.
+pub(super) fn age(set: &Value) -> (String, String) {
+    let made = object::text(set, &["metadata", "creationTimestamp"]).unwrap_or("");
+    (made.to_owned(), object::name(set).to_owned())
+}
+
+/// Is the template the same, but for the label that tells its ReplicaSet?
+fn is_of_template(set: &Value, deployment: &Value) -> bool {
+    let (of_set, wanted) = (&set["spec"]["template"], &deployment["spec"]["template"]);
+    same_but(of_set, wanted, "metadata", |of_set, wanted| {
+        same_but(of_set, wanted, "labels", |of_set, wanted| same_but(of_set, wanted, HASH, |_, _| true))
+    })
+}
+
+/// Are two maps the same, with one field seen as `is_same` sees it? It sees null for a field that is not there.
+fn same_but(left: &Value, right: &Value, field: &str, is_same: impl Fn(&Value, &Value) -> bool) -> bool {
+    let (Value::Object(left), Value::Object(right)) = (left, right) else { return left == right };
+    let others = |fields: &Map<String, Value>| fields.len() - usize::from(fields.contains_key(field));
+    others(left) == others(right)
+        && left.iter().all(|(name, value)| name == field || right.get(name) == Some(value))
+        && is_same(left.get(field).unwrap_or(&Value::Null), right.get(field).unwrap_or(&Value::Null))
 }
 
 /// The template without the label that tells its ReplicaSet.
@@ -93,14 +111,23 @@ pub(super) fn new_set(deployment: &Value, hash: &str, replicas: i64, revision: i
     set
 }
 
-/// The deployment's annotations and the revision, on its newest set; true when something changed.
-pub(super) fn annotate(deployment: &Value, set: &mut Value, revision: i64, exists: bool) -> bool {
-    let mut changed = false;
+/// The deployment's annotations that its newest set is to have.
+fn copied(deployment: &Value) -> impl Iterator<Item = (&String, &Value)> {
     let annotations = object::at(deployment, &["metadata", "annotations"]).and_then(Value::as_object);
-    for (name, value) in annotations.into_iter().flatten() {
-        if !NOT_COPIED.contains(&name.as_str()) && set["metadata"]["annotations"].get(name) != Some(value) {
+    annotations.into_iter().flatten().filter(|(name, _)| !NOT_COPIED.contains(&name.as_str()))
+}
+
+/// Would [`annotate`] leave the set as it is?
+pub(super) fn is_annotated(deployment: &Value, set: &Value, revision: i64) -> bool {
+    let known = &set["metadata"]["annotations"];
+    revision_of(set) >= revision && copied(deployment).all(|(name, value)| known.get(name) == Some(value))
+}
+
+/// The deployment's annotations and the revision, on its newest set.
+pub(super) fn annotate(deployment: &Value, set: &mut Value, revision: i64, exists: bool) {
+    for (name, value) in copied(deployment) {
+        if set["metadata"]["annotations"].get(name) != Some(value) {
             object::set(set, &["metadata", "annotations", name], value.clone());
-            changed = true;
         }
     }
     let before = object::annotation(set, REVISION).map(str::to_owned);
@@ -110,13 +137,11 @@ pub(super) fn annotate(deployment: &Value, set: &mut Value, revision: i64, exist
             let history = history_with(object::annotation(set, HISTORY).unwrap_or(""), &before);
             object::set(set, &["metadata", "annotations", HISTORY], history);
         }
-        changed = true;
     }
     if !exists {
         let desired = object::integer(deployment, &["spec", "replicas"]);
         tell(set, desired, desired + Limits::of(deployment).surge);
     }
-    changed
 }
 
 /// The list of former revisions with one more; the oldest fall off when it becomes too long.

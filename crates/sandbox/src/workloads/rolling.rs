@@ -102,12 +102,13 @@ pub(super) fn proportions(deployment: &Value, mut active: Vec<Object>) -> Vec<(O
     let most = if desired > 0 { desired + Limits::of(deployment).surge } else { 0 };
     let total: i64 = active.iter().map(|set| replicas(set)).sum();
     let to_add = most - total;
-    active.sort_by_key(|set| std::cmp::Reverse(replicas(set)));
+    // of equal sizes the younger grows first, and the older shrinks first; going back to an old
+    // template makes an old set the new one
+    active.sort_by_cached_key(|set| super::replica_sets::age(set));
     if to_add > 0 {
-        // of equal sizes the younger comes first
         active.reverse();
-        active.sort_by_key(|set| std::cmp::Reverse(replicas(set)));
     }
+    active.sort_by_key(|set| std::cmp::Reverse(replicas(set)));
     let mut added = 0;
     let mut sizes: Vec<(Object, i64)> = Vec::with_capacity(active.len());
     for set in active {

@@ -4,9 +4,10 @@
 //! finds that copy outdated, is refused and comes again a little later; clients see the order that
 //! results, so it is kept here.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::context::{Context, key_of};
 use super::event::Component;
@@ -23,7 +24,7 @@ pub(super) struct Rollout<'r, 'c> {
     pub(super) context: &'r mut Context<'c>,
     pub(super) key: &'r Key,
     /// The deployment as this look sees it, with what it decided about its status.
-    pub(super) deployment: Value,
+    pub(super) deployment: Object,
     /// The ReplicaSet of the present template.
     pub(super) new: Option<Object>,
     /// The others, oldest first.
@@ -34,7 +35,7 @@ pub(super) struct Rollout<'r, 'c> {
 }
 
 impl<'r, 'c> Rollout<'r, 'c> {
-    pub(super) fn begin(context: &'r mut Context<'c>, key: &'r Key, deployment: &Value) -> Self {
+    pub(super) fn begin(context: &'r mut Context<'c>, key: &'r Key, deployment: &Object) -> Self {
         let (new, old) = replica_sets::find(context, deployment);
         Self { context, key, deployment: deployment.clone(), new, old, outdated: false, scaled: false }
     }
@@ -62,11 +63,17 @@ impl<'r, 'c> Rollout<'r, 'c> {
             self.context.retry(self.key, REFUSED_RETRY);
             return;
         }
-        let (status, annotations) = (
-            self.deployment["status"].clone(),
-            object::at(&self.deployment, &["metadata", "annotations"]).cloned(),
-        );
-        let before = self.context.state.store.at(self.key).map(|live| object::revision(live));
+        let annotations = object::at(&self.deployment, &["metadata", "annotations"]);
+        let live = self.context.state.store.at(self.key);
+        let is_said = live.is_some_and(|live| {
+            live["status"] == self.deployment["status"]
+                && (annotations.is_none() || annotations == object::at(live, &["metadata", "annotations"]))
+        });
+        if is_said {
+            return;
+        }
+        let before = live.map(|live| object::revision(live));
+        let (status, annotations) = (self.deployment["status"].clone(), annotations.cloned());
         let written = self.context.write(self.key, "status", &Caller::controller(), |live| {
             live["status"] = status;
             if let Some(annotations) = annotations {
@@ -89,10 +96,11 @@ impl<'r, 'c> Rollout<'r, 'c> {
     }
 
     fn keep_revision(&mut self, set: &Object, revision: i64) {
-        let mut wanted = (**set).clone();
-        let changed = replica_sets::annotate(&self.deployment, &mut wanted, revision, true);
+        let is_annotated = replica_sets::is_annotated(&self.deployment, set, revision);
         let ready_after = object::integer(&self.deployment, &["spec", "minReadySeconds"]);
-        if changed || object::integer(set, &["spec", "minReadySeconds"]) != ready_after {
+        if !is_annotated || object::integer(set, &["spec", "minReadySeconds"]) != ready_after {
+            let mut wanted = (**set).clone();
+            replica_sets::annotate(&self.deployment, &mut wanted, revision, true);
             if ready_after == 0 {
                 object::take(&mut wanted, &["spec", "minReadySeconds"]);
             } else {
@@ -125,7 +133,8 @@ impl<'r, 'c> Rollout<'r, 'c> {
         if object::annotation(&self.deployment, replica_sets::REVISION) == Some(revision) {
             return false;
         }
-        object::set(&mut self.deployment, &["metadata", "annotations", replica_sets::REVISION], revision);
+        let deployment = Arc::make_mut(&mut self.deployment);
+        object::set(deployment, &["metadata", "annotations", replica_sets::REVISION], revision);
         true
     }
 
@@ -141,7 +150,8 @@ impl<'r, 'c> Rollout<'r, 'c> {
             Ok(made) => self.new = Some(made),
             Err(error) if error.reason == "AlreadyExists" => {
                 // the name is taken by a set of another template: the next name is tried
-                object::set(&mut self.deployment, &["status", "collisionCount"], collisions + 1);
+                let deployment = Arc::make_mut(&mut self.deployment);
+                object::set(deployment, &["status", "collisionCount"], collisions + 1);
                 return self.write_status(true);
             }
             Err(error) => {

@@ -121,7 +121,7 @@ fn refuse(context: &mut Context<'_>, key: &Key, nodes: usize, refusals: &BTreeMa
     let generation = object::generation(&pod);
     context.change_status(key, &Caller::scheduler(), |status| {
         Condition { kind: "PodScheduled", is_true: false, reason: "Unschedulable", message: &message }
-            .ensure(status, &now, false);
+            .ensure(status, &now);
         let conditions = status["conditions"].as_array_mut();
         for condition in conditions.into_iter().flatten().filter(|one| one["type"] == "PodScheduled") {
             condition["observedGeneration"] = json!(generation);

@@ -1,14 +1,12 @@
-//! Services and Ingresses: the addresses of load balancers, and which service is concerned by a pod.
+//! Services and Ingresses: the addresses of load balancers.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::context::{Context, key_of};
+use super::context::Context;
 use super::endpoints;
-use crate::cluster::State;
 use crate::object;
-use crate::selectors::LabelSelector;
 use crate::store::Key;
 use crate::verbs::Caller;
 
@@ -25,7 +23,7 @@ pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, service: &Value) {
 }
 
 /// What finds the pods of a service that has endpoints by them.
-fn selector_of(service: &Value) -> Option<&Value> {
+pub(super) fn selector_of(service: &Value) -> Option<&Value> {
     let selector = object::at(service, &["spec", "selector"])?;
     let says_nothing = selector.as_object().is_none_or(serde_json::Map::is_empty);
     let is_elsewhere = object::text(service, &["spec", "type"]) == Some("ExternalName");
@@ -54,19 +52,4 @@ pub(super) fn balance(context: &mut Context<'_>, key: &Key, value: &Value) {
             json!({"ingress": [{"ip": address}]})
         };
     });
-}
-
-/// The services whose selector finds a pod.
-pub(super) fn of_pod(state: &State, pod: &Value) -> Vec<Key> {
-    let namespace = object::namespace(pod);
-    let labels = object::at(pod, &["metadata", "labels"]).unwrap_or(&Value::Null);
-    state
-        .store
-        .list("services", Some(namespace))
-        .filter(|service| {
-            // every pod is compared with every service: nothing is built for that
-            selector_of(service).is_some_and(|selector| LabelSelector::map_matches(selector, labels))
-        })
-        .map(|service| key_of("services", service))
-        .collect()
 }

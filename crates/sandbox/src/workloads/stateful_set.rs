@@ -103,10 +103,6 @@ fn numbered(context: &Context<'_>, set: &Value) -> BTreeMap<i64, Object> {
         .collect()
 }
 
-fn is_available(context: &Context<'_>, set: &Set<'_>, pod: &Value) -> bool {
-    pods::available_at(context, pod, set.min_ready).is_some_and(|at| at <= context.now)
-}
-
 fn delete(context: &mut Context<'_>, set: &Value, pod: &Object) {
     context.delete(&key_of("pods", pod), &crate::verbs::DeleteOptions::default());
     let message = format!("Delete Pod {} in StatefulSet {} successful", object::name(pod), object::name(set));
@@ -136,7 +132,10 @@ fn grow(context: &mut Context<'_>, key: &Key, set: &Set<'_>, found: &BTreeMap<i6
                     return false;
                 }
             }
-            Some(pod) if set.in_order && (object::is_deleting(pod) || !is_available(context, set, pod)) => {
+            Some(pod)
+                if set.in_order
+                    && (object::is_deleting(pod) || !pods::is_available(context, pod, set.min_ready)) =>
+            {
                 return false;
             }
             Some(_) => {}
@@ -156,7 +155,7 @@ fn shrink(
 ) -> bool {
     let first_ill = found
         .values()
-        .find(|pod| object::is_deleting(pod) || !is_available(context, set, pod))
+        .find(|pod| object::is_deleting(pod) || !pods::is_available(context, pod, set.min_ready))
         .map(|pod| object::uid(pod).to_owned());
     for pod in condemned {
         if object::is_deleting(pod) {
@@ -165,7 +164,8 @@ fn shrink(
             }
             continue;
         }
-        let waits = !is_available(context, set, pod) && first_ill.as_deref() != Some(object::uid(pod));
+        let waits = !pods::is_available(context, pod, set.min_ready)
+            && first_ill.as_deref() != Some(object::uid(pod));
         if set.in_order && waits {
             return false;
         }
@@ -191,7 +191,7 @@ fn replace_old(context: &mut Context<'_>, set: &Set<'_>, found: &BTreeMap<i64, O
             counts.current -= 1;
             return;
         }
-        if object::is_deleting(pod) || !is_available(context, set, pod) {
+        if object::is_deleting(pod) || !pods::is_available(context, pod, set.min_ready) {
             return;
         }
     }

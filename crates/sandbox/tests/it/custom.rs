@@ -239,3 +239,22 @@ async fn paths_to_replicas_may_not_be_endless() {
         assert_eq!(made.map_or_else(|error| refused::<()>(Err(error)).code, |_| 201), code);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_patch_makes_no_other_kind() {
+    let (_sandbox, client) = instant();
+    defined(&client, &json!({"size": {"type": "integer"}})).await;
+    let api = widgets(&client, "v1");
+    api.create(&PostParams::default(), &typed(widget("one", &json!({})))).await.unwrap();
+    for (change, message) in [
+        (json!({"kind": "Other"}), "must be Widget"),
+        (json!({"kind": true}), "cannot unmarshal bool into Go struct field .kind of type string"),
+        (json!({"kind": null}), "Object 'Kind' is missing"),
+        (json!({"apiVersion": "v2"}), "must be test.dev/v1"),
+        (json!({"apiVersion": null}), "Object 'apiVersion' is missing"),
+    ] {
+        let patch = Patch::Merge(&change);
+        let told = refused(api.patch("one", &PatchParams::default(), &patch).await).message;
+        assert!(told.contains(message), "{change}: {told}");
+    }
+}

@@ -6,7 +6,8 @@ use k8s_openapi::api::apps::v1::{DaemonSet, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{Pod, ResourceQuota};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use kube::core::GroupVersionKind;
 use kube::{Api, Client, ResourceExt};
 use sandbox::{Sandbox, SandboxOptions};
 use serde_json::{Value, json};
@@ -192,4 +193,25 @@ async fn a_replica_set_of_a_million_is_made_bit_by_bit() {
         tokio::task::yield_now().await;
     }
     assert!((1..=1_000).contains(&made), "{made}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_that_fail_at_once_do_not_stop_the_clock() {
+    let (_sandbox, client) = with(SandboxOptions::instant("test"));
+    for word in ["evict", "crash-loop", "oom", "image-pull", "init", "odd"] {
+        for kind in ["Deployment", "StatefulSet", "DaemonSet"] {
+            let name = format!("{word}-{}", kind.to_lowercase());
+            let mut object = deployment(&name, 1, "web:1");
+            object["kind"] = json!(kind);
+            object["spec"]["template"]["metadata"]["annotations"] = json!({"sim.tutti.dev/fail": word});
+            if kind == "DaemonSet" {
+                object["spec"].as_object_mut().unwrap().remove("replicas");
+            }
+            let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("apps", "v1", kind));
+            let api: Api<DynamicObject> = Api::default_namespaced_with(client.clone(), &resource);
+            apply(&api, "a", &object).await.unwrap();
+        }
+    }
+    minute().await;
+    check_alive(&client).await;
 }

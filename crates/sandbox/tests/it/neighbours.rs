@@ -167,6 +167,22 @@ async fn services_without_pods_of_their_own_have_no_endpoints() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_service_that_is_balanced_no_more_has_no_address() {
+    let (_sandbox, client) = with(options());
+    let services: Api<Service> = Api::default_namespaced(client);
+    let service = |kind: &str| {
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"},
+            "spec": {"type": kind, "selector": {"app": "web"}, "ports": [{"port": 80}]}})
+    };
+    for (kind, addresses) in [("LoadBalancer", 1), ("ClusterIP", 0), ("LoadBalancer", 1)] {
+        apply(&services, "a", &service(kind)).await.unwrap();
+        seconds(9).await;
+        let balancer = services.get("web").await.unwrap().status.unwrap().load_balancer.unwrap_or_default();
+        assert_eq!(balancer.ingress.unwrap_or_default().len(), addresses, "{kind}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn nodes_that_come_go_and_change_are_noticed() {
     let (_sandbox, client) = with(SandboxOptions { nodes: 1, ..options() });
     let nodes: Api<Node> = Api::all(client.clone());

@@ -25,6 +25,7 @@ mod custom;
 mod defaults;
 mod deletion;
 mod dry_runs;
+mod jobs;
 mod lists;
 mod patches;
 mod rest;
@@ -195,6 +196,7 @@ checks! {
     72 workloads::a_stateful_set_goes_in_order,
     72 workloads::a_partition_holds_pods_back,
     73 workloads::jobs_succeed_and_fail,
+    73 jobs::jobs_follow_their_policies,
     74 workloads::a_daemon_set_runs_on_every_node,
     74 workloads::endpoints_follow_readiness,
     75 workloads::a_scaled_deployment_and_its_applier,

@@ -84,7 +84,7 @@ async fn see(probe: &mut Probe, path: &str, revision: &str, done: impl Fn(&Value
 }
 
 /// The status without times and the messages that name generated objects.
-fn at_last(object: &Value) -> Value {
+pub fn at_last(object: &Value) -> Value {
     let mut status = object["status"].clone();
     for one in status["conditions"].as_array_mut().into_iter().flatten() {
         let text = |field: &str| one[field].as_str().unwrap_or_default().to_owned();
