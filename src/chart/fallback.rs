@@ -188,7 +188,9 @@ fn hook(object: &Value) -> Option<ChartHook> {
         let words = text.split(',').map(|word| word.trim().to_lowercase()).filter(|word| !word.is_empty());
         words.collect::<Vec<_>>()
     };
-    let events = words("helm.sh/hook");
+    let mut events = words("helm.sh/hook");
+    // As Helm 2 called it.
+    events.iter_mut().filter(|event| *event == "test-success").for_each(|event| *event = "test".to_owned());
     let weight = annotations.get("helm.sh/hook-weight").and_then(Value::as_str);
     (!events.is_empty()).then(|| ChartHook {
         events,

@@ -120,7 +120,7 @@ spec:
             "E1205 3:34 metadata.labels.a b: \"a b\" is not a valid label or annotation key",
             "E1202 4:1 spec.image: `image` is missing",
             "E1202 4:1 spec.port: `port` is missing",
-            "E1290 5:17 spec.workloadType: `spec.workloadType: helm` is not supported yet",
+            "E1204 5:17 spec.workloadType: `workloadType` cannot be \"Helm\"",
             "E1203 6:20 spec.developLanguage: `developLanguage` must be a text, not the number 7",
             "E1201 8:3 spec.imgae: unknown field `imgae` in `spec`",
             "E1203 9:13 spec.replicas: `replicas` must be a whole number, not the text \"three\"",
@@ -262,7 +262,7 @@ spec:
             "E1290 9:27 spec.defaults.drift: `spec.defaults.drift` is not supported yet",
             "E1206 10:25 spec.caps.deletePercent: `deletePercent` must be from 0 to 100, not 101",
             "E1206 10:39 spec.caps.deletes: `deletes` must be from 0 to 4294967295, not -1",
-            "E1206 11:41 spec.charts.repositories[0].url: \"x\" is not an address",
+            "E1206 11:42 spec.charts.repositories[0].url: \"x\" is not an address",
         ],
     );
 }
