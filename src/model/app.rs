@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{AppId, ClusterName, Location, Project, PruneMode, Selector};
+use super::{AppId, ChartRef, ClusterName, Location, Project, PruneMode, Selector};
 
 /// One app, whatever kind of manifest it came from.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -73,6 +73,8 @@ pub enum DeployType {
     InPlaceSet,
     /// Whatever the templates of the other layers make.
     Template,
+    /// A chart says what the app is.
+    Helm,
 }
 
 /// The Kubernetes kind of a workload.
@@ -95,6 +97,7 @@ impl DeployType {
             Self::Job => Some("job"),
             Self::CronJob => Some("cronjob"),
             Self::InPlaceSet => Some("inplaceset"),
+            Self::Helm => Some("helm"),
             Self::Template => None,
         }
     }
@@ -109,7 +112,7 @@ impl DeployType {
             Self::Job => kind("batch/v1", "Job", false),
             Self::CronJob => kind("batch/v1", "CronJob", false),
             Self::InPlaceSet => kind("apps.kruise.io/v1alpha1", "CloneSet", true),
-            Self::Template => None,
+            Self::Template | Self::Helm => None,
         }
     }
 }
@@ -165,6 +168,8 @@ pub struct AppSet {
     pub min_ready_seconds: Option<u32>,
     /// A PodTemplateSpec, merged over what the layers give.
     pub template: Option<Value>,
+    /// What `deployType: helm` renders; a podSet may have its own.
+    pub chart: Option<ChartRef>,
     pub clusters: Vec<TopologyCluster>,
 }
 
@@ -187,6 +192,10 @@ pub struct PodSet {
     pub replicas: Option<Replicas>,
     pub version: Option<String>,
     pub image: Option<String>,
+    /// Instead of the AppSet's.
+    pub chart: Option<ChartRef>,
+    /// Values of a chart over all others; null deletes.
+    pub raw_values: Option<Map<String, Value>>,
     pub meta: BTreeMap<String, String>,
     #[serde(skip)]
     pub location: Location,

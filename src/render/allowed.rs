@@ -74,7 +74,7 @@ fn collect<'a>(value: &'a Value, images: &mut Vec<&'a str>) {
 mod tests {
     use crate::fleet::{Target, assemble};
     use crate::manifest;
-    use crate::model::{AppId, Snapshot};
+    use crate::model::{AppId, NoCharts, Snapshot};
     use crate::render::render;
 
     const CLUSTER: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: {name: bj1}\nspec: {connection: {sandbox: {}}}\n";
@@ -91,7 +91,7 @@ mod tests {
         let fleet = assemble(manifest::read(&snapshot), &snapshot);
         assert!(fleet.is_valid(), "{:#?}", fleet.diagnostics);
         let target = Target { app: AppId::new("shop", "web"), cluster: "bj1".into() };
-        let wrong = render(&fleet, &snapshot, &target).err().unwrap_or_default();
+        let wrong = render(&fleet, &snapshot, &NoCharts, &target).err().unwrap_or_default();
         let told: Vec<String> = wrong.iter().map(ToString::to_string).collect();
         assert_eq!(told, expected);
     }
@@ -102,9 +102,9 @@ mod tests {
         check(
             "registries: [b.io], kinds: [Deployment]",
             &[
-                "error[E3051]: Service shop/web on bj1 is of the kind Service, and Project shop does not allow it \
+                "error[E3071]: Service shop/web on bj1 is of the kind Service, and Project shop does not allow it \
                  at shipped/templates/base/service.yaml.j2:1:1",
-                "error[E3052]: Deployment shop/web on bj1 runs the image a.io/shop/web:1, and Project shop does not \
+                "error[E3072]: Deployment shop/web on bj1 runs the image a.io/shop/web:1, and Project shop does not \
                  allow it at shipped/templates/workload/deployment/deployment.yaml.j2:1:1",
             ],
         );

@@ -94,7 +94,7 @@ fn subject(subject: &Subject) -> Value {
 mod tests {
     use crate::fleet::{Target, assemble};
     use crate::manifest;
-    use crate::model::{AppId, Snapshot};
+    use crate::model::{AppId, NoCharts, Snapshot};
     use crate::render::render;
 
     const CLUSTER: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: {name: bj1}\nspec: {connection: {sandbox: {}}}\n";
@@ -122,7 +122,8 @@ spec:
         let fleet = assemble(manifest::read(&snapshot), &snapshot);
         assert!(fleet.is_valid(), "{:#?}", fleet.diagnostics);
         let target = Target { app: AppId::of_project(name), cluster: "bj1".into() };
-        let rendered = render(&fleet, &snapshot, &target).unwrap_or_else(|wrong| panic!("{wrong:#?}"));
+        let rendered =
+            render(&fleet, &snapshot, &NoCharts, &target).unwrap_or_else(|wrong| panic!("{wrong:#?}"));
         let line = |object: &crate::model::RenderedObject| {
             let mut body = object.body.clone();
             for field in ["labels", "annotations"] {
