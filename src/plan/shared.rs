@@ -44,10 +44,8 @@ impl Pending {
             for object in &render.objects {
                 match (&*object.id.group, &*object.id.kind) {
                     // A stranger's namespace is there, though it is not ours.
-                    ("", "Namespace") => {
-                        if !is_there(observation, object) {
-                            pending.namespaces.insert(object.id.name.clone(), render.app.clone());
-                        }
+                    ("", "Namespace") if !is_there(observation, object) => {
+                        pending.namespaces.insert(object.id.name.clone(), render.app.clone());
                     }
                     ("apiextensions.k8s.io", "CustomResourceDefinition") => {
                         if let Some(defined) = defined_kind(&object.body)
