@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{AppId, ClusterName, Location, PruneMode, Selector};
+use super::{AppId, ClusterName, Location, Patch, PruneMode, Selector};
 
 /// One app, whatever kind of manifest it came from.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -125,6 +125,8 @@ pub struct Component {
     pub placement: Placement,
     /// What it says of itself (image, port, replicas, env, resources, probes), as values of the app layer.
     pub values: Map<String, Value>,
+    /// After those of all layers.
+    pub patches: Vec<Patch>,
 }
 
 /// Plain Kubernetes manifests as an app.

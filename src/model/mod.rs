@@ -16,6 +16,7 @@ pub mod labels;
 pub mod name;
 pub mod object;
 pub mod observation;
+pub mod patch;
 pub mod rendered;
 pub mod rings;
 pub mod selector;
@@ -38,6 +39,7 @@ pub use instance::{Caps, Defaults, Forge, Instance, Mode, PruneMode, Receiver, S
 pub use name::{AppId, ClusterName, Revision};
 pub use object::{Kind, ObjectId};
 pub use observation::{Live, Observation, PodCount, Stranger};
+pub use patch::{Change, JsonStep, Patch, PatchTarget};
 pub use rendered::{Rendered, RenderedObject};
 pub use rings::{Ring, Rings};
 pub use selector::{ClusterFacts, Operator, Requirement, Selector};

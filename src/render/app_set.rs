@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::documents::Document;
-use super::{Job, codes, strategic};
+use super::strategic::{self, Lists};
+use super::{Job, codes};
 use crate::manifest::read::is_label_value;
 use crate::model::{AppSet, DeployType, Diagnostic};
 use crate::schedule::AssignedPodSet;
@@ -95,10 +96,11 @@ fn merge_template(
     template: &mut Map<String, Value>,
 ) -> Result<(), Box<Diagnostic>> {
     let error = |message: String| job.error(codes::POD_TEMPLATE, message).at(job.app.location.clone());
-    if let Some(directive) = strategic::directive(written) {
-        let message =
-            format!("podSpec.template of {} uses {directive}, which is not supported yet", job.app.id);
-        return Err(error(message).help("to remove a field, set it to null").into());
+    if let Some(directive) = strategic::first_directive(written) {
+        let message = format!("podSpec.template of {} uses {directive}, which is for patches", job.app.id);
+        return Err(error(message)
+            .help("to remove a field, set it to null; to do more, write a patch")
+            .into());
     }
     let Value::Object(written) = written else {
         return Err(error(format!("podSpec.template of {} is not a map", job.app.id)).into());
@@ -111,8 +113,9 @@ fn merge_template(
             return Err(error(message).help("containers are merged by name").into());
         }
     }
-    strategic::merge(template, written);
-    Ok(())
+    strategic::merge(template, written, Lists::OfPods).map_err(|wrong| {
+        error(format!("podSpec.template of {}: {}: {}", job.app.id, wrong.path, wrong.message)).into()
+    })
 }
 
 /// The image of the podSet, in the first container of the pod template.

@@ -36,5 +36,9 @@ pub const NO_WORKLOAD: &str = "E3031";
 pub const POD_TEMPLATE: &str = "E3032";
 /// A selector that its own pods do not fit.
 pub const SELECTOR: &str = "E3033";
+/// A patch that is none, or that its object cannot take.
+pub const PATCH: &str = "E3061";
+/// A patch that fits no object of any app.
+pub const IDLE_PATCH: &str = "E3062";
 /// Known, and comes later.
 pub const NOT_YET: &str = "E3290";

@@ -11,6 +11,7 @@
 //! - [`values`] merges, [`context`] is what templates see, [`engine`] runs them, [`mistakes`] says what
 //!   they did wrong and where;
 //! - [`app_set`] lays the pod template of an AppSet over the workload ([`strategic`] merge);
+//! - [`patches`] changes objects, layer by layer;
 //! - [`documents`] makes objects of texts, [`canonical`] gives them the form that is hashed.
 //!
 //! Templates see no clock, network, environment or file but those of the layers, and their steps are
@@ -26,6 +27,7 @@ mod engine;
 mod layers;
 mod mistakes;
 mod objects;
+mod patches;
 mod pods;
 mod strategic;
 #[cfg(test)]
@@ -36,18 +38,18 @@ use std::collections::BTreeMap;
 
 use crate::fleet::{Fleet, Target, selects_by_ring};
 use crate::model::{
-    App, AppSpec, Cluster, Diagnostic, ObjectId, Rendered, RenderedObject, Revision, Scope, Snapshot,
+    App, AppSpec, Cluster, Diagnostic, Location, ObjectId, Rendered, RenderedObject, Revision, Scope,
+    Snapshot,
 };
 use layers::Layers;
+pub use patches::{idle as idle_patches, idle_mistake as idle_patch};
 
 /// Renders one app on one cluster. The mistakes have the scope of the target.
 pub fn render(fleet: &Fleet, snapshot: &Snapshot, target: &Target) -> Result<Rendered, Vec<Diagnostic>> {
-    let (Some(app), Some(cluster)) = (fleet.apps.get(&target.app), fleet.clusters.get(&target.cluster))
-    else {
+    let Some(job) = Job::new(fleet, snapshot, target) else {
         let scope = Scope::Target(target.app.clone(), target.cluster.clone());
         return Err(vec![Diagnostic::error(codes::NOTHING, format!("{target} is not in the fleet"), scope)]);
     };
-    let job = Job { fleet, snapshot, target, app, cluster, ring: fleet.ring_of(&target.cluster) };
     match job.run() {
         Ok(rendered) => Ok(rendered),
         Err(mut mistakes) => {
@@ -56,6 +58,13 @@ pub fn render(fleet: &Fleet, snapshot: &Snapshot, target: &Target) -> Result<Ren
             Err(mistakes)
         }
     }
+}
+
+/// The places of the patches that a target has, as far as they can be read.
+pub fn patches_of(fleet: &Fleet, snapshot: &Snapshot, target: &Target) -> Vec<Location> {
+    let job = Job::new(fleet, snapshot, target);
+    let patches = job.and_then(|job| patches::of(&job, &layers::of(&job).ok()?).ok());
+    patches.map_or_else(Vec::new, |patches| patches.unused().into_keys().collect())
 }
 
 /// One render, with all that it looks at.
@@ -72,13 +81,19 @@ struct Job<'a> {
 /// Objects by identity, each with the podSet that it came from first (empty for an Objects app).
 type Found = BTreeMap<ObjectId, (RenderedObject, String)>;
 
-impl Job<'_> {
+impl<'a> Job<'a> {
+    fn new(fleet: &'a Fleet, snapshot: &'a Snapshot, target: &'a Target) -> Option<Self> {
+        let (app, cluster) = (fleet.apps.get(&target.app)?, fleet.clusters.get(&target.cluster)?);
+        Some(Self { fleet, snapshot, target, app, cluster, ring: fleet.ring_of(&target.cluster) })
+    }
+
     fn run(&self) -> Result<Rendered, Vec<Diagnostic>> {
         let layers = layers::of(self)?;
         let revision = self.revision(&layers);
+        let mut used = patches::Used::new();
         let found = match &self.app.spec {
-            AppSpec::Objects(objects) => objects::render(self, &layers, objects, &revision)?,
-            AppSpec::AppSet(_) | AppSpec::Component(_) => pods::render(self, &layers, &revision)?,
+            AppSpec::Objects(objects) => objects::render(self, &layers, objects, &revision, &mut used)?,
+            AppSpec::AppSet(_) | AppSpec::Component(_) => pods::render(self, &layers, &revision, &mut used)?,
         };
         if found.is_empty() {
             let message = format!("{} renders to no object", self.target);
@@ -90,6 +105,7 @@ impl Job<'_> {
             cluster: self.target.cluster.clone(),
             revision,
             objects: found.into_values().map(|(object, _)| object).collect(),
+            patches: used,
         })
     }
 

@@ -4,12 +4,20 @@ use serde_json::{Map, Value, json};
 
 use super::engine::Engine;
 use super::layers::Layers;
+use super::patches::{self, Patches, Used};
 use super::{Found, Job, Revision, app_set, codes, context, documents, mistakes, values};
 use crate::model::{AppSpec, Component, Diagnostic, RenderedObject};
 use crate::schedule::{AssignedPodSet, assign, retag, tag};
 
-pub fn render(job: &Job<'_>, layers: &Layers<'_>, revision: &Revision) -> Result<Found, Vec<Diagnostic>> {
+pub fn render(
+    job: &Job<'_>,
+    layers: &Layers<'_>,
+    revision: &Revision,
+    used: &mut Used,
+) -> Result<Found, Vec<Diagnostic>> {
     let of_layers = values::of_layers(job, layers)?;
+    let patches = patches::of(job, layers)?;
+    used.append(&mut patches.unused());
     let engine = engine(job, layers)?;
     let target = context::of_target(job, revision);
     let mut found = Found::new();
@@ -17,7 +25,7 @@ pub fn render(job: &Job<'_>, layers: &Layers<'_>, revision: &Revision) -> Result
     for pod_set in assign(job.app, &job.target.cluster) {
         let (pod_set, values) = complete(job, &pod_set, of_layers.clone());
         let context = context::complete(&target, values, Some(&pod_set));
-        match one(job, &engine, &pod_set, &context) {
+        match one(job, &engine, &pod_set, &context, &patches, used) {
             Ok(objects) => objects.into_iter().for_each(|object| {
                 mistakes.extend(add(job, &mut found, object, &pod_set.name));
             }),
@@ -40,6 +48,8 @@ fn one(
     engine: &Engine<'_>,
     pod_set: &AssignedPodSet,
     context: &Value,
+    patches: &Patches,
+    used: &mut Used,
 ) -> Result<Vec<RenderedObject>, Vec<Diagnostic>> {
     let (mut made, mut wrong) = (Vec::new(), Vec::new());
     for template in &engine.rendered {
@@ -55,9 +65,11 @@ fn one(
     if !wrong.is_empty() {
         return Err(wrong);
     }
+    patches.apply_below(job, &mut made, used)?;
     if let AppSpec::AppSet(app_set) = &job.app.spec {
         app_set::overlay(job, app_set, pod_set, &mut made).map_err(|mistake| vec![*mistake])?;
     }
+    patches.apply_of_app(job, &mut made, used)?;
     let mut objects: Vec<RenderedObject> = Vec::new();
     for document in made {
         match documents::finish(job, document) {

@@ -12,6 +12,7 @@ mod identity;
 pub mod instance;
 mod metadata;
 pub mod objects;
+pub mod patch;
 pub mod placement;
 pub mod rings;
 mod secret;
