@@ -11,6 +11,7 @@
 //! - [`values`] merges, [`context`] is what templates see, [`engine`] runs them, [`mistakes`] says what
 //!   they did wrong and where;
 //! - [`app_set`] lays the pod template of an AppSet over the workload ([`strategic`] merge);
+//! - [`charts`] asks for what a Helm chart makes, which is then like what templates make;
 //! - [`patches`] changes objects, layer by layer;
 //! - [`documents`] makes objects of texts, [`canonical`] gives them the form that is hashed.
 //!
@@ -19,6 +20,7 @@
 
 mod app_set;
 mod canonical;
+mod charts;
 mod clusters;
 pub mod codes;
 mod context;
@@ -38,15 +40,21 @@ use std::collections::BTreeMap;
 
 use crate::fleet::{Fleet, Target, selects_by_ring};
 use crate::model::{
-    App, AppSpec, Cluster, Diagnostic, Location, ObjectId, Rendered, RenderedObject, Revision, Scope,
-    Snapshot,
+    App, AppSpec, Charts, Cluster, Diagnostic, Location, NoCharts, ObjectId, Rendered, RenderedObject,
+    Revision, Scope, Snapshot,
 };
 use layers::Layers;
 pub use patches::{idle as idle_patches, idle_mistake as idle_patch};
 
-/// Renders one app on one cluster. The mistakes have the scope of the target.
-pub fn render(fleet: &Fleet, snapshot: &Snapshot, target: &Target) -> Result<Rendered, Vec<Diagnostic>> {
-    let Some(job) = Job::new(fleet, snapshot, target) else {
+/// Renders one app on one cluster. The mistakes have the scope of the target. What `charts` answers is an input like the
+/// others: the same question has the same answer.
+pub fn render(
+    fleet: &Fleet,
+    snapshot: &Snapshot,
+    charts: &dyn Charts,
+    target: &Target,
+) -> Result<Rendered, Vec<Diagnostic>> {
+    let Some(job) = Job::new(fleet, snapshot, charts, target) else {
         let scope = Scope::Target(target.app.clone(), target.cluster.clone());
         return Err(vec![Diagnostic::error(codes::NOTHING, format!("{target} is not in the fleet"), scope)]);
     };
@@ -62,7 +70,7 @@ pub fn render(fleet: &Fleet, snapshot: &Snapshot, target: &Target) -> Result<Ren
 
 /// The places of the patches that a target has, as far as they can be read.
 pub fn patches_of(fleet: &Fleet, snapshot: &Snapshot, target: &Target) -> Vec<Location> {
-    let job = Job::new(fleet, snapshot, target);
+    let job = Job::new(fleet, snapshot, &NoCharts, target);
     let patches = job.and_then(|job| patches::of(&job, &layers::of(&job).ok()?).ok());
     patches.map_or_else(Vec::new, |patches| patches.unused().into_keys().collect())
 }
@@ -72,6 +80,7 @@ pub fn patches_of(fleet: &Fleet, snapshot: &Snapshot, target: &Target) -> Vec<Lo
 struct Job<'a> {
     fleet: &'a Fleet,
     snapshot: &'a Snapshot,
+    charts: &'a dyn Charts,
     target: &'a Target,
     app: &'a App,
     cluster: &'a Cluster,
@@ -82,9 +91,14 @@ struct Job<'a> {
 type Found = BTreeMap<ObjectId, (RenderedObject, String)>;
 
 impl<'a> Job<'a> {
-    fn new(fleet: &'a Fleet, snapshot: &'a Snapshot, target: &'a Target) -> Option<Self> {
+    fn new(
+        fleet: &'a Fleet,
+        snapshot: &'a Snapshot,
+        charts: &'a dyn Charts,
+        target: &'a Target,
+    ) -> Option<Self> {
         let (app, cluster) = (fleet.apps.get(&target.app)?, fleet.clusters.get(&target.cluster)?);
-        Some(Self { fleet, snapshot, target, app, cluster, ring: fleet.ring_of(&target.cluster) })
+        Some(Self { fleet, snapshot, charts, target, app, cluster, ring: fleet.ring_of(&target.cluster) })
     }
 
     fn run(&self) -> Result<Rendered, Vec<Diagnostic>> {
@@ -112,7 +126,9 @@ impl<'a> Job<'a> {
     /// The last commit that changed anything that this render reads.
     fn revision(&self, layers: &Layers<'_>) -> Revision {
         let mut inputs: Vec<&str> = vec![&self.app.location.file, &self.cluster.location.file];
+        let charts = charts::folders(self);
         inputs.extend(layers.folders());
+        inputs.extend(charts.iter().map(String::as_str));
         inputs.extend(self.fleet.instance.location.as_ref().map(|location| location.file.as_str()));
         let mut by_ring = selects_by_ring(self.app) || layers.look_at_ring();
         if let AppSpec::Objects(objects) = &self.app.spec {
