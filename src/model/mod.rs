@@ -6,8 +6,10 @@
 
 pub mod app;
 pub mod approval;
+pub mod capabilities;
 pub mod chart;
 pub mod cluster;
+pub mod derived;
 pub mod diagnostic;
 pub mod digest;
 pub mod health;
@@ -27,11 +29,13 @@ pub use app::{
     WorkloadKind,
 };
 pub use approval::{Approval, ApprovedObject};
+pub use capabilities::{Capabilities, KubeVersion};
 pub use chart::{
     Chart, ChartCapabilities, ChartFailure, ChartFault, ChartHook, ChartName, ChartObject, ChartOutput,
     ChartRef, ChartRequest, ChartSource, Charts, NoCharts,
 };
 pub use cluster::{Cluster, ClusterState, Connection};
+pub use derived::{Derived, Fact};
 pub use diagnostic::{Diagnostic, Location, Position, Scope, Severity};
 pub use digest::Digest;
 pub use health::{Health, Status};

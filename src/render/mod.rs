@@ -13,6 +13,7 @@
 //! - [`app_set`] lays the pod template of an AppSet over the workload ([`strategic`] merge);
 //! - [`charts`] asks for what a Helm chart makes, which is then like what templates make;
 //! - [`patches`] changes objects, layer by layer;
+//! - [`trace`] says where each field comes from, by rendering again;
 //! - [`documents`] makes objects of texts, [`canonical`] gives them the form that is hashed.
 //!
 //! Templates see no clock, network, environment or file but those of the layers, and their steps are
@@ -34,13 +35,14 @@ mod pods;
 mod strategic;
 #[cfg(test)]
 mod tests;
+pub mod trace;
 mod values;
 
 use std::collections::BTreeMap;
 
 use crate::fleet::{Fleet, Target, selects_by_ring};
 use crate::model::{
-    App, AppSpec, Charts, Cluster, Diagnostic, Location, NoCharts, ObjectId, Rendered, RenderedObject,
+    App, AppSpec, Charts, Cluster, Diagnostic, Fact, Location, NoCharts, ObjectId, Rendered, RenderedObject,
     Revision, Scope, Snapshot,
 };
 use layers::Layers;
@@ -85,6 +87,8 @@ struct Job<'a> {
     app: &'a App,
     cluster: &'a Cluster,
     ring: Option<&'a str>,
+    /// Asked for by [`trace`] alone.
+    notes: Option<&'a trace::Notes>,
 }
 
 /// Objects by identity, each with the podSet that it came from first (empty for an Objects app).
@@ -98,7 +102,16 @@ impl<'a> Job<'a> {
         target: &'a Target,
     ) -> Option<Self> {
         let (app, cluster) = (fleet.apps.get(&target.app)?, fleet.clusters.get(&target.cluster)?);
-        Some(Self { fleet, snapshot, charts, target, app, cluster, ring: fleet.ring_of(&target.cluster) })
+        Some(Self {
+            fleet,
+            snapshot,
+            charts,
+            target,
+            app,
+            cluster,
+            ring: fleet.ring_of(&target.cluster),
+            notes: None,
+        })
     }
 
     fn run(&self) -> Result<Rendered, Vec<Diagnostic>> {
@@ -130,7 +143,10 @@ impl<'a> Job<'a> {
         inputs.extend(layers.folders());
         inputs.extend(charts.iter().map(String::as_str));
         inputs.extend(self.fleet.instance.location.as_ref().map(|location| location.file.as_str()));
-        let mut by_ring = selects_by_ring(self.app) || layers.look_at_ring();
+        let table = &self.fleet.instance.labels;
+        let mut by_ring = selects_by_ring(self.app)
+            || layers.look_at_ring()
+            || table.labels.values().chain(table.env.values()).any(|fact| *fact == Fact::Ring);
         if let AppSpec::Objects(objects) = &self.app.spec {
             inputs.extend(objects::files(objects, self.snapshot));
             by_ring |= objects::look_at_ring(objects, self.snapshot);

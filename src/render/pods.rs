@@ -23,7 +23,10 @@ pub fn render(
     let target = context::of_target(job, revision);
     let mut found = Found::new();
     let mut mistakes = Vec::new();
-    for pod_set in assign(job.app, &job.target.cluster) {
+    for (index, pod_set) in assign(job.app, &job.target.cluster).into_iter().enumerate() {
+        if let Some(notes) = job.notes {
+            notes.pod_set.set(index);
+        }
         let of_chart = match charts::documents(job, layers, &pod_set) {
             Ok(documents) => documents,
             Err(mut of_chart) => {
@@ -45,7 +48,7 @@ pub fn render(
 
 /// The templates of the layers, or what is wrong with them as templates.
 pub fn engine<'a>(job: &Job<'_>, layers: &Layers<'a>) -> Result<Engine<'a>, Vec<Diagnostic>> {
-    Engine::new(&layers.chains()).map_err(|errors| {
+    Engine::new(&layers.chains(), job.notes).map_err(|errors| {
         errors.iter().map(|error| mistakes::of_template(job, error, &Value::Null)).collect()
     })
 }

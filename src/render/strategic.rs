@@ -139,7 +139,9 @@ pub fn merge(lower: &mut Map<String, Value>, upper: &Map<String, Value>, lists: 
     for (key, order) in upper {
         if let Some(field) = key.strip_prefix(ORDER) {
             let keyed = lists.keyed(field);
-            set_order(lower.get_mut(field), order, keyed.as_ref()).map_err(|wrong| wrong.below(key))?;
+            if let Some(Value::Array(items)) = lower.get_mut(field) {
+                set_order(items, order, keyed.as_ref()).map_err(|wrong| wrong.below(key))?;
+            }
         }
     }
     Ok(())
@@ -259,9 +261,8 @@ fn directive(lower: &mut Map<String, Value>, key: &str, value: &Value) -> Result
 }
 
 /// Those that are named in their order, each before the items that stood behind it and are not named.
-fn set_order(list: Option<&mut Value>, order: &Value, keyed: Option<&Keyed>) -> Result<(), Wrong> {
+fn set_order(items: &mut [Value], order: &Value, keyed: Option<&Keyed>) -> Result<(), Wrong> {
     let Value::Array(order) = order else { return Err(Wrong::new("a list was expected".to_owned())) };
-    let Some(Value::Array(items)) = list else { return Ok(()) };
     let place = |item: &Value| {
         order.iter().position(|wanted| match keyed {
             Some(keyed) => wanted.get(keyed.key).is_some() && wanted.get(keyed.key) == item.get(keyed.key),

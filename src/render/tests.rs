@@ -1,3 +1,5 @@
+mod explain;
+mod facts;
 mod patches;
 
 use serde_json::{Value, json};
