@@ -99,6 +99,7 @@ impl Job<'_> {
         inputs.extend(layers.folders());
         inputs.extend(self.fleet.instance.location.as_ref().map(|location| location.file.as_str()));
         let mut by_ring = selects_by_ring(self.app) || layers.look_at_ring();
+        inputs.push(crate::manifest::CONVERSIONS);
         if let AppSpec::Objects(objects) = &self.app.spec {
             inputs.extend(objects::files(objects, self.snapshot));
             by_ring |= objects::look_at_ring(objects, self.snapshot);

@@ -8,6 +8,7 @@ pub mod approval;
 pub mod appset;
 pub mod cluster;
 pub mod component;
+pub mod conversion;
 mod identity;
 pub mod instance;
 mod metadata;
