@@ -9,6 +9,7 @@ use std::thread;
 
 use serde_json::Value;
 
+use super::archive::is_archive_of_subchart;
 use super::child::limited;
 use super::{Limits, renderer, words};
 use crate::manifest::yaml;
@@ -52,6 +53,10 @@ fn prepare(helm: &Path, request: &ChartRequest, limits: &Limits, folder: &Path) 
     let mut command = limited(helm, limits);
     command.arg("template").arg(&request.release).arg(&chart).args(["--namespace", &request.namespace]);
     command.arg("--include-crds");
+    // Its own check follows every reference, and schemas in packaged subcharts were not looked at.
+    if request.chart.files.iter().any(|(name, _)| is_archive_of_subchart(name)) {
+        command.arg("--skip-schema-validation");
+    }
     for (index, layer) in request.values.iter().enumerate() {
         let path = folder.join(format!("values-{index}.json"));
         fs::write(&path, serde_json::to_vec(layer)?)?;
@@ -183,7 +188,9 @@ fn hook(object: &Value) -> Option<ChartHook> {
         let words = text.split(',').map(|word| word.trim().to_lowercase()).filter(|word| !word.is_empty());
         words.collect::<Vec<_>>()
     };
-    let events = words("helm.sh/hook");
+    let mut events = words("helm.sh/hook");
+    // As Helm 2 called it.
+    events.iter_mut().filter(|event| *event == "test-success").for_each(|event| *event = "test".to_owned());
     let weight = annotations.get("helm.sh/hook-weight").and_then(Value::as_str);
     (!events.is_empty()).then(|| ChartHook {
         events,

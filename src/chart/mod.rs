@@ -8,20 +8,27 @@
 //! - [`archive`] and [`tar`] unpack charts within limits;
 //! - [`protocol`] is what is said to a child ([`child`]), [`words`] reads what Helm says of a failure;
 //! - [`schema`] checks values on this side, where references lead nowhere;
+//! - [`fetch`] asks chart repositories and registries, [`cache`] keeps what came;
+//! - [`lint`] finds what is odd about a chart without being a mistake;
 //! - [`service`] puts it together, and renders no request twice.
 //!
 //! Never applies anything, never asks a cluster, never believes a chart.
 
 pub mod archive;
+mod cache;
 mod child;
 mod fallback;
+mod fetch;
+mod lint;
 mod program;
 mod protocol;
 mod renderer;
+mod schema;
 mod service;
 mod tar;
 mod words;
 
+pub use lint::{Recorder, Remark};
 pub use program::{Found, PROGRAM, VARIABLE, find};
 pub use renderer::{Limits, Renderer};
 pub use service::Service;

@@ -8,7 +8,7 @@ use parking_lot::{Condvar, Mutex};
 use super::child::{Child, Ended};
 use super::program::{Found, PROGRAM, VARIABLE};
 use super::protocol::Answer;
-use super::{fallback, words};
+use super::{fallback, schema, words};
 use crate::model::{ChartFailure, ChartFault, ChartHook, ChartObject, ChartOutput, ChartRequest};
 
 /// What one render may use.
@@ -87,6 +87,7 @@ impl Renderer {
         match &self.program {
             Found::Engine(program) => self.by_engine(program, request),
             Found::Command(helm) => {
+                schema::only_own_references(&request.chart)?;
                 let _place = self.place();
                 fallback::render(helm, request, &self.limits)
             }
@@ -113,7 +114,7 @@ impl Renderer {
             answer = self.ask(&mut place, program, request);
         }
         match answer {
-            Ok(answer) => output(request, answer),
+            Ok(answer) => output(answer),
             Err(ended) => Err(self.explain(ended, program)),
         }
     }
@@ -198,12 +199,13 @@ fn size_of(map: &serde_json::Map<String, serde_json::Value>) -> usize {
     map.iter().map(|(key, value)| key.len() + 4 + of(value)).sum::<usize>() + 2
 }
 
-fn output(request: &ChartRequest, answer: Answer) -> Result<ChartOutput, ChartFailure> {
+fn output(answer: Answer) -> Result<ChartOutput, ChartFailure> {
     let name = answer.name.clone();
+    // Before the failure of a template, which a value that does not fit may have caused.
+    schema::check(&answer.schemas)?;
     if let Some(failure) = answer.error {
         return Err(words::failure(&name, &failure));
     }
-    let _ = request;
     let objects = answer.objects.into_iter().map(|object| ChartObject {
         file: words::within(&name, &object.file).to_owned(),
         object: object.object,

@@ -1,12 +1,17 @@
 //! Charts for a revision: what was fetched, and what was rendered before.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::env;
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use futures::StreamExt as _;
 use parking_lot::Mutex;
 
-use super::{Renderer, archive};
+use super::cache::Cache;
+use super::fetch::Fetcher;
+use super::{Limits, Renderer, archive, program};
 use crate::model::{Chart, ChartFailure, ChartFault, ChartOutput, ChartRequest, ChartSource, Charts, Digest};
 
 /// Results that are kept; beyond that, all are forgotten.
@@ -16,6 +21,11 @@ const REST: Duration = Duration::from_secs(600);
 /// A chart that went over a limit this often is at rest, whatever its values.
 const PATIENCE: usize = 2;
 
+/// Downloads side by side.
+const FETCHES: usize = 4;
+const ATTEMPTS: usize = 3;
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+
 type Rendering = Arc<OnceLock<Result<Arc<ChartOutput>, ChartFailure>>>;
 
 /// Renders each request once, side by side with others.
@@ -24,13 +34,62 @@ pub struct Service {
     renderer: Renderer,
     results: Mutex<BTreeMap<Digest, Rendering>>,
     raw: Mutex<BTreeMap<Digest, Result<Arc<Chart>, ChartFailure>>>,
+    /// What `prefetch` brought.
+    fetched: Mutex<BTreeMap<ChartSource, Result<Arc<Chart>, ChartFailure>>>,
+    cache: Cache,
+    fetcher: Fetcher,
     /// Charts that went over a limit: when, and the last failure.
     offenders: Mutex<BTreeMap<Digest, (Vec<Instant>, ChartFailure)>>,
 }
 
 impl Service {
-    pub fn new(renderer: Renderer) -> Self {
-        Self { renderer, results: Mutex::default(), raw: Mutex::default(), offenders: Mutex::default() }
+    /// Keeps what it fetches in a folder, if there is one.
+    pub fn new(renderer: Renderer, cache: Option<PathBuf>) -> Self {
+        Self {
+            renderer,
+            results: Mutex::default(),
+            raw: Mutex::default(),
+            fetched: Mutex::default(),
+            cache: Cache::new(cache),
+            fetcher: Fetcher::default(),
+            offenders: Mutex::default(),
+        }
+    }
+
+    /// Fetches what is not there yet, a few side by side. What could not be fetched is tried again the next time.
+    pub async fn prefetch(&self, sources: &BTreeSet<ChartSource>) {
+        let wanted: Vec<ChartSource> = {
+            let fetched = self.fetched.lock();
+            let unknown =
+                |source: &&ChartSource| source.is_remote() && !matches!(fetched.get(*source), Some(Ok(_)));
+            sources.iter().filter(unknown).cloned().collect()
+        };
+        let fetch = |source: ChartSource| async move {
+            let chart = self.fetch(&source).await;
+            self.fetched.lock().insert(source, chart);
+        };
+        futures::stream::iter(wanted).for_each_concurrent(FETCHES, fetch).await;
+    }
+
+    async fn fetch(&self, source: &ChartSource) -> Result<Arc<Chart>, ChartFailure> {
+        let origin = origin(source);
+        if let Some(bytes) = self.cache.get(source) {
+            return archive::read(&bytes, &origin).map(Arc::new);
+        }
+        let mut pause = FIRST_PAUSE;
+        let mut attempts = 1;
+        let bytes = loop {
+            match self.fetcher.fetch(source).await {
+                Ok(bytes) => break bytes,
+                Err(failure) if attempts == ATTEMPTS => return Err(failure),
+                Err(_) => tokio::time::sleep(pause).await,
+            }
+            attempts += 1;
+            pause *= 4;
+        };
+        let chart = archive::read(&bytes, &origin)?;
+        self.cache.put(source, &bytes);
+        Ok(Arc::new(chart))
     }
 
     pub fn renderer(&self) -> &Renderer {
@@ -63,15 +122,44 @@ impl Service {
     }
 }
 
+impl Default for Service {
+    /// With the program that is found, and the user's cache folder.
+    fn default() -> Self {
+        Self::new(Renderer::new(program::find(), Limits::default()), cache_folder())
+    }
+}
+
+/// `$TUTTI_CHART_CACHE`, else `tutti/charts` in the user's cache folder.
+fn cache_folder() -> Option<PathBuf> {
+    let named = |variable: &str| env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
+    named("TUTTI_CHART_CACHE")
+        .or_else(|| named("XDG_CACHE_HOME").map(|cache| cache.join("tutti/charts")))
+        .or_else(|| named("HOME").map(|home| home.join(".cache/tutti/charts")))
+}
+
+/// What stands before the files of a fetched chart.
+fn origin(source: &ChartSource) -> String {
+    match source {
+        ChartSource::Repository { chart, version, .. } => format!("{chart}-{version}/"),
+        ChartSource::Registry { url, version } => {
+            format!("{}-{version}/", url.rsplit('/').next().unwrap_or(url))
+        }
+        ChartSource::Folder { name, .. } => format!("charts/{name}/"),
+        ChartSource::Raw { digest, .. } => format!("rawChart-{}/", digest.short()),
+    }
+}
+
 impl Charts for Service {
     fn chart(&self, source: &ChartSource) -> Result<Arc<Chart>, ChartFailure> {
         match source {
             ChartSource::Raw { digest, archive } => {
-                let read = || archive::read(archive, &format!("rawChart-{}/", digest.short())).map(Arc::new);
+                let read = || archive::read(archive, &origin(source)).map(Arc::new);
                 self.raw.lock().entry(*digest).or_insert_with(read).clone()
             }
             ChartSource::Folder { .. } | ChartSource::Repository { .. } | ChartSource::Registry { .. } => {
-                Err(ChartFailure::new(ChartFault::Missing, format!("{source} was not fetched")))
+                let fetched = self.fetched.lock().get(source).cloned();
+                let missing = || ChartFailure::new(ChartFault::Missing, format!("{source} was not fetched"));
+                fetched.unwrap_or_else(|| Err(missing()))
             }
         }
     }

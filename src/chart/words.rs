@@ -84,12 +84,14 @@ struct Place {
 }
 
 impl Place {
-    /// `chart/templates/a.yaml:3:4`, with or without numbers.
+    /// `chart/templates/a.yaml:3:4`, with or without numbers; Go counts columns from 0.
     fn read(text: &str) -> Option<Self> {
         let mut parts = text.split(':');
         let file = parts.next().filter(|file| !file.is_empty() && !file.contains(char::is_whitespace))?;
-        let mut number = || parts.next().and_then(|part| part.trim().parse().ok()).unwrap_or(1_u32).max(1);
-        Some(Self { file: file.to_owned(), line: number(), column: number() })
+        let mut number = || parts.next().and_then(|part| part.trim().parse::<u32>().ok());
+        let (line, column) =
+            (number().unwrap_or(1).max(1), number().map_or(1, |from_zero| from_zero.saturating_add(1)));
+        Some(Self { file: file.to_owned(), line, column })
     }
 }
 
@@ -133,7 +135,7 @@ mod tests {
     fn template_line_and_value_are_found() {
         check(
             "execution error at (web/templates/a.yaml:3:4): image is required",
-            "image is required at templates/a.yaml:3:4",
+            "image is required at templates/a.yaml:3:5",
         );
         check(
             "parse error at (web/templates/a.yaml:7): unclosed action",
@@ -143,11 +145,11 @@ mod tests {
             "web/templates/a.yaml:5:10\n  executing \"web/templates/a.yaml\" at <include \"x\" .>:\n    error calling \
              include:\nweb/templates/_x.tpl:2:8\n  executing \"x\" at <.Values.a.b>:\n    nil pointer evaluating \
              interface {}.b",
-            "nil pointer evaluating interface {}.b (.Values.a.b) at templates/_x.tpl:2:8",
+            "nil pointer evaluating interface {}.b (.Values.a.b) at templates/_x.tpl:2:9",
         );
         check(
             "template: web/templates/a.yaml:1:2: executing \"a\" at <.Values.x>: can't evaluate field x",
-            "can't evaluate field x (.Values.x) at templates/a.yaml:1:2",
+            "can't evaluate field x (.Values.x) at templates/a.yaml:1:3",
         );
         check("rendering template failed: nil", "rendering template failed: nil");
     }

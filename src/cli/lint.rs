@@ -7,8 +7,10 @@ use clap::Args;
 use super::exit::Exit;
 use super::output::{self, Format, say};
 use super::{diagnostics, repository};
+use crate::chart::{Recorder, Remark};
 use crate::controller::render_all;
-use crate::model::Diagnostic;
+use crate::model::{Diagnostic, Location, Scope};
+use crate::render::codes;
 use crate::report::words::count;
 
 #[derive(Args, Debug)]
@@ -29,7 +31,12 @@ pub struct LintArgs {
 pub async fn run(args: LintArgs) -> anyhow::Result<Exit> {
     let snapshot = repository::snapshot(&args.path, args.revision.as_deref()).await?;
     let fleet = repository::fleet(&snapshot);
-    let renders = render_all(&snapshot.revision, &fleet, &snapshot);
+    let charts = repository::charts(&fleet).await;
+    let (renders, remarks) = {
+        let recorder = Recorder::new(&charts);
+        let renders = render_all(&snapshot.revision, &fleet, &snapshot, &recorder);
+        (renders, recorder.remarks())
+    };
     let mut mistakes: Vec<Diagnostic> = fleet.diagnostics.clone();
     for (_, render) in renders.targets.values() {
         for mistake in render.as_ref().err().into_iter().flatten() {
@@ -42,6 +49,7 @@ pub async fn run(args: LintArgs) -> anyhow::Result<Exit> {
             }
         }
     }
+    mistakes.extend(remarks.iter().map(warning));
     let errors = mistakes.iter().filter(|mistake| mistake.is_error()).count();
     match args.output {
         Format::Table => {
@@ -65,4 +73,21 @@ pub async fn run(args: LintArgs) -> anyhow::Result<Exit> {
     }
     let failed = errors > 0 || (args.strict && !mistakes.is_empty());
     Ok(if failed { Exit::Configuration } else { Exit::Ok })
+}
+
+fn warning(remark: &Remark) -> Diagnostic {
+    match remark {
+        Remark::Lookup { file, line } => {
+            let message = format!("{file} calls lookup, which finds nothing here");
+            Diagnostic::warning(codes::CHART_LOOKUP, message, Scope::File(file.clone()))
+                .at(Location::new(file, *line, 1))
+                .help("give the value that it looks for under values")
+        }
+        Remark::Changes { file, object } => {
+            let message = format!("{object} of {file} is another one each time that it is rendered");
+            Diagnostic::warning(codes::CHART_CHANGES, message, Scope::File(file.clone()))
+                .at(Location::new(file, 1, 1))
+                .help("look for now, rand…, gen… or uuidv4, and give the value yourself")
+        }
+    }
 }

@@ -39,7 +39,8 @@ pub async fn run(args: RenderArgs) -> anyhow::Result<Exit> {
         let known: Vec<&str> = fleet.clusters.keys().map(|cluster| cluster.as_str()).collect();
         bail!("no cluster {name}; there are {}", known.join(", "));
     }
-    let renders = render_all(&snapshot.revision, &fleet, &snapshot);
+    let charts = repository::charts(&fleet).await;
+    let renders = render_all(&snapshot.revision, &fleet, &snapshot, &charts);
     let wanted = |app: &crate::model::AppId| {
         args.app.as_ref().is_none_or(|name| *name == app.to_string() || *name == *app.name)
     };

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::session::Source;
+use crate::chart;
 use crate::fleet::{self, Fleet};
 use crate::manifest;
 use crate::model::Snapshot;
@@ -27,4 +28,11 @@ pub async fn snapshot(path: &Path, revision: Option<&str>) -> anyhow::Result<Sna
 
 pub fn fleet(snapshot: &Snapshot) -> Fleet {
     fleet::assemble(manifest::read(snapshot), snapshot)
+}
+
+/// What renders the charts of a fleet, with everything fetched that is elsewhere.
+pub async fn charts(fleet: &Fleet) -> chart::Service {
+    let charts = chart::Service::default();
+    charts.prefetch(&fleet::charts::remote_sources(fleet)).await;
+    charts
 }

@@ -96,6 +96,7 @@ impl Session {
         let settings = Settings {
             origin,
             links: process.ways.links(),
+            charts: Arc::default(),
             until: wish.until,
             mode: wish.mode,
             // A success on embedded clusters says nothing of the commit.

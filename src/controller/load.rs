@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::event::{Event, LoadError};
 use crate::fleet::{self, Fleet, Target};
-use crate::model::{Diagnostic, Rendered, Revision, Scope, Snapshot};
+use crate::model::{AppSpec, Charts, DeployType, Diagnostic, Rendered, Revision, Scope, Snapshot};
 use crate::source::{self, Repository};
-use crate::{manifest, render};
+use crate::{chart, manifest, render};
 
 /// How far back commits are told about.
 pub(super) const RECENT: usize = 20;
@@ -53,6 +54,7 @@ pub struct Renders {
 /// Reads the newest revision, unless it is `known`. `after` is a commit that a hook spoke of.
 pub async fn load(
     origin: &Origin,
+    charts: &chart::Service,
     known: Option<&Revision>,
     after: Option<&str>,
 ) -> Result<Loaded, LoadError> {
@@ -84,7 +86,10 @@ pub async fn load(
         News { revision, recent, fleet, snapshot }
     });
     match assembled.await {
-        Ok(news) => Ok(Loaded { news: Some(news), behind }),
+        Ok(news) => {
+            charts.prefetch(&fleet::charts::remote_sources(&news.fleet)).await;
+            Ok(Loaded { news: Some(news), behind })
+        }
         Err(error) => Err(LoadError {
             message: format!("failed to read the manifests: {error}"),
             help: None,
@@ -106,13 +111,14 @@ pub fn blame(fleet: &Fleet, snapshot: &Snapshot) -> Vec<(Revision, Diagnostic)> 
         .collect()
 }
 
-/// Renders every target. Pure, and as long as the fleet is large: call it off the async threads.
-pub fn render_all(revision: &Revision, fleet: &Fleet, snapshot: &Snapshot) -> Renders {
+/// Renders every target. As long as the fleet is large: call it off the async threads.
+pub fn render_all(revision: &Revision, fleet: &Fleet, snapshot: &Snapshot, charts: &dyn Charts) -> Renders {
+    warm_up(fleet, snapshot, charts);
     let targets = fleet
         .targets()
         .into_iter()
         .map(|target| {
-            let render = match render_one(fleet, snapshot, &target) {
+            let render = match render_one(fleet, snapshot, charts, &target) {
                 Ok(rendered) => (rendered.revision.clone(), Ok(Arc::new(rendered))),
                 Err(mistakes) => {
                     let files = mistakes.iter().filter_map(|mistake| mistake.location.as_ref());
@@ -128,9 +134,39 @@ pub fn render_all(revision: &Revision, fleet: &Fleet, snapshot: &Snapshot) -> Re
     Renders { revision: revision.clone(), targets }
 }
 
+/// Apps of charts, side by side: their renders wait for other processes, and one that hangs shall hold up no other. What
+/// comes of it is kept where charts are rendered.
+fn warm_up(fleet: &Fleet, snapshot: &Snapshot, charts: &dyn Charts) {
+    let is_chart = |target: &Target| {
+        fleet.apps.get(&target.app).is_some_and(
+            |app| matches!(&app.spec, AppSpec::AppSet(app_set) if app_set.deploy_type == DeployType::Helm),
+        )
+    };
+    let targets: Vec<Target> = fleet.targets().into_iter().filter(is_chart).collect();
+    let threads = std::thread::available_parallelism().map_or(2, usize::from).min(targets.len());
+    if threads < 2 {
+        return;
+    }
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some(target) = targets.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let _ = render_one(fleet, snapshot, charts, target);
+                }
+            });
+        }
+    });
+}
+
 /// A fault of ours in one render is an error of that target, and of no other.
-fn render_one(fleet: &Fleet, snapshot: &Snapshot, target: &Target) -> Result<Rendered, Vec<Diagnostic>> {
-    let rendering = std::panic::AssertUnwindSafe(|| render::render(fleet, snapshot, target));
+fn render_one(
+    fleet: &Fleet,
+    snapshot: &Snapshot,
+    charts: &dyn Charts,
+    target: &Target,
+) -> Result<Rendered, Vec<Diagnostic>> {
+    let rendering = std::panic::AssertUnwindSafe(|| render::render(fleet, snapshot, charts, target));
     std::panic::catch_unwind(rendering).unwrap_or_else(|_| {
         let scope = Scope::Target(target.app.clone(), target.cluster.clone());
         let message = format!("failed to render {target}: the renderer crashed, which is a fault of tutti");
@@ -143,10 +179,11 @@ pub fn render_in_background(
     revision: Revision,
     fleet: Arc<Fleet>,
     snapshot: Snapshot,
+    charts: Arc<chart::Service>,
     events: tokio::sync::mpsc::Sender<Event>,
 ) {
     tokio::task::spawn_blocking(move || {
-        let renders = render_all(&revision, &fleet, &snapshot);
+        let renders = render_all(&revision, &fleet, &snapshot, &*charts);
         // A closed queue means that the controller has stopped: nobody is left to tell.
         let _ = events.blocking_send(Event::Rendered(Box::new(renders)));
     });

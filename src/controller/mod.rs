@@ -29,9 +29,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub use event::LoadError;
-pub use load::{Origin, render_all};
+pub use load::{Origin, Render, Renders, render_all};
 pub use secrets::{SecretError, resolve as resolve_secret};
 
+use crate::chart;
 use crate::cluster::Link;
 use crate::forge::Hint;
 use crate::model::{Cluster, Instance, Mode};
@@ -61,6 +62,7 @@ pub type Links = Arc<dyn Fn(&Cluster) -> Link + Send + Sync>;
 pub struct Settings {
     pub origin: Origin,
     pub links: Links,
+    pub charts: Arc<chart::Service>,
     pub until: Until,
     /// Overrides the instance's own mode: `plan` and its like observe, whatever Git says.
     pub mode: Option<Mode>,

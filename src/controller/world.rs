@@ -131,8 +131,9 @@ impl World {
         self.loading = true;
         let (origin, known, events) = (self.settings.origin.clone(), self.head.clone(), self.events.clone());
         let after = self.awaited.clone();
+        let charts = Arc::clone(&self.settings.charts);
         tokio::spawn(async move {
-            let loaded = load::load(&origin, known.as_ref(), after.as_deref()).await;
+            let loaded = load::load(&origin, &charts, known.as_ref(), after.as_deref()).await;
             // A closed queue means that the controller has stopped: nobody is left to tell.
             let _ = events.send(Event::Loaded(loaded.map(Box::new))).await;
         });
@@ -187,7 +188,8 @@ impl World {
             self.take_fleet(Arc::clone(&fleet));
             self.open_outbox(&news.recent);
             self.post_first(&news.revision);
-            load::render_in_background(news.revision, fleet, news.snapshot, self.events.clone());
+            let charts = Arc::clone(&self.settings.charts);
+            load::render_in_background(news.revision, fleet, news.snapshot, charts, self.events.clone());
         }
         self.done_loading();
     }

@@ -19,3 +19,9 @@ pub const NO_SUCH_FILE: &str = "E2021";
 /// A Kubernetes document that no app takes.
 pub const STRAY_DOCUMENT: &str = "E2022";
 pub const UNKNOWN_LAYER: &str = "E2031";
+/// A chart repository that tutti.yaml does not name.
+pub const UNKNOWN_REPOSITORY: &str = "E2041";
+/// A chart that is not in the folder `charts/`, or not in that version.
+pub const NO_SUCH_CHART: &str = "E2042";
+/// A chart without `deployType: helm`, or that without a chart.
+pub const CHART: &str = "E2043";

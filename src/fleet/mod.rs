@@ -8,6 +8,7 @@
 //! Never renders, never reads files, never decides how many replicas run where.
 
 mod assemble;
+pub mod charts;
 mod checks;
 pub mod codes;
 pub mod layers;

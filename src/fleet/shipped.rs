@@ -46,6 +46,7 @@ pub const SHIPPED: &[(&str, &str)] = &[
         "templates/workload/deployment/values.yaml",
         include_str!("../render/shipped/workload/deployment/values.yaml"),
     ),
+    ("templates/workload/helm/values.yaml", include_str!("../render/shipped/workload/helm/values.yaml")),
     (
         "templates/workload/inplaceset/inplaceset.yaml.j2",
         include_str!("../render/shipped/workload/inplaceset/inplaceset.yaml.j2"),

@@ -120,7 +120,7 @@ spec:
             "E1205 3:34 metadata.labels.a b: \"a b\" is not a valid label or annotation key",
             "E1202 4:1 spec.image: `image` is missing",
             "E1202 4:1 spec.port: `port` is missing",
-            "E1290 5:17 spec.workloadType: `spec.workloadType: helm` is not supported yet",
+            "E1204 5:17 spec.workloadType: `workloadType` cannot be \"Helm\"",
             "E1203 6:20 spec.developLanguage: `developLanguage` must be a text, not the number 7",
             "E1201 8:3 spec.imgae: unknown field `imgae` in `spec`",
             "E1203 9:13 spec.replicas: `replicas` must be a whole number, not the text \"three\"",
@@ -185,15 +185,14 @@ spec:
 ",
         &[
             "E1202 4:1 spec.replicas: `replicas` is missing, and a podSet has a share of it",
-            "E1290 5:25 spec.podSpec.deployType: `spec.podSpec.deployType: helm` is not supported yet",
-            "E1290 5:31 spec.podSpec.chart: `spec.podSpec.chart` is not supported yet",
+            "E1202 5:39 spec.podSpec.chart.chartUrl.url: `url` is missing",
             "E1201 5:65 spec.podSpec.template.specs: unknown field `specs` in `spec.podSpec.template`",
             "E1290 6:20 spec.updateStrategy.upgradeType: `spec.updateStrategy.upgradeType` is not supported yet",
             "E1290 6:41 spec.updateStrategy.needWaitingForConfirm: `spec.updateStrategy.needWaitingForConfirm: true` is not supported yet",
             "E1203 10:38 spec.clusterTopology.clusters[0].podSets[0].version: `version` must be a text, not the number 1.10",
             "E1210 10:52 spec.clusterTopology.clusters[0].podSets[1].name: the name `x` stands twice",
             "E1210 11:15 spec.clusterTopology.clusters[1].name: the name `a` stands twice",
-            "E1290 12:44 spec.clusterTopology.clusters[1].podSets[0].rawValues: `spec.clusterTopology.clusters[1].podSets[0].rawValues` is not supported yet",
+            "E1206 12:55 spec.clusterTopology.clusters[1].podSets[0].rawValues: `rawValues` has a mistake in its line 1: a map was expected (the text \"z\")",
             "E1202 13:9 spec.clusterTopology.clusters[2].name: `name` is missing",
             "E1206 13:39 spec.clusterTopology.clusters[2].podSets[0].replicas: `replicas` cannot be \"110%\"",
         ],
@@ -245,7 +244,7 @@ spec:
   pageUrl: tutti.example.com
   defaults: {force: true, drift: repair}
   caps: {deletePercent: 101, deletes: -1}
-  charts: {repositories: []}
+  charts: {repositories: [{name: a, url: x}]}
 ",
         &[
             "E1201 3:24 metadata.namespace: unknown field `namespace` in `metadata`",
@@ -263,7 +262,7 @@ spec:
             "E1290 9:27 spec.defaults.drift: `spec.defaults.drift` is not supported yet",
             "E1206 10:25 spec.caps.deletePercent: `deletePercent` must be from 0 to 100, not 101",
             "E1206 10:39 spec.caps.deletes: `deletes` must be from 0 to 4294967295, not -1",
-            "E1290 11:3 spec.charts: `spec.charts` is not supported yet",
+            "E1206 11:42 spec.charts.repositories[0].url: \"x\" is not an address",
         ],
     );
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{AppId, ClusterName, Location, PruneMode, Selector};
+use super::{AppId, ChartRef, ClusterName, Location, PruneMode, Selector};
 
 /// One app, whatever kind of manifest it came from.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -63,6 +63,8 @@ pub enum DeployType {
     InPlaceSet,
     /// Whatever the templates of the other layers make.
     Template,
+    /// A chart says what the app is.
+    Helm,
 }
 
 /// The Kubernetes kind of a workload.
@@ -85,6 +87,7 @@ impl DeployType {
             Self::Job => Some("job"),
             Self::CronJob => Some("cronjob"),
             Self::InPlaceSet => Some("inplaceset"),
+            Self::Helm => Some("helm"),
             Self::Template => None,
         }
     }
@@ -99,7 +102,7 @@ impl DeployType {
             Self::Job => kind("batch/v1", "Job", false),
             Self::CronJob => kind("batch/v1", "CronJob", false),
             Self::InPlaceSet => kind("apps.kruise.io/v1alpha1", "CloneSet", true),
-            Self::Template => None,
+            Self::Template | Self::Helm => None,
         }
     }
 }
@@ -155,6 +158,8 @@ pub struct AppSet {
     pub min_ready_seconds: Option<u32>,
     /// A PodTemplateSpec, merged over what the layers give.
     pub template: Option<Value>,
+    /// What `deployType: helm` renders; a podSet may have its own.
+    pub chart: Option<ChartRef>,
     pub clusters: Vec<TopologyCluster>,
 }
 
@@ -177,6 +182,10 @@ pub struct PodSet {
     pub replicas: Option<Replicas>,
     pub version: Option<String>,
     pub image: Option<String>,
+    /// Instead of the AppSet's.
+    pub chart: Option<ChartRef>,
+    /// Values of a chart over all others; null deletes.
+    pub raw_values: Option<Map<String, Value>>,
     pub meta: BTreeMap<String, String>,
     #[serde(skip)]
     pub location: Location,

@@ -84,6 +84,14 @@ impl Default for Caps {
     }
 }
 
+/// What `name/chart` in a chartUrl stands for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ChartRepository {
+    pub name: String,
+    /// `https://…`, `oci://…`, or `charts/`: the folder of this repository.
+    pub url: String,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Instance {
@@ -97,6 +105,7 @@ pub struct Instance {
     pub page_url: Option<String>,
     pub defaults: Defaults,
     pub caps: Caps,
+    pub charts: Vec<ChartRepository>,
     #[serde(skip)]
     pub location: Option<Location>,
 }
@@ -114,6 +123,7 @@ impl Default for Instance {
             page_url: None,
             defaults: Defaults::default(),
             caps: Caps::default(),
+            charts: Vec::new(),
             location: None,
         }
     }

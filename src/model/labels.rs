@@ -18,6 +18,10 @@ pub const PRUNE: &str = "tutti.dev/prune";
 /// Annotation on an app: it is left untouched.
 pub const UNMANAGED: &str = "tutti.dev/unmanaged";
 pub const COMPONENT_UNMANAGED: &str = "component.luojilab.com/unmanaged";
+/// Annotation on an AppSet of a chart: `apply` applies hooks that run something as ordinary objects, `skip` leaves them out.
+pub const CHART_HOOKS: &str = "tutti.dev/chart-hooks";
+/// Helm's annotation on an object: `keep` is what [`PRUNE`] says with the same word.
+pub const HELM_RESOURCE_POLICY: &str = "helm.sh/resource-policy";
 /// Labels on an AppSet that choose its language and run type layers.
 pub const LANGUAGE: &str = "tutti.dev/language";
 pub const RUN_TYPE: &str = "tutti.dev/runType";

@@ -34,7 +34,7 @@ pub use cluster::{Cluster, ClusterState, Connection};
 pub use diagnostic::{Diagnostic, Location, Position, Scope, Severity};
 pub use digest::Digest;
 pub use health::{Health, Status};
-pub use instance::{Caps, Defaults, Forge, Instance, Mode, PruneMode, Receiver, SecretRef};
+pub use instance::{Caps, ChartRepository, Defaults, Forge, Instance, Mode, PruneMode, Receiver, SecretRef};
 pub use name::{AppId, ClusterName, Revision};
 pub use object::{Kind, ObjectId};
 pub use observation::{Live, Observation, PodCount, Stranger};

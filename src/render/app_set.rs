@@ -42,6 +42,10 @@ pub fn overlay(
     for document in documents.iter_mut() {
         add_labels(&mut document.object, &app_set.labels);
     }
+    if app_set.deploy_type == DeployType::Helm {
+        label_workloads(&derived(job, app_set, pod_set), &app_set.labels, documents);
+        return Ok(());
+    }
     let workload = documents.iter_mut().find(|document| is_workload(&document.object, &pod_set.name));
     let Some(workload) = workload else {
         // Templates may make something else than pods.
@@ -67,6 +71,26 @@ pub fn overlay(
         set_image(template, app_set, pod_set);
     }
     selects_its_pods(job, &workload.object, pod_set)
+}
+
+/// A chart has any number of workloads, named as it likes. Its own labels stay: only what is not there is added, so that
+/// selectors go on fitting.
+fn label_workloads(
+    derived: &BTreeMap<String, String>,
+    labels: &BTreeMap<String, String>,
+    documents: &mut [Document],
+) {
+    const WORKLOADS: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];
+    for Document { object, .. } in documents {
+        if !object.get("kind").and_then(Value::as_str).is_some_and(|kind| WORKLOADS.contains(&kind)) {
+            continue;
+        }
+        add_labels(object, derived);
+        if let Some(template) = pod_template(object) {
+            add_labels(template, labels);
+            add_labels(template, derived);
+        }
+    }
 }
 
 /// The kinds that have a pod template, by any of the layers.

@@ -36,5 +36,27 @@ pub const NO_WORKLOAD: &str = "E3031";
 pub const POD_TEMPLATE: &str = "E3032";
 /// A selector that its own pods do not fit.
 pub const SELECTOR: &str = "E3033";
+/// Nothing here renders charts.
+pub const NO_RENDERER: &str = "E3041";
+/// A chart that is not there or cannot be fetched.
+pub const NO_CHART: &str = "E3042";
+/// Files that are no chart, or an archive that is not taken.
+pub const MALFORMED_CHART: &str = "E3043";
+/// Values that do not fit a chart.
+pub const CHART_VALUES: &str = "E3044";
+/// A template of a chart that fails.
+pub const CHART_TEMPLATE: &str = "E3045";
+/// A template of a chart that makes no YAML.
+pub const CHART_OUTPUT: &str = "E3046";
+/// A chart that takes too long, too much memory, or makes too much.
+pub const CHART_LIMIT: &str = "E3047";
+/// The renderer of charts failed, through no fault of the chart.
+pub const CHART_RENDERER: &str = "E3048";
+/// A hook of a chart that has no place in the order of things yet.
+pub const CHART_HOOK: &str = "E3049";
+/// A chart that asks the cluster (a warning).
+pub const CHART_LOOKUP: &str = "E3051";
+/// A chart that makes something else each time (a warning).
+pub const CHART_CHANGES: &str = "E3052";
 /// Known, and comes later.
 pub const NOT_YET: &str = "E3290";

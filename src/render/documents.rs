@@ -73,7 +73,7 @@ fn in_output(job: &Job<'_>, template: &Source<'_>, output: &str, mistake: &Diagn
     job.error(codes::OUTPUT, message).at(template.start()).help(help)
 }
 
-fn object(
+pub fn object(
     job: &Job<'_>,
     value: Value,
     source: Location,
@@ -142,6 +142,21 @@ pub fn finish(job: &Job<'_>, document: Document) -> Result<RenderedObject, Box<D
     Ok(RenderedObject { id, kind, body, hash, source })
 }
 
+/// An object of the whole cluster has no namespace; charts write one all the same, and nobody minds.
+pub fn without_needless_namespace(object: &mut Map<String, Value>) {
+    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or("").to_owned();
+    let kind = Kind::from_api_version(&text("apiVersion"), &text("kind"));
+    if is_of_cluster(&kind)
+        && let Some(Value::Object(metadata)) = object.get_mut("metadata")
+    {
+        metadata.shift_remove("namespace");
+    }
+}
+
+fn is_of_cluster(kind: &Kind) -> bool {
+    OF_THE_CLUSTER.iter().any(|(group, kinds)| **group == *kind.group && kinds.contains(&&*kind.kind))
+}
+
 /// Built-in kinds of the whole cluster; all other built-in kinds live in a namespace.
 const OF_THE_CLUSTER: &[(&str, &[&str])] = &[
     ("", &["Namespace", "Node", "PersistentVolume"]),
@@ -196,8 +211,7 @@ const BUILT_IN: &[&str] = &[
 
 /// The namespace of the app, where a built-in kind wants one and none is written.
 fn place(job: &Job<'_>, object: &mut Map<String, Value>, kind: &Kind) -> Result<(), Box<Diagnostic>> {
-    let of_cluster =
-        OF_THE_CLUSTER.iter().any(|(group, kinds)| **group == *kind.group && kinds.contains(&&*kind.kind));
+    let of_cluster = is_of_cluster(kind);
     let Some(Value::Object(metadata)) = object.get_mut("metadata") else { return Ok(()) };
     let written = metadata.get("namespace");
     if written.is_some_and(|namespace| !namespace.is_string()) {

@@ -7,7 +7,7 @@ use crate::fleet::layers::{Level, shipped_in};
 use crate::model::{AppSpec, Diagnostic, Location};
 
 /// What stands before the path of a file that the program ships.
-const SHIPPED: &str = "shipped/";
+pub const SHIPPED: &str = "shipped/";
 
 /// One text file. The path of a shipped one begins with `shipped/`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,6 +11,7 @@
 //! - [`values`] merges, [`context`] is what templates see, [`engine`] runs them, [`mistakes`] says what
 //!   they did wrong and where;
 //! - [`app_set`] lays the pod template of an AppSet over the workload ([`strategic`] merge);
+//! - [`charts`] asks for what a Helm chart makes, which is then like what templates make;
 //! - [`documents`] makes objects of texts, [`canonical`] gives them the form that is hashed.
 //!
 //! Templates see no clock, network, environment or file but those of the layers, and their steps are
@@ -18,6 +19,7 @@
 
 mod app_set;
 mod canonical;
+mod charts;
 mod clusters;
 pub mod codes;
 mod context;
@@ -36,18 +38,24 @@ use std::collections::BTreeMap;
 
 use crate::fleet::{Fleet, Target, selects_by_ring};
 use crate::model::{
-    App, AppSpec, Cluster, Diagnostic, ObjectId, Rendered, RenderedObject, Revision, Scope, Snapshot,
+    App, AppSpec, Charts, Cluster, Diagnostic, ObjectId, Rendered, RenderedObject, Revision, Scope, Snapshot,
 };
 use layers::Layers;
 
-/// Renders one app on one cluster. The mistakes have the scope of the target.
-pub fn render(fleet: &Fleet, snapshot: &Snapshot, target: &Target) -> Result<Rendered, Vec<Diagnostic>> {
+/// Renders one app on one cluster. The mistakes have the scope of the target. What `charts` answers is an input like the
+/// others: the same question has the same answer.
+pub fn render(
+    fleet: &Fleet,
+    snapshot: &Snapshot,
+    charts: &dyn Charts,
+    target: &Target,
+) -> Result<Rendered, Vec<Diagnostic>> {
     let (Some(app), Some(cluster)) = (fleet.apps.get(&target.app), fleet.clusters.get(&target.cluster))
     else {
         let scope = Scope::Target(target.app.clone(), target.cluster.clone());
         return Err(vec![Diagnostic::error(codes::NOTHING, format!("{target} is not in the fleet"), scope)]);
     };
-    let job = Job { fleet, snapshot, target, app, cluster, ring: fleet.ring_of(&target.cluster) };
+    let job = Job { fleet, snapshot, charts, target, app, cluster, ring: fleet.ring_of(&target.cluster) };
     match job.run() {
         Ok(rendered) => Ok(rendered),
         Err(mut mistakes) => {
@@ -63,6 +71,7 @@ pub fn render(fleet: &Fleet, snapshot: &Snapshot, target: &Target) -> Result<Ren
 struct Job<'a> {
     fleet: &'a Fleet,
     snapshot: &'a Snapshot,
+    charts: &'a dyn Charts,
     target: &'a Target,
     app: &'a App,
     cluster: &'a Cluster,
@@ -96,7 +105,9 @@ impl Job<'_> {
     /// The last commit that changed anything that this render reads.
     fn revision(&self, layers: &Layers<'_>) -> Revision {
         let mut inputs: Vec<&str> = vec![&self.app.location.file, &self.cluster.location.file];
+        let charts = charts::folders(self);
         inputs.extend(layers.folders());
+        inputs.extend(charts.iter().map(String::as_str));
         inputs.extend(self.fleet.instance.location.as_ref().map(|location| location.file.as_str()));
         let mut by_ring = selects_by_ring(self.app) || layers.look_at_ring();
         inputs.push(crate::manifest::CONVERSIONS);

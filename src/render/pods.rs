@@ -2,9 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
+use super::documents::Document;
 use super::engine::Engine;
 use super::layers::Layers;
-use super::{Found, Job, Revision, app_set, codes, context, documents, mistakes, values};
+use super::{Found, Job, Revision, app_set, charts, codes, context, documents, mistakes, values};
 use crate::model::{AppSpec, Component, Diagnostic, RenderedObject};
 use crate::schedule::{AssignedPodSet, assign, retag, tag};
 
@@ -15,9 +16,16 @@ pub fn render(job: &Job<'_>, layers: &Layers<'_>, revision: &Revision) -> Result
     let mut found = Found::new();
     let mut mistakes = Vec::new();
     for pod_set in assign(job.app, &job.target.cluster) {
+        let of_chart = match charts::documents(job, layers, &pod_set) {
+            Ok(documents) => documents,
+            Err(mut of_chart) => {
+                mistakes.append(&mut of_chart);
+                continue;
+            }
+        };
         let (pod_set, values) = complete(job, &pod_set, of_layers.clone());
         let context = context::complete(&target, values, Some(&pod_set));
-        match one(job, &engine, &pod_set, &context) {
+        match one(job, &engine, &pod_set, &context, of_chart) {
             Ok(objects) => objects.into_iter().for_each(|object| {
                 mistakes.extend(add(job, &mut found, object, &pod_set.name));
             }),
@@ -40,8 +48,9 @@ fn one(
     engine: &Engine<'_>,
     pod_set: &AssignedPodSet,
     context: &Value,
+    of_chart: Vec<Document>,
 ) -> Result<Vec<RenderedObject>, Vec<Diagnostic>> {
-    let (mut made, mut wrong) = (Vec::new(), Vec::new());
+    let (mut made, mut wrong) = (of_chart, Vec::new());
     for template in &engine.rendered {
         let documents = engine
             .render(template, context)

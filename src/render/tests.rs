@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::render;
 use crate::fleet::{Fleet, Target, assemble};
 use crate::manifest;
-use crate::model::{AppId, Diagnostic, Rendered, Snapshot};
+use crate::model::{AppId, Diagnostic, NoCharts, Rendered, Snapshot};
 
 const CLUSTER: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: {name: bj1, labels: {zone: bj, environment: test}}\nspec: {vip: 10.0.0.1, connection: {sandbox: {}}}\n";
 const WEB: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Component\nmetadata: {name: web}\nspec: {workloadType: Deployment, developLanguage: go, runType: server, image: 'web:1', port: 8080}\n";
@@ -23,7 +23,7 @@ fn fleet(snapshot: &Snapshot) -> Fleet {
 fn run(app: &str, files: &[(&str, &str)]) -> Result<Rendered, Vec<Diagnostic>> {
     let snapshot = snapshot(files);
     let target = Target { app: AppId::new("default", app), cluster: "bj1".into() };
-    render(&fleet(&snapshot), &snapshot, &target)
+    render(&fleet(&snapshot), &snapshot, &NoCharts, &target)
 }
 
 fn web(files: &[(&str, &str)]) -> Result<Rendered, Vec<Diagnostic>> {
@@ -560,7 +560,7 @@ fn the_revision_is_of_the_last_change_of_an_input() {
         snapshot.history.commits = vec!["new".into(), "old".into()];
         snapshot.history.changed = [("apps/web/app.yaml".to_owned(), 1), (changed.to_owned(), 0)].into();
         let target = Target { app: AppId::new("default", "web"), cluster: "bj1".into() };
-        render(&fleet(&snapshot), &snapshot, &target).unwrap().revision.to_string()
+        render(&fleet(&snapshot), &snapshot, &NoCharts, &target).unwrap().revision.to_string()
     };
     for input in ["apps/web/layer/", "templates/base/", "templates/language/go/", "clusters/bj1.yaml"] {
         assert_eq!(revision(input, &[]), "new", "{input}");

@@ -11,12 +11,12 @@ mod tests;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 pub use image::{retag, tag};
 
 use crate::fleet::{Division, Fleet, Target, divide};
-use crate::model::{App, AppSet, AppSpec, ClusterName, Component, Location};
+use crate::model::{App, AppSet, AppSpec, ChartRef, ClusterName, Component, Location};
 
 /// One podSet with its numbers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -33,6 +33,11 @@ pub struct AssignedPodSet {
     pub group: String,
     /// Of the podSet over its cluster's entry over the app's.
     pub meta: BTreeMap<String, String>,
+    /// Of the podSet, else the app's.
+    #[serde(skip)]
+    pub chart: Option<ChartRef>,
+    #[serde(skip)]
+    pub raw_values: Option<Map<String, Value>>,
     #[serde(skip)]
     pub location: Location,
 }
@@ -83,6 +88,8 @@ fn of_app_set(app_set: &AppSet, cluster: &ClusterName) -> Vec<AssignedPodSet> {
                 image: pod_set.image.clone(),
                 group: pod_set.group().to_owned(),
                 meta,
+                chart: pod_set.chart.clone().or_else(|| app_set.chart.clone()),
+                raw_values: pod_set.raw_values.clone(),
                 location: pod_set.location.clone(),
             }
         })
@@ -99,6 +106,8 @@ fn of_component(app: &App, component: &Component) -> AssignedPodSet {
         image: image.map(str::to_owned),
         group: "default".to_owned(),
         meta: BTreeMap::new(),
+        chart: None,
+        raw_values: None,
         location: app.location.clone(),
     }
 }

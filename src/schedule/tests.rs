@@ -15,6 +15,8 @@ fn app_set(total: Option<u32>, clusters: &[&[Option<Replicas>]]) -> AppSet {
         replicas: *replicas,
         version: Some("v1".to_owned()),
         image: None,
+        chart: None,
+        raw_values: None,
         meta: [("b".to_owned(), "podSet".to_owned())].into(),
         location: at(),
     };
@@ -39,6 +41,7 @@ fn app_set(total: Option<u32>, clusters: &[&[Option<Replicas>]]) -> AppSet {
         meta: [("a".to_owned(), "app".to_owned()), ("c".to_owned(), "app".to_owned())].into(),
         min_ready_seconds: None,
         template: None,
+        chart: None,
         clusters: clusters.iter().enumerate().map(topology).collect(),
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use git2::{ObjectType, Oid, Repository};
 
-use super::{Error, LARGEST_FILE, is_hidden, must_be_read};
+use super::{Error, is_hidden, largest, must_be_read};
 use crate::model::{File, History, Revision, Snapshot};
 
 /// Reads what a commit of this folder would hold: hidden names, symbolic links and what Git ignores
@@ -43,9 +43,10 @@ pub fn read_folder(path: &Path) -> Result<Snapshot, Error> {
 fn read_file(path: &Path, relative: &str) -> Result<Option<File>, Error> {
     let size = std::fs::metadata(path).map_err(|error| failure(path, &error))?.len();
     let size = usize::try_from(size).unwrap_or(usize::MAX);
-    if size > LARGEST_FILE {
+    let limit = largest(relative);
+    if size > limit {
         return match must_be_read(relative) {
-            true => Err(Error::FileTooLarge { path: relative.to_owned(), size, limit: LARGEST_FILE }),
+            true => Err(Error::FileTooLarge { path: relative.to_owned(), size, limit }),
             false => Ok(None),
         };
     }

@@ -45,10 +45,17 @@ const READ_ENDINGS: [&str; 3] = [".yaml", ".yml", ".j2"];
 
 /// In bytes.
 const LARGEST_FILE: usize = 1024 * 1024;
+/// Of one file of a chart, as in Helm.
+const LARGEST_CHART_FILE: usize = 5 * 1024 * 1024;
 
-/// Whether a name in the repository is left out: `.git`, editor folders, CI files of the forge.
+fn largest(path: &str) -> usize {
+    if path.starts_with("charts/") { LARGEST_CHART_FILE } else { LARGEST_FILE }
+}
+
+/// Whether a name in the repository is left out: `.git`, editor folders, CI files of the forge. Charts have a file with
+/// such a name.
 fn is_hidden(name: &str) -> bool {
-    name.starts_with('.')
+    name.starts_with('.') && name != ".helmignore"
 }
 
 fn must_be_read(path: &str) -> bool {

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::difference::difference;
 use super::place::Place;
-use super::{Error, LARGEST_FILE, history, is_hidden, must_be_read, translate};
+use super::{Error, history, is_hidden, largest, must_be_read, translate};
 use crate::model::{File, Revision, Snapshot};
 
 /// One commit of the first-parent line.
@@ -201,7 +201,7 @@ impl Reader {
     fn file(&self, path: &str, id: Oid) -> Result<Option<File>, Error> {
         let read = || {
             let (size, _) = self.repository.odb()?.read_header(id)?;
-            if size > LARGEST_FILE {
+            if size > largest(path) {
                 return Ok(Err(size));
             }
             Ok(Ok(Arc::from(self.repository.find_blob(id)?.content())))
@@ -209,7 +209,7 @@ impl Reader {
         match read().map_err(|error: git2::Error| self.unreadable(&error))? {
             Ok(content) => Ok(Some(File { blob: id.to_string().into(), content })),
             Err(size) if must_be_read(path) => {
-                Err(Error::FileTooLarge { path: path.to_owned(), size, limit: LARGEST_FILE })
+                Err(Error::FileTooLarge { path: path.to_owned(), size, limit: largest(path) })
             }
             Err(_) => Ok(None),
         }

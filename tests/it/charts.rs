@@ -3,6 +3,8 @@
 //! These tests need the programs of `tools/helm-render` and follow the rule of the live tier: loud when those are not
 //! built, mandatory with `TUTTI_LIVE=1`.
 
+mod apps;
 mod hostile;
 mod same;
+mod sources;
 mod support;

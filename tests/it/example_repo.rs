@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use tutti::fleet::{Fleet, assemble};
-use tutti::model::{Diagnostic, Rendered, Snapshot};
+use tutti::model::{Diagnostic, NoCharts, Rendered, Snapshot};
 use tutti::render::render;
 use tutti::{manifest, schedule};
 
@@ -44,7 +44,7 @@ fn fleet(snapshot: &Snapshot) -> Fleet {
 
 fn all(fleet: &Fleet, snapshot: &Snapshot) -> Vec<Rendered> {
     let render = |target| {
-        render(fleet, snapshot, target).unwrap_or_else(|mistakes| {
+        render(fleet, snapshot, &NoCharts, target).unwrap_or_else(|mistakes| {
             panic!("{target}:\n{}", mistakes.iter().map(told).collect::<Vec<_>>().join("\n"))
         })
     };

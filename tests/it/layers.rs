@@ -67,10 +67,11 @@ const IO: [&str; 21] = [
 ];
 
 /// Libraries that only one module knows, beside the wiring.
-const HOMES: [(&str, &[&str]); 4] = [
+const HOMES: [(&str, &[&str]); 5] = [
     ("git2", &["source"]),
     ("kube", &["cluster"]),
     ("axum", &["api"]),
+    ("jsonschema", &["chart"]),
     // Errors keep their types until they are printed.
     ("anyhow", &[]),
 ];

@@ -223,9 +223,10 @@ func definitions(known *loaded, made *chart.Chart, answer *Answer) error {
 	return nil
 }
 
-// add reads a document as Kubernetes clients do; a document of comments alone is none.
+// add reads a document as Kubernetes clients do, with the line break that Helm writes behind it: a text at its end has it
+// too. A document of comments alone is none.
 func add(answer *Answer, object Object, text string) error {
-	bytes, err := yaml.YAMLToJSON([]byte(text))
+	bytes, err := yaml.YAMLToJSON([]byte(text + "\n"))
 	if err != nil {
 		return errors.New(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "))
 	}

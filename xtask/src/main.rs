@@ -1,6 +1,7 @@
 //! Developer commands: `cargo xtask <command>`.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line prints")]
 
+mod charts;
 mod helm_render;
 mod live;
 mod schema;
@@ -19,6 +20,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Render every chart of a folder with our renderer and with helm template, and compare (needs Go)
+    Charts(charts::Options),
     /// Build the renderer of Helm charts, which tutti then finds (needs Go)
     HelmRender(helm_render::Options),
     /// Real clusters and a real Gitea on this machine
@@ -32,6 +35,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
+        Command::Charts(options) => charts::run(&options),
         Command::HelmRender(options) => helm_render::run(&options),
         Command::Live(command) => live::run(command),
         Command::Schema(options) => schema::run(options),

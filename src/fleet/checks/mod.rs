@@ -1,5 +1,6 @@
 //! The table of checks. Each looks at the whole and says what is wrong; none stops another.
 
+mod charts;
 mod files;
 mod identity;
 mod layers;
@@ -37,6 +38,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("podSets come to the replicas of their app", pod_sets::replicas_fit),
     ("a podSet's name is used once in a namespace", pod_sets::names_differ),
     ("a layer that an app names exists", layers::exist),
+    ("a chart that an app names can be found", charts::can_be_found),
     ("a pattern of an Objects app fits a file", files::patterns_fit),
     ("a Kubernetes document belongs to an app", files::no_stray_document),
 ];

@@ -3,10 +3,10 @@
 use super::super::codes;
 use super::super::read::{Fields, NameRule, Reading, Value};
 use super::super::yaml::{Node, NodeKind};
-use super::{envelope, spec_fields, workload};
+use super::{chart, envelope, spec_fields, workload};
 use crate::model::labels::{LANGUAGE, RUN_TYPE};
 use crate::model::{
-    App, AppSet, AppSpec, ClusterName, DeployType, Location, PodSet, Replicas, TopologyCluster,
+    App, AppSet, AppSpec, ChartRef, ClusterName, DeployType, Location, PodSet, Replicas, TopologyCluster,
 };
 use serde_json::Value as Json;
 
@@ -22,7 +22,7 @@ pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> 
     let meta = fields.optional("meta", reading).and_then(|meta| reading.text_map(&meta));
     let pod_spec = match fields.optional("podSpec", reading) {
         Some(pod_spec) => read_pod_spec(&pod_spec, reading),
-        None => Some((DeployType::Deployment, None)),
+        None => Some((DeployType::Deployment, None, None)),
     };
     let strategy =
         fields.optional("updateStrategy", reading).and_then(|strategy| read_strategy(&strategy, reading));
@@ -42,7 +42,7 @@ pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> 
             .related(location, "this podSet");
     }
     fields.finish(reading);
-    let (metadata, (deploy_type, template)) = (metadata?, pod_spec?);
+    let (metadata, (deploy_type, template, chart)) = (metadata?, pod_spec?);
     let strategy = strategy.unwrap_or_default();
     common.paused |= strategy.paused;
     let layer = |label: &str| metadata.labels.get(label).map(|name| name.to_lowercase());
@@ -57,6 +57,7 @@ pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> 
         meta: meta.unwrap_or_default(),
         min_ready_seconds: strategy.min_ready_seconds,
         template,
+        chart,
         clusters: clusters?,
     });
     Some(workload::app(metadata, &common, spec, default_namespace))
@@ -67,9 +68,12 @@ fn percent(cluster: &TopologyCluster) -> Option<Location> {
     cluster.pod_sets.iter().find(is_percent).map(|pod_set| pod_set.location.clone())
 }
 
-fn read_pod_spec(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<(DeployType, Option<Json>)> {
+type PodSpec = (DeployType, Option<Json>, Option<ChartRef>);
+
+fn read_pod_spec(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<PodSpec> {
     let mut fields = Fields::of(value, reading)?;
     let deploy_type = match fields.optional("deployType", reading) {
+        Some(deploy_type) if chart::is_helm(&deploy_type) => Some(DeployType::Helm),
         Some(deploy_type) => workload::deploy_type(&deploy_type, reading),
         None => Some(DeployType::Deployment),
     };
@@ -86,9 +90,11 @@ fn read_pod_spec(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<(Deploy
         parts.finish(reading);
         Some(template.node.to_json())
     });
-    fields.later(&["chart", "selector"], reading);
+    let chart = fields.optional("chart", reading).map(|chart| chart::read(&chart, reading));
+    fields.later(&["selector"], reading);
     fields.finish(reading);
-    Some((deploy_type?, template.map_or(Some(None), |template| template.map(Some))?))
+    let template = template.map_or(Some(None), |template| template.map(Some))?;
+    Some((deploy_type?, template, chart.map_or(Some(None), |chart| chart.map(Some))?))
 }
 
 #[derive(Default)]
@@ -161,11 +167,14 @@ fn read_pod_set<'v>(value: &Value<'v>, reading: &mut Reading<'_>) -> Option<(Pod
     let version = fields.optional("version", reading).and_then(|version| reading.label_value(&version));
     let image = fields.optional("image", reading).and_then(|image| reading.word(&image));
     let meta = fields.optional("meta", reading).and_then(|meta| reading.text_map(&meta));
-    fields.later(&["chart", "rawValues", "nodeSelectorTerm"], reading);
+    let chart = fields.optional("chart", reading).and_then(|chart| chart::read(&chart, reading));
+    let raw_values = fields.optional("rawValues", reading).and_then(|raw| chart::values(&raw, reading));
+    fields.later(&["nodeSelectorTerm"], reading);
     fields.finish(reading);
     let place = place?;
     let location = reading.location(place.node);
-    Some((PodSet { name: name?, replicas, version, image, meta: meta.unwrap_or_default(), location }, place))
+    let (name, meta) = (name?, meta.unwrap_or_default());
+    Some((PodSet { name, replicas, version, image, chart, raw_values, meta, location }, place))
 }
 
 /// A number, or a share of the AppSet's replicas such as `10%`.

@@ -7,7 +7,7 @@ use super::super::read::{self, Fields, NameRule, Reading, Value};
 use super::super::yaml::{Node, NodeKind};
 use super::workload::PRUNE_MODES;
 use super::{envelope, secret};
-use crate::model::{Caps, Defaults, Forge, Instance, Mode, Receiver, SecretRef};
+use crate::model::{Caps, ChartRepository, Defaults, Forge, Instance, Mode, Receiver, SecretRef};
 
 /// Forges that come later.
 const LATER_FORGES: &[&str] = &["github", "gitlab", "drone"];
@@ -47,7 +47,10 @@ fn read_spec(spec: &Value<'_>, instance: &mut Instance, reading: &mut Reading<'_
         instance.caps = read_caps(&caps, reading).unwrap_or_default();
     }
     fields.later_unless("labels", Value::is_empty, reading);
-    fields.later(&["charts", "notifications"], reading);
+    if let Some(charts) = fields.optional("charts", reading) {
+        instance.charts = read_charts(&charts, reading).unwrap_or_default();
+    }
+    fields.later(&["notifications"], reading);
     fields.finish(reading);
     Some(())
 }
@@ -128,6 +131,45 @@ fn read_url(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<String> {
             None
         }
     }
+}
+
+fn read_charts(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<ChartRepository>> {
+    let mut fields = Fields::of(value, reading)?;
+    let list = fields.optional("repositories", reading);
+    fields.finish(reading);
+    let mut repositories: Vec<(ChartRepository, Value<'_>)> = Vec::new();
+    for item in list.and_then(|list| reading.list(&list)).unwrap_or_default() {
+        let Some((repository, name)) = read_chart_repository(&item, reading) else { continue };
+        if let Some((_, first)) = repositories.iter().find(|(known, _)| known.name == repository.name) {
+            reading.second(&repository.name, &name, first);
+        }
+        repositories.push((repository, name));
+    }
+    Some(repositories.into_iter().map(|(repository, _)| repository).collect())
+}
+
+fn read_chart_repository<'v>(
+    value: &Value<'v>,
+    reading: &mut Reading<'_>,
+) -> Option<(ChartRepository, Value<'v>)> {
+    let mut fields = Fields::of(value, reading)?;
+    let place = fields.required("name", reading);
+    let name = place.as_ref().and_then(|name| reading.name(name, NameRule::Label));
+    let url = fields.required("url", reading).and_then(|url| {
+        let text = reading.word(&url)?;
+        if text == "charts" || text == "charts/" {
+            return Some("charts/".to_owned());
+        }
+        match text.strip_prefix("oci://") {
+            Some(rest) if !rest.is_empty() && !rest.contains('@') => {
+                Some(text.trim_end_matches('/').to_owned())
+            }
+            _ => read_url(&url, reading),
+        }
+    });
+    fields.later(&["credentials"], reading);
+    fields.finish(reading);
+    Some((ChartRepository { name: name?, url: url? }, place?))
 }
 
 fn read_receivers(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<Receiver>> {

@@ -6,6 +6,7 @@
 
 pub mod approval;
 pub mod appset;
+mod chart;
 pub mod cluster;
 pub mod component;
 pub mod conversion;

@@ -19,7 +19,7 @@ const DEPLOY_TYPES: &[(&str, DeployType)] = &[
 ];
 
 pub fn deploy_type(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<DeployType> {
-    reading.choice(value, DEPLOY_TYPES, &["helm"], true)
+    reading.choice(value, DEPLOY_TYPES, &[], true)
 }
 
 /// Fields of the spec that every app has.

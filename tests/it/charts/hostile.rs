@@ -124,7 +124,7 @@ fn a_failure_says_template_line_and_value() {
     };
     assert_eq!(
         said("a: 1\nb: {{ .Values.image.tag }}\n"),
-        "nil pointer evaluating interface {}.tag (.Values.image.tag) at templates/a.yaml:2:13"
+        "nil pointer evaluating interface {}.tag (.Values.image.tag) at templates/a.yaml:2:14"
     );
     assert_eq!(
         said("{{ required \"say which image\" .Values.image }}"),

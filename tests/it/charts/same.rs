@@ -26,6 +26,7 @@ fn library_charts_tpl_files_and_functions() {
         "templates/configmap.yaml ConfigMap demo-library-user-config",
         "templates/configmap.yaml Secret demo-library-user-secret",
         "templates/deployment.yaml Deployment demo-library-user",
+        "templates/end.yaml ConfigMap end",
     ];
     check(&request(&chart, json!({})), &names);
     check(

@@ -79,7 +79,9 @@ impl Fleet {
                 (None, other) => panic!("no way to {}: {other:?}", cluster.name),
             }
         });
-        let mut settings = Settings { origin, links, until: Until::Stopped, mode: None, report: true };
+        let charts = Arc::default();
+        let mut settings =
+            Settings { origin, links, charts, until: Until::Stopped, mode: None, report: true };
         change(&mut settings);
         let (wake, wakes) = mpsc::channel(8);
         let (hint, hints) = mpsc::channel(8);

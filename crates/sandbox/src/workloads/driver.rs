@@ -28,7 +28,7 @@ struct Driver {
 
 /// A wait without a timer is only this long, which costs nothing.
 const IDLE: Duration = Duration::from_secs(24 * 3600);
-/// Controllers that wait no longer than this are not at rest.
+/// What is parsed stays so for as long after the last work: mostly there is more of it.
 const SOON: Duration = Duration::from_secs(3);
 
 /// Runs until the last handle of the cluster is gone.
@@ -40,10 +40,37 @@ pub(crate) async fn run(cluster: Weak<Cluster>, mut work: watch::Receiver<u64>) 
             return;
         }
         let next = driver.timers.next().unwrap_or_else(|| Instant::now() + IDLE);
-        tokio::select! {
-            changed = work.changed() => if changed.is_err() { return },
-            () = tokio::time::sleep_until(next) => {}
+        let quiet = Instant::now() + SOON;
+        if next > quiet {
+            match woken(&mut work, quiet).await {
+                Woken::End => return,
+                Woken::Work => continue,
+                Woken::Time => {
+                    let Some(cluster) = cluster.upgrade() else { return };
+                    driver.rest(&cluster);
+                }
+            }
         }
+        if let Woken::End = woken(&mut work, next).await {
+            return;
+        }
+    }
+}
+
+/// Why a wait is over.
+enum Woken {
+    Work,
+    Time,
+    /// The cluster is gone.
+    End,
+}
+
+async fn woken(work: &mut watch::Receiver<u64>, at_latest: Instant) -> Woken {
+    tokio::select! {
+        // by chance otherwise, and no run would be like another
+        biased;
+        changed = work.changed() => if changed.is_err() { Woken::End } else { Woken::Work },
+        () = tokio::time::sleep_until(at_latest) => Woken::Time,
     }
 }
 
@@ -58,22 +85,18 @@ impl Driver {
                 self.step(&mut state)
             };
             if !busy {
-                self.rest(cluster.upgrade()?.as_ref());
                 return Some(());
             }
             tokio::task::yield_now().await;
         }
     }
 
-    /// Lets go of parsed objects, unless there is more to do with them soon.
+    /// Lets go of parsed objects and of room for more work.
     fn rest(&mut self, cluster: &Cluster) {
-        let soon = Instant::now() + SOON;
-        if self.timers.next().is_none_or(|next| next > soon) {
-            cluster.state.lock().store.rest();
-            self.memory.labelled.rest();
-            self.queue.shrink_to_fit();
-            self.queued.shrink_to_fit();
-        }
+        cluster.state.lock().store.rest();
+        self.memory.labelled.rest();
+        self.queue.shrink_to_fit();
+        self.queued.shrink_to_fit();
     }
 
     fn step(&mut self, state: &mut State) -> bool {

@@ -1,0 +1,115 @@
+//! What is odd about charts, without being a mistake: for people who look before they commit.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::Service;
+use crate::model::{Chart, ChartFailure, ChartOutput, ChartRequest, ChartSource, Charts, Digest};
+
+/// Something odd, and where: relative to the repository, for charts that are kept there.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Remark {
+    /// A template asks the cluster, and gets no answer.
+    Lookup { file: String, line: u32 },
+    /// The same request gives another object the next time.
+    Changes { file: String, object: String },
+}
+
+/// Passes requests on, and remembers them.
+#[derive(Debug)]
+pub struct Recorder<'a> {
+    service: &'a Service,
+    requests: Mutex<BTreeMap<Digest, ChartRequest>>,
+}
+
+impl<'a> Recorder<'a> {
+    pub fn new(service: &'a Service) -> Self {
+        Self { service, requests: Mutex::default() }
+    }
+
+    /// Of every request that was seen; renders each chart once more.
+    pub fn remarks(self) -> Vec<Remark> {
+        let requests = self.requests.into_inner();
+        let mut remarks = Vec::new();
+        let mut seen: Vec<Digest> = Vec::new();
+        for request in requests.values() {
+            if seen.contains(&request.chart.digest) {
+                continue;
+            }
+            seen.push(request.chart.digest);
+            remarks.extend(lookups(&request.chart));
+            let (first, second) = (self.service.render(request), self.service.renderer().render(request));
+            if let (Ok(first), Ok(second)) = (first, second) {
+                remarks.extend(changes(&request.chart, &first, &second));
+            }
+        }
+        remarks.sort();
+        remarks.dedup();
+        remarks
+    }
+}
+
+impl Charts for Recorder<'_> {
+    fn chart(&self, source: &ChartSource) -> Result<Arc<Chart>, ChartFailure> {
+        self.service.chart(source)
+    }
+
+    fn render(&self, request: &ChartRequest) -> Result<Arc<ChartOutput>, ChartFailure> {
+        self.requests.lock().entry(request.key()).or_insert_with(|| request.clone());
+        self.service.render(request)
+    }
+}
+
+fn lookups(chart: &Chart) -> Vec<Remark> {
+    let templates = chart.files.iter().filter(|(name, _)| name.contains("templates/"));
+    let texts = templates.filter_map(|(name, content)| Some((name, std::str::from_utf8(content).ok()?)));
+    let in_text = |(name, text): (&String, &str)| {
+        let line = u32::try_from(text.lines().position(calls_lookup)? + 1).ok()?;
+        Some(Remark::Lookup { file: format!("{}{name}", chart.origin), line })
+    };
+    texts.filter_map(in_text).collect()
+}
+
+/// `lookup` as a function within a tag: a word of its own before a text or a value.
+fn calls_lookup(line: &str) -> bool {
+    let Some((before, _)) = line.split_once("lookup ") else { return false };
+    before.contains("{{")
+        && before.ends_with(|letter: char| !letter.is_alphanumeric() && !"_.\"/".contains(letter))
+}
+
+fn changes(chart: &Chart, first: &ChartOutput, second: &ChartOutput) -> Vec<Remark> {
+    let pairs = first.objects.iter().zip(&second.objects).filter(|(one, other)| one.object != other.object);
+    let remark = |(one, _): (&crate::model::ChartObject, _)| {
+        let text =
+            |pointer: &str| one.object.pointer(pointer).and_then(serde_json::Value::as_str).unwrap_or("?");
+        let object = format!("{} {}", text("/kind"), text("/metadata/name"));
+        Remark::Changes { file: format!("{}{}", chart.origin, one.file), object }
+    };
+    pairs.map(remark).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_of_lookup_are_told_from_the_word() {
+        for call in [
+            "{{- $x := (lookup \"v1\" \"Secret\" .Release.Namespace \"a\") }}",
+            "{{ lookup \"v1\" \"Pod\" \"\" \"\" }}",
+            "{{ if (lookup $a $b $c $d) }}",
+        ] {
+            assert!(calls_lookup(call), "{call}");
+        }
+        for text in [
+            "# a lookup of names",
+            "{{ .Values.lookup }}",
+            "{{ include \"common.lookup \" . }}",
+            "{{ $my_lookup }}",
+        ] {
+            assert!(!calls_lookup(text), "{text}");
+        }
+    }
+}

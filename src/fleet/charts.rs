@@ -1,0 +1,119 @@
+//! Which charts a fleet wants, and where each is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::Fleet;
+use crate::manifest::read::suggest;
+use crate::manifest::yaml;
+use crate::model::{
+    AppSpec, Chart, ChartFailure, ChartFault, ChartName, ChartRef, ChartRepository, ChartSource, Digest,
+    File, Snapshot,
+};
+
+/// The folder of charts that are kept in the config repository.
+pub const CHARTS: &str = "charts/";
+
+/// Why a chart has no source; the help is in the failure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoSource {
+    UnknownRepository { help: String },
+    NoVersion,
+}
+
+/// Where a named chart is. Pure: aliases are of the instance.
+pub fn source(chart: &ChartRef, repositories: &[ChartRepository]) -> Result<ChartSource, NoSource> {
+    let (url, version) = match &chart.named {
+        ChartName::Raw(archive) => {
+            return Ok(ChartSource::Raw { digest: Digest::of(archive), archive: Arc::clone(archive) });
+        }
+        ChartName::Url { url, version } => (url, version),
+    };
+    let wanted = || version.clone().ok_or(NoSource::NoVersion);
+    if url.starts_with("oci://") {
+        return Ok(ChartSource::Registry { url: url.clone(), version: wanted()? });
+    }
+    let (alias, name) = url.split_once('/').unwrap_or(("", url));
+    let folder = || ChartSource::Folder { name: name.to_owned(), version: version.clone() };
+    let Some(repository) = repositories.iter().find(|repository| repository.name == alias) else {
+        if alias == CHARTS.trim_end_matches('/') {
+            return Ok(folder());
+        }
+        let known: Vec<&str> = repositories.iter().map(|repository| repository.name.as_str()).collect();
+        let help = if known.is_empty() {
+            format!("name it in tutti.yaml: `charts: {{repositories: [{{name: {alias}, url: https://…}}]}}`")
+        } else {
+            suggest(alias, &known, &known)
+        };
+        return Err(NoSource::UnknownRepository { help });
+    };
+    if repository.url == CHARTS {
+        return Ok(folder());
+    }
+    if repository.url.starts_with("oci://") {
+        return Ok(ChartSource::Registry { url: format!("{}/{name}", repository.url), version: wanted()? });
+    }
+    Ok(ChartSource::Repository { url: repository.url.clone(), chart: name.to_owned(), version: wanted()? })
+}
+
+/// The charts that must be fetched before the fleet can be rendered.
+pub fn remote_sources(fleet: &Fleet) -> BTreeSet<ChartSource> {
+    let of_app = |spec: &AppSpec| match spec {
+        AppSpec::AppSet(app_set) => {
+            let pod_sets = app_set.clusters.iter().flat_map(|cluster| &cluster.pod_sets);
+            app_set
+                .chart
+                .iter()
+                .chain(pod_sets.filter_map(|pod_set| pod_set.chart.as_ref()))
+                .cloned()
+                .collect()
+        }
+        AppSpec::Component(_) | AppSpec::Objects(_) => Vec::new(),
+    };
+    let charts = fleet.apps.values().flat_map(|app| of_app(&app.spec));
+    let sources = charts.filter_map(|chart| source(&chart, &fleet.instance.charts).ok());
+    sources.filter(ChartSource::is_remote).collect()
+}
+
+/// A chart of the folder `charts/`. Its digest is over names and blob ids: nothing is hashed again.
+pub fn in_folder(name: &str, version: Option<&str>, snapshot: &Snapshot) -> Result<Chart, ChartFailure> {
+    let origin = format!("{CHARTS}{name}/");
+    let inside = snapshot.files.range(origin.clone()..).take_while(|(path, _)| path.starts_with(&origin));
+    let files: BTreeMap<&str, &File> = inside.map(|(path, file)| (&path[origin.len()..], file)).collect();
+    if !files.contains_key("Chart.yaml") {
+        let known = names(snapshot);
+        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+        let failure = ChartFailure::new(ChartFault::Missing, format!("there is no chart {origin}"));
+        return Err(failure.help(suggest(name, &known, &known)));
+    }
+    let chart = Chart {
+        digest: Digest::of(
+            files
+                .iter()
+                .map(|(name, file)| format!("{name}\n{}\n", file.blob))
+                .collect::<String>()
+                .as_bytes(),
+        ),
+        files: files.iter().map(|(name, file)| ((*name).to_owned(), Arc::clone(&file.content))).collect(),
+        folder: true,
+        origin,
+    };
+    match (version, own_version(&chart)) {
+        (Some(wanted), Some(own)) if own != wanted => {
+            let message = format!("{} is version {own}, and {wanted} is wanted", chart.origin);
+            let help = "a folder of this repository has one version: change chartVersion, or leave it out";
+            Err(ChartFailure::new(ChartFault::Missing, message).help(help))
+        }
+        _ => Ok(chart),
+    }
+}
+
+fn own_version(chart: &Chart) -> Option<String> {
+    let values = yaml::parse_values("Chart.yaml", chart.text("Chart.yaml")?).ok()?;
+    values.get("version")?.as_str().map(str::to_owned)
+}
+
+fn names(snapshot: &Snapshot) -> BTreeSet<String> {
+    let name = |path: &String| Some(path.strip_prefix(CHARTS)?.split_once('/')?.0.to_owned());
+    snapshot.files.range(CHARTS.to_owned()..).map_while(|(path, _)| name(path)).collect()
+}

@@ -1,0 +1,287 @@
+//! Helm charts as a source of documents.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::documents::{self, Document};
+use super::layers::{Layers, SHIPPED};
+use super::{Job, codes, values};
+use crate::fleet::charts::{CHARTS, in_folder, source};
+use crate::manifest::yaml;
+use crate::model::labels::{CHART_HOOKS, HELM_RESOURCE_POLICY, PRUNE};
+use crate::model::{
+    AppSpec, Chart, ChartCapabilities, ChartFailure, ChartFault, ChartObject, ChartRef, ChartRequest,
+    ChartSource, DeployType, Diagnostic, Location,
+};
+use crate::schedule::{AssignedPodSet, assign, retag};
+
+/// Hooks at moments that there are none of here: they are left out, as `helm template --no-hooks` does.
+const NEVER: [&str; 5] = ["test", "pre-delete", "post-delete", "pre-rollback", "post-rollback"];
+/// Kinds that run something when they are applied.
+const RUNS: [&str; 2] = ["Job", "Pod"];
+
+/// The folders of charts that the target is made of.
+pub fn folders(job: &Job<'_>) -> BTreeSet<String> {
+    let charts = assign(job.app, &job.target.cluster).into_iter().filter_map(|pod_set| pod_set.chart);
+    let folder = |chart: ChartRef| match source(&chart, &job.fleet.instance.charts) {
+        Ok(ChartSource::Folder { name, .. }) => Some(format!("{CHARTS}{name}/")),
+        _ => None,
+    };
+    charts.filter_map(folder).collect()
+}
+
+/// What the chart of a podSet makes; nothing when the app is no chart.
+pub fn documents(
+    job: &Job<'_>,
+    layers: &Layers<'_>,
+    pod_set: &AssignedPodSet,
+) -> Result<Vec<Document>, Vec<Diagnostic>> {
+    match (&job.app.spec, &pod_set.chart) {
+        (AppSpec::AppSet(app_set), Some(named)) if app_set.deploy_type == DeployType::Helm => {
+            of_chart(job, layers, pod_set, named)
+        }
+        _ => Ok(Vec::new()),
+    }
+}
+
+fn of_chart(
+    job: &Job<'_>,
+    layers: &Layers<'_>,
+    pod_set: &AssignedPodSet,
+    named: &ChartRef,
+) -> Result<Vec<Document>, Vec<Diagnostic>> {
+    let chart = find(job, named).map_err(|failure| vec![explain(job, named, None, &failure)])?;
+    let request = ChartRequest {
+        values: layered(job, layers, pod_set, &chart)?,
+        release: pod_set.name.clone(),
+        namespace: job.app.id.namespace.to_string(),
+        capabilities: ChartCapabilities::default(),
+        chart: Arc::clone(&chart),
+    };
+    let output =
+        job.charts.render(&request).map_err(|failure| vec![explain(job, named, Some(&chart), &failure)])?;
+    let (mut documents, mut mistakes) = (Vec::new(), Vec::new());
+    for object in &output.objects {
+        match take(job, named, &chart, object) {
+            Ok(mut made) => documents.append(&mut made),
+            Err(mistake) => mistakes.push(*mistake),
+        }
+    }
+    if mistakes.is_empty() { Ok(documents) } else { Err(mistakes) }
+}
+
+fn find(job: &Job<'_>, named: &ChartRef) -> Result<Arc<Chart>, ChartFailure> {
+    match source(named, &job.fleet.instance.charts) {
+        Ok(ChartSource::Folder { name, version }) => {
+            in_folder(&name, version.as_deref(), job.snapshot).map(Arc::new)
+        }
+        Ok(source) => job.charts.chart(&source),
+        // The fleet has taken such an app out.
+        Err(_) => Err(ChartFailure::new(ChartFault::Missing, "the chart has no source")),
+    }
+}
+
+/// Values over those of the chart: the layers of the repository, what the podSet says of itself, its rawValues. The
+/// shipped layers speak to the shipped templates, not to charts.
+fn layered(
+    job: &Job<'_>,
+    layers: &Layers<'_>,
+    pod_set: &AssignedPodSet,
+    chart: &Chart,
+) -> Result<Vec<Map<String, Value>>, Vec<Diagnostic>> {
+    let (mut list, mut mistakes) = (Vec::new(), Vec::new());
+    let ours = |path: &str| !path.starts_with(SHIPPED);
+    for layer in layers.list.iter().filter(|layer| layer.values.as_ref().is_some_and(|file| ours(&file.path)))
+    {
+        match values::of_layer(job, layer) {
+            Ok(values) => list.push(values),
+            Err(mut found) => mistakes.append(&mut found),
+        }
+    }
+    list.push(own(pod_set, chart));
+    list.extend(pod_set.raw_values.clone());
+    list.retain(|values| !values.is_empty());
+    if mistakes.is_empty() { Ok(list) } else { Err(mistakes) }
+}
+
+/// Replicas, image and version of the podSet under the names that `helm create` gives them, as far as the chart has a value
+/// of that name.
+fn own(pod_set: &AssignedPodSet, chart: &Chart) -> Map<String, Value> {
+    let defaults = chart.text("values.yaml").map(|text| yaml::parse_values("values.yaml", text));
+    let defaults = defaults.and_then(Result::ok).unwrap_or_default();
+    let mut own = Map::new();
+    let count = ["replicaCount", "replicas"].into_iter().find(|key| defaults.contains_key(*key));
+    if let (Some(key), Some(replicas)) = (count, pod_set.replicas) {
+        own.insert(key.to_owned(), json!(replicas));
+    }
+    let (image, version) = (pod_set.image.as_deref(), pod_set.version.as_deref());
+    match defaults.get("image") {
+        Some(Value::Object(parts)) => {
+            let image = image_parts(parts, image, version);
+            if !image.is_empty() {
+                own.insert("image".to_owned(), Value::Object(image));
+            }
+        }
+        Some(Value::String(default)) => {
+            let image = image.map(str::to_owned).or_else(|| version.map(|version| retag(default, version)));
+            own.extend(image.map(|image| ("image".to_owned(), json!(image))));
+        }
+        _ => {}
+    }
+    own
+}
+
+fn image_parts(parts: &Map<String, Value>, image: Option<&str>, version: Option<&str>) -> Map<String, Value> {
+    let mut made = Map::new();
+    let (name, tag) = match image.map(|image| (image, crate::schedule::tag(image))) {
+        Some((image, Some(tag))) => (image.strip_suffix(&format!(":{tag}")), Some(tag)),
+        Some((image, None)) => (Some(image), version),
+        None => (None, version),
+    };
+    if let Some(name) = name {
+        let host = name.split_once('/').filter(|(host, _)| host.contains(['.', ':']) || *host == "localhost");
+        match host.filter(|_| parts.contains_key("registry")) {
+            Some((host, path)) => {
+                made.insert("registry".to_owned(), json!(host));
+                made.insert("repository".to_owned(), json!(path));
+            }
+            None => {
+                made.insert("repository".to_owned(), json!(name));
+            }
+        }
+    }
+    made.extend(tag.map(|tag| ("tag".to_owned(), json!(tag))));
+    made
+}
+
+/// The documents of one object: several of a list, none of a hook that is left out.
+fn take(
+    job: &Job<'_>,
+    named: &ChartRef,
+    chart: &Chart,
+    object: &ChartObject,
+) -> Result<Vec<Document>, Box<Diagnostic>> {
+    if let Some(hook) = &object.hook {
+        if hook.events.iter().all(|event| NEVER.contains(&event.as_str())) {
+            return Ok(Vec::new());
+        }
+        let kind = object.object.get("kind").and_then(Value::as_str).unwrap_or_default();
+        if RUNS.contains(&kind) {
+            match job.app.annotations.get(CHART_HOOKS).map(String::as_str) {
+                Some("apply") => {}
+                Some("skip") => return Ok(Vec::new()),
+                _ => return Err(hook_refused(job, named, chart, object, &hook.events).into()),
+            }
+        }
+    }
+    let source = Location::new(&format!("{}{}", chart.origin, object.file), 1, 1);
+    let what = || format!("an object of {}{}", chart.origin, object.file);
+    let mut documents = Vec::new();
+    for item in items(&object.object) {
+        let mut document = documents::object(job, item, source.clone(), &what)?;
+        documents::without_needless_namespace(&mut document.object);
+        if object.definition || is_kept(&document.object) {
+            keep(&mut document.object);
+        }
+        documents.push(document);
+    }
+    Ok(documents)
+}
+
+fn hook_refused(
+    job: &Job<'_>,
+    named: &ChartRef,
+    chart: &Chart,
+    object: &ChartObject,
+    events: &[String],
+) -> Diagnostic {
+    let metadata = object.object.get("metadata");
+    let name = metadata.and_then(|metadata| metadata.get("name")).and_then(Value::as_str).unwrap_or("?");
+    let kind = object.object.get("kind").and_then(Value::as_str).unwrap_or("?");
+    let message = format!(
+        "{kind} {name} of {}{} is a hook ({}), and what hooks run has no place between phases yet",
+        chart.origin,
+        object.file,
+        events.join(", ")
+    );
+    let help = format!(
+        "switch it off by a value of the chart, or decide for all hooks of this app: annotation {CHART_HOOKS}: apply \
+         (as ordinary objects, beside the others) or skip (left out)"
+    );
+    job.error(codes::CHART_HOOK, message).at(named.location.clone()).help(help)
+}
+
+/// The items of a list, or the object itself.
+fn items(object: &Value) -> Vec<Value> {
+    let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
+    let Some((single, items)) = kind.strip_suffix("List").zip(object.get("items").and_then(Value::as_array))
+    else {
+        return vec![object.clone()];
+    };
+    let item = |item: &Value| {
+        let mut item = item.clone();
+        if let (Value::Object(map), false) = (&mut item, single.is_empty()) {
+            map.entry("apiVersion").or_insert_with(|| object.get("apiVersion").cloned().unwrap_or_default());
+            map.entry("kind").or_insert_with(|| json!(single));
+        }
+        item
+    };
+    items.iter().map(item).collect()
+}
+
+fn is_kept(object: &Map<String, Value>) -> bool {
+    let annotations = object.get("metadata").and_then(|metadata| metadata.get("annotations"));
+    let policy =
+        annotations.and_then(|annotations| annotations.get(HELM_RESOURCE_POLICY)).and_then(Value::as_str);
+    policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep"))
+}
+
+fn keep(object: &mut Map<String, Value>) {
+    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
+    if annotations.is_null() {
+        *annotations = json!({});
+    }
+    if let Some(annotations) = annotations.as_object_mut() {
+        annotations.entry(PRUNE).or_insert_with(|| json!("keep"));
+    }
+}
+
+/// A failure of a chart: where its template fails when that is a file of this repository, else where the chart is named.
+fn explain(
+    job: &Job<'_>,
+    named: &ChartRef,
+    chart: Option<&Arc<Chart>>,
+    failure: &ChartFailure,
+) -> Diagnostic {
+    let code = match failure.fault {
+        ChartFault::NoRenderer => codes::NO_RENDERER,
+        ChartFault::Missing => codes::NO_CHART,
+        ChartFault::Malformed => codes::MALFORMED_CHART,
+        ChartFault::Values => codes::CHART_VALUES,
+        ChartFault::Template => codes::CHART_TEMPLATE,
+        ChartFault::Output => codes::CHART_OUTPUT,
+        ChartFault::Limit => codes::CHART_LIMIT,
+        ChartFault::Renderer => codes::CHART_RENDERER,
+    };
+    let origin = chart.map(|chart| chart.origin.as_str()).unwrap_or_default();
+    let value = failure.value.as_ref().map(|value| format!(" ({value})")).unwrap_or_default();
+    let message = match (&failure.place, origin.is_empty()) {
+        (Some((file, line, _)), _) => format!("{origin}{file} line {line}: {}{value}", failure.message),
+        (None, false) => format!("chart {}: {}{value}", origin.trim_end_matches('/'), failure.message),
+        (None, true) => format!("{}{value}", failure.message),
+    };
+    let place = failure.place.as_ref().filter(|_| chart.is_some_and(|chart| chart.folder));
+    let place = place.map(|(file, line, column)| Location::new(&format!("{origin}{file}"), *line, *column));
+    let diagnostic = job.error(code, message);
+    let diagnostic = match place.filter(|place| job.snapshot.files.contains_key(&place.file)) {
+        Some(place) => diagnostic.at(place).related(named.location.clone(), "the chart is named here"),
+        None => diagnostic.at(named.location.clone()),
+    };
+    match &failure.help {
+        Some(help) => diagnostic.help(help.clone()),
+        None => diagnostic,
+    }
+}

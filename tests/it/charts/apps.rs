@@ -1,0 +1,226 @@
+//! Charts as apps: from the manifest to objects, through everything that `tutti render` does.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tutti::chart::{Found, Limits, Recorder, Remark, Renderer, Service};
+use tutti::controller::{Renders, render_all};
+use tutti::fleet::assemble;
+use tutti::manifest;
+use tutti::model::{Charts, Diagnostic, RenderedObject, Snapshot};
+
+use super::support::{engine, helm};
+
+const CLUSTER: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: {name: bj1}\nspec: {connection: {sandbox: {}}}\n";
+const INSTANCE: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {name: main}\nspec: {charts: \
+                        {repositories: [{name: dmall, url: charts/}]}}\n";
+const CHART: &str = "apiVersion: v2\nname: web\nversion: 1.0.0\n";
+const VALUES: &str = "replicaCount: 1\nimage: {registry: docker.io, repository: web, tag: v0}\ncolour: red\nsize: 1\n\
+                      gone: {a: 1, b: 2}\n";
+const TEMPLATE: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: {{ .Release.Name }}\nspec:\n  \
+                        replicas: {{ .Values.replicaCount }}\n  selector: {matchLabels: {x: a}}\n  template:\n    \
+                        metadata: {labels: {x: a}}\n    spec: {containers: [{name: a, image: {{ .Values.image | toJson \
+                        | quote }}, args: [{{ .Values.colour }}, {{ .Values.size | quote }}, {{ .Values.gone | toJson | \
+                        quote }}]}]}\n";
+
+fn app(pod_set: &str, more: &str) -> String {
+    format!(
+        "apiVersion: tutti.dev/v1alpha1\nkind: AppSet\nmetadata: {{name: web{more}}}\nspec:\n  podSpec: {{deployType: \
+         Helm, chart: {{chartUrl: {{url: dmall/web, chartVersion: 1.0.0}}}}}}\n  clusterTopology: {{clusters: [{{name: \
+         bj1, podSets: [{{name: web-blue{pod_set}}}]}}]}}\n"
+    )
+}
+
+fn renders(app: &str, files: &[(&str, &str)], service: &dyn Charts) -> Renders {
+    let of_all = [
+        ("clusters/bj1.yaml", CLUSTER),
+        ("tutti.yaml", INSTANCE),
+        ("charts/web/Chart.yaml", CHART),
+        ("charts/web/values.yaml", VALUES),
+        ("apps/web/app.yaml", app),
+    ];
+    let template = ("charts/web/templates/a.yaml", TEMPLATE);
+    let replaced = files.iter().any(|(path, _)| *path == template.0);
+    let template = (!replaced).then_some(template);
+    let snapshot = Snapshot::of_texts(of_all.into_iter().chain(template).chain(files.iter().copied()));
+    let fleet = assemble(manifest::read(&snapshot), &snapshot);
+    assert_eq!(
+        fleet.diagnostics.iter().filter(|it| it.is_error()).collect::<Vec<_>>(),
+        Vec::<&Diagnostic>::new()
+    );
+    render_all(&snapshot.revision, &fleet, &snapshot, service)
+}
+
+fn service(helm: &live::Helm) -> Service {
+    Service::new(engine(helm, Limits::default()), None)
+}
+
+fn only(renders: Renders) -> Result<Vec<RenderedObject>, Vec<Diagnostic>> {
+    let (_, (_, render)) = renders.targets.into_iter().next().expect("a target");
+    render.map(|rendered| Arc::unwrap_or_clone(rendered).objects)
+}
+
+#[track_caller]
+fn objects(app: &str, files: &[(&str, &str)]) -> Option<Vec<RenderedObject>> {
+    let helm = helm()?;
+    Some(only(renders(app, files, &service(&helm))).unwrap_or_else(|mistakes| panic!("{mistakes:#?}")))
+}
+
+#[track_caller]
+fn mistake(app: &str, files: &[(&str, &str)]) -> Option<Diagnostic> {
+    let helm = helm()?;
+    let mistakes = only(renders(app, files, &service(&helm))).expect_err("a mistake");
+    assert_eq!(mistakes.len(), 1, "{mistakes:#?}");
+    mistakes.into_iter().next()
+}
+
+#[track_caller]
+fn check(app: &str, files: &[(&str, &str)], replicas: u32, image: Value, arguments: [&str; 3]) {
+    let Some(objects) = objects(app, files) else { return };
+    let spec = &objects[0].body["spec"];
+    let container = &spec["template"]["spec"]["containers"][0];
+    let seen: Value = serde_json::from_str(container["image"].as_str().unwrap()).unwrap();
+    assert_eq!((&spec["replicas"], seen), (&json!(replicas), image));
+    assert_eq!(container["args"], json!(arguments));
+}
+
+#[test]
+fn values_come_from_chart_layers_pod_set_and_raw_values() {
+    let image = |registry: &str, repository: &str, tag: &str| json!({"registry": registry, "repository": repository, "tag": tag});
+    let gone = r#"{"a":1,"b":2}"#;
+    check(&app("", ""), &[], 1, image("docker.io", "web", "v0"), ["red", "1", gone]);
+    let base = ("templates/base/values.yaml", "colour: green\nsize: 2\n");
+    let own = ("apps/web/layer/values.yaml", "size: 3\n");
+    check(&app("", ""), &[base], 1, image("docker.io", "web", "v0"), ["green", "2", gone]);
+    check(&app("", ""), &[base, own], 1, image("docker.io", "web", "v0"), ["green", "3", gone]);
+    let raw = ", replicas: 4, version: v7, rawValues: \"size: 4\\ngone: {a: null}\\n\"";
+    check(&app(raw, ""), &[base, own], 4, image("docker.io", "web", "v7"), ["green", "4", r#"{"b":2}"#]);
+    let map = ", replicas: 4, image: 'r.example.com:5000/a/b:v9', rawValues: {replicaCount: 6}";
+    check(&app(map, ""), &[], 6, image("r.example.com:5000", "a/b", "v9"), ["red", "1", gone]);
+}
+
+#[test]
+fn objects_carry_our_labels_and_their_template() {
+    let Some(objects) = objects(&app(", version: v7", ", labels: {a: b}"), &[]) else { return };
+    let [object] = objects.as_slice() else { panic!("{objects:#?}") };
+    assert_eq!(object.source.to_string(), "charts/web/templates/a.yaml:1:1");
+    assert_eq!(object.id.to_string(), "Deployment default/web-blue");
+    let labels = &object.body["spec"]["template"]["metadata"]["labels"];
+    assert_eq!(labels, &json!({"x": "a", "app": "web", "version": "v7", "sym-group": "blue"}));
+}
+
+#[test]
+fn policies_definitions_lists_and_namespaces() {
+    let text = "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data, \
+                annotations: {helm.sh/resource-policy: keep}}}\n- {apiVersion: v1, kind: Secret, metadata: {name: \
+                s}}\n---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: r, namespace: \
+                x}\nrules: []\n";
+    let crd =
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a.b.c}\n";
+    let files = [("charts/web/templates/a.yaml", text), ("charts/web/crds/a.yaml", crd)];
+    let Some(objects) = objects(&app("", ""), &files) else { return };
+    let kept = |object: &RenderedObject| object.body["metadata"]["annotations"]["tutti.dev/prune"] == "keep";
+    let seen: Vec<_> = objects.iter().map(|object| (object.id.to_string(), kept(object))).collect();
+    let expected = [
+        ("PersistentVolumeClaim default/data", true),
+        ("Secret default/s", false),
+        ("CustomResourceDefinition a.b.c", true),
+        ("ClusterRole r", false),
+    ];
+    assert_eq!(seen, expected.map(|(id, kept)| (id.to_owned(), kept)));
+}
+
+#[test]
+fn hooks_that_run_something_want_a_decision() {
+    let hook = |kind: &str, events: &str| {
+        format!(
+            "---\napiVersion: v1\nkind: {kind}\nmetadata: {{name: h, annotations: {{helm.sh/hook: '{events}'}}}}\n"
+        )
+    };
+    let job = format!("{TEMPLATE}{}", hook("Job", "pre-install,pre-upgrade"));
+    const FILE: &str = "charts/web/templates/a.yaml";
+    if let Some(mistake) = mistake(&app("", ""), &[(FILE, job.as_str())]) {
+        assert!(
+            mistake.to_string().starts_with("error[E3049]: Job h of charts/web/templates/a.yaml is a hook"),
+            "{mistake}"
+        );
+    }
+    let count = |app: String, text: &str| objects(&app, &[(FILE, text)]).map(|objects| objects.len());
+    let Some(applied) = count(app("", ", annotations: {tutti.dev/chart-hooks: apply}"), &job) else { return };
+    assert_eq!(applied, 2);
+    assert_eq!(count(app("", ", annotations: {tutti.dev/chart-hooks: skip}"), &job), Some(1));
+    let account = format!("{TEMPLATE}{}{}", hook("ServiceAccount", "pre-install"), hook("Pod", "test"));
+    assert_eq!(count(app("", ""), &account), Some(2));
+}
+
+#[test]
+fn failures_name_template_line_and_value() {
+    let text = "a: 1\nb: {{ .Values.nothing.here }}\n";
+    if let Some(mistake) = mistake(&app("", ""), &[("charts/web/templates/a.yaml", text)]) {
+        assert_eq!(
+            mistake.to_string(),
+            "error[E3045]: charts/web/templates/a.yaml line 2: nil pointer evaluating interface {}.here \
+             (.Values.nothing.here) at charts/web/templates/a.yaml:2:14"
+        );
+        assert_eq!(mistake.related[0].0.file, "apps/web/app.yaml");
+    }
+    let schema = ("charts/web/values.schema.json", r#"{"properties": {"size": {"type": "string"}}}"#);
+    if let Some(mistake) = mistake(&app("", ""), &[schema]) {
+        assert!(
+            mistake.to_string().starts_with(
+                "error[E3044]: chart charts/web: the values do not fit the schema: .Values.size"
+            ),
+            "{mistake}"
+        );
+    }
+    let outside = ("charts/web/values.schema.json", r#"{"$ref": "file:///etc/passwd"}"#);
+    if let Some(mistake) = mistake(&app("", ""), &[outside]) {
+        assert!(mistake.message.contains("the schema refers to file:///etc/passwd"), "{mistake}");
+    }
+}
+
+#[test]
+fn without_a_renderer_chart_apps_are_refused_with_what_to_install() {
+    let service = Service::new(Renderer::new(Found::Nothing(None), Limits::default()), None);
+    let mistakes = only(renders(&app("", ""), &[], &service)).expect_err("a refusal");
+    assert_eq!(mistakes[0].code, "E3041");
+    assert!(mistakes[0].help.as_deref().is_some_and(|help| help.contains("cargo xtask helm-render")));
+}
+
+#[test]
+fn both_renderers_make_the_same_app() {
+    let Some(helm) = helm() else { return };
+    let command = Service::new(Renderer::new(Found::Command(helm.command.clone()), Limits::default()), None);
+    let app = app(", replicas: 4, version: v7, rawValues: {size: 9}", "");
+    assert_eq!(only(renders(&app, &[], &command)), only(renders(&app, &[], &service(&helm))));
+}
+
+#[test]
+fn a_request_is_rendered_once() {
+    let Some(helm) = helm() else { return };
+    let service = service(&helm);
+    let random =
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: {{ randAlphaNum 20 | quote }}}\n";
+    let files = [("charts/web/templates/a.yaml", random)];
+    let one = only(renders(&app("", ""), &files, &service));
+    assert_eq!(one, only(renders(&app("", ""), &files, &service)));
+}
+
+#[test]
+fn what_asks_the_cluster_or_changes_by_itself_is_remarked() {
+    let Some(helm) = helm() else { return };
+    let service = service(&helm);
+    let text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: {{ randAlphaNum 20 | quote }}, y: {{ \
+                lookup \"v1\" \"Pod\" \"\" \"\" | toJson | quote }}}\n";
+    let recorder = Recorder::new(&service);
+    let renders = renders(&app("", ""), &[("charts/web/templates/a.yaml", text)], &recorder);
+    assert!(only(renders).is_ok());
+    let file = "charts/web/templates/a.yaml".to_owned();
+    assert_eq!(
+        recorder.remarks(),
+        [
+            Remark::Lookup { file: file.clone(), line: 4 },
+            Remark::Changes { file, object: "ConfigMap a".to_owned() },
+        ]
+    );
+}

@@ -1,0 +1,147 @@
+//! Charts from chart repositories, registries and manifests, with digests and a cache.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use tutti::chart::{Found, Limits, Renderer, Service};
+use tutti::model::{ChartSource, Charts, Digest};
+
+/// A chart as `helm package` writes it.
+fn package() -> Vec<u8> {
+    let mut archive = Vec::new();
+    for (name, text) in [
+        ("web/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n"),
+        ("web/templates/a.yaml", "a: b\n"),
+    ] {
+        let mut header = vec![0_u8; 512];
+        header[..name.len()].copy_from_slice(name.as_bytes());
+        header[124..136].copy_from_slice(format!("{:011o}\0", text.len()).as_bytes());
+        header[148..156].copy_from_slice(b"        ");
+        header[156] = b'0';
+        let sum: usize = header.iter().map(|byte| usize::from(*byte)).sum();
+        header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+        archive.extend(header);
+        archive.extend(text.as_bytes());
+        archive.resize(archive.len().next_multiple_of(512), 0);
+    }
+    archive.resize(archive.len() + 1024, 0);
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    std::io::Write::write_all(&mut encoder, &archive).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// A server of both kinds: paths below `/charts` and `/v2`. Counts what is asked.
+async fn serve(chart: Vec<u8>) -> (String, Arc<AtomicUsize>) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let host = listener.local_addr().unwrap().to_string();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let (counter, name) = (Arc::clone(&asked), host.clone());
+    let app = Router::new().fallback(move |request: Request| {
+        counter.fetch_add(1, Ordering::Relaxed);
+        let (chart, host) = (chart.clone(), name.clone());
+        async move {
+            let digest = Digest::of(&package()).to_string();
+            let manifest = format!(
+                "{{\"layers\": [{{\"mediaType\": \"application/vnd.cncf.helm.chart.content.v1.tar+gzip\", \"digest\": \
+                 \"sha256:{digest}\"}}]}}"
+            );
+            let allowed = request.headers().get(header::AUTHORIZATION).is_some_and(|value| value == "Bearer t0");
+            match request.uri().path() {
+                "/charts/index.yaml" => format!(
+                    "entries:\n  web:\n  - {{version: 1.0.0, digest: {digest}, urls: [web-1.0.0.tgz]}}\n  - {{version: \
+                     0.9.0, urls: ['file:///etc/passwd']}}\n"
+                )
+                .into_response(),
+                "/charts/web-1.0.0.tgz" => chart.into_response(),
+                "/token" => "{\"token\": \"t0\"}".into_response(),
+                path if path.starts_with("/v2/") && !allowed => {
+                    let challenge = format!("Bearer realm=\"http://{host}/token\",service=\"x\",scope=\"y\"");
+                    (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, challenge)]).into_response()
+                }
+                "/v2/team/web/manifests/1.0.0_a" => manifest.into_response(),
+                path if path == format!("/v2/team/web/blobs/sha256:{digest}") => chart.into_response(),
+                _ => StatusCode::NOT_FOUND.into_response(),
+            }
+        }
+    });
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    (host, asked)
+}
+
+fn service(cache: Option<&std::path::Path>) -> Service {
+    let renderer = Renderer::new(Found::Nothing(None), Limits::default());
+    Service::new(renderer, cache.map(std::path::Path::to_owned))
+}
+
+fn repository(host: &str, chart: &str, version: &str) -> ChartSource {
+    let url = format!("http://{host}/charts");
+    ChartSource::Repository { url, chart: chart.to_owned(), version: version.to_owned() }
+}
+
+fn registry(host: &str) -> ChartSource {
+    ChartSource::Registry { url: format!("oci://{host}/team/web"), version: "1.0.0+a".to_owned() }
+}
+
+async fn fetch(service: &Service, source: &ChartSource) -> Result<usize, String> {
+    service.prefetch(&BTreeSet::from([source.clone()])).await;
+    service.chart(source).map(|chart| chart.files.len()).map_err(|failure| failure.message)
+}
+
+#[tokio::test]
+async fn repositories_and_registries_are_fetched_once_and_kept() {
+    let (host, asked) = serve(package()).await;
+    let cache = tempfile::tempdir().unwrap();
+    for source in [repository(&host, "web", "1.0.0"), repository(&host, "web", "v1.0.0"), registry(&host)] {
+        let service = service(Some(cache.path()));
+        assert_eq!(fetch(&service, &source).await, Ok(2), "{source}");
+        let before = asked.load(Ordering::Relaxed);
+        assert_eq!(fetch(&service, &source).await, Ok(2));
+        // Another process, after this one.
+        assert_eq!(fetch(&self::service(Some(cache.path())), &source).await, Ok(2));
+        assert_eq!(asked.load(Ordering::Relaxed), before, "{source}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_what_was_announced_is_refused() {
+    let (host, _) = serve(b"something else".to_vec()).await;
+    for source in [repository(&host, "web", "1.0.0"), registry(&host)] {
+        let message = fetch(&service(None), &source).await.unwrap_err();
+        assert!(message.contains("is not what was announced"), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_said() {
+    let (host, _) = serve(package()).await;
+    let check = async |source: ChartSource, expected: &str| {
+        let message = fetch(&service(None), &source).await.unwrap_err();
+        assert!(message.contains(expected), "{message}");
+    };
+    check(repository(&host, "wob", "1.0.0"), "the chart repository has no chart wob").await;
+    check(repository(&host, "web", "2.0.0"), "the chart repository has no version 2.0.0 of web").await;
+    check(repository(&host, "web", "0.9.0"), "only http and https are followed").await;
+    check(repository("127.0.0.1:1", "web", "1.0.0"), "failed to fetch http://127.0.0.1:1/charts/index.yaml")
+        .await;
+    let tag = ChartSource::Registry { url: format!("oci://{host}/team/web"), version: "3".to_owned() };
+    check(tag, "404").await;
+}
+
+#[test]
+fn raw_charts_are_unpacked_and_checked() {
+    let raw = |archive: Vec<u8>| ChartSource::Raw { digest: Digest::of(&archive), archive: archive.into() };
+    let service = service(None);
+    let chart = service.chart(&raw(package())).unwrap();
+    assert_eq!(
+        chart.files.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(),
+        ["Chart.yaml", "templates/a.yaml"]
+    );
+    assert!(service.chart(&raw(b"noise".to_vec())).unwrap_err().message.contains("not gzip"));
+}
