@@ -129,7 +129,7 @@ spec:
             "E1205 10:26 spec.env.1C: \"1C\" is not the name of a variable",
             "E1206 11:31 spec.resources.requests.cpu: \"lots\" is not a quantity",
             "E1290 11:38 spec.resources.claims: `spec.resources.claims` is not supported yet",
-            "E1201 12:15 spec.autoscale: unknown field `max` in `spec.autoscale`",
+            "E1201 12:15 spec.autoscale.max: unknown field `max` in `spec.autoscale`",
             "E1204 13:67 spec.placement.clusters.matchExpressions[0].operator: `operator` cannot be \"Is\"",
         ],
     );

@@ -91,15 +91,16 @@ impl Walk<'_> {
             _ => None,
         };
         let pairs: Vec<(String, String)> = self.rules.iter().filter_map(|rule| renamed(&rule)).collect();
-        translate(&pairs, key, self.direction).map_err(|other| match self.direction {
-            Direction::ToHub => format!("there it is called `{other}`"),
-            Direction::FromHub => format!("there `{key}` is what is called `{other}` here"),
-        })
-        .map(|other| match (other, self.direction) {
-            (None, _) => (key.to_owned(), key.to_owned()),
-            (Some(hub), Direction::ToHub) => (key.to_owned(), hub),
-            (Some(name), Direction::FromHub) => (name.clone(), name),
-        })
+        translate(&pairs, key, self.direction)
+            .map_err(|other| match self.direction {
+                Direction::ToHub => format!("there it is called `{other}`"),
+                Direction::FromHub => format!("there `{key}` is what is called `{other}` here"),
+            })
+            .map(|other| match (other, self.direction) {
+                (None, _) => (key.to_owned(), key.to_owned()),
+                (Some(hub), Direction::ToHub) => (key.to_owned(), hub),
+                (Some(name), Direction::FromHub) => (name.clone(), name),
+            })
     }
 
     /// What the text at this place becomes; `None` when it stays.
@@ -124,7 +125,8 @@ impl Walk<'_> {
     }
 
     fn refuse(&self, entry: &Entry, help: &str, reading: &mut Reading<'_>) {
-        let shown = if self.shown.is_empty() { entry.key.clone() } else { format!("{}.{}", self.shown, entry.key) };
+        let shown =
+            if self.shown.is_empty() { entry.key.clone() } else { format!("{}.{}", self.shown, entry.key) };
         self.refuse_at(entry, &shown, help, reading);
     }
 
@@ -146,11 +148,7 @@ impl Walk<'_> {
 
 /// By pairs of (version, hub): the other word, or none when it stays. An error is the word that already has
 /// the meaning: to let this one through would make two of one on the way back.
-fn translate(
-    pairs: &[(String, String)],
-    word: &str,
-    direction: Direction,
-) -> Result<Option<String>, String> {
+fn translate(pairs: &[(String, String)], word: &str, direction: Direction) -> Result<Option<String>, String> {
     let sides = |pair: &(String, String)| match direction {
         Direction::ToHub => (pair.0.clone(), pair.1.clone()),
         Direction::FromHub => (pair.1.clone(), pair.0.clone()),

@@ -70,10 +70,9 @@ impl Hub {
             return;
         }
         if let Some(broken) = &self.broken {
-            let place = root.entry("apiVersion").map_or_else(
-                || reading.location(root),
-                |entry| reading.location(&entry.value),
-            );
+            let place = root
+                .entry("apiVersion")
+                .map_or_else(|| reading.location(root), |entry| reading.location(&entry.value));
             let message = format!("how {version} is read is not known: a conversion has a mistake");
             reading
                 .mistake(codes::BAD_CONVERSION, message, place, "apiVersion")
@@ -85,7 +84,7 @@ impl Hub {
     }
 
     /// Makes of a document in the hub's version one in another. What it cannot say is a mistake.
-    pub fn from_hub(&self, kind: Native, version: &str, root: &mut Node, reading: &mut Reading<'_>) {
+    pub fn to_version(&self, kind: Native, version: &str, root: &mut Node, reading: &mut Reading<'_>) {
         self.convert(kind, version, Direction::FromHub, root, reading);
         set_version(root, version);
     }

@@ -117,7 +117,10 @@ fn newest<'s>(snapshot: &'s Snapshot, mistakes: &mut Vec<Diagnostic>) -> BTreeMa
                 "a conversion in a place without a meaning",
                 Scope::File(path.clone()),
             );
-            let help = format!("{}<name>/<revision>/<any>.yaml, where a revision is 1, 2, … or v1, v2, …", conversion::FOLDER);
+            let help = format!(
+                "{}<name>/<revision>/<any>.yaml, where a revision is 1, 2, … or v1, v2, …",
+                conversion::FOLDER
+            );
             mistakes.push(mistake.at(Location::new(path, 1, 1)).help(help));
             continue;
         };
@@ -172,7 +175,9 @@ fn said_twice(conversions: &[Conversion]) -> Vec<Diagnostic> {
                     let scope = Scope::File(rule.location.file.clone());
                     let mistake = Diagnostic::error(codes::BAD_CONVERSION, message, scope);
                     let help = "keep one; a conversion of the name of a shipped one replaces that";
-                    mistakes.push(mistake.at(rule.location.clone()).related(place.clone(), "the first one").help(help));
+                    mistakes.push(
+                        mistake.at(rule.location.clone()).related(place.clone(), "the first one").help(help),
+                    );
                 }
             }
         }
@@ -181,7 +186,11 @@ fn said_twice(conversions: &[Conversion]) -> Vec<Diagnostic> {
 }
 
 fn unreadable(file: &str) -> Diagnostic {
-    Diagnostic::error(codes::UNREADABLE, format!("the file {file} is not UTF-8"), Scope::File(file.to_owned()))
-        .at(Location::new(file, 1, 1))
-        .help("save it as UTF-8")
+    Diagnostic::error(
+        codes::UNREADABLE,
+        format!("the file {file} is not UTF-8"),
+        Scope::File(file.to_owned()),
+    )
+    .at(Location::new(file, 1, 1))
+    .help("save it as UTF-8")
 }

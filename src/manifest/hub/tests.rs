@@ -40,9 +40,9 @@ fn to_hub(hub: &Hub, kind: Native, mut node: Node) -> Result<Node, Vec<String>> 
     if reading.mistakes.is_empty() { Ok(node) } else { Err(told(&reading.mistakes)) }
 }
 
-fn from_hub(hub: &Hub, kind: Native, version: &str, mut node: Node) -> Result<Node, Vec<String>> {
+fn to_version(hub: &Hub, kind: Native, version: &str, mut node: Node) -> Result<Node, Vec<String>> {
     let mut reading = Reading::new("x.yaml", Scope::Instance);
-    hub.from_hub(kind, version, &mut node, &mut reading);
+    hub.to_version(kind, version, &mut node, &mut reading);
     if reading.mistakes.is_empty() { Ok(node) } else { Err(told(&reading.mistakes)) }
 }
 
@@ -116,8 +116,11 @@ fn the_worked_example() {
     assert_eq!(new.to_json(), wanted.to_json());
     // Once more changes nothing.
     assert_eq!(to_hub(&hub, Native::Component, new.clone()).unwrap(), new);
-    assert_eq!(from_hub(&hub, Native::Component, "component.luojilab.com/v1alpha", new.clone()).unwrap(), old);
-    let beta = from_hub(&hub, Native::Component, "component.luojilab.com/v1beta", new).unwrap();
+    assert_eq!(
+        to_version(&hub, Native::Component, "component.luojilab.com/v1alpha", new.clone()).unwrap(),
+        old
+    );
+    let beta = to_version(&hub, Native::Component, "component.luojilab.com/v1beta", new).unwrap();
     assert_eq!(beta.to_json(), node(&component("component.luojilab.com/v1beta", "luoji-slb")).to_json());
     // What it becomes in the end.
     let read = read_texts(&[("x.yaml", &component("luojilab.com/v1alpha1", "aliyun-slb"))]);
@@ -134,7 +137,7 @@ fn what_a_version_cannot_say_is_refused() {
     let hub = hub_of(&[]);
     let check = |kind, version: Option<&str>, text: &str, expected: &str| {
         let found = match version {
-            Some(version) => from_hub(&hub, kind, version, node(text)),
+            Some(version) => to_version(&hub, kind, version, node(text)),
             None => to_hub(&hub, kind, node(text)),
         };
         assert_eq!(found.unwrap_err(), [expected], "{text}");
@@ -190,11 +193,15 @@ fn a_repository_brings_versions_of_its_own() {
 
 #[test]
 fn a_repository_replaces_a_shipped_conversion() {
-    let rules = include_str!("shipped/luoji-slb.yaml").replace("aliyun-slb: luoji-slb", "aliyun-slb: other-slb");
-    let texts =
-        [("plugins/conversion/luoji-slb/1/x.yaml", rules.as_str()), ("plugins/conversion/house/1/x.yaml", RULES)];
+    let rules =
+        include_str!("shipped/luoji-slb.yaml").replace("aliyun-slb: luoji-slb", "aliyun-slb: other-slb");
+    let texts = [
+        ("plugins/conversion/luoji-slb/1/x.yaml", rules.as_str()),
+        ("plugins/conversion/house/1/x.yaml", RULES),
+    ];
     let new =
-        to_hub(&hub_of(&texts), Native::Component, node(&component("luojilab.com/v1alpha", "aliyun-slb"))).unwrap();
+        to_hub(&hub_of(&texts), Native::Component, node(&component("luojilab.com/v1alpha", "aliyun-slb")))
+            .unwrap();
     assert_eq!(new.find(&["spec", "svc", "type"]).unwrap().as_str(), Some("other-slb"));
 }
 
@@ -230,7 +237,7 @@ spec:
             "E1206 6:14 spec.versions[0]: tutti.dev/v1alpha1 is converted to nothing",
             "E1206 8:15 spec.rules[0].field: \"metadata.name\" is no field of a spec",
             "E1208 9:8 spec.rules[1]: a rule has exactly one of rename, values and absent",
-            "E1206 10:39 spec.rules[2].values.v: \"u\" and \"v\" both become \"z\"",
+            "E1206 10:41 spec.rules[2].values.v: \"u\" and \"v\" both become \"z\"",
             "E1206 11:7 spec.rules[3]: the items of a list have no name",
             "E1206 12:31 spec.rules[4].absent: `absent` is true, or not there",
             "E1208 13:8 spec.rules[5]: a rule has exactly one of rename, values and absent",
@@ -298,7 +305,8 @@ mod made_up {
 
     /// Whether every refusal names a field that the document has, where it stands.
     fn names_fields(refusals: &[String]) -> bool {
-        !refusals.is_empty() && refusals.iter().all(|told| told.starts_with("E1221 ") && told.contains(" spec."))
+        !refusals.is_empty()
+            && refusals.iter().all(|told| told.starts_with("E1221 ") && told.contains(" spec."))
     }
 
     #[test]
@@ -317,7 +325,7 @@ mod made_up {
                 match to_hub(&hub, kind, foreign.clone()) {
                     Ok(converted) => {
                         assert_eq!(to_hub(&hub, kind, converted.clone()).unwrap(), converted, "idempotent");
-                        assert_eq!(from_hub(&hub, kind, version, converted).unwrap(), foreign);
+                        assert_eq!(to_version(&hub, kind, version, converted).unwrap(), foreign);
                         same[0] += 1;
                     }
                     Err(refusals) => {
@@ -326,7 +334,7 @@ mod made_up {
                     }
                 }
                 let native = document(&mut random, "tutti.dev/v1alpha1");
-                match from_hub(&hub, kind, version, native.clone()) {
+                match to_version(&hub, kind, version, native.clone()) {
                     Ok(converted) => {
                         assert_eq!(to_hub(&hub, kind, converted).unwrap(), native);
                         same[1] += 1;

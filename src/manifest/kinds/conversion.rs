@@ -29,7 +29,9 @@ pub fn read(root: &Node, name: &str, reading: &mut Reading<'_>) -> Option<Conver
     if metadata.name != name {
         let message = format!("the conversion is called {:?}, and its folder {name:?}", metadata.name);
         let help = "name both alike: the name says which shipped conversion is replaced";
-        reading.mistake(codes::BAD_CONVERSION, message, metadata.location.clone(), "metadata.name").help(help);
+        reading
+            .mistake(codes::BAD_CONVERSION, message, metadata.location.clone(), "metadata.name")
+            .help(help);
     }
     Some(Conversion {
         name: metadata.name,
@@ -46,7 +48,8 @@ fn is_conversion(root: &Node, reading: &mut Reading<'_>) -> Option<()> {
         return Some(());
     }
     let message = format!("{FOLDER} holds conversions, and this is none");
-    let place = root.entry("kind").map_or_else(|| reading.location(root), |entry| entry.location(reading.file));
+    let place =
+        root.entry("kind").map_or_else(|| reading.location(root), |entry| entry.location(reading.file));
     reading
         .mistake(codes::BAD_CONVERSION, message, place, "kind")
         .help(format!("a conversion has `apiVersion: {OWN_VERSION}` and `kind: Conversion`"));
@@ -112,7 +115,8 @@ fn read_rule(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Rule> {
 
 fn read_field(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<String>> {
     let text = reading.text(value)?;
-    let path = field(&text).filter(|path| path.first().is_some_and(|first| first == "spec") && path.len() > 1);
+    let path =
+        field(&text).filter(|path| path.first().is_some_and(|first| first == "spec") && path.len() > 1);
     if path.is_none() {
         let help = "write it as spec.svc.type, and spec.clusters[].name for the fields of a list's items";
         reading.bad_value(value, format!("{text:?} is no field of a spec"), help);

@@ -1,9 +1,9 @@
 //! What a document is, by apiVersion and kind.
 
 use super::super::hub::Hub;
-use super::super::{OWN_VERSION as OWN, codes};
 use super::super::read::{Reading, suggest};
 use super::super::yaml::Node;
+use super::super::{OWN_VERSION as OWN, codes};
 use super::conversion;
 use crate::model::Location;
 
@@ -122,7 +122,8 @@ pub fn identify(root: &Node, hub: &Hub, reading: &mut Reading<'_>) -> Option<Ide
     let of_version = TABLE.iter().filter(|(versions, ..)| versions.contains(&api_version));
     let accepted = hub.accepted().filter(|(version, _)| *version == api_version);
     let of_hub: Vec<&str> = accepted.map(|(_, native)| native.name()).collect();
-    let kinds: Vec<&str> = of_version.clone().map(|(_, kind, _)| *kind).chain(of_hub.iter().copied()).collect();
+    let kinds: Vec<&str> =
+        of_version.clone().map(|(_, kind, _)| *kind).chain(of_hub.iter().copied()).collect();
     let now = of_version.filter(|(.., known)| matches!(known, Known::Now(_))).map(|(_, kind, _)| *kind);
     let valid: Vec<&str> = now.chain(of_hub).collect();
     if !kinds.is_empty() {
