@@ -164,6 +164,7 @@ impl<'a> Job<'a> {
                 inputs.push(&project.location.file);
             }
         }
+        inputs.push(crate::manifest::CONVERSIONS);
         if let AppSpec::Objects(objects) = &self.app.spec {
             inputs.extend(objects::files(objects, self.snapshot));
             by_ring |= objects::look_at_ring(objects, self.snapshot);

@@ -9,6 +9,7 @@ pub mod appset;
 mod chart;
 pub mod cluster;
 pub mod component;
+pub mod conversion;
 mod derived;
 mod identity;
 pub mod instance;
