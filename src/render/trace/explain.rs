@@ -127,7 +127,7 @@ impl Reached {
         by_rank
             .sort_by_key(|(how, (input, leaf))| (*how, std::cmp::Reverse(input.role), leaf.location.clone()));
         let direct = by_rank.iter().filter(|(how, _)| *how != How::Switched);
-        let written = self.writer(made, &path, direct.clone().map(|(how, of)| (*how, *of)));
+        let written = self.writer(made, &path, &direct.clone().map(|(how, of)| (*how, *of)));
         let names = |(how, (input, leaf)): &(How, (&Input, &Leaf))| {
             // What the writer says itself is not told twice.
             let told = matches!(&written, Written::Patch(place) | Written::Manifest(place)
@@ -144,7 +144,7 @@ impl Reached {
         &self,
         made: &Made,
         path: &str,
-        direct: impl Iterator<Item = (How, (&'i Input, &'i Leaf))> + Clone,
+        direct: &(impl Iterator<Item = (How, (&'i Input, &'i Leaf))> + Clone),
     ) -> Written {
         let of_role = |role: Role| direct.clone().filter(move |(_, (input, _))| input.role == role);
         let patch = of_role(Role::Patch).chain(of_role(Role::App).filter(|(_, (_, leaf))| is_patch(leaf)));
