@@ -13,6 +13,7 @@ mod checks;
 pub mod codes;
 pub mod layers;
 mod placement;
+mod projects;
 mod replicas;
 mod shipped;
 #[cfg(test)]
@@ -28,7 +29,7 @@ pub use replicas::{Division, divide};
 
 use crate::manifest::Manifests;
 use crate::model::{
-    App, AppId, AppSpec, Approval, Cluster, ClusterName, Diagnostic, Instance, Location, Ring, Scope,
+    App, AppId, Approval, Cluster, ClusterName, Diagnostic, Instance, Location, Project, Ring, Scope,
 };
 
 /// One app on one cluster.
@@ -67,6 +68,8 @@ pub struct Fleet {
     /// Of reading and of the checks here, by place.
     pub diagnostics: Vec<Diagnostic>,
     ring_of: BTreeMap<ClusterName, String>,
+    /// By namespace.
+    projects: BTreeMap<String, AppId>,
 }
 
 impl Fleet {
@@ -83,6 +86,14 @@ impl Fleet {
     /// The ring that a cluster belongs to.
     pub fn ring_of(&self, cluster: &ClusterName) -> Option<&str> {
         self.ring_of.get(cluster).map(String::as_str)
+    }
+
+    /// The project of an app's namespace, if there is one without mistakes.
+    pub fn project_of(&self, app: &App) -> Option<(&App, &Project)> {
+        if app.id.is_project() {
+            return None;
+        }
+        projects::of(self.apps.get(self.projects.get(&*app.id.namespace)?)?)
     }
 
     /// Every (app, cluster) that can be rendered and applied, sorted. Empty when the instance is broken.
@@ -127,6 +138,7 @@ impl Fleet {
             broken: BTreeMap::new(),
             approvals: Vec::new(),
             diagnostics: Vec::new(),
+            projects: BTreeMap::new(),
         }
     }
 
@@ -137,9 +149,5 @@ impl Fleet {
 
 /// Whether rendering an app on a cluster looks at the ring of the cluster: its placement names one.
 pub fn selects_by_ring(app: &App) -> bool {
-    match &app.spec {
-        AppSpec::AppSet(_) => false,
-        AppSpec::Component(component) => component.placement.clusters.ring.is_some(),
-        AppSpec::Objects(objects) => objects.placement.clusters.ring.is_some(),
-    }
+    selector(app).is_some_and(|placement| placement.clusters.ring.is_some())
 }

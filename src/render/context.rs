@@ -13,7 +13,7 @@ pub fn of_target(job: &Job<'_>, revision: &Revision) -> Map<String, Value> {
             (app_set.service_name.as_deref(), Some(app_set.deploy_type), app_set.template.as_ref())
         }
         AppSpec::Component(component) => (None, Some(component.workload_type), None),
-        AppSpec::Objects(_) => (None, None, None),
+        AppSpec::Objects(_) | AppSpec::Project(_) => (None, None, None),
     };
     let workload = match deploy_type.and_then(DeployType::workload) {
         Some(workload) => json!(workload),
@@ -21,7 +21,7 @@ pub fn of_target(job: &Job<'_>, revision: &Revision) -> Map<String, Value> {
     };
     let component = match &job.app.spec {
         AppSpec::Component(component) => component.values.clone(),
-        AppSpec::AppSet(_) | AppSpec::Objects(_) => Map::new(),
+        AppSpec::AppSet(_) | AppSpec::Objects(_) | AppSpec::Project(_) => Map::new(),
     };
     let cluster = job.cluster;
     let capabilities = Capabilities::declared(cluster.version.as_ref(), &cluster.capabilities);

@@ -43,6 +43,11 @@ pub struct Layers<'a> {
 }
 
 impl<'a> Layers<'a> {
+    /// Of what is made without layers.
+    pub fn none() -> Self {
+        Self { list: Vec::new(), selected_by_ring: false }
+    }
+
     pub fn folders(&self) -> impl Iterator<Item = &str> {
         self.list.iter().map(|layer| layer.folder.as_str())
     }
@@ -77,7 +82,7 @@ pub fn of<'a>(job: &Job<'a>) -> Result<Layers<'a>, Vec<Diagnostic>> {
             Some(component.language.as_str()),
             Some(component.run_type.as_str()),
         ),
-        AppSpec::Objects(_) => (None, None, None),
+        AppSpec::Objects(_) | AppSpec::Project(_) => (None, None, None),
     };
     for (level, name) in
         [(Level::Workload, workload), (Level::Language, language), (Level::RunType, run_type)]

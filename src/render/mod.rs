@@ -12,6 +12,7 @@
 //!   they did wrong and where;
 //! - [`app_set`] lays the pod template of an AppSet over the workload ([`strategic`] merge);
 //! - [`charts`] asks for what a Helm chart makes, which is then like what templates make;
+//! - [`mod@project`] makes the objects of a project, [`allowed`] holds apps to what theirs allows;
 //! - [`patches`] changes objects, layer by layer;
 //! - [`trace`] says where each field comes from, by rendering again;
 //! - [`documents`] makes objects of texts, [`canonical`] gives them the form that is hashed.
@@ -19,6 +20,7 @@
 //! Templates see no clock, network, environment or file but those of the layers, and their steps are
 //! counted. Equal inputs give equal bytes. Never looks at a live object.
 
+mod allowed;
 mod app_set;
 mod canonical;
 mod charts;
@@ -32,6 +34,7 @@ mod mistakes;
 mod objects;
 mod patches;
 mod pods;
+mod project;
 mod strategic;
 #[cfg(test)]
 mod tests;
@@ -40,7 +43,7 @@ mod values;
 
 use std::collections::BTreeMap;
 
-use crate::fleet::{Fleet, Target, selects_by_ring};
+use crate::fleet::{Fleet, Target, selector, selects_by_ring};
 use crate::model::{
     App, AppSpec, Charts, Cluster, Diagnostic, Fact, Location, NoCharts, ObjectId, Rendered, RenderedObject,
     Revision, Scope, Snapshot,
@@ -115,17 +118,25 @@ impl<'a> Job<'a> {
     }
 
     fn run(&self) -> Result<Rendered, Vec<Diagnostic>> {
-        let layers = layers::of(self)?;
+        let layers = match self.app.spec {
+            AppSpec::Project(_) => Layers::none(),
+            _ => layers::of(self)?,
+        };
         let revision = self.revision(&layers);
         let mut used = patches::Used::new();
         let found = match &self.app.spec {
             AppSpec::Objects(objects) => objects::render(self, &layers, objects, &revision, &mut used)?,
+            AppSpec::Project(project) => project::render(self, project)?,
             AppSpec::AppSet(_) | AppSpec::Component(_) => pods::render(self, &layers, &revision, &mut used)?,
         };
         if found.is_empty() {
             let message = format!("{} renders to no object", self.target);
             let help = "an app that shall go is removed with its manifest, not by empty templates";
             return Err(vec![self.error(codes::NOTHING, message).at(self.app.location.clone()).help(help)]);
+        }
+        let wrong = allowed::check(self, &found);
+        if !wrong.is_empty() {
+            return Err(wrong);
         }
         Ok(Rendered {
             app: self.target.app.clone(),
@@ -147,6 +158,13 @@ impl<'a> Job<'a> {
         let mut by_ring = selects_by_ring(self.app)
             || layers.look_at_ring()
             || table.labels.values().chain(table.env.values()).any(|fact| *fact == Fact::Ring);
+        if let Some((project, of_project)) = self.fleet.project_of(self.app) {
+            let placed_by_it = selector(self.app).is_some_and(|placement| placement.location.is_none());
+            if placed_by_it || of_project.allow.is_some() {
+                inputs.push(&project.location.file);
+            }
+        }
+        inputs.push(crate::manifest::CONVERSIONS);
         if let AppSpec::Objects(objects) = &self.app.spec {
             inputs.extend(objects::files(objects, self.snapshot));
             by_ring |= objects::look_at_ring(objects, self.snapshot);

@@ -141,7 +141,7 @@ fn complete(
     match &job.app.spec {
         AppSpec::Component(component) => values::merge(&mut values, of_component(component)),
         AppSpec::AppSet(app_set) => values::merge(&mut values, app_set::values(app_set)),
-        AppSpec::Objects(_) => {}
+        AppSpec::Objects(_) | AppSpec::Project(_) => {}
     }
     let of_app = values.get("image").and_then(Value::as_str);
     let image = match (&assigned.image, &assigned.version, &job.app.spec) {

@@ -18,6 +18,7 @@ mod layers;
 mod live;
 mod observe;
 mod offline;
+mod projects;
 mod prune;
 mod restart;
 mod shutdown;

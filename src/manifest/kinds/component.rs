@@ -62,6 +62,9 @@ pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> 
         check_autoscale(&autoscale, reading);
         values.insert("autoscale".to_owned(), autoscale.node.to_json());
     }
+    if let Some(service) = fields.optional("svc", reading).and_then(|svc| read_service(&svc, reading)) {
+        values.insert("service".to_owned(), service);
+    }
     let placement = match fields.optional("placement", reading) {
         Some(value) => placement::read(&value, reading),
         None => Some(Placement::default()),
@@ -223,6 +226,24 @@ fn check_probes(value: &Value<'_>, reading: &mut Reading<'_>) {
         }
     }
     fields.finish(reading);
+}
+
+/// How the Service is reached: a type of Kubernetes, or the class of a load balancer.
+fn read_service(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Json> {
+    let mut fields = Fields::of(value, reading)?;
+    let kind = fields.required("type", reading);
+    fields.finish(reading);
+    let kind = kind?;
+    let text = reading.text(&kind)?;
+    if ["ClusterIP", "NodePort", "LoadBalancer"].contains(&text.as_str()) {
+        return Some(json!({"type": text}));
+    }
+    if !read::is_label_key(&text) || text.starts_with(|letter: char| letter.is_ascii_uppercase()) {
+        let help = "ClusterIP, NodePort, LoadBalancer, or the class of a load balancer such as luoji-slb";
+        reading.bad_value(&kind, format!("`type` cannot be {text:?}"), help);
+        return None;
+    }
+    Some(json!({"type": "LoadBalancer", "loadBalancerClass": text}))
 }
 
 /// Files by name, each a text: they become a ConfigMap.
