@@ -5,7 +5,7 @@ use super::leaves::{Leaf, altered, others};
 use super::{Made, Notes};
 use crate::fleet::{Fleet, Target};
 use crate::manifest;
-use crate::model::{Location, Snapshot};
+use crate::model::{Location, RenderedObject, Snapshot};
 use crate::render::{Job, layers};
 use serde_json::Value;
 
@@ -19,8 +19,7 @@ pub struct Stage<'a> {
 }
 
 impl<'a> Stage<'a> {
-    /// `None` when the layers of the target cannot be read, or when the target, taken out of its fleet,
-    /// renders to something else.
+    /// `None` when the layers of the target cannot be read.
     pub fn new(job: Job<'a>) -> Option<Self> {
         let inputs = files::of(&job, &layers::of(&job).ok()?);
         let snapshot = files::narrowed(&job, &inputs);
@@ -28,9 +27,12 @@ impl<'a> Stage<'a> {
         Some(Self { job, inputs, snapshot, fleet, target })
     }
 
-    /// What the target renders to, with marks.
+    /// What the target renders to, with marks; `None` when that is something else than without them.
     pub fn marked(&self) -> Option<Vec<Made>> {
-        self.run(&self.fleet, &self.snapshot, &self.target, Notes::marked())
+        let made = self.run(&self.fleet, &self.snapshot, &self.target, Notes::marked())?;
+        let rendered = self.job.run().ok()?;
+        let known = |object: &RenderedObject| made.iter().any(|made| made.object.hash == object.hash);
+        rendered.objects.iter().all(known).then_some(made)
     }
 
     /// The same with one leaf altered, and what it was altered to; `None` when nothing else is taken
