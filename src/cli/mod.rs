@@ -13,6 +13,7 @@ mod get;
 mod health;
 mod lint;
 mod logging;
+mod migrate;
 mod output;
 mod plan;
 mod process;
@@ -21,6 +22,7 @@ mod read;
 mod render;
 mod repository;
 mod run;
+mod schema;
 mod session;
 
 use std::process::ExitCode;
@@ -56,6 +58,10 @@ enum Command {
     Explain(explain::ExplainArgs),
     /// Print a YAML file as it is read: what is a number, a boolean, a text
     Read(read::ReadArgs),
+    /// Bring manifests to the newest version of their kind, in place
+    Migrate(migrate::MigrateArgs),
+    /// Print the JSON Schema of a kind of manifest, for editors
+    Schema(schema::SchemaArgs),
     /// Print what apps are rendered to
     Render(render::RenderArgs),
     /// Show what would be written to the clusters, and write nothing
@@ -88,6 +94,8 @@ pub fn main() -> ExitCode {
         Command::Lint(args) => on_runtime(lint::run(args)),
         Command::Explain(args) => explain::run(&args),
         Command::Read(args) => read::run(&args),
+        Command::Migrate(args) => on_runtime(migrate::run(args)),
+        Command::Schema(args) => on_runtime(schema::run(args)),
         Command::Render(args) => on_runtime(render::run(args)),
         Command::Plan(args) => on_runtime(plan::run(args)),
         Command::Approve(args) => on_runtime(approve::run(args)),
