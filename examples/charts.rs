@@ -136,7 +136,7 @@ fn differences(ours: &ChartOutput, theirs: &ChartOutput, again: &ChartOutput) ->
             (Some(one), Some(other)) => {
                 let twice = again.get(key).unwrap_or(one);
                 let mut pairs = one.iter().zip(other).zip(twice);
-                let place = pairs.find_map(|((one, other), twice)| first(one, other, twice, String::new()));
+                let place = pairs.find_map(|((one, other), twice)| first(one, other, twice, ""));
                 found.extend(place.map(|place| format!("{key}: {place}")));
             }
             (Some(_), None) => found.push(format!("{key}: only ours")),
@@ -147,19 +147,19 @@ fn differences(ours: &ChartOutput, theirs: &ChartOutput, again: &ChartOutput) ->
 }
 
 /// Where two values differ first, but for what differs from one render of ours to the next.
-fn first(one: &Value, other: &Value, again: &Value, path: String) -> Option<String> {
+fn first(one: &Value, other: &Value, again: &Value, path: &str) -> Option<String> {
     let part = |value: Option<&Value>| value.cloned().unwrap_or_default();
     match (one, other) {
         (Value::Object(ours), Value::Object(theirs)) => {
             let keys = ours.keys().chain(theirs.keys().filter(|key| !ours.contains_key(*key)));
             let mut parts =
                 keys.map(|key| (key, part(ours.get(key)), part(theirs.get(key)), part(again.get(key))));
-            parts.find_map(|(key, one, other, again)| first(&one, &other, &again, format!("{path}/{key}")))
+            parts.find_map(|(key, one, other, again)| first(&one, &other, &again, &format!("{path}/{key}")))
         }
         (Value::Array(ours), Value::Array(theirs)) if ours.len() == theirs.len() => {
             let mut parts = ours.iter().zip(theirs).enumerate();
             parts.find_map(|(at, (one, other))| {
-                first(one, other, &part(again.get(at)), format!("{path}/{at}"))
+                first(one, other, &part(again.get(at)), &format!("{path}/{at}"))
             })
         }
         _ if one == other || one != again => None,

@@ -18,6 +18,9 @@ const MOST_FILES: usize = 10_000;
 /// Archives of subcharts within archives.
 const DEEPEST: usize = 4;
 
+/// By name, relative to the chart.
+type Files = Vec<(String, Arc<[u8]>)>;
+
 /// The chart in an archive. `origin` stands before its files in locations.
 pub fn read(archive: &[u8], origin: &str) -> Result<Chart, ChartFailure> {
     let mut left = LARGEST_CONTENT;
@@ -30,7 +33,7 @@ pub fn read(archive: &[u8], origin: &str) -> Result<Chart, ChartFailure> {
     Ok(Chart { origin: origin.to_owned(), digest: Digest::of(archive), folder: false, files })
 }
 
-fn unpack(archive: &[u8], left: &mut usize, depth: usize) -> Result<Vec<(String, Arc<[u8]>)>, ChartFailure> {
+fn unpack(archive: &[u8], left: &mut usize, depth: usize) -> Result<Files, ChartFailure> {
     if archive.len() > LARGEST_ARCHIVE {
         return Err(limit(format!("the archive has {} bytes, more than {LARGEST_ARCHIVE}", archive.len())));
     }

@@ -41,17 +41,15 @@ impl Fetcher {
     /// The archive of a chart.
     pub async fn fetch(&self, source: &ChartSource) -> Result<Vec<u8>, ChartFailure> {
         match source {
-            ChartSource::Repository { url, chart, version } => {
-                self.from_repository(url, chart, version).await
-            }
-            ChartSource::Registry { url, version } => self.from_registry(url, version).await,
+            ChartSource::Repository { url, chart, version } => self.ask_repository(url, chart, version).await,
+            ChartSource::Registry { url, version } => self.ask_registry(url, version).await,
             ChartSource::Folder { .. } | ChartSource::Raw { .. } => {
                 Err(missing(format!("{source} is not elsewhere")))
             }
         }
     }
 
-    async fn from_repository(&self, url: &str, chart: &str, version: &str) -> Result<Vec<u8>, ChartFailure> {
+    async fn ask_repository(&self, url: &str, chart: &str, version: &str) -> Result<Vec<u8>, ChartFailure> {
         let base = parse(&format!("{url}/"))?;
         let index = join(&base, "index.yaml")?;
         let text = body(self.get(index.clone(), None).await?, LARGEST_INDEX).await?;
@@ -68,7 +66,7 @@ impl Fetcher {
         }
     }
 
-    async fn from_registry(&self, url: &str, version: &str) -> Result<Vec<u8>, ChartFailure> {
+    async fn ask_registry(&self, url: &str, version: &str) -> Result<Vec<u8>, ChartFailure> {
         let place = url.trim_start_matches("oci://");
         let (host, name) = place.split_once('/').ok_or_else(|| missing(format!("{url} names no chart")))?;
         // A registry of one's own machine speaks http, as everywhere.

@@ -1,6 +1,6 @@
 //! The children that render, and who gets which.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
@@ -96,7 +96,7 @@ impl Renderer {
     }
 
     fn check_size(&self, request: &ChartRequest) -> Result<(), ChartFailure> {
-        let size: usize = request.values.iter().map(|layer| size_of(layer)).sum();
+        let size: usize = request.values.iter().map(size_of).sum();
         if size <= self.limits.values {
             return Ok(());
         }
@@ -105,7 +105,7 @@ impl Renderer {
         Err(ChartFailure::new(ChartFault::Limit, message))
     }
 
-    fn by_engine(&self, program: &PathBuf, request: &ChartRequest) -> Result<ChartOutput, ChartFailure> {
+    fn by_engine(&self, program: &Path, request: &ChartRequest) -> Result<ChartOutput, ChartFailure> {
         let mut place = self.place();
         let fresh = place.child.is_none();
         let mut answer = self.ask(&mut place, program, request);
@@ -120,7 +120,7 @@ impl Renderer {
     }
 
     /// A child that failed is not given back.
-    fn ask(&self, place: &mut Place<'_>, program: &PathBuf, request: &ChartRequest) -> Result<Answer, Ended> {
+    fn ask(&self, place: &mut Place<'_>, program: &Path, request: &ChartRequest) -> Result<Answer, Ended> {
         let mut child = match place.child.take() {
             Some(child) => child,
             None => Child::start(program, &self.limits)?,
@@ -141,7 +141,7 @@ impl Renderer {
         Place { renderer: self, child }
     }
 
-    fn explain(&self, ended: Ended, program: &PathBuf) -> ChartFailure {
+    fn explain(&self, ended: Ended, program: &Path) -> ChartFailure {
         match ended {
             Ended::Late => late(self.limits.deadline),
             Ended::TooMuch => {

@@ -107,7 +107,7 @@ pub fn is_out_of_memory(words: &str) -> bool {
 }
 
 pub fn is_out_of_stack(words: &str) -> bool {
-    words.contains("stack exceeds") || words.contains("stack overflow")
+    words.contains("stack exceeds") || words.contains("stack overflow") || words.contains("SIGSEGV")
 }
 
 /// Our messages begin with a lower case letter and end without a full stop.

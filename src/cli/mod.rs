@@ -9,6 +9,7 @@ mod demo;
 pub mod diagnostics;
 mod exit;
 mod explain;
+mod fields;
 mod get;
 mod health;
 mod lint;
@@ -24,6 +25,8 @@ mod repository;
 mod run;
 mod schema;
 mod session;
+mod templates;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -64,6 +67,10 @@ enum Command {
     Schema(schema::SchemaArgs),
     /// Print what apps are rendered to
     Render(render::RenderArgs),
+    /// Say which objects of which targets a file, or a line of it, reaches
+    Trace(trace::TraceArgs),
+    /// List the templates that tutti brings along, or copy them out
+    Templates(templates::TemplatesArgs),
     /// Show what would be written to the clusters, and write nothing
     Plan(plan::PlanArgs),
     /// Write the approval for deletes that wait
@@ -97,6 +104,8 @@ pub fn main() -> ExitCode {
         Command::Migrate(args) => on_runtime(migrate::run(args)),
         Command::Schema(args) => on_runtime(schema::run(args)),
         Command::Render(args) => on_runtime(render::run(args)),
+        Command::Trace(args) => on_runtime(trace::run(args)),
+        Command::Templates(args) => templates::run(args),
         Command::Plan(args) => on_runtime(plan::run(args)),
         Command::Approve(args) => on_runtime(approve::run(args)),
         Command::Get(args) => on_runtime(get::run(args)),

@@ -10,7 +10,7 @@ use super::event::ClusterNews;
 use super::supervisor::Supervisor;
 use super::world::World;
 use crate::fleet::Fleet;
-use crate::model::{Cluster, ClusterName};
+use crate::model::{AppId, Cluster, ClusterName};
 
 /// How far apart the epochs of two entries begin: no supervisor connects that often.
 const EPOCHS_EACH: u64 = 1 << 32;
@@ -113,8 +113,13 @@ impl World {
                 if &*kind.kind == "CustomResourceDefinition" && touched != Touched::Nothing {
                     entry.ask_what_it_serves();
                 }
-                // A namespace opens the way for every app that lives in it.
-                let opens = &*kind.kind == "Namespace" && touched != Touched::Nothing;
+                // A namespace opens the way for every app that lives in it, and so do the limits of a project.
+                let opens = match &touched {
+                    Touched::App(app) => {
+                        &*kind.kind == "Namespace" || AppId::parse(app).is_some_and(|app| app.is_project())
+                    }
+                    Touched::Nothing | Touched::Everything => false,
+                };
                 self.touch(name, if opens { &Touched::Everything } else { &touched });
             }
         }

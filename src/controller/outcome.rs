@@ -24,7 +24,7 @@ impl World {
             return;
         }
         // Whether a namespace is there decides for every app that lives in it.
-        let mut opened = false;
+        let mut opened = target.app.is_project();
         for (id, found) in &outcome.lookups {
             reconcile::note(&mut cluster.observation, id, found);
             opened |= is_namespace(id) && !matches!(found, Found::Nothing);

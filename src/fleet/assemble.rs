@@ -3,17 +3,20 @@
 use std::collections::BTreeMap;
 
 use super::checks::{CHECKS, Facts};
-use super::{Broken, Fleet};
+use super::{Broken, Fleet, projects};
 use crate::manifest::Manifests;
 use crate::model::{App, AppId, Cluster, ClusterName, Diagnostic, Ring, Scope, Snapshot};
 
 /// Puts the manifests together, runs every check, and takes out the apps with errors.
-pub fn assemble(manifests: Manifests, snapshot: &Snapshot) -> Fleet {
+pub fn assemble(mut manifests: Manifests, snapshot: &Snapshot) -> Fleet {
+    projects::place(&mut manifests.apps);
+    let of_namespace = projects::by_namespace(&manifests.apps);
     let clusters = first_of_each(&manifests.clusters);
     let rings: &[Ring] = manifests.rings.as_ref().map_or(&[], |rings| &rings.rings);
     let ring_of = rings_of(rings, &clusters);
     let facts = Facts { manifests: &manifests, snapshot, clusters: &clusters, rings, ring_of: &ring_of };
     let mut found: Vec<Diagnostic> = CHECKS.iter().flat_map(|(_, check)| check(&facts)).collect();
+    found.append(&mut projects::held(&manifests, &found));
 
     let mut diagnostics = manifests.diagnostics;
     diagnostics.append(&mut found);
@@ -31,6 +34,7 @@ pub fn assemble(manifests: Manifests, snapshot: &Snapshot) -> Fleet {
         approvals: manifests.approvals,
         diagnostics,
         ring_of,
+        projects: of_namespace,
     }
 }
 
@@ -44,7 +48,10 @@ fn first_of_each(clusters: &[Cluster]) -> BTreeMap<ClusterName, Cluster> {
 }
 
 /// The first ring that selects a cluster has it; a check speaks of clusters in two.
-fn rings_of(rings: &[Ring], clusters: &BTreeMap<ClusterName, Cluster>) -> BTreeMap<ClusterName, String> {
+pub(super) fn rings_of(
+    rings: &[Ring],
+    clusters: &BTreeMap<ClusterName, Cluster>,
+) -> BTreeMap<ClusterName, String> {
     let ring_of = |cluster: &Cluster| {
         let ring = rings.iter().find(|ring| ring.clusters.matches(cluster.facts(None)))?;
         Some((cluster.name.clone(), ring.name.clone()))

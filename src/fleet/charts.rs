@@ -68,7 +68,7 @@ pub fn remote_sources(fleet: &Fleet) -> BTreeSet<ChartSource> {
                 .cloned()
                 .collect()
         }
-        AppSpec::Component(_) | AppSpec::Objects(_) => Vec::new(),
+        AppSpec::Component(_) | AppSpec::Objects(_) | AppSpec::Project(_) => Vec::new(),
     };
     let charts = fleet.apps.values().flat_map(|app| of_app(&app.spec));
     let sources = charts.filter_map(|chart| source(&chart, &fleet.instance.charts).ok());

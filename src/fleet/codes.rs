@@ -25,3 +25,9 @@ pub const UNKNOWN_REPOSITORY: &str = "E2041";
 pub const NO_SUCH_CHART: &str = "E2042";
 /// A chart without `deployType: helm`, or that without a chart.
 pub const CHART: &str = "E2043";
+/// Two projects with one namespace.
+pub const NAMESPACE_TWICE: &str = "E2051";
+/// A kind of app, or a cluster, that the project of the app does not allow.
+pub const NOT_ALLOWED: &str = "E2052";
+/// An app whose project has mistakes.
+pub const PROJECT_BROKEN: &str = "E2053";

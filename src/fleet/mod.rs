@@ -13,6 +13,7 @@ mod checks;
 pub mod codes;
 pub mod layers;
 mod placement;
+mod projects;
 mod replicas;
 mod shipped;
 #[cfg(test)]
@@ -26,8 +27,9 @@ pub use assemble::assemble;
 pub use placement::{files_of, placement, selector};
 pub use replicas::{Division, divide};
 
+use crate::manifest::Manifests;
 use crate::model::{
-    App, AppId, AppSpec, Approval, Cluster, ClusterName, Diagnostic, Instance, Location, Ring, Scope,
+    App, AppId, Approval, Cluster, ClusterName, Diagnostic, Instance, Location, Project, Ring, Scope,
 };
 
 /// One app on one cluster.
@@ -66,6 +68,8 @@ pub struct Fleet {
     /// Of reading and of the checks here, by place.
     pub diagnostics: Vec<Diagnostic>,
     ring_of: BTreeMap<ClusterName, String>,
+    /// By namespace.
+    projects: BTreeMap<String, AppId>,
 }
 
 impl Fleet {
@@ -82,6 +86,14 @@ impl Fleet {
     /// The ring that a cluster belongs to.
     pub fn ring_of(&self, cluster: &ClusterName) -> Option<&str> {
         self.ring_of.get(cluster).map(String::as_str)
+    }
+
+    /// The project of an app's namespace, if there is one without mistakes.
+    pub fn project_of(&self, app: &App) -> Option<(&App, &Project)> {
+        if app.id.is_project() {
+            return None;
+        }
+        projects::of(self.apps.get(self.projects.get(&*app.id.namespace)?)?)
     }
 
     /// Every (app, cluster) that can be rendered and applied, sorted. Empty when the instance is broken.
@@ -111,6 +123,25 @@ impl Fleet {
         self.apps.get(&target.app).is_some_and(|app| self.clusters_of(app).contains(&target.cluster))
     }
 
+    /// The fleet of one app on one cluster, with the instance and the rings of these manifests, or else its
+    /// own. Nothing is checked.
+    pub fn narrowed(&self, app: App, cluster: Cluster, manifests: Manifests) -> Self {
+        let rings = manifests.rings.map_or_else(|| self.rings.clone(), |rings| rings.rings);
+        let clusters = BTreeMap::from([(cluster.name.clone(), cluster)]);
+        Self {
+            instance: manifests.instance.unwrap_or_else(|| self.instance.clone()),
+            ring_of: assemble::rings_of(&rings, &clusters),
+            rings,
+            rings_location: self.rings_location.clone(),
+            clusters,
+            apps: BTreeMap::from([(app.id.clone(), app)]),
+            broken: BTreeMap::new(),
+            approvals: Vec::new(),
+            diagnostics: Vec::new(),
+            projects: BTreeMap::new(),
+        }
+    }
+
     fn errors_of(&self, scope: &Scope) -> bool {
         self.diagnostics.iter().any(|diagnostic| diagnostic.is_error() && diagnostic.scope == *scope)
     }
@@ -118,9 +149,5 @@ impl Fleet {
 
 /// Whether rendering an app on a cluster looks at the ring of the cluster: its placement names one.
 pub fn selects_by_ring(app: &App) -> bool {
-    match &app.spec {
-        AppSpec::AppSet(_) => false,
-        AppSpec::Component(component) => component.placement.clusters.ring.is_some(),
-        AppSpec::Objects(objects) => objects.placement.clusters.ring.is_some(),
-    }
+    selector(app).is_some_and(|placement| placement.clusters.ring.is_some())
 }

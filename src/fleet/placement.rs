@@ -26,13 +26,14 @@ pub fn selector(app: &App) -> Option<&Placement> {
         AppSpec::AppSet(_) => None,
         AppSpec::Component(component) => Some(&component.placement),
         AppSpec::Objects(objects) => Some(&objects.placement),
+        AppSpec::Project(project) => Some(&project.placement),
     }
 }
 
 fn names(app: &App) -> impl Iterator<Item = &ClusterName> {
     let topology = match &app.spec {
         AppSpec::AppSet(app_set) => app_set.clusters.as_slice(),
-        AppSpec::Component(_) | AppSpec::Objects(_) => &[],
+        AppSpec::Component(_) | AppSpec::Objects(_) | AppSpec::Project(_) => &[],
     };
     topology.iter().map(|cluster| &cluster.name)
 }

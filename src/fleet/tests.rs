@@ -190,3 +190,76 @@ fn nothing_is_applied_from_a_broken_instance() {
     assert!(!fleet.is_usable());
     assert_eq!(fleet.targets(), []);
 }
+
+fn project(name: &str, spec: &str) -> String {
+    format!("apiVersion: tutti.dev/v1alpha1\nkind: Project\nmetadata: {{name: {name}}}\nspec: {{{spec}}}\n")
+}
+
+fn in_shop(name: &str, more: &str) -> String {
+    component(name, more).replace("metadata: {", "metadata: {namespace: shop, ")
+}
+
+fn targets(files: &[(&str, &str)]) -> Vec<String> {
+    fleet(files).targets().iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_project_is_on_every_cluster_and_its_apps_are_where_it_is() {
+    let (everywhere, bj) = (project("shop", ""), project("shop", "clusters: {names: [bj]}"));
+    let (web, gz) = (in_shop("shop", ""), in_shop("gz", ", placement: {clusters: {names: [gz]}}"));
+    let apps = [("a.yaml", web.as_str()), ("b.yaml", gz.as_str())];
+    let on_all =
+        ["project/shop on bj", "project/shop on gz", "shop/gz on gz", "shop/shop on bj", "shop/shop on gz"];
+    assert_eq!(targets(&[&[("p.yaml", everywhere.as_str())], &apps[..]].concat()), on_all);
+    let on_bj = ["project/shop on bj", "shop/gz on gz", "shop/shop on bj"];
+    assert_eq!(targets(&[&[("p.yaml", bj.as_str())], &apps[..]].concat()), on_bj);
+}
+
+#[test]
+fn a_namespace_has_one_project() {
+    let (one, other) = (project("shop", ""), project("store", "namespace: shop"));
+    let files = [("a.yaml", one.as_str()), ("b.yaml", &other), ("c.yaml", &in_shop("web", ""))];
+    check(
+        &files,
+        &[
+            ("E2051", "Project shop and Project store both have the namespace shop at a.yaml:3"),
+            ("E2051", "Project store and Project shop both have the namespace shop at b.yaml:3"),
+            ("E2053", "Component shop/web waits: the project of its namespace shop has mistakes at c.yaml:3"),
+        ],
+    );
+    assert_eq!(targets(&files), Vec::<String>::new());
+}
+
+#[test]
+fn apps_keep_to_what_their_project_allows() {
+    let shop = project("shop", "allow: {kinds: [AppSet, Deployment], clusters: {names: [bj]}}");
+    let elsewhere = component("web", "");
+    let files = [("a.yaml", shop.as_str()), ("b.yaml", &in_shop("web", "")), ("c.yaml", &elsewhere)];
+    check(
+        &files,
+        &[
+            (
+                "E2052",
+                "Component shop/web is of kind Component, and Project shop does not allow it at b.yaml:3",
+            ),
+            ("E2052", "Component shop/web runs on gz, and Project shop does not allow it at b.yaml:3"),
+        ],
+    );
+    let shop =
+        project("shop", "clusters: {names: [bj]}, allow: {kinds: [Component], clusters: {names: [bj]}}");
+    check(&[("a.yaml", &shop), ("b.yaml", &in_shop("web", ""))], &[]);
+}
+
+#[test]
+fn apps_wait_while_nobody_knows_where_their_project_is() {
+    let wrong = project("shop", "cluster: {names: [bj]}");
+    let (web, other) = (in_shop("web", ""), component("web", ""));
+    let files = [("a.yaml", wrong.as_str()), ("b.yaml", &web), ("c.yaml", &other)];
+    check(&files, &[("E1201", "unknown field `cluster`"), ("E2053", "Component shop/web waits")]);
+    assert_eq!(targets(&files), ["default/web on bj", "default/web on gz"]);
+
+    let placed = in_shop("placed", ", placement: {clusters: {names: [bj]}}");
+    let files = [("projects/a.yaml", "kind: [\n"), ("b.yaml", &web), ("c.yaml", &placed)];
+    check(&files, &[("E2053", "Component shop/web waits"), ("E1102", "projects/a.yaml")]);
+    assert_eq!(targets(&files), ["shop/placed on bj"]);
+}

@@ -112,6 +112,7 @@ fn read_document(found: &Found<'_>, namespace: &str, manifests: &mut Manifests, 
         Native::Instance | Native::Rings => Scope::Instance,
         Native::Cluster => kinds::cluster_scope(root, file),
         Native::AppSet | Native::Component | Native::Objects => kinds::app_scope(root, file, namespace),
+        Native::Project => kinds::project_scope(root, file),
         Native::Approval => Scope::File((*file).to_owned()),
     };
     let mut reading = Reading::new(file, scope.clone());
@@ -144,6 +145,14 @@ fn read_document(found: &Found<'_>, namespace: &str, manifests: &mut Manifests, 
         Native::Objects => {
             let app = kinds::objects::read(root, namespace, &mut reading);
             keep(app, &reading, |app| manifests.apps.push(app));
+        }
+        Native::Project => {
+            let app = kinds::project::read(root, &mut reading);
+            keep(app, &reading, |app| manifests.apps.push(app));
+            if let (true, Scope::App(id)) = (reading.mistakes.iter().any(Diagnostic::is_error), &scope) {
+                let namespace = kinds::project::namespace_of(root).unwrap_or_else(|| id.name.to_string());
+                manifests.unread_projects.push((id.clone(), namespace));
+            }
         }
         Native::Approval => {
             let approval = kinds::approval::read(root, &mut reading);

@@ -30,7 +30,7 @@ pub use collect::read;
 pub use kinds::approval::to_yaml as approval_to_yaml;
 pub use kinds::conversion::FOLDER as CONVERSIONS;
 
-use crate::model::{App, Approval, Cluster, Diagnostic, Instance, Kind, Location, Rings};
+use crate::model::{App, AppId, Approval, Cluster, Diagnostic, Instance, Kind, Location, Rings};
 
 /// The apiVersion of every native kind, and the hub's.
 pub const OWN_VERSION: &str = "tutti.dev/v1alpha1";
@@ -45,6 +45,8 @@ pub struct Manifests {
     pub rings: Option<Rings>,
     pub apps: Vec<App>,
     pub approvals: Vec<Approval>,
+    /// Projects with mistakes, each with its namespace as far as that can be told.
+    pub unread_projects: Vec<(AppId, String)>,
     pub plain: Vec<PlainDocument>,
     /// Sorted by place.
     pub diagnostics: Vec<Diagnostic>,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{AppId, ChartRef, ClusterName, Location, PruneMode, Selector};
+use super::{AppId, ChartRef, ClusterName, Location, Patch, Project, PruneMode, Selector};
 
 /// One app, whatever kind of manifest it came from.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -33,6 +33,15 @@ impl App {
             AppSpec::AppSet(_) => "AppSet",
             AppSpec::Component(_) => "Component",
             AppSpec::Objects(_) => "Objects",
+            AppSpec::Project(_) => "Project",
+        }
+    }
+
+    /// For people: `Component shop/web`, `Project shop`.
+    pub fn title(&self) -> String {
+        match self.spec {
+            AppSpec::Project(_) => format!("{} {}", self.kind(), self.id.name),
+            _ => format!("{} {}", self.kind(), self.id),
         }
     }
 
@@ -48,6 +57,7 @@ pub enum AppSpec {
     AppSet(AppSet),
     Component(Component),
     Objects(Objects),
+    Project(Box<Project>),
 }
 
 /// The workload type that an app asks for.
@@ -128,6 +138,8 @@ pub struct Component {
     pub placement: Placement,
     /// What it says of itself (image, port, replicas, env, resources, probes), as values of the app layer.
     pub values: Map<String, Value>,
+    /// After those of all layers.
+    pub patches: Vec<Patch>,
 }
 
 /// Plain Kubernetes manifests as an app.

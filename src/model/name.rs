@@ -17,6 +17,17 @@ impl AppId {
         Self { namespace: namespace.into(), name: name.into() }
     }
 
+    /// A project is known among apps as `project/<name>`: an app of its name may live in its namespace.
+    pub fn of_project(name: &str) -> Self {
+        Self::new(Self::PROJECT, name)
+    }
+
+    pub const PROJECT: &'static str = "project";
+
+    pub fn is_project(&self) -> bool {
+        &*self.namespace == Self::PROJECT
+    }
+
     /// Reads `namespace/name`; `None` when it is anything else.
     pub fn parse(text: &str) -> Option<Self> {
         let (namespace, name) = text.split_once('/')?;

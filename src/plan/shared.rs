@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::model::{AppId, ObjectId, Observation, Rendered};
+use crate::model::{AppId, ObjectId, Observation, Rendered, RenderedObject};
 
 /// Objects that more than one app renders, with all of these apps. None of them may have it.
 pub type Claims = BTreeMap<ObjectId, Vec<AppId>>;
@@ -44,12 +44,8 @@ impl Pending {
             for object in &render.objects {
                 match (&*object.id.group, &*object.id.kind) {
                     // A stranger's namespace is there, though it is not ours.
-                    ("", "Namespace") => {
-                        let there = observation.objects.contains_key(&object.id)
-                            || observation.strangers.contains_key(&object.id);
-                        if !there {
-                            pending.namespaces.insert(object.id.name.clone(), render.app.clone());
-                        }
+                    ("", "Namespace") if !is_there(observation, object) => {
+                        pending.namespaces.insert(object.id.name.clone(), render.app.clone());
                     }
                     ("apiextensions.k8s.io", "CustomResourceDefinition") => {
                         if let Some(defined) = defined_kind(&object.body)
@@ -58,12 +54,24 @@ impl Pending {
                             pending.definitions.insert(defined, render.app.clone());
                         }
                     }
+                    // What limits the pods of a project must hold before the first of them.
+                    ("", "ResourceQuota" | "LimitRange") | ("networking.k8s.io", "NetworkPolicy")
+                        if render.app.is_project() && !is_there(observation, object) =>
+                    {
+                        if let Some(namespace) = &object.id.namespace {
+                            pending.namespaces.insert(namespace.clone(), render.app.clone());
+                        }
+                    }
                     _ => {}
                 }
             }
         }
         pending
     }
+}
+
+fn is_there(observation: &Observation, object: &RenderedObject) -> bool {
+    observation.objects.contains_key(&object.id) || observation.strangers.contains_key(&object.id)
 }
 
 fn defined_kind(definition: &Value) -> Option<(Arc<str>, Arc<str>)> {

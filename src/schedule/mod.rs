@@ -62,7 +62,7 @@ pub fn assign(app: &App, cluster: &ClusterName) -> Vec<AssignedPodSet> {
     match &app.spec {
         AppSpec::AppSet(app_set) => of_app_set(app_set, cluster),
         AppSpec::Component(component) => vec![of_component(app, component)],
-        AppSpec::Objects(_) => Vec::new(),
+        AppSpec::Objects(_) | AppSpec::Project(_) => Vec::new(),
     }
 }
 

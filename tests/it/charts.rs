@@ -4,6 +4,7 @@
 //! built, mandatory with `TUTTI_LIVE=1`.
 
 mod apps;
+mod example;
 mod hostile;
 mod same;
 mod sources;

@@ -23,7 +23,7 @@ import (
 const longestRequest = 128 << 20
 
 // How deep a template may recurse in Go's own stack before the process ends.
-const deepestStack = 256 << 20
+const deepestStack = 64 << 20
 
 func main() {
 	version := flag.Bool("version", false, "print the version of Helm and end")

@@ -8,7 +8,7 @@ use crate::model::{App, AppSet, AppSpec, ChartRef, ChartSource, DeployType, Diag
 pub fn can_be_found(facts: &Facts<'_>) -> Vec<Diagnostic> {
     let of_app = |app: &App| match &app.spec {
         AppSpec::AppSet(app_set) => of_app_set(app, app_set, facts),
-        AppSpec::Component(_) | AppSpec::Objects(_) => Vec::new(),
+        AppSpec::Component(_) | AppSpec::Objects(_) | AppSpec::Project(_) => Vec::new(),
     };
     facts.manifests.apps.iter().flat_map(of_app).collect()
 }

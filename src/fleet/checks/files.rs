@@ -44,6 +44,6 @@ pub fn no_stray_document(facts: &Facts<'_>) -> Vec<Diagnostic> {
 fn objects<'a>(facts: &Facts<'a>) -> impl Iterator<Item = (&'a App, &'a Objects)> {
     facts.manifests.apps.iter().filter_map(|app| match &app.spec {
         AppSpec::Objects(objects) => Some((app, objects)),
-        AppSpec::AppSet(_) | AppSpec::Component(_) => None,
+        AppSpec::AppSet(_) | AppSpec::Component(_) | AppSpec::Project(_) => None,
     })
 }

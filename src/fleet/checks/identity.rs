@@ -7,10 +7,13 @@ use crate::fleet::codes;
 use crate::model::{Diagnostic, Location, Scope};
 
 pub fn apps(facts: &Facts<'_>) -> Vec<Diagnostic> {
-    twice(facts.manifests.apps.iter().map(|app| {
-        let name = format!("{} {}", app.kind(), app.id);
-        (app.id.clone(), name, &app.location, Scope::App(app.id.clone()))
-    }))
+    twice(
+        facts
+            .manifests
+            .apps
+            .iter()
+            .map(|app| (app.id.clone(), app.title(), &app.location, Scope::App(app.id.clone()))),
+    )
 }
 
 pub fn clusters(facts: &Facts<'_>) -> Vec<Diagnostic> {

@@ -22,7 +22,7 @@ fn missing(app: &App, facts: &Facts<'_>) -> Vec<Diagnostic> {
             (Level::Language, Some(component.language.as_str())),
             (Level::RunType, Some(component.run_type.as_str())),
         ],
-        AppSpec::Objects(_) => return Vec::new(),
+        AppSpec::Objects(_) | AppSpec::Project(_) => return Vec::new(),
     };
     let check = |(level, name): (Level, Option<&str>)| {
         let (name, known) = (name?, layers_of(level, facts.snapshot));

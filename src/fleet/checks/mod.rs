@@ -6,6 +6,7 @@ mod identity;
 mod layers;
 mod placement;
 mod pod_sets;
+mod projects;
 mod rings;
 
 use std::collections::BTreeMap;
@@ -35,6 +36,8 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("a named cluster is registered", placement::clusters_exist),
     ("a named ring exists", placement::rings_exist),
     ("an app is placed somewhere", placement::somewhere),
+    ("a namespace belongs to one project", projects::one_each),
+    ("an app keeps to what its project allows", projects::apps_are_allowed),
     ("podSets come to the replicas of their app", pod_sets::replicas_fit),
     ("a podSet's name is used once in a namespace", pod_sets::names_differ),
     ("a layer that an app names exists", layers::exist),

@@ -15,7 +15,7 @@ pub fn clusters_exist(facts: &Facts<'_>) -> Vec<Diagnostic> {
     };
     let mut found = Vec::new();
     for app in &facts.manifests.apps {
-        let (scope, who) = (Scope::App(app.id.clone()), format!("{} {}", app.kind(), app.id));
+        let (scope, who) = (Scope::App(app.id.clone()), app.title());
         if let AppSpec::AppSet(app_set) = &app.spec {
             for cluster in app_set.clusters.iter().filter(|cluster| !known.contains(&cluster.name.as_str())) {
                 found.push(unknown(cluster.name.as_str(), scope.clone(), &cluster.location, &who));
@@ -50,7 +50,7 @@ pub fn rings_exist(facts: &Facts<'_>) -> Vec<Diagnostic> {
     let check = |app: &App| {
         let selected = selector(app)?;
         let ring = selected.clusters.ring.as_deref().filter(|ring| !known.contains(ring))?;
-        let message = format!("{} {} is placed in ring {ring}, which does not exist", app.kind(), app.id);
+        let message = format!("{} is placed in ring {ring}, which does not exist", app.title());
         let help = match known.as_slice() {
             [] => "no ring is declared; rings stand in rings.yaml".to_owned(),
             _ => suggest(ring, &known, &known),
@@ -68,7 +68,7 @@ pub fn somewhere(facts: &Facts<'_>) -> Vec<Diagnostic> {
         if !placement(app, facts.clusters, facts.ring_of).is_empty() {
             return None;
         }
-        let message = format!("{} {} fits no registered cluster and runs nowhere", app.kind(), app.id);
+        let message = format!("{} fits no registered cluster and runs nowhere", app.title());
         let location = selected.location.as_ref().unwrap_or(&app.location).clone();
         let diagnostic = Diagnostic::warning(codes::PLACED_NOWHERE, message, Scope::App(app.id.clone()))
             .at(location)

@@ -9,7 +9,7 @@ use crate::model::{App, AppSet, AppSpec, ClusterName, Diagnostic, Location, Scop
 pub fn replicas_fit(facts: &Facts<'_>) -> Vec<Diagnostic> {
     let check = |app: &App| match &app.spec {
         AppSpec::AppSet(app_set) => fits(app, app_set),
-        AppSpec::Component(_) | AppSpec::Objects(_) => None,
+        AppSpec::Component(_) | AppSpec::Objects(_) | AppSpec::Project(_) => None,
     };
     facts.manifests.apps.iter().filter_map(check).collect()
 }
@@ -102,6 +102,6 @@ fn pod_sets<'a>(app: &'a App, facts: &Facts<'_>) -> Vec<(ClusterName, &'a str, &
             .into_iter()
             .map(|cluster| (cluster, &*app.id.name, &app.location))
             .collect(),
-        AppSpec::Objects(_) => Vec::new(),
+        AppSpec::Objects(_) | AppSpec::Project(_) => Vec::new(),
     }
 }

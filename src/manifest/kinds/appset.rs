@@ -73,8 +73,7 @@ type PodSpec = (DeployType, Option<Json>, Option<ChartRef>);
 fn read_pod_spec(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<PodSpec> {
     let mut fields = Fields::of(value, reading)?;
     let deploy_type = match fields.optional("deployType", reading) {
-        Some(deploy_type) if chart::is_helm(&deploy_type) => Some(DeployType::Helm),
-        Some(deploy_type) => workload::deploy_type(&deploy_type, reading),
+        Some(deploy_type) => workload::deploy_type_or_chart(&deploy_type, reading),
         None => Some(DeployType::Deployment),
     };
     let template = fields.optional("template", reading).map(|template| {

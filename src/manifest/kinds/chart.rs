@@ -9,10 +9,6 @@ use super::super::read::{Fields, Reading, Value};
 use super::super::yaml;
 use crate::model::{ChartName, ChartRef};
 
-pub fn is_helm(value: &Value<'_>) -> bool {
-    value.node.as_str().is_some_and(|text| text.eq_ignore_ascii_case("helm"))
-}
-
 /// `{chartUrl: {url, chartVersion}}` or `{rawChart}`. With both, chartUrl is what counts: rawChart is for when there is no
 /// chart repository.
 pub fn read(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<ChartRef> {

@@ -3,8 +3,8 @@
 use super::super::codes;
 use super::super::read::{self, Fields, NameRule, Reading, Value};
 use super::super::yaml::{Node, NodeKind};
-use super::{envelope, placement, spec_fields, workload};
-use crate::model::{App, AppSpec, Component, DeployType, Location, Placement};
+use super::{envelope, patch, placement, spec_fields, workload};
+use crate::model::{App, AppSpec, Component, DeployType, Location, Patch, Placement};
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
 
@@ -69,7 +69,8 @@ pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> 
         Some(value) => placement::read(&value, reading),
         None => Some(Placement::default()),
     };
-    fields.later(&["routes", "updateStrategy", "patches"], reading);
+    let patches = fields.optional("patches", reading).and_then(|list| read_patches(&list, reading));
+    fields.later(&["routes", "updateStrategy"], reading);
     fields.finish(reading);
     let spec = AppSpec::Component(Component {
         workload_type: workload_type?,
@@ -77,8 +78,14 @@ pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> 
         run_type: run_type?,
         placement: placement?,
         values,
+        patches: patches.unwrap_or_default(),
     });
     Some(workload::app(metadata?, &common, spec, default_namespace))
+}
+
+fn read_patches(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<Patch>> {
+    let patches: Vec<_> = reading.list(value)?.iter().map(|item| patch::read(item, reading)).collect();
+    patches.into_iter().collect()
 }
 
 /// Layers are folders with lower-case names.

@@ -15,6 +15,7 @@ pub enum Native {
     AppSet,
     Component,
     Objects,
+    Project,
     Approval,
 }
 
@@ -26,6 +27,7 @@ impl Native {
             Self::Rings => "Rings",
             Self::AppSet => "AppSet",
             Self::Component => "Component",
+            Self::Project => "Project",
             Self::Objects => "Objects",
             Self::Approval => "Approval",
         }
@@ -67,6 +69,7 @@ const TABLE: &[(&[&str], &str, Known)] = &[
     (&[OWN], "Cluster", Known::Now(Native::Cluster)),
     (&[OWN], "Rings", Known::Now(Native::Rings)),
     (&[OWN], "Objects", Known::Now(Native::Objects)),
+    (&[OWN], "Project", Known::Now(Native::Project)),
     (&[OWN], "Approval", Known::Now(Native::Approval)),
     (&[OWN], "AppSet", Known::Now(Native::AppSet)),
     (&[OWN], "Component", Known::Now(Native::Component)),
@@ -77,7 +80,6 @@ const TABLE: &[(&[&str], &str, Known)] = &[
     (&[OWN, "service.daocloud.io/v1alpha", "daocloud.io/v1alpha"], "ServiceTp", Known::LaterApp),
     (&["workload.dmall.com/v1beta1"], "AdvDeployment", Known::LaterApp),
     (&["workload.dmall.com/v1beta1"], "Cluster", Known::Later),
-    (&[OWN], "Project", Known::Later),
     (&[OWN], "Route", Known::Later),
     (&[OWN], "Server", Known::Later),
     (&[OWN], "Policy", Known::Later),

@@ -10,11 +10,14 @@ mod chart;
 pub mod cluster;
 pub mod component;
 pub mod conversion;
+mod derived;
 mod identity;
 pub mod instance;
 mod metadata;
 pub mod objects;
+pub mod patch;
 pub mod placement;
+pub mod project;
 pub mod rings;
 mod secret;
 mod workload;
@@ -40,6 +43,14 @@ pub fn app_scope(root: &Node, file: &str, default_namespace: &str) -> Scope {
         {
             Scope::App(AppId::new(namespace, name))
         }
+        _ => Scope::File(file.to_owned()),
+    }
+}
+
+/// The scope of mistakes in a project's manifest: the project, if its name can be told, else the file.
+pub fn project_scope(root: &Node, file: &str) -> Scope {
+    match root.find(&["metadata", "name"]).and_then(Node::as_str) {
+        Some(name) if NameRule::Label.fits(name) => Scope::App(AppId::of_project(name)),
         _ => Scope::File(file.to_owned()),
     }
 }

@@ -18,6 +18,12 @@ const DEPLOY_TYPES: &[(&str, DeployType)] = &[
     ("template", DeployType::Template),
 ];
 
+/// As [`deploy_type`], and a chart.
+pub fn deploy_type_or_chart(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<DeployType> {
+    let types = [DEPLOY_TYPES, &[("helm", DeployType::Helm)]].concat();
+    reading.choice(value, &types, &[], true)
+}
+
 pub fn deploy_type(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<DeployType> {
     reading.choice(value, DEPLOY_TYPES, &[], true)
 }

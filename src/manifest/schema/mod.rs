@@ -32,6 +32,7 @@ const KINDS: &[(Native, &str)] = &[
     (Native::AppSet, include_str!("appset.yaml")),
     (Native::Component, include_str!("component.yaml")),
     (Native::Objects, include_str!("objects.yaml")),
+    (Native::Project, include_str!("project.yaml")),
     (Native::Approval, include_str!("approval.yaml")),
 ];
 

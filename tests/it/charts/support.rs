@@ -69,7 +69,7 @@ fn chart(mut files: Vec<(String, Arc<[u8]>)>) -> Arc<Chart> {
 pub fn request(chart: &Arc<Chart>, values: Value) -> ChartRequest {
     let values = match values {
         Value::Object(values) => vec![values],
-        Value::Array(layers) => layers.into_iter().map(map).collect(),
+        Value::Array(layers) => layers.iter().map(map).collect(),
         _ => Vec::new(),
     };
     ChartRequest {
@@ -81,7 +81,7 @@ pub fn request(chart: &Arc<Chart>, values: Value) -> ChartRequest {
     }
 }
 
-fn map(value: Value) -> Map<String, Value> {
+fn map(value: &Value) -> Map<String, Value> {
     value.as_object().cloned().unwrap_or_default()
 }
 

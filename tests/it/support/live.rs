@@ -8,12 +8,17 @@ use sandbox::Sandbox;
 use serde_json::Value;
 
 /// The kinds that tests write.
-const KINDS: [(&str, &str, &str); 5] = [
+const KINDS: [(&str, &str, &str); 10] = [
     ("", "v1", "Namespace"),
     ("", "v1", "ConfigMap"),
     ("", "v1", "Service"),
     ("", "v1", "ServiceAccount"),
+    ("", "v1", "LimitRange"),
+    ("", "v1", "ResourceQuota"),
     ("apps", "v1", "Deployment"),
+    ("networking.k8s.io", "v1", "Ingress"),
+    ("networking.k8s.io", "v1", "NetworkPolicy"),
+    ("rbac.authorization.k8s.io", "v1", "RoleBinding"),
 ];
 
 /// Those that tests only look at.

@@ -1,0 +1,79 @@
+//! Projects: one for each namespace, and apps that keep to what theirs allows.
+
+use std::collections::BTreeMap;
+
+use super::Facts;
+use crate::fleet::{codes, placement, projects};
+use crate::model::{Allow, App, ClusterName, Diagnostic, Scope};
+
+pub fn one_each(facts: &Facts<'_>) -> Vec<Diagnostic> {
+    let mut first: BTreeMap<&str, &App> = BTreeMap::new();
+    let mut found = Vec::new();
+    for (app, project) in facts.manifests.apps.iter().filter_map(projects::of) {
+        let Some(other) = first.get(project.namespace.as_str()) else {
+            first.insert(&project.namespace, app);
+            continue;
+        };
+        // Two manifests of one project are a mistake of their own.
+        if other.id == app.id {
+            continue;
+        }
+        for (one, two) in [(*other, app), (app, *other)] {
+            let message =
+                format!("{} and {} both have the namespace {}", one.title(), two.title(), project.namespace);
+            let error = Diagnostic::error(codes::NAMESPACE_TWICE, message, Scope::App(one.id.clone()))
+                .at(one.location.clone())
+                .help("a namespace belongs to one project: give one of them another, or make one of the two")
+                .related(two.location.clone(), "the other one");
+            found.push(error);
+        }
+    }
+    found
+}
+
+pub fn apps_are_allowed(facts: &Facts<'_>) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    for (project, of_project) in facts.manifests.apps.iter().filter_map(projects::of) {
+        let Some(allow) = &of_project.allow else { continue };
+        let apps = facts
+            .manifests
+            .apps
+            .iter()
+            .filter(|app| *app.id.namespace == *of_project.namespace && projects::of(app).is_none());
+        for app in apps {
+            for (what, help) in
+                [not_of_kind(app, allow), not_on_clusters(app, allow, facts)].into_iter().flatten()
+            {
+                let message = format!("{} {what}, and {} does not allow it", app.title(), project.title());
+                let error = Diagnostic::error(codes::NOT_ALLOWED, message, Scope::App(app.id.clone()))
+                    .at(app.location.clone())
+                    .help(help)
+                    .related(allow.location.clone(), "what the project allows");
+                found.push(error);
+            }
+        }
+    }
+    found
+}
+
+fn not_of_kind(app: &App, allow: &Allow) -> Option<(String, String)> {
+    if allow.app_kind(app.kind()) {
+        return None;
+    }
+    let kinds = allow.kinds.as_deref().unwrap_or_default().join(", ");
+    Some((format!("is of kind {}", app.kind()), format!("allowed kinds: {kinds}")))
+}
+
+fn not_on_clusters(app: &App, allow: &Allow, facts: &Facts<'_>) -> Option<(String, String)> {
+    let selector = allow.clusters.as_ref()?;
+    let ring = |name: &ClusterName| facts.ring_of.get(name).map(String::as_str);
+    let outside: Vec<String> = placement(app, facts.clusters, facts.ring_of)
+        .into_iter()
+        .filter(|name| {
+            facts.clusters.get(name).is_some_and(|cluster| !selector.matches(cluster.facts(ring(name))))
+        })
+        .map(|name| name.to_string())
+        .collect();
+    let help = "narrow the clusters of the app, or let the project allow these".to_owned();
+    (!outside.is_empty()).then(|| (format!("runs on {}", outside.join(", ")), help))
+}

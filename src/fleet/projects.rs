@@ -1,0 +1,85 @@
+//! Projects and the apps of their namespaces.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::codes;
+use crate::manifest::{Manifests, codes as reading};
+use crate::model::{App, AppId, AppSpec, Diagnostic, Placement, Project, Scope};
+
+/// The project of each namespace; of two, the first. A check speaks of the other.
+pub fn by_namespace(apps: &[App]) -> BTreeMap<String, AppId> {
+    let mut projects = BTreeMap::new();
+    for (app, project) in apps.iter().filter_map(of) {
+        projects.entry(project.namespace.clone()).or_insert_with(|| app.id.clone());
+    }
+    projects
+}
+
+pub fn of(app: &App) -> Option<(&App, &Project)> {
+    match &app.spec {
+        AppSpec::Project(project) => Some((app, project)),
+        AppSpec::AppSet(_) | AppSpec::Component(_) | AppSpec::Objects(_) => None,
+    }
+}
+
+/// An app that names no clusters runs where its project is.
+pub fn place(apps: &mut [App]) {
+    let mut places: BTreeMap<String, Placement> = BTreeMap::new();
+    for (_, project) in apps.iter().filter_map(of) {
+        places.entry(project.namespace.clone()).or_insert_with(|| project.placement.clone());
+    }
+    for app in apps {
+        let own = match &mut app.spec {
+            AppSpec::Component(component) => &mut component.placement,
+            AppSpec::Objects(objects) => &mut objects.placement,
+            AppSpec::AppSet(_) | AppSpec::Project(_) => continue,
+        };
+        if let (None, Some(place)) = (&own.location, places.get(&*app.id.namespace)) {
+            own.clusters = place.clusters.clone();
+        }
+    }
+}
+
+/// Apps that must wait because what their project says is not known.
+pub fn held(manifests: &Manifests, found: &[Diagnostic]) -> Vec<Diagnostic> {
+    let mut wrong: BTreeMap<&str, &Diagnostic> = BTreeMap::new();
+    let all = || manifests.diagnostics.iter().chain(found).filter(|diagnostic| diagnostic.is_error());
+    for error in all() {
+        let Scope::App(id) = &error.scope else { continue };
+        let unread = manifests.unread_projects.iter().filter(|(unread, _)| unread == id);
+        let read = manifests.apps.iter().filter_map(of).filter(|(app, _)| app.id == *id);
+        let namespaces = unread.map(|(_, namespace)| namespace).chain(read.map(|(_, it)| &it.namespace));
+        for namespace in namespaces {
+            wrong.entry(namespace).or_insert(error);
+        }
+    }
+    // Whose project such a file held is not known: nobody who names no clusters can be placed.
+    let lost = all().find(|error| is_lost_project(error));
+    let known: BTreeSet<&str> =
+        manifests.apps.iter().filter_map(of).map(|(_, project)| project.namespace.as_str()).collect();
+    let hold = |app: &App| {
+        let namespace = &*app.id.namespace;
+        let placed = super::selector(app).is_none_or(|placement| placement.location.is_some());
+        let because = match (wrong.get(namespace), lost) {
+            _ if of(app).is_some() => return None,
+            (Some(error), _) => error,
+            (None, Some(error)) if !placed && !known.contains(namespace) => error,
+            _ => return None,
+        };
+        let message = format!("{} waits: the project of its namespace {namespace} has mistakes", app.title());
+        let held = Diagnostic::error(codes::PROJECT_BROKEN, message, Scope::App(app.id.clone()))
+            .at(app.location.clone())
+            .help("mend the project: where its apps run and what they may do is not known until then");
+        Some(match &because.location {
+            Some(place) => held.related(place.clone(), "what is wrong with it"),
+            None => held,
+        })
+    };
+    manifests.apps.iter().filter_map(hold).collect()
+}
+
+/// A text in the folder of projects of which it is not even known what it holds.
+fn is_lost_project(error: &Diagnostic) -> bool {
+    let Scope::File(file) = &error.scope else { return false };
+    file.starts_with("projects/") && error.code < reading::NOT_A_MANIFEST
+}

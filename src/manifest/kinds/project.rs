@@ -1,0 +1,341 @@
+//! Kind Project: a namespace on many clusters, with its members, quota and limits.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value as Json};
+
+use super::super::codes;
+use super::super::read::{self, Fields, NameRule, Reading, Value};
+use super::super::yaml::{Node, NodeKind};
+use super::workload::Common;
+use super::{envelope, placement, workload};
+use crate::model::{Allow, App, AppId, AppSpec, Member, Placement, Project, Role, Subject};
+
+const ROLES: &[(&str, Role)] = &[("admin", Role::Admin), ("edit", Role::Edit), ("view", Role::View)];
+
+pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<App> {
+    let (metadata, spec) = envelope(root, NameRule::Label, false, reading)?;
+    let name = metadata.as_ref().map(|metadata| metadata.name.as_str());
+    let (project, common) = match spec {
+        Some(spec) => read_spec(&spec, name, reading)?,
+        None => (empty(name?), Common::default()),
+    };
+    Some(workload::app(metadata?, &common, AppSpec::Project(Box::new(project)), AppId::PROJECT))
+}
+
+/// The namespace of a project, whatever else is wrong with its manifest.
+pub fn namespace_of(root: &Node) -> Option<String> {
+    let text = |path: &[&str]| root.find(path).filter(|node| !node.is_null()).map(Node::as_str);
+    text(&["spec", "namespace"]).unwrap_or_else(|| text(&["metadata", "name"])?).map(str::to_owned)
+}
+
+/// Everything has a default.
+fn empty(name: &str) -> Project {
+    Project {
+        namespace: name.to_owned(),
+        placement: Placement::default(),
+        labels: BTreeMap::new(),
+        annotations: BTreeMap::new(),
+        members: Vec::new(),
+        quota: BTreeMap::new(),
+        limits: Vec::new(),
+        isolated: false,
+        allow: None,
+    }
+}
+
+fn read_spec(spec: &Value<'_>, name: Option<&str>, reading: &mut Reading<'_>) -> Option<(Project, Common)> {
+    let mut fields = Fields::of(spec, reading)?;
+    let common = workload::common(&mut fields, reading);
+    let mut project = empty(name.unwrap_or_default());
+    if let Some(namespace) = fields.optional("namespace", reading) {
+        project.namespace = reading.name(&namespace, NameRule::Label).unwrap_or_default();
+    }
+    if let Some(value) = fields.optional("clusters", reading) {
+        let clusters = placement::selector(&value, true, reading).unwrap_or_default();
+        project.placement = Placement { clusters, location: Some(reading.location(value.node)) };
+    }
+    if let Some(labels) = fields.optional("labels", reading) {
+        project.labels = reading.labels(&labels).unwrap_or_default();
+    }
+    if let Some(annotations) = fields.optional("annotations", reading) {
+        project.annotations = read_annotations(&annotations, reading).unwrap_or_default();
+    }
+    if let Some(members) = fields.optional("members", reading) {
+        project.members = read_members(&members, &project.namespace, reading).unwrap_or_default();
+    }
+    if let Some(quota) = fields.optional("quota", reading) {
+        project.quota = quantities(&quota, reading).unwrap_or_default();
+    }
+    if let Some(limits) = fields.optional("limits", reading) {
+        project.limits = read_limits(&limits, reading).unwrap_or_default();
+    }
+    if let Some(policy) = fields.optional("networkPolicy", reading) {
+        let policies = [("isolate", true), ("open", false)];
+        project.isolated = reading.choice(&policy, &policies, &[], false).unwrap_or_default();
+    }
+    project.allow = fields.optional("allow", reading).and_then(|allow| read_allow(&allow, reading));
+    fields.finish(reading);
+    Some((project, common))
+}
+
+fn read_annotations(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<BTreeMap<String, String>> {
+    for (key, value) in reading.entries(value)? {
+        reading.label_key(key, &value);
+    }
+    reading.text_map(value)
+}
+
+fn read_members(value: &Value<'_>, namespace: &str, reading: &mut Reading<'_>) -> Option<Vec<Member>> {
+    let mut members: Vec<(Member, Value<'_>)> = Vec::new();
+    for item in reading.list(value)? {
+        let Some(member) = read_member(&item, namespace, reading) else { continue };
+        if let Some((_, first)) = members.iter().find(|(known, _)| *known == member) {
+            let (place, first) = (reading.location(item.node), reading.location(first.node));
+            reading
+                .mistake(codes::DUPLICATE_ITEM, "this member stands twice", place, &item.path)
+                .related(first, "here first");
+        }
+        members.push((member, item));
+    }
+    let mut members: Vec<Member> = members.into_iter().map(|(member, _)| member).collect();
+    // The order of the file means nothing.
+    members.sort();
+    Some(members)
+}
+
+fn read_member(value: &Value<'_>, namespace: &str, reading: &mut Reading<'_>) -> Option<Member> {
+    let mut fields = Fields::of(value, reading)?;
+    let user = fields.optional("user", reading);
+    let group = fields.optional("group", reading);
+    let account = fields.optional("serviceAccount", reading);
+    let role = fields.required("role", reading).and_then(|role| reading.choice(&role, ROLES, &[], false));
+    let place = fields.place().clone();
+    fields.finish(reading);
+    let subject = match (user, group, account) {
+        (Some(user), None, None) => Subject::User(reading.word(&user)?),
+        (None, Some(group), None) => Subject::Group(reading.word(&group)?),
+        (None, None, Some(account)) => read_account(&account, namespace, reading)?,
+        _ => {
+            let message = "a member is exactly one of user, group and serviceAccount";
+            reading
+                .mistake(codes::NOT_EXACTLY_ONE, message, place, &value.path)
+                .help("for example `{group: shop-developers, role: edit}`");
+            return None;
+        }
+    };
+    Some(Member { role: role?, subject })
+}
+
+/// `name` of the project's own namespace, or `namespace/name`.
+fn read_account(value: &Value<'_>, namespace: &str, reading: &mut Reading<'_>) -> Option<Subject> {
+    let text = reading.text(value)?;
+    let (namespace, name) = text.split_once('/').unwrap_or((namespace, &text));
+    if NameRule::Label.fits(namespace) && NameRule::Subdomain.fits(name) {
+        return Some(Subject::ServiceAccount { namespace: namespace.to_owned(), name: name.to_owned() });
+    }
+    let location = reading.location(value.node);
+    reading
+        .mistake(codes::BAD_NAME, format!("{text:?} is not a service account"), location, &value.path)
+        .help("write its name, or namespace/name when it lives in another namespace");
+    None
+}
+
+/// A map of resource to quantity.
+fn quantities(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<BTreeMap<String, String>> {
+    let mut quantities = BTreeMap::new();
+    for (resource, quantity) in reading.entries(value)? {
+        reading.label_key(resource, &quantity);
+        if let Some(text) = read_quantity(&quantity, reading) {
+            quantities.insert(resource.to_owned(), text);
+        }
+    }
+    Some(quantities)
+}
+
+fn read_quantity(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<String> {
+    let text = match &value.node.kind {
+        NodeKind::Int(number, _) => number.to_string(),
+        NodeKind::Float(number, _) => number.to_string(),
+        NodeKind::String(text) => text.clone(),
+        _ => {
+            reading.wrong_type(value, "a quantity such as 20 or 1.5Gi");
+            return None;
+        }
+    };
+    if read::quantity(&text) && !text.starts_with('-') {
+        return Some(text);
+    }
+    reading.bad_value(value, format!("{text:?} is not a quantity"), "for example 20, 500m or 1.5Gi");
+    None
+}
+
+/// The limits of a container, or a list of items as a LimitRange has them.
+fn read_limits(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<Json>> {
+    if value.node.as_map().is_some() {
+        return Some(vec![read_limit(value, reading)?]);
+    }
+    if value.node.as_seq().is_none() {
+        reading.wrong_type(value, "a map, or a list of maps");
+        return None;
+    }
+    Some(reading.list(value)?.iter().filter_map(|item| read_limit(item, reading)).collect())
+}
+
+fn read_limit(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Json> {
+    const KINDS: [(&str, &str); 3] =
+        [("Container", "Container"), ("Pod", "Pod"), ("PersistentVolumeClaim", "PersistentVolumeClaim")];
+    let mut fields = Fields::of(value, reading)?;
+    let kind = match fields.optional("type", reading) {
+        Some(kind) => reading.choice(&kind, &KINDS, &[], false),
+        None => Some("Container"),
+    };
+    let mut item = Map::new();
+    for name in ["default", "defaultRequest", "max", "min", "maxLimitRequestRatio"] {
+        let Some(value) = fields.optional(name, reading) else { continue };
+        if name.starts_with("default") && kind.is_some_and(|kind| kind != "Container") {
+            let message = format!("`{name}` is for containers, not for type {}", kind.unwrap_or_default());
+            reading.bad_value(&value, message, "remove it, or write `type: Container`");
+        }
+        if let Some(quantities) = quantities(&value, reading) {
+            item.insert(name.to_owned(), quantities.into_iter().collect());
+        }
+    }
+    fields.finish(reading);
+    if item.is_empty() {
+        reading.bad_value(value, "these limits limit nothing", "for example `default: {cpu: 500m}`");
+    }
+    item.insert("type".to_owned(), Json::from(kind?));
+    Some(Json::Object(item))
+}
+
+fn read_allow(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Allow> {
+    let mut fields = Fields::of(value, reading)?;
+    let kinds = fields.optional("kinds", reading).map(|kinds| {
+        let help = "a kind such as Component or Deployment, or with its group: apps/Deployment";
+        read_words(&kinds, "a kind", help, is_kind, reading)
+    });
+    let clusters = fields.optional("clusters", reading);
+    let clusters = clusters.map(|clusters| placement::selector(&clusters, true, reading));
+    let registries = fields.optional("registries", reading).map(|registries| {
+        let help = "a host, or the beginning of an image, without https://: registry.example.com/shop";
+        read_words(&registries, "a registry", help, is_registry, reading)
+    });
+    fields.finish(reading);
+    let location = value.name_location.clone().unwrap_or_else(|| reading.location(value.node));
+    Some(Allow {
+        kinds: kinds.flatten(),
+        clusters: clusters.flatten(),
+        registries: registries.flatten(),
+        location,
+    })
+}
+
+/// A list of at least one word, each of which fits.
+fn read_words(
+    value: &Value<'_>,
+    what: &str,
+    help: &str,
+    fits: impl Fn(&str) -> bool,
+    reading: &mut Reading<'_>,
+) -> Option<Vec<String>> {
+    let items = reading.list(value)?;
+    if items.is_empty() {
+        reading.bad_value(
+            value,
+            format!("`{}` allows nothing", value.name()),
+            "name one, or remove the field",
+        );
+    }
+    let mut words = Vec::new();
+    for item in &items {
+        let Some(word) = reading.word(item) else { continue };
+        if !fits(&word) {
+            reading.bad_value(item, format!("{word:?} is not {what}"), help);
+        }
+        words.push(word);
+    }
+    Some(words)
+}
+
+fn is_kind(text: &str) -> bool {
+    let (group, kind) = text.rsplit_once('/').unwrap_or(("", text));
+    let is_group = group.is_empty() || NameRule::Subdomain.fits(group);
+    is_group
+        && kind.starts_with(|letter: char| letter.is_ascii_uppercase())
+        && kind.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
+fn is_registry(text: &str) -> bool {
+    !text.contains("://") && !text.ends_with('/') && !text.starts_with('/') && text.contains(['.', ':', '/'])
+        || text == "localhost"
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::manifest;
+    use crate::model::Snapshot;
+
+    /// Every mistake of a Project with this spec, in order: a part of its one line.
+    fn check(spec: &str, expected: &[&str]) {
+        let text = format!(
+            "apiVersion: tutti.dev/v1alpha1\nkind: Project\nmetadata: {{name: shop}}\nspec: {spec}\n"
+        );
+        let manifests = manifest::read(&Snapshot::of_texts([("projects/shop.yaml", text.as_str())]));
+        let told: Vec<String> = manifests.diagnostics.iter().map(ToString::to_string).collect();
+        assert_eq!(told.len(), expected.len(), "{told:#?}");
+        for (told, part) in told.iter().zip(expected) {
+            assert!(told.contains(part), "{told} has not {part}");
+        }
+        assert_eq!(manifests.apps.len(), usize::from(expected.is_empty()));
+        assert_eq!(manifests.unread_projects.len(), usize::from(!expected.is_empty()));
+    }
+
+    #[test]
+    fn mistakes_have_their_places() {
+        check("{}", &[]);
+        check(
+            "{namespace: Shop, cluster: {}}",
+            &["E1205]: \"Shop\"", "E1201]: unknown field `cluster` in `spec`"],
+        );
+        check(
+            "{members: [{user: a, group: b, role: edit}, {role: view}, {user: a, role: owner}]}",
+            &["E1208]: a member is exactly one", "E1208", "E1204]: `role` cannot be \"owner\""],
+        );
+        check(
+            "{members: [{user: a, role: edit}, {group: a, role: edit}, {user: a, role: edit}]}",
+            &["E1210]: this member stands twice"],
+        );
+        check("{members: [{serviceAccount: a/b/c, role: edit}]}", &["E1205]: \"a/b/c\" is not a service"]);
+        check(
+            "{quota: {pods: 20, requests.cpu: many, limits.memory: -1Gi, a b: 1}}",
+            &["E1206]: \"many\"", "E1206]: \"-1Gi\"", "E1205]: \"a b\""],
+        );
+        check(
+            "{limits: [{type: Pod, default: {cpu: 1}}, {type: Node}, {}]}",
+            &["`default` is for containers", "these limits limit nothing", "E1204", "limit nothing"],
+        );
+        check("{networkPolicy: closed}", &["E1204]: `networkPolicy` cannot be \"closed\""]);
+        check(
+            "{allow: {kinds: [deployment], registries: ['https://a.b', web], clusters: {ring: [x]}}}",
+            &["\"deployment\" is not a kind", "\"https://a.b\" is not a registry", "\"web\"", "E1203"],
+        );
+        check("{allow: {kinds: []}}", &["`kinds` allows nothing"]);
+    }
+
+    #[test]
+    fn the_namespace_is_known_of_what_cannot_be_used() {
+        let text = |spec: &str| {
+            format!("apiVersion: tutti.dev/v1alpha1\nkind: Project\nmetadata: {{name: shop}}\nspec: {spec}\n")
+        };
+        let check = |spec: &str, expected: &str| {
+            let manifests = manifest::read(&Snapshot::of_texts([("a.yaml", text(spec).as_str())]));
+            let namespaces: Vec<&str> =
+                manifests.unread_projects.iter().map(|(_, namespace)| namespace.as_str()).collect();
+            assert_eq!(namespaces, [expected]);
+        };
+        check("{namespace: store, x: 1}", "store");
+        check("{x: 1}", "shop");
+        check("{namespace: [], x: 1}", "shop");
+    }
+}

@@ -1,0 +1,182 @@
+//! Projects: a namespace on every cluster, whichever of the two comes first, and never lost by accident.
+
+use std::time::Duration;
+
+use sandbox::{RequestMatch, Sandbox};
+use tutti::manifest::approval_to_yaml;
+
+use crate::support::fleet::{Fleet, Running, phases, target};
+use crate::support::live;
+use crate::support::manifests::{self, component};
+
+fn project(name: &str, spec: &str) -> String {
+    format!("apiVersion: tutti.dev/v1alpha1\nkind: Project\nmetadata: {{name: {name}}}\nspec: {{{spec}}}\n")
+}
+
+/// With everything that a project can have.
+fn shop() -> String {
+    project(
+        "shop",
+        "members: [{group: developers, role: edit}], quota: {pods: 20, requests.cpu: 4}, \
+         limits: {default: {cpu: 500m}}, networkPolicy: isolate",
+    )
+}
+
+fn in_shop(name: &str) -> String {
+    component(name, "registry.example.com/web:1").replace("name:", "namespace: shop, name:")
+}
+
+async fn namespaces(sandbox: &Sandbox) -> Vec<String> {
+    let managed = live::managed(sandbox).await.into_keys();
+    managed.filter_map(|name| name.strip_prefix("Namespace /").map(str::to_owned)).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_project_that_is_added_reaches_all_clusters() {
+    let fleet = Fleet::new(&["bj1", "gz1"], &[("projects/pay.yaml", &project("pay", ""))]);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let (shop, web) = (shop(), in_shop("web"));
+    // Both in one commit: the app waits for its namespace and for the limits of its pods.
+    let changes = [("projects/shop.yaml", Some(shop.as_str())), ("apps/web/app.yaml", Some(web.as_str()))];
+    let revision = fleet.push(&running, "A project and its app", &changes).await;
+    running.converged(&revision).await;
+    for sandbox in fleet.clusters.values() {
+        assert_eq!(namespaces(sandbox).await, ["pay", "shop"]);
+        let managed: Vec<String> = live::managed(sandbox).await.into_keys().collect();
+        assert_eq!(
+            managed,
+            [
+                "Deployment shop/web",
+                "LimitRange shop/project",
+                "Namespace /pay",
+                "Namespace /shop",
+                "NetworkPolicy shop/project",
+                "ResourceQuota shop/project",
+                "RoleBinding shop/project-edit",
+                "Service shop/web",
+            ]
+        );
+        let applied: Vec<String> = sandbox
+            .requests()
+            .into_iter()
+            .filter(|record| record.verb == "apply" && record.namespace == "shop")
+            .map(|record| record.resource)
+            .collect();
+        let first = |resource: &str| applied.iter().position(|it| it.starts_with(resource));
+        for limit in ["resourcequotas", "limitranges", "networkpolicies"] {
+            assert!(first(limit) < first("deployments"), "{limit}: {applied:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_is_added_gets_all_projects() {
+    let (shop, pay, web) = (shop(), project("pay", "clusters: {names: [bj*]}"), in_shop("web"));
+    let files =
+        [("projects/shop.yaml", shop.as_str()), ("projects/pay.yaml", &pay), ("apps/web/app.yaml", &web)];
+    let mut fleet = Fleet::new(&["bj1"], &files);
+    fleet.clusters.insert("gz1".to_owned(), Sandbox::new(sandbox::SandboxOptions::instant("gz1")));
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    assert_eq!(namespaces(fleet.cluster("bj1")).await, ["pay", "shop"]);
+    let cluster = manifests::cluster("gz1");
+    let revision = fleet.push(&running, "A cluster", &[("clusters/gz1.yaml", Some(&cluster))]).await;
+    let now = running.converged(&revision).await;
+    assert_eq!(
+        phases(&now),
+        [
+            "bj1 project/pay Running",
+            "bj1 project/shop Running",
+            "gz1 project/shop Running",
+            "bj1 shop/web Running",
+            "gz1 shop/web Running",
+        ]
+    );
+    assert_eq!(namespaces(fleet.cluster("gz1")).await, ["shop"]);
+}
+
+fn deletes(fleet: &Fleet) -> Vec<String> {
+    let of = |sandbox: &Sandbox| sandbox.requests().into_iter().filter(|record| record.verb == "delete");
+    fleet.clusters.values().flat_map(of).map(|record| record.resource).collect()
+}
+
+/// Long enough for everything that would happen to have happened.
+async fn a_while() {
+    tokio::time::sleep(Duration::from_secs(120)).await;
+}
+
+async fn wants_an_approval(running: &Running) -> tutti::model::Approval {
+    let now = running.until("a wish for an approval", |now| !now.approvals_wanted.is_empty()).await;
+    let [approval] = now.approvals_wanted.as_slice() else { panic!("{:?}", now.approvals_wanted) };
+    approval.clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_project_that_is_removed_keeps_its_namespace_until_that_is_approved() {
+    let (shop, instance) =
+        (shop(), manifests::INSTANCE.replace("{}", "{caps: {deletes: 100, deletePercent: 100}}"));
+    let files = [("projects/shop.yaml", shop.as_str()), ("tutti.yaml", &instance)];
+    let fleet =
+        Fleet::new(&["bj1", "gz1"], &[&files[..], &[("apps/o/app.yaml", &component("o", "o:1"))]].concat());
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+
+    fleet.push(&running, "Without the project", &[("projects/shop.yaml", None)]).await;
+    let approval = wants_an_approval(&running).await;
+    a_while().await;
+    // What stands in it is under the cap and goes; the namespaces stay.
+    assert!(!deletes(&fleet).iter().any(|resource| resource == "namespaces"), "{:?}", deletes(&fleet));
+    let now = running.overview.borrow().clone();
+    let waiting: Vec<String> =
+        now.deletions.iter().map(|it| format!("{} {}", it.cluster, it.object)).collect();
+    assert_eq!(waiting, ["bj1 Namespace shop", "gz1 Namespace shop"]);
+    assert!(now.deletions.iter().all(|it| it.waits && it.reason.contains("approval")), "{:?}", now.deletions);
+
+    let approval = approval_to_yaml(&approval);
+    let revision = fleet.push(&running, "Approve", &[("approvals/shop.yaml", Some(&approval))]).await;
+    running.converged(&revision).await;
+    for sandbox in fleet.clusters.values() {
+        assert_eq!(namespaces(sandbox).await, Vec::<String>::new());
+        assert_eq!(sandbox.count_requests(&RequestMatch::any().verb("delete").resource("namespaces")), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_project_with_mistakes_holds_its_apps_and_nobody_else() {
+    let (shop, web, other) = (shop(), in_shop("web"), component("other", "o:1"));
+    let files =
+        [("projects/shop.yaml", shop.as_str()), ("apps/web/app.yaml", &web), ("apps/other/app.yaml", &other)];
+    let fleet = Fleet::new(&["bj1"], &files);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let before = live::managed(fleet.cluster("bj1")).await;
+    let (wrong, web, other) = (
+        shop.replace("spec: {", "spec: {cluster: {names: [gz1]}, "),
+        web.replace("web:1", "web:2"),
+        other.replace("o:1", "o:2"),
+    );
+    let changes = [
+        ("projects/shop.yaml", Some(wrong.as_str())),
+        ("apps/web/app.yaml", Some(&web)),
+        ("apps/other/app.yaml", Some(&other)),
+    ];
+    let revision = fleet.push(&running, "A mistake", &changes).await;
+    let now = running
+        .until("the new version of the other app", |now| {
+            now.revision.as_ref() == Some(&revision)
+                && target(now, "bj1", "default/other").revision == revision
+                && target(now, "bj1", "default/other").phase.is_done()
+        })
+        .await;
+    a_while().await;
+    assert!(target(&now, "bj1", "shop/web").phase.is_failure());
+    let after = live::managed(fleet.cluster("bj1")).await;
+    let changed: Vec<&String> = after
+        .iter()
+        .filter(|(name, object)| before.get(*name) != Some(object))
+        .map(|(name, _)| name)
+        .collect();
+    assert_eq!(changed, ["Deployment default/other"]);
+    assert_eq!(after.len(), before.len());
+}
