@@ -154,7 +154,6 @@ impl<'a> Job<'a> {
         inputs.extend(layers.folders());
         inputs.extend(charts.iter().map(String::as_str));
         inputs.extend(self.fleet.instance.location.as_ref().map(|location| location.file.as_str()));
-        inputs.push(crate::manifest::CONVERSIONS);
         let table = &self.fleet.instance.labels;
         let mut by_ring = selects_by_ring(self.app)
             || layers.look_at_ring()
@@ -165,6 +164,7 @@ impl<'a> Job<'a> {
                 inputs.push(&project.location.file);
             }
         }
+        inputs.push(crate::manifest::CONVERSIONS);
         if let AppSpec::Objects(objects) = &self.app.spec {
             inputs.extend(objects::files(objects, self.snapshot));
             by_ring |= objects::look_at_ring(objects, self.snapshot);

@@ -29,6 +29,7 @@ impl Native {
             Self::Component => "Component",
             Self::Project => "Project",
             Self::Objects => "Objects",
+            Self::Project => "Project",
             Self::Approval => "Approval",
         }
     }
