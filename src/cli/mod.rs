@@ -14,6 +14,7 @@ mod get;
 mod health;
 mod lint;
 mod logging;
+mod migrate;
 mod output;
 mod plan;
 mod process;
@@ -22,6 +23,7 @@ mod read;
 mod render;
 mod repository;
 mod run;
+mod schema;
 mod session;
 mod templates;
 mod trace;
@@ -59,6 +61,10 @@ enum Command {
     Explain(explain::ExplainArgs),
     /// Print a YAML file as it is read: what is a number, a boolean, a text
     Read(read::ReadArgs),
+    /// Bring manifests to the newest version of their kind, in place
+    Migrate(migrate::MigrateArgs),
+    /// Print the JSON Schema of a kind of manifest, for editors
+    Schema(schema::SchemaArgs),
     /// Print what apps are rendered to
     Render(render::RenderArgs),
     /// Say which objects of which targets a file, or a line of it, reaches
@@ -95,6 +101,8 @@ pub fn main() -> ExitCode {
         Command::Lint(args) => on_runtime(lint::run(args)),
         Command::Explain(args) => explain::run(&args),
         Command::Read(args) => read::run(&args),
+        Command::Migrate(args) => on_runtime(migrate::run(args)),
+        Command::Schema(args) => on_runtime(schema::run(args)),
         Command::Render(args) => on_runtime(render::run(args)),
         Command::Trace(args) => on_runtime(trace::run(args)),
         Command::Templates(args) => templates::run(args),

@@ -9,6 +9,7 @@
 //! - [`mod@read`] takes fields out of nodes and collects mistakes;
 //! - [`kinds`] has one reader per kind of manifest, and knows the kinds that come later;
 //! - [`hub`] makes one version of the many that a kind may be written in;
+//! - [`schema`] tells editors what the readers read;
 //! - [`find`] says which files may hold manifests.
 //!
 //! Needs a snapshot, nothing else. Never reads a file, a clock or a cluster, and never guesses: a field,
@@ -20,6 +21,7 @@ pub mod find;
 pub mod hub;
 pub mod kinds;
 pub mod read;
+pub mod schema;
 #[cfg(test)]
 mod tests;
 pub mod yaml;

@@ -1,7 +1,7 @@
 //! What the commands print: `tests/transcripts/*.txt`, each command with its output beneath.
 //!
 //! `$ tutti …` is a command, run in a folder with `repo` (the example repository, committed),
-//! `mistakes` (the fixture), `values.yaml` and `dump.yaml`. Below stand its lines on standard output, then those on
+//! `mistakes` and `old` (fixtures), `values.yaml` and `dump.yaml`. Below stand its lines on standard output, then those on
 //! standard error behind `2> `, then `? CODE` when the exit code is not 0. Standard error of a
 //! command whose progress depends on time is left out by `$! tutti …`. Commits are written `COMMIT`,
 //! the folder `FOLDER`. `TUTTI_TRANSCRIPTS=write cargo test --test it transcripts` writes anew.
@@ -34,6 +34,7 @@ impl Stage {
             example.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
         let commit = ConfigRepository::at(&folder.path().join("repo")).commit("The example", &changes);
         write(&folder.path().join("mistakes"), &read(&root.join("tests/fixtures/mistakes")));
+        write(&folder.path().join("old"), &read(&root.join("tests/fixtures/migrate")));
         fs::copy(root.join("tests/fixtures/dump.yaml"), folder.path().join("dump.yaml")).expect("copy");
         fs::write(folder.path().join("values.yaml"), VALUES).expect("write");
         fs::create_dir(folder.path().join("empty")).expect("make a folder");
@@ -157,4 +158,32 @@ fn run_once() {
 #[test]
 fn wrong_usage() {
     check("wrong-usage");
+}
+
+#[test]
+fn migrate() {
+    check("migrate");
+}
+
+#[test]
+fn schema() {
+    check("schema");
+}
+
+/// What `tutti schema --out` writes is what the example's files name.
+#[test]
+fn schemas_have_the_addresses_that_the_example_names() {
+    let stage = Stage::new();
+    let (_, errors, code) = program::run(stage.folder.path(), &["schema", "--out", "schemas"]);
+    assert_eq!((errors.as_str(), code), ("", 0));
+    let mut named = 0;
+    for (file, text) in read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/repo")) {
+        if let Some(address) = text.lines().next().and_then(|line| line.split_once("$schema=")) {
+            let path = address.1.strip_prefix("https://tutti.dev/schemas/").expect(&file);
+            let schema = fs::read_to_string(stage.folder.path().join("schemas").join(path)).expect(path);
+            assert!(schema.contains(&format!("\"$id\": \"{}\"", address.1)), "{file}");
+            named += 1;
+        }
+    }
+    assert!(named >= 10, "{named}");
 }

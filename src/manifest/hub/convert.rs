@@ -75,7 +75,7 @@ impl Walk<'_> {
             if walk.says(|say| *say == Say::Absent).is_some() {
                 if !entry.value.is_null() {
                     let shown = walk.shown.clone();
-                    walk.refuse_at(entry, &shown, &walk.native(), reading);
+                    walk.refuse_at(entry, &shown, walk.way_out(), reading);
                 }
                 return;
             }
@@ -107,13 +107,16 @@ impl Walk<'_> {
     fn word(&self, text: &str) -> Result<Option<String>, String> {
         let Some(Say::Words(pairs)) = self.says(|say| matches!(say, Say::Words(_))) else { return Ok(None) };
         translate(pairs, text, self.direction).map_err(|other| match self.direction {
-            Direction::ToHub => format!("there it is {other:?}; {}", self.native()),
+            Direction::ToHub => format!("there it is {other:?}; {}", self.way_out()),
             Direction::FromHub => format!("there {text:?} means what is {other:?} here"),
         })
     }
 
-    fn native(&self) -> String {
-        "remove it, or bring the file to the native version: `tutti migrate`".to_owned()
+    fn way_out(&self) -> &'static str {
+        match self.direction {
+            Direction::ToHub => "remove it, or bring the file to the native version: `tutti migrate`",
+            Direction::FromHub => "remove it, or leave the file in the native version",
+        }
     }
 
     fn says(&self, wanted: impl Fn(&Say) -> bool) -> Option<&Say> {

@@ -13,6 +13,7 @@
 //! fields (Application, Middleware) have readers of their own, when they come.
 
 mod convert;
+pub mod edit;
 pub mod rules;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,7 @@
 //! Conversions as files: reading them, shipped ones first.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use super::Hub;
 use super::convert::ITEMS;
@@ -15,6 +16,18 @@ const SHIPPED: &[(&str, &str)] = &[
     ("luoji-component", include_str!("shipped/luoji-component.yaml")),
     ("symphony", include_str!("shipped/symphony.yaml")),
 ];
+
+type Named = BTreeMap<String, Vec<Conversion>>;
+
+/// Read once: every snapshot has them.
+static SHIPPED_READ: LazyLock<(Named, Vec<Diagnostic>)> = LazyLock::new(|| {
+    let (mut named, mut mistakes) = (Named::new(), Vec::new());
+    for (name, text) in SHIPPED {
+        let file = format!("(shipped) conversion/{name}.yaml");
+        read_file(&file, name, text, &mut named, &mut mistakes);
+    }
+    (named, mistakes)
+});
 
 /// What versions of one kind say otherwise than the hub.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,13 +78,8 @@ pub fn field(text: &str) -> Option<Vec<String>> {
 }
 
 pub fn read(snapshot: &Snapshot) -> (Hub, Vec<Diagnostic>) {
-    let mut mistakes = Vec::new();
     let mut hub = Hub::default();
-    let mut named: BTreeMap<String, Vec<Conversion>> = BTreeMap::new();
-    for (name, text) in SHIPPED {
-        let file = format!("(shipped) conversion/{name}.yaml");
-        read_file(&file, name, text, &mut named, &mut mistakes);
-    }
+    let (mut named, mut mistakes) = SHIPPED_READ.clone();
     for (name, files) in newest(snapshot, &mut mistakes) {
         named.remove(&name);
         for file in files {
@@ -135,13 +143,7 @@ fn newest<'s>(snapshot: &'s Snapshot, mistakes: &mut Vec<Diagnostic>) -> BTreeMa
     found.into_iter().map(|(name, (_, files))| (name, files)).collect()
 }
 
-fn read_file(
-    file: &str,
-    name: &str,
-    text: &str,
-    named: &mut BTreeMap<String, Vec<Conversion>>,
-    mistakes: &mut Vec<Diagnostic>,
-) {
+fn read_file(file: &str, name: &str, text: &str, named: &mut Named, mistakes: &mut Vec<Diagnostic>) {
     let (documents, unread) = yaml::parse(file, text);
     let mut reading = Reading::new(file, Scope::File(file.to_owned()));
     reading.mistakes = unread;

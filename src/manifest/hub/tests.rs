@@ -1,4 +1,4 @@
-use super::Hub;
+use super::{Hub, edit};
 use crate::manifest::kinds::Native;
 use crate::manifest::read::Reading;
 use crate::manifest::yaml::{Node, NodeKind, parse};
@@ -251,6 +251,52 @@ spec:
     let (_, mistakes) = Hub::of(&Snapshot::of_texts([("plugins/conversion/house/1/x.yaml", text.as_str())]));
     assert_eq!(mistakes.len(), 3);
     assert_eq!(mistakes[0].message, "two rules for one field of luojilab.com/v1beta");
+}
+
+#[test]
+fn migration_edits_only_what_differs() {
+    let check = |text: &str, expected: Result<&str, &str>| {
+        let hub = hub_of(&[]);
+        match (edit::migrate(&hub, "x.yaml", text, None), expected) {
+            (Ok(found), Ok(expected)) => {
+                assert_eq!(found.text, expected);
+                let again = edit::migrate(&hub, "x.yaml", expected, None).unwrap();
+                assert_eq!((again.text.as_str(), again.documents.len()), (expected, 0));
+            }
+            (Err(found), Err(expected)) => assert_eq!(told(&found), [expected], "{text}"),
+            (found, _) => panic!("{text}: {found:?}"),
+        }
+    };
+    let old = "apiVersion: luojilab.com/v1alpha\nkind: Component\n";
+    let new = "apiVersion: tutti.dev/v1alpha1\nkind: Component\n";
+    check("# nothing\n", Ok("# nothing\n"));
+    check(old, Ok(new));
+    check(
+        &format!("\u{feff}{}", old.replace('\n', "\r\n")),
+        Ok(&format!("\u{feff}{}", new.replace('\n', "\r\n"))),
+    );
+    check(
+        &format!("a: {{é: '汉', {}}}\n---\n{old}", "b: [1, 2]"),
+        Ok(&format!("a: {{é: '汉', {}}}\n---\n{new}", "b: [1, 2]")),
+    );
+    check(
+        &format!("{old}spec: {{svc: {{\"type\": \"aliyun\\x2dslb\"}}}} # é\n"),
+        Ok(&format!("{new}spec: {{svc: {{\"type\": \"luoji-slb\"}}}} # é\n")),
+    );
+    // An anchor: its text is not the value alone, and others may use it.
+    check(
+        &format!("{old}spec: {{note: &lb aliyun-slb, svc: {{type: *lb}}}}\n"),
+        Err(
+            "E1221 3:14 -: this cannot be migrated in place: it is not written plainly, or an alias shares it",
+        ),
+    );
+    check(
+        &format!("{old}spec: {{other: &svc {{type: aliyun-slb}}, svc: *svc}}\n"),
+        Err(
+            "E1221 1:1 -: this cannot be migrated in place: it is not written plainly, or an alias shares it",
+        ),
+    );
+    check("a: b: c\n", Err("E1102 1:5 -: invalid YAML: mapping values are not allowed in this context"));
 }
 
 /// Documents made of the words that rules speak of, with values of every kind between.

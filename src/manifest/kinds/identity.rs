@@ -27,6 +27,7 @@ impl Native {
             Self::Rings => "Rings",
             Self::AppSet => "AppSet",
             Self::Component => "Component",
+            Self::Project => "Project",
             Self::Objects => "Objects",
             Self::Project => "Project",
             Self::Approval => "Approval",

@@ -42,6 +42,8 @@ impl<'a> Fields<'a> {
     /// `None` when the field is absent or null, which are the same to Kubernetes.
     pub fn optional(&mut self, name: &'static str, reading: &Reading<'_>) -> Option<Value<'a>> {
         self.known.push(name);
+        #[cfg(test)]
+        super::asked::note(&self.path, name);
         self.take(name, reading).filter(|value| !value.node.is_null())
     }
 

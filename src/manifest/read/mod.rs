@@ -4,6 +4,8 @@
 //! has, and reports what is left over. A reader gives `None` when it has reported a mistake: the caller
 //! goes on with the other fields and gives up at the end, so that one pass finds everything.
 
+#[cfg(test)]
+pub mod asked;
 mod fields;
 mod names;
 mod text;

@@ -1,0 +1,150 @@
+//! `tutti migrate`: manifests brought to another version in place.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, anyhow, bail};
+use clap::Args;
+use serde::Serialize;
+
+use super::exit::Exit;
+use super::output::{self, Format, say};
+use super::{diagnostics, repository};
+use crate::manifest::find;
+use crate::manifest::hub::{Hub, edit};
+use crate::manifest::{OWN_VERSION, schema};
+use crate::model::{Diagnostic, Snapshot};
+use crate::report::words::count;
+
+#[derive(Args, Debug)]
+pub struct MigrateArgs {
+    /// The config repository, or one file of it
+    #[arg(default_value = ".", value_name = "PATH")]
+    path: PathBuf,
+    /// The apiVersion to bring manifests to, where their kind has it; without it, the newest of each kind
+    #[arg(long, value_name = "VERSION")]
+    to: Option<String>,
+    /// Change nothing; exit with 1 when something would be changed
+    #[arg(long)]
+    check: bool,
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Format,
+}
+
+/// One file that changes, as it is told.
+#[derive(Serialize)]
+struct Change {
+    file: String,
+    documents: Vec<String>,
+    #[serde(skip)]
+    before: String,
+    #[serde(skip)]
+    after: String,
+}
+
+pub async fn run(args: MigrateArgs) -> anyhow::Result<Exit> {
+    let (root, only) = place(&args.path)?;
+    let snapshot = repository::snapshot(&root, None).await?;
+    let (hub, mut mistakes) = Hub::of(&snapshot);
+    if let Some(version) = &args.to {
+        known(version, &hub)?;
+    }
+    let mut changes = Vec::new();
+    let files = snapshot.files.keys().filter(|path| find::is_candidate(path));
+    for file in files.filter(|path| only.as_ref().is_none_or(|only| only == *path)) {
+        match change(&hub, &snapshot, file, args.to.as_deref()) {
+            Ok(change) => changes.extend(change),
+            Err(more) => mistakes.extend(more),
+        }
+    }
+    if !args.check {
+        for change in &changes {
+            write(&root.join(&change.file), &change.after)
+                .with_context(|| format!("failed to write {}", change.file))?;
+        }
+    }
+    tell(&args, &changes)?;
+    diagnostics::print_from(&mistakes, &|file| snapshot.text(file).map(ToOwned::to_owned));
+    Ok(if !mistakes.is_empty() {
+        Exit::Configuration
+    } else if args.check && !changes.is_empty() {
+        Exit::Differences
+    } else {
+        Exit::Ok
+    })
+}
+
+fn change(
+    hub: &Hub,
+    snapshot: &Snapshot,
+    file: &str,
+    version: Option<&str>,
+) -> Result<Option<Change>, Vec<Diagnostic>> {
+    // Not UTF-8: `lint` says so.
+    let Some(before) = snapshot.text(file) else { return Ok(None) };
+    let migration = edit::migrate(hub, file, before, version)?;
+    if migration.documents.is_empty() {
+        return Ok(None);
+    }
+    let documents = migration.documents.iter();
+    let documents = documents.map(|it| format!("{} {}: {} to {}", it.kind.name(), it.name, it.from, it.to));
+    Ok(Some(Change {
+        file: file.to_owned(),
+        documents: documents.collect(),
+        before: before.to_owned(),
+        after: migration.text,
+    }))
+}
+
+fn tell(args: &MigrateArgs, changes: &[Change]) -> anyhow::Result<()> {
+    if args.output != Format::Table {
+        return output::write_value(args.output, &changes);
+    }
+    for change in changes {
+        let difference = similar::TextDiff::from_lines(&change.before, &change.after);
+        let (old, new) = (format!("a/{}", change.file), format!("b/{}", change.file));
+        output::write_text(format_args!(
+            "{}",
+            difference.unified_diff().context_radius(1).header(&old, &new)
+        ));
+    }
+    let verb = if args.check { "would be changed" } else { "changed" };
+    match changes.len() {
+        0 => say!("nothing to migrate"),
+        some => say!("{} {verb}", count(some, "file")),
+    }
+    Ok(())
+}
+
+/// The config repository that a path is, or is in; and the file, if it is one.
+fn place(path: &Path) -> anyhow::Result<(PathBuf, Option<String>)> {
+    let path = path.canonicalize().with_context(|| format!("failed to read {}", path.display()))?;
+    if path.is_dir() {
+        return Ok((path, None));
+    }
+    let parent = path.parent().ok_or_else(|| anyhow!("{} is in no folder", path.display()))?;
+    let is_root = |folder: &&Path| ["tutti.yaml", ".git"].iter().any(|name| folder.join(name).exists());
+    let root = path.ancestors().skip(1).find(is_root).unwrap_or(parent).to_owned();
+    let file = path.strip_prefix(&root).unwrap_or(&path).to_string_lossy().replace('\\', "/");
+    Ok((root, Some(file)))
+}
+
+fn known(version: &str, hub: &Hub) -> anyhow::Result<()> {
+    let mut versions: Vec<String> = schema::kinds().flat_map(|kind| schema::versions(kind, hub)).collect();
+    versions.sort_unstable();
+    versions.dedup();
+    if version == OWN_VERSION || versions.iter().any(|known| known == version) {
+        return Ok(());
+    }
+    bail!("no kind has the version {version}; there are {}", versions.join(", "))
+}
+
+/// Whole or not at all: a new file takes the place of the old one, with its permissions.
+fn write(path: &Path, text: &str) -> std::io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().set_permissions(std::fs::metadata(path)?.permissions())?;
+    file.as_file().sync_all()?;
+    file.persist(path).map(|_| ()).map_err(|error| error.error)
+}

@@ -1,0 +1,89 @@
+//! `tutti schema`: JSON Schemas of the native kinds, for editors.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, anyhow, bail};
+use clap::Args;
+use serde_json::Value;
+
+use super::exit::Exit;
+use super::output::{self, say};
+use super::repository;
+use crate::manifest::hub::Hub;
+use crate::manifest::kinds::Native;
+use crate::manifest::{read::nearest, schema};
+use crate::model::Snapshot;
+
+#[derive(Args, Debug)]
+pub struct SchemaArgs {
+    /// A kind such as AppSet, in any case; without one, the kinds are listed
+    kind: Option<String>,
+    /// Write a file for each kind (or for KIND alone) into this folder
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// The config repository whose own conversions add accepted versions
+    #[arg(long, value_name = "PATH")]
+    repo: Option<PathBuf>,
+}
+
+pub async fn run(args: SchemaArgs) -> anyhow::Result<Exit> {
+    let snapshot = match &args.repo {
+        Some(path) => repository::snapshot(path, None).await?,
+        None => Snapshot::of_texts([]),
+    };
+    let (hub, mistakes) = Hub::of(&snapshot);
+    if !mistakes.is_empty() {
+        bail!("a conversion of the repository has a mistake; `tutti lint` shows it");
+    }
+    let wanted: Vec<Native> = match &args.kind {
+        Some(kind) => vec![named(kind)?],
+        None => schema::kinds().collect(),
+    };
+    match (&args.out, args.kind.is_some()) {
+        (Some(folder), _) => {
+            for kind in wanted {
+                let path = folder.join(schema::path(kind));
+                let text = format!("{}\n", serde_json::to_string_pretty(&of(kind, &hub)?)?);
+                let parent = path.parent().unwrap_or(folder);
+                std::fs::create_dir_all(parent)
+                    .and_then(|()| std::fs::write(&path, text))
+                    .with_context(|| format!("failed to write {}", path.display()))?;
+                say!("{}", path.display());
+            }
+        }
+        (None, true) => {
+            for kind in wanted {
+                say!("{}", serde_json::to_string_pretty(&of(kind, &hub)?)?);
+            }
+        }
+        (None, false) => {
+            let mut table = output::table(&["KIND", "FILE", "VERSIONS"]);
+            for kind in wanted {
+                let versions = schema::versions(kind, &hub).join(", ");
+                table.add_row([kind.name().to_owned(), schema::path(kind), versions]);
+            }
+            output::write_table(&table);
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+fn named(kind: &str) -> anyhow::Result<Native> {
+    let names: Vec<&str> = schema::kinds().map(Native::name).collect();
+    if let Some(found) = schema::kinds().find(|known| known.name().eq_ignore_ascii_case(kind)) {
+        return Ok(found);
+    }
+    match nearest(kind, &names) {
+        Some(meant) => bail!("there is no schema of {kind}; did you mean {meant}?"),
+        None => bail!("there is no schema of {kind}; there is one of {}", names.join(", ")),
+    }
+}
+
+fn of(kind: Native, hub: &Hub) -> anyhow::Result<Value> {
+    match schema::of(kind, hub) {
+        Ok(Some(schema)) => Ok(schema),
+        Ok(None) => bail!("there is no schema of {}", kind.name()),
+        // Only a program that was built wrongly gets here.
+        Err(mistakes) => Err(anyhow!("the schema of {} is broken: {mistakes:?}", kind.name())),
+    }
+}

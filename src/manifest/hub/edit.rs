@@ -1,0 +1,194 @@
+//! The text of a file brought to another version: only what differs is touched.
+
+use super::{Hub, version_of};
+use crate::manifest::kinds::{self, Identity, Native};
+use crate::manifest::read::Reading;
+use crate::manifest::yaml::{self, Document, Node, NodeKind, scalar};
+use crate::manifest::{OWN_VERSION, codes};
+use crate::model::{Diagnostic, Location, Position, Scope};
+
+/// What becomes of one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Migration {
+    pub text: String,
+    /// In the order of the file; empty when nothing changes.
+    pub documents: Vec<Migrated>,
+}
+
+/// One document that changes its version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Migrated {
+    pub kind: Native,
+    pub name: String,
+    pub from: String,
+    pub to: String,
+}
+
+/// A part of a text and what takes its place.
+struct Edit {
+    from: usize,
+    to: usize,
+    text: String,
+}
+
+/// Brings the documents of a file to a version, each to the newest of its kind without one. Documents of kinds that do
+/// not have that version stay as they are. Any mistake leaves the file as it is.
+pub fn migrate(
+    hub: &Hub,
+    file: &str,
+    text: &str,
+    version: Option<&str>,
+) -> Result<Migration, Vec<Diagnostic>> {
+    let (documents, mistakes) = yaml::parse(file, text);
+    if !mistakes.is_empty() {
+        return Err(mistakes);
+    }
+    let mut reading = Reading::new(file, Scope::File(file.to_owned()));
+    let mut edits = Vec::new();
+    let mut wanted = Vec::new();
+    let mut migrated = Vec::new();
+    for Document { root, .. } in documents {
+        let mut other = root.clone();
+        if let Some(done) = convert(hub, version, &mut other, &mut reading) {
+            differences(text, &root, &other, file, &mut edits)?;
+            migrated.push(done);
+        }
+        wanted.push(other);
+    }
+    if !reading.mistakes.is_empty() {
+        return Err(reading.mistakes);
+    }
+    // An anchor's text stands once, and every alias of it brings the same edit.
+    edits.sort_by_key(|edit| edit.from);
+    edits.dedup_by(|one, other| one.from == other.from && one.text == other.text);
+    let text = apply(text, &edits);
+    // Read again: an edit that did anything else (an anchor of a value that stays elsewhere) is not made.
+    let (found, mistakes) = yaml::parse(file, &text);
+    let same = found.len() == wanted.len()
+        && found.iter().zip(&wanted).all(|(found, wanted)| found.root.to_json() == wanted.to_json());
+    if same && mistakes.is_empty() {
+        return Ok(Migration { text, documents: migrated });
+    }
+    Err(vec![by_hand(file, Location::new(file, 1, 1))])
+}
+
+/// `None` when the document stays as it is.
+fn convert(hub: &Hub, version: Option<&str>, root: &mut Node, reading: &mut Reading<'_>) -> Option<Migrated> {
+    // What is no manifest of ours is for others to judge.
+    let mut unheard = Reading::new(reading.file, reading.scope.clone());
+    let Some(Identity::Native(kind)) = kinds::identify(root, hub, &mut unheard) else { return None };
+    let from = version_of(root)?.to_owned();
+    let to = version.unwrap_or(OWN_VERSION);
+    let has = to == OWN_VERSION || hub.versions(kind).contains(&to);
+    if from == to || !has {
+        return None;
+    }
+    let name = root.find(&["metadata", "name"]).and_then(Node::as_str).unwrap_or("?").to_owned();
+    hub.to_hub(kind, root, reading);
+    if to != OWN_VERSION {
+        hub.to_version(kind, to, root, reading);
+    }
+    Some(Migrated { kind, name, from, to: to.to_owned() })
+}
+
+/// Two trees of one shape: the edits that make the first one's text the second.
+fn differences(
+    text: &str,
+    old: &Node,
+    new: &Node,
+    file: &str,
+    edits: &mut Vec<Edit>,
+) -> Result<(), Vec<Diagnostic>> {
+    match (&old.kind, &new.kind) {
+        (NodeKind::Map(old), NodeKind::Map(new)) => {
+            for (old, new) in old.iter().zip(new) {
+                replace(text, (old.start, old.end), (&old.key, &new.key), file, edits)?;
+                differences(text, &old.value, &new.value, file, edits)?;
+            }
+            Ok(())
+        }
+        (NodeKind::Seq(old), NodeKind::Seq(new)) => {
+            old.iter().zip(new).try_for_each(|(old, new)| differences(text, old, new, file, edits))
+        }
+        (NodeKind::String(was), NodeKind::String(is)) => {
+            replace(text, (old.start, old.end), (was, is), file, edits)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn replace(
+    text: &str,
+    (start, end): (Position, Position),
+    (old, new): (&str, &str),
+    file: &str,
+    edits: &mut Vec<Edit>,
+) -> Result<(), Vec<Diagnostic>> {
+    if old == new {
+        return Ok(());
+    }
+    let span = offset(text, start).zip(offset(text, end));
+    let written = span.and_then(|(from, to)| text.get(from..to));
+    match span.zip(written.and_then(|written| written_as(written, old, new))) {
+        Some(((from, to), text)) => {
+            edits.push(Edit { from, to, text });
+            Ok(())
+        }
+        None => Err(vec![by_hand(file, Location { file: file.to_owned(), start, end: Some(end) })]),
+    }
+}
+
+/// The new text in the quotes of the old one; `None` when it is not written plainly.
+fn written_as(written: &str, old: &str, new: &str) -> Option<String> {
+    if written == old {
+        let plain = new.starts_with(|letter: char| letter.is_ascii_alphabetic())
+            && new.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_./".contains(letter))
+            && scalar::resolve(new) == Ok(NodeKind::String(new.to_owned()));
+        return Some(if plain { new.to_owned() } else { double_quoted(new) });
+    }
+    if written == single_quoted(old) {
+        return Some(single_quoted(new));
+    }
+    (written.starts_with('"') && written.ends_with('"')).then(|| double_quoted(new))
+}
+
+fn single_quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+/// JSON's quoted text is YAML's.
+fn double_quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// The byte that a position is at. Lines end with `\n` here; where the reader saw other ends, the text at the
+/// offset is not what it should be, and no edit is made.
+fn offset(text: &str, position: Position) -> Option<usize> {
+    let mark = text.len() - text.strip_prefix('\u{feff}').unwrap_or(text).len();
+    let body = &text[mark..];
+    let line = usize::try_from(position.line).ok()?.checked_sub(1)?;
+    let column = usize::try_from(position.column).ok()?.checked_sub(1)?;
+    let before: usize = body.split_inclusive('\n').take(line).map(str::len).sum();
+    let rest = body.get(before..)?;
+    let within = rest.char_indices().map(|(at, _)| at).chain([rest.len()]).nth(column)?;
+    Some(mark + before + within)
+}
+
+fn apply(text: &str, edits: &[Edit]) -> String {
+    let mut made = String::with_capacity(text.len());
+    let mut at = 0;
+    for edit in edits {
+        made.push_str(text.get(at..edit.from).unwrap_or_default());
+        made.push_str(&edit.text);
+        at = edit.to;
+    }
+    made.push_str(text.get(at..).unwrap_or_default());
+    made
+}
+
+fn by_hand(file: &str, location: Location) -> Diagnostic {
+    let message = "this cannot be migrated in place: it is not written plainly, or an alias shares it";
+    Diagnostic::error(codes::NOT_IN_VERSION, message, Scope::File(file.to_owned()))
+        .at(location)
+        .help("write the value out, without anchor, tag and line breaks, and migrate again")
+}

@@ -1,0 +1,27 @@
+//! Which fields were asked for: what the schemas are held to.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+thread_local! {
+    static ASKED: RefCell<BTreeSet<(String, String)>> = const { RefCell::new(BTreeSet::new()) };
+}
+
+/// A field of the map at a path; the items of a list are one.
+pub fn note(path: &str, name: &str) {
+    let mut parts = path.split('[');
+    let mut path = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        path.push_str("[]");
+        path.push_str(part.split_once(']').map_or("", |(_, rest)| rest));
+    }
+    ASKED.with_borrow_mut(|asked| asked.insert((path, name.to_owned())));
+}
+
+pub fn forget() {
+    ASKED.with_borrow_mut(BTreeSet::clear);
+}
+
+pub fn taken() -> BTreeSet<(String, String)> {
+    ASKED.take()
+}

@@ -1,0 +1,130 @@
+//! JSON Schemas (draft-07) of the native kinds, for editors.
+//!
+//! Each kind is a file beside this one: its spec as a schema, with descriptions and examples; what all kinds have
+//! is put around it here. The readers in [`super::kinds`] decide what a manifest is; that a schema says the same is
+//! held by the tests: every field that a reader knows is in its schema and the other way round, every example is
+//! read, and both judge alike of values of a wrong type and of fields that are missing.
+//!
+//! A field that is refused as "not yet" is in no schema. Null is not either, which readers take for absent.
+
+#[cfg(test)]
+mod tests;
+
+use serde_json::{Map, Value, json};
+
+use super::OWN_VERSION;
+use super::hub::Hub;
+use super::kinds::Native;
+use super::yaml;
+use crate::model::Diagnostic;
+
+/// Where the schemas are found, with the folder of the version.
+pub const ADDRESS: &str = "https://tutti.dev/schemas/";
+/// The folder of the version in it.
+pub const VERSION: &str = "v1alpha1";
+
+const DEFINITIONS: &str = include_str!("definitions.yaml");
+
+const KINDS: &[(Native, &str)] = &[
+    (Native::Instance, include_str!("instance.yaml")),
+    (Native::Cluster, include_str!("cluster.yaml")),
+    (Native::Rings, include_str!("rings.yaml")),
+    (Native::AppSet, include_str!("appset.yaml")),
+    (Native::Component, include_str!("component.yaml")),
+    (Native::Objects, include_str!("objects.yaml")),
+    (Native::Project, include_str!("project.yaml")),
+    (Native::Approval, include_str!("approval.yaml")),
+];
+
+/// The kinds that have a schema.
+pub fn kinds() -> impl Iterator<Item = Native> {
+    KINDS.iter().map(|(kind, _)| *kind)
+}
+
+/// Its path below [`ADDRESS`].
+pub fn path(kind: Native) -> String {
+    format!("{VERSION}/{}.json", kind.name().to_lowercase())
+}
+
+/// The apiVersions that a kind is read in, the native one first.
+pub fn versions(kind: Native, hub: &Hub) -> Vec<String> {
+    let foreign = hub.versions(kind).into_iter().map(ToOwned::to_owned);
+    std::iter::once(OWN_VERSION.to_owned()).chain(foreign).collect()
+}
+
+/// The schema of a kind; `None` when it has none. The mistakes are those of a schema file, of which there are none.
+pub fn of(kind: Native, hub: &Hub) -> Result<Option<Value>, Vec<Diagnostic>> {
+    let Some((_, text)) = KINDS.iter().find(|(known, _)| *known == kind) else { return Ok(None) };
+    let mut parts = yaml::parse_values(kind.name(), text)?;
+    let mut definitions = yaml::parse_values("definitions", DEFINITIONS)?;
+    if let Some(Value::Object(own)) = parts.remove("definitions") {
+        definitions.extend(own);
+    }
+    let mut part = |name: &str| parts.remove(name).unwrap_or(Value::Null);
+    let name = part("name");
+    let mut metadata = json!({
+        "name": {"$ref": format!("#/definitions/{}", name.as_str().unwrap_or("subdomain")),
+            "description": "Of the manifest; with the namespace, its identity."},
+        "labels": {"$ref": "#/definitions/labels", "description": "As in Kubernetes."},
+        "annotations": {"$ref": "#/definitions/annotations"},
+    });
+    if part("namespaced") == true {
+        metadata["namespace"] = json!({"$ref": "#/definitions/label", "description": "Where it runs; else the instance's default."});
+    }
+    let mut spec = part("spec");
+    spec["description"] = json!("What is wanted.");
+    let mut required = vec!["apiVersion", "kind", "metadata"];
+    if part("optionalSpec") != true {
+        required.push("spec");
+    }
+    let mut schema = json!({
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "$id": format!("{ADDRESS}{}", path(kind)),
+        "title": kind.name(),
+        "description": part("description"),
+        "type": "object",
+        "additionalProperties": false,
+        "required": required,
+        "properties": {
+            "apiVersion": {"enum": versions(kind, hub), "description": "The first is the native one."},
+            "kind": {"const": kind.name(), "description": "What it is."},
+            "metadata": {
+                "type": "object",
+                "description": "Who it is.",
+                "additionalProperties": false,
+                "required": ["name"],
+                "properties": metadata,
+            },
+            "spec": spec,
+        },
+        "examples": part("examples"),
+    });
+    schema["definitions"] = Value::Object(used(&schema, definitions));
+    Ok(Some(schema))
+}
+
+/// The definitions that a schema uses, and those that they use.
+fn used(schema: &Value, mut all: Map<String, Value>) -> Map<String, Value> {
+    let mut found = Map::new();
+    let mut wanted = references(schema);
+    while let Some(name) = wanted.pop() {
+        if let Some(definition) = all.remove(&name) {
+            wanted.extend(references(&definition));
+            found.insert(name, definition);
+        }
+    }
+    found.sort_keys();
+    found
+}
+
+fn references(value: &Value) -> Vec<String> {
+    match value {
+        Value::Object(map) => {
+            let own =
+                map.get("$ref").and_then(Value::as_str).and_then(|it| it.strip_prefix("#/definitions/"));
+            own.map(ToOwned::to_owned).into_iter().chain(map.values().flat_map(references)).collect()
+        }
+        Value::Array(items) => items.iter().flat_map(references).collect(),
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,225 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use include_dir::{Dir, include_dir};
+use serde_json::{Value, json};
+
+use super::{KINDS, of};
+use crate::manifest::hub::Hub;
+use crate::manifest::kinds::Native;
+use crate::manifest::read::asked;
+use crate::manifest::{read, yaml};
+use crate::model::Snapshot;
+
+/// (path of a map, name of a field in it); lists as `[]`.
+type Known = BTreeSet<(String, String)>;
+
+fn schema(kind: Native) -> Value {
+    let (hub, mistakes) = Hub::of(&Snapshot::of_texts([]));
+    assert_eq!(mistakes, []);
+    of(kind, &hub).unwrap().unwrap()
+}
+
+fn mistakes(manifest: &Value) -> Vec<String> {
+    let text = manifest.to_string();
+    let read = read(&Snapshot::of_texts([("apps/x/app.yaml", text.as_str())]));
+    read.diagnostics.iter().map(ToString::to_string).collect()
+}
+
+/// Every property of a schema, wherever it stands.
+fn properties(schema: &Value) -> Known {
+    fn walk(root: &Value, part: &Value, path: &str, found: &mut Known) {
+        if let Some(name) = part["$ref"].as_str() {
+            walk(root, root.pointer(&name[1..]).unwrap(), path, found);
+        }
+        for (name, below) in part["properties"].as_object().into_iter().flatten() {
+            found.insert((path.to_owned(), name.clone()));
+            let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+            walk(root, below, &path, found);
+        }
+        if part["items"].is_object() {
+            walk(root, &part["items"], &format!("{path}[]"), found);
+        }
+        for other in part["anyOf"].as_array().into_iter().flatten() {
+            walk(root, other, path, found);
+        }
+    }
+    let mut found = Known::new();
+    walk(schema, schema, "", &mut found);
+    found
+}
+
+/// Every field that a manifest has.
+fn fields(manifest: &Value, path: &str, found: &mut Known) {
+    match manifest {
+        Value::Object(map) => {
+            for (name, below) in map {
+                found.insert((path.to_owned(), name.clone()));
+                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                fields(below, &path, found);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| fields(item, &format!("{path}[]"), found)),
+        _ => {}
+    }
+}
+
+/// Free keys that have a meaning; a reader does not ask for them as for fields.
+fn is_free(known: &(String, String)) -> bool {
+    known.0 == "metadata.annotations"
+}
+
+#[test]
+fn schema_and_reader_know_the_same_fields() {
+    for (kind, _) in KINDS {
+        let schema = schema(*kind);
+        let in_schema = properties(&schema);
+        let mut shown = Known::new();
+        asked::forget();
+        for example in schema["examples"].as_array().unwrap() {
+            assert_eq!(mistakes(example), Vec::<String>::new(), "{} {example}", kind.name());
+            fields(example, "", &mut shown);
+        }
+        let read: Known = asked::taken();
+        let missing: Vec<_> = read.difference(&in_schema).collect();
+        assert!(missing.is_empty(), "{}: the reader knows, the schema does not: {missing:?}", kind.name());
+        let not_shown: Vec<_> = in_schema.difference(&shown).filter(|known| !is_free(known)).collect();
+        assert!(not_shown.is_empty(), "{}: in no example of the schema: {not_shown:?}", kind.name());
+        let unread: Vec<_> = in_schema.difference(&read).filter(|known| !is_free(known)).collect();
+        assert!(unread.is_empty(), "{}: in the schema, and nobody reads it: {unread:?}", kind.name());
+    }
+}
+
+#[test]
+fn every_field_is_described() {
+    fn described(root: &Value, part: &Value) -> bool {
+        let referred = part["$ref"].as_str().and_then(|name| root.pointer(&name[1..]));
+        part["description"].is_string() || referred.is_some_and(|part| part["description"].is_string())
+    }
+    fn walk(root: &Value, part: &Value, path: &str, missing: &mut Vec<String>) {
+        for (name, below) in part.as_object().into_iter().flatten() {
+            if name == "examples" || name == "if" || name == "then" || name == "else" || name == "allOf" {
+                continue;
+            }
+            if name == "properties" {
+                let fields = below.as_object().into_iter().flatten();
+                missing.extend(
+                    fields
+                        .filter(|(_, part)| !described(root, part))
+                        .map(|(name, _)| format!("{path}/{name}")),
+                );
+            }
+            walk(root, below, &format!("{path}/{name}"), missing);
+        }
+    }
+    for (kind, _) in KINDS {
+        let schema = schema(*kind);
+        let mut missing = Vec::new();
+        walk(&schema, &schema, "", &mut missing);
+        assert_eq!(missing, Vec::<String>::new(), "{}", kind.name());
+    }
+}
+
+/// Each example with one value made another, or one field taken out.
+fn variants(value: &Value, path: &str, made: &mut Vec<(String, Value)>) {
+    let with = |name: &str, below: Value| {
+        let mut whole = value.clone();
+        whole[name] = below;
+        whole
+    };
+    match value {
+        Value::Object(map) => {
+            for (name, below) in map {
+                let path = format!("{path}.{name}");
+                let mut less = map.clone();
+                less.remove(name);
+                made.push((format!("{path} absent"), Value::Object(less)));
+                for other in
+                    [json!(true), json!(7), json!(-1), json!("two words"), json!([]), json!({"x": "y"})]
+                {
+                    made.push((format!("{path}: {other}"), with(name, other)));
+                }
+                let mut deeper = Vec::new();
+                variants(below, &path, &mut deeper);
+                made.extend(deeper.into_iter().map(|(what, below)| (what, with(name, below))));
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                let mut deeper = Vec::new();
+                variants(item, &format!("{path}[{index}]"), &mut deeper);
+                for (what, below) in deeper {
+                    let mut items = items.clone();
+                    items[index] = below;
+                    made.push((what, Value::Array(items)));
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Where a reader knows more than a schema can say, or says it of another place.
+const BEYOND: [&str; 2] = [
+    // A text with YAML in it.
+    "AppSet.spec.clusterTopology.clusters[0].podSets[0].rawValues: \"two words\"",
+    // Demanded when a podSet has a share of it.
+    "AppSet.spec.replicas absent",
+];
+
+#[test]
+fn schema_and_reader_judge_alike() {
+    let mut differ = BTreeMap::new();
+    let mut judged = 0;
+    for (kind, _) in KINDS {
+        let schema = schema(*kind);
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        for example in schema["examples"].as_array().unwrap() {
+            assert!(validator.is_valid(example), "{example}");
+            let mut made = Vec::new();
+            variants(example, "", &mut made);
+            for (what, manifest) in made {
+                if what.starts_with(".apiVersion") || what.starts_with(".kind") {
+                    continue;
+                }
+                judged += 1;
+                let (reads, fits) = (mistakes(&manifest), validator.is_valid(&manifest));
+                let what = format!("{}{what}", kind.name());
+                if reads.is_empty() != fits && !BEYOND.contains(&what.as_str()) {
+                    differ.insert(what, (fits, reads));
+                }
+            }
+        }
+    }
+    assert!(differ.is_empty(), "{}", differ.iter().map(|it| format!("{it:?}\n")).collect::<String>());
+    assert!(judged > 500, "{judged}");
+}
+
+static EXAMPLES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/examples");
+static SEEDS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/tests/fixtures/seeds");
+
+fn texts(folder: &Dir<'static>, found: &mut Vec<(String, &'static str)>) {
+    for file in folder.files().filter(|file| file.path().extension().is_some_and(|it| it == "yaml")) {
+        found.push((file.path().display().to_string(), file.contents_utf8().unwrap()));
+    }
+    folder.dirs().for_each(|folder| texts(folder, found));
+}
+
+/// Manifests of the examples and the seeds that have no mistake.
+#[test]
+fn every_good_manifest_fits_its_schema() {
+    let mut found = Vec::new();
+    texts(&EXAMPLES, &mut found);
+    texts(&SEEDS, &mut found);
+    let mut judged = 0;
+    for (path, text) in found {
+        for document in yaml::read(&path, text).documents {
+            let manifest = document.root.to_json();
+            let kind = KINDS.iter().find(|(kind, _)| manifest["kind"] == kind.name());
+            let Some((kind, _)) = kind.filter(|_| mistakes(&manifest).is_empty()) else { continue };
+            let validator = jsonschema::validator_for(&schema(*kind)).unwrap();
+            assert!(validator.is_valid(&manifest), "{path}");
+            judged += 1;
+        }
+    }
+    assert!(judged > 10, "{judged}");
+}
