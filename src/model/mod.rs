@@ -19,6 +19,7 @@ pub mod observation;
 pub mod project;
 pub mod rendered;
 pub mod rings;
+pub mod route;
 pub mod selector;
 pub mod snapshot;
 
@@ -42,5 +43,6 @@ pub use observation::{Live, Observation, PodCount, Stranger};
 pub use project::{Allow, Member, Project, Role, Subject};
 pub use rendered::{Rendered, RenderedObject};
 pub use rings::{Ring, Rings};
+pub use route::{Entry, Route, RoutePath, RouteSettings, Tls};
 pub use selector::{ClusterFacts, Operator, Requirement, Selector};
 pub use snapshot::{File, History, Snapshot};

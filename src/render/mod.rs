@@ -12,6 +12,7 @@
 //!   they did wrong and where;
 //! - [`app_set`] lays the pod template of an AppSet over the workload ([`strategic`] merge);
 //! - [`charts`] asks for what a Helm chart makes, which is then like what templates make;
+//! - [`routes`] leads hosts to the Services of the app;
 //! - [`mod@project`] makes the objects of a project, [`allowed`] holds apps to what theirs allows;
 //! - [`documents`] makes objects of texts, [`canonical`] gives them the form that is hashed.
 //!
@@ -32,6 +33,7 @@ mod mistakes;
 mod objects;
 mod pods;
 mod project;
+mod routes;
 mod strategic;
 #[cfg(test)]
 mod tests;
@@ -91,7 +93,7 @@ impl Job<'_> {
             _ => layers::of(self)?,
         };
         let revision = self.revision(&layers);
-        let found = match &self.app.spec {
+        let mut found = match &self.app.spec {
             AppSpec::Objects(objects) => objects::render(self, &layers, objects, &revision)?,
             AppSpec::Project(project) => project::render(self, project)?,
             AppSpec::AppSet(_) | AppSpec::Component(_) => pods::render(self, &layers, &revision)?,
@@ -101,7 +103,8 @@ impl Job<'_> {
             let help = "an app that shall go is removed with its manifest, not by empty templates";
             return Err(vec![self.error(codes::NOTHING, message).at(self.app.location.clone()).help(help)]);
         }
-        let wrong = allowed::check(self, &found);
+        let mut wrong = routes::add(self, &mut found);
+        wrong.append(&mut allowed::check(self, &found));
         if !wrong.is_empty() {
             return Err(wrong);
         }
@@ -126,6 +129,7 @@ impl Job<'_> {
                 inputs.push(&project.location.file);
             }
         }
+        inputs.extend(self.app.routes.iter().map(|route| route.location.file.as_str()));
         let mut by_ring = selects_by_ring(self.app) || layers.look_at_ring();
         if let AppSpec::Objects(objects) = &self.app.spec {
             inputs.extend(objects::files(objects, self.snapshot));

@@ -3,7 +3,7 @@
 use super::super::codes;
 use super::super::read::{self, Fields, NameRule, Reading, Value};
 use super::super::yaml::{Node, NodeKind};
-use super::{envelope, placement, spec_fields, workload};
+use super::{envelope, placement, route, spec_fields, workload};
 use crate::model::{App, AppSpec, Component, DeployType, Location, Placement};
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
@@ -66,7 +66,9 @@ pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> 
         Some(value) => placement::read(&value, reading),
         None => Some(Placement::default()),
     };
-    fields.later(&["routes", "updateStrategy", "patches"], reading);
+    let name = metadata.as_ref().map_or("", |metadata| metadata.name.as_str());
+    let routes = route::list(&mut fields, name, reading);
+    fields.later(&["updateStrategy", "patches"], reading);
     fields.finish(reading);
     let spec = AppSpec::Component(Component {
         workload_type: workload_type?,
@@ -75,7 +77,7 @@ pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> 
         placement: placement?,
         values,
     });
-    Some(workload::app(metadata?, &common, spec, default_namespace))
+    Some(App { routes, ..workload::app(metadata?, &common, spec, default_namespace) })
 }
 
 /// Layers are folders with lower-case names.

@@ -14,6 +14,7 @@ pub enum Native {
     Component,
     Objects,
     Project,
+    Route,
     Approval,
 }
 
@@ -48,6 +49,7 @@ const TABLE: &[(&[&str], &str, Known)] = &[
     (&[OWN], "Rings", Known::Now(Native::Rings)),
     (&[OWN], "Objects", Known::Now(Native::Objects)),
     (&[OWN], "Project", Known::Now(Native::Project)),
+    (&[OWN], "Route", Known::Now(Native::Route)),
     (&[OWN], "Approval", Known::Now(Native::Approval)),
     (&[OWN, "workload.dmall.com/v1beta1"], "AppSet", Known::Now(Native::AppSet)),
     (
@@ -71,7 +73,6 @@ const TABLE: &[(&[&str], &str, Known)] = &[
     (&[OWN, "service.daocloud.io/v1alpha", "daocloud.io/v1alpha"], "ServiceTp", Known::LaterApp),
     (&["workload.dmall.com/v1beta1"], "AdvDeployment", Known::LaterApp),
     (&["workload.dmall.com/v1beta1"], "Cluster", Known::Later),
-    (&[OWN], "Route", Known::Later),
     (&[OWN], "Server", Known::Later),
     (&[OWN], "Policy", Known::Later),
     (&[OWN], "Trigger", Known::Later),

@@ -16,6 +16,7 @@ pub mod objects;
 pub mod placement;
 pub mod project;
 pub mod rings;
+pub mod route;
 mod secret;
 mod workload;
 
