@@ -9,6 +9,7 @@ mod demo;
 pub mod diagnostics;
 mod exit;
 mod explain;
+mod fields;
 mod get;
 mod health;
 mod lint;
@@ -22,6 +23,8 @@ mod render;
 mod repository;
 mod run;
 mod session;
+mod templates;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -58,6 +61,10 @@ enum Command {
     Read(read::ReadArgs),
     /// Print what apps are rendered to
     Render(render::RenderArgs),
+    /// Say which objects of which targets a file, or a line of it, reaches
+    Trace(trace::TraceArgs),
+    /// List the templates that tutti brings along, or copy them out
+    Templates(templates::TemplatesArgs),
     /// Show what would be written to the clusters, and write nothing
     Plan(plan::PlanArgs),
     /// Write the approval for deletes that wait
@@ -89,6 +96,8 @@ pub fn main() -> ExitCode {
         Command::Explain(args) => explain::run(&args),
         Command::Read(args) => read::run(&args),
         Command::Render(args) => on_runtime(render::run(args)),
+        Command::Trace(args) => on_runtime(trace::run(args)),
+        Command::Templates(args) => templates::run(args),
         Command::Plan(args) => on_runtime(plan::run(args)),
         Command::Approve(args) => on_runtime(approve::run(args)),
         Command::Get(args) => on_runtime(get::run(args)),

@@ -7,6 +7,7 @@ use clap::Args;
 use serde_json::Value;
 
 use super::exit::Exit;
+use super::fields::{self, ObjectSelector};
 use super::output::{self, Format, say};
 use super::{diagnostics, repository};
 use crate::controller::render_all;
@@ -25,6 +26,12 @@ pub struct RenderArgs {
     /// Only this cluster
     #[arg(long)]
     cluster: Option<String>,
+    /// Say where the field at this path, and every one below it, comes from; `.` is all of an object
+    #[arg(long, value_name = "PATH")]
+    explain: Option<String>,
+    /// With --explain: only objects of this kind, or KIND/NAME
+    #[arg(long, value_name = "KIND[/NAME]", requires = "explain")]
+    object: Option<ObjectSelector>,
     /// `table` prints YAML documents with a comment that says where each comes from
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
@@ -47,6 +54,7 @@ pub async fn run(args: RenderArgs) -> anyhow::Result<Exit> {
     let mut mistakes: Vec<Diagnostic> =
         fleet.diagnostics.iter().filter(|it| it.is_error()).cloned().collect();
     let mut objects: Vec<Value> = Vec::new();
+    let mut explained = Vec::new();
     let mut found = false;
     for (id, (_, render)) in &renders.targets {
         if !wanted(&id.app) || args.cluster.as_deref().is_some_and(|name| name != id.cluster.as_str()) {
@@ -55,6 +63,7 @@ pub async fn run(args: RenderArgs) -> anyhow::Result<Exit> {
         found = true;
         match render {
             Err(errors) => mistakes.extend(errors.iter().cloned()),
+            Ok(_) if args.explain.is_some() => explained.push(id),
             Ok(rendered) => {
                 for object in &rendered.objects {
                     if args.output == Format::Table {
@@ -73,7 +82,11 @@ pub async fn run(args: RenderArgs) -> anyhow::Result<Exit> {
         let known: Vec<String> = fleet.apps.keys().map(ToString::to_string).collect();
         bail!("no app {name} here; there are {}", known.join(", "));
     }
-    if args.output != Format::Table {
+    if let Some(path) = &args.explain
+        && !explained.is_empty()
+    {
+        fields::print(&fleet, &snapshot, &charts, &explained, path, args.object.as_ref(), args.output)?;
+    } else if args.output != Format::Table {
         output::write_value(args.output, &objects)?;
     }
     diagnostics::print_from(&mistakes, &|file| snapshot.text(file).map(ToOwned::to_owned));

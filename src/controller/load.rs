@@ -114,7 +114,7 @@ pub fn blame(fleet: &Fleet, snapshot: &Snapshot) -> Vec<(Revision, Diagnostic)> 
 /// Renders every target. As long as the fleet is large: call it off the async threads.
 pub fn render_all(revision: &Revision, fleet: &Fleet, snapshot: &Snapshot, charts: &dyn Charts) -> Renders {
     warm_up(fleet, snapshot, charts);
-    let targets = fleet
+    let mut targets: BTreeMap<_, _> = fleet
         .targets()
         .into_iter()
         .map(|target| {
@@ -131,7 +131,34 @@ pub fn render_all(revision: &Revision, fleet: &Fleet, snapshot: &Snapshot, chart
             (target, render)
         })
         .collect();
+    refuse_idle_patches(fleet, snapshot, &mut targets);
     Renders { revision: revision.clone(), targets }
+}
+
+/// A patch may fit nothing of one target and something of another; one that fits nothing at all is a
+/// mistake of every target that reads it. What a target without a render would have taken is not known.
+fn refuse_idle_patches(fleet: &Fleet, snapshot: &Snapshot, targets: &mut BTreeMap<Target, Render>) {
+    let rendered = targets.values().filter_map(|(_, render)| render.as_deref().ok());
+    let mut idle = render::idle_patches(rendered);
+    if idle.is_empty() {
+        return;
+    }
+    for (target, _) in targets.iter().filter(|(_, (_, render))| render.is_err()) {
+        for unknown in render::patches_of(fleet, snapshot, target) {
+            idle.remove(&unknown);
+        }
+    }
+    for (target, (revision, render)) in targets {
+        let Ok(rendered) = &render else { continue };
+        let scope = || Scope::Target(target.app.clone(), target.cluster.clone());
+        let read = idle.iter().filter(|place| rendered.patches.contains_key(place));
+        let mistakes: Vec<Diagnostic> = read.map(|place| render::idle_patch(place, scope())).collect();
+        if !mistakes.is_empty() {
+            let files = mistakes.iter().filter_map(|mistake| mistake.location.as_ref());
+            *revision = snapshot.last_change(files.map(|location| location.file.as_str())).clone();
+            *render = Err(mistakes);
+        }
+    }
 }
 
 /// Apps of charts, side by side: their renders wait for other processes, and one that hangs shall hold up no other. What

@@ -50,7 +50,10 @@ fn first_of_each(clusters: &[Cluster]) -> BTreeMap<ClusterName, Cluster> {
 }
 
 /// The first ring that selects a cluster has it; a check speaks of clusters in two.
-fn rings_of(rings: &[Ring], clusters: &BTreeMap<ClusterName, Cluster>) -> BTreeMap<ClusterName, String> {
+pub(super) fn rings_of(
+    rings: &[Ring],
+    clusters: &BTreeMap<ClusterName, Cluster>,
+) -> BTreeMap<ClusterName, String> {
     let ring_of = |cluster: &Cluster| {
         let ring = rings.iter().find(|ring| ring.clusters.matches(cluster.facts(None)))?;
         Some((cluster.name.clone(), ring.name.clone()))

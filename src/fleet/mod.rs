@@ -28,6 +28,7 @@ pub use assemble::assemble;
 pub use placement::{files_of, placement, selector};
 pub use replicas::{Division, divide};
 
+use crate::manifest::Manifests;
 use crate::model::{
     App, AppId, Approval, Cluster, ClusterName, Diagnostic, Instance, Location, Project, Ring, Route, Scope,
 };
@@ -121,6 +122,25 @@ impl Fleet {
 
     pub fn is_placed(&self, target: &Target) -> bool {
         self.apps.get(&target.app).is_some_and(|app| self.clusters_of(app).contains(&target.cluster))
+    }
+
+    /// The fleet of one app on one cluster, with the instance and the rings of these manifests, or else its
+    /// own. Nothing is checked.
+    pub fn narrowed(&self, app: App, cluster: Cluster, manifests: Manifests) -> Self {
+        let rings = manifests.rings.map_or_else(|| self.rings.clone(), |rings| rings.rings);
+        let clusters = BTreeMap::from([(cluster.name.clone(), cluster)]);
+        Self {
+            instance: manifests.instance.unwrap_or_else(|| self.instance.clone()),
+            ring_of: assemble::rings_of(&rings, &clusters),
+            rings,
+            rings_location: self.rings_location.clone(),
+            clusters,
+            apps: BTreeMap::from([(app.id.clone(), app)]),
+            broken: BTreeMap::new(),
+            approvals: Vec::new(),
+            diagnostics: Vec::new(),
+            projects: BTreeMap::new(),
+        }
     }
 
     fn errors_of(&self, scope: &Scope) -> bool {

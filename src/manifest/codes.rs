@@ -43,5 +43,9 @@ pub const NOT_EXACTLY_ONE: &str = "E1208";
 pub const BAD_PATTERN: &str = "E1209";
 /// One name twice in a list.
 pub const DUPLICATE_ITEM: &str = "E1210";
+/// What the version of a manifest cannot say.
+pub const NOT_IN_VERSION: &str = "E1221";
+/// A conversion that cannot be used, or a document that needs one.
+pub const BAD_CONVERSION: &str = "E1222";
 /// Known, and comes later.
 pub const NOT_YET: &str = "E1290";

@@ -1,5 +1,6 @@
 //! One snapshot, file by file, document by document.
 
+use super::hub::Hub;
 use super::kinds::{self, Identity, Native};
 use super::read::{Reading, Value};
 use super::yaml::{self, Document};
@@ -17,8 +18,10 @@ struct Found<'a> {
 pub fn read(snapshot: &Snapshot) -> Manifests {
     let mut manifests = Manifests::default();
     let mut found = Vec::new();
+    let (hub, mistakes) = Hub::of(snapshot);
+    manifests.diagnostics.extend(mistakes);
     for path in snapshot.files.keys().filter(|path| find::is_candidate(path)) {
-        found.extend(look_into(snapshot, path, &mut manifests));
+        found.extend(look_into(snapshot, path, &hub, &mut manifests));
     }
     // The instance first: it has the namespace of manifests without one.
     found.sort_by_key(|found| found.native != Native::Instance);
@@ -41,7 +44,12 @@ struct Places {
     rings: Option<Location>,
 }
 
-fn look_into<'a>(snapshot: &'a Snapshot, path: &'a str, manifests: &mut Manifests) -> Vec<Found<'a>> {
+fn look_into<'a>(
+    snapshot: &'a Snapshot,
+    path: &'a str,
+    hub: &Hub,
+    manifests: &mut Manifests,
+) -> Vec<Found<'a>> {
     let scope = || Scope::File(path.to_owned());
     if find::is_pin(path) {
         let refusal = Diagnostic::error(codes::NOT_YET, "pins are not supported yet", scope())
@@ -60,12 +68,20 @@ fn look_into<'a>(snapshot: &'a Snapshot, path: &'a str, manifests: &mut Manifest
     let stream = yaml::read(path, text);
     manifests.diagnostics.extend(stream.mistakes);
     let mut found = Vec::new();
-    for document in stream.documents {
+    for mut document in stream.documents {
         let mut reading = Reading::new(path, scope());
-        match kinds::identify(&document.root, &mut reading) {
+        match kinds::identify(&document.root, hub, &mut reading) {
             Some(Identity::Native(native)) => {
+                hub.to_hub(native, &mut document.root, &mut reading);
+                document.mistakes.append(&mut reading.mistakes);
                 found.push(Found { file: path, native, document });
                 continue;
+            }
+            Some(Identity::InFolder { kind, folder }) => {
+                let value = Value::root(&document.root).entry("kind", path);
+                let place = reading.location(value.node);
+                let message = format!("a {kind} is read from {folder}, and not from here");
+                reading.mistake(codes::NOT_A_MANIFEST, message, place, "kind").help("move the file there");
             }
             Some(Identity::Later { kind, deploys }) => {
                 // Its namespace may come from the instance, but then nobody else has that name either.

@@ -8,6 +8,7 @@
 //! - [`yaml`] reads text into nodes with positions, as kubectl reads it;
 //! - [`mod@read`] takes fields out of nodes and collects mistakes;
 //! - [`kinds`] has one reader per kind of manifest, and knows the kinds that come later;
+//! - [`hub`] makes one version of the many that a kind may be written in;
 //! - [`find`] says which files may hold manifests.
 //!
 //! Needs a snapshot, nothing else. Never reads a file, a clock or a cluster, and never guesses: a field,
@@ -16,6 +17,7 @@
 pub mod codes;
 mod collect;
 pub mod find;
+pub mod hub;
 pub mod kinds;
 pub mod read;
 #[cfg(test)]
@@ -24,8 +26,12 @@ pub mod yaml;
 
 pub use collect::read;
 pub use kinds::approval::to_yaml as approval_to_yaml;
+pub use kinds::conversion::FOLDER as CONVERSIONS;
 
 use crate::model::{App, AppId, Approval, Cluster, Diagnostic, Instance, Kind, Location, Rings, Route};
+
+/// The apiVersion of every native kind, and the hub's.
+pub const OWN_VERSION: &str = "tutti.dev/v1alpha1";
 
 /// Everything that was read of one snapshot, in the order of the files.
 #[derive(Clone, Debug, Default, PartialEq)]

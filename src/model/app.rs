@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{AppId, ChartRef, ClusterName, Location, Project, PruneMode, Route, Selector};
+use super::{AppId, ChartRef, ClusterName, Location, Patch, Project, PruneMode, Route, Selector};
 
 /// One app, whatever kind of manifest it came from.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -141,6 +141,8 @@ pub struct Component {
     pub placement: Placement,
     /// What it says of itself (image, port, replicas, env, resources, probes), as values of the app layer.
     pub values: Map<String, Value>,
+    /// After those of all layers.
+    pub patches: Vec<Patch>,
 }
 
 /// Plain Kubernetes manifests as an app.

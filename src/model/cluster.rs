@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{ClusterFacts, ClusterName, Location};
+use super::{ClusterFacts, ClusterName, KubeVersion, Location};
 
 /// What its file wants of it. Whether it answers is observed, not written here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -38,6 +38,10 @@ pub struct Cluster {
     pub vip: Option<String>,
     /// Free facts for templates.
     pub meta: Map<String, Value>,
+    /// Declared; what the cluster itself says is not asked for here.
+    pub version: Option<KubeVersion>,
+    /// API versions beside those that its version serves.
+    pub capabilities: Vec<String>,
     #[serde(skip)]
     pub location: Location,
 }

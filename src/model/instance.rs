@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::Location;
+use super::{Derived, Location};
 
 /// A secret is always a reference; the value is read where it is used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -106,6 +106,8 @@ pub struct Instance {
     pub defaults: Defaults,
     pub caps: Caps,
     pub charts: Vec<ChartRepository>,
+    /// The labels and variables that AppSets get.
+    pub labels: Derived,
     #[serde(skip)]
     pub location: Option<Location>,
 }
@@ -124,6 +126,7 @@ impl Default for Instance {
             defaults: Defaults::default(),
             caps: Caps::default(),
             charts: Vec::new(),
+            labels: Derived::default(),
             location: None,
         }
     }

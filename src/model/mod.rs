@@ -6,8 +6,10 @@
 
 pub mod app;
 pub mod approval;
+pub mod capabilities;
 pub mod chart;
 pub mod cluster;
+pub mod derived;
 pub mod diagnostic;
 pub mod digest;
 pub mod health;
@@ -16,6 +18,7 @@ pub mod labels;
 pub mod name;
 pub mod object;
 pub mod observation;
+pub mod patch;
 pub mod project;
 pub mod rendered;
 pub mod rings;
@@ -28,11 +31,13 @@ pub use app::{
     WorkloadKind,
 };
 pub use approval::{Approval, ApprovedObject};
+pub use capabilities::{Capabilities, KubeVersion};
 pub use chart::{
     Chart, ChartCapabilities, ChartFailure, ChartFault, ChartHook, ChartName, ChartObject, ChartOutput,
     ChartRef, ChartRequest, ChartSource, Charts, NoCharts,
 };
 pub use cluster::{Cluster, ClusterState, Connection};
+pub use derived::{Derived, Fact};
 pub use diagnostic::{Diagnostic, Location, Position, Scope, Severity};
 pub use digest::Digest;
 pub use health::{Health, Status};
@@ -40,6 +45,7 @@ pub use instance::{Caps, ChartRepository, Defaults, Forge, Instance, Mode, Prune
 pub use name::{AppId, ClusterName, Revision};
 pub use object::{Kind, ObjectId};
 pub use observation::{Live, Observation, PodCount, Stranger};
+pub use patch::{Change, JsonStep, Patch, PatchTarget};
 pub use project::{Allow, Member, Project, Role, Subject};
 pub use rendered::{Rendered, RenderedObject};
 pub use rings::{Ring, Rings};

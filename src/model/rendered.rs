@@ -1,5 +1,7 @@
 //! What an app is on one cluster.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -26,6 +28,10 @@ pub struct Rendered {
     /// The last commit that changed anything that this render read.
     pub revision: Revision,
     pub objects: Vec<RenderedObject>,
+    /// Every patch that was tried, by its place: whether it fitted any object. One that fits none of no
+    /// target is a mistake.
+    #[serde(skip)]
+    pub patches: BTreeMap<Location, bool>,
 }
 
 impl Rendered {

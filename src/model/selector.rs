@@ -64,7 +64,7 @@ impl Requirement {
 }
 
 /// Patterns are checked when the manifest is read; one that is not a pattern fits nothing but itself.
-fn name_matches(pattern: &str, name: &str) -> bool {
+pub(super) fn name_matches(pattern: &str, name: &str) -> bool {
     pattern == name || globset::Glob::new(pattern).is_ok_and(|glob| glob.compile_matcher().is_match(name))
 }
 

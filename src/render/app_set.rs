@@ -5,13 +5,11 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::documents::Document;
-use super::{Job, codes, strategic};
+use super::strategic::{self, Lists};
+use super::{Job, codes};
 use crate::manifest::read::is_label_value;
-use crate::model::{AppSet, DeployType, Diagnostic};
+use crate::model::{AppSet, DeployType, Diagnostic, Fact};
 use crate::schedule::AssignedPodSet;
-
-/// Labels whose values come from meta of the podSet, its cluster's entry, the AppSet, or the cluster.
-const OF_META: [&str; 2] = ["sym-available-zone", "sym-cluster-info"];
 
 /// What the pod template says of itself, as values of the app layer, so that templates can use it.
 pub fn values(app_set: &AppSet) -> Map<String, Value> {
@@ -70,6 +68,7 @@ pub fn overlay(
         merge_template(job, written, template)?;
         set_image(template, app_set, pod_set);
     }
+    add_variables(job, app_set, pod_set, template);
     selects_its_pods(job, &workload.object, pod_set)
 }
 
@@ -119,10 +118,11 @@ fn merge_template(
     template: &mut Map<String, Value>,
 ) -> Result<(), Box<Diagnostic>> {
     let error = |message: String| job.error(codes::POD_TEMPLATE, message).at(job.app.location.clone());
-    if let Some(directive) = strategic::directive(written) {
-        let message =
-            format!("podSpec.template of {} uses {directive}, which is not supported yet", job.app.id);
-        return Err(error(message).help("to remove a field, set it to null").into());
+    if let Some(directive) = strategic::first_directive(written) {
+        let message = format!("podSpec.template of {} uses {directive}, which is for patches", job.app.id);
+        return Err(error(message)
+            .help("to remove a field, set it to null; to do more, write a patch")
+            .into());
     }
     let Value::Object(written) = written else {
         return Err(error(format!("podSpec.template of {} is not a map", job.app.id)).into());
@@ -135,8 +135,9 @@ fn merge_template(
             return Err(error(message).help("containers are merged by name").into());
         }
     }
-    strategic::merge(template, written);
-    Ok(())
+    strategic::merge(template, written, Lists::OfPods).map_err(|wrong| {
+        error(format!("podSpec.template of {}: {}: {}", job.app.id, wrong.path, wrong.message)).into()
+    })
 }
 
 /// The image of the podSet, in the first container of the pod template.
@@ -156,25 +157,60 @@ fn set_image(template: &mut Map<String, Value>, app_set: &AppSet, pod_set: &Assi
 /// Labels of the podSet's workload and pods. What has no value, or none that a label can have, is left
 /// out.
 fn derived(job: &Job<'_>, app_set: &AppSet, pod_set: &AssignedPodSet) -> BTreeMap<String, String> {
-    let meta = |key: &str| {
-        let of_cluster = job.cluster.meta.get(key).and_then(Value::as_str);
-        pod_set.meta.get(key).map(String::as_str).or(of_cluster)
+    let table = job.fleet.instance.labels.labels.iter();
+    let row = |(key, fact): (&String, &Fact)| {
+        Some((
+            key.clone(),
+            fact_of(job, app_set, pod_set, fact).filter(|value| is_label_value(value))?.to_owned(),
+        ))
     };
-    let group = Some(pod_set.group.as_str()).filter(|group| *group != "default");
-    let mut labels = vec![
-        ("app", Some(&*job.app.id.name)),
-        ("version", pod_set.version.as_deref()),
-        ("sym-group", group),
-        ("lightningDomain0", app_set.service_name.as_deref()),
-    ];
-    labels.extend(OF_META.map(|key| (key, meta(key))));
-    labels
-        .into_iter()
-        .filter_map(|(key, value)| {
-            Some((key, value.filter(|value| !value.is_empty() && is_label_value(value))?))
-        })
-        .map(|(key, value)| (key.to_owned(), value.to_owned()))
-        .collect()
+    table.filter_map(row).collect()
+}
+
+fn fact_of<'a>(
+    job: &Job<'a>,
+    app_set: &'a AppSet,
+    pod_set: &'a AssignedPodSet,
+    fact: &Fact,
+) -> Option<&'a str> {
+    let value = match fact {
+        Fact::AppName => Some(&*job.app.id.name),
+        Fact::AppNamespace => Some(&*job.app.id.namespace),
+        Fact::ServiceName => app_set.service_name.as_deref(),
+        Fact::PodSetName => Some(pod_set.name.as_str()),
+        Fact::Version => pod_set.version.as_deref(),
+        Fact::Group => Some(pod_set.group.as_str()).filter(|group| *group != "default"),
+        Fact::Meta(key) => {
+            let of_cluster = job.cluster.meta.get(key).and_then(Value::as_str);
+            pod_set.meta.get(key).map(String::as_str).or(of_cluster)
+        }
+        Fact::ClusterName => Some(job.cluster.name.as_str()),
+        Fact::ClusterLabel(key) => job.cluster.labels.get(key).map(String::as_str),
+        Fact::Vip => job.cluster.vip.as_deref(),
+        Fact::Ring => job.ring,
+    };
+    value.filter(|value| !value.is_empty())
+}
+
+/// Variables of the app's container, the first one, that are not set there yet.
+fn add_variables(
+    job: &Job<'_>,
+    app_set: &AppSet,
+    pod_set: &AssignedPodSet,
+    template: &mut Map<String, Value>,
+) {
+    let container =
+        template.get_mut("spec").and_then(|spec| spec.get_mut("containers")?.get_mut(0)?.as_object_mut());
+    let Some(container) = container else { return };
+    for (name, fact) in &job.fleet.instance.labels.env {
+        let Some(value) = fact_of(job, app_set, pod_set, fact) else { continue };
+        let env = container.entry("env").or_insert_with(|| json!([]));
+        if let Some(env) = env.as_array_mut()
+            && !env.iter().any(|variable| variable.get("name").is_some_and(|known| known == name))
+        {
+            env.push(json!({"name": name, "value": value}));
+        }
+    }
 }
 
 /// Adds labels that are not there yet.

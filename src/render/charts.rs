@@ -57,7 +57,7 @@ fn of_chart(
         values: layered(job, layers, pod_set, &chart)?,
         release: pod_set.name.clone(),
         namespace: job.app.id.namespace.to_string(),
-        capabilities: ChartCapabilities::default(),
+        capabilities: capabilities(job),
         chart: Arc::clone(&chart),
     };
     let output =
@@ -70,6 +70,16 @@ fn of_chart(
         }
     }
     if mistakes.is_empty() { Ok(documents) } else { Err(mistakes) }
+}
+
+/// Only what is declared: else a chart sees what `helm template` shows it.
+fn capabilities(job: &Job<'_>) -> ChartCapabilities {
+    let cluster = job.cluster;
+    ChartCapabilities {
+        kube_version: cluster.version.as_ref().map(|version| version.git_version.clone()),
+        api_versions: cluster.capabilities.clone(),
+        complete: false,
+    }
 }
 
 fn find(job: &Job<'_>, named: &ChartRef) -> Result<Arc<Chart>, ChartFailure> {

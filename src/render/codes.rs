@@ -58,6 +58,10 @@ pub const CHART_HOOK: &str = "E3049";
 pub const CHART_LOOKUP: &str = "E3051";
 /// A chart that makes something else each time (a warning).
 pub const CHART_CHANGES: &str = "E3052";
+/// A patch that is none, or that its object cannot take.
+pub const PATCH: &str = "E3061";
+/// A patch that fits no object of any app.
+pub const IDLE_PATCH: &str = "E3062";
 /// An object of a kind that the project of the app does not allow.
 pub const KIND_NOT_ALLOWED: &str = "E3071";
 /// An image from a registry that the project of the app does not allow.

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{Job, Revision};
-use crate::model::{AppSpec, DeployType};
+use crate::model::{AppSpec, Capabilities, DeployType};
 use crate::schedule::AssignedPodSet;
 
 /// Everything but the podSet and the values.
@@ -24,6 +24,7 @@ pub fn of_target(job: &Job<'_>, revision: &Revision) -> Map<String, Value> {
         AppSpec::AppSet(_) | AppSpec::Objects(_) | AppSpec::Project(_) => Map::new(),
     };
     let cluster = job.cluster;
+    let capabilities = Capabilities::declared(cluster.version.as_ref(), &cluster.capabilities);
     let context = json!({
         "app": {
             "name": &*job.app.id.name,
@@ -36,7 +37,14 @@ pub fn of_target(job: &Job<'_>, revision: &Revision) -> Map<String, Value> {
             "podTemplate": pod_template,
         },
         "component": component,
-        "cluster": {"name": cluster.name, "labels": cluster.labels, "meta": cluster.meta, "vip": cluster.vip},
+        "cluster": {
+            "name": cluster.name,
+            "labels": cluster.labels,
+            "meta": cluster.meta,
+            "vip": cluster.vip,
+            "version": capabilities.version,
+            "capabilities": capabilities,
+        },
         "ring": job.ring,
         "revision": revision,
     });

@@ -1,8 +1,11 @@
 //! Texts to Kubernetes objects with our labels.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 
 use super::layers::Source;
+use super::trace::{self, marks};
 use super::{Job, canonical, codes};
 use crate::manifest::yaml;
 use crate::model::{Diagnostic, Digest, Kind, Location, ObjectId, RenderedObject, Scope, labels};
@@ -13,7 +16,12 @@ pub struct Document {
     pub object: Map<String, Value>,
     /// Of the file that it stands in or the template that made it.
     pub source: Location,
+    /// Only in a render that is traced.
+    pub fields: Fields,
 }
+
+/// Where fields are written, by their paths (`spec.ports[0].port`).
+pub type Fields = BTreeMap<String, Location>;
 
 /// What a template made, split into documents. Positions in it mean nothing to the reader, so mistakes
 /// point at the template and quote the line.
@@ -22,6 +30,8 @@ pub fn of_output(
     template: &Source<'_>,
     output: &str,
 ) -> Result<Vec<Document>, Vec<Diagnostic>> {
+    let marked = job.notes.filter(|notes| notes.marked).map(|notes| (notes, marks::strip(output)));
+    let output = marked.as_ref().map_or(output, |(_, (output, _))| output.as_str());
     let (documents, mistakes) = yaml::parse(&template.path, output);
     if !mistakes.is_empty() {
         return Err(mistakes.iter().map(|mistake| in_output(job, template, output, mistake)).collect());
@@ -30,7 +40,11 @@ pub fn of_output(
     collect(documents.iter().map(|document| {
         let line = document.root.start.line;
         let what = || format!("line {line} of what {} makes", template.path);
-        object(job, document.root.to_json(), start.clone(), &what)
+        let mut made = object(job, document.root.to_json(), start.clone(), &what)?;
+        if let Some((notes, (_, marks))) = &marked {
+            made.fields = notes.fields(&document.root, marks);
+        }
+        Ok(made)
     }))
 }
 
@@ -44,7 +58,11 @@ pub fn of_file(job: &Job<'_>, file: &Source<'_>) -> Result<Vec<Document>, Vec<Di
     collect(documents.iter().map(|document| {
         let place = document.root.location(&file.path);
         let what = || format!("the document at {place}");
-        object(job, document.root.to_json(), Location { end: None, ..place.clone() }, &what)
+        let mut made = object(job, document.root.to_json(), Location { end: None, ..place.clone() }, &what)?;
+        if job.notes.is_some_and(|notes| notes.marked) {
+            made.fields = trace::fields_of_file(&file.path, &document.root);
+        }
+        Ok(made)
     }))
 }
 
@@ -111,12 +129,12 @@ pub fn object(
             .help("the name must be a text; put numbers in quotes")
             .into());
     }
-    Ok(Document { object, source })
+    Ok(Document { object, source, fields: Fields::new() })
 }
 
 /// A document as it is applied: canonical, in its namespace, with our labels and annotations.
 pub fn finish(job: &Job<'_>, document: Document) -> Result<RenderedObject, Box<Diagnostic>> {
-    let Document { mut object, source } = document;
+    let Document { mut object, source, fields } = document;
     check_secret(job, &object).map_err(|mistake| mistake.at(source.clone()))?;
     canonical::canonical(&mut object);
     let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or("").to_owned();
@@ -139,7 +157,11 @@ pub fn finish(job: &Job<'_>, document: Document) -> Result<RenderedObject, Box<D
         body["metadata"][field][key] = json!(value);
     }
     let hash = Digest::of_json(&body);
-    Ok(RenderedObject { id, kind, body, hash, source })
+    let object = RenderedObject { id, kind, body, hash, source };
+    if let Some(notes) = job.notes {
+        notes.note(&object, fields);
+    }
+    Ok(object)
 }
 
 /// An object of the whole cluster has no namespace; charts write one all the same, and nobody minds.

@@ -8,6 +8,7 @@ use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
 
 use super::layers::Source;
+use super::trace::{Notes, marks};
 
 /// What `extends parent` evaluates to; no file has this name.
 pub const PARENT: &str = "(parent)";
@@ -29,18 +30,27 @@ pub struct Engine<'a> {
 
 impl<'a> Engine<'a> {
     /// Of chains of files with one name, the lowest first. Every template that is not one is named.
-    pub fn new(chains: &BTreeMap<&'a str, Vec<&Source<'a>>>) -> Result<Self, Vec<Error>> {
+    pub fn new(
+        chains: &BTreeMap<&'a str, Vec<&Source<'a>>>,
+        notes: Option<&Notes>,
+    ) -> Result<Self, Vec<Error>> {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         environment.set_auto_escape_callback(|_| AutoEscape::None);
         environment.set_formatter(format);
-        environment.set_fuel(Some(FUEL));
+        let marked = notes.filter(|notes| notes.marked);
+        // Marks are steps too.
+        environment.set_fuel(Some(if marked.is_some() { 4 * FUEL } else { FUEL }));
         environment.set_recursion_limit(DEPTH);
         environment.set_debug(true);
         environment.add_filter("tojson", to_json);
         environment.add_filter("string", to_text);
         environment.add_filter("join", join);
-        environment.add_filter("sha256", sha256);
+        match marked {
+            Some(_) => environment.add_filter("sha256", |text: &str| sha256(&marks::clean(text))),
+            None => environment.add_filter("sha256", sha256),
+        }
+        environment.add_test("has", has);
         for filter in CARELESS {
             environment.remove_filter(filter);
         }
@@ -50,7 +60,11 @@ impl<'a> Engine<'a> {
         let mut mistakes = Vec::new();
         for (name, chain) in chains {
             for source in chain {
-                let added = environment.add_template_owned(source.path.clone(), source.text.to_owned());
+                let text = match marked {
+                    Some(notes) => marks::instrument(source.text, notes.template(&source.path)),
+                    None => source.text.to_owned(),
+                };
+                let added = environment.add_template_owned(source.path.clone(), text);
                 mistakes.extend(added.err());
             }
             for pair in chain.windows(2) {
@@ -87,6 +101,15 @@ fn to_json(value: &Value) -> Result<String, Error> {
     }
     let failed = |error| Error::new(ErrorKind::BadSerialization, "not JSON").with_source(error);
     serde_json::to_string(value).map_err(failed)
+}
+
+/// `cluster.capabilities is has("autoscaling/v2")`.
+fn has(capabilities: &Value, api_version: &str) -> Result<bool, Error> {
+    let known = capabilities.get_attr("apiVersions")?;
+    if known.is_undefined() {
+        return Err(Error::new(ErrorKind::InvalidOperation, "`has` asks cluster.capabilities"));
+    }
+    Ok(known.try_iter()?.any(|known| known.as_str() == Some(api_version)))
 }
 
 /// For names and annotations that change with what they stand for.

@@ -31,6 +31,8 @@ pub struct Layer<'a> {
     /// By file name; lowest source first. The shipped file is there beside the one that replaces it, so
     /// that this one can extend it.
     pub templates: BTreeMap<&'a str, Vec<Source<'a>>>,
+    /// By file name.
+    pub patches: Vec<Source<'a>>,
 }
 
 /// The layers of a target, lowest first.
@@ -111,7 +113,7 @@ pub fn of<'a>(job: &Job<'a>) -> Result<Layers<'a>, Vec<Diagnostic>> {
 }
 
 fn read_folder<'a>(job: &Job<'a>, folder: String) -> Result<Layer<'a>, Vec<Diagnostic>> {
-    let mut layer = Layer { folder, values: None, templates: BTreeMap::new() };
+    let mut layer = Layer { folder, values: None, templates: BTreeMap::new(), patches: Vec::new() };
     let mut mistakes = Vec::new();
     for (path, text) in shipped_in(&layer.folder) {
         let source = Source { path: format!("{SHIPPED}{path}"), text };
@@ -127,7 +129,7 @@ fn read_folder<'a>(job: &Job<'a>, folder: String) -> Result<Layer<'a>, Vec<Diagn
             mistakes.push(mistake);
             continue;
         }
-        if name != "values.yaml" && !name.ends_with(".j2") {
+        if name != "values.yaml" && !name.ends_with(".j2") && !is_patch(name) {
             continue;
         }
         let Some(text) = job.snapshot.text(path) else {
@@ -140,6 +142,8 @@ fn read_folder<'a>(job: &Job<'a>, folder: String) -> Result<Layer<'a>, Vec<Diagn
         let source = Source { path: path.clone(), text };
         if name == "values.yaml" {
             layer.values = Some(source);
+        } else if is_patch(name) {
+            layer.patches.push(source);
         } else {
             layer.templates.entry(name).or_default().push(source);
         }
@@ -149,20 +153,19 @@ fn read_folder<'a>(job: &Job<'a>, folder: String) -> Result<Layer<'a>, Vec<Diagn
 
 /// A file that looks as if it had a meaning in a layer and has none.
 fn refuse(job: &Job<'_>, path: &str, name: &str) -> Option<Diagnostic> {
-    let at = |code, message: String, help: &str| {
-        Some(job.error(code, message).at(Location::new(path, 1, 1)).help(help))
-    };
-    if name.starts_with("patches/") {
-        let help =
-            "put it into a template that extends the lower one (`extends parent`), or into values.yaml";
-        return at(codes::NOT_YET, format!("patches are not supported yet: {path}"), help);
-    }
     let known = matches!(name, "values.yaml" | "layer.yaml")
+        || is_patch(name)
         || (!name.contains('/')
             && (name.ends_with(".yaml.j2") || (name.starts_with('_') && name.ends_with(".j2"))));
     if known || ![".yaml", ".yml", ".j2", ".json"].iter().any(|end| name.ends_with(end)) {
         return None;
     }
-    let help = "a layer has values.yaml, templates *.yaml.j2, parts of templates _*.j2, and a cluster layer has layer.yaml";
-    at(codes::LAYER_FILE, format!("{path} has no meaning in a layer"), help)
+    let help = "a layer has values.yaml, templates *.yaml.j2, parts of templates _*.j2, patches/*.yaml, and a cluster \
+                layer has layer.yaml";
+    let error = job.error(codes::LAYER_FILE, format!("{path} has no meaning in a layer"));
+    Some(error.at(Location::new(path, 1, 1)).help(help))
+}
+
+fn is_patch(name: &str) -> bool {
+    name.strip_prefix("patches/").is_some_and(|name| name.ends_with(".yaml") && !name.contains('/'))
 }

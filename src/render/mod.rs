@@ -14,6 +14,8 @@
 //! - [`charts`] asks for what a Helm chart makes, which is then like what templates make;
 //! - [`routes`] leads hosts to the Services of the app;
 //! - [`mod@project`] makes the objects of a project, [`allowed`] holds apps to what theirs allows;
+//! - [`patches`] changes objects, layer by layer;
+//! - [`trace`] says where each field comes from, by rendering again;
 //! - [`documents`] makes objects of texts, [`canonical`] gives them the form that is hashed.
 //!
 //! Templates see no clock, network, environment or file but those of the layers, and their steps are
@@ -31,21 +33,25 @@ mod engine;
 mod layers;
 mod mistakes;
 mod objects;
+mod patches;
 mod pods;
 mod project;
 mod routes;
 mod strategic;
 #[cfg(test)]
 mod tests;
+pub mod trace;
 mod values;
 
 use std::collections::BTreeMap;
 
 use crate::fleet::{Fleet, Target, selector, selects_by_ring};
 use crate::model::{
-    App, AppSpec, Charts, Cluster, Diagnostic, ObjectId, Rendered, RenderedObject, Revision, Scope, Snapshot,
+    App, AppSpec, Charts, Cluster, Diagnostic, Fact, Location, NoCharts, ObjectId, Rendered, RenderedObject,
+    Revision, Scope, Snapshot,
 };
 use layers::Layers;
+pub use patches::{idle as idle_patches, idle_mistake as idle_patch};
 
 /// Renders one app on one cluster. The mistakes have the scope of the target. What `charts` answers is an input like the
 /// others: the same question has the same answer.
@@ -55,12 +61,10 @@ pub fn render(
     charts: &dyn Charts,
     target: &Target,
 ) -> Result<Rendered, Vec<Diagnostic>> {
-    let (Some(app), Some(cluster)) = (fleet.apps.get(&target.app), fleet.clusters.get(&target.cluster))
-    else {
+    let Some(job) = Job::new(fleet, snapshot, charts, target) else {
         let scope = Scope::Target(target.app.clone(), target.cluster.clone());
         return Err(vec![Diagnostic::error(codes::NOTHING, format!("{target} is not in the fleet"), scope)]);
     };
-    let job = Job { fleet, snapshot, charts, target, app, cluster, ring: fleet.ring_of(&target.cluster) };
     match job.run() {
         Ok(rendered) => Ok(rendered),
         Err(mut mistakes) => {
@@ -69,6 +73,13 @@ pub fn render(
             Err(mistakes)
         }
     }
+}
+
+/// The places of the patches that a target has, as far as they can be read.
+pub fn patches_of(fleet: &Fleet, snapshot: &Snapshot, target: &Target) -> Vec<Location> {
+    let job = Job::new(fleet, snapshot, &NoCharts, target);
+    let patches = job.and_then(|job| patches::of(&job, &layers::of(&job).ok()?).ok());
+    patches.map_or_else(Vec::new, |patches| patches.unused().into_keys().collect())
 }
 
 /// One render, with all that it looks at.
@@ -81,22 +92,44 @@ struct Job<'a> {
     app: &'a App,
     cluster: &'a Cluster,
     ring: Option<&'a str>,
+    /// Asked for by [`trace`] alone.
+    notes: Option<&'a trace::Notes>,
 }
 
 /// Objects by identity, each with the podSet that it came from first (empty for an Objects app).
 type Found = BTreeMap<ObjectId, (RenderedObject, String)>;
 
-impl Job<'_> {
+impl<'a> Job<'a> {
+    fn new(
+        fleet: &'a Fleet,
+        snapshot: &'a Snapshot,
+        charts: &'a dyn Charts,
+        target: &'a Target,
+    ) -> Option<Self> {
+        let (app, cluster) = (fleet.apps.get(&target.app)?, fleet.clusters.get(&target.cluster)?);
+        Some(Self {
+            fleet,
+            snapshot,
+            charts,
+            target,
+            app,
+            cluster,
+            ring: fleet.ring_of(&target.cluster),
+            notes: None,
+        })
+    }
+
     fn run(&self) -> Result<Rendered, Vec<Diagnostic>> {
         let layers = match self.app.spec {
             AppSpec::Project(_) => Layers::none(),
             _ => layers::of(self)?,
         };
         let revision = self.revision(&layers);
+        let mut used = patches::Used::new();
         let mut found = match &self.app.spec {
-            AppSpec::Objects(objects) => objects::render(self, &layers, objects, &revision)?,
+            AppSpec::Objects(objects) => objects::render(self, &layers, objects, &revision, &mut used)?,
             AppSpec::Project(project) => project::render(self, project)?,
-            AppSpec::AppSet(_) | AppSpec::Component(_) => pods::render(self, &layers, &revision)?,
+            AppSpec::AppSet(_) | AppSpec::Component(_) => pods::render(self, &layers, &revision, &mut used)?,
         };
         if found.is_empty() {
             let message = format!("{} renders to no object", self.target);
@@ -113,6 +146,7 @@ impl Job<'_> {
             cluster: self.target.cluster.clone(),
             revision,
             objects: found.into_values().map(|(object, _)| object).collect(),
+            patches: used,
         })
     }
 
@@ -123,6 +157,10 @@ impl Job<'_> {
         inputs.extend(layers.folders());
         inputs.extend(charts.iter().map(String::as_str));
         inputs.extend(self.fleet.instance.location.as_ref().map(|location| location.file.as_str()));
+        let table = &self.fleet.instance.labels;
+        let mut by_ring = selects_by_ring(self.app)
+            || layers.look_at_ring()
+            || table.labels.values().chain(table.env.values()).any(|fact| *fact == Fact::Ring);
         if let Some((project, of_project)) = self.fleet.project_of(self.app) {
             let placed_by_it = selector(self.app).is_some_and(|placement| placement.location.is_none());
             if placed_by_it || of_project.allow.is_some() {
@@ -130,7 +168,7 @@ impl Job<'_> {
             }
         }
         inputs.extend(self.app.routes.iter().map(|route| route.location.file.as_str()));
-        let mut by_ring = selects_by_ring(self.app) || layers.look_at_ring();
+        inputs.push(crate::manifest::CONVERSIONS);
         if let AppSpec::Objects(objects) = &self.app.spec {
             inputs.extend(objects::files(objects, self.snapshot));
             by_ring |= objects::look_at_ring(objects, self.snapshot);

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::engine::{self, Engine};
 use super::layers::{Layers, Source};
+use super::patches::{self, Used};
 use super::{Found, Job, Revision, codes, context, documents, mistakes, pods, values};
 use crate::fleet::files_of;
 use crate::model::{Diagnostic, Location, Objects, Snapshot};
@@ -24,11 +25,13 @@ pub fn render(
     layers: &Layers<'_>,
     objects: &Objects,
     revision: &Revision,
+    used: &mut Used,
 ) -> Result<Found, Vec<Diagnostic>> {
     let values = values::of_layers(job, layers)?;
+    let patches = patches::of(job, layers)?;
+    used.append(&mut patches.unused());
     let context = context::complete(&context::of_target(job, revision), values, None);
-    let mut found = Found::new();
-    let mut wrong = Vec::new();
+    let (mut made, mut wrong) = (Vec::new(), Vec::new());
     for path in files(objects, job.snapshot) {
         let Some(text) = job.snapshot.text(path) else {
             let message = format!("{path} is not UTF-8 text");
@@ -42,11 +45,16 @@ pub fn render(
             documents::of_file(job, &file)
         };
         match documents {
-            Ok(documents) => {
-                documents.into_iter().for_each(|document| wrong.extend(add(job, &mut found, document)))
-            }
+            Ok(mut documents) => made.append(&mut documents),
             Err(mut mistakes) => wrong.append(&mut mistakes),
         }
+    }
+    let patched =
+        patches.apply_below(job, &mut made, used).and_then(|()| patches.apply_of_app(job, &mut made, used));
+    wrong.extend(patched.err().into_iter().flatten());
+    let mut found = Found::new();
+    for document in made {
+        wrong.extend(add(job, &mut found, document));
     }
     if wrong.is_empty() { Ok(found) } else { Err(wrong) }
 }
@@ -58,7 +66,7 @@ fn template(
     context: &serde_json::Value,
 ) -> Result<Vec<documents::Document>, Vec<Diagnostic>> {
     let chains = BTreeMap::from([(file.path.as_str(), vec![file])]);
-    let output = Engine::new(&chains)
+    let output = Engine::new(&chains, job.notes)
         .map_err(|errors| {
             errors.iter().map(|error| mistakes::of_template(job, error, context)).collect::<Vec<_>>()
         })

@@ -5,17 +5,28 @@ use serde_json::{Map, Value, json};
 use super::documents::Document;
 use super::engine::Engine;
 use super::layers::Layers;
+use super::patches::{self, Patches, Used};
 use super::{Found, Job, Revision, app_set, charts, codes, context, documents, mistakes, values};
 use crate::model::{AppSpec, Component, Diagnostic, RenderedObject};
 use crate::schedule::{AssignedPodSet, assign, retag, tag};
 
-pub fn render(job: &Job<'_>, layers: &Layers<'_>, revision: &Revision) -> Result<Found, Vec<Diagnostic>> {
+pub fn render(
+    job: &Job<'_>,
+    layers: &Layers<'_>,
+    revision: &Revision,
+    used: &mut Used,
+) -> Result<Found, Vec<Diagnostic>> {
     let of_layers = values::of_layers(job, layers)?;
+    let patches = patches::of(job, layers)?;
+    used.append(&mut patches.unused());
     let engine = engine(job, layers)?;
     let target = context::of_target(job, revision);
     let mut found = Found::new();
     let mut mistakes = Vec::new();
-    for pod_set in assign(job.app, &job.target.cluster) {
+    for (index, pod_set) in assign(job.app, &job.target.cluster).into_iter().enumerate() {
+        if let Some(notes) = job.notes {
+            notes.pod_set.set(index);
+        }
         let of_chart = match charts::documents(job, layers, &pod_set) {
             Ok(documents) => documents,
             Err(mut of_chart) => {
@@ -25,7 +36,7 @@ pub fn render(job: &Job<'_>, layers: &Layers<'_>, revision: &Revision) -> Result
         };
         let (pod_set, values) = complete(job, &pod_set, of_layers.clone());
         let context = context::complete(&target, values, Some(&pod_set));
-        match one(job, &engine, &pod_set, &context, of_chart) {
+        match one(job, &engine, &pod_set, &context, of_chart, &patches, used) {
             Ok(objects) => objects.into_iter().for_each(|object| {
                 mistakes.extend(add(job, &mut found, object, &pod_set.name));
             }),
@@ -37,7 +48,7 @@ pub fn render(job: &Job<'_>, layers: &Layers<'_>, revision: &Revision) -> Result
 
 /// The templates of the layers, or what is wrong with them as templates.
 pub fn engine<'a>(job: &Job<'_>, layers: &Layers<'a>) -> Result<Engine<'a>, Vec<Diagnostic>> {
-    Engine::new(&layers.chains()).map_err(|errors| {
+    Engine::new(&layers.chains(), job.notes).map_err(|errors| {
         errors.iter().map(|error| mistakes::of_template(job, error, &Value::Null)).collect()
     })
 }
@@ -49,6 +60,8 @@ fn one(
     pod_set: &AssignedPodSet,
     context: &Value,
     of_chart: Vec<Document>,
+    patches: &Patches,
+    used: &mut Used,
 ) -> Result<Vec<RenderedObject>, Vec<Diagnostic>> {
     let (mut made, mut wrong) = (of_chart, Vec::new());
     for template in &engine.rendered {
@@ -64,9 +77,11 @@ fn one(
     if !wrong.is_empty() {
         return Err(wrong);
     }
+    patches.apply_below(job, &mut made, used)?;
     if let AppSpec::AppSet(app_set) = &job.app.spec {
         app_set::overlay(job, app_set, pod_set, &mut made).map_err(|mistake| vec![*mistake])?;
     }
+    patches.apply_of_app(job, &mut made, used)?;
     let mut objects: Vec<RenderedObject> = Vec::new();
     for document in made {
         match documents::finish(job, document) {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::documents::{self, Document};
+use super::documents::{self, Document, Fields};
 use super::{Found, Job, codes, pods};
 use crate::model::{Diagnostic, Entry, ObjectId, Route, RoutePath, RouteSettings, Tls};
 
@@ -12,8 +12,8 @@ pub fn add(job: &Job<'_>, found: &mut Found) -> Vec<Diagnostic> {
     let here = job.app.routes.iter().filter(|route| route.clusters.matches(job.cluster.facts(job.ring)));
     for route in here {
         let made = one(job, route, found).and_then(|object| {
-            let object = documents::finish(job, Document { object, source: route.location.clone() })?;
-            Ok(object)
+            let source = route.location.clone();
+            documents::finish(job, Document { object, source, fields: Fields::new() })
         });
         match made {
             Ok(object) => match found.get(&object.id) {

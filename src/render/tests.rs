@@ -1,3 +1,7 @@
+mod explain;
+mod facts;
+mod patches;
+
 use serde_json::{Value, json};
 
 use super::render;
@@ -403,9 +407,9 @@ fn equal_cluster_layers_that_set_one_thing_are_named_both() {
 #[test]
 fn what_is_not_built_or_means_nothing_is_refused() {
     check_mistake(
-        web(&[("templates/base/patches/a.yaml", "{}")]),
-        "error[E3290]: patches are not supported yet",
-        "extends parent",
+        web(&[("templates/base/patches/a.yml", "{}")]),
+        "templates/base/patches/a.yml has no meaning in a layer",
+        "patches/*.yaml",
     );
     check_mistake(
         web(&[("templates/base/value.yaml", "{}")]),

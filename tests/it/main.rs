@@ -13,6 +13,7 @@ mod budgets;
 mod charts;
 mod example_repo;
 mod faults;
+mod layering;
 mod layers;
 mod live;
 mod observe;

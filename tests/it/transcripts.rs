@@ -135,6 +135,11 @@ fn render() {
 }
 
 #[test]
+fn fields() {
+    check("fields");
+}
+
+#[test]
 fn health() {
     check("health");
 }

@@ -4,7 +4,7 @@ use super::super::codes;
 use super::super::read::{Fields, NameRule, Reading, Value};
 use super::super::yaml::{Node, NodeKind};
 use super::{envelope, spec_fields};
-use crate::model::{Cluster, ClusterName, ClusterState, Connection};
+use crate::model::{Cluster, ClusterName, ClusterState, Connection, KubeVersion};
 use serde_json::{Map, Value as Json};
 
 pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Cluster> {
@@ -21,8 +21,9 @@ pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Cluster> {
     };
     let vip = fields.optional("vip", reading).and_then(|vip| reading.word(&vip));
     let meta = fields.optional("meta", reading).and_then(|meta| read_meta(&meta, reading));
+    let version = fields.optional("version", reading).and_then(|version| read_version(&version, reading));
+    let capabilities = fields.optional("capabilities", reading).and_then(|list| read_apis(&list, reading));
     fields.later_unless("taints", Value::is_empty, reading);
-    fields.later_unless("capabilities", Value::is_empty, reading);
     fields.later_unless(
         "weight",
         |weight| matches!(&weight.node.kind, NodeKind::Int(one, _) if one.as_u64() == Some(1)),
@@ -38,8 +39,53 @@ pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Cluster> {
         state,
         vip,
         meta: meta.unwrap_or_default(),
+        version,
+        capabilities: capabilities.unwrap_or_default(),
         location: metadata.location,
     })
+}
+
+/// `1.27`, which YAML takes for a number, or `v1.27.4`.
+fn read_version(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<KubeVersion> {
+    let text = match &value.node.kind {
+        NodeKind::Float(_, text) => text.to_string(),
+        _ => reading.text(value)?,
+    };
+    let version = KubeVersion::parse(&text);
+    if version.is_none() {
+        reading.bad_value(
+            value,
+            format!("{text:?} is no version of Kubernetes"),
+            "for example \"1.27\" or v1.27.4",
+        );
+    }
+    version
+}
+
+/// API versions: `autoscaling/v2`, `gateway.networking.k8s.io/v1`.
+fn read_apis(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<String>> {
+    let fits = |text: &str| {
+        let (group, version) = text.rsplit_once('/').unwrap_or(("", text));
+        let is_version =
+            version.strip_prefix('v').is_some_and(|rest| rest.starts_with(|it: char| it.is_ascii_digit()));
+        is_version && (group.is_empty() || NameRule::Subdomain.fits(group))
+    };
+    let items = reading.list(value)?;
+    let apis: Vec<_> = items
+        .iter()
+        .map(|item| {
+            let text = reading.text(item)?;
+            if !fits(&text) {
+                reading.bad_value(
+                    item,
+                    format!("{text:?} is no API version"),
+                    "for example autoscaling/v2, or v1",
+                );
+            }
+            Some(text)
+        })
+        .collect();
+    apis.into_iter().collect()
 }
 
 fn read_meta(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Map<String, Json>> {

@@ -3,8 +3,8 @@
 use super::super::codes;
 use super::super::read::{self, Fields, NameRule, Reading, Value};
 use super::super::yaml::{Node, NodeKind};
-use super::{envelope, placement, route, spec_fields, workload};
-use crate::model::{App, AppSpec, Component, DeployType, Location, Placement};
+use super::{envelope, patch, placement, route, spec_fields, workload};
+use crate::model::{App, AppSpec, Component, DeployType, Location, Patch, Placement};
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
 
@@ -62,13 +62,17 @@ pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> 
         check_autoscale(&autoscale, reading);
         values.insert("autoscale".to_owned(), autoscale.node.to_json());
     }
+    if let Some(service) = fields.optional("svc", reading).and_then(|svc| read_service(&svc, reading)) {
+        values.insert("service".to_owned(), service);
+    }
     let placement = match fields.optional("placement", reading) {
         Some(value) => placement::read(&value, reading),
         None => Some(Placement::default()),
     };
     let name = metadata.as_ref().map_or("", |metadata| metadata.name.as_str());
     let routes = route::list(&mut fields, name, reading);
-    fields.later(&["updateStrategy", "patches"], reading);
+    let patches = fields.optional("patches", reading).and_then(|list| read_patches(&list, reading));
+    fields.later(&["updateStrategy"], reading);
     fields.finish(reading);
     let spec = AppSpec::Component(Component {
         workload_type: workload_type?,
@@ -76,8 +80,14 @@ pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> 
         run_type: run_type?,
         placement: placement?,
         values,
+        patches: patches.unwrap_or_default(),
     });
     Some(App { routes, ..workload::app(metadata?, &common, spec, default_namespace) })
+}
+
+fn read_patches(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<Patch>> {
+    let patches: Vec<_> = reading.list(value)?.iter().map(|item| patch::read(item, reading)).collect();
+    patches.into_iter().collect()
 }
 
 /// Layers are folders with lower-case names.
@@ -218,6 +228,24 @@ fn check_probes(value: &Value<'_>, reading: &mut Reading<'_>) {
         }
     }
     fields.finish(reading);
+}
+
+/// How the Service is reached: a type of Kubernetes, or the class of a load balancer.
+fn read_service(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Json> {
+    let mut fields = Fields::of(value, reading)?;
+    let kind = fields.required("type", reading);
+    fields.finish(reading);
+    let kind = kind?;
+    let text = reading.text(&kind)?;
+    if ["ClusterIP", "NodePort", "LoadBalancer"].contains(&text.as_str()) {
+        return Some(json!({"type": text}));
+    }
+    if !read::is_label_key(&text) || text.starts_with(|letter: char| letter.is_ascii_uppercase()) {
+        let help = "ClusterIP, NodePort, LoadBalancer, or the class of a load balancer such as luoji-slb";
+        reading.bad_value(&kind, format!("`type` cannot be {text:?}"), help);
+        return None;
+    }
+    Some(json!({"type": "LoadBalancer", "loadBalancerClass": text}))
 }
 
 /// Files by name, each a text: they become a ConfigMap.

@@ -1,8 +1,10 @@
 //! What a document is, by apiVersion and kind.
 
-use super::super::codes;
+use super::super::hub::Hub;
 use super::super::read::{Reading, suggest};
 use super::super::yaml::Node;
+use super::super::{OWN_VERSION as OWN, codes};
+use super::conversion;
 use crate::model::Location;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,9 +20,30 @@ pub enum Native {
     Approval,
 }
 
+impl Native {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Instance => "Instance",
+            Self::Cluster => "Cluster",
+            Self::Rings => "Rings",
+            Self::AppSet => "AppSet",
+            Self::Component => "Component",
+            Self::Objects => "Objects",
+            Self::Project => "Project",
+            Self::Route => "Route",
+            Self::Approval => "Approval",
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Identity {
     Native(Native),
+    /// Known, and found by its folder, not here.
+    InFolder {
+        kind: &'static str,
+        folder: &'static str,
+    },
     /// Known, and comes later. `deploys`: it would be an app.
     Later {
         kind: String,
@@ -36,13 +59,13 @@ pub enum Identity {
 #[derive(Clone, Copy)]
 enum Known {
     Now(Native),
+    InFolder(&'static str),
     LaterApp,
     Later,
 }
 
-const OWN: &str = "tutti.dev/v1alpha1";
-
-/// Source of the foreign ones: the samples of the systems that are replaced.
+/// Foreign versions of what is read today come from the hub. Source of the others: the samples of the
+/// systems that are replaced.
 const TABLE: &[(&[&str], &str, Known)] = &[
     (&[OWN], "Instance", Known::Now(Native::Instance)),
     (&[OWN], "Cluster", Known::Now(Native::Cluster)),
@@ -51,22 +74,9 @@ const TABLE: &[(&[&str], &str, Known)] = &[
     (&[OWN], "Project", Known::Now(Native::Project)),
     (&[OWN], "Route", Known::Now(Native::Route)),
     (&[OWN], "Approval", Known::Now(Native::Approval)),
-    (&[OWN, "workload.dmall.com/v1beta1"], "AppSet", Known::Now(Native::AppSet)),
-    (
-        &[
-            OWN,
-            "component.luojilab.com/v1alpha1",
-            "component.luojilab.com/v1alpha",
-            "component.luojilab.com/v1beta1",
-            "component.luojilab.com/v1beta",
-            "luojilab.com/v1alpha1",
-            "luojilab.com/v1alpha",
-            "luojilab.com/v1beta1",
-            "luojilab.com/v1beta",
-        ],
-        "Component",
-        Known::Now(Native::Component),
-    ),
+    (&[OWN], "AppSet", Known::Now(Native::AppSet)),
+    (&[OWN], "Component", Known::Now(Native::Component)),
+    (&[OWN], "Conversion", Known::InFolder(conversion::FOLDER)),
     (&[OWN, "core.oam.dev/v1beta1"], "Application", Known::LaterApp),
     (&["core.oam.dev/v1alpha2"], "ApplicationConfiguration", Known::LaterApp),
     (&[OWN], "Middleware", Known::LaterApp),
@@ -84,7 +94,7 @@ const TABLE: &[(&[&str], &str, Known)] = &[
 ];
 
 /// `None`, with a mistake, when it cannot be told.
-pub fn identify(root: &Node, reading: &mut Reading<'_>) -> Option<Identity> {
+pub fn identify(root: &Node, hub: &Hub, reading: &mut Reading<'_>) -> Option<Identity> {
     if root.as_map().is_none() {
         let location = reading.location(root);
         reading
@@ -95,11 +105,17 @@ pub fn identify(root: &Node, reading: &mut Reading<'_>) -> Option<Identity> {
     let api_version = text(root, "apiVersion", reading);
     let kind = text(root, "kind", reading);
     let (api_version, kind) = (api_version?, kind?);
-    if let Some((_, _, known)) =
+    if let Some((_, native)) =
+        hub.accepted().find(|(version, native)| *version == api_version && native.name() == kind)
+    {
+        return Some(Identity::Native(native));
+    }
+    if let Some((_, name, known)) =
         TABLE.iter().find(|(versions, name, _)| *name == kind && versions.contains(&api_version))
     {
         return Some(match known {
             Known::Now(native) => Identity::Native(*native),
+            Known::InFolder(folder) => Identity::InFolder { kind: name, folder },
             Known::LaterApp => Identity::Later { kind: kind.to_owned(), deploys: true },
             Known::Later => Identity::Later { kind: kind.to_owned(), deploys: false },
         });
@@ -108,9 +124,12 @@ pub fn identify(root: &Node, reading: &mut Reading<'_>) -> Option<Identity> {
         root.get(key).map_or_else(|| Location::new(reading.file, 1, 1), |node| node.location(reading.file))
     };
     let of_version = TABLE.iter().filter(|(versions, ..)| versions.contains(&api_version));
-    let kinds: Vec<&str> = of_version.clone().map(|(_, kind, _)| *kind).collect();
-    let valid: Vec<&str> =
-        of_version.filter(|(.., known)| matches!(known, Known::Now(_))).map(|(_, kind, _)| *kind).collect();
+    let accepted = hub.accepted().filter(|(version, _)| *version == api_version);
+    let of_hub: Vec<&str> = accepted.map(|(_, native)| native.name()).collect();
+    let kinds: Vec<&str> =
+        of_version.clone().map(|(_, kind, _)| *kind).chain(of_hub.iter().copied()).collect();
+    let now = of_version.filter(|(.., known)| matches!(known, Known::Now(_))).map(|(_, kind, _)| *kind);
+    let valid: Vec<&str> = now.chain(of_hub).collect();
     if !kinds.is_empty() {
         let place = place("kind");
         reading
@@ -118,7 +137,7 @@ pub fn identify(root: &Node, reading: &mut Reading<'_>) -> Option<Identity> {
             .help(suggest(kind, &kinds, &valid));
         return None;
     }
-    let versions = versions_meant(api_version);
+    let versions = versions_meant(api_version, hub);
     if versions.is_empty() {
         return Some(Identity::Plain { api_version: api_version.to_owned(), kind: kind.to_owned() });
     }
@@ -158,14 +177,17 @@ fn text<'n>(root: &'n Node, key: &'static str, reading: &mut Reading<'_>) -> Opt
     text
 }
 
+fn group_of(version: &str) -> &str {
+    version.split('/').next().unwrap_or(version)
+}
+
 /// The apiVersions of the group that this one has, or nearly has; empty when it is something else.
-fn versions_meant(api_version: &str) -> Vec<&'static str> {
+fn versions_meant<'h>(api_version: &str, hub: &'h Hub) -> Vec<&'h str> {
     // A group this alike is ours with a slip of the finger; below, it may well be somebody's own.
     const SLIP: f32 = 0.85;
-    let group_of = |version: &'static str| version.split('/').next().unwrap_or(version);
-    let group = api_version.split('/').next().unwrap_or(api_version);
-    let mut versions: Vec<&'static str> =
-        TABLE.iter().flat_map(|(versions, ..)| versions.iter().copied()).collect();
+    let group = group_of(api_version);
+    let known = TABLE.iter().flat_map(|(versions, ..)| versions.iter().copied());
+    let mut versions: Vec<&str> = known.chain(hub.accepted().map(|(version, _)| version)).collect();
     versions.sort_unstable();
     versions.dedup();
     let groups: Vec<&str> = versions.iter().map(|version| group_of(version)).collect();

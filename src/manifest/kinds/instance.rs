@@ -6,7 +6,7 @@ use super::super::codes;
 use super::super::read::{self, Fields, NameRule, Reading, Value};
 use super::super::yaml::{Node, NodeKind};
 use super::workload::PRUNE_MODES;
-use super::{envelope, secret};
+use super::{derived, envelope, secret};
 use crate::model::{Caps, ChartRepository, Defaults, Forge, Instance, Mode, Receiver, SecretRef};
 
 /// Forges that come later.
@@ -46,7 +46,9 @@ fn read_spec(spec: &Value<'_>, instance: &mut Instance, reading: &mut Reading<'_
     if let Some(caps) = fields.optional("caps", reading) {
         instance.caps = read_caps(&caps, reading).unwrap_or_default();
     }
-    fields.later_unless("labels", Value::is_empty, reading);
+    if let Some(table) = fields.optional("labels", reading) {
+        derived::read(&table, &mut instance.labels, reading);
+    }
     if let Some(charts) = fields.optional("charts", reading) {
         instance.charts = read_charts(&charts, reading).unwrap_or_default();
     }

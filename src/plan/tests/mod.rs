@@ -56,7 +56,13 @@ fn object(text: &str, content: &str) -> RenderedObject {
 fn rendered(name: &str, objects: &[&str]) -> Rendered {
     let mut objects: Vec<RenderedObject> = objects.iter().map(|text| object(text, "a")).collect();
     objects.sort_by(|one, other| one.id.cmp(&other.id));
-    Rendered { app: app(name), cluster: cluster("bj5"), revision: Revision::from("c0ffee"), objects }
+    Rendered {
+        app: app(name),
+        cluster: cluster("bj5"),
+        revision: Revision::from("c0ffee"),
+        objects,
+        patches: Default::default(),
+    }
 }
 
 /// A whole view of a cluster that serves [`KINDS`] and holds nothing.

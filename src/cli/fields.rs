@@ -1,0 +1,131 @@
+//! `tutti render --explain`: where fields come from.
+
+use anyhow::bail;
+use serde_json::{Value, json};
+
+use super::output::{self, Format, say};
+use crate::fleet::{Fleet, Target};
+use crate::model::{Charts, ObjectId, Snapshot};
+use crate::render::trace::explain::{ExplainedObject, Field, Origin, Place, Written, explain};
+
+/// Which objects: a kind, or a kind and a name.
+#[derive(Clone, Debug)]
+pub struct ObjectSelector {
+    kind: String,
+    name: Option<String>,
+}
+
+impl std::str::FromStr for ObjectSelector {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (kind, name) =
+            text.split_once('/').map_or((text, None), |(kind, name)| (kind, Some(name.to_owned())));
+        Ok(Self { kind: kind.to_owned(), name })
+    }
+}
+
+impl ObjectSelector {
+    fn matches(&self, id: &ObjectId) -> bool {
+        self.kind.eq_ignore_ascii_case(&id.kind) && self.name.as_ref().is_none_or(|name| **name == *id.name)
+    }
+}
+
+/// Prints the fields at and below a path of the objects of some targets.
+pub fn print(
+    fleet: &Fleet,
+    snapshot: &Snapshot,
+    charts: &dyn Charts,
+    targets: &[&Target],
+    path: &str,
+    selector: Option<&ObjectSelector>,
+    format: Format,
+) -> anyhow::Result<()> {
+    let path = path.trim_start_matches('.');
+    let (mut found, mut values) = (false, Vec::new());
+    for target in targets {
+        let Some(objects) = explain(fleet, snapshot, charts, target) else { continue };
+        let chosen =
+            objects.iter().filter(|object| selector.is_none_or(|selector| selector.matches(&object.id)));
+        for (object, fields) in chosen.map(|object| (object, below(object, path))) {
+            if fields.is_empty() {
+                continue;
+            }
+            found = true;
+            if format == Format::Table {
+                say!("{} on {}", object.id, target.cluster);
+                fields.iter().for_each(|field| print_field(field));
+            } else {
+                values.push(json!({"app": target.app, "cluster": target.cluster, "object": object.id, "fields": fields}));
+            }
+        }
+    }
+    if !found {
+        bail!("no object that was rendered has the field {path}");
+    }
+    if format != Format::Table {
+        output::write_value(format, &values)?;
+    }
+    Ok(())
+}
+
+/// Items of lists are found by number, and by name.
+fn below<'o>(object: &'o ExplainedObject, path: &str) -> Vec<&'o Field> {
+    let holds = |field: &str| {
+        path.is_empty()
+            || field.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    };
+    object.fields.iter().filter(|field| holds(&field.path) || holds(&named(object, &field.path))).collect()
+}
+
+/// `containers[web].image` for `containers[0].image`.
+fn named(object: &ExplainedObject, path: &str) -> String {
+    let mut made = String::new();
+    let mut rest = path;
+    while let Some(end) = rest.find(']') {
+        let reached = path.len() - rest.len() + end + 1;
+        let prefix = &path[..reached];
+        let name = object.fields.iter().find(|field| field.path == format!("{prefix}.name"));
+        let name = name.and_then(|field| field.value.as_ref()?.as_str());
+        let open = rest.find('[').unwrap_or(0);
+        match name {
+            Some(name) => made.push_str(&format!("{}[{name}]", &rest[..open])),
+            None => made.push_str(&rest[..=end]),
+        }
+        rest = &rest[end + 1..];
+    }
+    made + rest
+}
+
+fn print_field(field: &Field) {
+    say!("  {}{}", field.path, equals(field.value.as_ref()));
+    let (how, place) = match &field.written {
+        Written::Template(place) => ("template", Some(place)),
+        Written::File(place) => ("file", Some(place)),
+        Written::Patch(place) => ("patch", Some(place)),
+        Written::Manifest(place) => ("manifest", Some(place)),
+        Written::Tutti => ("tutti itself", None),
+    };
+    say!("    {how:<12}{}", place.map(at).unwrap_or_default());
+    for origin in &field.from {
+        print_origin("from", origin);
+    }
+    for origin in &field.because {
+        print_origin("because of", origin);
+    }
+}
+
+fn print_origin(how: &str, origin: &Origin) {
+    say!("    {how:<12}{}  {}{}", at(&origin.place), origin.path, equals(origin.value.as_ref()));
+    for lower in &origin.overrides {
+        say!("      instead of {}  {}{}", at(&lower.place), lower.path, equals(lower.value.as_ref()));
+    }
+}
+
+fn at(place: &Place) -> String {
+    format!("{}:{} ({})", place.file, place.line, place.layer)
+}
+
+fn equals(value: Option<&Value>) -> String {
+    value.map_or_else(String::new, |value| format!(" = {value}"))
+}

@@ -1,0 +1,78 @@
+//! `tutti templates`: the layers that the program ships.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail};
+use clap::{Args, Subcommand};
+
+use super::exit::Exit;
+use super::output::say;
+use crate::fleet::layers::{TEMPLATES, shipped_in};
+
+#[derive(Args, Debug)]
+pub struct TemplatesArgs {
+    #[command(subcommand)]
+    command: TemplatesCommand,
+}
+
+#[derive(Subcommand, Debug)]
+enum TemplatesCommand {
+    /// Copy shipped files into the config repository, where they replace the shipped ones
+    Eject(EjectArgs),
+    /// List the shipped files
+    List,
+}
+
+#[derive(Args, Debug)]
+struct EjectArgs {
+    /// A layer (`base`, `workload/deployment`, `language/go`) or a file; without one, all
+    #[arg(value_name = "LAYER|FILE")]
+    what: Option<String>,
+    /// The config repository
+    #[arg(long, default_value = ".", value_name = "PATH")]
+    repo: PathBuf,
+    /// Write over files that are there
+    #[arg(long)]
+    force: bool,
+}
+
+pub fn run(args: TemplatesArgs) -> anyhow::Result<Exit> {
+    match args.command {
+        TemplatesCommand::List => {
+            shipped_in(TEMPLATES).for_each(|(path, _)| say!("{path}"));
+            Ok(Exit::Ok)
+        }
+        TemplatesCommand::Eject(args) => eject(&args),
+    }
+}
+
+fn eject(args: &EjectArgs) -> anyhow::Result<Exit> {
+    let what = args.what.as_deref().unwrap_or("");
+    let what = what.strip_prefix("shipped/").unwrap_or(what).trim_end_matches('/');
+    let what = what.strip_prefix(TEMPLATES).unwrap_or(what);
+    let within = format!("{TEMPLATES}{what}/");
+    let chosen: Vec<_> = shipped_in(TEMPLATES)
+        .filter(|(path, _)| {
+            what.is_empty() || path.starts_with(&within) || **path == *within.trim_end_matches('/')
+        })
+        .collect();
+    if chosen.is_empty() {
+        bail!("nothing of the name {what} is shipped; `tutti templates list` shows what is");
+    }
+    // Either all of them are written, or none.
+    let there: Vec<&str> =
+        chosen.iter().map(|(path, _)| *path).filter(|path| args.repo.join(path).exists()).collect();
+    if !args.force && !there.is_empty() {
+        bail!("there already: {}; --force writes over them", there.join(", "));
+    }
+    for (path, text) in chosen {
+        let file = args.repo.join(path);
+        if let Some(folder) = file.parent() {
+            std::fs::create_dir_all(folder)
+                .with_context(|| format!("failed to make {}", folder.display()))?;
+        }
+        std::fs::write(&file, text).with_context(|| format!("failed to write {}", file.display()))?;
+        say!("{path}");
+    }
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,76 @@
+//! `tutti trace`: which objects of which targets a file or a line reaches.
+
+use std::path::PathBuf;
+
+use anyhow::bail;
+use clap::Args;
+use serde_json::json;
+
+use super::exit::Exit;
+use super::output::{self, Format, say};
+use super::repository;
+use crate::fleet::layers::shipped_in;
+use crate::render::trace::touch::{Touch, touched};
+
+#[derive(Args, Debug)]
+pub struct TraceArgs {
+    /// A file of the config repository, and a line of it; `shipped/…` is a file that tutti brings along
+    #[arg(value_name = "FILE[:LINE]")]
+    place: String,
+    /// The config repository; read as it stands on disk
+    #[arg(long, default_value = ".", value_name = "PATH")]
+    repo: PathBuf,
+    /// Read this commit (or branch, or tag) instead
+    #[arg(long)]
+    revision: Option<String>,
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Format,
+}
+
+pub async fn run(args: TraceArgs) -> anyhow::Result<Exit> {
+    let touch = parse(&args.place);
+    let snapshot = repository::snapshot(&args.repo, args.revision.as_deref()).await?;
+    let shipped = touch.file.strip_prefix("shipped/").unwrap_or(&touch.file);
+    if !snapshot.files.contains_key(&touch.file) && !shipped_in(shipped).any(|(path, _)| path == shipped) {
+        bail!("no file {} here, and none that is shipped", touch.file);
+    }
+    let fleet = repository::fleet(&snapshot);
+    let charts = repository::charts(&fleet).await;
+    let (mut rows, mut unknown) = (Vec::new(), 0_usize);
+    for target in fleet.targets() {
+        match touched(&fleet, &snapshot, &charts, &target, &touch) {
+            Some(objects) => rows.extend(objects.into_iter().map(|object| (target.clone(), object))),
+            None => unknown += 1,
+        }
+    }
+    if args.output == Format::Table {
+        let mut table = output::table(&["CLUSTER", "APP", "OBJECT"]);
+        for (target, object) in &rows {
+            table.add_row([target.cluster.to_string(), target.app.to_string(), object.to_string()]);
+        }
+        if rows.is_empty() {
+            say!("{} reaches no object", args.place);
+        } else {
+            output::write_table(&table);
+        }
+    } else {
+        let values: Vec<_> = rows
+            .iter()
+            .map(|(target, object)| json!({"app": target.app, "cluster": target.cluster, "object": object}))
+            .collect();
+        output::write_value(args.output, &values)?;
+    }
+    if unknown > 0 {
+        eprintln!("{unknown} of the targets do not render: what reaches them is not known (`tutti lint`)");
+        return Ok(Exit::Configuration);
+    }
+    Ok(Exit::Ok)
+}
+
+/// A name may hold a colon; a line is a number behind the last one.
+fn parse(place: &str) -> Touch {
+    match place.rsplit_once(':').map(|(file, line)| (file, line.parse())) {
+        Some((file, Ok(line))) => Touch { file: file.to_owned(), line: Some(line) },
+        _ => Touch { file: place.to_owned(), line: None },
+    }
+}

@@ -1,0 +1,196 @@
+//! Conversions as files: reading them, shipped ones first.
+
+use std::collections::BTreeMap;
+
+use super::Hub;
+use super::convert::ITEMS;
+use crate::manifest::kinds::{Native, conversion};
+use crate::manifest::read::Reading;
+use crate::manifest::{codes, yaml};
+use crate::model::{Diagnostic, Location, Scope, Snapshot};
+
+/// Conversions that the program brings, by name.
+const SHIPPED: &[(&str, &str)] = &[
+    ("luoji-slb", include_str!("shipped/luoji-slb.yaml")),
+    ("luoji-component", include_str!("shipped/luoji-component.yaml")),
+    ("symphony", include_str!("shipped/symphony.yaml")),
+];
+
+/// What versions of one kind say otherwise than the hub.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Conversion {
+    pub name: String,
+    pub kind: Native,
+    /// apiVersions; none of them is the native one.
+    pub versions: Vec<String>,
+    pub rules: Vec<Rule>,
+    pub location: Location,
+}
+
+/// One field that a version says otherwise.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rule {
+    /// In the names of the version; [`ITEMS`] steps into a list.
+    pub field: Vec<String>,
+    pub say: Say,
+    pub location: Location,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Say {
+    /// The field's last name in the hub.
+    Name(String),
+    /// Texts of the version, each with the hub's.
+    Words(Vec<(String, String)>),
+    /// The version has no such field.
+    Absent,
+}
+
+/// `spec.clusters[].name` in parts; `None` when it is no path.
+pub fn field(text: &str) -> Option<Vec<String>> {
+    let mut parts = Vec::new();
+    for mut part in text.split('.') {
+        let mut steps = 0;
+        while let Some(rest) = part.strip_suffix(ITEMS) {
+            part = rest;
+            steps += 1;
+        }
+        if part.is_empty() || part.contains(['[', ']', ' ']) {
+            return None;
+        }
+        parts.push(part.to_owned());
+        parts.extend(std::iter::repeat_n(ITEMS.to_owned(), steps));
+    }
+    Some(parts)
+}
+
+pub fn read(snapshot: &Snapshot) -> (Hub, Vec<Diagnostic>) {
+    let mut mistakes = Vec::new();
+    let mut hub = Hub::default();
+    let mut named: BTreeMap<String, Vec<Conversion>> = BTreeMap::new();
+    for (name, text) in SHIPPED {
+        let file = format!("(shipped) conversion/{name}.yaml");
+        read_file(&file, name, text, &mut named, &mut mistakes);
+    }
+    for (name, files) in newest(snapshot, &mut mistakes) {
+        named.remove(&name);
+        for file in files {
+            let before = mistakes.len();
+            match snapshot.text(file) {
+                Some(text) => read_file(file, &name, text, &mut named, &mut mistakes),
+                None => mistakes.push(unreadable(file)),
+            }
+            if mistakes.len() > before && hub.broken.is_none() {
+                hub.broken = Some(Location::new(file, 1, 1));
+            }
+        }
+    }
+    hub.conversions = named.into_values().flatten().collect();
+    let twice = said_twice(&hub.conversions);
+    if let Some(first) = twice.first() {
+        hub.broken = hub.broken.or_else(|| first.location.clone());
+    }
+    mistakes.extend(twice);
+    (hub, mistakes)
+}
+
+/// The files of the highest revision of each conversion of a repository, by name.
+fn newest<'s>(snapshot: &'s Snapshot, mistakes: &mut Vec<Diagnostic>) -> BTreeMap<String, Vec<&'s str>> {
+    let mut found: BTreeMap<String, (u64, Vec<&str>)> = BTreeMap::new();
+    for path in snapshot.files.keys().filter(|path| path.starts_with(conversion::FOLDER)) {
+        if !path.ends_with(".yaml") && !path.ends_with(".yml") {
+            continue;
+        }
+        let parts: Vec<&str> = path.split('/').collect();
+        let place = match parts.as_slice() {
+            [_, _, name, revision, _] => revision
+                .strip_prefix('v')
+                .unwrap_or(revision)
+                .parse::<u64>()
+                .ok()
+                .map(|revision| (*name, revision)),
+            _ => None,
+        };
+        let Some((name, revision)) = place else {
+            let mistake = Diagnostic::error(
+                codes::BAD_CONVERSION,
+                "a conversion in a place without a meaning",
+                Scope::File(path.clone()),
+            );
+            let help = format!(
+                "{}<name>/<revision>/<any>.yaml, where a revision is 1, 2, … or v1, v2, …",
+                conversion::FOLDER
+            );
+            mistakes.push(mistake.at(Location::new(path, 1, 1)).help(help));
+            continue;
+        };
+        let known = found.entry(name.to_owned()).or_insert((revision, Vec::new()));
+        if revision > known.0 {
+            *known = (revision, Vec::new());
+        }
+        if revision == known.0 {
+            known.1.push(path);
+        }
+    }
+    found.into_iter().map(|(name, (_, files))| (name, files)).collect()
+}
+
+fn read_file(
+    file: &str,
+    name: &str,
+    text: &str,
+    named: &mut BTreeMap<String, Vec<Conversion>>,
+    mistakes: &mut Vec<Diagnostic>,
+) {
+    let (documents, unread) = yaml::parse(file, text);
+    let mut reading = Reading::new(file, Scope::File(file.to_owned()));
+    reading.mistakes = unread;
+    for document in documents {
+        let before = reading.mistakes.len();
+        let read = conversion::read(&document.root, name, &mut reading);
+        if let Some(conversion) = read
+            && reading.mistakes.len() == before
+        {
+            named.entry(name.to_owned()).or_default().push(conversion);
+        }
+    }
+    mistakes.append(&mut reading.mistakes);
+}
+
+/// Two rules that say the same thing of one field of one version, each in its own way.
+fn said_twice(conversions: &[Conversion]) -> Vec<Diagnostic> {
+    let mut first: BTreeMap<(&str, &str, &[String], u8), &Location> = BTreeMap::new();
+    let mut mistakes = Vec::new();
+    for conversion in conversions {
+        for version in &conversion.versions {
+            for rule in &conversion.rules {
+                let about = match rule.say {
+                    Say::Name(_) => 0,
+                    Say::Words(_) => 1,
+                    Say::Absent => 2,
+                };
+                let key = (conversion.kind.name(), version.as_str(), rule.field.as_slice(), about);
+                if let Some(place) = first.insert(key, &rule.location) {
+                    let message = format!("two rules for one field of {version}");
+                    let scope = Scope::File(rule.location.file.clone());
+                    let mistake = Diagnostic::error(codes::BAD_CONVERSION, message, scope);
+                    let help = "keep one; a conversion of the name of a shipped one replaces that";
+                    mistakes.push(
+                        mistake.at(rule.location.clone()).related(place.clone(), "the first one").help(help),
+                    );
+                }
+            }
+        }
+    }
+    mistakes
+}
+
+fn unreadable(file: &str) -> Diagnostic {
+    Diagnostic::error(
+        codes::UNREADABLE,
+        format!("the file {file} is not UTF-8"),
+        Scope::File(file.to_owned()),
+    )
+    .at(Location::new(file, 1, 1))
+    .help("save it as UTF-8")
+}

@@ -1,0 +1,190 @@
+//! Patches: those of a layer's folder, those of the app; and which of them fitted nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
+use super::documents::Document;
+use super::layers::{Layers, Source};
+use super::strategic::{self, Lists, Wrong};
+use super::{Job, codes};
+use crate::manifest::kinds::patch;
+use crate::manifest::read::{Reading, Value as Field};
+use crate::manifest::yaml;
+use crate::model::{AppSpec, Change, Diagnostic, JsonStep, Location, Patch, Rendered, Scope};
+
+/// Whether each patch, by its place, fitted an object.
+pub type Used = BTreeMap<Location, bool>;
+
+/// The patches of a target.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Patches {
+    /// Of the layers below the app, lowest first.
+    below: Vec<Patch>,
+    /// Of the app's layer and of its manifest.
+    of_app: Vec<Patch>,
+}
+
+/// All patches of a target, or what is wrong with them.
+pub fn of(job: &Job<'_>, layers: &Layers<'_>) -> Result<Patches, Vec<Diagnostic>> {
+    let mut patches = Patches::default();
+    let mut mistakes = Vec::new();
+    let own = format!("{}layer/", job.app.folder());
+    for layer in &layers.list {
+        let to = if layer.folder == own { &mut patches.of_app } else { &mut patches.below };
+        for source in &layer.patches {
+            match read(job, source) {
+                Ok(mut found) => to.append(&mut found),
+                Err(mut found) => mistakes.append(&mut found),
+            }
+        }
+    }
+    if let AppSpec::Component(component) = &job.app.spec {
+        patches.of_app.extend(component.patches.iter().cloned());
+    }
+    if mistakes.is_empty() { Ok(patches) } else { Err(mistakes) }
+}
+
+/// The patches of one file, one in each document.
+fn read(job: &Job<'_>, source: &Source<'_>) -> Result<Vec<Patch>, Vec<Diagnostic>> {
+    let (documents, mut mistakes) = yaml::parse(&source.path, source.text);
+    let mut reading = Reading::new(&source.path, job.scope());
+    let patches: Vec<_> = documents
+        .iter()
+        .filter_map(|document| patch::read(&Field::root(&document.root), &mut reading))
+        .collect();
+    mistakes.append(&mut reading.mistakes);
+    if patches.is_empty() && mistakes.is_empty() {
+        let error = job.error(codes::PATCH, format!("{} is empty", source.path)).at(source.start());
+        mistakes.push(error.help("a patch has a target, and merge or json"));
+    }
+    for mistake in &mut mistakes {
+        mistake.scope = job.scope();
+    }
+    if mistakes.is_empty() { Ok(patches) } else { Err(mistakes) }
+}
+
+impl Patches {
+    /// All of them, as not used yet.
+    pub fn unused(&self) -> Used {
+        self.below.iter().chain(&self.of_app).map(|patch| (patch.location.clone(), false)).collect()
+    }
+
+    /// Those of the layers below the app.
+    pub fn apply_below(
+        &self,
+        job: &Job<'_>,
+        documents: &mut Vec<Document>,
+        used: &mut Used,
+    ) -> Result<(), Vec<Diagnostic>> {
+        apply(job, &self.below, documents, used)
+    }
+
+    /// Those of the app, over what its manifest says.
+    pub fn apply_of_app(
+        &self,
+        job: &Job<'_>,
+        documents: &mut Vec<Document>,
+        used: &mut Used,
+    ) -> Result<(), Vec<Diagnostic>> {
+        apply(job, &self.of_app, documents, used)
+    }
+}
+
+fn apply(
+    job: &Job<'_>,
+    patches: &[Patch],
+    documents: &mut Vec<Document>,
+    used: &mut Used,
+) -> Result<(), Vec<Diagnostic>> {
+    let mut mistakes = Vec::new();
+    for patch in patches {
+        let mut removed = false;
+        for document in documents.iter_mut().filter(|document| patch.target.matches(&document.object)) {
+            used.insert(patch.location.clone(), true);
+            match change(job, patch, &mut document.object) {
+                Ok(()) => removed |= document.object.is_empty(),
+                Err(mistake) => mistakes.push(*mistake),
+            }
+        }
+        if removed {
+            documents.retain(|document| !document.object.is_empty());
+        }
+    }
+    if mistakes.is_empty() { Ok(()) } else { Err(mistakes) }
+}
+
+/// Leaves nothing of an object that the patch deletes.
+fn change(job: &Job<'_>, patch: &Patch, object: &mut Map<String, Value>) -> Result<(), Box<Diagnostic>> {
+    let text = |object: &Map<String, Value>, field: &str| {
+        object.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let name = |object: &Map<String, Value>| object.get("metadata").and_then(|it| it.get("name")).cloned();
+    let (kind, before) = (text(object, "kind"), name(object));
+    match &patch.change {
+        Change::Merge(upper) if strategic::deletes(upper) => {
+            object.clear();
+            return Ok(());
+        }
+        Change::Merge(upper) => {
+            let version = text(object, "apiVersion");
+            let group = version.split_once('/').map_or("", |(group, _)| group);
+            strategic::merge(object, upper, Lists::of(group, &kind)).map_err(|Wrong { path, message }| {
+                let message = format!("the patch of {kind} cannot be merged: {path}: {message}");
+                Box::new(job.error(codes::PATCH, message).at(patch.location.clone()))
+            })?;
+        }
+        Change::Json(steps) => take_steps(job, &kind, steps, object)?,
+    }
+    if text(object, "kind") != kind || name(object) != before {
+        let message = format!("a patch of {kind} changes what the object is: its kind or its name");
+        let help = "templates name objects; a patch changes what is in them";
+        return Err(job.error(codes::PATCH, message).at(patch.location.clone()).help(help).into());
+    }
+    Ok(())
+}
+
+fn take_steps(
+    job: &Job<'_>,
+    kind: &str,
+    steps: &[JsonStep],
+    object: &mut Map<String, Value>,
+) -> Result<(), Box<Diagnostic>> {
+    let mut value = Value::Object(std::mem::take(object));
+    for step in steps {
+        json_patch::patch(&mut value, std::slice::from_ref(&step.operation)).map_err(|error| {
+            let message = format!("the patch does not fit {kind}: {} at {}", error.kind, error.path);
+            Box::new(
+                job.error(codes::PATCH, message)
+                    .at(step.location.clone())
+                    .help("`tutti render` shows the object; `add` makes what is not there, above it `/-` appends to a list"),
+            )
+        })?;
+    }
+    match value {
+        Value::Object(map) => *object = map,
+        _ => {
+            let message = format!("the patch makes something else than an object of {kind}");
+            let place = steps.last().map(|step| step.location.clone());
+            let error = job.error(codes::PATCH, message);
+            return Err(place.map_or(error.clone(), |place| error.at(place)).into());
+        }
+    }
+    Ok(())
+}
+
+/// The patches that fitted no object of any of these targets.
+pub fn idle<'a>(rendered: impl Iterator<Item = &'a Rendered>) -> BTreeSet<Location> {
+    let mut fitted: BTreeMap<&Location, bool> = BTreeMap::new();
+    for (location, fits) in rendered.flat_map(|rendered| &rendered.patches) {
+        *fitted.entry(location).or_default() |= fits;
+    }
+    fitted.into_iter().filter(|(_, fits)| !fits).map(|(location, _)| location.clone()).collect()
+}
+
+/// The mistake of such a patch, told at each target that reads it.
+pub fn idle_mistake(location: &Location, scope: Scope) -> Diagnostic {
+    Diagnostic::error(codes::IDLE_PATCH, "this patch fits no object of any app that has it", scope)
+        .at(location.clone())
+        .help("compare kind, name and labels of its target with what `tutti render` shows")
+}

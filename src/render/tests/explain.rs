@@ -1,0 +1,216 @@
+//! Where fields come from: a field set by each layer, by patches, by manifests.
+
+use super::*;
+use crate::model::NoCharts;
+use crate::render::trace::explain::{ExplainedObject, Field, Origin, Place, Written, explain};
+
+fn explained(app: &str, files: &[(&str, &str)]) -> Vec<ExplainedObject> {
+    let snapshot = snapshot(files);
+    let target = Target { app: AppId::new("default", app), cluster: "bj1".into() };
+    explain(&fleet(&snapshot), &snapshot, &NoCharts, &target).expect("it renders")
+}
+
+fn field(objects: &[ExplainedObject], kind: &str, path: &str) -> Field {
+    let object = objects.iter().find(|object| &*object.id.kind == kind).expect("the kind");
+    let found = object.fields.iter().find(|field| field.path == path);
+    found.unwrap_or_else(|| panic!("no {path} in {:#?}", object.fields)).clone()
+}
+
+fn place(place: &Place) -> String {
+    format!("{}: {}:{}", place.layer, place.file, place.line)
+}
+
+fn origins(origins: &[Origin]) -> Vec<String> {
+    let one = |origin: &Origin| format!("{} {}", place(&origin.place), origin.path);
+    origins.iter().map(one).collect()
+}
+
+fn written(field: &Field) -> String {
+    match &field.written {
+        Written::Template(at) => format!("template {}", place(at)),
+        Written::File(at) => format!("file {}", place(at)),
+        Written::Patch(at) => format!("patch {}", place(at)),
+        Written::Manifest(at) => format!("manifest {}", place(at)),
+        Written::Tutti => "tutti".to_owned(),
+    }
+}
+
+const OF_REPLICAS: &str = "template base: shipped/templates/base/_replicas.j2:3";
+
+#[test]
+fn a_value_is_told_with_its_layer_and_those_that_it_overrides() {
+    let zone = ("templates/cluster/zone/layer.yaml", "clusters: {matchLabels: {zone: bj}}");
+    let own = WEB.replace("8080}", "8080, replicas: 9}");
+    let files = [
+        (
+            "templates/workload/deployment/values.yaml",
+            concat!("# 3\n", include_str!("../shipped/workload/deployment/values.yaml"), "replicas: 3\n"),
+        ),
+        ("templates/language/go/values.yaml", "replicas: 4\n"),
+        ("templates/runType/server/values.yaml", "strategy: {}\nreplicas: 5\n"),
+        zone,
+        ("templates/cluster/zone/values.yaml", "# six\n\nreplicas: 6\n"),
+        ("apps/web/layer/values.yaml", "replicas: 7\n"),
+    ];
+    let told = [
+        "base: shipped/templates/base/values.yaml:2 replicas",
+        "workload deployment: templates/workload/deployment/values.yaml:21 replicas",
+        "language go: templates/language/go/values.yaml:1 replicas",
+        "runType server: templates/runType/server/values.yaml:2 replicas",
+        "cluster zone: templates/cluster/zone/values.yaml:3 replicas",
+        "app: apps/web/layer/values.yaml:1 replicas",
+    ];
+    // The shipped run type says so too, so base wins without it only.
+    let without_shipped = ("templates/runType/server/values.yaml", "strategy: {}\n");
+    for (count, files) in [
+        (1, &[without_shipped][..]),
+        (2, &files[..1]),
+        (3, &files[..2]),
+        (4, &files[..3]),
+        (5, &files[..5]),
+        (6, &files[..6]),
+    ] {
+        let mut files = files.to_vec();
+        if count < 4 {
+            files.push(without_shipped);
+        }
+        files.push(("apps/web/app.yaml", WEB));
+        let field = field(&explained("web", &files), "Deployment", "spec.replicas");
+        assert_eq!(written(&field), OF_REPLICAS);
+        assert_eq!(origins(&field.from), [told[count - 1]]);
+        let lower: Vec<&str> = told[..count - 1].iter().rev().copied().collect();
+        assert_eq!(origins(&field.from[0].overrides), lower);
+    }
+    let mut all = files.to_vec();
+    all.push(("apps/web/app.yaml", &own));
+    let field = field(&explained("web", &all), "Deployment", "spec.replicas");
+    assert_eq!(origins(&field.from), ["app: apps/web/app.yaml:4 spec.replicas"]);
+    assert_eq!(field.from[0].overrides.len(), 6);
+    assert_eq!(field.value, Some(json!(9)));
+}
+
+#[test]
+fn what_a_pod_set_says_is_told_with_its_line() {
+    let text = app_set(
+        "\n    {name: b-blue, replicas: 2, version: v3},\n    {name: b-green, image: 'r/y:w', replicas: 4}",
+        TEMPLATE,
+    );
+    let text = text.replace("spec:\n", "spec:\n  replicas: 6\n");
+    let objects = explained("bbcc", &[("apps/bbcc/app.yaml", &text)]);
+    let replicas = field(&objects, "Deployment", "spec.replicas");
+    assert_eq!(written(&replicas), OF_REPLICAS);
+    assert_eq!(
+        origins(&replicas.from),
+        ["podSet: apps/bbcc/app.yaml:10 spec.clusterTopology.clusters[0].podSets[0].replicas"]
+    );
+    assert_eq!(origins(&replicas.from[0].overrides), ["base: shipped/templates/base/values.yaml:2 replicas"]);
+    let image = field(&objects, "Deployment", "spec.template.spec.containers[0].image");
+    assert_eq!(image.value, Some(json!("r/x:v3")));
+    assert!(origins(&image.from).iter().any(|it| it.ends_with("podSets[0].version")), "{image:#?}");
+    let team = field(&objects, "Deployment", "spec.template.metadata.labels.team");
+    assert_eq!(written(&team), "manifest app: apps/bbcc/app.yaml:7");
+    let port = field(&objects, "Deployment", "spec.template.spec.containers[0].ports[0].name");
+    assert_eq!(written(&port), "manifest app: apps/bbcc/app.yaml:8");
+    let ours = field(&objects, "Deployment", "metadata.labels.tutti.dev/managed-by");
+    assert_eq!(written(&ours), "tutti");
+}
+
+#[test]
+fn patches_are_told_with_their_line() {
+    let merge = "target: {kind: Deployment}\nmerge:\n  spec:\n    paused: true\n    template: {spec: {containers: [{name: web, image: 'mirror/web:1'}]}}\n";
+    let json = "target: {kind: Deployment}\njson:\n  - {op: replace, path: /spec/minReadySeconds, value: 7}\n  - op: add\n    path: /metadata/labels/team\n    value: a\n";
+    let own = WEB
+        .replace("8080}", "8080, patches: [{target: {kind: Service},\n  merge: {spec: {type: NodePort}}}]}");
+    let files = [
+        ("apps/web/app.yaml", own.as_str()),
+        ("templates/base/patches/a.yaml", merge),
+        ("templates/language/go/patches/b.yaml", json),
+    ];
+    let objects = explained("web", &files);
+    for (kind, path, expected) in [
+        ("Deployment", "spec.paused", "patch base: templates/base/patches/a.yaml:4"),
+        (
+            "Deployment",
+            "spec.template.spec.containers[0].image",
+            "patch base: templates/base/patches/a.yaml:5",
+        ),
+        ("Deployment", "spec.minReadySeconds", "patch language go: templates/language/go/patches/b.yaml:3"),
+        ("Deployment", "metadata.labels.team", "patch language go: templates/language/go/patches/b.yaml:6"),
+        ("Service", "spec.type", "patch app: apps/web/app.yaml:5"),
+    ] {
+        assert_eq!(written(&field(&objects, kind, path)), expected, "{path}");
+    }
+}
+
+#[test]
+fn a_template_is_told_with_the_file_and_line_that_stand() {
+    let extending =
+        "{% extends parent %}\n{% block container %}{{ super() }}\n          tty: true{% endblock %}\n";
+    let files = [("apps/web/app.yaml", WEB), (SHOW, extending)];
+    let objects = explained("web", &files);
+    let of = |kind: &str, path: &str| written(&field(&objects, kind, path));
+    assert_eq!(
+        of("Deployment", "spec.template.spec.containers[0].tty"),
+        format!("template workload deployment: {SHOW}:3")
+    );
+    assert_eq!(
+        of("Deployment", "kind"),
+        "template workload deployment: shipped/templates/workload/deployment/deployment.yaml.j2:4"
+    );
+    let port = field(&objects, "Service", "spec.ports[0].port");
+    // `service.port or values.port`: that the first is 0 decides as well.
+    let of_service = "workload deployment: shipped/templates/workload/deployment/values.yaml:19 service.port";
+    assert_eq!(origins(&port.from), ["app: apps/web/app.yaml:4 spec.port", of_service]);
+    assert!(origins(&port.because).iter().any(|it| it.ends_with("service.enabled")), "{port:#?}");
+    let limit = field(&objects, "Deployment", "spec.template.spec.containers[0].resources.limits.memory");
+    assert_eq!(
+        origins(&limit.from),
+        ["language go: shipped/templates/language/go/values.yaml:6 resources.limits.memory"]
+    );
+    assert_eq!(
+        origins(&limit.from[0].overrides),
+        ["base: shipped/templates/base/values.yaml:12 resources.limits.memory"]
+    );
+}
+
+#[test]
+fn files_of_an_objects_app_are_their_own_places_and_secrets_show_no_value() {
+    let files = [
+        ("apps/conf/app.yaml", OBJECTS),
+        (
+            "apps/conf/x/a.yaml",
+            "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData:\n  k: hidden\n",
+        ),
+        (
+            "apps/conf/x/b.yaml.j2",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  vip: {{ cluster.vip }}\n",
+        ),
+    ];
+    let objects = explained("conf", &files);
+    let secret = field(&objects, "Secret", "data.k");
+    assert_eq!((written(&secret).as_str(), &secret.value), ("file app: apps/conf/x/a.yaml:5", &None));
+    let vip = field(&objects, "ConfigMap", "data.vip");
+    assert_eq!(written(&vip), "template app: apps/conf/x/b.yaml.j2:5");
+    assert_eq!(origins(&vip.from), ["cluster manifest: clusters/bj1.yaml:4 spec.vip"]);
+}
+
+/// Marks change nothing but what they say: every shipped template renders to the same with them.
+#[test]
+fn what_is_explained_is_what_is_rendered() {
+    for (workload, _) in WORKLOADS {
+        let schedule = if workload == "CronJob" { ", schedule: '0 3 * * *'" } else { "" };
+        let app = WEB.replace("workloadType: Deployment", &format!("workloadType: {workload}"));
+        let app = app.replace("8080}", &format!("8080{schedule}, config: {{a: b}}, env: {{A: b}}}}"));
+        let files = [("apps/web/app.yaml", app.as_str())];
+        let rendered = run("web", &files).unwrap();
+        let explained = explained("web", &files);
+        let ids: Vec<_> = rendered.objects.iter().map(|object| &object.id).collect();
+        assert_eq!(ids, explained.iter().map(|object| &object.id).collect::<Vec<_>>(), "{workload}");
+        let unknown = explained.iter().flat_map(|object| &object.fields).filter(|field| {
+            field.written == Written::Tutti
+                && !field.path.contains("tutti.dev/")
+                && field.path != "metadata.namespace"
+        });
+        assert_eq!(unknown.map(|field| &field.path).collect::<Vec<_>>(), Vec::<&String>::new(), "{workload}");
+    }
+}

@@ -1,0 +1,268 @@
+//! Each field with who wrote it, and what it was made of.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::files::{Input, Role, layer_name};
+use super::leaves::Leaf;
+use super::reach::{self, Altered, How};
+use super::runs::Stage;
+use super::{Key, Made};
+use crate::fleet::{Fleet, Target};
+use crate::model::{Charts, Location, ObjectId, Snapshot};
+use crate::render::Job;
+
+/// An object, field by field.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ExplainedObject {
+    pub id: ObjectId,
+    pub fields: Vec<Field>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Field {
+    /// `spec.template.spec.containers[0].image`.
+    pub path: String,
+    /// Absent in a Secret.
+    pub value: Option<Value>,
+    pub written: Written,
+    /// The values that it is, or is made of.
+    pub from: Vec<Origin>,
+    /// The values without which it would not be there.
+    pub because: Vec<Origin>,
+}
+
+/// Who wrote a field.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase", tag = "by")]
+pub enum Written {
+    Template(Place),
+    File(Place),
+    Patch(Place),
+    Manifest(Place),
+    /// A label or annotation of ours, or a namespace that was left out.
+    Tutti,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Place {
+    /// `cluster zone`, `app`.
+    pub layer: String,
+    pub file: String,
+    pub line: u32,
+}
+
+/// A value of a file.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Origin {
+    #[serde(flatten)]
+    pub place: Place,
+    /// Within its document.
+    pub path: String,
+    pub value: Option<Value>,
+    /// The values of lower layers that it stands for, the next lower one first.
+    pub overrides: Vec<Self>,
+}
+
+/// Explains every field of every object of a target. `None` when the target does not render.
+pub fn explain(
+    fleet: &Fleet,
+    snapshot: &Snapshot,
+    charts: &dyn Charts,
+    target: &Target,
+) -> Option<Vec<ExplainedObject>> {
+    let stage = Stage::new(Job::new(fleet, snapshot, charts, target)?)?;
+    let made = stage.marked()?;
+    let reached = Reached::of(&stage, &made);
+    let mut objects: BTreeMap<ObjectId, ExplainedObject> = BTreeMap::new();
+    for one in &made {
+        let id = one.object.id.clone();
+        objects.entry(id.clone()).or_insert_with(|| {
+            let mut leaves = Vec::new();
+            reach::leaves(&one.object.body, "", &mut leaves);
+            let field = |(path, value): (String, &Value)| reached.field(&stage, one, path, value);
+            ExplainedObject { id, fields: leaves.into_iter().map(field).collect() }
+        });
+    }
+    Some(objects.into_values().collect())
+}
+
+/// A value, by the number of its input and its own.
+type Number = (usize, usize);
+
+/// Which values reach which fields.
+struct Reached {
+    by_field: BTreeMap<(Key, String), Vec<(How, Number)>>,
+}
+
+impl Reached {
+    fn of(stage: &Stage<'_>, made: &[Made]) -> Self {
+        let mut by_field: BTreeMap<_, Vec<(How, Number)>> = BTreeMap::new();
+        for (number, input) in stage.inputs.iter().enumerate() {
+            for (index, leaf) in input.leaves.iter().enumerate() {
+                let Some((other, after)) = stage.with(input, leaf) else { continue };
+                let altered = Altered { old: &leaf.value, new: &other, chooses: chooses(input, leaf) };
+                for (field, how) in reach::changed(made, &after, altered) {
+                    by_field.entry(field).or_default().push((how, (number, index)));
+                }
+            }
+        }
+        Self { by_field }
+    }
+
+    fn field(&self, stage: &Stage<'_>, made: &Made, path: String, value: &Value) -> Field {
+        let secret = &*made.object.kind.kind == "Secret";
+        let empty = Vec::new();
+        let reached = self.by_field.get(&(made.key.clone(), path.clone())).unwrap_or(&empty);
+        let leaf = |(input, leaf): Number| {
+            let input = stage.inputs.get(input)?;
+            Some((input, input.leaves.get(leaf)?))
+        };
+        // The highest first; among those of one file, what is the value itself before what it is made of.
+        let mut by_rank: Vec<_> =
+            reached.iter().filter_map(|(how, number)| Some((*how, leaf(*number)?))).collect();
+        by_rank
+            .sort_by_key(|(how, (input, leaf))| (*how, std::cmp::Reverse(input.role), leaf.location.clone()));
+        let direct = by_rank.iter().filter(|(how, _)| *how != How::Switched);
+        let written = self.writer(made, &path, direct.clone().map(|(how, of)| (*how, *of)));
+        let names = |(how, (input, leaf)): &(How, (&Input, &Leaf))| {
+            // What the writer says itself is not told twice.
+            let told = matches!(&written, Written::Patch(place) | Written::Manifest(place)
+                if *how == How::Copied && *place == place_of(input, leaf));
+            (!told).then(|| origin(stage, input, leaf, secret))
+        };
+        let from: Vec<Origin> = direct.clone().filter_map(names).collect();
+        let because: Vec<Origin> =
+            by_rank.iter().filter(|(how, _)| *how == How::Switched).filter_map(names).collect();
+        Field { path, value: (!secret).then(|| value.clone()), written, from, because }
+    }
+
+    fn writer<'i>(
+        &self,
+        made: &Made,
+        path: &str,
+        direct: impl Iterator<Item = (How, (&'i Input, &'i Leaf))> + Clone,
+    ) -> Written {
+        let of_role = |role: Role| direct.clone().filter(move |(_, (input, _))| input.role == role);
+        let patch = of_role(Role::Patch).chain(of_role(Role::App).filter(|(_, (_, leaf))| is_patch(leaf)));
+        if let Some((_, (input, leaf))) = patch.last() {
+            return Written::Patch(place_of(input, leaf));
+        }
+        let mut of_app = of_role(Role::App).filter(|(how, _)| *how == How::Copied);
+        if let Some((_, (input, leaf))) = of_app.find(|(_, (_, leaf))| is_overlay(leaf)) {
+            return Written::Manifest(place_of(input, leaf));
+        }
+        if let Some(location) = written_at(made, path) {
+            let place = Place {
+                layer: layer_name(&location.file),
+                file: location.file.clone(),
+                line: location.start.line,
+            };
+            return if place.file.ends_with(".j2") { Written::Template(place) } else { Written::File(place) };
+        }
+        match direct.clone().next() {
+            Some((_, (input, leaf))) if !path.contains("tutti.dev/") => {
+                Written::Manifest(place_of(input, leaf))
+            }
+            _ => Written::Tutti,
+        }
+    }
+}
+
+/// A value by which layers are chosen.
+fn chooses(input: &Input, leaf: &Leaf) -> bool {
+    const OF_APP: [&str; 4] =
+        ["spec.workloadType", "spec.developLanguage", "spec.runType", "spec.podSpec.deployType"];
+    match input.role {
+        Role::App => {
+            OF_APP.contains(&leaf.path.as_str()) || leaf.path.starts_with("metadata.labels.tutti.dev/")
+        }
+        Role::Cluster => leaf.path.starts_with("metadata."),
+        Role::Rings => true,
+        Role::Values | Role::Patch | Role::Instance => false,
+    }
+}
+
+/// A value that is laid over what templates make.
+fn is_overlay(leaf: &Leaf) -> bool {
+    leaf.path.starts_with("spec.podSpec.template.") || leaf.path.starts_with("spec.labels.")
+}
+
+fn is_patch(leaf: &Leaf) -> bool {
+    leaf.path.starts_with("spec.patches[")
+}
+
+/// The line of a template or file; items of lists that a patch has moved are found by their names.
+fn written_at<'m>(made: &'m Made, path: &str) -> Option<&'m Location> {
+    made.fields.get(path).or_else(|| {
+        // What canonical form turned into something else: texts of a Secret.
+        let key = path.strip_prefix("data.")?;
+        made.fields.get(&format!("stringData.{key}"))
+    })
+}
+
+fn place_of(input: &Input, leaf: &Leaf) -> Place {
+    Place {
+        layer: match (input.role, leaf.path.starts_with("spec.clusterTopology.")) {
+            (Role::App, true) => "podSet".to_owned(),
+            _ => input.layer.clone(),
+        },
+        file: leaf.location.file.clone(),
+        line: leaf.location.start.line,
+    }
+}
+
+fn origin(stage: &Stage<'_>, input: &Input, leaf: &Leaf, secret: bool) -> Origin {
+    let one = |input: &Input, leaf: &Leaf| Origin {
+        place: place_of(input, leaf),
+        path: leaf.path.clone(),
+        value: (!secret).then(|| leaf.value.clone()),
+        overrides: Vec::new(),
+    };
+    let mut origin = one(input, leaf);
+    if let Some(path) = value_path(input, leaf) {
+        let below = stage.inputs.iter().filter(|lower| lower.role == Role::Values);
+        let below: Vec<&Input> = match input.role {
+            Role::Values => below.take_while(|lower| lower.path != input.path).collect(),
+            _ => below.collect(),
+        };
+        for lower in below.into_iter().rev() {
+            let same = lower.leaves.iter().filter(|lower| overlaps(&lower.path, &path));
+            origin.overrides.extend(same.map(|leaf| one(lower, leaf)));
+        }
+    }
+    origin
+}
+
+/// One of them is the other, or holds it.
+fn overlaps(one: &str, other: &str) -> bool {
+    let holds = |outer: &str, inner: &str| {
+        inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    };
+    holds(one, other) || holds(other, one)
+}
+
+/// The path under `values` that a leaf has, or is put at.
+fn value_path(input: &Input, leaf: &Leaf) -> Option<String> {
+    match input.role {
+        Role::Values => Some(leaf.path.clone()),
+        Role::App if leaf.path.starts_with("spec.clusterTopology.") => {
+            let name = leaf.path.rsplit('.').next()?;
+            ["replicas", "image"].contains(&name).then(|| name.to_owned())
+        }
+        Role::App if leaf.path.starts_with("spec.podSpec.template.") => {
+            let ends = [
+                ("containers[0].image", "image"),
+                ("ports[0].containerPort", "port"),
+                ("containers[0].name", "container"),
+            ];
+            ends.into_iter().find(|(end, _)| leaf.path.ends_with(end)).map(|(_, value)| value.to_owned())
+        }
+        Role::App if leaf.path == "spec.updateStrategy.minReadySeconds" => Some("minReadySeconds".to_owned()),
+        Role::App => leaf.path.strip_prefix("spec.").map(str::to_owned),
+        _ => None,
+    }
+}

@@ -1,0 +1,161 @@
+//! The files whose values a render reads, lowest first.
+
+use super::leaves::{self, Leaf};
+use crate::manifest::yaml;
+use crate::model::{File, Location, Snapshot};
+use crate::render::Job;
+use crate::render::layers::{Layers, SHIPPED, Source};
+
+/// What a file is to a render.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    Values,
+    Patch,
+    App,
+    Cluster,
+    Instance,
+    Rings,
+}
+
+/// A file with values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Input {
+    /// Where it stands, or would stand, in the repository.
+    pub path: String,
+    pub text: String,
+    pub role: Role,
+    /// For people: `cluster zone`, `app`.
+    pub layer: String,
+    pub leaves: Vec<Leaf>,
+    /// The names of its fields.
+    pub keys: Vec<Leaf>,
+}
+
+/// All inputs of a target.
+pub fn of(job: &Job<'_>, layers: &Layers<'_>) -> Vec<Input> {
+    let mut inputs = Vec::new();
+    for layer in &layers.list {
+        let name = layer_name(&layer.folder);
+        // Shipped values do not reach charts, and an altered copy in the repository would.
+        let source =
+            layer.values.as_ref().filter(|source| !is_chart(job) || !source.path.starts_with(SHIPPED));
+        inputs.extend(source.map(|source| whole(source, Role::Values, &name)));
+        inputs.extend(layer.patches.iter().map(|source| whole(source, Role::Patch, &name)));
+    }
+    let manifests = [
+        (Some(&job.app.location), Role::App, "app"),
+        (Some(&job.cluster.location), Role::Cluster, "cluster manifest"),
+        (job.fleet.instance.location.as_ref(), Role::Instance, "instance"),
+        (job.fleet.rings_location.as_ref(), Role::Rings, "rings"),
+    ];
+    inputs.extend(manifests.into_iter().filter_map(|(location, role, layer)| {
+        let location = location?;
+        manifest(location, job.snapshot.text(&location.file)?, role, layer)
+    }));
+    inputs
+}
+
+fn is_chart(job: &Job<'_>) -> bool {
+    use crate::model::{AppSpec, DeployType};
+    matches!(&job.app.spec, AppSpec::AppSet(app_set) if app_set.deploy_type == DeployType::Helm)
+}
+
+fn whole(source: &Source<'_>, role: Role, layer: &str) -> Input {
+    let (documents, _) = yaml::parse(&source.path, source.text);
+    let of = |leaves: fn(&str, &yaml::Node) -> Vec<Leaf>| {
+        documents.iter().flat_map(|document| leaves(&source.path, &document.root)).collect::<Vec<Leaf>>()
+    };
+    Input {
+        path: source.path.strip_prefix(SHIPPED).unwrap_or(&source.path).to_owned(),
+        text: source.text.to_owned(),
+        role,
+        layer: layer.to_owned(),
+        leaves: of(leaves::of).into_iter().filter(|leaf| is_written(leaf, role)).collect(),
+        keys: of(leaves::keys_of),
+    }
+}
+
+/// Of a file with several documents, the one that stands at the location.
+fn manifest(location: &Location, text: &str, role: Role, layer: &str) -> Option<Input> {
+    let (documents, _) = yaml::parse(&location.file, text);
+    let root = documents.into_iter().map(|document| document.root);
+    let root = root.filter(|root| root.start <= location.start).last()?;
+    let known = |leaf: &Leaf| {
+        !matches!(leaf.path.as_str(), "apiVersion" | "kind")
+            && !leaf.path.starts_with("spec.connection")
+            && is_written(leaf, role)
+    };
+    Some(Input {
+        path: location.file.clone(),
+        text: text.to_owned(),
+        role,
+        layer: layer.to_owned(),
+        leaves: leaves::of(&location.file, &root).into_iter().filter(known).collect(),
+        keys: leaves::keys_of(&location.file, &root),
+    })
+}
+
+/// Of a patch, what it writes: not its target, nor the paths of its steps.
+fn is_written(leaf: &Leaf, role: Role) -> bool {
+    let within = match leaf.path.strip_prefix("spec.patches[") {
+        Some(item) if role == Role::App => item.split_once("].").map_or("", |(_, within)| within),
+        _ if role == Role::Patch => leaf.path.as_str(),
+        _ => return true,
+    };
+    within.starts_with("merge") || within.starts_with("json[") && within.contains("].value")
+}
+
+/// `cluster zone` for `templates/cluster/zone/`; the folder of an app is its layer.
+pub fn layer_name(path: &str) -> String {
+    let path = path.strip_prefix(SHIPPED).unwrap_or(path);
+    let mut parts = path.strip_prefix("templates/").unwrap_or("app/").split('/');
+    match (parts.next(), parts.next()) {
+        (Some(level @ ("workload" | "language" | "runType" | "cluster")), Some(name)) => {
+            format!("{level} {name}")
+        }
+        (Some("base"), _) => "base".to_owned(),
+        _ => "app".to_owned(),
+    }
+}
+
+/// The part of a snapshot that a target can read, so that many alterations of it cost little.
+pub fn narrowed(job: &Job<'_>, inputs: &[Input]) -> Snapshot {
+    let own = job.app.folder();
+    let kept = |path: &str| {
+        path.starts_with("templates/")
+            || path.starts_with("charts/")
+            || (!own.is_empty() && path.starts_with(own))
+            || inputs.iter().any(|input| input.path == path)
+            || objects_of(job).contains(path)
+    };
+    let files = job.snapshot.files.iter().filter(|(path, _)| kept(path));
+    Snapshot {
+        revision: job.snapshot.revision.clone(),
+        files: files.map(|(path, file)| (path.clone(), file.clone())).collect(),
+        history: job.snapshot.history.clone(),
+    }
+}
+
+fn objects_of<'a>(job: &Job<'a>) -> std::collections::BTreeSet<&'a str> {
+    match &job.app.spec {
+        crate::model::AppSpec::Objects(objects) => crate::render::objects::files(objects, job.snapshot),
+        _ => std::collections::BTreeSet::new(),
+    }
+}
+
+/// The manifests among the inputs, as a snapshot of their own.
+pub fn manifests(snapshot: &Snapshot, inputs: &[Input]) -> Snapshot {
+    let is_manifest = |path: &String| {
+        inputs.iter().any(|input| input.path == *path && !matches!(input.role, Role::Values | Role::Patch))
+    };
+    let files = snapshot.files.iter().filter(|(path, _)| is_manifest(path));
+    Snapshot {
+        revision: snapshot.revision.clone(),
+        files: files.map(|(path, file)| (path.clone(), file.clone())).collect(),
+        history: crate::model::History::default(),
+    }
+}
+
+pub fn file_of(text: &str) -> File {
+    File { blob: "altered".into(), content: text.as_bytes().into() }
+}

@@ -1,0 +1,182 @@
+//! The values that YAML files hold, each with its place, and files with one of them altered.
+
+use serde_json::Value;
+
+use crate::manifest::yaml::{Node, NodeKind};
+use crate::model::{Location, Position};
+
+/// A value of a file that holds no other: a scalar, an empty map or list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Leaf {
+    pub location: Location,
+    /// From the root of its document: `spec.podSpec.template.spec.containers[0].image`.
+    pub path: String,
+    pub value: Value,
+}
+
+/// All leaves of a document, in order.
+pub fn of(file: &str, root: &Node) -> Vec<Leaf> {
+    let mut leaves = Vec::new();
+    collect(file, root, "", &mut leaves);
+    leaves
+}
+
+fn collect(file: &str, node: &Node, path: &str, leaves: &mut Vec<Leaf>) {
+    match &node.kind {
+        NodeKind::Map(entries) if !entries.is_empty() => {
+            for entry in entries {
+                let dot = if path.is_empty() { "" } else { "." };
+                collect(file, &entry.value, &format!("{path}{dot}{}", entry.key), leaves);
+            }
+        }
+        NodeKind::Seq(items) if !items.is_empty() => {
+            for (index, item) in items.iter().enumerate() {
+                collect(file, item, &format!("{path}[{index}]"), leaves);
+            }
+        }
+        _ => {
+            leaves.push(Leaf { location: node.location(file), path: path.to_owned(), value: node.to_json() })
+        }
+    }
+}
+
+/// The keys of maps, as leaves: renaming one shows what is made of a name.
+pub fn keys_of(file: &str, root: &Node) -> Vec<Leaf> {
+    let mut keys = Vec::new();
+    collect_keys(file, root, "", &mut keys);
+    keys
+}
+
+fn collect_keys(file: &str, node: &Node, path: &str, keys: &mut Vec<Leaf>) {
+    match &node.kind {
+        NodeKind::Map(entries) => {
+            for entry in entries {
+                let dot = if path.is_empty() { "" } else { "." };
+                let path = format!("{path}{dot}{}", entry.key);
+                collect_keys(file, &entry.value, &path, keys);
+                keys.push(Leaf { location: entry.location(file), path, value: entry.key.clone().into() });
+            }
+        }
+        NodeKind::Seq(items) => {
+            for (index, item) in items.iter().enumerate() {
+                collect_keys(file, item, &format!("{path}[{index}]"), keys);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What a value may be changed to, the best first: a reader may refuse one and take the next.
+pub fn others(value: &Value) -> Vec<Value> {
+    match value {
+        Value::Null => vec!["x".into(), 1.into()],
+        Value::Bool(value) => vec![(!value).into()],
+        Value::Number(number) => {
+            let next = number.as_i64().and_then(|number| number.checked_add(1)).map(Value::from);
+            let float = number.as_f64().map(|number| Value::from(number + 1.0));
+            next.or(float).into_iter().collect()
+        }
+        Value::String(text) => {
+            let mut others = vec![Value::from(format!("{text}x"))];
+            others.extend(counted_up(text).map(Value::from));
+            others.push(format!("x{text}").into());
+            others
+        }
+        Value::Array(_) => vec![serde_json::json!(["x"])],
+        Value::Object(_) => vec![serde_json::json!({"x": "x"})],
+    }
+}
+
+/// The text with its first number one higher: `100m` is `101m`.
+fn counted_up(text: &str) -> Option<String> {
+    let start = text.find(|letter: char| letter.is_ascii_digit())?;
+    let end =
+        text[start..].find(|letter: char| !letter.is_ascii_digit()).map_or(text.len(), |end| start + end);
+    let number: u64 = text[start..end].parse().ok()?;
+    Some(format!("{}{}{}", &text[..start], number.checked_add(1)?, &text[end..]))
+}
+
+/// The text of a file with other values in the places of some of its leaves.
+pub fn altered(text: &str, changes: &[(&Location, &Value)]) -> Option<String> {
+    let mut spans = Vec::new();
+    for (location, value) in changes {
+        let (start, end) = (offset(text, location.start)?, offset(text, location.end?)?);
+        spans.push((start, end, *value));
+    }
+    // From the end, so that what comes before keeps its place.
+    spans.sort_by_key(|(start, ..)| std::cmp::Reverse(*start));
+    spans.dedup_by_key(|(start, ..)| *start);
+    let mut altered = text.to_owned();
+    for (start, end, value) in spans {
+        let old = text.get(start..end)?;
+        // An anchor stays, or its aliases would lead nowhere.
+        let kept = if old.starts_with('&') {
+            old.find(char::is_whitespace).map_or(old.len(), |at| at + 1)
+        } else {
+            0
+        };
+        let blank = if old.is_empty() { " " } else { "" };
+        let line = if old.ends_with('\n') { "\n" } else { "" };
+        altered.replace_range(start + kept..end, &format!("{blank}{value}{line}"));
+    }
+    Some(altered)
+}
+
+fn offset(text: &str, position: Position) -> Option<usize> {
+    let mut line_start = 0;
+    for _ in 1..position.line {
+        line_start += text.get(line_start..)?.find('\n')? + 1;
+    }
+    let line = text.get(line_start..)?;
+    let column = (position.column as usize).checked_sub(1)?;
+    let within = line.char_indices().map(|(at, _)| at).chain([line.len()]).nth(column)?;
+    Some(line_start + within)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::manifest::yaml;
+
+    /// Every leaf altered alone must be the only one that reads differently.
+    fn check(text: &str, count: usize) {
+        let read = |text: &str| {
+            let (documents, mistakes) = yaml::parse("f", text);
+            assert_eq!(mistakes, [], "{text}");
+            of("f", &documents[0].root)
+        };
+        let leaves = read(text);
+        assert_eq!(leaves.len(), count);
+        for leaf in &leaves {
+            for other in others(&leaf.value) {
+                let altered = altered(text, &[(&leaf.location, &other)]).unwrap();
+                let (documents, mistakes) = yaml::parse("f", &altered);
+                assert_eq!(mistakes, [], "{altered}");
+                let now = of("f", &documents[0].root);
+                let differing: Vec<_> = leaves
+                    .iter()
+                    .filter(|old| !now.iter().any(|new| new.path == old.path && new.value == old.value))
+                    .map(|old| &old.location)
+                    .collect();
+                assert!(differing.iter().all(|place| **place == leaf.location), "{altered}");
+                assert!(!differing.is_empty(), "{altered}");
+            }
+        }
+    }
+
+    #[test]
+    fn one_leaf_is_altered_and_no_other() {
+        check("a: 1\nb: {c: yes, d: [x, \"y z\", 1.5]}\ne:\nf: {}\ng: []\n", 8);
+        check("t: |\n  line\n  line\nnext: 'it''s'\n", 2);
+        check("a: &x 5\nb: *x\nü: ä\n", 3);
+        check("- a: 100m\n  b: ~\n- \n- c", 4);
+    }
+
+    #[test]
+    fn numbers_in_texts_count_up() {
+        assert_eq!(others(&json!("100m")), [json!("100mx"), json!("101m"), json!("x100m")]);
+        assert_eq!(others(&json!(5)), [json!(6)]);
+    }
+}

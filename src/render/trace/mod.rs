@@ -1,0 +1,122 @@
+//! Where each field of a rendered object comes from.
+//!
+//! Nothing of this costs anything when it is not asked for: a render keeps no notes. To explain one, it
+//! is done again. First with [`marks`] in the templates: they say which line of which template wrote each
+//! field. Then once more for each value of each file that the render reads ([`leaves`]), with that value
+//! altered ([`runs`]): the fields that come out differently are those that the value reaches, whatever
+//! way it took through layers, templates, manifests and patches. [`explain`] makes sentences of both.
+//!
+//! Never looks at how templates are written to guess what they may do.
+
+pub mod explain;
+mod files;
+pub mod leaves;
+pub mod marks;
+mod reach;
+mod runs;
+pub mod touch;
+
+use std::cell::{Cell, RefCell};
+
+use super::documents::Fields;
+use crate::manifest::yaml::{Node, NodeKind};
+use crate::model::{Location, Position, RenderedObject};
+use marks::Mark;
+
+/// What a render that is asked to takes note of.
+#[derive(Debug, Default)]
+pub struct Notes {
+    /// Templates are rendered with marks.
+    pub marked: bool,
+    /// Their paths; a mark holds the index.
+    templates: RefCell<Vec<String>>,
+    /// The number of the podSet that is being rendered.
+    pub pod_set: Cell<usize>,
+    pub made: RefCell<Vec<Made>>,
+}
+
+/// An object, as one podSet made it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Made {
+    pub key: Key,
+    pub object: RenderedObject,
+    /// Where each of its fields was written, as far as a template or a file did.
+    pub fields: Fields,
+}
+
+/// What stays the same of an object when a value is altered, its name perhaps not.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key {
+    pod_set: usize,
+    source: Location,
+    /// Among the documents of this podSet and source.
+    ordinal: usize,
+}
+
+impl Notes {
+    pub fn marked() -> Self {
+        Self { marked: true, ..Self::default() }
+    }
+
+    /// The number of a template in marks.
+    pub fn template(&self, path: &str) -> usize {
+        let mut templates = self.templates.borrow_mut();
+        templates.push(path.to_owned());
+        templates.len() - 1
+    }
+
+    /// The lines of templates that the fields of a document come from.
+    pub fn fields(&self, root: &Node, marks: &[Mark]) -> Fields {
+        let templates = self.templates.borrow();
+        let mut fields = Fields::new();
+        walk(root, "", None, &mut |path, position| {
+            if let Some(mark) = marks::at(marks, position)
+                && let Some(template) = templates.get(mark.template)
+            {
+                fields.insert(path.to_owned(), Location::new(template, mark.line, 1));
+            }
+        });
+        fields
+    }
+
+    pub fn note(&self, object: &RenderedObject, fields: Fields) {
+        let mut made = self.made.borrow_mut();
+        let (pod_set, mut source) = (self.pod_set.get(), object.source.clone());
+        // An altered copy of a shipped file stands in the repository.
+        if let Some(path) = source.file.strip_prefix(super::layers::SHIPPED) {
+            source.file = path.to_owned();
+        }
+        let same = |made: &&Made| made.key.pod_set == pod_set && made.key.source == source;
+        let ordinal = made.iter().filter(same).count();
+        let key = Key { pod_set, source, ordinal };
+        made.push(Made { key, object: object.clone(), fields });
+    }
+}
+
+/// The places of the fields of a document that stands in a file as it is.
+pub fn fields_of_file(file: &str, root: &Node) -> Fields {
+    let mut fields = Fields::new();
+    walk(root, "", None, &mut |path, position| {
+        fields.insert(path.to_owned(), Location::new(file, position.line, position.column));
+    });
+    fields
+}
+
+/// A scalar is where it stands, a map or a list where its name does.
+fn walk(node: &Node, path: &str, name: Option<Position>, see: &mut dyn FnMut(&str, Position)) {
+    match &node.kind {
+        NodeKind::Map(entries) => {
+            see(path, name.unwrap_or(node.start));
+            for entry in entries {
+                walk(&entry.value, &reach::below(path, &entry.key), Some(entry.start), see);
+            }
+        }
+        NodeKind::Seq(items) => {
+            see(path, name.unwrap_or(node.start));
+            for (index, item) in items.iter().enumerate() {
+                walk(item, &format!("{path}[{index}]"), None, see);
+            }
+        }
+        _ => see(path, node.start),
+    }
+}

@@ -1,0 +1,102 @@
+//! Renders of one target, over and over, with something altered.
+
+use super::files::{self, Input, Role};
+use super::leaves::{Leaf, altered, others};
+use super::{Made, Notes};
+use crate::fleet::{Fleet, Target};
+use crate::manifest;
+use crate::model::{Location, Snapshot};
+use crate::render::{Job, layers};
+use serde_json::Value;
+
+/// All that the renders of a target have in common.
+pub struct Stage<'a> {
+    job: Job<'a>,
+    pub inputs: Vec<Input>,
+    snapshot: Snapshot,
+    fleet: Fleet,
+    target: Target,
+}
+
+impl<'a> Stage<'a> {
+    /// `None` when the layers of the target cannot be read, or when the target, taken out of its fleet,
+    /// renders to something else.
+    pub fn new(job: Job<'a>) -> Option<Self> {
+        let inputs = files::of(&job, &layers::of(&job).ok()?);
+        let snapshot = files::narrowed(&job, &inputs);
+        let (fleet, target) = narrowed(&job, &files::manifests(&snapshot, &inputs))?;
+        Some(Self { job, inputs, snapshot, fleet, target })
+    }
+
+    /// What the target renders to, with marks.
+    pub fn marked(&self) -> Option<Vec<Made>> {
+        self.run(&self.fleet, &self.snapshot, &self.target, Notes::marked())
+    }
+
+    /// The same with one leaf altered, and what it was altered to; `None` when nothing else is taken
+    /// there.
+    pub fn with(&self, input: &Input, leaf: &Leaf) -> Option<(Value, Vec<Made>)> {
+        others(&leaf.value).into_iter().find_map(|other| {
+            let mut changes = vec![(&leaf.location, &other)];
+            let more;
+            if let Some((total, count)) = total_of(input, leaf) {
+                more = count;
+                changes.push((total, &more));
+            }
+            self.with_text(input, &altered(&input.text, &changes)?).map(|made| (other.clone(), made))
+        })
+    }
+
+    /// The same with many leaves of one file altered at once.
+    pub fn with_all(&self, input: &Input, leaves: &[&Leaf]) -> Option<Vec<Made>> {
+        let values: Vec<Value> =
+            leaves.iter().map(|leaf| others(&leaf.value).into_iter().next().unwrap_or_default()).collect();
+        let changes: Vec<(&Location, &Value)> =
+            leaves.iter().map(|leaf| &leaf.location).zip(&values).collect();
+        self.with_text(input, &altered(&input.text, &changes)?)
+    }
+
+    fn with_text(&self, input: &Input, text: &str) -> Option<Vec<Made>> {
+        let mut snapshot = self.snapshot.clone();
+        snapshot.files.insert(input.path.clone(), files::file_of(text));
+        let notes = Notes::default();
+        if matches!(input.role, Role::Values | Role::Patch) {
+            return self.run(&self.fleet, &snapshot, &self.target, notes);
+        }
+        let (fleet, target) = narrowed(&self.job, &files::manifests(&snapshot, &self.inputs))?;
+        self.run(&fleet, &snapshot, &target, notes)
+    }
+
+    fn run(&self, fleet: &Fleet, snapshot: &Snapshot, target: &Target, notes: Notes) -> Option<Vec<Made>> {
+        let job = Job::new(fleet, snapshot, self.job.charts, target)?;
+        Job { notes: Some(&notes), ..job }.run().ok()?;
+        Some(notes.made.into_inner())
+    }
+}
+
+/// The sum that has to follow when the share of one podSet changes.
+fn total_of<'i>(input: &'i Input, leaf: &Leaf) -> Option<(&'i Location, Value)> {
+    let is_share = leaf.path.starts_with("spec.clusterTopology.") && leaf.path.ends_with(".replicas");
+    let total = input.leaves.iter().find(|leaf| leaf.path == "spec.replicas")?;
+    let share = is_share && leaf.value.is_number();
+    share.then_some((&total.location, others(&total.value).into_iter().next()?))
+}
+
+/// The fleet of these manifests alone. Sums over clusters are not looked at: neither are the others.
+fn narrowed(job: &Job<'_>, manifests: &Snapshot) -> Option<(Fleet, Target)> {
+    let read = manifest::read(manifests);
+    let cluster = read
+        .clusters
+        .iter()
+        .filter(|cluster| cluster.location.file == job.cluster.location.file)
+        .find(|cluster| cluster.location.start.line == job.cluster.location.start.line)?
+        .clone();
+    let app = read
+        .apps
+        .iter()
+        .filter(|app| app.location.file == job.app.location.file)
+        .find(|app| app.location.start.line == job.app.location.start.line)?
+        .clone();
+    let target = Target { app: app.id.clone(), cluster: cluster.name.clone() };
+    Some((job.fleet.narrowed(app, cluster, read), target))
+}
