@@ -44,7 +44,11 @@ pub fn print(
     let path = path.trim_start_matches('.');
     let (mut found, mut values) = (false, Vec::new());
     for target in targets {
-        let Some(objects) = explain(fleet, snapshot, charts, target) else { continue };
+        let Some(objects) = explain(fleet, snapshot, charts, target) else {
+            bail!(
+                "{target} renders to something else when it is rendered again: its fields cannot be explained"
+            );
+        };
         let chosen =
             objects.iter().filter(|object| selector.is_none_or(|selector| selector.matches(&object.id)));
         for (object, fields) in chosen.map(|object| (object, below(object, path))) {

@@ -7,8 +7,7 @@
 //!
 //! Conversion works on the nodes of a document in place, so every value keeps its position and a mistake in
 //! it points to the line as written. It is pure. What a version cannot say is refused, and the field named:
-//! there and back is therefore always the same document. [`edit`] makes of the difference the edits of a
-//! text, for `tutti migrate`.
+//! there and back is therefore always the same document.
 //!
 //! Never guesses, never drops a field, never reads a file; forms that are more than other names of the same
 //! fields (Application, Middleware) have readers of their own, when they come.

@@ -126,49 +126,42 @@ impl Reached {
             reached.iter().filter_map(|(how, number)| Some((*how, leaf(*number)?))).collect();
         by_rank
             .sort_by_key(|(how, (input, leaf))| (*how, std::cmp::Reverse(input.role), leaf.location.clone()));
-        let direct = by_rank.iter().filter(|(how, _)| *how != How::Switched);
-        let written = self.writer(made, &path, direct.clone().map(|(how, of)| (*how, *of)));
+        let (switched, direct): (Vec<_>, Vec<_>) =
+            by_rank.into_iter().partition(|(how, _)| *how == How::Switched);
+        let written = writer(made, &path, &direct);
         let names = |(how, (input, leaf)): &(How, (&Input, &Leaf))| {
             // What the writer says itself is not told twice.
             let told = matches!(&written, Written::Patch(place) | Written::Manifest(place)
                 if *how == How::Copied && *place == place_of(input, leaf));
             (!told).then(|| origin(stage, input, leaf, secret))
         };
-        let from: Vec<Origin> = direct.clone().filter_map(names).collect();
-        let because: Vec<Origin> =
-            by_rank.iter().filter(|(how, _)| *how == How::Switched).filter_map(names).collect();
+        let from: Vec<Origin> = direct.iter().filter_map(names).collect();
+        let because: Vec<Origin> = switched.iter().filter_map(names).collect();
         Field { path, value: (!secret).then(|| value.clone()), written, from, because }
     }
+}
 
-    fn writer<'i>(
-        &self,
-        made: &Made,
-        path: &str,
-        direct: impl Iterator<Item = (How, (&'i Input, &'i Leaf))> + Clone,
-    ) -> Written {
-        let of_role = |role: Role| direct.clone().filter(move |(_, (input, _))| input.role == role);
-        let patch = of_role(Role::Patch).chain(of_role(Role::App).filter(|(_, (_, leaf))| is_patch(leaf)));
-        if let Some((_, (input, leaf))) = patch.last() {
-            return Written::Patch(place_of(input, leaf));
-        }
-        let mut of_app = of_role(Role::App).filter(|(how, _)| *how == How::Copied);
-        if let Some((_, (input, leaf))) = of_app.find(|(_, (_, leaf))| is_overlay(leaf)) {
-            return Written::Manifest(place_of(input, leaf));
-        }
-        if let Some(location) = written_at(made, path) {
-            let place = Place {
-                layer: layer_name(&location.file),
-                file: location.file.clone(),
-                line: location.start.line,
-            };
-            return if place.file.ends_with(".j2") { Written::Template(place) } else { Written::File(place) };
-        }
-        match direct.clone().next() {
-            Some((_, (input, leaf))) if !path.contains("tutti.dev/") => {
-                Written::Manifest(place_of(input, leaf))
-            }
-            _ => Written::Tutti,
-        }
+/// A value that reaches a field, and its file.
+type Reaching<'i> = (How, (&'i Input, &'i Leaf));
+
+fn writer(made: &Made, path: &str, direct: &[Reaching<'_>]) -> Written {
+    let of_role = |role: Role| direct.iter().filter(move |(_, (input, _))| input.role == role);
+    let patch = of_role(Role::Patch).chain(of_role(Role::App).filter(|(_, (_, leaf))| is_patch(leaf)));
+    if let Some((_, (input, leaf))) = patch.last() {
+        return Written::Patch(place_of(input, leaf));
+    }
+    let mut of_app = of_role(Role::App).filter(|(how, _)| *how == How::Copied);
+    if let Some((_, (input, leaf))) = of_app.find(|(_, (_, leaf))| is_overlay(leaf)) {
+        return Written::Manifest(place_of(input, leaf));
+    }
+    if let Some(location) = written_at(made, path) {
+        let layer = layer_name(&location.file);
+        let place = Place { layer, file: location.file.clone(), line: location.start.line };
+        return if place.file.ends_with(".j2") { Written::Template(place) } else { Written::File(place) };
+    }
+    match direct.first() {
+        Some((_, (input, leaf))) if !path.contains("tutti.dev/") => Written::Manifest(place_of(input, leaf)),
+        _ => Written::Tutti,
     }
 }
 

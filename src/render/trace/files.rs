@@ -1,6 +1,7 @@
 //! The files whose values a render reads, lowest first.
 
 use super::leaves::{self, Leaf};
+use crate::manifest::kinds::conversion::FOLDER as CONVERSIONS;
 use crate::manifest::yaml;
 use crate::model::{File, Location, Snapshot};
 use crate::render::Job;
@@ -124,6 +125,7 @@ pub fn narrowed(job: &Job<'_>, inputs: &[Input]) -> Snapshot {
     let kept = |path: &str| {
         path.starts_with("templates/")
             || path.starts_with("charts/")
+            || path.starts_with(CONVERSIONS)
             || (!own.is_empty() && path.starts_with(own))
             || inputs.iter().any(|input| input.path == path)
             || objects_of(job).contains(path)
@@ -146,7 +148,10 @@ fn objects_of<'a>(job: &Job<'a>) -> std::collections::BTreeSet<&'a str> {
 /// The manifests among the inputs, as a snapshot of their own.
 pub fn manifests(snapshot: &Snapshot, inputs: &[Input]) -> Snapshot {
     let is_manifest = |path: &String| {
-        inputs.iter().any(|input| input.path == *path && !matches!(input.role, Role::Values | Role::Patch))
+        path.starts_with(CONVERSIONS)
+            || inputs
+                .iter()
+                .any(|input| input.path == *path && !matches!(input.role, Role::Values | Role::Patch))
     };
     let files = snapshot.files.iter().filter(|(path, _)| is_manifest(path));
     Snapshot {

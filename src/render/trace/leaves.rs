@@ -72,9 +72,16 @@ pub fn others(value: &Value) -> Vec<Value> {
         Value::Null => vec!["x".into(), 1.into()],
         Value::Bool(value) => vec![(!value).into()],
         Value::Number(number) => {
-            let next = number.as_i64().and_then(|number| number.checked_add(1)).map(Value::from);
+            // Far enough away that a share of it changes as well; or else the next one.
+            let whole = number.as_i64();
+            let far = whole.and_then(|number| number.checked_mul(2)?.checked_add(1)).map(Value::from);
+            let next = whole.and_then(|number| number.checked_add(1)).map(Value::from);
             let float = number.as_f64().map(|number| Value::from(number + 1.0));
-            next.or(float).into_iter().collect()
+            let mut others: Vec<Value> = far.into_iter().chain(next).collect();
+            if others.is_empty() {
+                others.extend(float);
+            }
+            others
         }
         Value::String(text) => {
             let mut others = vec![Value::from(format!("{text}x"))];
@@ -177,6 +184,7 @@ mod tests {
     #[test]
     fn numbers_in_texts_count_up() {
         assert_eq!(others(&json!("100m")), [json!("100mx"), json!("101m"), json!("x100m")]);
-        assert_eq!(others(&json!(5)), [json!(6)]);
+        assert_eq!(others(&json!(5)), [json!(11), json!(6)]);
+        assert_eq!(others(&json!(1.5)), [json!(2.5)]);
     }
 }

@@ -5,7 +5,7 @@ use super::leaves::{Leaf, altered, others};
 use super::{Made, Notes};
 use crate::fleet::{Fleet, Target};
 use crate::manifest;
-use crate::model::{Location, Snapshot};
+use crate::model::{Location, RenderedObject, Snapshot};
 use crate::render::{Job, layers};
 use serde_json::Value;
 
@@ -19,8 +19,7 @@ pub struct Stage<'a> {
 }
 
 impl<'a> Stage<'a> {
-    /// `None` when the layers of the target cannot be read, or when the target, taken out of its fleet,
-    /// renders to something else.
+    /// `None` when the layers of the target cannot be read.
     pub fn new(job: Job<'a>) -> Option<Self> {
         let inputs = files::of(&job, &layers::of(&job).ok()?);
         let snapshot = files::narrowed(&job, &inputs);
@@ -28,9 +27,12 @@ impl<'a> Stage<'a> {
         Some(Self { job, inputs, snapshot, fleet, target })
     }
 
-    /// What the target renders to, with marks.
+    /// What the target renders to, with marks; `None` when that is something else than without them.
     pub fn marked(&self) -> Option<Vec<Made>> {
-        self.run(&self.fleet, &self.snapshot, &self.target, Notes::marked())
+        let made = self.run(&self.fleet, &self.snapshot, &self.target, Notes::marked())?;
+        let rendered = self.job.run().ok()?;
+        let known = |object: &RenderedObject| made.iter().any(|made| made.object.hash == object.hash);
+        rendered.objects.iter().all(known).then_some(made)
     }
 
     /// The same with one leaf altered, and what it was altered to; `None` when nothing else is taken
@@ -39,7 +41,7 @@ impl<'a> Stage<'a> {
         others(&leaf.value).into_iter().find_map(|other| {
             let mut changes = vec![(&leaf.location, &other)];
             let more;
-            if let Some((total, count)) = total_of(input, leaf) {
+            if let Some((total, count)) = total_of(input, leaf, &other) {
                 more = count;
                 changes.push((total, &more));
             }
@@ -75,16 +77,21 @@ impl<'a> Stage<'a> {
 }
 
 /// The sum that has to follow when the share of one podSet changes.
-fn total_of<'i>(input: &'i Input, leaf: &Leaf) -> Option<(&'i Location, Value)> {
+fn total_of<'i>(input: &'i Input, leaf: &Leaf, other: &Value) -> Option<(&'i Location, Value)> {
     let is_share = leaf.path.starts_with("spec.clusterTopology.") && leaf.path.ends_with(".replicas");
     let total = input.leaves.iter().find(|leaf| leaf.path == "spec.replicas")?;
-    let share = is_share && leaf.value.is_number();
-    share.then_some((&total.location, others(&total.value).into_iter().next()?))
+    let more = other.as_i64()?.checked_sub(leaf.value.as_i64()?)?;
+    let sum = total.value.as_i64()?.checked_add(more)?;
+    is_share.then(|| (&total.location, sum.into()))
 }
 
 /// The fleet of these manifests alone. Sums over clusters are not looked at: neither are the others.
 fn narrowed(job: &Job<'_>, manifests: &Snapshot) -> Option<(Fleet, Target)> {
     let read = manifest::read(manifests);
+    let instance_is_lost = read.instance.is_none() && job.fleet.instance.location.is_some();
+    if instance_is_lost || read.rings.is_none() && job.fleet.rings_location.is_some() {
+        return None;
+    }
     let cluster = read
         .clusters
         .iter()
