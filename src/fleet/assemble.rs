@@ -3,19 +3,21 @@
 use std::collections::BTreeMap;
 
 use super::checks::{CHECKS, Facts};
-use super::{Broken, Fleet, projects};
+use super::{Broken, Fleet, projects, routes};
 use crate::manifest::Manifests;
 use crate::model::{App, AppId, Cluster, ClusterName, Diagnostic, Ring, Scope, Snapshot};
 
 /// Puts the manifests together, runs every check, and takes out the apps with errors.
 pub fn assemble(mut manifests: Manifests, snapshot: &Snapshot) -> Fleet {
     projects::place(&mut manifests.apps);
+    let mut lost_routes = routes::attach(&mut manifests);
     let of_namespace = projects::by_namespace(&manifests.apps);
     let clusters = first_of_each(&manifests.clusters);
     let rings: &[Ring] = manifests.rings.as_ref().map_or(&[], |rings| &rings.rings);
     let ring_of = rings_of(rings, &clusters);
     let facts = Facts { manifests: &manifests, snapshot, clusters: &clusters, rings, ring_of: &ring_of };
     let mut found: Vec<Diagnostic> = CHECKS.iter().flat_map(|(_, check)| check(&facts)).collect();
+    found.append(&mut lost_routes);
     found.append(&mut projects::held(&manifests, &found));
 
     let mut diagnostics = manifests.diagnostics;

@@ -31,3 +31,7 @@ pub const NAMESPACE_TWICE: &str = "E2051";
 pub const NOT_ALLOWED: &str = "E2052";
 /// An app whose project has mistakes.
 pub const PROJECT_BROKEN: &str = "E2053";
+/// Two routes with one host and path on one cluster.
+pub const ROUTE_TWICE: &str = "E2061";
+/// A Route manifest without an app.
+pub const ROUTE_OF_NOBODY: &str = "E2062";

@@ -15,6 +15,7 @@ pub mod layers;
 mod placement;
 mod projects;
 mod replicas;
+mod routes;
 mod shipped;
 #[cfg(test)]
 mod tests;
@@ -29,7 +30,7 @@ pub use replicas::{Division, divide};
 
 use crate::manifest::Manifests;
 use crate::model::{
-    App, AppId, Approval, Cluster, ClusterName, Diagnostic, Instance, Location, Project, Ring, Scope,
+    App, AppId, Approval, Cluster, ClusterName, Diagnostic, Instance, Location, Project, Ring, Route, Scope,
 };
 
 /// One app on one cluster.
@@ -150,4 +151,5 @@ impl Fleet {
 /// Whether rendering an app on a cluster looks at the ring of the cluster: its placement names one.
 pub fn selects_by_ring(app: &App) -> bool {
     selector(app).is_some_and(|placement| placement.clusters.ring.is_some())
+        || app.routes.iter().any(Route::looks_at_ring)
 }

@@ -263,3 +263,38 @@ fn apps_wait_while_nobody_knows_where_their_project_is() {
     check(&files, &[("E2053", "Component shop/web waits"), ("E1102", "projects/a.yaml")]);
     assert_eq!(targets(&files), ["shop/placed on bj"]);
 }
+
+fn route(name: &str, spec: &str) -> String {
+    format!("apiVersion: tutti.dev/v1alpha1\nkind: Route\nmetadata: {{name: {name}}}\nspec: {{{spec}}}\n")
+}
+
+#[test]
+fn a_host_and_path_of_a_cluster_has_one_route() {
+    let web = component("web", ", routes: [{host: a.io, paths: [{path: /api/}]}]");
+    let pay = component("pay", "");
+    let files = [("apps/web/a.yaml", web.as_str()), ("apps/pay/a.yaml", &pay)];
+    let beside = |spec: &str| route("more", spec);
+    let same = beside("host: a.io, paths: [{path: /}, {path: /api}]");
+    let told = "route more of Component default/pay has a.io/api on cluster bj, and so has route web of Component default/web";
+    let other = "route web of Component default/web has a.io/api on cluster bj, and so has route more";
+    check(&[&files[..], &[("apps/pay/r.yaml", &same)]].concat(), &[("E2061", told), ("E2061", other)]);
+    let free = beside("host: a.io, paths: [{path: /}]");
+    check(&[&files[..], &[("apps/pay/r.yaml", &free)]].concat(), &[]);
+    let elsewhere = component("web", ", routes: [{host: a.io, clusters: {names: [gz]}}]");
+    let bj = beside("host: a.io, clusters: {names: [bj]}");
+    check(&[("apps/web/a.yaml", &elsewhere), ("apps/pay/a.yaml", &pay), ("apps/pay/r.yaml", &bj)], &[]);
+}
+
+#[test]
+fn a_route_belongs_to_an_app_and_names_rings_that_exist() {
+    let web = component("web", ", routes: [{host: a.io, rings: {prod: {host: b.io}}}]");
+    check(&[("a.yaml", &web)], &[("E2003", "route web of Component default/web names ring prod")]);
+    let lost = route("lost", "host: a.io");
+    check(&[("r/r.yaml", &lost), ("a.yaml", &component("web", ""))], &[("E2062", "Route lost fits no app")]);
+    let (web, pay) = (component("web", ""), component("pay", ""));
+    check(
+        &[("a.yaml", &web), ("b.yaml", &pay), ("r.yaml", &lost)],
+        &[("E2062", "Route lost fits several apps")],
+    );
+    check(&[("a.yaml", &web), ("b.yaml", &pay), ("r.yaml", &route("r", "host: a.io, app: pay"))], &[]);
+}

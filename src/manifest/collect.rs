@@ -113,7 +113,7 @@ fn read_document(found: &Found<'_>, namespace: &str, manifests: &mut Manifests, 
         Native::Cluster => kinds::cluster_scope(root, file),
         Native::AppSet | Native::Component | Native::Objects => kinds::app_scope(root, file, namespace),
         Native::Project => kinds::project_scope(root, file),
-        Native::Approval => Scope::File((*file).to_owned()),
+        Native::Route | Native::Approval => Scope::File((*file).to_owned()),
     };
     let mut reading = Reading::new(file, scope.clone());
     let rescoped =
@@ -153,6 +153,10 @@ fn read_document(found: &Found<'_>, namespace: &str, manifests: &mut Manifests, 
                 let namespace = kinds::project::namespace_of(root).unwrap_or_else(|| id.name.to_string());
                 manifests.unread_projects.push((id.clone(), namespace));
             }
+        }
+        Native::Route => {
+            let route = kinds::route::read(root, &mut reading);
+            keep(route, &reading, |route| manifests.routes.push(route));
         }
         Native::Approval => {
             let approval = kinds::approval::read(root, &mut reading);

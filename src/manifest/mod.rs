@@ -30,7 +30,7 @@ pub use collect::read;
 pub use kinds::approval::to_yaml as approval_to_yaml;
 pub use kinds::conversion::FOLDER as CONVERSIONS;
 
-use crate::model::{App, AppId, Approval, Cluster, Diagnostic, Instance, Kind, Location, Rings};
+use crate::model::{App, AppId, Approval, Cluster, Diagnostic, Instance, Kind, Location, Rings, Route};
 
 /// The apiVersion of every native kind, and the hub's.
 pub const OWN_VERSION: &str = "tutti.dev/v1alpha1";
@@ -45,11 +45,22 @@ pub struct Manifests {
     pub rings: Option<Rings>,
     pub apps: Vec<App>,
     pub approvals: Vec<Approval>,
+    pub routes: Vec<RouteManifest>,
     /// Projects with mistakes, each with its namespace as far as that can be told.
     pub unread_projects: Vec<(AppId, String)>,
     pub plain: Vec<PlainDocument>,
     /// Sorted by place.
     pub diagnostics: Vec<Diagnostic>,
+}
+
+/// A route that is a manifest of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RouteManifest {
+    /// As written.
+    pub namespace: Option<String>,
+    /// `None`: that of its folder.
+    pub app: Option<String>,
+    pub route: Route,
 }
 
 /// A Kubernetes object that is not a manifest of ours: an Objects app should name its file.

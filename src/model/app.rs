@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{AppId, ChartRef, ClusterName, Location, Patch, Project, PruneMode, Selector};
+use super::{AppId, ChartRef, ClusterName, Location, Patch, Project, PruneMode, Route, Selector};
 
 /// One app, whatever kind of manifest it came from.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -21,6 +21,9 @@ pub struct App {
     /// `None`: the instance's default.
     pub prune: Option<PruneMode>,
     pub spec: AppSpec,
+    /// Its own, and those of Route manifests that name it or stand beside it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub routes: Vec<Route>,
     /// Of its manifest.
     #[serde(skip)]
     pub location: Location,

@@ -22,6 +22,7 @@ pub mod patch;
 pub mod project;
 pub mod rendered;
 pub mod rings;
+pub mod route;
 pub mod selector;
 pub mod snapshot;
 
@@ -48,5 +49,6 @@ pub use patch::{Change, JsonStep, Patch, PatchTarget};
 pub use project::{Allow, Member, Project, Role, Subject};
 pub use rendered::{Rendered, RenderedObject};
 pub use rings::{Ring, Rings};
+pub use route::{Entry, Route, RoutePath, RouteSettings, Tls};
 pub use selector::{ClusterFacts, Operator, Requirement, Selector};
 pub use snapshot::{File, History, Snapshot};

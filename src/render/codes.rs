@@ -66,5 +66,7 @@ pub const IDLE_PATCH: &str = "E3062";
 pub const KIND_NOT_ALLOWED: &str = "E3071";
 /// An image from a registry that the project of the app does not allow.
 pub const IMAGE_NOT_ALLOWED: &str = "E3072";
+/// A route to a Service or port that is not there.
+pub const ROUTE: &str = "E3081";
 /// Known, and comes later.
 pub const NOT_YET: &str = "E3290";

@@ -12,6 +12,7 @@
 //!   they did wrong and where;
 //! - [`app_set`] lays the pod template of an AppSet over the workload ([`strategic`] merge);
 //! - [`charts`] asks for what a Helm chart makes, which is then like what templates make;
+//! - [`routes`] leads hosts to the Services of the app;
 //! - [`mod@project`] makes the objects of a project, [`allowed`] holds apps to what theirs allows;
 //! - [`patches`] changes objects, layer by layer;
 //! - [`trace`] says where each field comes from, by rendering again;
@@ -35,6 +36,7 @@ mod objects;
 mod patches;
 mod pods;
 mod project;
+mod routes;
 mod strategic;
 #[cfg(test)]
 mod tests;
@@ -124,7 +126,7 @@ impl<'a> Job<'a> {
         };
         let revision = self.revision(&layers);
         let mut used = patches::Used::new();
-        let found = match &self.app.spec {
+        let mut found = match &self.app.spec {
             AppSpec::Objects(objects) => objects::render(self, &layers, objects, &revision, &mut used)?,
             AppSpec::Project(project) => project::render(self, project)?,
             AppSpec::AppSet(_) | AppSpec::Component(_) => pods::render(self, &layers, &revision, &mut used)?,
@@ -134,7 +136,8 @@ impl<'a> Job<'a> {
             let help = "an app that shall go is removed with its manifest, not by empty templates";
             return Err(vec![self.error(codes::NOTHING, message).at(self.app.location.clone()).help(help)]);
         }
-        let wrong = allowed::check(self, &found);
+        let mut wrong = routes::add(self, &mut found);
+        wrong.append(&mut allowed::check(self, &found));
         if !wrong.is_empty() {
             return Err(wrong);
         }
@@ -164,6 +167,7 @@ impl<'a> Job<'a> {
                 inputs.push(&project.location.file);
             }
         }
+        inputs.extend(self.app.routes.iter().map(|route| route.location.file.as_str()));
         inputs.push(crate::manifest::CONVERSIONS);
         if let AppSpec::Objects(objects) = &self.app.spec {
             inputs.extend(objects::files(objects, self.snapshot));

@@ -104,6 +104,7 @@ fn a_share_is_of_the_whole_app_and_meta_comes_from_near_to_far() {
         paused: false,
         prune: None,
         spec: AppSpec::AppSet(app_set),
+        routes: Vec::new(),
         location: at(),
     };
     let replicas = |cluster: &str| {

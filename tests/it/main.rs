@@ -21,6 +21,7 @@ mod offline;
 mod projects;
 mod prune;
 mod restart;
+mod routes;
 mod shutdown;
 mod statuses;
 mod supersede;

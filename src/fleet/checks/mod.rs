@@ -8,6 +8,7 @@ mod placement;
 mod pod_sets;
 mod projects;
 mod rings;
+mod routes;
 
 use std::collections::BTreeMap;
 
@@ -38,6 +39,8 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("an app is placed somewhere", placement::somewhere),
     ("a namespace belongs to one project", projects::one_each),
     ("an app keeps to what its project allows", projects::apps_are_allowed),
+    ("a ring that a route names exists", routes::rings_exist),
+    ("a host and path of a cluster has one route", routes::differ),
     ("podSets come to the replicas of their app", pod_sets::replicas_fit),
     ("a podSet's name is used once in a namespace", pod_sets::names_differ),
     ("a layer that an app names exists", layers::exist),

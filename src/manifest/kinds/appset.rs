@@ -3,7 +3,7 @@
 use super::super::codes;
 use super::super::read::{Fields, NameRule, Reading, Value};
 use super::super::yaml::{Node, NodeKind};
-use super::{chart, envelope, spec_fields, workload};
+use super::{chart, envelope, route, spec_fields, workload};
 use crate::model::labels::{LANGUAGE, RUN_TYPE};
 use crate::model::{
     App, AppSet, AppSpec, ChartRef, ClusterName, DeployType, Location, PodSet, Replicas, TopologyCluster,
@@ -41,6 +41,8 @@ pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> 
             )
             .related(location, "this podSet");
     }
+    let name = metadata.as_ref().map_or("", |metadata| metadata.name.as_str());
+    let routes = route::list(&mut fields, name, reading);
     fields.finish(reading);
     let (metadata, (deploy_type, template, chart)) = (metadata?, pod_spec?);
     let strategy = strategy.unwrap_or_default();
@@ -60,7 +62,7 @@ pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> 
         chart,
         clusters: clusters?,
     });
-    Some(workload::app(metadata, &common, spec, default_namespace))
+    Some(App { routes, ..workload::app(metadata, &common, spec, default_namespace) })
 }
 
 fn percent(cluster: &TopologyCluster) -> Option<Location> {

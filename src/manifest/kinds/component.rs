@@ -3,7 +3,7 @@
 use super::super::codes;
 use super::super::read::{self, Fields, NameRule, Reading, Value};
 use super::super::yaml::{Node, NodeKind};
-use super::{envelope, patch, placement, spec_fields, workload};
+use super::{envelope, patch, placement, route, spec_fields, workload};
 use crate::model::{App, AppSpec, Component, DeployType, Location, Patch, Placement};
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
@@ -69,8 +69,10 @@ pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> 
         Some(value) => placement::read(&value, reading),
         None => Some(Placement::default()),
     };
+    let name = metadata.as_ref().map_or("", |metadata| metadata.name.as_str());
+    let routes = route::list(&mut fields, name, reading);
     let patches = fields.optional("patches", reading).and_then(|list| read_patches(&list, reading));
-    fields.later(&["routes", "updateStrategy"], reading);
+    fields.later(&["updateStrategy"], reading);
     fields.finish(reading);
     let spec = AppSpec::Component(Component {
         workload_type: workload_type?,
@@ -80,7 +82,7 @@ pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> 
         values,
         patches: patches.unwrap_or_default(),
     });
-    Some(workload::app(metadata?, &common, spec, default_namespace))
+    Some(App { routes, ..workload::app(metadata?, &common, spec, default_namespace) })
 }
 
 fn read_patches(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<Patch>> {

@@ -16,6 +16,7 @@ pub enum Native {
     Component,
     Objects,
     Project,
+    Route,
     Approval,
 }
 
@@ -29,7 +30,7 @@ impl Native {
             Self::Component => "Component",
             Self::Project => "Project",
             Self::Objects => "Objects",
-            Self::Project => "Project",
+            Self::Route => "Route",
             Self::Approval => "Approval",
         }
     }
@@ -71,6 +72,7 @@ const TABLE: &[(&[&str], &str, Known)] = &[
     (&[OWN], "Rings", Known::Now(Native::Rings)),
     (&[OWN], "Objects", Known::Now(Native::Objects)),
     (&[OWN], "Project", Known::Now(Native::Project)),
+    (&[OWN], "Route", Known::Now(Native::Route)),
     (&[OWN], "Approval", Known::Now(Native::Approval)),
     (&[OWN], "AppSet", Known::Now(Native::AppSet)),
     (&[OWN], "Component", Known::Now(Native::Component)),
@@ -81,7 +83,6 @@ const TABLE: &[(&[&str], &str, Known)] = &[
     (&[OWN, "service.daocloud.io/v1alpha", "daocloud.io/v1alpha"], "ServiceTp", Known::LaterApp),
     (&["workload.dmall.com/v1beta1"], "AdvDeployment", Known::LaterApp),
     (&["workload.dmall.com/v1beta1"], "Cluster", Known::Later),
-    (&[OWN], "Route", Known::Later),
     (&[OWN], "Server", Known::Later),
     (&[OWN], "Policy", Known::Later),
     (&[OWN], "Trigger", Known::Later),

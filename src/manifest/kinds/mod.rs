@@ -19,6 +19,7 @@ pub mod patch;
 pub mod placement;
 pub mod project;
 pub mod rings;
+pub mod route;
 mod secret;
 mod workload;
 

@@ -52,6 +52,7 @@ pub fn app(metadata: Metadata, common: &Common, spec: AppSpec, default_namespace
         paused: common.paused,
         prune: common.prune,
         spec,
+        routes: Vec::new(),
         location: metadata.location,
     }
 }

@@ -1,0 +1,75 @@
+//! Routes: rings that exist, and one way for each host and path of a cluster.
+
+use std::collections::BTreeMap;
+
+use super::Facts;
+use crate::fleet::{codes, placement};
+use crate::manifest::read::suggest;
+use crate::model::{App, ClusterName, Diagnostic, Route, Scope};
+
+pub fn rings_exist(facts: &Facts<'_>) -> Vec<Diagnostic> {
+    let known: Vec<&str> = facts.rings.iter().map(|ring| ring.name.as_str()).collect();
+    let mut found = Vec::new();
+    for (app, route) in all(facts) {
+        let named = route.rings.keys().chain(&route.clusters.ring);
+        for ring in named.filter(|ring| !known.contains(&ring.as_str())) {
+            let message =
+                format!("route {} of {} names ring {ring}, which does not exist", route.name, app.title());
+            let error = Diagnostic::error(codes::UNKNOWN_RING, message, Scope::App(app.id.clone()));
+            found.push(error.at(route.location.clone()).help(suggest(ring, &known, &known)));
+        }
+    }
+    found
+}
+
+pub fn differ(facts: &Facts<'_>) -> Vec<Diagnostic> {
+    let mut taken: BTreeMap<(ClusterName, String, String), (&App, &Route)> = BTreeMap::new();
+    let mut found: Vec<Diagnostic> = Vec::new();
+    for (app, route) in all(facts) {
+        for cluster in placement(app, facts.clusters, facts.ring_of) {
+            let ring = facts.ring_of.get(&cluster).map(String::as_str);
+            let here = facts.clusters.get(&cluster);
+            if !here.is_some_and(|cluster| route.clusters.matches(cluster.facts(ring))) {
+                continue;
+            }
+            let settings = route.on_ring(ring);
+            let host = settings.host.clone().unwrap_or_default();
+            for path in settings.paths() {
+                // With and without the last `/` a prefix is the same.
+                let path = format!("/{}", path.path.trim_matches('/'));
+                let key = (cluster.clone(), host.clone(), path);
+                let Some((other, first)) = taken.get(&key) else {
+                    taken.insert(key, (app, route));
+                    continue;
+                };
+                let (cluster, host, path) = key;
+                for ((one, one_route), (two, two_route)) in
+                    [((*other, *first), (app, route)), ((app, route), (*other, *first))]
+                {
+                    let message = format!(
+                        "route {} of {} has {host}{path} on cluster {cluster}, and so has route {} of {}",
+                        one_route.name,
+                        one.title(),
+                        two_route.name,
+                        two.title()
+                    );
+                    let error = Diagnostic::error(codes::ROUTE_TWICE, message, Scope::App(one.id.clone()));
+                    found.push(
+                        error
+                            .at(one_route.location.clone())
+                            .help("give one of them another host or path, or other clusters")
+                            .related(two_route.location.clone(), "the other one"),
+                    );
+                }
+            }
+        }
+    }
+    // Two routes that meet on many clusters say it once.
+    found.sort_by(|one, other| (&one.location, &one.related).cmp(&(&other.location, &other.related)));
+    found.dedup_by(|one, other| one.location == other.location && one.related == other.related);
+    found
+}
+
+fn all<'a>(facts: &Facts<'a>) -> impl Iterator<Item = (&'a App, &'a Route)> {
+    facts.manifests.apps.iter().flat_map(|app| app.routes.iter().map(move |route| (app, route)))
+}

@@ -1,0 +1,46 @@
+//! Routes: from a Component to an Ingress that follows it.
+
+use serde_json::json;
+
+use crate::support::fleet::Fleet;
+use crate::support::live;
+use crate::support::manifests::{RINGS, component};
+
+#[tokio::test(start_paused = true)]
+async fn the_ingress_of_a_component_comes_changes_and_goes() {
+    let plain = component("web", "registry.example.com/web:1");
+    let routed =
+        format!("{plain}  routes: [{{host: web.example.com, class: nginx, tls: {{secret: cert}}}}]\n");
+    let fleet = Fleet::new(&["bj1", "gz1"], &[("apps/web/app.yaml", &routed), ("rings.yaml", RINGS)]);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let bj1 = fleet.cluster("bj1");
+    for sandbox in fleet.clusters.values() {
+        let ingress = live::get(sandbox, "Ingress", "default", "web").await.expect("an Ingress");
+        let backend = json!({"service": {"name": "web", "port": {"number": 8080}}});
+        let path = json!({"path": "/", "pathType": "Prefix", "backend": backend});
+        assert_eq!(
+            ingress["spec"],
+            json!({
+                "ingressClassName": "nginx",
+                "rules": [{"host": "web.example.com", "http": {"paths": [path]}}],
+                "tls": [{"hosts": ["web.example.com"], "secretName": "cert"}],
+            })
+        );
+    }
+
+    // As a manifest beside the app, with another host in one ring, and on one cluster only.
+    let beside = "apiVersion: tutti.dev/v1alpha1\nkind: Route\nmetadata: {name: web}\nspec: {host: web.example.com, \
+                  clusters: {names: [bj1]}, rings: {prod: {host: prod.example.com}}}\n";
+    let changes = [("apps/web/app.yaml", Some(plain.as_str())), ("apps/web/route.yaml", Some(beside))];
+    let revision = fleet.push(&running, "A route of its own", &changes).await;
+    running.converged(&revision).await;
+    let ingress = live::get(bj1, "Ingress", "default", "web").await.expect("an Ingress");
+    assert_eq!(ingress.pointer("/spec/rules/0/host"), Some(&json!("prod.example.com")));
+    assert_eq!(ingress.pointer("/spec/tls"), None);
+    assert_eq!(live::get(fleet.cluster("gz1"), "Ingress", "default", "web").await, None);
+
+    let revision = fleet.push(&running, "Without it", &[("apps/web/route.yaml", None)]).await;
+    running.converged(&revision).await;
+    assert_eq!(live::get(bj1, "Ingress", "default", "web").await, None);
+}
