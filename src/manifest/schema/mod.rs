@@ -33,6 +33,7 @@ const KINDS: &[(Native, &str)] = &[
     (Native::Component, include_str!("component.yaml")),
     (Native::Objects, include_str!("objects.yaml")),
     (Native::Project, include_str!("project.yaml")),
+    (Native::Route, include_str!("route.yaml")),
     (Native::Approval, include_str!("approval.yaml")),
 ];
 
