@@ -129,6 +129,13 @@ pub fn object(
             .help("the name must be a text; put numbers in quotes")
             .into());
     }
+    if object.contains_key("sops") {
+        return Err(job
+            .error(codes::NOT_YET, format!("{} is encrypted with SOPS, which is not supported yet", what()))
+            .at(source)
+            .help("it would be applied as it is, encrypted: leave it out until then")
+            .into());
+    }
     Ok(Document { object, source, fields: Fields::new() })
 }
 

@@ -356,6 +356,11 @@ fn what_a_template_makes_must_be_objects() {
     check_mistake(web(&[(file, "kind: ConfigMap\nmetadata: {name: a}")]), "has no apiVersion", "");
     check_mistake(web(&[(file, "- a")]), "is not a Kubernetes object", "");
     check_mistake(
+        web(&[(file, "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nsops: {mac: x}")]),
+        "is encrypted with SOPS",
+        "leave it out",
+    );
+    check_mistake(
         web(&[(file, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {b: 1}}")]),
         "labels of ConfigMap a: b is 1",
         "quotes",
