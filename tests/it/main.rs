@@ -22,6 +22,8 @@ mod projects;
 mod prune;
 mod restart;
 mod routes;
+#[cfg(feature = "sops")]
+mod secrets;
 mod shutdown;
 mod statuses;
 mod supersede;

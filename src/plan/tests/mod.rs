@@ -49,6 +49,7 @@ fn object(text: &str, content: &str) -> RenderedObject {
         body: Value::Null,
         hash: Digest::of(content.as_bytes()),
         source: Location::new("apps/pay.yaml", 1, 1),
+        sealed: None,
     }
 }
 
