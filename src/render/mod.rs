@@ -32,6 +32,7 @@ mod documents;
 mod engine;
 mod layers;
 mod mistakes;
+mod nodes;
 mod objects;
 mod patches;
 mod pods;

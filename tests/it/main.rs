@@ -24,6 +24,7 @@ mod restart;
 mod routes;
 #[cfg(feature = "sops")]
 mod secrets;
+mod seeds;
 mod shutdown;
 mod statuses;
 mod supersede;

@@ -119,6 +119,7 @@ fn plan_with(rendered: &Rendered, observation: &Observation, change: impl Fn(&mu
         cluster_state: ClusterState::Ready,
         paused: false,
         unmanaged: false,
+        in_waves: false,
         rendered,
         observation,
         claims: &claims,
