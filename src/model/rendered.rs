@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -48,10 +49,11 @@ pub struct Rendered {
     pub cluster: ClusterName,
     /// The last commit that changed anything that this render read.
     pub revision: Revision,
-    pub objects: Vec<RenderedObject>,
+    /// Shared by all clusters that the app renders to the same for.
+    pub objects: Arc<[RenderedObject]>,
     /// Every patch that was tried, by its place: whether it fitted any object. One that fits none of no
     /// target is a mistake.
-    pub patches: BTreeMap<Location, bool>,
+    pub patches: Arc<BTreeMap<Location, bool>>,
 }
 
 impl Rendered {
