@@ -71,6 +71,10 @@ pub async fn run(args: LintArgs) -> anyhow::Result<Exit> {
         }
         format => output::write_value(format, &mistakes)?,
     }
+    repository::note_guesses(
+        &fleet,
+        renders.targets.values().filter_map(|(_, render)| render.as_deref().ok()),
+    );
     let failed = errors > 0 || (args.strict && !mistakes.is_empty());
     Ok(if failed { Exit::Configuration } else { Exit::Ok })
 }

@@ -17,6 +17,7 @@ mod overview;
 mod phase;
 mod prune;
 mod secrets;
+mod serving;
 mod supervisor;
 mod target;
 mod world;
@@ -29,7 +30,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub use event::LoadError;
-pub use load::{Origin, Render, Renders, render_all};
+pub use load::{Facts, Origin, Render, Renders, render_all};
 pub use secrets::{SecretError, resolve as resolve_secret};
 
 use crate::chart;

@@ -30,6 +30,8 @@ pub struct TargetEntry {
     /// The commit that it is told on.
     pub revision: Revision,
     pub render: Result<Arc<Rendered>, Vec<Diagnostic>>,
+    /// Its cluster is not what it was rendered for: it is rendered again, and not applied before.
+    pub stale: bool,
     /// Something changed: look at it again.
     pub due: bool,
     pub running: Option<CancellationToken>,
@@ -56,6 +58,7 @@ impl TargetEntry {
             app,
             revision,
             render,
+            stale: false,
             due: true,
             running: None,
             attempts: 0,
@@ -79,7 +82,7 @@ impl TargetEntry {
         render: Result<Arc<Rendered>, Vec<Diagnostic>>,
     ) {
         let same = match (&self.render, &render) {
-            (Ok(old), Ok(new)) => old.objects == new.objects,
+            (Ok(old), Ok(new)) => Arc::ptr_eq(old, new) || old.objects == new.objects,
             _ => false,
         };
         let flags = |app: &App| (app.paused, app.unmanaged, app.prune);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{AppId, ClusterName, Digest, Kind, Location, ObjectId, Revision};
+use super::{AppId, ClusterName, Digest, Kind, Location, ObjectId, Questions, Revision};
 
 /// One object as it shall be.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -32,6 +32,9 @@ pub struct Rendered {
     /// target is a mistake.
     #[serde(skip)]
     pub patches: BTreeMap<Location, bool>,
+    /// What it asked about its cluster.
+    #[serde(skip)]
+    pub questions: Questions,
 }
 
 impl Rendered {

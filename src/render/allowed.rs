@@ -91,7 +91,7 @@ mod tests {
         let fleet = assemble(manifest::read(&snapshot), &snapshot);
         assert!(fleet.is_valid(), "{:#?}", fleet.diagnostics);
         let target = Target { app: AppId::new("shop", "web"), cluster: "bj1".into() };
-        let wrong = render(&fleet, &snapshot, &NoCharts, &target).err().unwrap_or_default();
+        let wrong = render(&fleet, &snapshot, &NoCharts, None, &target).err().unwrap_or_default();
         let told: Vec<String> = wrong.iter().map(ToString::to_string).collect();
         assert_eq!(told, expected);
     }

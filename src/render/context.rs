@@ -3,10 +3,10 @@
 use serde_json::{Map, Value, json};
 
 use super::{Job, Revision};
-use crate::model::{AppSpec, Capabilities, DeployType};
+use crate::model::{AppSpec, DeployType};
 use crate::schedule::AssignedPodSet;
 
-/// Everything but the podSet and the values.
+/// Everything but the podSet, the values, and what the cluster can do ([`super::facts`]).
 pub fn of_target(job: &Job<'_>, revision: &Revision) -> Map<String, Value> {
     let (service_name, deploy_type, pod_template) = match &job.app.spec {
         AppSpec::AppSet(app_set) => {
@@ -24,7 +24,6 @@ pub fn of_target(job: &Job<'_>, revision: &Revision) -> Map<String, Value> {
         AppSpec::AppSet(_) | AppSpec::Objects(_) | AppSpec::Project(_) => Map::new(),
     };
     let cluster = job.cluster;
-    let capabilities = Capabilities::declared(cluster.version.as_ref(), &cluster.capabilities);
     let context = json!({
         "app": {
             "name": &*job.app.id.name,
@@ -42,8 +41,6 @@ pub fn of_target(job: &Job<'_>, revision: &Revision) -> Map<String, Value> {
             "labels": cluster.labels,
             "meta": cluster.meta,
             "vip": cluster.vip,
-            "version": capabilities.version,
-            "capabilities": capabilities,
         },
         "ring": job.ring,
         "revision": revision,

@@ -1,12 +1,14 @@
 //! The template engine: layered templates, strict, counted, without any access to the outside.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use minijinja::value::ValueKind;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, UndefinedBehavior, Value};
 use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
 
+use super::facts::{self, Facts};
 use super::layers::Source;
 use super::trace::{Notes, marks};
 
@@ -26,12 +28,14 @@ pub struct Engine<'a> {
     environment: Environment<'a>,
     /// The highest file of each name that is rendered by itself (not `_*.j2`), by name.
     pub rendered: Vec<Source<'a>>,
+    facts: Arc<Facts>,
 }
 
 impl<'a> Engine<'a> {
     /// Of chains of files with one name, the lowest first. Every template that is not one is named.
     pub fn new(
         chains: &BTreeMap<&'a str, Vec<&Source<'a>>>,
+        facts: &Arc<Facts>,
         notes: Option<&Notes>,
     ) -> Result<Self, Vec<Error>> {
         let mut environment = Environment::new();
@@ -50,7 +54,7 @@ impl<'a> Engine<'a> {
             Some(_) => environment.add_filter("sha256", |text: &str| sha256(&marks::clean(text))),
             None => environment.add_filter("sha256", sha256),
         }
-        environment.add_test("has", has);
+        environment.add_test("has", facts::has);
         for filter in CARELESS {
             environment.remove_filter(filter);
         }
@@ -82,15 +86,17 @@ impl<'a> Engine<'a> {
         let rendered = chains.iter().filter(|(name, _)| !name.starts_with('_'));
         let rendered =
             rendered.filter_map(|(_, chain)| chain.last().map(|source| (*source).clone())).collect();
-        Ok(Self { environment, rendered })
+        Ok(Self { environment, rendered, facts: Arc::clone(facts) })
     }
 
     pub fn render(&self, source: &Source<'_>, context: &Json) -> Result<String, Error> {
-        let mut context = context.clone();
-        if let Json::Object(map) = &mut context {
-            map.insert("parent".to_owned(), PARENT.into());
+        let mut variables = BTreeMap::from([("parent", Value::from(PARENT))]);
+        for (name, value) in context.as_object().into_iter().flatten() {
+            let value = Value::from(minijinja::value::Serde(value));
+            let value = if name == "cluster" { self.facts.in_cluster(value) } else { value };
+            variables.insert(name.as_str(), value);
         }
-        self.environment.get_template(&source.path)?.render(Value::from(minijinja::value::Serde(&context)))
+        self.environment.get_template(&source.path)?.render(Value::from_pairs(variables))
     }
 }
 
@@ -101,15 +107,6 @@ fn to_json(value: &Value) -> Result<String, Error> {
     }
     let failed = |error| Error::new(ErrorKind::BadSerialization, "not JSON").with_source(error);
     serde_json::to_string(value).map_err(failed)
-}
-
-/// `cluster.capabilities is has("autoscaling/v2")`.
-fn has(capabilities: &Value, api_version: &str) -> Result<bool, Error> {
-    let known = capabilities.get_attr("apiVersions")?;
-    if known.is_undefined() {
-        return Err(Error::new(ErrorKind::InvalidOperation, "`has` asks cluster.capabilities"));
-    }
-    Ok(known.try_iter()?.any(|known| known.as_str() == Some(api_version)))
 }
 
 /// For names and annotations that change with what they stand for.

@@ -8,8 +8,8 @@
 //!
 //! - [`layers`] finds the files of a target's layers, [`clusters`] which cluster layers fit and in which
 //!   order;
-//! - [`values`] merges, [`context`] is what templates see, [`engine`] runs them, [`mistakes`] says what
-//!   they did wrong and where;
+//! - [`values`] merges, [`context`] is what templates see, [`facts`] what they ask about the cluster, [`engine`]
+//!   runs them, [`mistakes`] says what they did wrong and where;
 //! - [`app_set`] lays the pod template of an AppSet over the workload ([`strategic`] merge);
 //! - [`charts`] asks for what a Helm chart makes, which is then like what templates make;
 //! - [`routes`] leads hosts to the Services of the app;
@@ -30,6 +30,7 @@ pub mod codes;
 mod context;
 mod documents;
 mod engine;
+mod facts;
 mod layers;
 mod mistakes;
 mod objects;
@@ -44,24 +45,28 @@ pub mod trace;
 mod values;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::fleet::{Fleet, Target, selector, selects_by_ring};
 use crate::model::{
-    App, AppSpec, Charts, Cluster, Diagnostic, Fact, Location, NoCharts, ObjectId, Rendered, RenderedObject,
-    Revision, Scope, Snapshot,
+    App, AppSpec, Capabilities, Charts, Cluster, Diagnostic, Fact, Location, NoCharts, ObjectId, Rendered,
+    RenderedObject, Revision, Scope, Snapshot,
 };
+use facts::Facts;
 use layers::Layers;
 pub use patches::{idle as idle_patches, idle_mistake as idle_patch};
 
 /// Renders one app on one cluster. The mistakes have the scope of the target. What `charts` answers is an input like the
-/// others: the same question has the same answer.
+/// others: the same question has the same answer; and so is what the cluster says of itself (`found`), as far as it is
+/// known: else what its file declares counts.
 pub fn render(
     fleet: &Fleet,
     snapshot: &Snapshot,
     charts: &dyn Charts,
+    found: Option<&Arc<Capabilities>>,
     target: &Target,
 ) -> Result<Rendered, Vec<Diagnostic>> {
-    let Some(job) = Job::new(fleet, snapshot, charts, target) else {
+    let Some(job) = Job::new(fleet, snapshot, charts, found, target) else {
         let scope = Scope::Target(target.app.clone(), target.cluster.clone());
         return Err(vec![Diagnostic::error(codes::NOTHING, format!("{target} is not in the fleet"), scope)]);
     };
@@ -77,13 +82,13 @@ pub fn render(
 
 /// The places of the patches that a target has, as far as they can be read.
 pub fn patches_of(fleet: &Fleet, snapshot: &Snapshot, target: &Target) -> Vec<Location> {
-    let job = Job::new(fleet, snapshot, &NoCharts, target);
+    let job = Job::new(fleet, snapshot, &NoCharts, None, target);
     let patches = job.and_then(|job| patches::of(&job, &layers::of(&job).ok()?).ok());
     patches.map_or_else(Vec::new, |patches| patches.unused().into_keys().collect())
 }
 
 /// One render, with all that it looks at.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Job<'a> {
     fleet: &'a Fleet,
     snapshot: &'a Snapshot,
@@ -92,6 +97,7 @@ struct Job<'a> {
     app: &'a App,
     cluster: &'a Cluster,
     ring: Option<&'a str>,
+    facts: Arc<Facts>,
     /// Asked for by [`trace`] alone.
     notes: Option<&'a trace::Notes>,
 }
@@ -104,6 +110,7 @@ impl<'a> Job<'a> {
         fleet: &'a Fleet,
         snapshot: &'a Snapshot,
         charts: &'a dyn Charts,
+        found: Option<&Arc<Capabilities>>,
         target: &'a Target,
     ) -> Option<Self> {
         let (app, cluster) = (fleet.apps.get(&target.app)?, fleet.clusters.get(&target.cluster)?);
@@ -115,6 +122,7 @@ impl<'a> Job<'a> {
             app,
             cluster,
             ring: fleet.ring_of(&target.cluster),
+            facts: Facts::new(Capabilities::of(cluster, found)),
             notes: None,
         })
     }
@@ -147,6 +155,7 @@ impl<'a> Job<'a> {
             revision,
             objects: found.into_values().map(|(object, _)| object).collect(),
             patches: used,
+            questions: self.facts.questions(),
         })
     }
 

@@ -66,7 +66,7 @@ fn template(
     context: &serde_json::Value,
 ) -> Result<Vec<documents::Document>, Vec<Diagnostic>> {
     let chains = BTreeMap::from([(file.path.as_str(), vec![file])]);
-    let output = Engine::new(&chains, job.notes)
+    let output = Engine::new(&chains, &job.facts, job.notes)
         .map_err(|errors| {
             errors.iter().map(|error| mistakes::of_template(job, error, context)).collect::<Vec<_>>()
         })

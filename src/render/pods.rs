@@ -48,7 +48,7 @@ pub fn render(
 
 /// The templates of the layers, or what is wrong with them as templates.
 pub fn engine<'a>(job: &Job<'_>, layers: &Layers<'a>) -> Result<Engine<'a>, Vec<Diagnostic>> {
-    Engine::new(&layers.chains(), job.notes).map_err(|errors| {
+    Engine::new(&layers.chains(), &job.facts, job.notes).map_err(|errors| {
         errors.iter().map(|error| mistakes::of_template(job, error, &Value::Null)).collect()
     })
 }

@@ -123,7 +123,7 @@ spec:
         assert!(fleet.is_valid(), "{:#?}", fleet.diagnostics);
         let target = Target { app: AppId::of_project(name), cluster: "bj1".into() };
         let rendered =
-            render(&fleet, &snapshot, &NoCharts, &target).unwrap_or_else(|wrong| panic!("{wrong:#?}"));
+            render(&fleet, &snapshot, &NoCharts, None, &target).unwrap_or_else(|wrong| panic!("{wrong:#?}"));
         let line = |object: &crate::model::RenderedObject| {
             let mut body = object.body.clone();
             for field in ["labels", "annotations"] {

@@ -188,7 +188,7 @@ mod tests {
         let fleet = assemble(manifest::read(&snapshot), &snapshot);
         assert!(fleet.is_valid(), "{:#?}", fleet.diagnostics);
         let target = Target { app: AppId::new("default", "web"), cluster: "bj1".into() };
-        let told: Vec<String> = match render(&fleet, &snapshot, &NoCharts, &target) {
+        let told: Vec<String> = match render(&fleet, &snapshot, &NoCharts, None, &target) {
             Err(wrong) => wrong.iter().map(ToString::to_string).collect(),
             Ok(rendered) => rendered
                 .objects

@@ -74,7 +74,7 @@ pub fn explain(
     charts: &dyn Charts,
     target: &Target,
 ) -> Option<Vec<ExplainedObject>> {
-    let stage = Stage::new(Job::new(fleet, snapshot, charts, target)?)?;
+    let stage = Stage::new(Job::new(fleet, snapshot, charts, None, target)?)?;
     let made = stage.marked()?;
     let reached = Reached::of(&stage, &made);
     let mut objects: BTreeMap<ObjectId, ExplainedObject> = BTreeMap::new();

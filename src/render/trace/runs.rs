@@ -70,7 +70,7 @@ impl<'a> Stage<'a> {
     }
 
     fn run(&self, fleet: &Fleet, snapshot: &Snapshot, target: &Target, notes: Notes) -> Option<Vec<Made>> {
-        let job = Job::new(fleet, snapshot, self.job.charts, target)?;
+        let job = Job::new(fleet, snapshot, self.job.charts, None, target)?;
         Job { notes: Some(&notes), ..job }.run().ok()?;
         Some(notes.made.into_inner())
     }

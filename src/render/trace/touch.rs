@@ -36,7 +36,7 @@ pub fn touched(
     target: &Target,
     touch: &Touch,
 ) -> Option<BTreeSet<ObjectId>> {
-    let stage = Stage::new(Job::new(fleet, snapshot, charts, target)?)?;
+    let stage = Stage::new(Job::new(fleet, snapshot, charts, None, target)?)?;
     let made = stage.marked()?;
     let written = |made: &&Made| made.fields.values().any(|place| touch.holds(place));
     let mut found: BTreeSet<ObjectId> =
