@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
-use super::{AppId, ClusterName, Digest, Kind, Location, ObjectId, Revision};
+use super::{AppId, ClusterName, Digest, Kind, Location, ObjectId, Questions, Revision};
 
 /// One object as it shall be.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -35,6 +35,9 @@ pub struct Rendered {
     /// target is a mistake.
     #[serde(skip)]
     pub patches: Arc<BTreeMap<Location, bool>>,
+    /// What it asked about what its cluster can do.
+    #[serde(skip)]
+    pub questions: Arc<Questions>,
 }
 
 fn serialize_objects<S: Serializer>(objects: &[RenderedObject], serializer: S) -> Result<S::Ok, S::Error> {
