@@ -101,7 +101,10 @@ async fn apply_one(
         .apply(resource, &object.id, &body, manager)
         .await
         .map(|live| Done::Applied(Box::new(live)))
-        .map_err(NotDone::Failed)
+        .map_err(|error| {
+            // The server quotes values that it refuses.
+            NotDone::Failed(if object.sealed.is_some() { error.without_values() } else { error })
+        })
 }
 
 /// The rendered object with the two annotations that lie outside its hash. They travel in the same

@@ -12,6 +12,7 @@ mod explain;
 mod fields;
 mod get;
 mod health;
+mod keys;
 mod lint;
 mod logging;
 mod migrate;

@@ -123,6 +123,7 @@ impl World {
             mode: self.mode(),
             paused: entry.app.paused,
             unmanaged: entry.app.unmanaged,
+            in_waves: entry.app.is_in_waves(),
             cluster_state: cluster.cluster.state,
             rendered: Arc::clone(rendered),
             observation: cluster.seen_by(&id.app, rendered.objects.iter().map(|object| object.id.clone())),

@@ -188,7 +188,8 @@ impl World {
         } else {
             self.awaited = None;
         }
-        if let Some(news) = loaded.news {
+        if let Some(mut news) = loaded.news {
+            news.snapshot.keys = self.settings.keys.clone();
             let fleet = Arc::new(news.fleet);
             tracing::info!(
                 revision = news.revision.short(),

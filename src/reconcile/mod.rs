@@ -29,6 +29,7 @@ pub struct Job {
     pub mode: Mode,
     pub paused: bool,
     pub unmanaged: bool,
+    pub in_waves: bool,
     pub cluster_state: ClusterState,
     pub rendered: Arc<Rendered>,
     /// At least the objects of this app and those that it renders.
@@ -97,6 +98,7 @@ fn input<'a>(job: &'a Job, observation: &'a Observation) -> plan::Input<'a> {
         mode: job.mode,
         paused: job.paused,
         unmanaged: job.unmanaged,
+        in_waves: job.in_waves,
         cluster_state: job.cluster_state,
         rendered: &job.rendered,
         observation,

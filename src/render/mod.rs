@@ -34,6 +34,7 @@ mod engine;
 mod inputs;
 mod layers;
 mod mistakes;
+mod nodes;
 mod objects;
 mod patches;
 mod pods;

@@ -15,5 +15,6 @@ mod ownership;
 mod prune;
 mod push;
 mod restart;
+mod seeds;
 #[allow(dead_code, reason = "the benchmark uses more of it")]
 mod support;

@@ -23,6 +23,9 @@ mod projects;
 mod prune;
 mod restart;
 mod routes;
+#[cfg(feature = "sops")]
+mod secrets;
+mod seeds;
 mod shutdown;
 mod statuses;
 mod supersede;

@@ -22,8 +22,9 @@ const KINDS: [(&str, &str, &str); 10] = [
 ];
 
 /// Those that tests only look at.
-const OTHERS: [(&str, &str, &str); 8] = [
+const OTHERS: [(&str, &str, &str); 9] = [
     ("", "v1", "Pod"),
+    ("", "v1", "Secret"),
     ("apps", "v1", "ReplicaSet"),
     ("apps", "v1", "StatefulSet"),
     ("batch", "v1", "Job"),
