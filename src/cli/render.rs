@@ -62,12 +62,14 @@ pub async fn run(args: RenderArgs) -> anyhow::Result<Exit> {
         fleet.diagnostics.iter().filter(|it| it.is_error()).cloned().collect();
     let mut objects: Vec<Value> = Vec::new();
     let mut explained = Vec::new();
+    let mut shown = Vec::new();
     let mut found = false;
     for (id, (_, render)) in renders.iter() {
         if !wanted(&id.app) || args.cluster.as_deref().is_some_and(|name| name != id.cluster.as_str()) {
             continue;
         }
         found = true;
+        shown.extend(render.as_deref().ok());
         match render {
             Err(errors) => mistakes.extend(errors.iter().cloned()),
             Ok(_) if args.explain.is_some() => explained.push(id),
@@ -105,6 +107,7 @@ pub async fn run(args: RenderArgs) -> anyhow::Result<Exit> {
     } else if args.output != Format::Table {
         output::write_value(args.output, &objects)?;
     }
+    repository::note_guesses(&fleet, shown.into_iter());
     diagnostics::print_from(&mistakes, &|file| snapshot.text(file).map(ToOwned::to_owned));
     Ok(if mistakes.is_empty() { Exit::Ok } else { Exit::Configuration })
 }

@@ -17,6 +17,7 @@ mod overview;
 mod phase;
 mod prune;
 mod secrets;
+mod serving;
 mod supervisor;
 mod target;
 mod world;

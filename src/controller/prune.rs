@@ -190,7 +190,7 @@ impl World {
                 }
             },
             cluster: &|name| match self.clusters.get(name) {
-                Some(entry) => ClusterFacts { state: entry.cluster.state, complete: entry.is_complete() },
+                Some(entry) => ClusterFacts { state: entry.cluster.state, complete: entry.is_whole() },
                 None => ClusterFacts { state: ClusterState::Ready, complete: false },
             },
         })

@@ -34,7 +34,7 @@ pub use app::{
     WorkloadKind,
 };
 pub use approval::{Approval, ApprovedObject};
-pub use capabilities::{Capabilities, KubeVersion};
+pub use capabilities::{Capabilities, KubeVersion, Questions};
 pub use chart::{
     Chart, ChartCapabilities, ChartFailure, ChartFault, ChartHook, ChartName, ChartObject, ChartOutput,
     ChartRef, ChartRequest, ChartSource, Charts, NoCharts,

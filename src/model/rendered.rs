@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{AppId, ClusterName, Digest, Kind, Location, ObjectId, Revision, Sealed, is_secret, masked};
+use super::{
+    AppId, ClusterName, Digest, Kind, Location, ObjectId, Questions, Revision, Sealed, is_secret, masked,
+};
 
 /// One object as it shall be.
 /// It prints without the values that are secret, and is never written to disk.
@@ -54,6 +56,8 @@ pub struct Rendered {
     /// Every patch that was tried, by its place: whether it fitted any object. One that fits none of no
     /// target is a mistake.
     pub patches: Arc<BTreeMap<Location, bool>>,
+    /// What it asked about what its cluster can do.
+    pub questions: Arc<Questions>,
 }
 
 impl Rendered {

@@ -4,6 +4,7 @@
 //! that tests share the clusters without meeting. A test that stops an API server has the fourth cluster for
 //! itself meanwhile ([`support::Scene::alone`]).
 
+mod capabilities;
 mod credentials;
 mod hooks;
 mod immutable;

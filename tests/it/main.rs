@@ -10,6 +10,7 @@
 
 mod bad_input;
 mod budgets;
+mod capabilities;
 mod charts;
 mod example_repo;
 mod faults;

@@ -63,6 +63,7 @@ fn rendered(name: &str, objects: &[&str]) -> Rendered {
         revision: Revision::from("c0ffee"),
         objects: objects.into(),
         patches: Default::default(),
+        questions: Default::default(),
     }
 }
 

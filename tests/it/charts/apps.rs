@@ -1,6 +1,5 @@
 //! Charts as apps: from the manifest to objects, through everything that `tutti render` does.
 
-
 use serde_json::{Value, json};
 use tutti::chart::{Found, Limits, Recorder, Remark, Renderer, Service};
 use tutti::fleet::assemble;

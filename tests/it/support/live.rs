@@ -22,7 +22,7 @@ const KINDS: [(&str, &str, &str); 10] = [
 ];
 
 /// Those that tests only look at.
-const OTHERS: [(&str, &str, &str); 7] = [
+const OTHERS: [(&str, &str, &str); 9] = [
     ("", "v1", "Pod"),
     ("", "v1", "Secret"),
     ("apps", "v1", "ReplicaSet"),
@@ -30,6 +30,8 @@ const OTHERS: [(&str, &str, &str); 7] = [
     ("batch", "v1", "Job"),
     ("batch", "v1", "CronJob"),
     ("apps.kruise.io", "v1alpha1", "CloneSet"),
+    ("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
+    ("monitoring.coreos.com", "v1", "ServiceMonitor"),
 ];
 
 pub fn api(sandbox: &Sandbox, kind: &str, namespace: Option<&str>) -> Api<DynamicObject> {
