@@ -17,6 +17,7 @@ mod faults;
 mod layering;
 mod layers;
 mod live;
+mod mistakes;
 mod observe;
 mod offline;
 mod projects;
