@@ -82,7 +82,7 @@ impl TargetEntry {
             (Ok(old), Ok(new)) => old.objects == new.objects,
             _ => false,
         };
-        let flags = |app: &App| (app.paused, app.unmanaged, app.prune);
+        let flags = |app: &App| (app.paused, app.unmanaged, app.adopt, app.prune);
         if !same || flags(&self.app) != flags(&app) {
             if let Some(running) = &self.running {
                 running.cancel();

@@ -8,6 +8,7 @@
     reason = "a test fails by panicking; the exemption for tests does not reach their helpers"
 )]
 
+mod adopt;
 mod bad_input;
 mod budgets;
 mod charts;

@@ -103,7 +103,7 @@ fn with_absent(mut observation: Observation, texts: &[&str]) -> Observation {
 
 fn with_stranger(mut observation: Observation, text: &str, managers: &[&str]) -> Observation {
     let managers = managers.iter().map(|manager| (*manager).to_owned()).collect();
-    observation.strangers.insert(parse(text).1, Stranger { managers });
+    observation.strangers.insert(parse(text).1, Stranger { managers, takeover: None });
     observation
 }
 
@@ -118,6 +118,7 @@ fn plan_with(rendered: &Rendered, observation: &Observation, change: impl Fn(&mu
         cluster_state: ClusterState::Ready,
         paused: false,
         unmanaged: false,
+        adopt: false,
         rendered,
         observation,
         claims: &claims,
