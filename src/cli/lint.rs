@@ -8,9 +8,9 @@ use super::exit::Exit;
 use super::output::{self, Format, say};
 use super::{diagnostics, repository};
 use crate::chart::{Recorder, Remark};
-use crate::controller::render_all;
 use crate::model::{Diagnostic, Location, Scope};
 use crate::render::codes;
+use crate::render::{Memory, Renderer};
 use crate::report::words::count;
 
 #[derive(Args, Debug)]
@@ -34,11 +34,11 @@ pub async fn run(args: LintArgs) -> anyhow::Result<Exit> {
     let charts = repository::charts(&fleet).await;
     let (renders, remarks) = {
         let recorder = Recorder::new(&charts);
-        let renders = render_all(&snapshot.revision, &fleet, &snapshot, &recorder);
+        let renders = Renderer::new(&fleet, &snapshot, &recorder).render_all(&mut Memory::default());
         (renders, recorder.remarks())
     };
     let mut mistakes: Vec<Diagnostic> = fleet.diagnostics.clone();
-    for (_, render) in renders.targets.values() {
+    for render in renders.results() {
         for mistake in render.as_ref().err().into_iter().flatten() {
             // One mistake in a template breaks it on every cluster: it is said once.
             if !mistakes
@@ -55,12 +55,7 @@ pub async fn run(args: LintArgs) -> anyhow::Result<Exit> {
         Format::Table => {
             diagnostics::print_from(&mistakes, &|file| snapshot.text(file).map(ToOwned::to_owned));
             if mistakes.is_empty() {
-                let objects: usize = renders
-                    .targets
-                    .values()
-                    .filter_map(|(_, render)| render.as_ref().ok())
-                    .map(|rendered| rendered.objects.len())
-                    .sum();
+                let objects: usize = renders.results().flatten().map(|rendered| rendered.objects.len()).sum();
                 say!(
                     "{} on {} render to {}: no mistake",
                     count(fleet.apps.len(), "app"),

@@ -10,8 +10,8 @@ use super::exit::Exit;
 use super::fields::{self, ObjectSelector};
 use super::output::{self, Format, say};
 use super::{diagnostics, repository};
-use crate::controller::render_all;
 use crate::model::Diagnostic;
+use crate::render::{Memory, Renderer};
 
 #[derive(Args, Debug)]
 pub struct RenderArgs {
@@ -47,7 +47,7 @@ pub async fn run(args: RenderArgs) -> anyhow::Result<Exit> {
         bail!("no cluster {name}; there are {}", known.join(", "));
     }
     let charts = repository::charts(&fleet).await;
-    let renders = render_all(&snapshot.revision, &fleet, &snapshot, &charts);
+    let renders = Renderer::new(&fleet, &snapshot, &charts).render_all(&mut Memory::default());
     let wanted = |app: &crate::model::AppId| {
         args.app.as_ref().is_none_or(|name| *name == app.to_string() || *name == *app.name)
     };
@@ -56,7 +56,7 @@ pub async fn run(args: RenderArgs) -> anyhow::Result<Exit> {
     let mut objects: Vec<Value> = Vec::new();
     let mut explained = Vec::new();
     let mut found = false;
-    for (id, (_, render)) in &renders.targets {
+    for (id, (_, render)) in renders.iter() {
         if !wanted(&id.app) || args.cluster.as_deref().is_some_and(|name| name != id.cluster.as_str()) {
             continue;
         }
@@ -65,7 +65,7 @@ pub async fn run(args: RenderArgs) -> anyhow::Result<Exit> {
             Err(errors) => mistakes.extend(errors.iter().cloned()),
             Ok(_) if args.explain.is_some() => explained.push(id),
             Ok(rendered) => {
-                for object in &rendered.objects {
+                for object in &*rendered.objects {
                     if args.output == Format::Table {
                         say!("---\n# {} {}, from {}", id.cluster, id.app, object.source);
                         output::write_text(format_args!("{}", serde_yaml::to_string(&object.body)?));
@@ -85,7 +85,15 @@ pub async fn run(args: RenderArgs) -> anyhow::Result<Exit> {
     if let Some(path) = &args.explain
         && !explained.is_empty()
     {
-        fields::print(&fleet, &snapshot, &charts, &explained, path, args.object.as_ref(), args.output)?;
+        fields::print(
+            &fleet,
+            &snapshot,
+            &charts,
+            &explained.iter().collect::<Vec<_>>(),
+            path,
+            args.object.as_ref(),
+            args.output,
+        )?;
     } else if args.output != Format::Table {
         output::write_value(args.output, &objects)?;
     }

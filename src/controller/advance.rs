@@ -169,7 +169,7 @@ impl World {
             return;
         };
         if let Ok(rendered) = &entry.render {
-            for object in &rendered.objects {
+            for object in &*rendered.objects {
                 cluster.observation.strangers.remove(&object.id);
             }
             if entry.plan.as_ref().is_some_and(|plan| {

@@ -1,15 +1,16 @@
 //! From Git to renders: fetch, read, check, then render.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
 
 use super::event::{Event, LoadError};
-use crate::fleet::{self, Fleet, Target};
-use crate::model::{AppSpec, Charts, DeployType, Diagnostic, Rendered, Revision, Scope, Snapshot};
+use crate::fleet::{self, Fleet};
+use crate::model::{Diagnostic, Revision, Scope, Snapshot};
+use crate::render::{Memory, Renderer};
 use crate::source::{self, Repository};
-use crate::{chart, manifest, render};
+use crate::{chart, manifest};
 
 /// How far back commits are told about.
 pub(super) const RECENT: usize = 20;
@@ -39,16 +40,6 @@ pub struct News {
     pub recent: Vec<Revision>,
     pub fleet: Fleet,
     pub snapshot: Snapshot,
-}
-
-/// A target's objects, or why there are none; and the commit that it is told on.
-pub type Render = (Revision, Result<Arc<Rendered>, Vec<Diagnostic>>);
-
-/// Every target of a revision.
-#[derive(Debug)]
-pub struct Renders {
-    pub revision: Revision,
-    pub targets: BTreeMap<Target, Render>,
 }
 
 /// Reads the newest revision, unless it is `known`. `after` is a commit that a hook spoke of.
@@ -111,106 +102,18 @@ pub fn blame(fleet: &Fleet, snapshot: &Snapshot) -> Vec<(Revision, Diagnostic)> 
         .collect()
 }
 
-/// Renders every target. As long as the fleet is large: call it off the async threads.
-pub fn render_all(revision: &Revision, fleet: &Fleet, snapshot: &Snapshot, charts: &dyn Charts) -> Renders {
-    warm_up(fleet, snapshot, charts);
-    let mut targets: BTreeMap<_, _> = fleet
-        .targets()
-        .into_iter()
-        .map(|target| {
-            let render = match render_one(fleet, snapshot, charts, &target) {
-                Ok(rendered) => (rendered.revision.clone(), Ok(Arc::new(rendered))),
-                Err(mistakes) => {
-                    let files = mistakes.iter().filter_map(|mistake| mistake.location.as_ref());
-                    (
-                        snapshot.last_change(files.map(|location| location.file.as_str())).clone(),
-                        Err(mistakes),
-                    )
-                }
-            };
-            (target, render)
-        })
-        .collect();
-    refuse_idle_patches(fleet, snapshot, &mut targets);
-    Renders { revision: revision.clone(), targets }
-}
-
-/// A patch may fit nothing of one target and something of another; one that fits nothing at all is a
-/// mistake of every target that reads it. What a target without a render would have taken is not known.
-fn refuse_idle_patches(fleet: &Fleet, snapshot: &Snapshot, targets: &mut BTreeMap<Target, Render>) {
-    let rendered = targets.values().filter_map(|(_, render)| render.as_deref().ok());
-    let mut idle = render::idle_patches(rendered);
-    if idle.is_empty() {
-        return;
-    }
-    for (target, _) in targets.iter().filter(|(_, (_, render))| render.is_err()) {
-        for unknown in render::patches_of(fleet, snapshot, target) {
-            idle.remove(&unknown);
-        }
-    }
-    for (target, (revision, render)) in targets {
-        let Ok(rendered) = &render else { continue };
-        let scope = || Scope::Target(target.app.clone(), target.cluster.clone());
-        let read = idle.iter().filter(|place| rendered.patches.contains_key(place));
-        let mistakes: Vec<Diagnostic> = read.map(|place| render::idle_patch(place, scope())).collect();
-        if !mistakes.is_empty() {
-            let files = mistakes.iter().filter_map(|mistake| mistake.location.as_ref());
-            *revision = snapshot.last_change(files.map(|location| location.file.as_str())).clone();
-            *render = Err(mistakes);
-        }
-    }
-}
-
-/// Apps of charts, side by side: their renders wait for other processes, and one that hangs shall hold up no other. What
-/// comes of it is kept where charts are rendered.
-fn warm_up(fleet: &Fleet, snapshot: &Snapshot, charts: &dyn Charts) {
-    let is_chart = |target: &Target| {
-        fleet.apps.get(&target.app).is_some_and(
-            |app| matches!(&app.spec, AppSpec::AppSet(app_set) if app_set.deploy_type == DeployType::Helm),
-        )
-    };
-    let targets: Vec<Target> = fleet.targets().into_iter().filter(is_chart).collect();
-    let threads = std::thread::available_parallelism().map_or(2, usize::from).min(targets.len());
-    if threads < 2 {
-        return;
-    }
-    let next = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                while let Some(target) = targets.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let _ = render_one(fleet, snapshot, charts, target);
-                }
-            });
-        }
-    });
-}
-
-/// A fault of ours in one render is an error of that target, and of no other.
-fn render_one(
-    fleet: &Fleet,
-    snapshot: &Snapshot,
-    charts: &dyn Charts,
-    target: &Target,
-) -> Result<Rendered, Vec<Diagnostic>> {
-    let rendering = std::panic::AssertUnwindSafe(|| render::render(fleet, snapshot, charts, target));
-    std::panic::catch_unwind(rendering).unwrap_or_else(|_| {
-        let scope = Scope::Target(target.app.clone(), target.cluster.clone());
-        let message = format!("failed to render {target}: the renderer crashed, which is a fault of tutti");
-        Err(vec![Diagnostic::error("E3999", message, scope)])
-    })
-}
-
 /// Renders on a blocking thread and reports to the queue.
 pub fn render_in_background(
-    revision: Revision,
     fleet: Arc<Fleet>,
     snapshot: Snapshot,
     charts: Arc<chart::Service>,
+    memory: Arc<Mutex<Memory>>,
     events: tokio::sync::mpsc::Sender<Event>,
 ) {
     tokio::task::spawn_blocking(move || {
-        let renders = render_all(&revision, &fleet, &snapshot, &*charts);
+        // A revision that came later waits here for the one before, and then has less to do.
+        let renders = Renderer::new(&fleet, &snapshot, &*charts).render_all(&mut memory.lock());
+        tracing::debug!(revision = renders.revision.short(), made = renders.made, "rendered");
         // A closed queue means that the controller has stopped: nobody is left to tell.
         let _ = events.blocking_send(Event::Rendered(Box::new(renders)));
     });

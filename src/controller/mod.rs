@@ -29,7 +29,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub use event::LoadError;
-pub use load::{Origin, Render, Renders, render_all};
+pub use load::Origin;
 pub use secrets::{SecretError, resolve as resolve_secret};
 
 use crate::chart;

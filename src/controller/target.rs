@@ -79,7 +79,7 @@ impl TargetEntry {
         render: Result<Arc<Rendered>, Vec<Diagnostic>>,
     ) {
         let same = match (&self.render, &render) {
-            (Ok(old), Ok(new)) => old.objects == new.objects,
+            (Ok(old), Ok(new)) => Arc::ptr_eq(&old.objects, &new.objects) || old.objects == new.objects,
             _ => false,
         };
         let flags = |app: &App| (app.paused, app.unmanaged, app.adopt, app.prune);

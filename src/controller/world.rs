@@ -4,18 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::cluster_entry::{ClusterEntry, Reach};
 use super::event::{Event, LoadError};
-use super::load::{self, Loaded, Render, Renders};
+use super::load::{self, Loaded};
 use super::target::TargetEntry;
 use super::{Ending, Settings, Until, secrets};
 use crate::fleet::{Fleet, Target};
 use crate::forge::{self, State};
 use crate::model::{App, ClusterName, Forge, Instance, Mode, Revision};
 use crate::plan::Reason;
+use crate::render::{Memory, Render, Renders};
 use crate::report::outbox::{Order, Outbox};
 use crate::report::{Overview, Phase, statuses};
 use crate::source::ErrorKind;
@@ -45,6 +47,8 @@ pub struct World {
     pub(super) rendered_head: Option<Revision>,
     pub(super) fleet: Option<Arc<Fleet>>,
     pub(super) instance: Arc<Instance>,
+    /// What earlier revisions rendered to.
+    memory: Arc<Mutex<Memory>>,
     pub(super) clusters: BTreeMap<ClusterName, ClusterEntry>,
     /// Clusters whose file vanished while this process ran: their objects are left as they are.
     pub(super) dropped: BTreeSet<ClusterName>,
@@ -84,6 +88,7 @@ impl World {
             rendered_head: None,
             fleet: None,
             instance: Arc::default(),
+            memory: Arc::default(),
             clusters: BTreeMap::new(),
             dropped: BTreeSet::new(),
             targets: BTreeMap::new(),
@@ -108,7 +113,7 @@ impl World {
             }
             Event::Loaded(Ok(loaded)) => self.loaded(*loaded),
             Event::Loaded(Err(error)) => self.not_loaded(error),
-            Event::Rendered(renders) => self.rendered(*renders),
+            Event::Rendered(renders) => self.rendered(&renders),
             Event::Cluster { cluster, epoch, news } => self.cluster_news(&cluster, epoch, news),
             Event::Reconciled { target, epoch, outcome } => self.reconciled(&target, epoch, *outcome),
             Event::Crashed { target, error } => self.crashed(&target, error),
@@ -189,7 +194,8 @@ impl World {
             self.open_outbox(&news.recent);
             self.post_first(&news.revision);
             let charts = Arc::clone(&self.settings.charts);
-            load::render_in_background(news.revision, fleet, news.snapshot, charts, self.events.clone());
+            let memory = Arc::clone(&self.memory);
+            load::render_in_background(fleet, news.snapshot, charts, memory, self.events.clone());
         }
         self.done_loading();
     }
@@ -205,7 +211,7 @@ impl World {
         self.told.truncate(load::RECENT);
     }
 
-    fn rendered(&mut self, renders: Renders) {
+    fn rendered(&mut self, renders: &Renders) {
         if self.head.as_ref() != Some(&renders.revision) {
             // A newer revision came while this one was rendered.
             return;
@@ -218,15 +224,15 @@ impl World {
         }
         let broken = self.broken_targets(&fleet);
         self.targets.retain(|id, entry| {
-            let stays = renders.targets.contains_key(id) || broken.contains_key(id);
+            let stays = renders.get(id).is_some() || broken.contains_key(id);
             if let (false, Some(running)) = (stays, &entry.running) {
                 running.cancel();
             }
             stays
         });
-        let rendered = renders.targets.into_iter().filter_map(|(id, render)| {
-            let app = fleet.apps.get(&id.app).cloned().map(Arc::new)?;
-            Some((id, (app, render)))
+        let rendered = renders.iter().filter_map(|(id, render)| {
+            let app = fleet.apps.get(&id.app).cloned()?;
+            Some((id, (app, render.clone())))
         });
         for (id, (app, (revision, render))) in rendered.chain(broken) {
             match self.targets.get_mut(&id) {
@@ -254,8 +260,7 @@ impl World {
             let mut places: BTreeMap<ClusterName, Arc<App>> =
                 known.map(|(id, entry)| (id.cluster.clone(), Arc::clone(&entry.app))).collect();
             if let Some(app) = &broken.app {
-                let app = Arc::new(app.clone());
-                places.extend(fleet.clusters_of(&app).into_iter().map(|cluster| (cluster, Arc::clone(&app))));
+                places.extend(fleet.clusters_of(app).into_iter().map(|cluster| (cluster, Arc::clone(app))));
             }
             for (cluster, app) in places {
                 let render = (revision.clone(), Err(broken.errors.clone()));

@@ -46,7 +46,7 @@ spec:
 fn component(text: &str) -> (super::App, crate::model::Component) {
     let app = clean(text).apps.remove(0);
     let AppSpec::Component(component) = app.spec.clone() else { panic!("{app:?}") };
-    (app, component)
+    (super::App::clone(&app), component)
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! What an app is on one cluster.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::{AppId, ClusterName, Digest, Kind, Location, ObjectId, Revision};
@@ -27,11 +28,17 @@ pub struct Rendered {
     pub cluster: ClusterName,
     /// The last commit that changed anything that this render read.
     pub revision: Revision,
-    pub objects: Vec<RenderedObject>,
+    /// Shared by all clusters that the app renders to the same for.
+    #[serde(serialize_with = "serialize_objects")]
+    pub objects: Arc<[RenderedObject]>,
     /// Every patch that was tried, by its place: whether it fitted any object. One that fits none of no
     /// target is a mistake.
     #[serde(skip)]
-    pub patches: BTreeMap<Location, bool>,
+    pub patches: Arc<BTreeMap<Location, bool>>,
+}
+
+fn serialize_objects<S: Serializer>(objects: &[RenderedObject], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(objects)
 }
 
 impl Rendered {

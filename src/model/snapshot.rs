@@ -42,7 +42,12 @@ impl Snapshot {
     /// The newest commit that changed any of these files or folders (a folder ends in `/` and also
     /// counts what was deleted in it). Without history, the revision itself.
     pub fn last_change<'a>(&self, paths: impl IntoIterator<Item = &'a str>) -> &Revision {
-        self.history.last_change(paths).unwrap_or(&self.revision)
+        self.revision_at(self.history.newest(paths))
+    }
+
+    /// The commit of a number that [`History::newest`] gave.
+    pub fn revision_at(&self, number: Option<usize>) -> &Revision {
+        number.and_then(|number| self.history.commits.get(number)).unwrap_or(&self.revision)
     }
 }
 
@@ -56,8 +61,8 @@ pub struct History {
 }
 
 impl History {
-    fn last_change<'a>(&self, paths: impl IntoIterator<Item = &'a str>) -> Option<&Revision> {
-        let newest = paths.into_iter().filter_map(|path| self.changed.get(path)).min()?;
-        self.commits.get(*newest)
+    /// The number of the newest commit that changed any of these files or folders: the smallest.
+    pub fn newest<'a>(&self, paths: impl IntoIterator<Item = &'a str>) -> Option<usize> {
+        paths.into_iter().filter_map(|path| self.changed.get(path)).min().copied()
     }
 }

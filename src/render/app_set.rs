@@ -168,7 +168,7 @@ fn derived(job: &Job<'_>, app_set: &AppSet, pod_set: &AssignedPodSet) -> BTreeMa
 }
 
 fn fact_of<'a>(
-    job: &Job<'a>,
+    job: &'a Job<'_>,
     app_set: &'a AppSet,
     pod_set: &'a AssignedPodSet,
     fact: &Fact,
@@ -181,13 +181,13 @@ fn fact_of<'a>(
         Fact::Version => pod_set.version.as_deref(),
         Fact::Group => Some(pod_set.group.as_str()).filter(|group| *group != "default"),
         Fact::Meta(key) => {
-            let of_cluster = job.cluster.meta.get(key).and_then(Value::as_str);
-            pod_set.meta.get(key).map(String::as_str).or(of_cluster)
+            let of_cluster = || job.site.meta(key).and_then(Value::as_str);
+            pod_set.meta.get(key).map(String::as_str).or_else(of_cluster)
         }
-        Fact::ClusterName => Some(job.cluster.name.as_str()),
-        Fact::ClusterLabel(key) => job.cluster.labels.get(key).map(String::as_str),
-        Fact::Vip => job.cluster.vip.as_deref(),
-        Fact::Ring => job.ring,
+        Fact::ClusterName => Some(job.site.name()),
+        Fact::ClusterLabel(key) => job.site.label(key),
+        Fact::Vip => job.site.vip(),
+        Fact::Ring => job.site.ring(),
     };
     value.filter(|value| !value.is_empty())
 }

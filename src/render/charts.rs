@@ -35,7 +35,7 @@ pub fn folders(job: &Job<'_>) -> BTreeSet<String> {
 /// What the chart of a podSet makes; nothing when the app is no chart.
 pub fn documents(
     job: &Job<'_>,
-    layers: &Layers<'_>,
+    layers: &Layers,
     pod_set: &AssignedPodSet,
 ) -> Result<Vec<Document>, Vec<Diagnostic>> {
     match (&job.app.spec, &pod_set.chart) {
@@ -48,7 +48,7 @@ pub fn documents(
 
 fn of_chart(
     job: &Job<'_>,
-    layers: &Layers<'_>,
+    layers: &Layers,
     pod_set: &AssignedPodSet,
     named: &ChartRef,
 ) -> Result<Vec<Document>, Vec<Diagnostic>> {
@@ -74,7 +74,7 @@ fn of_chart(
 
 /// Only what is declared: else a chart sees what `helm template` shows it.
 fn capabilities(job: &Job<'_>) -> ChartCapabilities {
-    let cluster = job.cluster;
+    let cluster = job.site.capabilities();
     ChartCapabilities {
         kube_version: cluster.version.as_ref().map(|version| version.git_version.clone()),
         api_versions: cluster.capabilities.clone(),
@@ -97,7 +97,7 @@ fn find(job: &Job<'_>, named: &ChartRef) -> Result<Arc<Chart>, ChartFailure> {
 /// shipped layers speak to the shipped templates, not to charts.
 fn layered(
     job: &Job<'_>,
-    layers: &Layers<'_>,
+    layers: &Layers,
     pod_set: &AssignedPodSet,
     chart: &Chart,
 ) -> Result<Vec<Map<String, Value>>, Vec<Diagnostic>> {

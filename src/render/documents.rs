@@ -25,11 +25,7 @@ pub type Fields = BTreeMap<String, Location>;
 
 /// What a template made, split into documents. Positions in it mean nothing to the reader, so mistakes
 /// point at the template and quote the line.
-pub fn of_output(
-    job: &Job<'_>,
-    template: &Source<'_>,
-    output: &str,
-) -> Result<Vec<Document>, Vec<Diagnostic>> {
+pub fn of_output(job: &Job<'_>, template: &Source, output: &str) -> Result<Vec<Document>, Vec<Diagnostic>> {
     let marked = job.notes.filter(|notes| notes.marked).map(|notes| (notes, marks::strip(output)));
     let output = marked.as_ref().map_or(output, |(_, (output, _))| output.as_str());
     let (documents, mistakes) = yaml::parse(&template.path, output);
@@ -49,8 +45,8 @@ pub fn of_output(
 }
 
 /// The documents of a file as it is.
-pub fn of_file(job: &Job<'_>, file: &Source<'_>) -> Result<Vec<Document>, Vec<Diagnostic>> {
-    let (documents, mistakes) = yaml::parse(&file.path, file.text);
+pub fn of_file(job: &Job<'_>, file: &Source) -> Result<Vec<Document>, Vec<Diagnostic>> {
+    let (documents, mistakes) = yaml::parse(&file.path, &file.text);
     if !mistakes.is_empty() {
         let rescope = |mistake: Diagnostic| Diagnostic { scope: job.scope(), ..mistake };
         return Err(mistakes.into_iter().map(rescope).collect());
@@ -79,7 +75,7 @@ fn collect(
     if mistakes.is_empty() { Ok(found) } else { Err(mistakes) }
 }
 
-fn in_output(job: &Job<'_>, template: &Source<'_>, output: &str, mistake: &Diagnostic) -> Diagnostic {
+fn in_output(job: &Job<'_>, template: &Source, output: &str, mistake: &Diagnostic) -> Diagnostic {
     let line = mistake.location.as_ref().map_or(1, |location| location.start.line);
     let text = output.lines().nth(line.saturating_sub(1) as usize).unwrap_or("").trim();
     let message =

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use minijinja::value::ValueKind;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, UndefinedBehavior, Value};
-use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
 
 use super::layers::Source;
+use super::site::Look;
 use super::trace::{Notes, marks};
 
 /// What `extends parent` evaluates to; no file has this name.
@@ -22,18 +22,15 @@ const CARELESS: [&str; 6] = ["chain", "e", "escape", "groupby", "pprint", "zip"]
 
 /// Templates that can see each other, by file name.
 #[derive(Debug)]
-pub struct Engine<'a> {
-    environment: Environment<'a>,
+pub struct Engine {
+    environment: Environment<'static>,
     /// The highest file of each name that is rendered by itself (not `_*.j2`), by name.
-    pub rendered: Vec<Source<'a>>,
+    pub rendered: Vec<Source>,
 }
 
-impl<'a> Engine<'a> {
+impl Engine {
     /// Of chains of files with one name, the lowest first. Every template that is not one is named.
-    pub fn new(
-        chains: &BTreeMap<&'a str, Vec<&Source<'a>>>,
-        notes: Option<&Notes>,
-    ) -> Result<Self, Vec<Error>> {
+    pub fn new(chains: &BTreeMap<&str, Vec<&Source>>, notes: Option<&Notes>) -> Result<Self, Vec<Error>> {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         environment.set_auto_escape_callback(|_| AutoEscape::None);
@@ -61,8 +58,8 @@ impl<'a> Engine<'a> {
         for (name, chain) in chains {
             for source in chain {
                 let text = match marked {
-                    Some(notes) => marks::instrument(source.text, notes.template(&source.path)),
-                    None => source.text.to_owned(),
+                    Some(notes) => marks::instrument(&source.text, notes.template(&source.path)),
+                    None => source.text.to_string(),
                 };
                 let added = environment.add_template_owned(source.path.clone(), text);
                 mistakes.extend(added.err());
@@ -85,12 +82,8 @@ impl<'a> Engine<'a> {
         Ok(Self { environment, rendered })
     }
 
-    pub fn render(&self, source: &Source<'_>, context: &Json) -> Result<String, Error> {
-        let mut context = context.clone();
-        if let Json::Object(map) = &mut context {
-            map.insert("parent".to_owned(), PARENT.into());
-        }
-        self.environment.get_template(&source.path)?.render(Value::from(minijinja::value::Serde(&context)))
+    pub fn render(&self, source: &Source, variables: Value) -> Result<String, Error> {
+        self.environment.get_template(&source.path)?.render(variables)
     }
 }
 
@@ -105,11 +98,8 @@ fn to_json(value: &Value) -> Result<String, Error> {
 
 /// `cluster.capabilities is has("autoscaling/v2")`.
 fn has(capabilities: &Value, api_version: &str) -> Result<bool, Error> {
-    let known = capabilities.get_attr("apiVersions")?;
-    if known.is_undefined() {
-        return Err(Error::new(ErrorKind::InvalidOperation, "`has` asks cluster.capabilities"));
-    }
-    Ok(known.try_iter()?.any(|known| known.as_str() == Some(api_version)))
+    let of_cluster = capabilities.downcast_object_ref::<Look>().and_then(|look| look.has(api_version));
+    of_cluster.ok_or_else(|| Error::new(ErrorKind::InvalidOperation, "`has` asks cluster.capabilities"))
 }
 
 /// For names and annotations that change with what they stand for.

@@ -9,7 +9,7 @@ use crate::model::{Diagnostic, Entry, ObjectId, Route, RoutePath, RouteSettings,
 /// Adds the routes to what the app renders: their ports are those of its Services.
 pub fn add(job: &Job<'_>, found: &mut Found) -> Vec<Diagnostic> {
     let mut wrong = Vec::new();
-    let here = job.app.routes.iter().filter(|route| route.clusters.matches(job.cluster.facts(job.ring)));
+    let here = job.app.routes.iter().filter(|route| job.site.is_selected_by(&route.clusters));
     for route in here {
         let made = one(job, route, found).and_then(|object| {
             let source = route.location.clone();
@@ -29,7 +29,7 @@ pub fn add(job: &Job<'_>, found: &mut Found) -> Vec<Diagnostic> {
 }
 
 fn one(job: &Job<'_>, route: &Route, found: &Found) -> Result<Map<String, Value>, Box<Diagnostic>> {
-    let settings = route.on_ring(job.ring);
+    let settings = route.on_ring(job.site.ring());
     let service = route.service.as_deref().unwrap_or(&job.app.id.name);
     let ports = ports_of(job, service, found);
     let mut paths = Vec::new();

@@ -1,5 +1,6 @@
 mod explain;
 mod facts;
+mod memory;
 mod patches;
 
 use serde_json::{Value, json};

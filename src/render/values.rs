@@ -8,7 +8,7 @@ use crate::manifest::yaml;
 use crate::model::Diagnostic;
 
 /// The values of all layers, merged.
-pub fn of_layers(job: &Job<'_>, layers: &Layers<'_>) -> Result<Map<String, Value>, Vec<Diagnostic>> {
+pub fn of_layers(job: &Job<'_>, layers: &Layers) -> Result<Map<String, Value>, Vec<Diagnostic>> {
     let mut merged = Map::new();
     let mut mistakes = Vec::new();
     for layer in &layers.list {
@@ -21,9 +21,9 @@ pub fn of_layers(job: &Job<'_>, layers: &Layers<'_>) -> Result<Map<String, Value
 }
 
 /// The values of one layer alone.
-pub fn of_layer(job: &Job<'_>, layer: &Layer<'_>) -> Result<Map<String, Value>, Vec<Diagnostic>> {
+pub fn of_layer(job: &Job<'_>, layer: &Layer) -> Result<Map<String, Value>, Vec<Diagnostic>> {
     let Some(source) = &layer.values else { return Ok(Map::new()) };
-    yaml::parse_values(&source.path, source.text).map_err(|mistakes| {
+    yaml::parse_values(&source.path, &source.text).map_err(|mistakes| {
         let rescope = |mistake: Diagnostic| Diagnostic { scope: job.scope(), code: codes::VALUES, ..mistake };
         mistakes.into_iter().map(rescope).collect()
     })

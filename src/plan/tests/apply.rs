@@ -153,7 +153,7 @@ fn what_another_app_brings_is_waited_for() {
     let mut base = rendered("base", &["v1/Namespace//shop"]);
     let mut definition = object("apiextensions.k8s.io/v1/CustomResourceDefinition//menus.example.com", "a");
     definition.body = json!({"spec": {"group": "example.com", "names": {"kind": "Menu"}}});
-    base.objects.push(definition);
+    base.objects = base.objects.iter().cloned().chain([definition]).collect();
 
     let pending = Pending::of([&pay, &base], &observation);
     let plan = plan_with(&pay, &observation, |input| input.pending = Box::leak(Box::new(pending.clone())));

@@ -60,7 +60,7 @@ fn rendered(name: &str, objects: &[&str]) -> Rendered {
         app: app(name),
         cluster: cluster("bj5"),
         revision: Revision::from("c0ffee"),
-        objects,
+        objects: objects.into(),
         patches: Default::default(),
     }
 }

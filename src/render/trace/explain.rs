@@ -12,7 +12,7 @@ use super::runs::Stage;
 use super::{Key, Made};
 use crate::fleet::{Fleet, Target};
 use crate::model::{Charts, Location, ObjectId, Snapshot};
-use crate::render::Job;
+use crate::render::Renderer;
 
 /// An object, field by field.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -74,7 +74,8 @@ pub fn explain(
     charts: &dyn Charts,
     target: &Target,
 ) -> Option<Vec<ExplainedObject>> {
-    let stage = Stage::new(Job::new(fleet, snapshot, charts, target)?)?;
+    let renderer = Renderer::new(fleet, snapshot, charts);
+    let stage = Stage::new(renderer.job(target)?)?;
     let made = stage.marked()?;
     let reached = Reached::of(&stage, &made);
     let mut objects: BTreeMap<ObjectId, ExplainedObject> = BTreeMap::new();
