@@ -7,6 +7,7 @@
 mod credentials;
 mod hooks;
 mod immutable;
+mod import;
 mod observe;
 mod once;
 mod outage;

@@ -14,6 +14,7 @@ mod budgets;
 mod charts;
 mod example_repo;
 mod faults;
+mod import;
 mod layering;
 mod layers;
 mod live;
