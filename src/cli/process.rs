@@ -14,7 +14,7 @@ use serde::Deserialize;
 use super::keys::KeyArgs;
 use crate::cluster::Link;
 use crate::controller::{Links, resolve_secret};
-use crate::model::{Cluster, Connection, Keys, SecretRef};
+use crate::model::{Cluster, ClusterName, Connection, Keys, SecretRef};
 use crate::report::ClusterReport;
 use crate::source;
 
@@ -205,7 +205,7 @@ pub struct Ways {
 }
 
 impl Ways {
-    fn parse(kubeconfigs: PathBuf, ways: &[String]) -> anyhow::Result<Self> {
+    pub fn parse(kubeconfigs: PathBuf, ways: &[String]) -> anyhow::Result<Self> {
         let mut replaced = BTreeMap::new();
         for text in ways {
             let Some((name, way)) =
@@ -238,6 +238,18 @@ impl Ways {
     pub fn links(&self) -> Links {
         let ways = self.clone();
         Arc::new(move |cluster| ways.link(cluster))
+    }
+
+    /// The clusters that were given a way by name.
+    pub fn named(&self) -> BTreeMap<ClusterName, Link> {
+        let link = |name: &str, way: &Way| match way {
+            Way::Sandbox => Link::in_process(self.sandbox(name).service()),
+            Way::Kubeconfig { path, context } => {
+                Link::Kubeconfig { path: path.clone(), context: context.clone() }
+            }
+        };
+        let named = self.replaced.iter().filter(|(name, _)| *name != "*");
+        named.map(|(name, way)| (ClusterName::from(name.as_str()), link(name, way))).collect()
     }
 
     fn link(&self, cluster: &Cluster) -> Link {

@@ -18,6 +18,8 @@ pub struct App {
     pub unmanaged: bool,
     /// No writes, no deletes; observing continues.
     pub paused: bool,
+    /// Objects that exist already and are nobody's but a person's or a deploy tool's are taken over.
+    pub adopt: bool,
     /// `None`: the instance's default.
     pub prune: Option<PruneMode>,
     pub spec: AppSpec,

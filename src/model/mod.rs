@@ -48,7 +48,7 @@ pub use instance::{Caps, ChartRepository, Defaults, Forge, Instance, Mode, Prune
 pub use keys::Keys;
 pub use name::{AppId, ClusterName, Revision};
 pub use object::{Kind, ObjectId};
-pub use observation::{Live, Observation, PodCount, Stranger};
+pub use observation::{Effect, Live, Observation, PodCount, Stranger, Takeover};
 pub use patch::{Change, JsonStep, Patch, PatchTarget};
 pub use project::{Allow, Member, Project, Role, Subject};
 pub use rendered::{Rendered, RenderedObject};

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use super::{Action, Claims, Hold, Pending, Phase, Plan, Reason, Step, waves};
 use crate::model::{
-    AppId, ClusterState, Kind, Live, Mode, ObjectId, Observation, Rendered, RenderedObject, Stranger, labels,
+    AppId, ClusterState, Kind, Live, Mode, ObjectId, Observation, Rendered, RenderedObject, Stranger,
+    Takeover, labels,
 };
 
 /// Everything that the answer depends on.
@@ -18,6 +19,8 @@ pub struct Input<'a> {
     pub unmanaged: bool,
     /// Its changes shall go wave by wave.
     pub in_waves: bool,
+    /// What is there and nobody's but a person's or a tool's is taken over.
+    pub adopt: bool,
     pub rendered: &'a Rendered,
     pub observation: &'a Observation,
     /// Of the renders of this cluster.
@@ -29,12 +32,19 @@ pub struct Input<'a> {
 }
 
 /// Objects that are new to us: the cluster must be asked for each of them once, before its first
-/// apply, because an apply over somebody else's object with equal values would adopt it silently.
-pub fn unknown_objects<'a>(rendered: &'a Rendered, observation: &Observation) -> Vec<&'a RenderedObject> {
+/// apply, because an apply over somebody else's object with equal values would adopt it silently. Who adopts
+/// also asks what that would do.
+pub fn unknown_objects<'a>(
+    rendered: &'a Rendered,
+    observation: &Observation,
+    adopt: bool,
+) -> Vec<&'a RenderedObject> {
     let known = |object: &RenderedObject| {
         observation.objects.contains_key(&object.id)
-            || observation.strangers.contains_key(&object.id)
             || observation.absent.contains(&object.id)
+            || observation.strangers.get(&object.id).is_some_and(|stranger| {
+                !adopt || stranger.takeover.as_ref().is_some_and(|known| known.hash == object.hash)
+            })
     };
     // A kind that is not served cannot be asked for.
     let can_be_asked = |object: &RenderedObject| observation.served.contains_key(&object.kind);
@@ -112,7 +122,7 @@ fn decide(input: &Input<'_>, object: &RenderedObject, live: Option<&Live>) -> (A
         return against_live(input, object, live);
     }
     if let Some(stranger) = input.observation.strangers.get(&object.id) {
-        return against_stranger(input.instance, stranger);
+        return against_stranger(input, object, stranger);
     }
     if !input.observation.complete {
         // It may be ours, and only not listed yet.
@@ -184,16 +194,23 @@ fn against_live(input: &Input<'_>, object: &RenderedObject, live: &Live) -> (Act
 }
 
 /// Found under this name, without our label.
-fn against_stranger(instance: &str, stranger: &Stranger) -> (Action, Reason) {
-    let ours = labels::field_manager(instance);
+fn against_stranger(input: &Input<'_>, object: &RenderedObject, stranger: &Stranger) -> (Action, Reason) {
+    let ours = labels::field_manager(input.instance);
     // We applied it, so it is ours: only the label was taken off.
     if stranger.managers.contains(&ours) {
         return (Action::Configure, Reason::LabelsMissing);
     }
     let prefix = labels::field_manager("");
     let other = stranger.managers.iter().find_map(|manager| manager.strip_prefix(&prefix));
-    match other.filter(|name| !name.is_empty()) {
-        Some(name) => (Action::Refuse, Reason::OtherInstance { name: name.to_owned() }),
-        None => (Action::Refuse, Reason::NotOurs { managers: stranger.managers.clone() }),
+    if let Some(name) = other.filter(|name| !name.is_empty()) {
+        return (Action::Refuse, Reason::OtherInstance { name: name.to_owned() });
+    }
+    if !input.adopt {
+        return (Action::Refuse, Reason::NotOurs { managers: stranger.managers.clone() });
+    }
+    match stranger.takeover.as_ref().filter(|takeover| takeover.hash == object.hash) {
+        Some(Takeover { effect: Ok(effect), .. }) => (Action::Adopt, Reason::Adopted(effect.clone())),
+        Some(Takeover { effect: Err(why), .. }) => (Action::Refuse, Reason::CannotAdopt { why: why.clone() }),
+        None => (Action::Wait, Reason::NotLookedUp),
     }
 }

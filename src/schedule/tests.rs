@@ -103,6 +103,7 @@ fn a_share_is_of_the_whole_app_and_meta_comes_from_near_to_far() {
         labels: [].into(),
         annotations: [].into(),
         unmanaged: false,
+        adopt: false,
         paused: false,
         prune: None,
         spec: AppSpec::AppSet(app_set),

@@ -8,6 +8,7 @@ mod capabilities;
 mod credentials;
 mod hooks;
 mod immutable;
+mod import;
 mod observe;
 mod once;
 mod outage;

@@ -44,7 +44,7 @@ fn new_objects_are_looked_up_first() {
     check(&empty(), "wait ConfigMap shop/pay: not known yet whether it is there");
     let rendered = rendered("pay", &[PAY, "v1/Service/shop/pay", "example.com/v1/Menu/shop/pay"]);
     let asked = |observation: &Observation| -> Vec<String> {
-        unknown_objects(&rendered, observation).iter().map(|object| object.id.to_string()).collect()
+        unknown_objects(&rendered, observation, false).iter().map(|object| object.id.to_string()).collect()
     };
     assert_eq!(asked(&empty()), ["ConfigMap shop/pay", "Service shop/pay"]);
     assert_eq!(asked(&known), ["Service shop/pay"]);
@@ -57,9 +57,12 @@ fn new_objects_are_looked_up_first() {
 fn what_is_not_ours_is_refused() {
     check(
         &with_stranger(empty(), PAY, &["helm", "kubectl"]),
-        "refuse ConfigMap shop/pay: it is there and not ours, managed by helm, kubectl",
+        "refuse ConfigMap shop/pay: it is there and not ours, managed by helm, kubectl; `adopt: true` in the app takes it over",
     );
-    check(&with_stranger(empty(), PAY, &[]), "refuse ConfigMap shop/pay: it is there and not ours");
+    check(
+        &with_stranger(empty(), PAY, &[]),
+        "refuse ConfigMap shop/pay: it is there and not ours; `adopt: true` in the app takes it over",
+    );
     check(
         &with_stranger(empty(), PAY, &["kubectl", "tutti-other"]),
         "refuse ConfigMap shop/pay: it belongs to instance other",

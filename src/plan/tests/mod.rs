@@ -105,7 +105,7 @@ fn with_absent(mut observation: Observation, texts: &[&str]) -> Observation {
 
 fn with_stranger(mut observation: Observation, text: &str, managers: &[&str]) -> Observation {
     let managers = managers.iter().map(|manager| (*manager).to_owned()).collect();
-    observation.strangers.insert(parse(text).1, Stranger { managers });
+    observation.strangers.insert(parse(text).1, Stranger { managers, takeover: None });
     observation
 }
 
@@ -121,6 +121,7 @@ fn plan_with(rendered: &Rendered, observation: &Observation, change: impl Fn(&mu
         paused: false,
         unmanaged: false,
         in_waves: false,
+        adopt: false,
         rendered,
         observation,
         claims: &claims,
