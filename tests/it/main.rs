@@ -24,6 +24,7 @@ mod projects;
 mod prune;
 mod restart;
 mod routes;
+mod scaffold;
 mod shutdown;
 mod statuses;
 mod supersede;
