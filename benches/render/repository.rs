@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use tutti::model::{File, Revision, Snapshot};
+use tutti::model::Snapshot;
 
 const LANGUAGES: [&str; 6] = ["java", "go", "python", "node", "php", "generic"];
 const RUN_TYPES: [&str; 3] = ["server", "worker", "task"];
@@ -15,7 +15,7 @@ pub fn of_components(apps: usize, clusters: usize) -> Snapshot {
     )];
     files.extend((0..clusters).map(cluster));
     files.extend((0..apps).map(|number| (path_of(number), component(number, "1.0.0"))));
-    snapshot(files)
+    snapshot(&files)
 }
 
 /// Beside them: a layer of each zone, and one of the first cluster by name.
@@ -80,8 +80,6 @@ fn cluster(number: usize) -> (String, String) {
     (format!("clusters/cluster-{number}.yaml"), text)
 }
 
-fn snapshot(files: Vec<(String, String)>) -> Snapshot {
-    let made = Snapshot::of_texts(files.iter().map(|(path, text)| (path.as_str(), text.as_str())));
-    let files: std::collections::BTreeMap<String, File> = made.files;
-    Snapshot { revision: Revision::from(Revision::WORKTREE), files, history: made.history }
+fn snapshot(files: &[(String, String)]) -> Snapshot {
+    Snapshot::of_texts(files.iter().map(|(path, text)| (path.as_str(), text.as_str())))
 }

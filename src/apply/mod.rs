@@ -106,7 +106,9 @@ async fn apply_one(
     } else {
         client.apply(resource, &object.id, &body, manager).await
     };
-    applied.map(|live| Done::Applied(Box::new(live))).map_err(NotDone::Failed)
+    // The server quotes values that it refuses.
+    let told = |error: Error| if object.sealed.is_some() { error.without_values() } else { error };
+    applied.map(|live| Done::Applied(Box::new(live))).map_err(|error| NotDone::Failed(told(error)))
 }
 
 /// The rendered object with the two annotations that lie outside its hash. They travel in the same

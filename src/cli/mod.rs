@@ -14,6 +14,7 @@ mod files;
 mod get;
 mod health;
 pub mod import;
+mod keys;
 mod lint;
 mod logging;
 mod migrate;

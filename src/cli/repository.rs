@@ -1,13 +1,13 @@
 //! Reading a config repository for commands that ask no cluster.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::session::Source;
 use crate::chart;
 use crate::fleet::{self, Fleet};
 use crate::manifest;
-use crate::model::{Digest, File, Snapshot};
+use crate::model::{ClusterName, Digest, File, KubeVersion, Rendered, Snapshot};
 use crate::source::{self, Credentials, Options, Repository};
 
 /// The folder as it stands on disk, or a commit of the repository that it is in.
@@ -29,6 +29,28 @@ pub async fn snapshot(path: &Path, revision: Option<&str>) -> anyhow::Result<Sna
 
 pub fn fleet(snapshot: &Snapshot) -> Fleet {
     fleet::assemble(manifest::read(snapshot), snapshot)
+}
+
+/// What nobody said and something asks: said on the terminal, as commands without clusters guess it.
+pub fn note_guesses<'a>(fleet: &Fleet, rendered: impl Iterator<Item = &'a Rendered>) {
+    let asked: BTreeSet<&ClusterName> =
+        rendered.filter(|it| !it.questions.is_empty()).map(|it| &it.cluster).collect();
+    let silent = |name: &&&ClusterName| {
+        fleet.clusters.get(**name).is_some_and(|it| it.version.is_none() && it.capabilities.is_empty())
+    };
+    let names: Vec<&str> = asked.iter().filter(silent).map(|name| name.as_str()).collect();
+    if !names.is_empty() {
+        let guessed = KubeVersion::newest();
+        eprintln!(
+            "note: no cluster was asked: {} taken for Kubernetes {}.{}; `version` and `capabilities` in a Cluster file say otherwise",
+            match names[..] {
+                [name] => format!("{name} is"),
+                _ => format!("{} are", names.join(", ")),
+            },
+            guessed.major,
+            guessed.minor,
+        );
+    }
 }
 
 /// What renders the charts of a fleet, with everything fetched that is elsewhere.

@@ -1,19 +1,15 @@
 //! What a cluster serves.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
 
-use futures::StreamExt as _;
 use kube::core::GroupVersion;
 use kube::core::discovery::{ApiCapabilities, Scope};
-use kube::discovery::{self, ApiResource, Discovery, verbs};
+use kube::discovery::{ApiResource, verbs};
 
-use super::error::classify;
-use super::{Client, Error};
-use crate::model::Kind;
+use crate::model::{Capabilities, Kind, KubeVersion};
 
 /// One kind in one version.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Resource {
     pub namespaced: bool,
     /// It can be listed, watched, patched and deleted: tutti can manage it.
@@ -22,16 +18,27 @@ pub struct Resource {
 }
 
 /// All kinds that a cluster serves, every version.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Catalog {
     resources: BTreeMap<Kind, Resource>,
     /// The version of a kind (by group and kind) that the cluster prefers.
     preferred: BTreeMap<(String, String), Kind>,
+    /// The cluster's own, as it writes it.
+    pub(super) version: String,
+    /// `apps/v1`, also those without a kind.
+    versions: BTreeSet<String>,
+    /// Those whose own server does not answer.
+    stale: BTreeSet<String>,
 }
 
 impl Catalog {
     pub fn get(&self, kind: &Kind) -> Option<&Resource> {
         self.resources.get(kind)
+    }
+
+    /// The cluster's own version: `v1.36.0`.
+    pub fn version(&self) -> &str {
+        &self.version
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&Kind, &Resource)> {
@@ -43,19 +50,42 @@ impl Catalog {
         self.preferred.values()
     }
 
-    fn of(discovery: &Discovery) -> Self {
-        let mut catalog = Self::default();
-        for group in discovery.groups() {
-            for version in group.versions() {
-                let preferred = version == group.preferred_version_or_latest();
-                catalog.insert(group.versioned_resources(version), preferred);
-            }
-        }
-        catalog
+    /// What the cluster can do. Where the server of an API was down, kinds that were known before are still taken to be
+    /// there: that a server is down for a moment must not take objects away.
+    pub fn capabilities(&self, before: Option<&Capabilities>) -> Capabilities {
+        let kinds = self.resources.keys().map(|kind| format!("{}/{}", kind.api_version(), kind.kind));
+        let from_before = before.into_iter().flat_map(|before| &before.api_versions);
+        let from_before = from_before.filter(|name| self.stale.iter().any(|stale| is_kind_of(name, stale)));
+        let mut api_versions: Vec<String> =
+            self.versions.iter().cloned().chain(kinds).chain(from_before.cloned()).collect();
+        api_versions.sort();
+        api_versions.dedup();
+        let version = KubeVersion::parse(&self.version).unwrap_or_else(KubeVersion::newest);
+        Capabilities { version, api_versions, asked: true }
+    }
+
+    /// API versions whose kinds are not known, not even from before.
+    pub fn unknown<'a>(&'a self, known: &'a Capabilities) -> impl Iterator<Item = &'a String> {
+        self.stale.iter().filter(|stale| !known.api_versions.iter().any(|name| is_kind_of(name, stale)))
+    }
+
+    /// Whether it holds what an object named so brings: a definition (`menus.example.com`) or an API service
+    /// (`v1.example.com`).
+    pub fn holds(&self, name: &str) -> bool {
+        let Some((first, group)) = name.split_once('.') else { return true };
+        self.versions.contains(&format!("{group}/{first}"))
+            || self.resources.values().any(|it| it.api.group == group && it.api.plural == first)
     }
 
     /// Everything of one version of one group.
-    fn insert(&mut self, resources: Vec<(ApiResource, ApiCapabilities)>, preferred: bool) {
+    pub(super) fn insert(
+        &mut self,
+        group: &str,
+        version: &str,
+        resources: Vec<(ApiResource, ApiCapabilities)>,
+        preferred: bool,
+    ) {
+        self.versions.insert(GroupVersion::gv(group, version).api_version());
         for (api, capabilities) in resources {
             let kind = kind_of(&api);
             let resource = resource(api, &capabilities);
@@ -65,6 +95,16 @@ impl Catalog {
             self.resources.insert(kind, resource);
         }
     }
+
+    /// The server of this API version does not answer.
+    pub(super) fn is_stale(&mut self, group: &str, version: &str) {
+        self.stale.insert(GroupVersion::gv(group, version).api_version());
+    }
+}
+
+/// `apps/v1/Deployment` of `apps/v1`.
+fn is_kind_of(name: &str, version: &str) -> bool {
+    name.rsplit_once('/').is_some_and(|(of, _)| of == version)
 }
 
 fn kind_of(api: &ApiResource) -> Kind {
@@ -76,101 +116,4 @@ fn resource(api: ApiResource, capabilities: &ApiCapabilities) -> Resource {
         .iter()
         .all(|verb| capabilities.supports_operation(verb));
     Resource { namespaced: capabilities.scope == Scope::Namespaced, manageable, api }
-}
-
-impl Client {
-    /// Asks the cluster what it serves: two requests where discovery is aggregated (1.26 and later),
-    /// one per group and version where it is not.
-    pub async fn discover(&self) -> Result<Catalog, Error> {
-        // An old server answers the aggregated request with an empty list and no error.
-        match self.bounded("discover", Discovery::new(self.kube().clone()).run_aggregated()).await {
-            Ok(discovery) if discovery.has_group("") => return Ok(Catalog::of(&discovery)),
-            Ok(_) => {}
-            Err(error) if error.is_unreachable() => return Err(error),
-            Err(_) => {}
-        }
-        self.discover_one_by_one().await
-    }
-
-    /// A group whose own server is down hides its kinds and no others.
-    async fn discover_one_by_one(&self) -> Result<Catalog, Error> {
-        let mut catalog = Catalog::default();
-        let core = self.patiently("discover", || self.kube().list_core_api_versions()).await?;
-        for version in &core.versions {
-            catalog.insert(self.resources_of("", version).await?, version == "v1");
-        }
-        let groups = self.patiently("discover", || self.kube().list_api_groups()).await?;
-        let versions: Vec<(String, String, bool)> = groups
-            .groups
-            .into_iter()
-            .flat_map(|group| {
-                let first = group.versions.first().map(|version| version.version.clone());
-                let preferred = group.preferred_version.map(|version| version.version).or(first);
-                group.versions.into_iter().map(move |version| {
-                    let is_preferred = preferred.as_ref() == Some(&version.version);
-                    (group.name.clone(), version.version, is_preferred)
-                })
-            })
-            .collect();
-        let mut answers =
-            futures::stream::iter(versions.into_iter().map(|(group, version, preferred)| async move {
-                let resources = self.resources_of(&group, &version).await;
-                (group, version, preferred, resources)
-            }))
-            .buffer_unordered(8);
-        while let Some((group, version, preferred, resources)) = answers.next().await {
-            match resources {
-                Ok(resources) => catalog.insert(resources, preferred),
-                Err(error) if error.is_unreachable() => return Err(error),
-                Err(error) => tracing::warn!(
-                    cluster = %self.name(), group, version, %error,
-                    "a group of kinds cannot be read and is left out"
-                ),
-            }
-        }
-        Ok(catalog)
-    }
-
-    async fn resources_of(
-        &self,
-        group: &str,
-        version: &str,
-    ) -> Result<Vec<(ApiResource, ApiCapabilities)>, Error> {
-        let place = GroupVersion::gv(group, version);
-        let found = self.patiently("discover", || discovery::pinned_group(self.kube(), &place)).await?;
-        Ok(found.versioned_resources(version))
-    }
-
-    /// Asks again, twice, when the server is busy or one of its parts is not there just now.
-    pub(super) async fn patiently<T, F>(
-        &self,
-        action: &'static str,
-        request: impl Fn() -> F,
-    ) -> Result<T, Error>
-    where
-        F: Future<Output = Result<T, kube::Error>>,
-    {
-        for pause in [Duration::from_millis(500), Duration::from_secs(1)] {
-            match self.bounded(action, request()).await {
-                Err(error @ Error::Request { .. }) if error.is_transient() => {
-                    tracing::debug!(cluster = %self.name(), %error, "asking again");
-                    tokio::time::sleep(pause).await;
-                }
-                answer => return answer,
-            }
-        }
-        self.bounded(action, request()).await
-    }
-
-    /// Waits for one request, not longer than [`Client::PATIENCE`].
-    pub(super) async fn bounded<T>(
-        &self,
-        action: &'static str,
-        request: impl Future<Output = Result<T, kube::Error>>,
-    ) -> Result<T, Error> {
-        match tokio::time::timeout(Self::PATIENCE, request).await {
-            Ok(answer) => answer.map_err(|error| classify(self.name(), action, None, &error)),
-            Err(_) => Err(self.no_answer()),
-        }
-    }
 }

@@ -71,10 +71,11 @@ impl Client {
         Error::Unreachable { cluster: self.name.clone(), detail: "it did not answer in time".to_owned() }
     }
 
-    /// Does it answer, and know us? The version's document is readable by every user of a cluster.
-    pub async fn probe(&self) -> Result<(), Error> {
+    /// Does it answer, and know us? The version's document is readable by every user of a cluster, and says which version
+    /// it has now.
+    pub async fn probe(&self) -> Result<String, Error> {
         match tokio::time::timeout(Self::PROBE_PATIENCE, self.kube.apiserver_version()).await {
-            Ok(Ok(_)) => Ok(()),
+            Ok(Ok(info)) => Ok(info.git_version),
             Ok(Err(error)) => Err(classify(&self.name, "probe", None, &error)),
             Err(_) => Err(self.no_answer()),
         }

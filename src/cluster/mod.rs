@@ -7,6 +7,7 @@
 
 mod catalog;
 mod client;
+mod discover;
 mod error;
 mod link;
 mod watch;

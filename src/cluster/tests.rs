@@ -25,6 +25,7 @@ impl Server {
         };
         let groups = [group("apps", "v1"), group("metrics.example.com", "v1"), group("example.com", "v1")];
         let server = Self(Arc::default());
+        server.answers("/version", &[(200, version("v1.24.3"))]);
         server.answers("/api", &[(200, json!({"versions": ["v1"], "serverAddressByClientCIDRs": []}))]);
         server.answers("/apis", &[(200, json!({"kind": "APIGroupList", "groups": groups}))]);
         server.answers("/api/v1", &[(200, resources("v1", &["Pod", "ConfigMap", "Secret"]))]);
@@ -57,6 +58,15 @@ impl Server {
         let link = Link::in_process(service);
         Client::connect(ClusterName::from("bj5"), &link).await.expect("a client")
     }
+}
+
+fn version(git: &str) -> Value {
+    let rest = json!({"major": "1", "minor": "24", "gitVersion": git, "platform": "linux/amd64"});
+    let mut info =
+        ["gitCommit", "gitTreeState", "buildDate", "goVersion", "compiler"].map(|key| (key, json!("")));
+    let mut all = rest.as_object().cloned().unwrap_or_default();
+    all.extend(info.iter_mut().map(|(key, value)| ((*key).to_owned(), value.take())));
+    Value::Object(all)
 }
 
 fn failure(code: u16) -> (u16, Value) {
@@ -94,6 +104,33 @@ async fn a_group_whose_server_is_down_hides_no_other() {
     // Nothing works without the core group.
     server.answers("/api/v1", &[failure(503)]);
     client.discover().await.expect_err("no core group");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_api_whose_server_is_down_for_a_moment_is_still_taken_to_be_there() {
+    let server = Server::new();
+    let client = server.client().await;
+    let metrics = "metrics.example.com/v1/Metric";
+    let down = discovered(&client).await;
+    let unknown = down.capabilities(None);
+    assert!(unknown.has("metrics.example.com/v1") && !unknown.has(metrics));
+    assert!(unknown.has("apps/v1/Deployment") && unknown.version.git_version == "v1.24.3");
+    assert_eq!(down.unknown(&unknown).collect::<Vec<_>>(), ["metrics.example.com/v1"]);
+
+    server.answers(
+        "/apis/metrics.example.com/v1",
+        &[(200, resources("metrics.example.com/v1", &["Metric"])), failure(503)],
+    );
+    let up = discovered(&client).await;
+    let known = up.capabilities(Some(&unknown));
+    assert!(known.has(metrics) && up.unknown(&known).next().is_none());
+    let down = discovered(&client).await;
+    assert_eq!(down.capabilities(Some(&known)), known);
+    assert_eq!(down.unknown(&known).next(), None);
+
+    // A kind that goes while its server answers is gone.
+    server.answers("/apis/metrics.example.com/v1", &[(200, resources("metrics.example.com/v1", &[]))]);
+    assert!(!discovered(&client).await.capabilities(Some(&known)).has(metrics));
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,14 +2,19 @@
 
 use std::time::Duration;
 
+use futures::stream::BoxStream;
 use futures::{Stream, StreamExt as _};
 use kube::api::{Api, DynamicObject, PartialObjectMeta};
 use kube::runtime::watcher::{self, Event};
 use serde_json::Value;
 
 use super::client::to_value;
-use super::{Client, Resource};
-use crate::model::labels;
+use super::{Catalog, Client, Resource};
+use crate::model::{Kind, labels};
+
+/// Objects that make a cluster serve something.
+const SERVING: [(&str, &str); 2] =
+    [("apiextensions.k8s.io", "CustomResourceDefinition"), ("apiregistration.k8s.io", "APIService")];
 
 /// What a watch tells.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,17 +39,32 @@ impl Client {
         instance: &str,
         metadata_only: bool,
     ) -> impl Stream<Item = Change> + Send + use<> {
-        let api = resource.api.clone();
-        let client = self.kube().clone();
         let config = watcher::Config::default().labels(&format!("{}={instance}", labels::MANAGED_BY));
         let stream = if metadata_only {
-            let objects: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(client, &api);
-            watcher::watcher(objects, config).map(move |event| change(event, |it| to_value(&api, it))).boxed()
+            self.metadata_of(resource, config)
         } else {
-            let objects: Api<DynamicObject> = Api::all_with(client, &api);
+            let api = resource.api.clone();
+            let objects: Api<DynamicObject> = Api::all_with(self.kube().clone(), &api);
             watcher::watcher(objects, config).map(move |event| change(event, |it| to_value(&api, it))).boxed()
         };
         backed_off(stream)
+    }
+
+    /// What makes the cluster serve something: definitions and API services, whosever they are; for ever. Each change with
+    /// which of the two it is of.
+    pub fn watch_served(&self, catalog: &Catalog) -> BoxStream<'static, (usize, Change)> {
+        let streams = SERVING.iter().enumerate().filter_map(|(index, (group, kind))| {
+            let resource = catalog.get(&Kind::new(group, "v1", kind))?;
+            let stream = backed_off(self.metadata_of(resource, watcher::Config::default()));
+            Some(stream.map(move |change| (index, change)).boxed())
+        });
+        futures::stream::select_all(streams).boxed()
+    }
+
+    fn metadata_of(&self, resource: &Resource, config: watcher::Config) -> BoxStream<'static, Change> {
+        let api = resource.api.clone();
+        let objects: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(self.kube().clone(), &api);
+        watcher::watcher(objects, config).map(move |event| change(event, |it| to_value(&api, it))).boxed()
     }
 }
 

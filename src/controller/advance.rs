@@ -108,9 +108,10 @@ impl World {
         None
     }
 
-    /// Everything that one reconciliation needs; `None` while its kinds have not been listed whole.
+    /// Everything that one reconciliation needs; `None` while its kinds have not been listed whole, and while it is rendered
+    /// again for what its cluster is now.
     fn job(&self, id: &Target, rendered: &Arc<Rendered>) -> Option<Job> {
-        let entry = self.targets.get(id)?;
+        let entry = self.targets.get(id).filter(|entry| !entry.stale)?;
         let cluster = self.clusters.get(&id.cluster)?;
         if !cluster.has_listed(rendered.objects.iter().map(|object| &object.kind)) {
             return None;
@@ -122,6 +123,7 @@ impl World {
             mode: self.mode(),
             paused: entry.app.paused,
             unmanaged: entry.app.unmanaged,
+            in_waves: entry.app.is_in_waves(),
             adopt: entry.app.adopt,
             cluster_state: cluster.cluster.state,
             rendered: Arc::clone(rendered),

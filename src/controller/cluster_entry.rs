@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use super::event::{ClusterNews, Event};
 use crate::cluster::{Catalog, Change, Client};
 use crate::health;
-use crate::model::{AppId, Cluster, ClusterName, Kind, Live, ObjectId, Observation};
+use crate::model::{AppId, Capabilities, Cluster, ClusterName, Kind, Live, ObjectId, Observation};
 use crate::reconcile::{self, Shared};
 
 /// Whether it answers.
@@ -46,6 +46,10 @@ pub struct ClusterEntry {
     pub epoch: u64,
     pub client: Option<Client>,
     pub catalog: Arc<Catalog>,
+    /// What it says of itself, once it was asked.
+    pub facts: Option<Arc<Capabilities>>,
+    /// Some of its targets were rendered for something else than it is now.
+    pub stale: bool,
     pub observation: Observation,
     /// What the apps that are rendered here have to do with each other.
     pub shared: Arc<Shared>,
@@ -87,6 +91,8 @@ impl ClusterEntry {
             epoch,
             client: None,
             catalog: Arc::default(),
+            facts: None,
+            stale: false,
             observation: Observation::default(),
             shared: Arc::default(),
             running: 0,
@@ -110,11 +116,25 @@ impl ClusterEntry {
         self.is_ready() && self.observation.complete
     }
 
+    /// All that may decide over a delete is known: what it holds, what it serves, what its apps are rendered to for it.
+    pub fn is_whole(&self) -> bool {
+        self.is_complete() && !self.stale && self.unknown_api().is_none()
+    }
+
+    /// An API whose own server is down, and whose kinds are not known from before either: what a template would make if it
+    /// were there is not known.
+    fn unknown_api(&self) -> Option<&String> {
+        self.facts.as_ref().and_then(|facts| self.catalog.unknown(facts).next())
+    }
+
     /// A watch that cannot list its kind: without it nothing is known to be whole.
     pub fn trouble(&self) -> Option<String> {
-        self.watches.iter().filter(|(_, watch)| !watch.listed).find_map(|(kind, watch)| {
+        let broken = self.watches.iter().filter(|(_, watch)| !watch.listed).find_map(|(kind, watch)| {
             watch.trouble.as_ref().map(|error| format!("{kind} cannot be watched: {error}"))
-        })
+        });
+        let unknown =
+            || Some(format!("the server of {} does not answer: nothing is deleted", self.unknown_api()?));
+        broken.or_else(unknown)
     }
 
     pub fn ask_what_it_serves(&self) {
@@ -123,7 +143,7 @@ impl ClusterEntry {
 
     /// Seen whole, or it does not answer: there is nothing left to see now.
     pub fn is_observed(&self) -> bool {
-        self.is_complete() || matches!(self.reach, Reach::Offline { .. })
+        (self.is_complete() && !self.stale) || matches!(self.reach, Reach::Offline { .. })
     }
 
     /// Watches these kinds too, as far as the cluster serves them.
@@ -193,6 +213,11 @@ impl ClusterEntry {
             .filter(|(_, resource)| resource.manageable)
             .map(|(kind, resource)| (kind.clone(), resource.namespaced))
             .collect();
+        let facts = catalog.capabilities(self.facts.as_deref());
+        // The same value stays the same allocation: renders are compared with it.
+        if self.facts.as_deref() != Some(&facts) {
+            self.facts = Some(Arc::new(facts));
+        }
         self.catalog = catalog;
     }
 

@@ -95,11 +95,15 @@ impl World {
                 if let Some(entry) = self.clusters.get_mut(name) {
                     entry.forget_unwatched();
                 }
+                self.note_stale(name);
+                self.render_stale();
                 self.touch(name, &Touched::Everything);
             }
             ClusterNews::Serves(catalog) => {
                 entry.serves(catalog);
                 self.watch_rendered(name);
+                self.note_stale(name);
+                self.render_stale();
                 self.touch(name, &Touched::Everything);
             }
             ClusterNews::Down { detail, attempts, lasting } => {

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use super::event::{Event, LoadError};
 use crate::fleet::{self, Fleet};
 use crate::model::{Diagnostic, Revision, Scope, Snapshot};
-use crate::render::{Memory, Renderer};
+use crate::render::{Discovered, Memory, Renderer};
 use crate::source::{self, Repository};
 use crate::{chart, manifest};
 
@@ -102,17 +102,23 @@ pub fn blame(fleet: &Fleet, snapshot: &Snapshot) -> Vec<(Revision, Diagnostic)> 
         .collect()
 }
 
+/// What a render needs, on whatever thread.
+#[derive(Debug)]
+pub struct Rendering {
+    pub fleet: Arc<Fleet>,
+    pub snapshot: Arc<Snapshot>,
+    pub charts: Arc<chart::Service>,
+    pub discovered: Discovered,
+    pub memory: Arc<Mutex<Memory>>,
+}
+
 /// Renders on a blocking thread and reports to the queue.
-pub fn render_in_background(
-    fleet: Arc<Fleet>,
-    snapshot: Snapshot,
-    charts: Arc<chart::Service>,
-    memory: Arc<Mutex<Memory>>,
-    events: tokio::sync::mpsc::Sender<Event>,
-) {
+pub fn render_in_background(rendering: Rendering, events: tokio::sync::mpsc::Sender<Event>) {
     tokio::task::spawn_blocking(move || {
+        let Rendering { fleet, snapshot, charts, discovered, memory } = rendering;
         // A revision that came later waits here for the one before, and then has less to do.
-        let renders = Renderer::new(&fleet, &snapshot, &*charts).render_all(&mut memory.lock());
+        let renders =
+            Renderer::new(&fleet, &snapshot, &*charts).knowing(discovered).render_all(&mut memory.lock());
         tracing::debug!(revision = renders.revision.short(), made = renders.made, "rendered");
         // A closed queue means that the controller has stopped: nobody is left to tell.
         let _ = events.blocking_send(Event::Rendered(Box::new(renders)));

@@ -11,7 +11,8 @@ use crate::report::{ClusterReport, DeletionReport, Overview, TargetReport, versi
 impl World {
     pub fn overview(&self) -> Overview {
         let mut diagnostics = self.fleet.as_ref().map(|fleet| fleet.diagnostics.clone()).unwrap_or_default();
-        for mistake in self.targets.values().filter_map(|target| target.render.as_ref().err()).flatten() {
+        let settled = self.targets.iter().filter(|(id, target)| !self.is_provisional(id, target));
+        for mistake in settled.filter_map(|(_, target)| target.render.as_ref().err()).flatten() {
             // One mistake in a template breaks it on every cluster: it is said once.
             let same =
                 |known: &Diagnostic| known.location == mistake.location && known.message == mistake.message;

@@ -15,6 +15,7 @@ impl World {
         };
         let rendered = match &entry.render {
             Ok(rendered) => rendered,
+            Err(_) if self.is_provisional(id, entry) => return (Phase::Pending, "connecting".to_owned()),
             Err(mistakes) => {
                 return (Phase::Invalid, mistakes.first().map(ToString::to_string).unwrap_or_default());
             }

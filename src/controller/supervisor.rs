@@ -11,8 +11,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use super::event::{ClusterNews, Event};
-use crate::cluster::{Client, Error, Link};
-use crate::model::ClusterName;
+use super::serving::Serving;
+use crate::cluster::{Catalog, Client, Error, Link};
+use crate::model::{ClusterName, Kind};
 
 const PROBE_EVERY: Duration = Duration::from_secs(5);
 const FAILURES_TO_OFFLINE: u32 = 3;
@@ -47,8 +48,8 @@ impl Supervisor {
         let mut unanswered = 0;
         loop {
             epoch += 1;
-            let Ok(client) = self.connect(epoch, unanswered).await else { return };
-            match self.stay(epoch, &client).await {
+            let Ok((client, catalog)) = self.connect(epoch, unanswered).await else { return };
+            match self.stay(epoch, &client, catalog).await {
                 Ok(failures) => unanswered = failures,
                 Err(Closed) => return,
             }
@@ -57,14 +58,16 @@ impl Supervisor {
 
     /// Until the cluster has answered everything that a start needs. `attempts` counts on from the
     /// probes that have failed since it answered last.
-    async fn connect(&mut self, epoch: u64, mut attempts: u32) -> Result<Client, Closed> {
+    async fn connect(&mut self, epoch: u64, mut attempts: u32) -> Result<(Client, Arc<Catalog>), Closed> {
         let was_offline = attempts > 0;
         let mut pause = FIRST_PAUSE;
         loop {
             match self.take_inventory(was_offline).await {
-                Ok((client, news)) => {
+                Ok((client, catalog, in_use)) => {
+                    let news =
+                        ClusterNews::Up { client: client.clone(), catalog: Arc::clone(&catalog), in_use };
                     self.tell(epoch, news).await?;
-                    return Ok(client);
+                    return Ok((client, catalog));
                 }
                 Err(error) => {
                     attempts += 1;
@@ -78,7 +81,7 @@ impl Supervisor {
         }
     }
 
-    async fn take_inventory(&self, was_offline: bool) -> Result<(Client, ClusterNews), Error> {
+    async fn take_inventory(&self, was_offline: bool) -> Result<(Client, Arc<Catalog>, Vec<Kind>), Error> {
         let client = Client::connect(self.cluster.clone(), &self.link).await?;
         if was_offline {
             for _ in 1..ANSWERS_TO_READY {
@@ -93,14 +96,13 @@ impl Supervisor {
                 "a kind cannot be listed: what is ours there is neither seen nor pruned"
             );
         }
-        let in_use = found.kinds;
-        let news = ClusterNews::Up { client: client.clone(), catalog: Arc::new(catalog), in_use };
-        Ok((client, news))
+        Ok((client, Arc::new(catalog), found.kinds))
     }
 
     /// Until the cluster has not answered three times in a row; how often it has not.
-    async fn stay(&mut self, epoch: u64, client: &Client) -> Result<u32, Closed> {
+    async fn stay(&mut self, epoch: u64, client: &Client, mut catalog: Arc<Catalog>) -> Result<u32, Closed> {
         let mut failures = 0;
+        let mut serving = Serving::of(client, &catalog);
         let mut probe_at = Instant::now() + PROBE_EVERY;
         // When to ask again what it serves, and how long to wait after that.
         let mut again: Option<(Instant, Duration)> = None;
@@ -110,7 +112,12 @@ impl Supervisor {
                 biased;
                 () = tokio::time::sleep_until(probe_at) => {
                     match client.probe().await {
-                        Ok(()) => failures = 0,
+                        Ok(version) => {
+                            failures = 0;
+                            if version != catalog.version() {
+                                serving.moved();
+                            }
+                        }
                         Err(error) => {
                             failures += 1;
                             tracing::debug!(cluster = %self.cluster, %error, failures, "a probe failed");
@@ -129,10 +136,18 @@ impl Supervisor {
                     // Where a repetition is waiting already, it answers this one too.
                     again = again.or_else(|| Some((Instant::now(), FIRST_PAUSE)));
                 }
+                () = serving.next(&catalog) => {
+                    // What it cannot say now it says the next time.
+                    if let Ok(found) = client.discover().await && found != *catalog {
+                        catalog = Arc::new(found);
+                        self.tell(epoch, ClusterNews::Serves(Arc::clone(&catalog))).await?;
+                    }
+                }
                 pause = due(again) => {
                     again = match client.discover().await {
-                        Ok(catalog) => {
-                            self.tell(epoch, ClusterNews::Serves(Arc::new(catalog))).await?;
+                        Ok(found) => {
+                            catalog = Arc::new(found);
+                            self.tell(epoch, ClusterNews::Serves(Arc::clone(&catalog))).await?;
                             None
                         }
                         Err(error) => {

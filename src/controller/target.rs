@@ -32,6 +32,8 @@ pub struct TargetEntry {
     pub render: Result<Arc<Rendered>, Vec<Diagnostic>>,
     /// Something changed: look at it again.
     pub due: bool,
+    /// Its cluster is not what it was rendered for: it is rendered again, and not applied before.
+    pub stale: bool,
     pub running: Option<CancellationToken>,
     /// Failures in a row.
     pub attempts: u32,
@@ -57,6 +59,7 @@ impl TargetEntry {
             revision,
             render,
             due: true,
+            stale: false,
             running: None,
             attempts: 0,
             retry_at: None,
@@ -82,7 +85,7 @@ impl TargetEntry {
             (Ok(old), Ok(new)) => Arc::ptr_eq(&old.objects, &new.objects) || old.objects == new.objects,
             _ => false,
         };
-        let flags = |app: &App| (app.paused, app.unmanaged, app.adopt, app.prune);
+        let flags = |app: &App| (app.paused, app.unmanaged, app.adopt, app.prune, app.is_in_waves());
         if !same || flags(&self.app) != flags(&app) {
             if let Some(running) = &self.running {
                 running.cancel();

@@ -10,12 +10,12 @@ use tokio::time::Instant;
 
 use super::cluster_entry::{ClusterEntry, Reach};
 use super::event::{Event, LoadError};
-use super::load::{self, Loaded};
+use super::load::{self, Loaded, Rendering};
 use super::target::TargetEntry;
 use super::{Ending, Settings, Until, secrets};
 use crate::fleet::{Fleet, Target};
 use crate::forge::{self, State};
-use crate::model::{App, ClusterName, Forge, Instance, Mode, Revision};
+use crate::model::{App, ClusterName, Forge, Instance, Mode, Revision, Snapshot};
 use crate::plan::Reason;
 use crate::render::{Memory, Render, Renders};
 use crate::report::outbox::{Order, Outbox};
@@ -53,6 +53,12 @@ pub struct World {
     /// Clusters whose file vanished while this process ran: their objects are left as they are.
     pub(super) dropped: BTreeSet<ClusterName>,
     pub(super) targets: BTreeMap<Target, TargetEntry>,
+    /// The files of the head.
+    snapshot: Option<Arc<Snapshot>>,
+    /// What was rendered last.
+    pub(super) renders: Option<Arc<Renders>>,
+    /// A render of the head is under way.
+    rendering: bool,
     /// For each error outside a target: the commit that changed its file last.
     pub(super) blamed: Vec<(Revision, crate::model::Diagnostic)>,
     /// Commits whose statuses are kept, newest first.
@@ -92,6 +98,9 @@ impl World {
             clusters: BTreeMap::new(),
             dropped: BTreeSet::new(),
             targets: BTreeMap::new(),
+            snapshot: None,
+            renders: None,
+            rendering: false,
             blamed: Vec::new(),
             told: Vec::new(),
             prune: super::prune::Pruning::default(),
@@ -113,7 +122,7 @@ impl World {
             }
             Event::Loaded(Ok(loaded)) => self.loaded(*loaded),
             Event::Loaded(Err(error)) => self.not_loaded(error),
-            Event::Rendered(renders) => self.rendered(&renders),
+            Event::Rendered(renders) => self.rendered(*renders),
             Event::Cluster { cluster, epoch, news } => self.cluster_news(&cluster, epoch, news),
             Event::Reconciled { target, epoch, outcome } => self.reconciled(&target, epoch, *outcome),
             Event::Crashed { target, error } => self.crashed(&target, error),
@@ -179,7 +188,8 @@ impl World {
         } else {
             self.awaited = None;
         }
-        if let Some(news) = loaded.news {
+        if let Some(mut news) = loaded.news {
+            news.snapshot.keys = self.settings.keys.clone();
             let fleet = Arc::new(news.fleet);
             tracing::info!(
                 revision = news.revision.short(),
@@ -193,9 +203,8 @@ impl World {
             self.take_fleet(Arc::clone(&fleet));
             self.open_outbox(&news.recent);
             self.post_first(&news.revision);
-            let charts = Arc::clone(&self.settings.charts);
-            let memory = Arc::clone(&self.memory);
-            load::render_in_background(fleet, news.snapshot, charts, memory, self.events.clone());
+            self.snapshot = Some(Arc::new(news.snapshot));
+            self.render();
         }
         self.done_loading();
     }
@@ -211,11 +220,29 @@ impl World {
         self.told.truncate(load::RECENT);
     }
 
-    fn rendered(&mut self, renders: &Renders) {
+    /// Starts to render the head, for the clusters as they are now. What has not changed is not rendered again.
+    pub(super) fn render(&mut self) {
+        let (Some(fleet), Some(snapshot)) = (&self.fleet, &self.snapshot) else { return };
+        let known = |(name, entry): (&ClusterName, &ClusterEntry)| Some((name.clone(), entry.facts.clone()?));
+        let rendering = Rendering {
+            fleet: Arc::clone(fleet),
+            snapshot: Arc::clone(snapshot),
+            charts: Arc::clone(&self.settings.charts),
+            discovered: self.clusters.iter().filter_map(known).collect(),
+            memory: Arc::clone(&self.memory),
+        };
+        self.rendering = true;
+        load::render_in_background(rendering, self.events.clone());
+    }
+
+    fn rendered(&mut self, renders: Renders) {
         if self.head.as_ref() != Some(&renders.revision) {
             // A newer revision came while this one was rendered.
             return;
         }
+        self.rendering = false;
+        let renders = Arc::new(renders);
+        self.renders = Some(Arc::clone(&renders));
         let Some(fleet) = self.fleet.clone() else { return };
         self.rendered_head = Some(renders.revision.clone());
         if !fleet.is_usable() {
@@ -246,7 +273,36 @@ impl World {
         for name in names {
             self.relate(&name);
             self.watch_rendered(&name);
+            self.note_stale(&name);
         }
+        self.render_stale();
+    }
+
+    /// Which targets of a cluster have to be rendered again, as it is not (any more) what they were rendered for.
+    pub(super) fn note_stale(&mut self, name: &ClusterName) {
+        let Some(cluster) = self.clusters.get_mut(name) else { return };
+        let stale: BTreeSet<Target> = match (&self.renders, &cluster.facts) {
+            (Some(renders), Some(found)) => renders.stale(&cluster.cluster, found).into_iter().collect(),
+            _ => BTreeSet::new(),
+        };
+        for (id, entry) in self.targets.iter_mut().filter(|(id, _)| id.cluster == *name) {
+            entry.stale = stale.contains(id);
+        }
+        cluster.stale = !stale.is_empty();
+    }
+
+    /// One render at a time: what changes meanwhile is seen when it is done.
+    pub(super) fn render_stale(&mut self) {
+        if !self.rendering && self.clusters.values().any(|cluster| cluster.stale) {
+            self.render();
+        }
+    }
+
+    /// It was rendered without knowing its cluster, or for what its cluster was before: what is wrong with it may not be.
+    pub(super) fn is_provisional(&self, id: &Target, entry: &TargetEntry) -> bool {
+        let reach = self.clusters.get(&id.cluster).map(|cluster| &cluster.reach);
+        let is_broken = || self.fleet.as_ref().is_some_and(|fleet| fleet.broken.contains_key(&id.app));
+        entry.stale || (entry.render.is_err() && reach == Some(&Reach::Connecting) && !is_broken())
     }
 
     /// Apps whose manifest has mistakes, where they run or would run: they are shown, and left alone.
@@ -435,7 +491,7 @@ impl World {
     fn is_cluster_settled(entry: &ClusterEntry) -> bool {
         match &entry.reach {
             Reach::Connecting => false,
-            Reach::Ready => entry.is_complete(),
+            Reach::Ready => entry.is_complete() && !entry.stale,
             Reach::Offline { attempts, lasting, .. } => *lasting || *attempts >= 3,
         }
     }

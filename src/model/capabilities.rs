@@ -1,6 +1,11 @@
 //! What a cluster can do: its version, and the API versions that it serves.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use serde::Serialize;
+
+use super::Cluster;
 
 /// `1.27`, `v1.27.4+k3s1`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -12,6 +17,12 @@ pub struct KubeVersion {
 }
 
 impl KubeVersion {
+    /// Of a cluster of which nothing says otherwise.
+    pub fn newest() -> Self {
+        let (major, minor) = NEWEST;
+        Self { major, minor, git_version: format!("v{major}.{minor}.0") }
+    }
+
     pub fn parse(text: &str) -> Option<Self> {
         let plain = text.strip_prefix('v').unwrap_or(text);
         let mut parts = plain.splitn(3, '.');
@@ -30,8 +41,11 @@ impl KubeVersion {
 #[serde(rename_all = "camelCase")]
 pub struct Capabilities {
     pub version: KubeVersion,
-    /// `apps/v1`, sorted.
+    /// `apps/v1`; of a cluster that was asked also `apps/v1/Deployment`. Sorted.
     pub api_versions: Vec<String>,
+    /// The cluster itself said so: these are all there are.
+    #[serde(skip)]
+    pub asked: bool,
 }
 
 /// The version that a cluster has when nothing says otherwise.
@@ -81,9 +95,8 @@ const SERVED: [(&str, u32, u32); 36] = [
 impl Capabilities {
     /// Of a cluster that declares these: what its version serves, and what it has beside that.
     pub fn declared(version: Option<&KubeVersion>, more: &[String]) -> Self {
-        let (major, minor) = NEWEST;
-        let newest = || KubeVersion { major, minor, git_version: format!("v{major}.{minor}.0") };
-        let version = version.cloned().unwrap_or_else(newest);
+        let (major, _) = NEWEST;
+        let version = version.cloned().unwrap_or_else(KubeVersion::newest);
         // A major version above is newer than all that is known.
         let minor = if version.major > major { u32::MAX - 1 } else { version.minor };
         let served = SERVED.iter().filter(|(_, since, gone)| (*since..*gone).contains(&minor));
@@ -91,7 +104,54 @@ impl Capabilities {
             served.map(|(name, ..)| (*name).to_owned()).chain(more.iter().cloned()).collect();
         api_versions.sort();
         api_versions.dedup();
-        Self { version, api_versions }
+        Self { version, api_versions, asked: false }
+    }
+
+    /// Of a cluster as it tells of itself, if it was asked. What its file declares wins over that: the version is taken
+    /// instead, API versions are there too.
+    pub fn of(cluster: &Cluster, found: Option<&Arc<Self>>) -> Arc<Self> {
+        let Some(found) = found else {
+            return Arc::new(Self::declared(cluster.version.as_ref(), &cluster.capabilities));
+        };
+        if cluster.version.is_none() && cluster.capabilities.is_empty() {
+            return Arc::clone(found);
+        }
+        let mut made = Self::clone(found);
+        made.version = cluster.version.clone().unwrap_or(made.version);
+        made.api_versions.extend(cluster.capabilities.iter().cloned());
+        made.api_versions.sort();
+        made.api_versions.dedup();
+        Arc::new(made)
+    }
+
+    /// `apps/v1`, `apps/v1/Deployment`. Where only versions are known, they are taken to have all their kinds.
+    pub fn has(&self, name: &str) -> bool {
+        let known = |name: &str| self.api_versions.binary_search_by(|known| known.as_str().cmp(name)).is_ok();
+        let of_kind =
+            || name.rsplit_once('/').filter(|(_, last)| last.starts_with(|it: char| it.is_ascii_uppercase()));
+        known(name) || (!self.asked && of_kind().is_some_and(|(version, _)| known(version)))
+    }
+}
+
+/// What a render asked about its cluster, and the answers. While they hold, so does the render.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Questions {
+    pub has: BTreeMap<String, bool>,
+    pub version: Option<KubeVersion>,
+    /// It looked at everything, or may have.
+    pub all: Option<Arc<Capabilities>>,
+}
+
+impl Questions {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether a cluster that is so would have answered the same.
+    pub fn hold(&self, now: &Arc<Capabilities>) -> bool {
+        self.has.iter().all(|(name, answer)| now.has(name) == *answer)
+            && self.version.as_ref().is_none_or(|version| *version == now.version)
+            && self.all.as_ref().is_none_or(|all| Arc::ptr_eq(all, now) || all == now)
     }
 }
 
@@ -113,6 +173,25 @@ mod tests {
         check(Some("1.20"), &["policy/v1beta1", "autoscaling/v2beta2"], &["policy/v1", "autoscaling/v2"]);
         check(Some("v1.24.3+k3s1"), &["policy/v1beta1", "policy/v1", "autoscaling/v2"], &["batch/v1beta2"]);
         check(None, &["policy/v1", "autoscaling/v2"], &["policy/v1beta1", "autoscaling/v2beta2"]);
+    }
+
+    #[test]
+    fn what_was_asked_holds_while_the_answers_do() {
+        let found = |names: &[&str]| {
+            let mut api_versions: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            api_versions.sort();
+            let version = KubeVersion::parse("1.30").expect("a version");
+            Arc::new(Capabilities { version, api_versions, asked: true })
+        };
+        let before = found(&["apps/v1", "apps/v1/Deployment"]);
+        assert!(before.has("apps/v1/Deployment") && !before.has("apps/v1/Menu"));
+        assert!(Capabilities::declared(None, &[]).has("apps/v1/Menu"), "only versions are known");
+        let has = BTreeMap::from([("apps/v1".to_owned(), true), ("x.io/v1".to_owned(), false)]);
+        let questions = Questions { has, ..Questions::default() };
+        assert!(questions.hold(&before) && questions.hold(&found(&["apps/v1", "y.io/v1"])));
+        assert!(!questions.hold(&found(&["apps/v1", "x.io/v1"])) && !questions.hold(&found(&[])));
+        let all = Questions { all: Some(Arc::clone(&before)), ..Questions::default() };
+        assert!(all.hold(&before) && !all.hold(&found(&["apps/v1"])));
     }
 
     #[test]

@@ -38,9 +38,9 @@ pub struct Cluster {
     pub vip: Option<String>,
     /// Free facts for templates.
     pub meta: Map<String, Value>,
-    /// Declared; what the cluster itself says is not asked for here.
+    /// Declared, which wins over what the cluster itself says.
     pub version: Option<KubeVersion>,
-    /// API versions beside those that its version serves.
+    /// Declared API versions (`x.io/v1`, `x.io/v1/Kind`), beside those that the cluster itself tells of.
     pub capabilities: Vec<String>,
     #[serde(skip)]
     pub location: Location,

@@ -14,6 +14,7 @@ pub mod diagnostic;
 pub mod digest;
 pub mod health;
 pub mod instance;
+pub mod keys;
 pub mod labels;
 pub mod name;
 pub mod object;
@@ -22,7 +23,9 @@ pub mod patch;
 pub mod project;
 pub mod rendered;
 pub mod rings;
+pub mod rollout;
 pub mod route;
+pub mod sealed;
 pub mod selector;
 pub mod snapshot;
 
@@ -31,7 +34,7 @@ pub use app::{
     WorkloadKind,
 };
 pub use approval::{Approval, ApprovedObject};
-pub use capabilities::{Capabilities, KubeVersion};
+pub use capabilities::{Capabilities, KubeVersion, Questions};
 pub use chart::{
     Chart, ChartCapabilities, ChartFailure, ChartFault, ChartHook, ChartName, ChartObject, ChartOutput,
     ChartRef, ChartRequest, ChartSource, Charts, NoCharts,
@@ -42,6 +45,7 @@ pub use diagnostic::{Diagnostic, Location, Position, Scope, Severity};
 pub use digest::Digest;
 pub use health::{Health, Status};
 pub use instance::{Caps, ChartRepository, Defaults, Forge, Instance, Mode, PruneMode, Receiver, SecretRef};
+pub use keys::Keys;
 pub use name::{AppId, ClusterName, Revision};
 pub use object::{Kind, ObjectId};
 pub use observation::{Effect, Live, Observation, PodCount, Stranger, Takeover};
@@ -49,6 +53,8 @@ pub use patch::{Change, JsonStep, Patch, PatchTarget};
 pub use project::{Allow, Member, Project, Role, Subject};
 pub use rendered::{Rendered, RenderedObject};
 pub use rings::{Ring, Rings};
+pub use rollout::{Rollout, RolloutGroup};
 pub use route::{Entry, Route, RoutePath, RouteSettings, Tls};
+pub use sealed::{Sealed, is_secret, masked};
 pub use selector::{ClusterFacts, Operator, Requirement, Selector};
 pub use snapshot::{File, History, Snapshot};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Digest, Revision};
+use super::{Digest, Keys, Revision};
 
 /// One file: its Git blob id and its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub struct Snapshot {
     pub revision: Revision,
     pub files: BTreeMap<String, File>,
     pub history: History,
+    /// What opens its files that are encrypted. They stay encrypted in here.
+    pub keys: Keys,
 }
 
 impl Snapshot {
@@ -31,6 +33,7 @@ impl Snapshot {
             revision: Revision::from(Revision::WORKTREE),
             files: texts.into_iter().map(|(path, text)| (path.to_owned(), file(text))).collect(),
             history: History::default(),
+            keys: Keys::default(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Action, Claims, Hold, Pending, Phase, Plan, Reason, Step};
+use super::{Action, Claims, Hold, Pending, Phase, Plan, Reason, Step, waves};
 use crate::model::{
     AppId, ClusterState, Kind, Live, Mode, ObjectId, Observation, Rendered, RenderedObject, Stranger,
     Takeover, labels,
@@ -17,6 +17,8 @@ pub struct Input<'a> {
     pub cluster_state: ClusterState,
     pub paused: bool,
     pub unmanaged: bool,
+    /// Its changes shall go wave by wave.
+    pub in_waves: bool,
     /// What is there and nobody's but a person's or a tool's is taken over.
     pub adopt: bool,
     pub rendered: &'a Rendered,
@@ -51,8 +53,9 @@ pub fn unknown_objects<'a>(
 
 /// The plan without prunes.
 pub fn compute(input: &Input<'_>) -> Plan {
-    let Input { rendered, .. } = *input;
-    let mut steps: Vec<Step> = rendered.objects.iter().map(|object| step(input, object)).collect();
+    let Input { instance, rendered, observation, .. } = *input;
+    let waits = input.in_waves.then(|| waves::changed_workload(instance, rendered, observation)).flatten();
+    let mut steps: Vec<Step> = rendered.objects.iter().map(|object| step(input, waits, object)).collect();
     steps.sort_by(|one, other| (one.phase, &one.object).cmp(&(other.phase, &other.object)));
     Plan {
         app: rendered.app.clone(),
@@ -63,9 +66,16 @@ pub fn compute(input: &Input<'_>) -> Plan {
     }
 }
 
-fn step(input: &Input<'_>, object: &RenderedObject) -> Step {
+/// `waits`: a workload that may only change wave by wave, so that nothing of the app is written.
+fn step(input: &Input<'_>, waits: Option<&ObjectId>, object: &RenderedObject) -> Step {
     let live = input.observation.objects.get(&object.id);
-    let (action, reason) = held(input, decide(input, object, live));
+    let decided = match (decide(input, object, live), waits) {
+        ((action, _), Some(workload)) if action.is_write() => {
+            (Action::Refuse, Reason::InWaves { workload: workload.clone() })
+        }
+        (decided, _) => decided,
+    };
+    let (action, reason) = held(input, decided);
     Step {
         object: object.id.clone(),
         kind: object.kind.clone(),

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 
 use super::Action;
-use crate::model::{AppId, Digest, Effect, Kind};
+use crate::model::{AppId, Digest, Effect, Kind, ObjectId};
 
 /// What keeps a whole app or cluster from being written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -89,6 +89,10 @@ pub enum Reason {
     },
     ClaimedTwice {
         others: Vec<AppId>,
+    },
+    /// The app wants its changes wave by wave, and this workload changes.
+    InWaves {
+        workload: ObjectId,
     },
 
     // Not touched on purpose.
@@ -180,6 +184,11 @@ impl fmt::Display for Reason {
             Self::CannotAdopt { why } => write!(f, "it cannot be taken over: {why}"),
             Self::OtherInstance { name } => write!(f, "it belongs to instance {name}"),
             Self::ClaimedTwice { others } => write!(f, "also rendered by app {}", Listed(others)),
+            Self::InWaves { workload } => write!(
+                f,
+                "{workload} changes, and rollouts in waves are not built yet; remove upgradeType, canaryClusters \
+                 and needWaitingForConfirm to roll out everywhere at once"
+            ),
             Self::Unmanaged => f.write_str("the app is unmanaged"),
             Self::Held { by, would, because } => write!(f, "{by}, would {would}: {because}"),
             Self::KeepAnnotation => f.write_str("no longer rendered, its annotation says keep"),

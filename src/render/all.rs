@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::inputs::{Inputs, Kept};
 use super::site::Seen;
-use super::{Made, Renderer, codes, idle_patch, in_order, unknown};
+use super::{Discovered, Made, Renderer, codes, idle_patch, in_order, unknown};
 use crate::fleet::Target;
 use crate::model::{
-    App, AppId, AppSpec, ClusterName, DeployType, Diagnostic, Digest, Instance, Location, Rendered, Revision,
-    Scope,
+    App, AppId, AppSpec, Capabilities, Cluster, ClusterName, DeployType, Diagnostic, Digest, Instance,
+    Location, Rendered, Revision, Scope,
 };
 use crate::schedule::{AssignedPodSet, assign};
 
@@ -30,11 +30,30 @@ pub struct Renders {
     pub apps: BTreeMap<AppId, Arc<BTreeMap<ClusterName, Render>>>,
     /// How many renders were made for it; all others were known.
     pub made: usize,
+    /// What its clusters were taken for.
+    discovered: Discovered,
 }
 
 impl Renders {
     pub fn get(&self, target: &Target) -> Option<&Render> {
         self.apps.get(&target.app)?.get(&target.cluster)
+    }
+
+    /// What does not hold (any more) on a cluster that says this of itself.
+    pub fn stale(&self, cluster: &Cluster, found: &Arc<Capabilities>) -> Vec<Target> {
+        let now = Capabilities::of(cluster, Some(found));
+        let same = self
+            .discovered
+            .get(&cluster.name)
+            .is_some_and(|known| Arc::ptr_eq(known, found) || known == found);
+        if same {
+            return Vec::new();
+        }
+        let holds =
+            |(_, result): &Render| result.as_ref().is_ok_and(|rendered| rendered.questions.hold(&now));
+        let here = self.apps.iter().filter_map(|(app, clusters)| Some((app, clusters.get(&cluster.name)?)));
+        let stale = here.filter(|(_, render)| !holds(render));
+        stale.map(|(app, _)| Target { app: app.clone(), cluster: cluster.name.clone() }).collect()
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (Target, &Render)> {
@@ -104,7 +123,12 @@ pub fn all(renderer: &Renderer<'_>, memory: &mut Memory) -> Renders {
     let (known, made) = side_by_side(renderer, tasks);
     memory.apps = known;
     let apps = memory.apps.iter().map(|(id, known)| (id.clone(), Arc::clone(&known.renders)));
-    let mut renders = Renders { revision: renderer.snapshot.revision.clone(), apps: apps.collect(), made };
+    let mut renders = Renders {
+        revision: renderer.snapshot.revision.clone(),
+        apps: apps.collect(),
+        made,
+        discovered: renderer.discovered.clone(),
+    };
     refuse_idle_patches(renderer, memory, &mut renders);
     renders
 }
@@ -163,13 +187,7 @@ fn one(renderer: &Renderer<'_>, task: Task<'_>) -> (Known, usize) {
             {
                 Arc::clone(known)
             }
-            _ => Arc::new(Rendered {
-                app: target.app.clone(),
-                cluster: target.cluster.clone(),
-                revision: revision.clone(),
-                objects: made.objects,
-                patches: made.patches,
-            }),
+            _ => Arc::new(made.into_rendered(&target, revision.clone())),
         });
         renders.insert(target.cluster, (revision, result));
     }

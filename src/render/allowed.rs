@@ -29,7 +29,11 @@ pub fn check(job: &Job<'_>, found: &Found) -> Vec<Diagnostic> {
         }
         for image in not_allowed(&object.body, allow) {
             let help = format!("allowed registries: {}", listed(allow.registries.as_deref()));
-            wrong.push(refuse(codes::IMAGE_NOT_ALLOWED, object, &format!("runs the image {image}"), help));
+            let what = match &object.sealed {
+                Some(_) => "runs an image of another registry".to_owned(),
+                None => format!("runs the image {image}"),
+            };
+            wrong.push(refuse(codes::IMAGE_NOT_ALLOWED, object, &what, help));
         }
     }
     wrong

@@ -72,9 +72,18 @@ fn of_chart(
     if mistakes.is_empty() { Ok(documents) } else { Err(mistakes) }
 }
 
-/// Only what is declared: else a chart sees what `helm template` shows it.
+/// What the cluster says of itself. While that is not known, only what is declared: else a chart sees what `helm template`
+/// shows it.
 fn capabilities(job: &Job<'_>) -> ChartCapabilities {
-    let cluster = job.site.capabilities();
+    let known = job.site.capabilities();
+    if known.asked {
+        return ChartCapabilities {
+            kube_version: Some(known.version.git_version.clone()),
+            api_versions: known.api_versions.clone(),
+            complete: true,
+        };
+    }
+    let cluster = job.site.declared();
     ChartCapabilities {
         kube_version: cluster.version.as_ref().map(|version| version.git_version.clone()),
         api_versions: cluster.capabilities.clone(),

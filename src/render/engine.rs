@@ -7,7 +7,7 @@ use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, Undefi
 use sha2::{Digest as _, Sha256};
 
 use super::layers::Source;
-use super::site::Look;
+use super::site;
 use super::trace::{Notes, marks};
 
 /// What `extends parent` evaluates to; no file has this name.
@@ -47,7 +47,7 @@ impl Engine {
             Some(_) => environment.add_filter("sha256", |text: &str| sha256(&marks::clean(text))),
             None => environment.add_filter("sha256", sha256),
         }
-        environment.add_test("has", has);
+        environment.add_test("has", site::has);
         for filter in CARELESS {
             environment.remove_filter(filter);
         }
@@ -94,12 +94,6 @@ fn to_json(value: &Value) -> Result<String, Error> {
     }
     let failed = |error| Error::new(ErrorKind::BadSerialization, "not JSON").with_source(error);
     serde_json::to_string(value).map_err(failed)
-}
-
-/// `cluster.capabilities is has("autoscaling/v2")`.
-fn has(capabilities: &Value, api_version: &str) -> Result<bool, Error> {
-    let of_cluster = capabilities.downcast_object_ref::<Look>().and_then(|look| look.has(api_version));
-    of_cluster.ok_or_else(|| Error::new(ErrorKind::InvalidOperation, "`has` asks cluster.capabilities"))
 }
 
 /// For names and annotations that change with what they stand for.

@@ -34,6 +34,7 @@ mod engine;
 mod inputs;
 mod layers;
 mod mistakes;
+mod nodes;
 mod objects;
 mod patches;
 mod pods;
@@ -54,8 +55,8 @@ use serde_json::Value;
 
 use crate::fleet::{Fleet, Target};
 use crate::model::{
-    App, AppSpec, Charts, ClusterName, Diagnostic, Location, ObjectId, Rendered, RenderedObject, Revision,
-    Scope, Snapshot,
+    App, AppSpec, Capabilities, Charts, ClusterName, Diagnostic, Location, ObjectId, Questions, Rendered,
+    RenderedObject, Revision, Scope, Snapshot,
 };
 pub use all::{Memory, Render, Renders};
 use inputs::Inputs;
@@ -81,14 +82,35 @@ pub struct Renderer<'a> {
     snapshot: &'a Snapshot,
     charts: &'a dyn Charts,
     stacks: Stacks,
-    clusters: BTreeMap<&'a ClusterName, Arc<Value>>,
+    clusters: BTreeMap<&'a ClusterName, (Arc<Value>, Arc<Capabilities>)>,
+    discovered: Discovered,
 }
+
+/// What clusters say of themselves, as far as they were asked. Of the others, what their files declare counts.
+pub type Discovered = BTreeMap<ClusterName, Arc<Capabilities>>;
 
 impl<'a> Renderer<'a> {
     pub fn new(fleet: &'a Fleet, snapshot: &'a Snapshot, charts: &'a dyn Charts) -> Self {
-        let facts = |(name, cluster)| (name, Arc::new(Facts::of_cluster(cluster)));
-        let clusters = fleet.clusters.iter().map(facts).collect();
-        Self { fleet, snapshot, charts, stacks: Stacks::default(), clusters }
+        let none = Self {
+            fleet,
+            snapshot,
+            charts,
+            stacks: Stacks::default(),
+            clusters: BTreeMap::new(),
+            discovered: Discovered::new(),
+        };
+        none.knowing(Discovered::new())
+    }
+
+    /// For clusters that say this of themselves.
+    #[must_use]
+    pub fn knowing(self, discovered: Discovered) -> Self {
+        let facts = |(name, cluster)| {
+            let capabilities = Capabilities::of(cluster, discovered.get(name));
+            (name, (Arc::new(Facts::of_cluster(cluster)), capabilities))
+        };
+        let clusters = self.fleet.clusters.iter().map(facts).collect();
+        Self { clusters, discovered, ..self }
     }
 
     /// Renders one target. The mistakes have its scope.
@@ -118,7 +140,8 @@ impl<'a> Renderer<'a> {
     fn job_of<'s>(&'s self, inputs: &Arc<Inputs<'s>>, target: &'s Target) -> Option<Job<'s>> {
         let cluster = self.fleet.clusters.get(&target.cluster)?;
         let ring = self.fleet.ring_of(&target.cluster);
-        let facts = Facts::new(Arc::clone(self.clusters.get(&target.cluster)?), ring);
+        let (of_cluster, capabilities) = self.clusters.get(&target.cluster)?;
+        let facts = Facts::new(Arc::clone(of_cluster), Arc::clone(capabilities), ring);
         Some(Job {
             fleet: self.fleet,
             snapshot: self.snapshot,
@@ -164,6 +187,15 @@ struct Job<'a> {
 struct Made {
     objects: Arc<[RenderedObject]>,
     patches: Arc<patches::Used>,
+    questions: Arc<Questions>,
+}
+
+impl Made {
+    fn into_rendered(self, target: &Target, revision: Revision) -> Rendered {
+        let Self { objects, patches, questions } = self;
+        let Target { app, cluster } = target.clone();
+        Rendered { app, cluster, revision, objects, patches, questions }
+    }
 }
 
 /// Objects by identity, each with the podSet that it came from first (empty for an Objects app).
@@ -173,9 +205,7 @@ impl Job<'_> {
     fn run(&self) -> Result<Rendered, Vec<Diagnostic>> {
         let stack = self.stacks.of(self)?;
         let revision = self.revision(&stack);
-        let Made { objects, patches } = self.make(&stack)?;
-        let Target { app, cluster } = self.target.clone();
-        Ok(Rendered { app, cluster, revision, objects, patches })
+        Ok(self.make(&stack)?.into_rendered(self.target, revision))
     }
 
     fn make(&self, stack: &Stack) -> Result<Made, Vec<Diagnostic>> {
@@ -195,7 +225,11 @@ impl Job<'_> {
         if !wrong.is_empty() {
             return Err(wrong);
         }
-        Ok(Made { objects: found.into_values().map(|(object, _)| object).collect(), patches: Arc::new(used) })
+        Ok(Made {
+            objects: found.into_values().map(|(object, _)| object).collect(),
+            patches: Arc::new(used),
+            questions: Arc::new(self.site.questions()),
+        })
     }
 
     /// The last commit that changed anything that this render reads.

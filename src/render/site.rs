@@ -1,53 +1,57 @@
 //! The cluster that is rendered for, and what a render asked of it.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use minijinja::value::{Enumerator, Object, ObjectRepr, Value};
+use minijinja::{Error, ErrorKind};
 use parking_lot::Mutex;
 use serde_json::Value as Json;
 
-use crate::model::{Capabilities, Cluster, ClusterFacts, Revision, Selector};
+use crate::model::{Capabilities, Cluster, ClusterFacts, Questions, Revision, Selector};
 
 /// What can be known of a place: `cluster.labels.zone`, `ring`, `revision`, part by part.
 pub type Path = Vec<String>;
 
 /// What a render asked, and the answers. Another place that answers the same gets the same objects.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Seen(BTreeMap<Path, Option<Json>>);
+pub struct Seen {
+    answers: BTreeMap<Path, Option<Json>>,
+    /// About what the cluster can do.
+    pub questions: Questions,
+}
 
 impl Seen {
     pub fn is_true_of(&self, facts: &Facts) -> bool {
-        self.0.iter().all(|(path, answer)| answer_of(facts, path).as_deref() == answer.as_ref())
+        let same = |(path, answer): (&Path, &Option<Json>)| answer_of(facts, path) == answer.as_ref();
+        self.answers.iter().all(same) && self.questions.hold(&facts.capabilities)
     }
 }
 
 /// All that a render may know of the place that it is for.
 #[derive(Clone, Debug)]
 pub struct Facts {
+    /// What its manifest says.
     cluster: Arc<Json>,
+    capabilities: Arc<Capabilities>,
     ring: Json,
     /// Known once the layers are.
     revision: OnceLock<Json>,
 }
 
 impl Facts {
-    /// What there is to know of a cluster, as templates see it.
+    /// What the manifest of a cluster says, as templates see it; what it can do is beside that.
     pub fn of_cluster(cluster: &Cluster) -> Json {
-        let capabilities = Capabilities::declared(cluster.version.as_ref(), &cluster.capabilities);
         serde_json::json!({
             "name": cluster.name,
             "labels": cluster.labels,
             "meta": cluster.meta,
             "vip": cluster.vip,
-            "version": capabilities.version,
-            "capabilities": capabilities,
         })
     }
 
-    pub fn new(cluster: Arc<Json>, ring: Option<&str>) -> Self {
-        Self { cluster, ring: ring.into(), revision: OnceLock::new() }
+    pub fn new(cluster: Arc<Json>, capabilities: Arc<Capabilities>, ring: Option<&str>) -> Self {
+        Self { cluster, capabilities, ring: ring.into(), revision: OnceLock::new() }
     }
 }
 
@@ -64,9 +68,12 @@ impl Notebook {
 
     /// A map is looked into later; everything else is looked at now.
     pub fn variable(&self, path: Path) -> Option<Value> {
-        match self.answer(&path) {
-            Some(Json::Object(_)) => Some(Value::from_object(Look { notebook: self.clone(), path })),
-            answer => {
+        let parts: Vec<&str> = path.iter().map(String::as_str).collect();
+        match (parts.as_slice(), self.answer(&path)) {
+            (["cluster", "version"], _) => Some(self.version()),
+            (["cluster", "capabilities"], _) => Some(Value::from_object(InCapabilities(self.clone()))),
+            (_, Some(Json::Object(_))) => Some(Value::from_object(Look { notebook: self.clone(), path })),
+            (_, answer) => {
                 let value = answer.as_ref().map(serialized);
                 self.note(path, answer);
                 value
@@ -74,12 +81,30 @@ impl Notebook {
         }
     }
 
+    fn version(&self) -> Value {
+        let version = &self.facts.capabilities.version;
+        self.seen.lock().questions.version = Some(version.clone());
+        serialized(version)
+    }
+
+    fn has(&self, name: &str) -> bool {
+        let answer = self.facts.capabilities.has(name);
+        self.seen.lock().questions.has.entry(name.to_owned()).or_insert(answer);
+        answer
+    }
+
+    /// For whoever may look at any of it.
+    fn capabilities(&self) -> &Capabilities {
+        self.seen.lock().questions.all = Some(Arc::clone(&self.facts.capabilities));
+        &self.facts.capabilities
+    }
+
     fn answer(&self, path: &[String]) -> Option<Json> {
-        answer_of(&self.facts, path).map(Cow::into_owned)
+        answer_of(&self.facts, path).cloned()
     }
 
     fn note(&self, path: Path, answer: Option<Json>) {
-        self.seen.lock().0.insert(path, answer);
+        self.seen.lock().answers.insert(path, answer);
     }
 }
 
@@ -122,8 +147,13 @@ impl<'a> Site<'a> {
     }
 
     /// For charts, which may ask for any of it.
-    pub fn capabilities(&self) -> &'a Cluster {
-        self.note(&["cluster", "capabilities"]);
+    pub fn capabilities(&self) -> &Capabilities {
+        self.notebook.capabilities()
+    }
+
+    /// The manifest, for what it declares of them.
+    pub fn declared(&self) -> &'a Cluster {
+        self.note(&["cluster", "name"]);
         self.cluster
     }
 
@@ -166,9 +196,16 @@ impl<'a> Site<'a> {
 
     /// All of it, for mistakes alone.
     pub fn to_json(&self) -> [(&'static str, Json); 3] {
-        let Facts { cluster, ring, revision } = &*self.notebook.facts;
+        let Facts { cluster, capabilities, ring, revision } = &*self.notebook.facts;
+        let mut cluster = Json::clone(cluster);
+        cluster["version"] = serde_json::json!(capabilities.version);
+        cluster["capabilities"] = serde_json::json!(&**capabilities);
         let revision = revision.get().cloned().unwrap_or_default();
-        [("cluster", Json::clone(cluster)), ("ring", ring.clone()), ("revision", revision)]
+        [("cluster", cluster), ("ring", ring.clone()), ("revision", revision)]
+    }
+
+    pub fn questions(&self) -> Questions {
+        self.notebook.seen.lock().questions.clone()
     }
 
     pub fn take_seen(&self) -> Seen {
@@ -187,25 +224,16 @@ pub fn serialized(value: &impl serde::Serialize) -> Value {
     Value::from(minijinja::value::Serde(value))
 }
 
-/// What stands at a path; of a list, whether it holds the last part.
-fn answer_of<'f>(facts: &'f Facts, path: &[String]) -> Option<Cow<'f, Json>> {
+/// What stands at a path.
+fn answer_of<'f>(facts: &'f Facts, path: &[String]) -> Option<&'f Json> {
     let (first, rest) = path.split_first()?;
-    let mut found = match first.as_str() {
+    let whole = match first.as_str() {
         "cluster" => &*facts.cluster,
         "ring" => &facts.ring,
         "revision" => facts.revision.get()?,
         _ => return None,
     };
-    for part in rest {
-        found = match found {
-            Json::Array(items) => {
-                let holds = items.iter().any(|item| item.as_str() == Some(part));
-                return Some(Cow::Owned(holds.into()));
-            }
-            other => other.get(part)?,
-        };
-    }
-    Some(Cow::Borrowed(found))
+    rest.iter().try_fold(whole, |found, part| found.get(part))
 }
 
 /// A map of the place as a template holds it: it notes what is taken out of it.
@@ -218,19 +246,6 @@ pub struct Look {
 impl Look {
     fn below(&self, key: &str) -> Path {
         self.path.iter().cloned().chain([key.to_owned()]).collect()
-    }
-
-    /// Whether the list of API versions of `cluster.capabilities` holds one; `None` of anything else.
-    pub fn has(&self, api_version: &str) -> Option<bool> {
-        let mut path = self.below("apiVersions");
-        if !matches!(self.notebook.answer(&path), Some(Json::Array(_))) {
-            return None;
-        }
-        path.push(api_version.to_owned());
-        let answer = self.notebook.answer(&path);
-        let has = answer == Some(Json::Bool(true));
-        self.notebook.note(path, answer);
-        Some(has)
     }
 }
 
@@ -245,11 +260,38 @@ impl Object for Look {
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
         let answer = self.notebook.answer(&self.path);
-        let keys = match &answer {
+        let keys: Vec<Value> = match &answer {
             Some(Json::Object(map)) => map.keys().map(|key| Value::from(key.as_str())).collect(),
             _ => Vec::new(),
         };
         self.notebook.note(self.path.clone(), answer);
-        Enumerator::Values(keys)
+        let more: &[&str] = if self.path == ["cluster"] { &["version", "capabilities"] } else { &[] };
+        Enumerator::Values(keys.into_iter().chain(more.iter().map(|key| Value::from(*key))).collect())
+    }
+}
+
+/// `cluster.capabilities`.
+#[derive(Debug)]
+struct InCapabilities(Notebook);
+
+impl Object for InCapabilities {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        match key.as_str()? {
+            "version" => Some(self.0.version()),
+            "apiVersions" => Some(serialized(&self.0.capabilities().api_versions)),
+            _ => None,
+        }
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Str(&["version", "apiVersions"])
+    }
+}
+
+/// `cluster.capabilities is has("autoscaling/v2")`.
+pub fn has(capabilities: &Value, name: &str) -> Result<bool, Error> {
+    match capabilities.downcast_object_ref::<InCapabilities>() {
+        Some(InCapabilities(notebook)) => Ok(notebook.has(name)),
+        None => Err(Error::new(ErrorKind::InvalidOperation, "`has` asks cluster.capabilities")),
     }
 }

@@ -359,7 +359,7 @@ fn what_a_template_makes_must_be_objects() {
     check_mistake(
         web(&[(file, "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nsops: {mac: x}")]),
         "is encrypted with SOPS",
-        "leave it out",
+        "only files of Objects apps",
     );
     check_mistake(
         web(&[(file, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {b: 1}}")]),

@@ -4,6 +4,7 @@
 //! that tests share the clusters without meeting. A test that stops an API server has the fourth cluster for
 //! itself meanwhile ([`support::Scene::alone`]).
 
+mod capabilities;
 mod credentials;
 mod hooks;
 mod immutable;
@@ -15,5 +16,6 @@ mod ownership;
 mod prune;
 mod push;
 mod restart;
+mod seeds;
 #[allow(dead_code, reason = "the benchmark uses more of it")]
 mod support;

@@ -11,6 +11,7 @@
 mod adopt;
 mod bad_input;
 mod budgets;
+mod capabilities;
 mod charts;
 mod example_repo;
 mod faults;
@@ -25,6 +26,9 @@ mod prune;
 mod restart;
 mod routes;
 mod scaffold;
+#[cfg(feature = "sops")]
+mod secrets;
+mod seeds;
 mod shutdown;
 mod statuses;
 mod supersede;

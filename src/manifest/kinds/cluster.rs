@@ -62,9 +62,11 @@ fn read_version(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<KubeVers
     version
 }
 
-/// API versions: `autoscaling/v2`, `gateway.networking.k8s.io/v1`.
+/// API versions: `autoscaling/v2`, `gateway.networking.k8s.io/v1`; or one kind of them: `apps/v1/Deployment`.
 fn read_apis(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<String>> {
     let fits = |text: &str| {
+        let kind = |text: &str| text.starts_with(|it: char| it.is_ascii_uppercase());
+        let text = text.rsplit_once('/').filter(|(_, last)| kind(last)).map_or(text, |(version, _)| version);
         let (group, version) = text.rsplit_once('/').unwrap_or(("", text));
         let is_version =
             version.strip_prefix('v').is_some_and(|rest| rest.starts_with(|it: char| it.is_ascii_digit()));

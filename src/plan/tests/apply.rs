@@ -200,3 +200,36 @@ fn the_digest_follows_what_matters() {
     assert_ne!(first, digest(&newer));
     assert_ne!(first, digest(&with_live(empty(), "pay", PAY, "a")));
 }
+
+const DEPLOYMENT: &str = "apps/v1/Deployment/shop/pay";
+
+/// Of an app that wants its changes wave by wave, and renders a Deployment and a ConfigMap.
+#[track_caller]
+fn check_waves(observation: &Observation, expected: [&str; 2]) {
+    let plan = plan_with(&rendered("pay", &[DEPLOYMENT, PAY]), observation, |input| input.in_waves = true);
+    assert_eq!(lines(&plan), expected);
+}
+
+#[test]
+fn a_workload_that_may_only_change_in_waves_is_left_as_it_is_and_so_is_its_app() {
+    let first = with_absent(empty(), &[PAY, DEPLOYMENT]);
+    check_waves(&first, ["create ConfigMap shop/pay: new", "create Deployment shop/pay: new"]);
+    let as_rendered = with_live(first.clone(), "pay", DEPLOYMENT, "a");
+    check_waves(
+        &as_rendered,
+        ["create ConfigMap shop/pay: new", "unchanged Deployment shop/pay: as rendered"],
+    );
+    let waits = "Deployment shop/pay changes, and rollouts in waves are not built yet; remove upgradeType, \
+                 canaryClusters and needWaitingForConfirm to roll out everywhere at once";
+    let both =
+        [format!("refuse ConfigMap shop/pay: {waits}"), format!("refuse Deployment shop/pay: {waits}")];
+    let changed = with_live(first.clone(), "pay", DEPLOYMENT, "b");
+    check_waves(&changed, [&both[0], &both[1]]);
+    let mut bare = as_rendered.clone();
+    bare.objects.values_mut().for_each(|live| live.hash = None);
+    check_waves(&bare, [&both[0], &both[1]]);
+    check_waves(&with_stranger(first, DEPLOYMENT, &["tutti-main"]), [&both[0], &both[1]]);
+    // What is as rendered beside it is not said to be anything else.
+    let beside = with_live(changed, "pay", PAY, "a");
+    check_waves(&beside, ["unchanged ConfigMap shop/pay: as rendered", &both[1]]);
+}

@@ -49,6 +49,7 @@ fn object(text: &str, content: &str) -> RenderedObject {
         body: Value::Null,
         hash: Digest::of(content.as_bytes()),
         source: Location::new("apps/pay.yaml", 1, 1),
+        sealed: None,
     }
 }
 
@@ -62,6 +63,7 @@ fn rendered(name: &str, objects: &[&str]) -> Rendered {
         revision: Revision::from("c0ffee"),
         objects: objects.into(),
         patches: Default::default(),
+        questions: Default::default(),
     }
 }
 
@@ -118,6 +120,7 @@ fn plan_with(rendered: &Rendered, observation: &Observation, change: impl Fn(&mu
         cluster_state: ClusterState::Ready,
         paused: false,
         unmanaged: false,
+        in_waves: false,
         adopt: false,
         rendered,
         observation,

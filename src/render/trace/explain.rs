@@ -26,7 +26,7 @@ pub struct ExplainedObject {
 pub struct Field {
     /// `spec.template.spec.containers[0].image`.
     pub path: String,
-    /// Absent in a Secret.
+    /// Absent where it is secret.
     pub value: Option<Value>,
     pub written: Written,
     /// The values that it is, or is made of.
@@ -115,7 +115,7 @@ impl Reached {
     }
 
     fn field(&self, stage: &Stage<'_>, made: &Made, path: String, value: &Value) -> Field {
-        let secret = &*made.object.kind.kind == "Secret";
+        let secret = made.object.holds_secrets();
         let empty = Vec::new();
         let reached = self.by_field.get(&(made.key.clone(), path.clone())).unwrap_or(&empty);
         let leaf = |(input, leaf): Number| {

@@ -135,6 +135,7 @@ pub fn narrowed(job: &Job<'_>, inputs: &[Input]) -> Snapshot {
         revision: job.snapshot.revision.clone(),
         files: files.map(|(path, file)| (path.clone(), file.clone())).collect(),
         history: job.snapshot.history.clone(),
+        keys: job.snapshot.keys.clone(),
     }
 }
 
@@ -158,6 +159,7 @@ pub fn manifests(snapshot: &Snapshot, inputs: &[Input]) -> Snapshot {
         revision: snapshot.revision.clone(),
         files: files.map(|(path, file)| (path.clone(), file.clone())).collect(),
         history: crate::model::History::default(),
+        keys: snapshot.keys.clone(),
     }
 }
 

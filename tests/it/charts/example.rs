@@ -47,7 +47,7 @@ fn renders_to_the_golden_files() {
     assert_eq!(fleet.diagnostics, []);
     let service = Service::new(engine(&helm, Limits::default()), None);
     let renders = Renderer::new(&fleet, &snapshot, &service).render_all(&mut Memory::default());
-    assert_eq!(renders.iter().count(), 2);
+    assert_eq!(renders.results().count(), 2);
     for (target, (_, render)) in renders.iter() {
         let rendered = render.as_ref().unwrap_or_else(|mistakes| panic!("{target}: {mistakes:#?}"));
         let documents = rendered.objects.iter().map(|object| {

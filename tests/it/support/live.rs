@@ -22,13 +22,16 @@ const KINDS: [(&str, &str, &str); 10] = [
 ];
 
 /// Those that tests only look at.
-const OTHERS: [(&str, &str, &str); 6] = [
+const OTHERS: [(&str, &str, &str); 9] = [
     ("", "v1", "Pod"),
+    ("", "v1", "Secret"),
     ("apps", "v1", "ReplicaSet"),
     ("apps", "v1", "StatefulSet"),
     ("batch", "v1", "Job"),
     ("batch", "v1", "CronJob"),
     ("apps.kruise.io", "v1alpha1", "CloneSet"),
+    ("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
+    ("monitoring.coreos.com", "v1", "ServiceMonitor"),
 ];
 
 pub fn api(sandbox: &Sandbox, kind: &str, namespace: Option<&str>) -> Api<DynamicObject> {

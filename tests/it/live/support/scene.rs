@@ -159,7 +159,11 @@ spec:
 
     fn variables(&self) -> Vec<(String, String)> {
         let token = ("GITEA_TOKEN".to_owned(), self.gitea().token().to_owned());
-        vec![token, ("HOOK_SECRET".to_owned(), SECRET.to_owned())]
+        let mut variables = vec![token, ("HOOK_SECRET".to_owned(), SECRET.to_owned())];
+        if let Ok(Ok(helm)) = live::Helm::from_env() {
+            variables.push((::tutti::chart::VARIABLE.to_owned(), helm.render.display().to_string()));
+        }
+        variables
     }
 
     /// Starts `tutti run` and waits until it listens.

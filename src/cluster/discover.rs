@@ -1,0 +1,162 @@
+//! Asking a cluster what it serves.
+
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use kube::core::GroupVersion;
+use kube::core::discovery::ApiCapabilities;
+use kube::core::discovery::v2::{APIGroupDiscovery, APIResourceDiscovery, APIVersionDiscovery};
+use kube::discovery::{self, ApiResource};
+
+use super::error::classify;
+use super::{Catalog, Client, Error};
+
+impl Client {
+    /// Asks the cluster what it serves: two requests where discovery is aggregated (1.26 and later),
+    /// one per group and version where it is not; and one for its version.
+    pub async fn discover(&self) -> Result<Catalog, Error> {
+        let version = self.patiently("discover", || self.kube().apiserver_version()).await?.git_version;
+        // An old server answers the aggregated request with an empty list and no error.
+        let mut catalog = match self.bounded("discover", self.aggregated()).await {
+            Ok(groups) if groups.iter().any(|group| name_of(group).is_empty()) => aggregate(groups),
+            Err(error) if error.is_unreachable() => return Err(error),
+            Ok(_) | Err(_) => self.discover_one_by_one().await?,
+        };
+        catalog.version = version;
+        Ok(catalog)
+    }
+
+    async fn aggregated(&self) -> Result<Vec<APIGroupDiscovery>, kube::Error> {
+        let mut groups = self.kube().list_api_groups_aggregated().await?.items;
+        groups.extend(self.kube().list_core_api_versions_aggregated().await?.items);
+        Ok(groups)
+    }
+
+    /// A group whose own server is down hides its kinds and no others.
+    async fn discover_one_by_one(&self) -> Result<Catalog, Error> {
+        let mut catalog = Catalog::default();
+        let core = self.patiently("discover", || self.kube().list_core_api_versions()).await?;
+        for version in &core.versions {
+            catalog.insert("", version, self.resources_of("", version).await?, version == "v1");
+        }
+        let groups = self.patiently("discover", || self.kube().list_api_groups()).await?;
+        let versions: Vec<(String, String, bool)> = groups
+            .groups
+            .into_iter()
+            .flat_map(|group| {
+                let first = group.versions.first().map(|version| version.version.clone());
+                let preferred = group.preferred_version.map(|version| version.version).or(first);
+                group.versions.into_iter().map(move |version| {
+                    let is_preferred = preferred.as_ref() == Some(&version.version);
+                    (group.name.clone(), version.version, is_preferred)
+                })
+            })
+            .collect();
+        let mut answers =
+            futures::stream::iter(versions.into_iter().map(|(group, version, preferred)| async move {
+                let resources = self.resources_of(&group, &version).await;
+                (group, version, preferred, resources)
+            }))
+            .buffer_unordered(8);
+        while let Some((group, version, preferred, resources)) = answers.next().await {
+            match resources {
+                Ok(resources) => catalog.insert(&group, &version, resources, preferred),
+                Err(error) if error.is_unreachable() => return Err(error),
+                Err(error) => {
+                    tracing::warn!(
+                        cluster = %self.name(), group, version, %error,
+                        "a group of kinds cannot be read and is left out"
+                    );
+                    catalog.insert(&group, &version, Vec::new(), preferred);
+                    catalog.is_stale(&group, &version);
+                }
+            }
+        }
+        Ok(catalog)
+    }
+
+    async fn resources_of(
+        &self,
+        group: &str,
+        version: &str,
+    ) -> Result<Vec<(ApiResource, ApiCapabilities)>, Error> {
+        let place = GroupVersion::gv(group, version);
+        let found = self.patiently("discover", || discovery::pinned_group(self.kube(), &place)).await?;
+        Ok(found.versioned_resources(version))
+    }
+
+    /// Asks again, twice, when the server is busy or one of its parts is not there just now.
+    pub(super) async fn patiently<T, F>(
+        &self,
+        action: &'static str,
+        request: impl Fn() -> F,
+    ) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, kube::Error>>,
+    {
+        for pause in [Duration::from_millis(500), Duration::from_secs(1)] {
+            match self.bounded(action, request()).await {
+                Err(error @ Error::Request { .. }) if error.is_transient() => {
+                    tracing::debug!(cluster = %self.name(), %error, "asking again");
+                    tokio::time::sleep(pause).await;
+                }
+                answer => return answer,
+            }
+        }
+        self.bounded(action, request()).await
+    }
+
+    /// Waits for one request, not longer than [`Client::PATIENCE`].
+    pub(super) async fn bounded<T>(
+        &self,
+        action: &'static str,
+        request: impl Future<Output = Result<T, kube::Error>>,
+    ) -> Result<T, Error> {
+        match tokio::time::timeout(Self::PATIENCE, request).await {
+            Ok(answer) => answer.map_err(|error| classify(self.name(), action, None, &error)),
+            Err(_) => Err(self.no_answer()),
+        }
+    }
+}
+
+fn name_of(group: &APIGroupDiscovery) -> &str {
+    group.metadata.as_ref().and_then(|metadata| metadata.name.as_deref()).unwrap_or_default()
+}
+
+fn aggregate(groups: Vec<APIGroupDiscovery>) -> Catalog {
+    let mut catalog = Catalog::default();
+    for group in groups {
+        let name = name_of(&group).to_owned();
+        // They are sorted by preference.
+        for (index, found) in group.versions.into_iter().enumerate() {
+            let version = found.version.clone().unwrap_or_default();
+            // Of a server that is down: its kinds are from before, or none.
+            let stale = found.freshness.as_deref() == Some("Stale");
+            catalog.insert(&name, &version, resources(&name, &version, found), index == 0);
+            if stale {
+                catalog.is_stale(&name, &version);
+            }
+        }
+    }
+    catalog
+}
+
+fn resources(group: &str, version: &str, found: APIVersionDiscovery) -> Vec<(ApiResource, ApiCapabilities)> {
+    let place = GroupVersion::gv(group, version);
+    let resource = |resource: APIResourceDiscovery| {
+        let kind = resource.response_kind.and_then(|kind| kind.kind)?;
+        let scope = match resource.scope.as_deref() {
+            Some("Namespaced") => discovery::Scope::Namespaced,
+            _ => discovery::Scope::Cluster,
+        };
+        let api = ApiResource {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            api_version: place.api_version(),
+            kind,
+            plural: resource.resource.unwrap_or_default(),
+        };
+        Some((api, ApiCapabilities { scope, subresources: Vec::new(), operations: resource.verbs }))
+    };
+    found.resources.into_iter().filter_map(resource).collect()
+}

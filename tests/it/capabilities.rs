@@ -1,0 +1,101 @@
+//! What a cluster says of itself goes into what is rendered for it, and nothing is applied before it was heard.
+
+use std::time::Duration;
+
+use sandbox::SandboxOptions;
+use serde_json::Value;
+
+use crate::support::fleet::{Fleet, target};
+use crate::support::live;
+use crate::support::manifests;
+
+const APP: &str = "\
+apiVersion: tutti.dev/v1alpha1
+kind: Objects
+metadata: {name: metrics, namespace: default}
+spec: {files: [objects/*]}
+";
+const VERSION: &str = "\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: version}
+data: {version: {{ cluster.version.gitVersion }}}
+";
+const MONITOR: &str = "\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: always}
+---
+{% if cluster.capabilities is has('monitoring.coreos.com/v1/ServiceMonitor') %}
+apiVersion: monitoring.coreos.com/v1
+kind: ServiceMonitor
+metadata: {name: web, namespace: default}
+spec: {selector: {}}
+{% endif %}
+";
+const DEFINITION: &str = "\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: servicemonitors.monitoring.coreos.com}
+spec:
+  group: monitoring.coreos.com
+  scope: Namespaced
+  names: {plural: servicemonitors, singular: servicemonitor, kind: ServiceMonitor}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+";
+
+async fn version_on(fleet: &Fleet, cluster: &str) -> Value {
+    let map = live::get(fleet.cluster(cluster), "ConfigMap", "default", "version").await.expect("a map");
+    map["data"]["version"].clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_that_comes_later_brings_what_it_is_for() {
+    let files = [("apps/metrics/app.yaml", APP), ("apps/metrics/objects/monitor.yaml.j2", MONITOR)];
+    let fleet = Fleet::new(&["bj1", "gz1"], &files);
+    let running = fleet.start().await;
+    let before = running.converged(&fleet.begin).await;
+    let bj1 = fleet.cluster("bj1");
+    assert_eq!(live::names(bj1, "ConfigMap").await.iter().filter(|name| *name == "always").count(), 1);
+    fleet.forget_requests();
+
+    // Somebody else installs it: no commit, no object of ours.
+    live::apply_as(bj1, "helm", DEFINITION).await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let after = running.converged(&fleet.begin).await;
+    assert_eq!(live::names(bj1, "ServiceMonitor").await, ["web"]);
+    let revision = |overview, cluster| target(overview, cluster, "default/metrics").revision.clone();
+    assert_eq!(revision(&before, "bj1"), revision(&after, "bj1"), "it is no commit");
+    let of_gz1 = fleet.requests().into_iter().filter(|(cluster, _)| cluster == "gz1").count();
+    assert_eq!(of_gz1, 0, "the other cluster is left alone");
+    let written = fleet.requests().into_iter().filter(|(_, it)| it.verb == "apply");
+    let written: Vec<String> = written.map(|(_, it)| it.resource).collect();
+    assert_eq!(written.len(), 2, "the definition and the object, not what is there already: {written:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_is_written_to_once_it_has_said_what_it_is() {
+    let files = [("apps/metrics/app.yaml", APP), ("apps/metrics/objects/version.yaml.j2", VERSION)];
+    let declared = manifests::cluster("gz2").replace("spec: {", "spec: {version: v1.20.5, ");
+    let files = [&files[..], &[("clusters/gz2.yaml", declared.as_str())]].concat();
+    let fleet = Fleet::with(&["bj1", "gz1", "gz2"], &files, |name| SandboxOptions {
+        version: if name == "bj1" { "v1.31.4".to_owned() } else { "v1.33.7".to_owned() },
+        ..SandboxOptions::instant(name)
+    });
+    fleet.cluster("gz1").set_down(true);
+    let running = fleet.start().await;
+    running.until("gz1 is given up", |now| now.clusters.iter().any(|it| it.state == "Offline")).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(version_on(&fleet, "bj1").await, "v1.31.4");
+    assert_eq!(version_on(&fleet, "gz2").await, "v1.20.5", "what is declared wins");
+
+    fleet.cluster("gz1").set_down(false);
+    running.converged(&fleet.begin).await;
+    assert_eq!(version_on(&fleet, "gz1").await, "v1.33.7");
+    let writes = |name: &str| fleet.cluster(name).requests().iter().filter(|it| it.verb == "apply").count();
+    assert_eq!((writes("bj1"), writes("gz1"), writes("gz2")), (1, 1, 1), "never with what was guessed");
+}
