@@ -26,6 +26,7 @@ mod projects;
 mod prune;
 mod restart;
 mod routes;
+mod scaffold;
 #[cfg(feature = "sops")]
 mod secrets;
 mod seeds;
