@@ -116,7 +116,7 @@ fn a_file_that_was_changed_is_refused() {
             .replace("    empty: \"\"\n", "    empty: \"\"\n    more: \"\"\n")
             .replace("name: db", "name: other"),
         secret.replace("type: Opaque\n", ""),
-        secret.split("---\n").next().unwrap_or_default().to_owned(),
+        secret.split("\n---\n").next().unwrap_or_default().to_owned() + "\n",
         secret.replace("2026-11-21T21:15:35Z", "2026-11-21T21:15:36Z"),
     ] {
         assert_ne!(changed, secret);
