@@ -21,6 +21,7 @@ mod layers;
 mod live;
 mod observe;
 mod offline;
+mod pins;
 mod projects;
 mod prune;
 mod restart;
