@@ -26,8 +26,9 @@ pub fn assemble(mut manifests: Manifests, snapshot: &Snapshot) -> Fleet {
     diagnostics.sort_by(|one, other| (&one.location, one.code).cmp(&(&other.location, other.code)));
     diagnostics.dedup();
 
+    let of_folders = pins::by_folder(&manifests.pins);
     for app in &mut manifests.apps {
-        pins::attach(app, &manifests.pins, &ring_of);
+        pins::attach(app, &of_folders, &ring_of);
     }
     let (apps, broken) = part(manifests.apps, &diagnostics);
     Fleet {

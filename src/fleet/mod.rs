@@ -141,7 +141,7 @@ impl Fleet {
         let rings = manifests.rings.map_or_else(|| self.rings.clone(), |rings| rings.rings);
         let clusters = BTreeMap::from([(cluster.name.clone(), cluster)]);
         let ring_of = assemble::rings_of(&rings, &clusters);
-        pins::attach(&mut app, &manifests.pins, &ring_of);
+        pins::attach(&mut app, &pins::by_folder(&manifests.pins), &ring_of);
         Self {
             instance: manifests.instance.unwrap_or_else(|| self.instance.clone()),
             ring_of,

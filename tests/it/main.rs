@@ -19,6 +19,7 @@ mod import;
 mod layering;
 mod layers;
 mod live;
+mod mistakes;
 mod observe;
 mod offline;
 mod pins;
