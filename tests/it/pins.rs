@@ -49,7 +49,20 @@ async fn a_pin_rolls_out_on_its_ring_alone() {
     assert_eq!(plan("bj1"), second, "the pin of prod is no input of test");
     assert_eq!(plan("gz1"), third);
 
-    let explain = ["render", "web", "--repo", ".", "--cluster", "gz1", "--object", "Deployment", "--explain"];
+    let revision = third.to_string();
+    let explain = [
+        "render",
+        "web",
+        "--repo",
+        ".",
+        "--revision",
+        &revision,
+        "--cluster",
+        "gz1",
+        "--object",
+        "Deployment",
+        "--explain",
+    ];
     let path = "spec.template.spec.containers[0].image";
     let (output, errors, code) = program::run(fleet.repository.path(), &[&explain[..], &[path]].concat());
     assert_eq!(code, 0, "{errors}");
