@@ -16,4 +16,5 @@ pub mod reconcile;
 pub mod render;
 pub mod report;
 pub mod schedule;
+pub mod sops;
 pub mod source;

@@ -2,8 +2,11 @@
 //!
 //! It makes no choices: what to apply, in which order and with which field manager stands in the
 //! plan and the render. A phase begins when the phase before it went through; the objects of one
-//! phase go side by side. Every object gets a receipt. A write whose answer was lost is not repeated
+//! phase go side by side. What is adopted is taken over by [`takeover`]. Every object gets a receipt. A write whose answer was lost is not repeated
 //! here: the next reconciliation looks again first.
+
+mod owned;
+pub mod takeover;
 
 use std::collections::BTreeMap;
 
@@ -54,7 +57,7 @@ pub async fn run(
     let steps: Vec<(&Step, &RenderedObject)> = plan
         .steps
         .iter()
-        .filter(|step| matches!(step.action, Action::Create | Action::Configure))
+        .filter(|step| matches!(step.action, Action::Create | Action::Configure | Action::Adopt))
         .filter_map(|step| objects.get(&step.object).map(|object| (step, *object)))
         .collect();
 
@@ -62,14 +65,14 @@ pub async fn run(
     let mut failed = false;
     for phase in steps.chunk_by(|one, next| one.0.phase == next.0.phase) {
         let mut requests = Vec::with_capacity(phase.len());
-        for (_, object) in phase {
+        for (step, object) in phase {
             let request = async move {
                 let result = if failed {
                     Err(NotDone::EarlierFailed)
                 } else if cancelled.is_cancelled() {
                     Err(NotDone::Cancelled)
                 } else {
-                    apply_one(client, catalog, manager, object, &rendered.revision).await
+                    apply_one(client, catalog, manager, step, object, &rendered.revision).await
                 };
                 Receipt { object: object.id.clone(), result }
             };
@@ -87,6 +90,7 @@ async fn apply_one(
     client: &Client,
     catalog: &Catalog,
     manager: &str,
+    step: &Step,
     object: &RenderedObject,
     revision: &Revision,
 ) -> Result<Done, NotDone> {
@@ -97,11 +101,15 @@ async fn apply_one(
         }));
     };
     let body = as_sent(object, revision);
-    client
-        .apply(resource, &object.id, &body, manager)
-        .await
-        .map(|live| Done::Applied(Box::new(live)))
-        .map_err(NotDone::Failed)
+    let applied = if step.action == Action::Adopt {
+        takeover::take(client, resource, manager, &object.id, &body).await
+    } else {
+        client.apply(resource, &object.id, &body, manager).await
+    };
+    // The server quotes values that it refuses.
+    let told =
+        |error: Error| if object.sealed.is_some() { error.without_values() } else { error };
+    applied.map(|live| Done::Applied(Box::new(live))).map_err(|error| NotDone::Failed(told(error)))
 }
 
 /// The rendered object with the two annotations that lie outside its hash. They travel in the same

@@ -10,7 +10,7 @@ use clap::Args;
 use super::exit::Exit;
 use super::output::say;
 use super::process::ProcessArgs;
-use super::session;
+use super::{files, session};
 use crate::manifest;
 use crate::model::Approval;
 use crate::report::words::count;
@@ -73,11 +73,8 @@ pub async fn run(args: ApproveArgs) -> anyhow::Result<Exit> {
 fn write(root: &Path, approval: &Approval) -> anyhow::Result<PathBuf> {
     let mut approval = approval.clone();
     approval.name = format!("{}-{}", approval.name, approval.digest().short());
-    let folder = root.join("approvals");
-    std::fs::create_dir_all(&folder).with_context(|| format!("failed to make {}", folder.display()))?;
-    let path = folder.join(format!("{}.yaml", approval.name));
-    std::fs::write(&path, manifest::approval_to_yaml(&approval))
-        .with_context(|| format!("failed to write {}", path.display()))?;
+    let path = root.join("approvals").join(format!("{}.yaml", approval.name));
+    files::write(&path, &manifest::approval_to_yaml(&approval))?;
     Ok(path)
 }
 

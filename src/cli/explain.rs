@@ -77,6 +77,7 @@ mod tests {
             include_str!("../manifest/codes.rs"),
             include_str!("../fleet/codes.rs"),
             include_str!("../render/codes.rs"),
+            include_str!("../sops/codes.rs"),
             include_str!("../controller/load.rs"),
         ];
         let of_source = |text: &'static str| {

@@ -1,6 +1,5 @@
 //! `tutti migrate`: manifests brought to another version in place.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
@@ -9,7 +8,7 @@ use serde::Serialize;
 
 use super::exit::Exit;
 use super::output::{self, Format, say};
-use super::{diagnostics, repository};
+use super::{diagnostics, files, repository};
 use crate::manifest::find;
 use crate::manifest::hub::{Hub, edit};
 use crate::manifest::{OWN_VERSION, schema};
@@ -59,8 +58,7 @@ pub async fn run(args: MigrateArgs) -> anyhow::Result<Exit> {
     }
     if !args.check {
         for change in &changes {
-            write(&root.join(&change.file), &change.after)
-                .with_context(|| format!("failed to write {}", change.file))?;
+            files::write(&root.join(&change.file), &change.after)?;
         }
     }
     tell(&args, &changes)?;
@@ -137,14 +135,4 @@ fn known(version: &str, hub: &Hub) -> anyhow::Result<()> {
         return Ok(());
     }
     bail!("no kind has the version {version}; there are {}", versions.join(", "))
-}
-
-/// Whole or not at all: a new file takes the place of the old one, with its permissions.
-fn write(path: &Path, text: &str) -> std::io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    file.write_all(text.as_bytes())?;
-    file.as_file().set_permissions(std::fs::metadata(path)?.permissions())?;
-    file.as_file().sync_all()?;
-    file.persist(path).map(|_| ()).map_err(|error| error.error)
 }

@@ -10,8 +10,11 @@ pub mod diagnostics;
 mod exit;
 mod explain;
 mod fields;
+mod files;
 mod get;
 mod health;
+pub mod import;
+mod keys;
 mod lint;
 mod logging;
 mod migrate;
@@ -55,6 +58,8 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Reconcile a config repository with its clusters, for ever or once
     Run(run::RunArgs),
+    /// Write manifests of live workloads, which then are adopted without a restart
+    Import(import::ImportArgs),
     /// List every mistake of a config repository, without any cluster
     Lint(lint::LintArgs),
     /// Say what an error code means, and what to do about it
@@ -98,6 +103,7 @@ pub fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Demo(args) => on_runtime(demo::run(args)),
         Command::Run(args) => on_runtime(run::run(args)),
+        Command::Import(args) => on_runtime(import::run(args)),
         Command::Lint(args) => on_runtime(lint::run(args)),
         Command::Explain(args) => explain::run(&args),
         Command::Read(args) => read::run(&args),

@@ -11,9 +11,10 @@ use parking_lot::Mutex;
 use sandbox::Sandbox;
 use serde::Deserialize;
 
+use super::keys::KeyArgs;
 use crate::cluster::Link;
 use crate::controller::{Links, resolve_secret};
-use crate::model::{Cluster, Connection, SecretRef};
+use crate::model::{Cluster, ClusterName, Connection, Keys, SecretRef};
 use crate::report::ClusterReport;
 use crate::source;
 
@@ -51,6 +52,8 @@ pub struct ProcessArgs {
     /// NAME=sandbox; NAME may be `*`
     #[arg(long = "cluster", env = "TUTTI_CLUSTER", value_delimiter = ',', value_name = "NAME=WAY")]
     pub cluster: Vec<String>,
+    #[command(flatten)]
+    pub keys: KeyArgs,
     /// File with these settings
     #[arg(long, env = "TUTTI_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -67,6 +70,8 @@ struct ConfigFile {
     kubeconfigs: Option<PathBuf>,
     #[serde(default)]
     cluster: Vec<String>,
+    #[serde(default)]
+    age_identities: Vec<ReferenceConfig>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -93,6 +98,16 @@ struct ReferenceConfig {
     file: Option<String>,
 }
 
+impl ReferenceConfig {
+    fn resolve(&self, place: &str) -> anyhow::Result<SecretRef> {
+        match (&self.env, &self.file) {
+            (Some(name), None) => Ok(SecretRef::Env(name.clone())),
+            (None, Some(path)) => Ok(SecretRef::File(path.clone())),
+            _ => bail!("{place}: give exactly one of env and file"),
+        }
+    }
+}
+
 /// The settings, put together.
 #[derive(Clone, Debug)]
 pub struct Process {
@@ -100,6 +115,8 @@ pub struct Process {
     pub listen: Option<String>,
     pub hooks_listen: Option<String>,
     pub ways: Ways,
+    /// What opens encrypted files.
+    pub keys: Keys,
 }
 
 impl ProcessArgs {
@@ -125,6 +142,8 @@ impl ProcessArgs {
         let mut ways = file.cluster;
         ways.extend(self.cluster.iter().cloned());
         let kubeconfigs = self.kubeconfigs.clone().or(file.kubeconfigs).unwrap_or_else(|| PathBuf::from("."));
+        let identities = file.age_identities.iter().map(|reference| reference.resolve("ageIdentities"));
+        let identities = identities.collect::<Result<_, _>>()?;
         Ok(Process {
             source: source::Options {
                 url,
@@ -140,6 +159,7 @@ impl ProcessArgs {
             listen: file.listen,
             hooks_listen: file.hooks_listen,
             ways: Ways::parse(kubeconfigs, &ways)?,
+            keys: self.keys.resolve(identities)?,
         })
     }
 
@@ -147,13 +167,7 @@ impl ProcessArgs {
         let token = match (&self.token_file, &self.token_env, file.and_then(|it| it.token.as_ref())) {
             (Some(path), _, _) => Some(SecretRef::File(path.display().to_string())),
             (None, Some(name), _) => Some(SecretRef::Env(name.clone())),
-            (None, None, Some(ReferenceConfig { env: Some(name), file: None })) => {
-                Some(SecretRef::Env(name.clone()))
-            }
-            (None, None, Some(ReferenceConfig { env: None, file: Some(path) })) => {
-                Some(SecretRef::File(path.clone()))
-            }
-            (None, None, Some(_)) => bail!("repository.credentials.token: give exactly one of env and file"),
+            (None, None, Some(token)) => Some(token.resolve("repository.credentials.token")?),
             (None, None, None) => None,
         };
         let key = self.ssh_key.clone().or_else(|| file.and_then(|it| it.ssh_key.clone()));
@@ -191,7 +205,7 @@ pub struct Ways {
 }
 
 impl Ways {
-    fn parse(kubeconfigs: PathBuf, ways: &[String]) -> anyhow::Result<Self> {
+    pub fn parse(kubeconfigs: PathBuf, ways: &[String]) -> anyhow::Result<Self> {
         let mut replaced = BTreeMap::new();
         for text in ways {
             let Some((name, way)) =
@@ -224,6 +238,18 @@ impl Ways {
     pub fn links(&self) -> Links {
         let ways = self.clone();
         Arc::new(move |cluster| ways.link(cluster))
+    }
+
+    /// The clusters that were given a way by name.
+    pub fn named(&self) -> BTreeMap<ClusterName, Link> {
+        let link = |name: &str, way: &Way| match way {
+            Way::Sandbox => Link::in_process(self.sandbox(name).service()),
+            Way::Kubeconfig { path, context } => {
+                Link::Kubeconfig { path: path.clone(), context: context.clone() }
+            }
+        };
+        let named = self.replaced.iter().filter(|(name, _)| *name != "*");
+        named.map(|(name, way)| (ClusterName::from(name.as_str()), link(name, way))).collect()
     }
 
     fn link(&self, cluster: &Cluster) -> Link {

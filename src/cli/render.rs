@@ -8,10 +8,11 @@ use serde_json::Value;
 
 use super::exit::Exit;
 use super::fields::{self, ObjectSelector};
+use super::keys::KeyArgs;
 use super::output::{self, Format, say};
 use super::{diagnostics, repository};
-use crate::controller::render_all;
-use crate::model::Diagnostic;
+use crate::model::{Diagnostic, masked};
+use crate::render::{Memory, Renderer};
 
 #[derive(Args, Debug)]
 pub struct RenderArgs {
@@ -32,13 +33,19 @@ pub struct RenderArgs {
     /// With --explain: only objects of this kind, or KIND/NAME
     #[arg(long, value_name = "KIND[/NAME]", requires = "explain")]
     object: Option<ObjectSelector>,
+    /// Print the values of Secrets, and what is encrypted in the repository
+    #[arg(long)]
+    show_secrets: bool,
     /// `table` prints YAML documents with a comment that says where each comes from
+    #[command(flatten)]
+    keys: KeyArgs,
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
 }
 
 pub async fn run(args: RenderArgs) -> anyhow::Result<Exit> {
-    let snapshot = repository::snapshot(&args.repo, args.revision.as_deref()).await?;
+    let mut snapshot = repository::snapshot(&args.repo, args.revision.as_deref()).await?;
+    snapshot.keys = args.keys.resolve(Vec::new())?;
     let fleet = repository::fleet(&snapshot);
     if let Some(name) = &args.cluster
         && !fleet.clusters.contains_key(name.as_str())
@@ -47,7 +54,7 @@ pub async fn run(args: RenderArgs) -> anyhow::Result<Exit> {
         bail!("no cluster {name}; there are {}", known.join(", "));
     }
     let charts = repository::charts(&fleet).await;
-    let renders = render_all(&snapshot.revision, &fleet, &snapshot, &charts);
+    let renders = Renderer::new(&fleet, &snapshot, &charts).render_all(&mut Memory::default());
     let wanted = |app: &crate::model::AppId| {
         args.app.as_ref().is_none_or(|name| *name == app.to_string() || *name == *app.name)
     };
@@ -57,7 +64,7 @@ pub async fn run(args: RenderArgs) -> anyhow::Result<Exit> {
     let mut explained = Vec::new();
     let mut shown = Vec::new();
     let mut found = false;
-    for (id, (_, render)) in &renders.targets {
+    for (id, (_, render)) in renders.iter() {
         if !wanted(&id.app) || args.cluster.as_deref().is_some_and(|name| name != id.cluster.as_str()) {
             continue;
         }
@@ -67,12 +74,13 @@ pub async fn run(args: RenderArgs) -> anyhow::Result<Exit> {
             Err(errors) => mistakes.extend(errors.iter().cloned()),
             Ok(_) if args.explain.is_some() => explained.push(id),
             Ok(rendered) => {
-                for object in &rendered.objects {
+                for object in &*rendered.objects {
+                    let body = if args.show_secrets { object.body.clone() } else { masked(object) };
                     if args.output == Format::Table {
                         say!("---\n# {} {}, from {}", id.cluster, id.app, object.source);
-                        output::write_text(format_args!("{}", serde_yaml::to_string(&object.body)?));
+                        output::write_text(format_args!("{}", serde_yaml::to_string(&body)?));
                     } else {
-                        objects.push(object.body.clone());
+                        objects.push(body);
                     }
                 }
             }
@@ -87,7 +95,15 @@ pub async fn run(args: RenderArgs) -> anyhow::Result<Exit> {
     if let Some(path) = &args.explain
         && !explained.is_empty()
     {
-        fields::print(&fleet, &snapshot, &charts, &explained, path, args.object.as_ref(), args.output)?;
+        fields::print(
+            &fleet,
+            &snapshot,
+            &charts,
+            &explained.iter().collect::<Vec<_>>(),
+            path,
+            args.object.as_ref(),
+            args.output,
+        )?;
     } else if args.output != Format::Table {
         output::write_value(args.output, &objects)?;
     }

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{anyhow, bail};
 use clap::Args;
 use serde_json::Value;
 
 use super::exit::Exit;
 use super::output::{self, say};
-use super::repository;
+use super::{files, repository};
 use crate::manifest::hub::Hub;
 use crate::manifest::kinds::Native;
 use crate::manifest::{read::nearest, schema};
@@ -44,10 +44,7 @@ pub async fn run(args: SchemaArgs) -> anyhow::Result<Exit> {
             for kind in wanted {
                 let path = folder.join(schema::path(kind));
                 let text = format!("{}\n", serde_json::to_string_pretty(&of(kind, &hub)?)?);
-                let parent = path.parent().unwrap_or(folder);
-                std::fs::create_dir_all(parent)
-                    .and_then(|()| std::fs::write(&path, text))
-                    .with_context(|| format!("failed to write {}", path.display()))?;
+                files::write(&path, &text)?;
                 say!("{}", path.display());
             }
         }

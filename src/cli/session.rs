@@ -16,7 +16,7 @@ use super::process::{Process, Ways};
 use crate::api::{self, HooksState};
 use crate::controller::{self, Ending, Inputs, LoadError, Origin, Outputs, Settings, Until};
 use crate::forge::Hint;
-use crate::model::{Instance, Mode};
+use crate::model::{Instance, Keys, Mode};
 use crate::report::Overview;
 use crate::source::{self, ErrorKind, Repository, Waker};
 
@@ -97,6 +97,7 @@ impl Session {
             origin,
             links: process.ways.links(),
             charts: Arc::default(),
+            keys: process.keys.clone(),
             until: wish.until,
             mode: wish.mode,
             // A success on embedded clusters says nothing of the commit.
@@ -319,6 +320,7 @@ pub fn process_of(url: String, ways: Ways) -> Process {
         listen: None,
         hooks_listen: None,
         ways,
+        keys: Keys::default(),
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use clap::{Args, Subcommand};
 
 use super::exit::Exit;
+use super::files;
 use super::output::say;
 use crate::fleet::layers::{TEMPLATES, shipped_in};
 
@@ -66,12 +67,7 @@ fn eject(args: &EjectArgs) -> anyhow::Result<Exit> {
         bail!("there already: {}; --force writes over them", there.join(", "));
     }
     for (path, text) in chosen {
-        let file = args.repo.join(path);
-        if let Some(folder) = file.parent() {
-            std::fs::create_dir_all(folder)
-                .with_context(|| format!("failed to make {}", folder.display()))?;
-        }
-        std::fs::write(&file, text).with_context(|| format!("failed to write {}", file.display()))?;
+        files::write(&args.repo.join(path), text)?;
         say!("{path}");
     }
     Ok(Exit::Ok)

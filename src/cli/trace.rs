@@ -7,6 +7,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::exit::Exit;
+use super::keys::KeyArgs;
 use super::output::{self, Format, say};
 use super::repository;
 use crate::fleet::layers::shipped_in;
@@ -23,13 +24,16 @@ pub struct TraceArgs {
     /// Read this commit (or branch, or tag) instead
     #[arg(long)]
     revision: Option<String>,
+    #[command(flatten)]
+    keys: KeyArgs,
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
 }
 
 pub async fn run(args: TraceArgs) -> anyhow::Result<Exit> {
     let touch = parse(&args.place);
-    let snapshot = repository::snapshot(&args.repo, args.revision.as_deref()).await?;
+    let mut snapshot = repository::snapshot(&args.repo, args.revision.as_deref()).await?;
+    snapshot.keys = args.keys.resolve(Vec::new())?;
     let shipped = touch.file.strip_prefix("shipped/").unwrap_or(&touch.file);
     if !snapshot.files.contains_key(&touch.file) && !shipped_in(shipped).any(|(path, _)| path == shipped) {
         bail!("no file {} here, and none that is shipped", touch.file);

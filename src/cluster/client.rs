@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use kube::api::{
-    Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, Preconditions, PropagationPolicy,
+    Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions,
+    PropagationPolicy,
 };
 use kube::core::response::StatusSummary;
 use kube::discovery::ApiResource;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::error::classify;
 use super::{Catalog, Error, Link, Resource};
@@ -120,6 +121,23 @@ impl Client {
         }
     }
 
+    /// One object, whole; `None` when it is not there.
+    pub async fn get(&self, resource: &Resource, id: &ObjectId) -> Result<Option<Value>, Error> {
+        let api = self.api(&resource.api, id);
+        match tokio::time::timeout(Self::PATIENCE, api.get_opt(&id.name)).await {
+            Ok(Ok(found)) => Ok(found.map(|object| to_value(&resource.api, &object))),
+            Ok(Err(error)) => Err(classify(&self.name, "look up", Some(id), &error)),
+            Err(_) => Err(self.no_answer()),
+        }
+    }
+
+    /// All objects of a kind in a namespace, whole.
+    pub async fn list(&self, resource: &Resource, namespace: &str) -> Result<Vec<Value>, Error> {
+        let api: Api<DynamicObject> = Api::namespaced_with(self.kube.clone(), namespace, &resource.api);
+        let list = self.bounded("list", api.list(&ListParams::default())).await?;
+        Ok(list.items.iter().map(|object| to_value(&resource.api, object)).collect())
+    }
+
     /// One server-side apply; the object as the server has it now.
     pub async fn apply(
         &self,
@@ -128,11 +146,81 @@ impl Client {
         body: &Value,
         manager: &str,
     ) -> Result<Value, Error> {
+        self.patch(resource, id, &PatchParams::apply(manager), &Patch::Apply(body)).await
+    }
+
+    /// As [`Client::apply`], and takes from others the fields that they have.
+    pub async fn apply_by_force(
+        &self,
+        resource: &Resource,
+        id: &ObjectId,
+        body: &Value,
+        manager: &str,
+    ) -> Result<Value, Error> {
+        self.patch(resource, id, &PatchParams::apply(manager).force(), &Patch::Apply(body)).await
+    }
+
+    /// What an apply would make of an object; nothing is written.
+    pub async fn try_apply(
+        &self,
+        resource: &Resource,
+        id: &ObjectId,
+        body: &Value,
+        manager: &str,
+        force: bool,
+    ) -> Result<Value, Error> {
+        let parameters = PatchParams { force, ..PatchParams::apply(manager).dry_run() };
+        self.patch(resource, id, &parameters, &Patch::Apply(body)).await
+    }
+
+    /// What a replacement would make of an object, with all defaults filled in; nothing is written.
+    pub async fn try_replace(
+        &self,
+        resource: &Resource,
+        id: &ObjectId,
+        body: &Value,
+        manager: &str,
+    ) -> Result<Value, Error> {
+        let cannot = |detail: String| Error::Request {
+            cluster: self.name.clone(),
+            action: "replace",
+            code: 400,
+            detail,
+        };
+        let object: DynamicObject =
+            serde_json::from_value(body.clone()).map_err(|error| cannot(error.to_string()))?;
+        let parameters = PostParams { dry_run: true, field_manager: Some(manager.to_owned()) };
         let api = self.api(&resource.api, id);
-        let parameters = PatchParams::apply(manager);
-        match tokio::time::timeout(Self::PATIENCE, api.patch(&id.name, &parameters, &Patch::Apply(body)))
-            .await
-        {
+        match tokio::time::timeout(Self::PATIENCE, api.replace(&id.name, &parameters, &object)).await {
+            Ok(Ok(object)) => Ok(to_value(&resource.api, &object)),
+            Ok(Err(error)) => Err(classify(&self.name, "replace", Some(id), &error)),
+            Err(_) => Err(self.no_answer()),
+        }
+    }
+
+    /// Says anew who has which fields; values stay. Refused when the object changed since.
+    pub async fn set_managers(
+        &self,
+        resource: &Resource,
+        id: &ObjectId,
+        resource_version: &str,
+        managed_fields: &[Value],
+        manager: &str,
+    ) -> Result<Value, Error> {
+        let metadata = json!({"resourceVersion": resource_version, "managedFields": managed_fields});
+        let parameters = PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() };
+        self.patch(resource, id, &parameters, &Patch::Merge(json!({"metadata": metadata}))).await
+    }
+
+    async fn patch(
+        &self,
+        resource: &Resource,
+        id: &ObjectId,
+        parameters: &PatchParams,
+        patch: &Patch<impl serde::Serialize + std::fmt::Debug>,
+    ) -> Result<Value, Error> {
+        let api = self.api(&resource.api, id);
+        match tokio::time::timeout(Self::PATIENCE, api.patch(&id.name, parameters, patch)).await {
             Ok(Ok(object)) => Ok(to_value(&resource.api, &object)),
             Ok(Err(error)) => Err(classify(&self.name, "apply", Some(id), &error)),
             Err(_) => Err(self.no_answer()),

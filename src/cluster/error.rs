@@ -48,6 +48,26 @@ impl Error {
         }
     }
 
+    /// The same without what the server said: of an object whose values must not be told.
+    #[must_use]
+    pub fn without_values(self) -> Self {
+        match self {
+            Self::Rejected { action, object, code, reason, detail } => {
+                let unknown =
+                    if detail.contains(UNKNOWN_FIELD) { format!(": {UNKNOWN_FIELD}") } else { String::new() };
+                let detail = format!(
+                    "{reason} ({code}){unknown}; some of its values are encrypted, and the answer may quote them"
+                );
+                Self::Rejected { action, object, code, reason, detail }
+            }
+            Self::Request { cluster, action, code, .. } => {
+                let detail = format!("an answer that is not told ({code})");
+                Self::Request { cluster, action, code, detail }
+            }
+            other => other,
+        }
+    }
+
     pub fn is_unreachable(&self) -> bool {
         matches!(self, Self::Unreachable { .. })
     }

@@ -61,7 +61,7 @@ impl World {
         let rendered = Arc::clone(entry.render.as_ref().ok()?);
         let job = self.job(id, &rendered)?;
         let plan = reconcile::preview(&job);
-        let unknown = plan::unknown_objects(&rendered, &job.observation)
+        let unknown = plan::unknown_objects(&rendered, &job.observation, job.adopt)
             .iter()
             .any(|object| job.catalog.get(&object.kind).is_some());
         let writes = !plan.is_empty();
@@ -123,6 +123,8 @@ impl World {
             mode: self.mode(),
             paused: entry.app.paused,
             unmanaged: entry.app.unmanaged,
+            in_waves: entry.app.is_in_waves(),
+            adopt: entry.app.adopt,
             cluster_state: cluster.cluster.state,
             rendered: Arc::clone(rendered),
             observation: cluster.seen_by(&id.app, rendered.objects.iter().map(|object| object.id.clone())),
@@ -169,7 +171,7 @@ impl World {
             return;
         };
         if let Ok(rendered) = &entry.render {
-            for object in &rendered.objects {
+            for object in &*rendered.objects {
                 cluster.observation.strangers.remove(&object.id);
             }
             if entry.plan.as_ref().is_some_and(|plan| {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::load::{Loaded, Renders};
+use super::load::Loaded;
 use crate::cluster::{Catalog, Change, Client, Deleted, Error};
 use crate::fleet::Target;
 use crate::forge::Hint;
@@ -10,6 +10,7 @@ use crate::health::Cause;
 use crate::model::{ClusterName, Digest, Kind, Revision};
 use crate::plan::Candidate;
 use crate::reconcile::Outcome;
+use crate::render::Renders;
 
 #[derive(Debug)]
 pub enum Event {

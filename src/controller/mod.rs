@@ -30,13 +30,13 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub use event::LoadError;
-pub use load::{Facts, Origin, Render, Renders, render_all};
+pub use load::Origin;
 pub use secrets::{SecretError, resolve as resolve_secret};
 
 use crate::chart;
 use crate::cluster::Link;
 use crate::forge::Hint;
-use crate::model::{Cluster, Instance, Mode};
+use crate::model::{Cluster, Instance, Keys, Mode};
 use crate::report::Overview;
 use event::Event;
 use world::World;
@@ -64,6 +64,8 @@ pub struct Settings {
     pub origin: Origin,
     pub links: Links,
     pub charts: Arc<chart::Service>,
+    /// What opens encrypted files.
+    pub keys: Keys,
     pub until: Until,
     /// Overrides the instance's own mode: `plan` and its like observe, whatever Git says.
     pub mode: Option<Mode>,

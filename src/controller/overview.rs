@@ -54,7 +54,7 @@ impl World {
         let mut created: Option<&str> = None;
         let mut versions = Vec::new();
         if let (Ok(rendered), Some(cluster)) = (&entry.render, self.clusters.get(&id.cluster)) {
-            for object in &rendered.objects {
+            for object in &*rendered.objects {
                 versions.extend(version::of_workload(&object.body));
                 if let Some(live) = cluster.observation.objects.get(&object.id) {
                     let counted = live.pods.unwrap_or_default();

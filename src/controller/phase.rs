@@ -84,7 +84,7 @@ fn first(plan: &Plan, action: Action) -> Option<String> {
 /// The worst health among the rendered objects.
 fn health_of(rendered: &Rendered, cluster: &super::cluster_entry::ClusterEntry) -> (Phase, String) {
     let mut worst = (Phase::Running, String::new());
-    for object in &rendered.objects {
+    for object in &*rendered.objects {
         let (phase, detail) = match cluster.observation.objects.get(&object.id) {
             Some(live) => {
                 let phase = match live.health.status {

@@ -185,6 +185,7 @@ impl World {
                         prune: app.prune.unwrap_or(default),
                         paused: app.paused,
                         unmanaged: app.unmanaged,
+                        waits_for_waves: app.is_in_waves() && self.waits_for_waves(id),
                     },
                 }
             },
@@ -249,6 +250,17 @@ impl World {
     fn rendered_digest(&self, app: &AppId) -> Digest {
         let renders = self.targets.iter().filter(|(id, _)| id.app == *app);
         plan::rendered_digest(renders.filter_map(|(_, target)| target.render.as_deref().ok()))
+    }
+
+    /// On some cluster, one of its workloads would become another.
+    fn waits_for_waves(&self, app: &AppId) -> bool {
+        let instance = &self.instance.name;
+        self.targets.iter().filter(|(id, _)| id.app == *app).any(|(id, target)| {
+            let (Ok(rendered), Some(cluster)) = (&target.render, self.clusters.get(&id.cluster)) else {
+                return false;
+            };
+            plan::waves::changed_workload(instance, rendered, &cluster.observation).is_some()
+        })
     }
 
     /// On every cluster; an app that is gone has nothing that could be unhealthy.

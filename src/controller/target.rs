@@ -30,10 +30,10 @@ pub struct TargetEntry {
     /// The commit that it is told on.
     pub revision: Revision,
     pub render: Result<Arc<Rendered>, Vec<Diagnostic>>,
-    /// Its cluster is not what it was rendered for: it is rendered again, and not applied before.
-    pub stale: bool,
     /// Something changed: look at it again.
     pub due: bool,
+    /// Its cluster is not what it was rendered for: it is rendered again, and not applied before.
+    pub stale: bool,
     pub running: Option<CancellationToken>,
     /// Failures in a row.
     pub attempts: u32,
@@ -58,8 +58,8 @@ impl TargetEntry {
             app,
             revision,
             render,
-            stale: false,
             due: true,
+            stale: false,
             running: None,
             attempts: 0,
             retry_at: None,
@@ -82,10 +82,10 @@ impl TargetEntry {
         render: Result<Arc<Rendered>, Vec<Diagnostic>>,
     ) {
         let same = match (&self.render, &render) {
-            (Ok(old), Ok(new)) => Arc::ptr_eq(old, new) || old.objects == new.objects,
+            (Ok(old), Ok(new)) => Arc::ptr_eq(&old.objects, &new.objects) || old.objects == new.objects,
             _ => false,
         };
-        let flags = |app: &App| (app.paused, app.unmanaged, app.prune);
+        let flags = |app: &App| (app.paused, app.unmanaged, app.adopt, app.prune, app.is_in_waves());
         if !same || flags(&self.app) != flags(&app) {
             if let Some(running) = &self.running {
                 running.cancel();

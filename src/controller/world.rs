@@ -4,18 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::cluster_entry::{ClusterEntry, Reach};
 use super::event::{Event, LoadError};
-use super::load::{self, Loaded, Render, Rendering, Renders};
+use super::load::{self, Loaded, Rendering};
 use super::target::TargetEntry;
 use super::{Ending, Settings, Until, secrets};
 use crate::fleet::{Fleet, Target};
 use crate::forge::{self, State};
 use crate::model::{App, ClusterName, Forge, Instance, Mode, Revision, Snapshot};
 use crate::plan::Reason;
+use crate::render::{Memory, Render, Renders};
 use crate::report::outbox::{Order, Outbox};
 use crate::report::{Overview, Phase, statuses};
 use crate::source::ErrorKind;
@@ -45,6 +47,8 @@ pub struct World {
     pub(super) rendered_head: Option<Revision>,
     pub(super) fleet: Option<Arc<Fleet>>,
     pub(super) instance: Arc<Instance>,
+    /// What earlier revisions rendered to.
+    memory: Arc<Mutex<Memory>>,
     pub(super) clusters: BTreeMap<ClusterName, ClusterEntry>,
     /// Clusters whose file vanished while this process ran: their objects are left as they are.
     pub(super) dropped: BTreeSet<ClusterName>,
@@ -90,6 +94,7 @@ impl World {
             rendered_head: None,
             fleet: None,
             instance: Arc::default(),
+            memory: Arc::default(),
             clusters: BTreeMap::new(),
             dropped: BTreeSet::new(),
             targets: BTreeMap::new(),
@@ -183,7 +188,8 @@ impl World {
         } else {
             self.awaited = None;
         }
-        if let Some(news) = loaded.news {
+        if let Some(mut news) = loaded.news {
+            news.snapshot.keys = self.settings.keys.clone();
             let fleet = Arc::new(news.fleet);
             tracing::info!(
                 revision = news.revision.short(),
@@ -198,7 +204,7 @@ impl World {
             self.open_outbox(&news.recent);
             self.post_first(&news.revision);
             self.snapshot = Some(Arc::new(news.snapshot));
-            self.render(None);
+            self.render();
         }
         self.done_loading();
     }
@@ -214,19 +220,16 @@ impl World {
         self.told.truncate(load::RECENT);
     }
 
-    /// Starts to render the head, for the clusters as they are now.
-    pub(super) fn render(&mut self, before: Option<Arc<Renders>>) {
-        let (Some(revision), Some(fleet), Some(snapshot)) = (&self.head, &self.fleet, &self.snapshot) else {
-            return;
-        };
+    /// Starts to render the head, for the clusters as they are now. What has not changed is not rendered again.
+    pub(super) fn render(&mut self) {
+        let (Some(fleet), Some(snapshot)) = (&self.fleet, &self.snapshot) else { return };
         let known = |(name, entry): (&ClusterName, &ClusterEntry)| Some((name.clone(), entry.facts.clone()?));
         let rendering = Rendering {
-            revision: revision.clone(),
             fleet: Arc::clone(fleet),
             snapshot: Arc::clone(snapshot),
             charts: Arc::clone(&self.settings.charts),
-            facts: self.clusters.iter().filter_map(known).collect(),
-            before,
+            discovered: self.clusters.iter().filter_map(known).collect(),
+            memory: Arc::clone(&self.memory),
         };
         self.rendering = true;
         load::render_in_background(rendering, self.events.clone());
@@ -248,15 +251,15 @@ impl World {
         }
         let broken = self.broken_targets(&fleet);
         self.targets.retain(|id, entry| {
-            let stays = renders.targets.contains_key(id) || broken.contains_key(id);
+            let stays = renders.get(id).is_some() || broken.contains_key(id);
             if let (false, Some(running)) = (stays, &entry.running) {
                 running.cancel();
             }
             stays
         });
-        let rendered = renders.targets.iter().filter_map(|(id, render)| {
-            let app = fleet.apps.get(&id.app).cloned().map(Arc::new)?;
-            Some((id.clone(), (app, render.clone())))
+        let rendered = renders.iter().filter_map(|(id, render)| {
+            let app = fleet.apps.get(&id.app).cloned()?;
+            Some((id, (app, render.clone())))
         });
         for (id, (app, (revision, render))) in rendered.chain(broken) {
             match self.targets.get_mut(&id) {
@@ -278,8 +281,8 @@ impl World {
     /// Which targets of a cluster have to be rendered again, as it is not (any more) what they were rendered for.
     pub(super) fn note_stale(&mut self, name: &ClusterName) {
         let Some(cluster) = self.clusters.get_mut(name) else { return };
-        let stale: BTreeSet<&Target> = match (&self.renders, &cluster.facts) {
-            (Some(renders), Some(found)) => renders.stale(&cluster.cluster, Some(found)).collect(),
+        let stale: BTreeSet<Target> = match (&self.renders, &cluster.facts) {
+            (Some(renders), Some(found)) => renders.stale(&cluster.cluster, found).into_iter().collect(),
             _ => BTreeSet::new(),
         };
         for (id, entry) in self.targets.iter_mut().filter(|(id, _)| id.cluster == *name) {
@@ -291,7 +294,7 @@ impl World {
     /// One render at a time: what changes meanwhile is seen when it is done.
     pub(super) fn render_stale(&mut self) {
         if !self.rendering && self.clusters.values().any(|cluster| cluster.stale) {
-            self.render(self.renders.clone());
+            self.render();
         }
     }
 
@@ -313,8 +316,7 @@ impl World {
             let mut places: BTreeMap<ClusterName, Arc<App>> =
                 known.map(|(id, entry)| (id.cluster.clone(), Arc::clone(&entry.app))).collect();
             if let Some(app) = &broken.app {
-                let app = Arc::new(app.clone());
-                places.extend(fleet.clusters_of(&app).into_iter().map(|cluster| (cluster, Arc::clone(&app))));
+                places.extend(fleet.clusters_of(app).into_iter().map(|cluster| (cluster, Arc::clone(app))));
             }
             for (cluster, app) in places {
                 let render = (revision.clone(), Err(broken.errors.clone()));

@@ -1,6 +1,7 @@
 //! Manifests to fleet.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::checks::{CHECKS, Facts};
 use super::{Broken, Fleet, projects, routes};
@@ -62,7 +63,10 @@ pub(super) fn rings_of(
 }
 
 /// Apps without errors, and the others with theirs.
-fn part(apps: Vec<App>, diagnostics: &[Diagnostic]) -> (BTreeMap<AppId, App>, BTreeMap<AppId, Broken>) {
+fn part(
+    apps: Vec<Arc<App>>,
+    diagnostics: &[Diagnostic],
+) -> (BTreeMap<AppId, Arc<App>>, BTreeMap<AppId, Broken>) {
     let mut broken: BTreeMap<AppId, Broken> = BTreeMap::new();
     for error in diagnostics.iter().filter(|diagnostic| diagnostic.is_error()) {
         if let Scope::App(id) = &error.scope {

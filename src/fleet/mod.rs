@@ -20,7 +20,8 @@ mod shipped;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -50,7 +51,7 @@ impl std::fmt::Display for Target {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Broken {
     /// `None` when its manifest could not even be read.
-    pub app: Option<App>,
+    pub app: Option<Arc<App>>,
     pub errors: Vec<Diagnostic>,
 }
 
@@ -63,7 +64,7 @@ pub struct Fleet {
     pub rings: Vec<Ring>,
     pub rings_location: Option<Location>,
     /// The apps without errors.
-    pub apps: BTreeMap<AppId, App>,
+    pub apps: BTreeMap<AppId, Arc<App>>,
     pub broken: BTreeMap<AppId, Broken>,
     pub approvals: Vec<Approval>,
     /// Of reading and of the checks here, by place.
@@ -90,29 +91,38 @@ impl Fleet {
     }
 
     /// The project of an app's namespace, if there is one without mistakes.
-    pub fn project_of(&self, app: &App) -> Option<(&App, &Project)> {
+    pub fn project_of(&self, app: &App) -> Option<(&Arc<App>, &Project)> {
         if app.id.is_project() {
             return None;
         }
-        projects::of(self.apps.get(self.projects.get(&*app.id.namespace)?)?)
+        let project = self.apps.get(self.projects.get(&*app.id.namespace)?)?;
+        Some((project, projects::of(project)?.1))
     }
 
     /// Every (app, cluster) that can be rendered and applied, sorted. Empty when the instance is broken.
     pub fn targets(&self) -> Vec<Target> {
-        if !self.is_usable() {
-            return Vec::new();
-        }
-        self.apps
-            .values()
-            .flat_map(|app| {
-                let target = |cluster| Target { app: app.id.clone(), cluster };
-                self.clusters_of(app).into_iter().map(target)
-            })
-            .filter(|target| {
-                !self.errors_of(&Scope::Cluster(target.cluster.clone()))
-                    && !self.errors_of(&Scope::Target(target.app.clone(), target.cluster.clone()))
-            })
-            .collect()
+        let of_app = |(app, clusters): (&Arc<App>, Vec<ClusterName>)| {
+            let id = app.id.clone();
+            clusters.into_iter().map(move |cluster| Target { app: id.clone(), cluster })
+        };
+        self.placed().flat_map(of_app).collect()
+    }
+
+    /// The same app by app.
+    pub fn placed(&self) -> impl Iterator<Item = (&Arc<App>, Vec<ClusterName>)> {
+        let errors = self.diagnostics.iter().filter(|diagnostic| diagnostic.is_error());
+        let wrong: BTreeSet<&Scope> = errors.map(|error| &error.scope).collect();
+        let usable = !wrong.contains(&Scope::Instance);
+        self.apps.values().filter(move |_| usable).map(move |app| {
+            let mut clusters = self.clusters_of(app);
+            if !wrong.is_empty() {
+                clusters.retain(|cluster| {
+                    !wrong.contains(&Scope::Cluster(cluster.clone()))
+                        && !wrong.contains(&Scope::Target(app.id.clone(), cluster.clone()))
+                });
+            }
+            (app, clusters)
+        })
     }
 
     /// The registered clusters that an app is placed on, whether it is broken or not.
@@ -126,7 +136,7 @@ impl Fleet {
 
     /// The fleet of one app on one cluster, with the instance and the rings of these manifests, or else its
     /// own. Nothing is checked.
-    pub fn narrowed(&self, app: App, cluster: Cluster, manifests: Manifests) -> Self {
+    pub fn narrowed(&self, app: Arc<App>, cluster: Cluster, manifests: Manifests) -> Self {
         let rings = manifests.rings.map_or_else(|| self.rings.clone(), |rings| rings.rings);
         let clusters = BTreeMap::from([(cluster.name.clone(), cluster)]);
         Self {

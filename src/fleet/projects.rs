@@ -1,15 +1,16 @@
 //! Projects and the apps of their namespaces.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::codes;
 use crate::manifest::{Manifests, codes as reading};
 use crate::model::{App, AppId, AppSpec, Diagnostic, Placement, Project, Scope};
 
 /// The project of each namespace; of two, the first. A check speaks of the other.
-pub fn by_namespace(apps: &[App]) -> BTreeMap<String, AppId> {
+pub fn by_namespace(apps: &[Arc<App>]) -> BTreeMap<String, AppId> {
     let mut projects = BTreeMap::new();
-    for (app, project) in apps.iter().filter_map(of) {
+    for (app, project) in apps.iter().filter_map(|app| of(app)) {
         projects.entry(project.namespace.clone()).or_insert_with(|| app.id.clone());
     }
     projects
@@ -23,19 +24,19 @@ pub fn of(app: &App) -> Option<(&App, &Project)> {
 }
 
 /// An app that names no clusters runs where its project is.
-pub fn place(apps: &mut [App]) {
+pub fn place(apps: &mut [Arc<App>]) {
     let mut places: BTreeMap<String, Placement> = BTreeMap::new();
-    for (_, project) in apps.iter().filter_map(of) {
+    for (_, project) in apps.iter().filter_map(|app| of(app)) {
         places.entry(project.namespace.clone()).or_insert_with(|| project.placement.clone());
     }
     for app in apps {
-        let own = match &mut app.spec {
-            AppSpec::Component(component) => &mut component.placement,
-            AppSpec::Objects(objects) => &mut objects.placement,
-            AppSpec::AppSet(_) | AppSpec::Project(_) => continue,
-        };
-        if let (None, Some(place)) = (&own.location, places.get(&*app.id.namespace)) {
-            own.clusters = place.clusters.clone();
+        let placed = super::selector(app).is_none_or(|own| own.location.is_some());
+        let place = places.get(&*app.id.namespace).filter(|_| !placed && of(app).is_none());
+        let Some(place) = place else { continue };
+        match &mut Arc::make_mut(app).spec {
+            AppSpec::Component(component) => component.placement.clusters = place.clusters.clone(),
+            AppSpec::Objects(objects) => objects.placement.clusters = place.clusters.clone(),
+            AppSpec::AppSet(_) | AppSpec::Project(_) => {}
         }
     }
 }
@@ -47,7 +48,7 @@ pub fn held(manifests: &Manifests, found: &[Diagnostic]) -> Vec<Diagnostic> {
     for error in all() {
         let Scope::App(id) = &error.scope else { continue };
         let unread = manifests.unread_projects.iter().filter(|(unread, _)| unread == id);
-        let read = manifests.apps.iter().filter_map(of).filter(|(app, _)| app.id == *id);
+        let read = manifests.apps.iter().filter_map(|app| of(app)).filter(|(app, _)| app.id == *id);
         let namespaces = unread.map(|(_, namespace)| namespace).chain(read.map(|(_, it)| &it.namespace));
         for namespace in namespaces {
             wrong.entry(namespace).or_insert(error);
@@ -55,8 +56,12 @@ pub fn held(manifests: &Manifests, found: &[Diagnostic]) -> Vec<Diagnostic> {
     }
     // Whose project such a file held is not known: nobody who names no clusters can be placed.
     let lost = all().find(|error| is_lost_project(error));
-    let known: BTreeSet<&str> =
-        manifests.apps.iter().filter_map(of).map(|(_, project)| project.namespace.as_str()).collect();
+    let known: BTreeSet<&str> = manifests
+        .apps
+        .iter()
+        .filter_map(|app| of(app))
+        .map(|(_, project)| project.namespace.as_str())
+        .collect();
     let hold = |app: &App| {
         let namespace = &*app.id.namespace;
         let placed = super::selector(app).is_none_or(|placement| placement.location.is_some());
@@ -75,7 +80,7 @@ pub fn held(manifests: &Manifests, found: &[Diagnostic]) -> Vec<Diagnostic> {
             None => held,
         })
     };
-    manifests.apps.iter().filter_map(hold).collect()
+    manifests.apps.iter().filter_map(|app| hold(app)).collect()
 }
 
 /// A text in the folder of projects of which it is not even known what it holds.

@@ -1,5 +1,7 @@
 //! Routes that are manifests of their own join their apps.
 
+use std::sync::Arc;
+
 use super::codes;
 use crate::manifest::Manifests;
 use crate::model::{App, AppSpec, Diagnostic, Location, Scope};
@@ -19,7 +21,7 @@ pub fn attach(manifests: &mut Manifests) -> Vec<Diagnostic> {
         };
         let mut apps = manifests.apps.iter_mut().filter(|app| fits(app));
         match (apps.next(), apps.next()) {
-            (Some(app), None) => app.routes.push(manifest.route),
+            (Some(app), None) => Arc::make_mut(app).routes.push(manifest.route),
             (first, _) => {
                 let which = if first.is_some() { "several apps" } else { "no app" };
                 let message = format!("Route {} fits {which}", manifest.route.name);

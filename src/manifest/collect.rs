@@ -1,5 +1,7 @@
 //! One snapshot, file by file, document by document.
 
+use std::sync::Arc;
+
 use super::hub::Hub;
 use super::kinds::{self, Identity, Native};
 use super::read::{Reading, Value};
@@ -136,19 +138,19 @@ fn read_document(found: &Found<'_>, namespace: &str, manifests: &mut Manifests, 
         }
         Native::AppSet => {
             let app = kinds::appset::read(root, namespace, &mut reading);
-            keep(app, &reading, |app| manifests.apps.push(app));
+            keep(app, &reading, |app| manifests.apps.push(Arc::new(app)));
         }
         Native::Component => {
             let app = kinds::component::read(root, namespace, &mut reading);
-            keep(app, &reading, |app| manifests.apps.push(app));
+            keep(app, &reading, |app| manifests.apps.push(Arc::new(app)));
         }
         Native::Objects => {
             let app = kinds::objects::read(root, namespace, &mut reading);
-            keep(app, &reading, |app| manifests.apps.push(app));
+            keep(app, &reading, |app| manifests.apps.push(Arc::new(app)));
         }
         Native::Project => {
             let app = kinds::project::read(root, &mut reading);
-            keep(app, &reading, |app| manifests.apps.push(app));
+            keep(app, &reading, |app| manifests.apps.push(Arc::new(app)));
             if let (true, Scope::App(id)) = (reading.mistakes.iter().any(Diagnostic::is_error), &scope) {
                 let namespace = kinds::project::namespace_of(root).unwrap_or_else(|| id.name.to_string());
                 manifests.unread_projects.push((id.clone(), namespace));

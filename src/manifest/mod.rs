@@ -30,6 +30,8 @@ pub use collect::read;
 pub use kinds::approval::to_yaml as approval_to_yaml;
 pub use kinds::conversion::FOLDER as CONVERSIONS;
 
+use std::sync::Arc;
+
 use crate::model::{App, AppId, Approval, Cluster, Diagnostic, Instance, Kind, Location, Rings, Route};
 
 /// The apiVersion of every native kind, and the hub's.
@@ -43,7 +45,7 @@ pub struct Manifests {
     pub clusters: Vec<Cluster>,
     /// `None`: there is none, or it has mistakes.
     pub rings: Option<Rings>,
-    pub apps: Vec<App>,
+    pub apps: Vec<Arc<App>>,
     pub approvals: Vec<Approval>,
     pub routes: Vec<RouteManifest>,
     /// Projects with mistakes, each with its namespace as far as that can be told.

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::{Manifests, approval_to_yaml, read};
 use crate::model::{
     AppId, AppSpec, Approval, ApprovedObject, ClusterName, ClusterState, Connection, Digest, ObjectId,
-    Operator, PruneMode, Replicas, Scope, SecretRef, Snapshot,
+    Operator, PruneMode, Replicas, RolloutGroup, Scope, SecretRef, Snapshot,
 };
 
 fn read_texts(texts: &[(&str, &str)]) -> Manifests {
@@ -46,7 +46,7 @@ spec:
 fn component(text: &str) -> (super::App, crate::model::Component) {
     let app = clean(text).apps.remove(0);
     let AppSpec::Component(component) = app.spec.clone() else { panic!("{app:?}") };
-    (app, component)
+    (super::App::clone(&app), component)
 }
 
 #[test]
@@ -145,7 +145,7 @@ spec:
   replicas: 10
   serviceName: inner.bbcc.dmall.com
   podSpec: {deployType: Deployment, template: {spec: {containers: []}}}
-  updateStrategy: {minReadySeconds: 10, needWaitingForConfirm: false, paused: true}
+  updateStrategy: {minReadySeconds: 10, needWaitingForConfirm: false, paused: true, upgradeType: Blue | canary}
   clusterTopology:
     clusters:
       - name: tcc-bj4-dks-test-01
@@ -153,7 +153,7 @@ spec:
         podSets:
           - {name: bbcc-gz01b-canary, replicas: 1, version: v4}
           - {name: bbcc-gz01b-blue, replicas: 20%, image: x:1, meta: {sym-group: green}}
-          - {name: bbcc-gz01b-rest}
+          - {name: bbcc-gz01b-rest, nodeSelectorTerm: {matchExpressions: [{key: ldc, operator: In, values: [b]}]}}
 ",
     );
     let app = &manifests.apps[0];
@@ -164,6 +164,10 @@ spec:
     let replicas: Vec<_> = set.clusters[0].pod_sets.iter().map(|set| set.replicas).collect();
     assert_eq!(replicas, [Some(Replicas::Count(1)), Some(Replicas::Percent(20)), None]);
     assert_eq!(set.clusters[0].pod_sets[1].group(), "green");
+    assert_eq!(set.rollout.groups, [RolloutGroup::Blue, RolloutGroup::Canary]);
+    assert!(app.is_in_waves() && !set.rollout.needs_confirmation);
+    let term = json!({"matchExpressions": [{"key": "ldc", "operator": "In", "values": ["b"]}]});
+    assert_eq!(set.clusters[0].pod_sets[2].node_selector_term, Some(term));
 }
 
 #[test]
@@ -174,11 +178,11 @@ kind: AppSet
 metadata: {name: bbcc}
 spec:
   podSpec: {deployType: helm, chart: {chartUrl: {}}, template: {specs: {}}}
-  updateStrategy: {upgradeType: canary, needWaitingForConfirm: true}
+  updateStrategy: {upgradeType: [canary, gren, canary], canaryClusters: [b, a, a], priorityStrategy: {}, needWaitingForConfirm: 1}
   clusterTopology:
     clusters:
       - name: a
-        podSets: [{name: x, version: 1.10}, {name: x}]
+        podSets: [{name: x, version: 1.10}, {name: x, nodeSelectorTerm: {matchExpressions: [{key: a, operator: Exists, values: [b]}]}}]
       - name: a
         podSets: [{name: w, replicas: 10%, rawValues: z}]
       - podSets: [{name: z, replicas: 110%}]
@@ -187,10 +191,15 @@ spec:
             "E1202 4:1 spec.replicas: `replicas` is missing, and a podSet has a share of it",
             "E1202 5:39 spec.podSpec.chart.chartUrl.url: `url` is missing",
             "E1201 5:65 spec.podSpec.template.specs: unknown field `specs` in `spec.podSpec.template`",
-            "E1290 6:20 spec.updateStrategy.upgradeType: `spec.updateStrategy.upgradeType` is not supported yet",
-            "E1290 6:41 spec.updateStrategy.needWaitingForConfirm: `spec.updateStrategy.needWaitingForConfirm: true` is not supported yet",
+            "E1204 6:42 spec.updateStrategy.upgradeType[1]: `upgradeType` names no group \"gren\"",
+            "E1210 6:48 spec.updateStrategy.upgradeType[2]: `upgradeType` names the group canary twice",
+            "E1204 6:74 spec.updateStrategy.canaryClusters[0]: `canaryClusters` names cluster b, on which this app has no podSet",
+            "E1210 6:80 spec.updateStrategy.canaryClusters[2]: the name `a` stands twice",
+            "E1290 6:84 spec.updateStrategy.priorityStrategy: `spec.updateStrategy.priorityStrategy` is not supported yet",
+            "E1203 6:129 spec.updateStrategy.needWaitingForConfirm: `needWaitingForConfirm` must be a boolean (true or false), not the number 1",
             "E1203 10:38 spec.clusterTopology.clusters[0].podSets[0].version: `version` must be a text, not the number 1.10",
             "E1210 10:52 spec.clusterTopology.clusters[0].podSets[1].name: the name `x` stands twice",
+            "E1206 10:112 spec.clusterTopology.clusters[0].podSets[1].nodeSelectorTerm.matchExpressions[0]: the operator Exists wants no values",
             "E1210 11:15 spec.clusterTopology.clusters[1].name: the name `a` stands twice",
             "E1206 12:55 spec.clusterTopology.clusters[1].podSets[0].rawValues: `rawValues` has a mistake in its line 1: a map was expected (the text \"z\")",
             "E1202 13:9 spec.clusterTopology.clusters[2].name: `name` is missing",

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{AppId, ChartRef, ClusterName, Location, Patch, Project, PruneMode, Route, Selector};
+use super::{AppId, ChartRef, ClusterName, Location, Patch, Project, PruneMode, Rollout, Route, Selector};
 
 /// One app, whatever kind of manifest it came from.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -18,6 +18,8 @@ pub struct App {
     pub unmanaged: bool,
     /// No writes, no deletes; observing continues.
     pub paused: bool,
+    /// Objects that exist already and are nobody's but a person's or a deploy tool's are taken over.
+    pub adopt: bool,
     /// `None`: the instance's default.
     pub prune: Option<PruneMode>,
     pub spec: AppSpec,
@@ -46,6 +48,11 @@ impl App {
             AppSpec::Project(_) => format!("{} {}", self.kind(), self.id.name),
             _ => format!("{} {}", self.kind(), self.id),
         }
+    }
+
+    /// Its changes shall go wave by wave.
+    pub fn is_in_waves(&self) -> bool {
+        matches!(&self.spec, AppSpec::AppSet(app_set) if !app_set.rollout.is_plain())
     }
 
     /// The folder of its manifest, with a final `/`; empty at the root.
@@ -171,6 +178,7 @@ pub struct AppSet {
     pub labels: BTreeMap<String, String>,
     pub meta: BTreeMap<String, String>,
     pub min_ready_seconds: Option<u32>,
+    pub rollout: Rollout,
     /// A PodTemplateSpec, merged over what the layers give.
     pub template: Option<Value>,
     /// What `deployType: helm` renders; a podSet may have its own.
@@ -201,6 +209,8 @@ pub struct PodSet {
     pub chart: Option<ChartRef>,
     /// Values of a chart over all others; null deletes.
     pub raw_values: Option<Map<String, Value>>,
+    /// Its pods run only on nodes that fit it.
+    pub node_selector_term: Option<Value>,
     pub meta: BTreeMap<String, String>,
     #[serde(skip)]
     pub location: Location,

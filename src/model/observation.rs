@@ -44,6 +44,30 @@ pub struct PodCount {
 pub struct Stranger {
     /// Field managers of its `managedFields`, sorted; or the other instance's.
     pub managers: Vec<String>,
+    /// Only for an app that adopts: what that would do.
+    pub takeover: Option<Takeover>,
+}
+
+/// What taking an object over would do to it, as the cluster itself says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Takeover {
+    /// Of the object as rendered when the cluster was asked.
+    pub hash: Digest,
+    /// Or why it cannot be taken over.
+    pub effect: Result<Effect, String>,
+}
+
+/// The difference between an object and what it is once it is ours.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Effect {
+    /// Whose fields become ours, sorted.
+    pub from: Vec<String>,
+    /// Paths of fields that get another value, come or go; not our own labels and annotations.
+    pub changes: Vec<String>,
+    /// Of a workload: whether its pods are replaced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replaces_pods: Option<bool>,
 }
 
 /// One cluster as seen through its watches, plus what was asked for by name.

@@ -1,40 +1,63 @@
 //! What an app is on one cluster.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
 
-use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{AppId, ClusterName, Digest, Kind, Location, ObjectId, Questions, Revision};
+use super::{
+    AppId, ClusterName, Digest, Kind, Location, ObjectId, Questions, Revision, Sealed, is_secret, masked,
+};
 
 /// One object as it shall be.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// It prints without the values that are secret, and is never written to disk.
+#[derive(Clone, PartialEq)]
 pub struct RenderedObject {
     pub id: ObjectId,
     pub kind: Kind,
     /// Complete with labels and annotations, except `tutti.dev/hash` and `tutti.dev/revision`.
     pub body: Value,
-    /// Of `body` in canonical form.
+    /// Of `body` in canonical form; with a salt when something of it is encrypted in the repository.
     pub hash: Digest,
     /// The template or file that it came from.
     pub source: Location,
+    /// What of it is encrypted in the repository.
+    pub sealed: Option<Sealed>,
+}
+
+impl RenderedObject {
+    /// Nothing of its values may be told.
+    pub fn holds_secrets(&self) -> bool {
+        self.sealed.is_some() || is_secret(&self.kind.kind)
+    }
+}
+
+impl fmt::Debug for RenderedObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RenderedObject")
+            .field("id", &self.id)
+            .field("body", &masked(self))
+            .field("hash", &self.hash)
+            .field("source", &self.source)
+            .finish_non_exhaustive()
+    }
 }
 
 /// An app rendered for one cluster, objects sorted by id.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Rendered {
     pub app: AppId,
     pub cluster: ClusterName,
     /// The last commit that changed anything that this render read.
     pub revision: Revision,
-    pub objects: Vec<RenderedObject>,
+    /// Shared by all clusters that the app renders to the same for.
+    pub objects: Arc<[RenderedObject]>,
     /// Every patch that was tried, by its place: whether it fitted any object. One that fits none of no
     /// target is a mistake.
-    #[serde(skip)]
-    pub patches: BTreeMap<Location, bool>,
-    /// What it asked about its cluster.
-    #[serde(skip)]
-    pub questions: Questions,
+    pub patches: Arc<BTreeMap<Location, bool>>,
+    /// What it asked about what its cluster can do.
+    pub questions: Arc<Questions>,
 }
 
 impl Rendered {

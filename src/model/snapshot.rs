@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Digest, Revision};
+use super::{Digest, Keys, Revision};
 
 /// One file: its Git blob id and its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub struct Snapshot {
     pub revision: Revision,
     pub files: BTreeMap<String, File>,
     pub history: History,
+    /// What opens its files that are encrypted. They stay encrypted in here.
+    pub keys: Keys,
 }
 
 impl Snapshot {
@@ -31,6 +33,7 @@ impl Snapshot {
             revision: Revision::from(Revision::WORKTREE),
             files: texts.into_iter().map(|(path, text)| (path.to_owned(), file(text))).collect(),
             history: History::default(),
+            keys: Keys::default(),
         }
     }
 
@@ -42,7 +45,12 @@ impl Snapshot {
     /// The newest commit that changed any of these files or folders (a folder ends in `/` and also
     /// counts what was deleted in it). Without history, the revision itself.
     pub fn last_change<'a>(&self, paths: impl IntoIterator<Item = &'a str>) -> &Revision {
-        self.history.last_change(paths).unwrap_or(&self.revision)
+        self.revision_at(self.history.newest(paths))
+    }
+
+    /// The commit of a number that [`History::newest`] gave.
+    pub fn revision_at(&self, number: Option<usize>) -> &Revision {
+        number.and_then(|number| self.history.commits.get(number)).unwrap_or(&self.revision)
     }
 }
 
@@ -56,8 +64,8 @@ pub struct History {
 }
 
 impl History {
-    fn last_change<'a>(&self, paths: impl IntoIterator<Item = &'a str>) -> Option<&Revision> {
-        let newest = paths.into_iter().filter_map(|path| self.changed.get(path)).min()?;
-        self.commits.get(*newest)
+    /// The number of the newest commit that changed any of these files or folders: the smallest.
+    pub fn newest<'a>(&self, paths: impl IntoIterator<Item = &'a str>) -> Option<usize> {
+        paths.into_iter().filter_map(|path| self.changed.get(path)).min().copied()
     }
 }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{Action, Claims, Hold, Pending, Phase, Plan, Reason, Step};
+use super::{Action, Claims, Hold, Pending, Phase, Plan, Reason, Step, waves};
 use crate::model::{
-    AppId, ClusterState, Kind, Live, Mode, ObjectId, Observation, Rendered, RenderedObject, Stranger, labels,
+    AppId, ClusterState, Kind, Live, Mode, ObjectId, Observation, Rendered, RenderedObject, Stranger,
+    Takeover, labels,
 };
 
 /// Everything that the answer depends on.
@@ -16,6 +17,10 @@ pub struct Input<'a> {
     pub cluster_state: ClusterState,
     pub paused: bool,
     pub unmanaged: bool,
+    /// Its changes shall go wave by wave.
+    pub in_waves: bool,
+    /// What is there and nobody's but a person's or a tool's is taken over.
+    pub adopt: bool,
     pub rendered: &'a Rendered,
     pub observation: &'a Observation,
     /// Of the renders of this cluster.
@@ -27,12 +32,19 @@ pub struct Input<'a> {
 }
 
 /// Objects that are new to us: the cluster must be asked for each of them once, before its first
-/// apply, because an apply over somebody else's object with equal values would adopt it silently.
-pub fn unknown_objects<'a>(rendered: &'a Rendered, observation: &Observation) -> Vec<&'a RenderedObject> {
+/// apply, because an apply over somebody else's object with equal values would adopt it silently. Who adopts
+/// also asks what that would do.
+pub fn unknown_objects<'a>(
+    rendered: &'a Rendered,
+    observation: &Observation,
+    adopt: bool,
+) -> Vec<&'a RenderedObject> {
     let known = |object: &RenderedObject| {
         observation.objects.contains_key(&object.id)
-            || observation.strangers.contains_key(&object.id)
             || observation.absent.contains(&object.id)
+            || observation.strangers.get(&object.id).is_some_and(|stranger| {
+                !adopt || stranger.takeover.as_ref().is_some_and(|known| known.hash == object.hash)
+            })
     };
     // A kind that is not served cannot be asked for.
     let can_be_asked = |object: &RenderedObject| observation.served.contains_key(&object.kind);
@@ -41,8 +53,9 @@ pub fn unknown_objects<'a>(rendered: &'a Rendered, observation: &Observation) ->
 
 /// The plan without prunes.
 pub fn compute(input: &Input<'_>) -> Plan {
-    let Input { rendered, .. } = *input;
-    let mut steps: Vec<Step> = rendered.objects.iter().map(|object| step(input, object)).collect();
+    let Input { instance, rendered, observation, .. } = *input;
+    let waits = input.in_waves.then(|| waves::changed_workload(instance, rendered, observation)).flatten();
+    let mut steps: Vec<Step> = rendered.objects.iter().map(|object| step(input, waits, object)).collect();
     steps.sort_by(|one, other| (one.phase, &one.object).cmp(&(other.phase, &other.object)));
     Plan {
         app: rendered.app.clone(),
@@ -53,9 +66,16 @@ pub fn compute(input: &Input<'_>) -> Plan {
     }
 }
 
-fn step(input: &Input<'_>, object: &RenderedObject) -> Step {
+/// `waits`: a workload that may only change wave by wave, so that nothing of the app is written.
+fn step(input: &Input<'_>, waits: Option<&ObjectId>, object: &RenderedObject) -> Step {
     let live = input.observation.objects.get(&object.id);
-    let (action, reason) = held(input, decide(input, object, live));
+    let decided = match (decide(input, object, live), waits) {
+        ((action, _), Some(workload)) if action.is_write() => {
+            (Action::Refuse, Reason::InWaves { workload: workload.clone() })
+        }
+        (decided, _) => decided,
+    };
+    let (action, reason) = held(input, decided);
     Step {
         object: object.id.clone(),
         kind: object.kind.clone(),
@@ -102,7 +122,7 @@ fn decide(input: &Input<'_>, object: &RenderedObject, live: Option<&Live>) -> (A
         return against_live(input, object, live);
     }
     if let Some(stranger) = input.observation.strangers.get(&object.id) {
-        return against_stranger(input.instance, stranger);
+        return against_stranger(input, object, stranger);
     }
     if !input.observation.complete {
         // It may be ours, and only not listed yet.
@@ -174,16 +194,23 @@ fn against_live(input: &Input<'_>, object: &RenderedObject, live: &Live) -> (Act
 }
 
 /// Found under this name, without our label.
-fn against_stranger(instance: &str, stranger: &Stranger) -> (Action, Reason) {
-    let ours = labels::field_manager(instance);
+fn against_stranger(input: &Input<'_>, object: &RenderedObject, stranger: &Stranger) -> (Action, Reason) {
+    let ours = labels::field_manager(input.instance);
     // We applied it, so it is ours: only the label was taken off.
     if stranger.managers.contains(&ours) {
         return (Action::Configure, Reason::LabelsMissing);
     }
     let prefix = labels::field_manager("");
     let other = stranger.managers.iter().find_map(|manager| manager.strip_prefix(&prefix));
-    match other.filter(|name| !name.is_empty()) {
-        Some(name) => (Action::Refuse, Reason::OtherInstance { name: name.to_owned() }),
-        None => (Action::Refuse, Reason::NotOurs { managers: stranger.managers.clone() }),
+    if let Some(name) = other.filter(|name| !name.is_empty()) {
+        return (Action::Refuse, Reason::OtherInstance { name: name.to_owned() });
+    }
+    if !input.adopt {
+        return (Action::Refuse, Reason::NotOurs { managers: stranger.managers.clone() });
+    }
+    match stranger.takeover.as_ref().filter(|takeover| takeover.hash == object.hash) {
+        Some(Takeover { effect: Ok(effect), .. }) => (Action::Adopt, Reason::Adopted(effect.clone())),
+        Some(Takeover { effect: Err(why), .. }) => (Action::Refuse, Reason::CannotAdopt { why: why.clone() }),
+        None => (Action::Wait, Reason::NotLookedUp),
     }
 }

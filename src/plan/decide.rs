@@ -22,13 +22,15 @@ pub struct AppFacts {
     pub prune: PruneMode,
     pub paused: bool,
     pub unmanaged: bool,
+    /// A workload of it that may only change wave by wave, which is not built yet.
+    pub waits_for_waves: bool,
 }
 
 impl AppFacts {
     /// Of an app that is in the config repository no longer.
     pub fn gone(prune: PruneMode) -> Self {
         let rendered = super::rendered_digest([]);
-        Self { rendered, healthy: true, prune, paused: false, unmanaged: false }
+        Self { rendered, healthy: true, prune, paused: false, unmanaged: false, waits_for_waves: false }
     }
 }
 
@@ -163,6 +165,9 @@ fn judge(input: &PruneInput<'_>, approvals: &Approvals<'_>, limit: &Limit, candi
     if let Some(by) = hold(input.mode, cluster.state, app.paused) {
         let because = Box::new(Reason::NoLongerRendered);
         return Verdict::Settled(Action::Skip, Reason::Held { by, would: Action::Delete, because });
+    }
+    if app.waits_for_waves {
+        return Verdict::Settled(Action::Wait, Reason::WaitsForHealth);
     }
     let approval = approvals.covering(candidate);
     if approval.is_none()

@@ -19,6 +19,7 @@ mod shared;
 mod step;
 #[cfg(test)]
 mod tests;
+pub mod waves;
 
 pub use action::Action;
 pub use compute::{Input, compute, unknown_objects};

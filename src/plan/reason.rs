@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 
 use super::Action;
-use crate::model::{AppId, Digest, Kind};
+use crate::model::{AppId, Digest, Effect, Kind, ObjectId};
 
 /// What keeps a whole app or cluster from being written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -44,6 +44,8 @@ pub enum Reason {
     TransferredFrom {
         app: String,
     },
+    /// Somebody else's, and the app says that it takes it over.
+    Adopted(Effect),
 
     // Waits for something that comes by itself.
     Terminating,
@@ -78,11 +80,19 @@ pub enum Reason {
     NotOurs {
         managers: Vec<String>,
     },
+    /// The app would take it over, and the cluster refuses what that would do.
+    CannotAdopt {
+        why: String,
+    },
     OtherInstance {
         name: String,
     },
     ClaimedTwice {
         others: Vec<AppId>,
+    },
+    /// The app wants its changes wave by wave, and this workload changes.
+    InWaves {
+        workload: ObjectId,
     },
 
     // Not touched on purpose.
@@ -139,6 +149,7 @@ impl fmt::Display for Reason {
             Self::HashMissing => f.write_str("its hash annotation is gone"),
             Self::LabelsMissing => f.write_str("our label is gone from it"),
             Self::TransferredFrom { app } => write!(f, "taken over from app {app}"),
+            Self::Adopted(effect) => write_effect(effect, f),
             Self::Terminating => f.write_str("it is being deleted"),
             Self::NamespaceTerminating { namespace } => {
                 write!(f, "namespace {namespace} is being deleted")
@@ -162,12 +173,22 @@ impl fmt::Display for Reason {
             }
             Self::ScopeMismatch { kind, namespaced: true } => write!(f, "{kind} needs a namespace"),
             Self::ScopeMismatch { kind, namespaced: false } => write!(f, "{kind} has no namespace"),
-            Self::NotOurs { managers } if managers.is_empty() => f.write_str("it is there and not ours"),
-            Self::NotOurs { managers } => {
-                write!(f, "it is there and not ours, managed by {}", Listed(managers))
+            Self::NotOurs { managers } if managers.is_empty() => {
+                f.write_str("it is there and not ours; `adopt: true` in the app takes it over")
             }
+            Self::NotOurs { managers } => write!(
+                f,
+                "it is there and not ours, managed by {}; `adopt: true` in the app takes it over",
+                Listed(managers)
+            ),
+            Self::CannotAdopt { why } => write!(f, "it cannot be taken over: {why}"),
             Self::OtherInstance { name } => write!(f, "it belongs to instance {name}"),
             Self::ClaimedTwice { others } => write!(f, "also rendered by app {}", Listed(others)),
+            Self::InWaves { workload } => write!(
+                f,
+                "{workload} changes, and rollouts in waves are not built yet; remove upgradeType, canaryClusters \
+                 and needWaitingForConfirm to roll out everywhere at once"
+            ),
             Self::Unmanaged => f.write_str("the app is unmanaged"),
             Self::Held { by, would, because } => write!(f, "{by}, would {would}: {because}"),
             Self::KeepAnnotation => f.write_str("no longer rendered, its annotation says keep"),
@@ -188,6 +209,30 @@ impl fmt::Display for Reason {
                 write!(f, "its app renders to nothing here, waits for approval {}", digest.short())
             }
         }
+    }
+}
+
+fn write_effect(effect: &Effect, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// The rest is counted.
+    const SHOWN: usize = 3;
+    f.write_str("taken over")?;
+    if !effect.from.is_empty() {
+        write!(f, " from {}", Listed(&effect.from))?;
+    }
+    match effect.changes.as_slice() {
+        [] => f.write_str(", nothing in it changes")?,
+        changes => {
+            write!(f, ", changes {}", Listed(changes.get(..SHOWN).unwrap_or(changes)))?;
+            match changes.len().saturating_sub(SHOWN) {
+                0 => {}
+                more => write!(f, " and {more} more")?,
+            }
+        }
+    }
+    match effect.replaces_pods {
+        None => Ok(()),
+        Some(false) => f.write_str("; its pods stay"),
+        Some(true) => f.write_str("; its pods are replaced"),
     }
 }
 

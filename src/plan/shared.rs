@@ -14,7 +14,7 @@ pub type Claims = BTreeMap<ObjectId, Vec<AppId>>;
 pub fn claims<'a>(renders: impl IntoIterator<Item = &'a Rendered>) -> Claims {
     let mut claims = Claims::new();
     for render in renders {
-        for object in &render.objects {
+        for object in &*render.objects {
             let apps = claims.entry(object.id.clone()).or_default();
             if !apps.contains(&render.app) {
                 apps.push(render.app.clone());
@@ -41,7 +41,7 @@ impl Pending {
     pub fn of<'a>(renders: impl IntoIterator<Item = &'a Rendered>, observation: &Observation) -> Self {
         let mut pending = Self::default();
         for render in renders {
-            for object in &render.objects {
+            for object in &*render.objects {
                 match (&*object.id.group, &*object.id.kind) {
                     // A stranger's namespace is there, though it is not ours.
                     ("", "Namespace") if !is_there(observation, object) => {

@@ -12,9 +12,11 @@ use tokio_util::sync::CancellationToken;
 
 pub use observe::{is_copy, live};
 
-use crate::apply::{self, Receipt};
-use crate::cluster::{Catalog, Client, Error};
-use crate::model::{AppId, ClusterState, Mode, ObjectId, Observation, Rendered, Stranger, labels};
+use crate::apply::{self, Receipt, takeover};
+use crate::cluster::{Catalog, Client, Error, Resource};
+use crate::model::{
+    AppId, ClusterState, Mode, ObjectId, Observation, Rendered, RenderedObject, Stranger, Takeover, labels,
+};
 use crate::plan::{self, Claims, Pending, Plan};
 
 /// How many lookups are under way at once.
@@ -29,6 +31,8 @@ pub struct Job {
     pub mode: Mode,
     pub paused: bool,
     pub unmanaged: bool,
+    pub in_waves: bool,
+    pub adopt: bool,
     pub cluster_state: ClusterState,
     pub rendered: Arc<Rendered>,
     /// At least the objects of this app and those that it renders.
@@ -97,6 +101,8 @@ fn input<'a>(job: &'a Job, observation: &'a Observation) -> plan::Input<'a> {
         mode: job.mode,
         paused: job.paused,
         unmanaged: job.unmanaged,
+        in_waves: job.in_waves,
+        adopt: job.adopt,
         cluster_state: job.cluster_state,
         rendered: &job.rendered,
         observation,
@@ -111,9 +117,9 @@ fn input<'a>(job: &'a Job, observation: &'a Observation) -> plan::Input<'a> {
 async fn look_up(job: &Job, observation: &Observation) -> (Vec<(ObjectId, Found)>, Option<Error>) {
     use futures::{FutureExt as _, StreamExt as _};
     let mut requests = Vec::new();
-    for object in plan::unknown_objects(&job.rendered, observation) {
+    for object in plan::unknown_objects(&job.rendered, observation, job.adopt) {
         if let Some(resource) = job.catalog.get(&object.kind) {
-            requests.push(async move { (object, job.client.lookup(resource, &object.id).await) }.boxed());
+            requests.push(async move { (object, look_at(job, resource, object).await) }.boxed());
         }
     }
     let answers: Vec<_> = futures::stream::iter(requests).buffer_unordered(SIDE_BY_SIDE).collect().await;
@@ -121,17 +127,26 @@ async fn look_up(job: &Job, observation: &Observation) -> (Vec<(ObjectId, Found)
     let mut failure = None;
     for (object, answer) in answers {
         match answer {
-            Ok(None) => found.push((object.id.clone(), Found::Nothing)),
-            Ok(Some(metadata)) => {
-                let ours = live(&object.kind, &metadata, &job.instance).map(Box::new);
-                let found_here =
-                    ours.map_or_else(|| Found::Stranger(observe::stranger(&metadata)), Found::Ours);
-                found.push((object.id.clone(), found_here));
-            }
+            Ok(what) => found.push((object.id.clone(), what)),
             Err(error) => failure = Some(error),
         }
     }
     (found, failure)
+}
+
+async fn look_at(job: &Job, resource: &Resource, object: &RenderedObject) -> Result<Found, Error> {
+    let Some(metadata) = job.client.lookup(resource, &object.id).await? else { return Ok(Found::Nothing) };
+    if let Some(ours) = live(&object.kind, &metadata, &job.instance) {
+        return Ok(Found::Ours(Box::new(ours)));
+    }
+    let mut stranger = observe::stranger(&metadata);
+    if job.adopt {
+        let manager = labels::field_manager(&job.instance);
+        let effect =
+            takeover::foresee(&job.client, resource, &manager, object, &job.rendered.revision).await?;
+        stranger.takeover = Some(Takeover { hash: object.hash, effect });
+    }
+    Ok(Found::Stranger(stranger))
 }
 
 /// Adds what a lookup found to what was observed.

@@ -42,7 +42,7 @@ pub(super) fn stranger(object: &Value) -> Stranger {
     if let Some(instance) = label(object, labels::MANAGED_BY)
         && !is_copy(object)
     {
-        return Stranger { managers: vec![labels::field_manager(instance)] };
+        return Stranger { managers: vec![labels::field_manager(instance)], takeover: None };
     }
     let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array);
     let mut managers: Vec<String> = entries
@@ -52,7 +52,7 @@ pub(super) fn stranger(object: &Value) -> Stranger {
         .collect();
     managers.sort();
     managers.dedup();
-    Stranger { managers }
+    Stranger { managers, takeover: None }
 }
 
 fn label<'a>(object: &'a Value, name: &str) -> Option<&'a str> {

@@ -29,7 +29,11 @@ pub fn check(job: &Job<'_>, found: &Found) -> Vec<Diagnostic> {
         }
         for image in not_allowed(&object.body, allow) {
             let help = format!("allowed registries: {}", listed(allow.registries.as_deref()));
-            wrong.push(refuse(codes::IMAGE_NOT_ALLOWED, object, &format!("runs the image {image}"), help));
+            let what = match &object.sealed {
+                Some(_) => "runs an image of another registry".to_owned(),
+                None => format!("runs the image {image}"),
+            };
+            wrong.push(refuse(codes::IMAGE_NOT_ALLOWED, object, &what, help));
         }
     }
     wrong
@@ -91,7 +95,7 @@ mod tests {
         let fleet = assemble(manifest::read(&snapshot), &snapshot);
         assert!(fleet.is_valid(), "{:#?}", fleet.diagnostics);
         let target = Target { app: AppId::new("shop", "web"), cluster: "bj1".into() };
-        let wrong = render(&fleet, &snapshot, &NoCharts, None, &target).err().unwrap_or_default();
+        let wrong = render(&fleet, &snapshot, &NoCharts, &target).err().unwrap_or_default();
         let told: Vec<String> = wrong.iter().map(ToString::to_string).collect();
         assert_eq!(told, expected);
     }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::documents::Document;
 use super::strategic::{self, Lists};
-use super::{Job, codes};
+use super::{Job, codes, nodes};
 use crate::manifest::read::is_label_value;
 use crate::model::{AppSet, DeployType, Diagnostic, Fact};
 use crate::schedule::AssignedPodSet;
@@ -41,7 +41,7 @@ pub fn overlay(
         add_labels(&mut document.object, &app_set.labels);
     }
     if app_set.deploy_type == DeployType::Helm {
-        label_workloads(&derived(job, app_set, pod_set), &app_set.labels, documents);
+        label_workloads(&derived(job, app_set, pod_set), app_set, pod_set, documents);
         return Ok(());
     }
     let workload = documents.iter_mut().find(|document| is_workload(&document.object, &pod_set.name));
@@ -69,6 +69,7 @@ pub fn overlay(
         set_image(template, app_set, pod_set);
     }
     add_variables(job, app_set, pod_set, template);
+    pod_set.node_selector_term.iter().for_each(|term| nodes::require(template, term));
     selects_its_pods(job, &workload.object, pod_set)
 }
 
@@ -76,7 +77,8 @@ pub fn overlay(
 /// selectors go on fitting.
 fn label_workloads(
     derived: &BTreeMap<String, String>,
-    labels: &BTreeMap<String, String>,
+    app_set: &AppSet,
+    pod_set: &AssignedPodSet,
     documents: &mut [Document],
 ) {
     const WORKLOADS: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];
@@ -86,8 +88,9 @@ fn label_workloads(
         }
         add_labels(object, derived);
         if let Some(template) = pod_template(object) {
-            add_labels(template, labels);
+            add_labels(template, &app_set.labels);
             add_labels(template, derived);
+            pod_set.node_selector_term.iter().for_each(|term| nodes::require(template, term));
         }
     }
 }
@@ -168,7 +171,7 @@ fn derived(job: &Job<'_>, app_set: &AppSet, pod_set: &AssignedPodSet) -> BTreeMa
 }
 
 fn fact_of<'a>(
-    job: &Job<'a>,
+    job: &'a Job<'_>,
     app_set: &'a AppSet,
     pod_set: &'a AssignedPodSet,
     fact: &Fact,
@@ -181,13 +184,13 @@ fn fact_of<'a>(
         Fact::Version => pod_set.version.as_deref(),
         Fact::Group => Some(pod_set.group.as_str()).filter(|group| *group != "default"),
         Fact::Meta(key) => {
-            let of_cluster = job.cluster.meta.get(key).and_then(Value::as_str);
-            pod_set.meta.get(key).map(String::as_str).or(of_cluster)
+            let of_cluster = || job.site.meta(key).and_then(Value::as_str);
+            pod_set.meta.get(key).map(String::as_str).or_else(of_cluster)
         }
-        Fact::ClusterName => Some(job.cluster.name.as_str()),
-        Fact::ClusterLabel(key) => job.cluster.labels.get(key).map(String::as_str),
-        Fact::Vip => job.cluster.vip.as_deref(),
-        Fact::Ring => job.ring,
+        Fact::ClusterName => Some(job.site.name()),
+        Fact::ClusterLabel(key) => job.site.label(key),
+        Fact::Vip => job.site.vip(),
+        Fact::Ring => job.site.ring(),
     };
     value.filter(|value| !value.is_empty())
 }

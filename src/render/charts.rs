@@ -35,7 +35,7 @@ pub fn folders(job: &Job<'_>) -> BTreeSet<String> {
 /// What the chart of a podSet makes; nothing when the app is no chart.
 pub fn documents(
     job: &Job<'_>,
-    layers: &Layers<'_>,
+    layers: &Layers,
     pod_set: &AssignedPodSet,
 ) -> Result<Vec<Document>, Vec<Diagnostic>> {
     match (&job.app.spec, &pod_set.chart) {
@@ -48,7 +48,7 @@ pub fn documents(
 
 fn of_chart(
     job: &Job<'_>,
-    layers: &Layers<'_>,
+    layers: &Layers,
     pod_set: &AssignedPodSet,
     named: &ChartRef,
 ) -> Result<Vec<Document>, Vec<Diagnostic>> {
@@ -75,7 +75,7 @@ fn of_chart(
 /// What the cluster says of itself. While that is not known, only what is declared: else a chart sees what `helm template`
 /// shows it.
 fn capabilities(job: &Job<'_>) -> ChartCapabilities {
-    let known = job.facts.all();
+    let known = job.site.capabilities();
     if known.asked {
         return ChartCapabilities {
             kube_version: Some(known.version.git_version.clone()),
@@ -83,7 +83,7 @@ fn capabilities(job: &Job<'_>) -> ChartCapabilities {
             complete: true,
         };
     }
-    let cluster = job.cluster;
+    let cluster = job.site.declared();
     ChartCapabilities {
         kube_version: cluster.version.as_ref().map(|version| version.git_version.clone()),
         api_versions: cluster.capabilities.clone(),
@@ -106,7 +106,7 @@ fn find(job: &Job<'_>, named: &ChartRef) -> Result<Arc<Chart>, ChartFailure> {
 /// shipped layers speak to the shipped templates, not to charts.
 fn layered(
     job: &Job<'_>,
-    layers: &Layers<'_>,
+    layers: &Layers,
     pod_set: &AssignedPodSet,
     chart: &Chart,
 ) -> Result<Vec<Map<String, Value>>, Vec<Diagnostic>> {

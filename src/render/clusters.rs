@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::layers::Layer;
+use super::layers::{Layer, Layers};
 use super::{Job, codes, values};
 use crate::fleet::layers::cluster_layers;
 use crate::manifest::kinds::placement;
@@ -38,27 +38,35 @@ pub struct Selected {
     pub by_ring: bool,
 }
 
-/// The cluster layers that fit the cluster of the job; by rank, then by name.
-pub fn select(job: &Job<'_>) -> Result<Selected, Vec<Diagnostic>> {
-    let mut selected = Selected { layers: Vec::new(), by_ring: false };
-    let mut mistakes = Vec::new();
+/// A layer of clusters, and which it is for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClusterLayer {
+    folder: String,
+    selector: Selector,
+}
+
+/// Every cluster layer of the repository.
+pub fn read_all(job: &Job<'_>) -> Result<Vec<ClusterLayer>, Vec<Diagnostic>> {
+    let (mut layers, mut mistakes) = (Vec::new(), Vec::new());
     for name in cluster_layers(job.snapshot) {
         let folder = format!("templates/cluster/{name}/");
         match read(job, &folder) {
-            Ok(selector) => {
-                selected.by_ring |= selector.ring.is_some();
-                if selector.matches(job.cluster.facts(job.ring)) {
-                    selected.layers.push(Chosen { folder, rank: Rank::of(&selector) });
-                }
-            }
+            Ok(selector) => layers.push(ClusterLayer { folder, selector }),
             Err(mut found) => mistakes.append(&mut found),
         }
     }
-    if !mistakes.is_empty() {
-        return Err(mistakes);
-    }
-    selected.layers.sort_by(|one, other| (one.rank, &one.folder).cmp(&(other.rank, &other.folder)));
-    Ok(selected)
+    if mistakes.is_empty() { Ok(layers) } else { Err(mistakes) }
+}
+
+/// The cluster layers that fit the cluster of the job; by rank, then by name.
+pub fn select(job: &Job<'_>, all: &[ClusterLayer]) -> Selected {
+    let facts = job.site.selectable();
+    let fits = all.iter().filter(|layer| layer.selector.matches(facts));
+    let chosen =
+        |layer: &ClusterLayer| Chosen { folder: layer.folder.clone(), rank: Rank::of(&layer.selector) };
+    let mut layers: Vec<Chosen> = fits.map(chosen).collect();
+    layers.sort_by(|one, other| (one.rank, &one.folder).cmp(&(other.rank, &other.folder)));
+    Selected { layers, by_ring: all.iter().any(|layer| layer.selector.ring.is_some()) }
 }
 
 /// `layer.yaml: {clusters: selector}`.
@@ -92,16 +100,19 @@ fn read(job: &Job<'_>, folder: &str) -> Result<Selector, Vec<Diagnostic>> {
 }
 
 /// Layers of one rank have no order, so they must not set the same thing.
-pub fn no_ties(job: &Job<'_>, chosen: &[Chosen], layers: &[Layer<'_>]) -> Result<(), Vec<Diagnostic>> {
+pub fn no_ties(job: &Job<'_>, chosen: &[Chosen], layers: &Layers) -> Result<(), Vec<Diagnostic>> {
     let mut mistakes = Vec::new();
-    let pairs = chosen.iter().zip(layers).enumerate();
-    for (index, (one, layer)) in pairs {
-        let later = chosen.iter().zip(layers).skip(index + 1);
-        for (other, other_layer) in later.filter(|(other, _)| other.rank == one.rank) {
+    for (index, one) in chosen.iter().enumerate() {
+        for other in chosen.iter().skip(index + 1).filter(|other| other.rank == one.rank) {
+            let (Some(layer), Some(other_layer)) =
+                (layers.of_folder(&one.folder), layers.of_folder(&other.folder))
+            else {
+                continue;
+            };
             for what in same(job, layer, other_layer)? {
                 let message = format!(
                     "{} and {} both fit cluster {} equally well, and both set {what}",
-                    one.folder, other.folder, job.cluster.name
+                    one.folder, other.folder, job.target.cluster
                 );
                 let place = |folder: &str| Location::new(&format!("{folder}layer.yaml"), 1, 1);
                 mistakes.push(
@@ -119,7 +130,7 @@ pub fn no_ties(job: &Job<'_>, chosen: &[Chosen], layers: &[Layer<'_>]) -> Result
 }
 
 /// The values and templates that both layers have.
-fn same(job: &Job<'_>, one: &Layer<'_>, other: &Layer<'_>) -> Result<Vec<String>, Vec<Diagnostic>> {
+fn same(job: &Job<'_>, one: &Layer, other: &Layer) -> Result<Vec<String>, Vec<Diagnostic>> {
     let mut both = Vec::new();
     let (values_one, values_other) = (values::of_layer(job, one)?, values::of_layer(job, other)?);
     same_values(&values_one, &values_other, "values", &mut both);

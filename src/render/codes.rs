@@ -70,3 +70,5 @@ pub const IMAGE_NOT_ALLOWED: &str = "E3072";
 pub const ROUTE: &str = "E3081";
 /// Known, and comes later.
 pub const NOT_YET: &str = "E3290";
+/// A fault of the renderer itself.
+pub const CRASHED: &str = "E3999";

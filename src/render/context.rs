@@ -1,14 +1,20 @@
 //! What templates see.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use minijinja::value::{Enumerator, Object, ObjectRepr, Value as Variable};
 use serde_json::{Map, Value, json};
 
-use super::{Job, Revision};
-use crate::model::{AppSpec, DeployType};
+use super::Job;
+use super::engine::PARENT;
+use super::site::{Notebook, serialized};
+use crate::model::{App, AppSpec, DeployType};
 use crate::schedule::AssignedPodSet;
 
-/// Everything but the podSet, the values, and what the cluster can do ([`super::facts`]).
-pub fn of_target(job: &Job<'_>, revision: &Revision) -> Map<String, Value> {
-    let (service_name, deploy_type, pod_template) = match &job.app.spec {
+/// `app` and `component`.
+pub fn of_app(app: &App) -> [(&'static str, Value); 2] {
+    let (service_name, deploy_type, pod_template) = match &app.spec {
         AppSpec::AppSet(app_set) => {
             (app_set.service_name.as_deref(), Some(app_set.deploy_type), app_set.template.as_ref())
         }
@@ -19,48 +25,81 @@ pub fn of_target(job: &Job<'_>, revision: &Revision) -> Map<String, Value> {
         Some(workload) => json!(workload),
         None => json!({"apiVersion": null, "kind": null, "scales": false}),
     };
-    let component = match &job.app.spec {
+    let component = match &app.spec {
         AppSpec::Component(component) => component.values.clone(),
         AppSpec::AppSet(_) | AppSpec::Objects(_) | AppSpec::Project(_) => Map::new(),
     };
-    let cluster = job.cluster;
-    let context = json!({
-        "app": {
-            "name": &*job.app.id.name,
-            "namespace": &*job.app.id.namespace,
-            "labels": job.app.labels,
-            "annotations": job.app.annotations,
-            "kind": job.app.kind(),
-            "serviceName": service_name,
-            "workload": workload,
-            "podTemplate": pod_template,
-        },
-        "component": component,
-        "cluster": {
-            "name": cluster.name,
-            "labels": cluster.labels,
-            "meta": cluster.meta,
-            "vip": cluster.vip,
-        },
-        "ring": job.ring,
-        "revision": revision,
+    let of_app = json!({
+        "name": &*app.id.name,
+        "namespace": &*app.id.namespace,
+        "labels": app.labels,
+        "annotations": app.annotations,
+        "kind": app.kind(),
+        "serviceName": service_name,
+        "workload": workload,
+        "podTemplate": pod_template,
     });
-    match context {
-        Value::Object(context) => context,
-        _ => Map::new(),
+    [("app", of_app), ("component", Value::Object(component))]
+}
+
+/// The variables of one podSet, or of an app without any.
+#[derive(Clone, Debug)]
+pub struct Context<'a> {
+    job: &'a Job<'a>,
+    /// The same for every template, so they are made once.
+    variables: Variable,
+    values: Map<String, Value>,
+    pod_set: Option<&'a AssignedPodSet>,
+}
+
+impl<'a> Context<'a> {
+    pub fn new(job: &'a Job<'a>, values: Map<String, Value>, pod_set: Option<&'a AssignedPodSet>) -> Self {
+        let mut fixed: BTreeMap<&'static str, Variable> =
+            of_app(job.app).into_iter().map(|(name, value)| (name, serialized(&value))).collect();
+        fixed.insert("values", serialized(&values));
+        fixed.extend(pod_set.map(|pod_set| ("podSet", serialized(pod_set))));
+        fixed.insert("parent", Variable::from(PARENT));
+        let variables = Variable::from_object(Variables { fixed, notebook: job.site.notebook() });
+        Self { job, variables, values, pod_set }
+    }
+
+    pub fn variables(&self) -> Variable {
+        self.variables.clone()
+    }
+
+    /// All of it, for the mistakes of templates.
+    pub fn to_json(&self) -> Value {
+        let mut context: Map<String, Value> =
+            of_app(self.job.app).into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        context.extend(self.job.site.to_json().map(|(name, value)| (name.to_owned(), value)));
+        context.insert("values".to_owned(), Value::Object(self.values.clone()));
+        context.extend(self.pod_set.map(|pod_set| ("podSet".to_owned(), json!(pod_set))));
+        Value::Object(context)
     }
 }
 
-/// With the values, and the podSet if there is one.
-pub fn complete(
-    target: &Map<String, Value>,
-    values: Map<String, Value>,
-    pod_set: Option<&AssignedPodSet>,
-) -> Value {
-    let mut context = target.clone();
-    context.insert("values".to_owned(), Value::Object(values));
-    if let Some(pod_set) = pod_set {
-        context.insert("podSet".to_owned(), json!(pod_set));
+/// The variables as the engine asks for them.
+#[derive(Debug)]
+struct Variables {
+    fixed: BTreeMap<&'static str, Variable>,
+    notebook: Notebook,
+}
+
+impl Object for Variables {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        ObjectRepr::Map
     }
-    Value::Object(context)
+
+    fn get_value(self: &Arc<Self>, key: &Variable) -> Option<Variable> {
+        let name = key.as_str()?;
+        let of_site =
+            || Notebook::VARIABLES.contains(&name).then(|| self.notebook.variable(vec![name.to_owned()]));
+        self.fixed.get(name).cloned().or_else(|| of_site().flatten())
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Values(
+            self.fixed.keys().copied().chain(Notebook::VARIABLES).map(Variable::from).collect(),
+        )
+    }
 }

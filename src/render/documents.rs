@@ -1,6 +1,7 @@
 //! Texts to Kubernetes objects with our labels.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde_json::{Map, Value, json};
 
@@ -8,16 +9,32 @@ use super::layers::Source;
 use super::trace::{self, marks};
 use super::{Job, canonical, codes};
 use crate::manifest::yaml;
-use crate::model::{Diagnostic, Digest, Kind, Location, ObjectId, RenderedObject, Scope, labels};
+use crate::model::{Diagnostic, Digest, Kind, Location, ObjectId, RenderedObject, Scope, Sealed, labels};
+use crate::sops::{self, Opened};
 
 /// A document of a text.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Document {
     pub object: Map<String, Value>,
     /// Of the file that it stands in or the template that made it.
     pub source: Location,
     /// Only in a render that is traced.
     pub fields: Fields,
+    /// What of it is encrypted in its file.
+    pub sealed: Option<Sealed>,
+}
+
+/// It may hold what must not be shown.
+impl fmt::Debug for Document {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Document").field("source", &self.source).finish_non_exhaustive()
+    }
+}
+
+impl Document {
+    pub fn new(object: Map<String, Value>, source: Location) -> Self {
+        Self { object, source, fields: Fields::new(), sealed: None }
+    }
 }
 
 /// Where fields are written, by their paths (`spec.ports[0].port`).
@@ -25,11 +42,7 @@ pub type Fields = BTreeMap<String, Location>;
 
 /// What a template made, split into documents. Positions in it mean nothing to the reader, so mistakes
 /// point at the template and quote the line.
-pub fn of_output(
-    job: &Job<'_>,
-    template: &Source<'_>,
-    output: &str,
-) -> Result<Vec<Document>, Vec<Diagnostic>> {
+pub fn of_output(job: &Job<'_>, template: &Source, output: &str) -> Result<Vec<Document>, Vec<Diagnostic>> {
     let marked = job.notes.filter(|notes| notes.marked).map(|notes| (notes, marks::strip(output)));
     let output = marked.as_ref().map_or(output, |(_, (output, _))| output.as_str());
     let (documents, mistakes) = yaml::parse(&template.path, output);
@@ -49,16 +62,19 @@ pub fn of_output(
 }
 
 /// The documents of a file as it is.
-pub fn of_file(job: &Job<'_>, file: &Source<'_>) -> Result<Vec<Document>, Vec<Diagnostic>> {
-    let (documents, mistakes) = yaml::parse(&file.path, file.text);
+pub fn of_file(job: &Job<'_>, file: &Source) -> Result<Vec<Document>, Vec<Diagnostic>> {
+    let (documents, mistakes) = yaml::parse(&file.path, &file.text);
+    let rescope = |mistake: Diagnostic| Diagnostic { scope: job.scope(), ..mistake };
     if !mistakes.is_empty() {
-        let rescope = |mistake: Diagnostic| Diagnostic { scope: job.scope(), ..mistake };
         return Err(mistakes.into_iter().map(rescope).collect());
     }
-    collect(documents.iter().map(|document| {
+    let opened = sops::open(&file.path, documents, &job.snapshot.keys)
+        .map_err(|mistakes| mistakes.into_iter().map(rescope).collect::<Vec<_>>())?;
+    collect(opened.into_iter().map(|Opened { document, sealed }| {
         let place = document.root.location(&file.path);
         let what = || format!("the document at {place}");
         let mut made = object(job, document.root.to_json(), Location { end: None, ..place.clone() }, &what)?;
+        made.sealed = sealed;
         if job.notes.is_some_and(|notes| notes.marked) {
             made.fields = trace::fields_of_file(&file.path, &document.root);
         }
@@ -79,7 +95,7 @@ fn collect(
     if mistakes.is_empty() { Ok(found) } else { Err(mistakes) }
 }
 
-fn in_output(job: &Job<'_>, template: &Source<'_>, output: &str, mistake: &Diagnostic) -> Diagnostic {
+fn in_output(job: &Job<'_>, template: &Source, output: &str, mistake: &Diagnostic) -> Diagnostic {
     let line = mistake.location.as_ref().map_or(1, |location| location.start.line);
     let text = output.lines().nth(line.saturating_sub(1) as usize).unwrap_or("").trim();
     let message =
@@ -131,23 +147,26 @@ pub fn object(
     }
     if object.contains_key("sops") {
         return Err(job
-            .error(codes::NOT_YET, format!("{} is encrypted with SOPS, which is not supported yet", what()))
+            .error(
+                codes::NOT_YET,
+                format!("{} is encrypted with SOPS, which is not supported here yet", what()),
+            )
             .at(source)
-            .help("it would be applied as it is, encrypted: leave it out until then")
+            .help("only files of Objects apps that are no templates are opened")
             .into());
     }
-    Ok(Document { object, source, fields: Fields::new() })
+    Ok(Document::new(object, source))
 }
 
 /// A document as it is applied: canonical, in its namespace, with our labels and annotations.
 pub fn finish(job: &Job<'_>, document: Document) -> Result<RenderedObject, Box<Diagnostic>> {
-    let Document { mut object, source, fields } = document;
+    let Document { mut object, source, fields, sealed } = document;
     check_secret(job, &object).map_err(|mistake| mistake.at(source.clone()))?;
     canonical::canonical(&mut object);
     let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or("").to_owned();
     let kind = Kind::from_api_version(&text("apiVersion"), &text("kind"));
     place(job, &mut object, &kind).map_err(|mistake| mistake.at(source.clone()))?;
-    check_labels(job, &object, &kind).map_err(|mistake| mistake.at(source.clone()))?;
+    check_labels(job, &object, &kind, sealed.is_none()).map_err(|mistake| mistake.at(source.clone()))?;
 
     let mut body = Value::Object(object);
     let Some(id) = ObjectId::of(&body) else {
@@ -163,8 +182,8 @@ pub fn finish(job: &Job<'_>, document: Document) -> Result<RenderedObject, Box<D
     for (field, key, value) in ours {
         body["metadata"][field][key] = json!(value);
     }
-    let hash = Digest::of_json(&body);
-    let object = RenderedObject { id, kind, body, hash, source };
+    let hash = sealed.as_ref().map_or_else(|| Digest::of_json(&body), |sealed| sealed.digest(&body));
+    let object = RenderedObject { id, kind, body, hash, source, sealed };
     if let Some(notes) = job.notes {
         notes.note(&object, fields);
     }
@@ -264,7 +283,13 @@ fn place(job: &Job<'_>, object: &mut Map<String, Value>, kind: &Kind) -> Result<
 }
 
 /// A label that is a number or a boolean would be refused by the API server, without saying where.
-fn check_labels(job: &Job<'_>, object: &Map<String, Value>, kind: &Kind) -> Result<(), Box<Diagnostic>> {
+/// `shown`: its values may be told.
+fn check_labels(
+    job: &Job<'_>,
+    object: &Map<String, Value>,
+    kind: &Kind,
+    shown: bool,
+) -> Result<(), Box<Diagnostic>> {
     let pods = object
         .get("spec")
         .and_then(|spec| spec.get("template"))
@@ -280,7 +305,8 @@ fn check_labels(job: &Job<'_>, object: &Map<String, Value>, kind: &Kind) -> Resu
                 }
             };
             if let Some((key, value)) = wrong {
-                let message = format!("{field} of {}: {key} is {value}, not a text", name_of(metadata, kind));
+                let value = if shown { format!("{value}, ") } else { String::new() };
+                let message = format!("{field} of {}: {key} is {value}not a text", name_of(metadata, kind));
                 return Err(job
                     .error(codes::LABEL, message)
                     .help("put it in quotes; in a template, add `| string | tojson`")

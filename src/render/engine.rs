@@ -1,15 +1,13 @@
 //! The template engine: layered templates, strict, counted, without any access to the outside.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use minijinja::value::ValueKind;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, UndefinedBehavior, Value};
-use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
 
-use super::facts::{self, Facts};
 use super::layers::Source;
+use super::site;
 use super::trace::{Notes, marks};
 
 /// What `extends parent` evaluates to; no file has this name.
@@ -24,20 +22,15 @@ const CARELESS: [&str; 6] = ["chain", "e", "escape", "groupby", "pprint", "zip"]
 
 /// Templates that can see each other, by file name.
 #[derive(Debug)]
-pub struct Engine<'a> {
-    environment: Environment<'a>,
+pub struct Engine {
+    environment: Environment<'static>,
     /// The highest file of each name that is rendered by itself (not `_*.j2`), by name.
-    pub rendered: Vec<Source<'a>>,
-    facts: Arc<Facts>,
+    pub rendered: Vec<Source>,
 }
 
-impl<'a> Engine<'a> {
+impl Engine {
     /// Of chains of files with one name, the lowest first. Every template that is not one is named.
-    pub fn new(
-        chains: &BTreeMap<&'a str, Vec<&Source<'a>>>,
-        facts: &Arc<Facts>,
-        notes: Option<&Notes>,
-    ) -> Result<Self, Vec<Error>> {
+    pub fn new(chains: &BTreeMap<&str, Vec<&Source>>, notes: Option<&Notes>) -> Result<Self, Vec<Error>> {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         environment.set_auto_escape_callback(|_| AutoEscape::None);
@@ -54,7 +47,7 @@ impl<'a> Engine<'a> {
             Some(_) => environment.add_filter("sha256", |text: &str| sha256(&marks::clean(text))),
             None => environment.add_filter("sha256", sha256),
         }
-        environment.add_test("has", facts::has);
+        environment.add_test("has", site::has);
         for filter in CARELESS {
             environment.remove_filter(filter);
         }
@@ -65,8 +58,8 @@ impl<'a> Engine<'a> {
         for (name, chain) in chains {
             for source in chain {
                 let text = match marked {
-                    Some(notes) => marks::instrument(source.text, notes.template(&source.path)),
-                    None => source.text.to_owned(),
+                    Some(notes) => marks::instrument(&source.text, notes.template(&source.path)),
+                    None => source.text.to_string(),
                 };
                 let added = environment.add_template_owned(source.path.clone(), text);
                 mistakes.extend(added.err());
@@ -86,17 +79,11 @@ impl<'a> Engine<'a> {
         let rendered = chains.iter().filter(|(name, _)| !name.starts_with('_'));
         let rendered =
             rendered.filter_map(|(_, chain)| chain.last().map(|source| (*source).clone())).collect();
-        Ok(Self { environment, rendered, facts: Arc::clone(facts) })
+        Ok(Self { environment, rendered })
     }
 
-    pub fn render(&self, source: &Source<'_>, context: &Json) -> Result<String, Error> {
-        let mut variables = BTreeMap::from([("parent", Value::from(PARENT))]);
-        for (name, value) in context.as_object().into_iter().flatten() {
-            let value = Value::from(minijinja::value::Serde(value));
-            let value = if name == "cluster" { self.facts.in_cluster(value) } else { value };
-            variables.insert(name.as_str(), value);
-        }
-        self.environment.get_template(&source.path)?.render(Value::from_pairs(variables))
+    pub fn render(&self, source: &Source, variables: Value) -> Result<String, Error> {
+        self.environment.get_template(&source.path)?.render(variables)
     }
 }
 

@@ -1,22 +1,27 @@
 //! The files of a target's layers.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use super::{Job, clusters, codes, engine};
+use super::clusters::Selected;
+use super::stacks::Shape;
+use super::{Job, codes, engine};
 use crate::fleet::layers::{Level, shipped_in};
-use crate::model::{AppSpec, Diagnostic, Location};
+use crate::model::{Diagnostic, Location};
 
 /// What stands before the path of a file that the program ships.
 pub const SHIPPED: &str = "shipped/";
 
 /// One text file. The path of a shipped one begins with `shipped/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source<'a> {
+pub struct Source {
     pub path: String,
-    pub text: &'a str,
+    /// Of a shipped one, nothing: the program is the same for as long as it runs.
+    pub blob: Arc<str>,
+    pub text: Arc<str>,
 }
 
-impl Source<'_> {
+impl Source {
     pub fn start(&self) -> Location {
         Location::new(&self.path, 1, 1)
     }
@@ -24,25 +29,31 @@ impl Source<'_> {
 
 /// One layer, for example `language/python`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Layer<'a> {
+pub struct Layer {
     /// With a final `/`.
     pub folder: String,
-    pub values: Option<Source<'a>>,
+    pub values: Option<Source>,
     /// By file name; lowest source first. The shipped file is there beside the one that replaces it, so
     /// that this one can extend it.
-    pub templates: BTreeMap<&'a str, Vec<Source<'a>>>,
+    pub templates: BTreeMap<String, Vec<Source>>,
     /// By file name.
-    pub patches: Vec<Source<'a>>,
+    pub patches: Vec<Source>,
 }
 
 /// The layers of a target, lowest first.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Layers<'a> {
-    pub list: Vec<Layer<'a>>,
+pub struct Layers {
+    pub list: Vec<Layer>,
     selected_by_ring: bool,
 }
 
-impl<'a> Layers<'a> {
+impl Layer {
+    pub fn sources(&self) -> impl Iterator<Item = &Source> {
+        self.values.iter().chain(self.templates.values().flatten()).chain(&self.patches)
+    }
+}
+
+impl Layers {
     /// Of what is made without layers.
     pub fn none() -> Self {
         Self { list: Vec::new(), selected_by_ring: false }
@@ -52,9 +63,13 @@ impl<'a> Layers<'a> {
         self.list.iter().map(|layer| layer.folder.as_str())
     }
 
+    pub fn of_folder(&self, folder: &str) -> Option<&Layer> {
+        self.list.iter().find(|layer| layer.folder == folder)
+    }
+
     /// All templates of a name, lowest first.
-    pub fn chains(&self) -> BTreeMap<&'a str, Vec<&Source<'a>>> {
-        let mut chains: BTreeMap<&str, Vec<&Source<'_>>> = BTreeMap::new();
+    pub fn chains(&self) -> BTreeMap<&str, Vec<&Source>> {
+        let mut chains: BTreeMap<&str, Vec<&Source>> = BTreeMap::new();
         for layer in &self.list {
             for (name, sources) in &layer.templates {
                 chains.entry(name).or_default().extend(sources);
@@ -66,64 +81,47 @@ impl<'a> Layers<'a> {
     /// Whether the ring of the cluster is looked at, by a selector or by a template.
     pub fn look_at_ring(&self) -> bool {
         let mut sources = self.list.iter().flat_map(|layer| layer.templates.values().flatten());
-        self.selected_by_ring || sources.any(|source| engine::reads(source.text, "ring"))
+        self.selected_by_ring || sources.any(|source| engine::reads(&source.text, "ring"))
     }
 }
 
-/// The layers of a target. An Objects app has no workload, language and run type.
-pub fn of<'a>(job: &Job<'a>) -> Result<Layers<'a>, Vec<Diagnostic>> {
-    let mut folders = vec!["templates/base/".to_owned()];
-    let (workload, language, run_type) = match &job.app.spec {
-        AppSpec::AppSet(app_set) => {
-            (app_set.deploy_type.layer(), app_set.language.as_deref(), app_set.run_type.as_deref())
-        }
-        AppSpec::Component(component) => (
-            component.workload_type.layer(),
-            Some(component.language.as_str()),
-            Some(component.run_type.as_str()),
-        ),
-        AppSpec::Objects(_) | AppSpec::Project(_) => (None, None, None),
-    };
-    for (level, name) in
-        [(Level::Workload, workload), (Level::Language, language), (Level::RunType, run_type)]
-    {
-        folders.extend(name.map(|name| format!("{}{name}/", level.folder())));
-    }
+/// The folders of the layers of a target, lowest first.
+pub fn folders(shape: &Shape, selected: &Selected, own: Option<&str>) -> Vec<String> {
+    let levels = [
+        (Level::Workload, shape.workload),
+        (Level::Language, shape.language.as_deref()),
+        (Level::RunType, shape.run_type.as_deref()),
+    ];
+    let named = levels.into_iter().filter_map(|(level, name)| Some(format!("{}{}/", level.folder(), name?)));
+    let of_cluster = selected.layers.iter().map(|chosen| chosen.folder.clone());
+    let base = std::iter::once("templates/base/".to_owned());
+    base.chain(named).chain(of_cluster).chain(own.map(str::to_owned)).collect()
+}
+
+pub fn read(job: &Job<'_>, folders: &[String], by_ring: bool) -> Result<Layers, Vec<Diagnostic>> {
     let mut mistakes = Vec::new();
-    let mut read = |folder: String| match read_folder(job, folder) {
-        Ok(layer) => Some(layer),
-        Err(mut found) => {
-            mistakes.append(&mut found);
-            None
+    let mut list = Vec::new();
+    for folder in folders {
+        match read_folder(job, folder.clone()) {
+            Ok(layer) => list.push(layer),
+            Err(mut found) => mistakes.append(&mut found),
         }
-    };
-    let mut list: Vec<Layer<'a>> = folders.into_iter().filter_map(&mut read).collect();
-    let selected = clusters::select(job)?;
-    let of_cluster: Vec<Layer<'a>> =
-        selected.layers.iter().filter_map(|chosen| read(chosen.folder.clone())).collect();
-    let app = read(format!("{}layer/", job.app.folder()));
-    if mistakes.is_empty() {
-        clusters::no_ties(job, &selected.layers, &of_cluster)?;
-    } else {
-        return Err(mistakes);
     }
-    list.extend(of_cluster);
-    list.extend(app);
-    Ok(Layers { list, selected_by_ring: selected.by_ring })
+    if mistakes.is_empty() { Ok(Layers { list, selected_by_ring: by_ring }) } else { Err(mistakes) }
 }
 
-fn read_folder<'a>(job: &Job<'a>, folder: String) -> Result<Layer<'a>, Vec<Diagnostic>> {
+fn read_folder(job: &Job<'_>, folder: String) -> Result<Layer, Vec<Diagnostic>> {
     let mut layer = Layer { folder, values: None, templates: BTreeMap::new(), patches: Vec::new() };
     let mut mistakes = Vec::new();
     for (path, text) in shipped_in(&layer.folder) {
-        let source = Source { path: format!("{SHIPPED}{path}"), text };
+        let source = Source { path: format!("{SHIPPED}{path}"), blob: "".into(), text: text.into() };
         match &path[layer.folder.len()..] {
             "values.yaml" => layer.values = Some(source),
-            name => layer.templates.entry(name).or_default().push(source),
+            name => layer.templates.entry(name.to_owned()).or_default().push(source),
         }
     }
     let files = job.snapshot.files.range(layer.folder.clone()..);
-    for (path, _) in files.take_while(|(path, _)| path.starts_with(&layer.folder)) {
+    for (path, file) in files.take_while(|(path, _)| path.starts_with(&layer.folder)) {
         let name = &path[layer.folder.len()..];
         if let Some(mistake) = refuse(job, path, name) {
             mistakes.push(mistake);
@@ -139,13 +137,13 @@ fn read_folder<'a>(job: &Job<'a>, folder: String) -> Result<Layer<'a>, Vec<Diagn
             );
             continue;
         };
-        let source = Source { path: path.clone(), text };
+        let source = Source { path: path.clone(), blob: Arc::clone(&file.blob), text: text.into() };
         if name == "values.yaml" {
             layer.values = Some(source);
         } else if is_patch(name) {
             layer.patches.push(source);
         } else {
-            layer.templates.entry(name).or_default().push(source);
+            layer.templates.entry(name.to_owned()).or_default().push(source);
         }
     }
     if mistakes.is_empty() { Ok(layer) } else { Err(mistakes) }

@@ -11,7 +11,7 @@ use crate::manifest::read::suggest;
 use crate::model::{Diagnostic, Location, Position};
 
 /// The mistake of a template, with the variable's name and the nearest valid one where that is known.
-pub fn of_template(job: &Job<'_>, error: &Error, context: &Value) -> Diagnostic {
+pub fn of_template(job: &Job<'_>, error: &Error, context: &dyn Fn() -> Value) -> Diagnostic {
     let error = innermost(error);
     let file = error.name().unwrap_or("(template)").to_owned();
     let location = location(error, &file);
@@ -20,7 +20,7 @@ pub fn of_template(job: &Job<'_>, error: &Error, context: &Value) -> Diagnostic 
     let of = |code, message: String| job.error(code, message).at(location.clone());
     match error.kind() {
         ErrorKind::SyntaxError => of(codes::SYNTAX, format!("{file} is not a template: {detail}")),
-        ErrorKind::UndefinedError => match undefined(error, context) {
+        ErrorKind::UndefinedError => match undefined(error, &context()) {
             Some((variable, help)) => {
                 of(codes::UNDEFINED, format!("{variable} is undefined in {file}")).help(help)
             }

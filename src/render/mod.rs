@@ -8,8 +8,8 @@
 //!
 //! - [`layers`] finds the files of a target's layers, [`clusters`] which cluster layers fit and in which
 //!   order;
-//! - [`values`] merges, [`context`] is what templates see, [`facts`] what they ask about the cluster, [`engine`]
-//!   runs them, [`mistakes`] says what they did wrong and where;
+//! - [`values`] merges, [`context`] is what templates see, [`engine`] runs them, [`mistakes`] says what
+//!   they did wrong and where;
 //! - [`app_set`] lays the pod template of an AppSet over the workload ([`strategic`] merge);
 //! - [`charts`] asks for what a Helm chart makes, which is then like what templates make;
 //! - [`routes`] leads hosts to the Services of the app;
@@ -21,6 +21,7 @@
 //! Templates see no clock, network, environment or file but those of the layers, and their steps are
 //! counted. Equal inputs give equal bytes. Never looks at a live object.
 
+mod all;
 mod allowed;
 mod app_set;
 mod canonical;
@@ -30,14 +31,17 @@ pub mod codes;
 mod context;
 mod documents;
 mod engine;
-mod facts;
+mod inputs;
 mod layers;
 mod mistakes;
+mod nodes;
 mod objects;
 mod patches;
 mod pods;
 mod project;
 mod routes;
+mod site;
+mod stacks;
 mod strategic;
 #[cfg(test)]
 mod tests;
@@ -47,44 +51,120 @@ mod values;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::fleet::{Fleet, Target, selector, selects_by_ring};
+use serde_json::Value;
+
+use crate::fleet::{Fleet, Target};
 use crate::model::{
-    App, AppSpec, Capabilities, Charts, Cluster, Diagnostic, Fact, Location, NoCharts, ObjectId, Rendered,
+    App, AppSpec, Capabilities, Charts, ClusterName, Diagnostic, Location, ObjectId, Questions, Rendered,
     RenderedObject, Revision, Scope, Snapshot,
 };
-use facts::Facts;
-use layers::Layers;
-pub use patches::{idle as idle_patches, idle_mistake as idle_patch};
+pub use all::{Memory, Render, Renders};
+use inputs::Inputs;
+use patches::idle_mistake as idle_patch;
+use site::{Facts, Site};
+use stacks::{Stack, Stacks};
 
-/// Renders one app on one cluster. The mistakes have the scope of the target. What `charts` answers is an input like the
-/// others: the same question has the same answer; and so is what the cluster says of itself (`found`), as far as it is
-/// known: else what its file declares counts.
+/// Renders one app on one cluster. Who renders many makes one [`Renderer`] for them.
 pub fn render(
     fleet: &Fleet,
     snapshot: &Snapshot,
     charts: &dyn Charts,
-    found: Option<&Arc<Capabilities>>,
     target: &Target,
 ) -> Result<Rendered, Vec<Diagnostic>> {
-    let Some(job) = Job::new(fleet, snapshot, charts, found, target) else {
-        let scope = Scope::Target(target.app.clone(), target.cluster.clone());
-        return Err(vec![Diagnostic::error(codes::NOTHING, format!("{target} is not in the fleet"), scope)]);
-    };
-    match job.run() {
-        Ok(rendered) => Ok(rendered),
-        Err(mut mistakes) => {
-            mistakes.sort_by(|one, other| (&one.location, one.code).cmp(&(&other.location, other.code)));
-            mistakes.dedup();
-            Err(mistakes)
-        }
+    Renderer::new(fleet, snapshot, charts).render(target)
+}
+
+/// Renders targets of one fleet: what they have in common is read once. What `charts` answers is an input like the others:
+/// the same question has the same answer.
+#[derive(Debug)]
+pub struct Renderer<'a> {
+    fleet: &'a Fleet,
+    snapshot: &'a Snapshot,
+    charts: &'a dyn Charts,
+    stacks: Stacks,
+    clusters: BTreeMap<&'a ClusterName, (Arc<Value>, Arc<Capabilities>)>,
+    discovered: Discovered,
+}
+
+/// What clusters say of themselves, as far as they were asked. Of the others, what their files declare counts.
+pub type Discovered = BTreeMap<ClusterName, Arc<Capabilities>>;
+
+impl<'a> Renderer<'a> {
+    pub fn new(fleet: &'a Fleet, snapshot: &'a Snapshot, charts: &'a dyn Charts) -> Self {
+        let none = Self {
+            fleet,
+            snapshot,
+            charts,
+            stacks: Stacks::default(),
+            clusters: BTreeMap::new(),
+            discovered: Discovered::new(),
+        };
+        none.knowing(Discovered::new())
+    }
+
+    /// For clusters that say this of themselves.
+    #[must_use]
+    pub fn knowing(self, discovered: Discovered) -> Self {
+        let facts = |(name, cluster)| {
+            let capabilities = Capabilities::of(cluster, discovered.get(name));
+            (name, (Arc::new(Facts::of_cluster(cluster)), capabilities))
+        };
+        let clusters = self.fleet.clusters.iter().map(facts).collect();
+        Self { clusters, discovered, ..self }
+    }
+
+    /// Renders one target. The mistakes have its scope.
+    pub fn render(&self, target: &Target) -> Result<Rendered, Vec<Diagnostic>> {
+        self.job(target).ok_or_else(|| vec![unknown(target)])?.run().map_err(in_order)
+    }
+
+    /// Renders every target, but what the memory holds.
+    pub fn render_all(&self, memory: &mut Memory) -> Renders {
+        all::all(self, memory)
+    }
+
+    /// The places of the patches that a target has, as far as they can be read.
+    pub fn patches_of(&self, target: &Target) -> Vec<Location> {
+        let Some(job) = self.job(target) else { return Vec::new() };
+        let Ok(stack) = self.stacks.of(&job) else { return Vec::new() };
+        stack
+            .patches(&job)
+            .map_or_else(|_| Vec::new(), |patches| patches.unused(job.app).into_keys().collect())
+    }
+
+    fn job<'s>(&'s self, target: &'s Target) -> Option<Job<'s>> {
+        let app = self.fleet.apps.get(&target.app)?;
+        self.job_of(&Arc::new(Inputs::of(self.fleet, self.snapshot, app)), target)
+    }
+
+    fn job_of<'s>(&'s self, inputs: &Arc<Inputs<'s>>, target: &'s Target) -> Option<Job<'s>> {
+        let cluster = self.fleet.clusters.get(&target.cluster)?;
+        let ring = self.fleet.ring_of(&target.cluster);
+        let (of_cluster, capabilities) = self.clusters.get(&target.cluster)?;
+        let facts = Facts::new(Arc::clone(of_cluster), Arc::clone(capabilities), ring);
+        Some(Job {
+            fleet: self.fleet,
+            snapshot: self.snapshot,
+            charts: self.charts,
+            stacks: &self.stacks,
+            target,
+            app: inputs.app,
+            inputs: Arc::clone(inputs),
+            site: Site::new(cluster, ring, facts),
+            notes: None,
+        })
     }
 }
 
-/// The places of the patches that a target has, as far as they can be read.
-pub fn patches_of(fleet: &Fleet, snapshot: &Snapshot, target: &Target) -> Vec<Location> {
-    let job = Job::new(fleet, snapshot, &NoCharts, None, target);
-    let patches = job.and_then(|job| patches::of(&job, &layers::of(&job).ok()?).ok());
-    patches.map_or_else(Vec::new, |patches| patches.unused().into_keys().collect())
+fn unknown(target: &Target) -> Diagnostic {
+    let scope = Scope::Target(target.app.clone(), target.cluster.clone());
+    Diagnostic::error(codes::NOTHING, format!("{target} is not in the fleet"), scope)
+}
+
+fn in_order(mut mistakes: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    mistakes.sort_by(|one, other| (&one.location, one.code).cmp(&(&other.location, other.code)));
+    mistakes.dedup();
+    mistakes
 }
 
 /// One render, with all that it looks at.
@@ -93,51 +173,47 @@ struct Job<'a> {
     fleet: &'a Fleet,
     snapshot: &'a Snapshot,
     charts: &'a dyn Charts,
+    stacks: &'a Stacks,
     target: &'a Target,
     app: &'a App,
-    cluster: &'a Cluster,
-    ring: Option<&'a str>,
-    facts: Arc<Facts>,
+    inputs: Arc<Inputs<'a>>,
+    site: Site<'a>,
     /// Asked for by [`trace`] alone.
     notes: Option<&'a trace::Notes>,
+}
+
+/// What an app is, wherever a render would come out the same.
+#[derive(Clone, Debug)]
+struct Made {
+    objects: Arc<[RenderedObject]>,
+    patches: Arc<patches::Used>,
+    questions: Arc<Questions>,
+}
+
+impl Made {
+    fn into_rendered(self, target: &Target, revision: Revision) -> Rendered {
+        let Self { objects, patches, questions } = self;
+        let Target { app, cluster } = target.clone();
+        Rendered { app, cluster, revision, objects, patches, questions }
+    }
 }
 
 /// Objects by identity, each with the podSet that it came from first (empty for an Objects app).
 type Found = BTreeMap<ObjectId, (RenderedObject, String)>;
 
-impl<'a> Job<'a> {
-    fn new(
-        fleet: &'a Fleet,
-        snapshot: &'a Snapshot,
-        charts: &'a dyn Charts,
-        found: Option<&Arc<Capabilities>>,
-        target: &'a Target,
-    ) -> Option<Self> {
-        let (app, cluster) = (fleet.apps.get(&target.app)?, fleet.clusters.get(&target.cluster)?);
-        Some(Self {
-            fleet,
-            snapshot,
-            charts,
-            target,
-            app,
-            cluster,
-            ring: fleet.ring_of(&target.cluster),
-            facts: Facts::new(Capabilities::of(cluster, found)),
-            notes: None,
-        })
+impl Job<'_> {
+    fn run(&self) -> Result<Rendered, Vec<Diagnostic>> {
+        let stack = self.stacks.of(self)?;
+        let revision = self.revision(&stack);
+        Ok(self.make(&stack)?.into_rendered(self.target, revision))
     }
 
-    fn run(&self) -> Result<Rendered, Vec<Diagnostic>> {
-        let layers = match self.app.spec {
-            AppSpec::Project(_) => Layers::none(),
-            _ => layers::of(self)?,
-        };
-        let revision = self.revision(&layers);
+    fn make(&self, stack: &Stack) -> Result<Made, Vec<Diagnostic>> {
         let mut used = patches::Used::new();
         let mut found = match &self.app.spec {
-            AppSpec::Objects(objects) => objects::render(self, &layers, objects, &revision, &mut used)?,
+            AppSpec::Objects(objects) => objects::render(self, stack, objects, &mut used)?,
             AppSpec::Project(project) => project::render(self, project)?,
-            AppSpec::AppSet(_) | AppSpec::Component(_) => pods::render(self, &layers, &revision, &mut used)?,
+            AppSpec::AppSet(_) | AppSpec::Component(_) => pods::render(self, stack, &mut used)?,
         };
         if found.is_empty() {
             let message = format!("{} renders to no object", self.target);
@@ -149,43 +225,30 @@ impl<'a> Job<'a> {
         if !wrong.is_empty() {
             return Err(wrong);
         }
-        Ok(Rendered {
-            app: self.target.app.clone(),
-            cluster: self.target.cluster.clone(),
-            revision,
+        Ok(Made {
             objects: found.into_values().map(|(object, _)| object).collect(),
-            patches: used,
-            questions: self.facts.questions(),
+            patches: Arc::new(used),
+            questions: Arc::new(self.site.questions()),
         })
     }
 
     /// The last commit that changed anything that this render reads.
-    fn revision(&self, layers: &Layers<'_>) -> Revision {
-        let mut inputs: Vec<&str> = vec![&self.app.location.file, &self.cluster.location.file];
+    fn revision(&self, stack: &Stack) -> Revision {
+        let by_ring = self.inputs.by_ring || stack.looks_at_ring();
+        let rings = self.fleet.rings_location.as_ref().filter(|_| by_ring);
         let charts = charts::folders(self);
-        inputs.extend(layers.folders());
-        inputs.extend(charts.iter().map(String::as_str));
-        inputs.extend(self.fleet.instance.location.as_ref().map(|location| location.file.as_str()));
-        let table = &self.fleet.instance.labels;
-        let mut by_ring = selects_by_ring(self.app)
-            || layers.look_at_ring()
-            || table.labels.values().chain(table.env.values()).any(|fact| *fact == Fact::Ring);
-        if let Some((project, of_project)) = self.fleet.project_of(self.app) {
-            let placed_by_it = selector(self.app).is_some_and(|placement| placement.location.is_none());
-            if placed_by_it || of_project.allow.is_some() {
-                inputs.push(&project.location.file);
-            }
-        }
-        inputs.extend(self.app.routes.iter().map(|route| route.location.file.as_str()));
-        inputs.push(crate::manifest::CONVERSIONS);
-        if let AppSpec::Objects(objects) = &self.app.spec {
-            inputs.extend(objects::files(objects, self.snapshot));
-            by_ring |= objects::look_at_ring(objects, self.snapshot);
-        }
-        if by_ring {
-            inputs.extend(self.fleet.rings_location.as_ref().map(|location| location.file.as_str()));
-        }
-        self.snapshot.last_change(inputs).clone()
+        let files = [Some(&self.site.manifest().location), rings].into_iter().flatten();
+        let here = files.map(|location| location.file.as_str()).chain(charts.iter().map(String::as_str));
+        let here = self.snapshot.history.newest(here);
+        let numbers = [self.inputs.newest, stack.newest(self.snapshot), here];
+        let revision = self.snapshot.revision_at(numbers.into_iter().flatten().min()).clone();
+        self.site.belongs_to(&revision);
+        revision
+    }
+
+    /// Mistakes that another target has had as well.
+    fn rescoped(&self, mistakes: &[Diagnostic]) -> Vec<Diagnostic> {
+        mistakes.iter().map(|mistake| Diagnostic { scope: self.scope(), ..mistake.clone() }).collect()
     }
 
     fn error(&self, code: &'static str, message: impl Into<String>) -> Diagnostic {

@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::context::Context;
 use super::engine::{self, Engine};
-use super::layers::{Layers, Source};
-use super::patches::{self, Used};
-use super::{Found, Job, Revision, codes, context, documents, mistakes, pods, values};
+use super::layers::Source;
+use super::patches::Used;
+use super::stacks::Stack;
+use super::{Found, Job, codes, documents, mistakes, pods};
 use crate::fleet::files_of;
 use crate::model::{Diagnostic, Location, Objects, Snapshot};
 
@@ -22,15 +24,13 @@ pub fn look_at_ring(objects: &Objects, snapshot: &Snapshot) -> bool {
 
 pub fn render(
     job: &Job<'_>,
-    layers: &Layers<'_>,
+    stack: &Stack,
     objects: &Objects,
-    revision: &Revision,
     used: &mut Used,
 ) -> Result<Found, Vec<Diagnostic>> {
-    let values = values::of_layers(job, layers)?;
-    let patches = patches::of(job, layers)?;
-    used.append(&mut patches.unused());
-    let context = context::complete(&context::of_target(job, revision), values, None);
+    let patches = stack.patches(job)?;
+    used.append(&mut patches.unused(job.app));
+    let context = Context::new(job, stack.values(job)?.clone(), None);
     let (mut made, mut wrong) = (Vec::new(), Vec::new());
     for path in files(objects, job.snapshot) {
         let Some(text) = job.snapshot.text(path) else {
@@ -38,7 +38,7 @@ pub fn render(
             wrong.push(job.error(codes::LAYER_FILE, message).at(Location::new(path, 1, 1)));
             continue;
         };
-        let file = Source { path: path.to_owned(), text };
+        let file = Source { path: path.to_owned(), blob: "".into(), text: text.into() };
         let documents = if path.ends_with(".j2") {
             template(job, &file, &context)
         } else {
@@ -62,16 +62,20 @@ pub fn render(
 /// A template of an Objects app sees no other template.
 fn template(
     job: &Job<'_>,
-    file: &Source<'_>,
-    context: &serde_json::Value,
+    file: &Source,
+    context: &Context<'_>,
 ) -> Result<Vec<documents::Document>, Vec<Diagnostic>> {
     let chains = BTreeMap::from([(file.path.as_str(), vec![file])]);
-    let output = Engine::new(&chains, &job.facts, job.notes)
+    let output = Engine::new(&chains, job.notes)
         .map_err(|errors| {
-            errors.iter().map(|error| mistakes::of_template(job, error, context)).collect::<Vec<_>>()
+            errors
+                .iter()
+                .map(|error| mistakes::of_template(job, error, &|| context.to_json()))
+                .collect::<Vec<_>>()
         })
         .and_then(|engine| {
-            engine.render(file, context).map_err(|error| vec![mistakes::of_template(job, &error, context)])
+            let mistake = |error| vec![mistakes::of_template(job, &error, &|| context.to_json())];
+            engine.render(file, context.variables()).map_err(mistake)
         })?;
     documents::of_output(job, file, &output)
 }

@@ -1,6 +1,6 @@
 //! Patches: those of a layer's folder, those of the app; and which of them fitted nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
@@ -11,22 +11,22 @@ use super::{Job, codes};
 use crate::manifest::kinds::patch;
 use crate::manifest::read::{Reading, Value as Field};
 use crate::manifest::yaml;
-use crate::model::{AppSpec, Change, Diagnostic, JsonStep, Location, Patch, Rendered, Scope};
+use crate::model::{App, AppSpec, Change, Diagnostic, JsonStep, Location, Patch, Scope};
 
 /// Whether each patch, by its place, fitted an object.
 pub type Used = BTreeMap<Location, bool>;
 
-/// The patches of a target.
+/// The patches of the layers of a target.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Patches {
     /// Of the layers below the app, lowest first.
     below: Vec<Patch>,
-    /// Of the app's layer and of its manifest.
+    /// Of the app's layer; those of its manifest come after.
     of_app: Vec<Patch>,
 }
 
-/// All patches of a target, or what is wrong with them.
-pub fn of(job: &Job<'_>, layers: &Layers<'_>) -> Result<Patches, Vec<Diagnostic>> {
+/// The patches of all layers, or what is wrong with them.
+pub fn of_layers(job: &Job<'_>, layers: &Layers) -> Result<Patches, Vec<Diagnostic>> {
     let mut patches = Patches::default();
     let mut mistakes = Vec::new();
     let own = format!("{}layer/", job.app.folder());
@@ -39,15 +39,12 @@ pub fn of(job: &Job<'_>, layers: &Layers<'_>) -> Result<Patches, Vec<Diagnostic>
             }
         }
     }
-    if let AppSpec::Component(component) = &job.app.spec {
-        patches.of_app.extend(component.patches.iter().cloned());
-    }
     if mistakes.is_empty() { Ok(patches) } else { Err(mistakes) }
 }
 
 /// The patches of one file, one in each document.
-fn read(job: &Job<'_>, source: &Source<'_>) -> Result<Vec<Patch>, Vec<Diagnostic>> {
-    let (documents, mut mistakes) = yaml::parse(&source.path, source.text);
+fn read(job: &Job<'_>, source: &Source) -> Result<Vec<Patch>, Vec<Diagnostic>> {
+    let (documents, mut mistakes) = yaml::parse(&source.path, &source.text);
     let mut reading = Reading::new(&source.path, job.scope());
     let patches: Vec<_> = documents
         .iter()
@@ -65,9 +62,10 @@ fn read(job: &Job<'_>, source: &Source<'_>) -> Result<Vec<Patch>, Vec<Diagnostic
 }
 
 impl Patches {
-    /// All of them, as not used yet.
-    pub fn unused(&self) -> Used {
-        self.below.iter().chain(&self.of_app).map(|patch| (patch.location.clone(), false)).collect()
+    /// All of them and those of the manifest, as not used yet.
+    pub fn unused(&self, app: &App) -> Used {
+        let all = self.below.iter().chain(&self.of_app).chain(of_manifest(app));
+        all.map(|patch| (patch.location.clone(), false)).collect()
     }
 
     /// Those of the layers below the app.
@@ -77,7 +75,7 @@ impl Patches {
         documents: &mut Vec<Document>,
         used: &mut Used,
     ) -> Result<(), Vec<Diagnostic>> {
-        apply(job, &self.below, documents, used)
+        apply(job, self.below.iter(), documents, used)
     }
 
     /// Those of the app, over what its manifest says.
@@ -87,13 +85,20 @@ impl Patches {
         documents: &mut Vec<Document>,
         used: &mut Used,
     ) -> Result<(), Vec<Diagnostic>> {
-        apply(job, &self.of_app, documents, used)
+        apply(job, self.of_app.iter().chain(of_manifest(job.app)), documents, used)
     }
 }
 
-fn apply(
+fn of_manifest(app: &App) -> &[Patch] {
+    match &app.spec {
+        AppSpec::Component(component) => &component.patches,
+        AppSpec::AppSet(_) | AppSpec::Objects(_) | AppSpec::Project(_) => &[],
+    }
+}
+
+fn apply<'a>(
     job: &Job<'_>,
-    patches: &[Patch],
+    patches: impl Iterator<Item = &'a Patch>,
     documents: &mut Vec<Document>,
     used: &mut Used,
 ) -> Result<(), Vec<Diagnostic>> {
@@ -171,15 +176,6 @@ fn take_steps(
         }
     }
     Ok(())
-}
-
-/// The patches that fitted no object of any of these targets.
-pub fn idle<'a>(rendered: impl Iterator<Item = &'a Rendered>) -> BTreeSet<Location> {
-    let mut fitted: BTreeMap<&Location, bool> = BTreeMap::new();
-    for (location, fits) in rendered.flat_map(|rendered| &rendered.patches) {
-        *fitted.entry(location).or_default() |= fits;
-    }
-    fitted.into_iter().filter(|(_, fits)| !fits).map(|(location, _)| location.clone()).collect()
 }
 
 /// The mistake of such a patch, told at each target that reads it.

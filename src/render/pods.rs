@@ -2,32 +2,27 @@
 
 use serde_json::{Map, Value, json};
 
+use super::context::Context;
 use super::documents::Document;
 use super::engine::Engine;
-use super::layers::Layers;
-use super::patches::{self, Patches, Used};
-use super::{Found, Job, Revision, app_set, charts, codes, context, documents, mistakes, values};
+use super::patches::{Patches, Used};
+use super::stacks::Stack;
+use super::{Found, Job, app_set, charts, codes, documents, mistakes, values};
 use crate::model::{AppSpec, Component, Diagnostic, RenderedObject};
 use crate::schedule::{AssignedPodSet, assign, retag, tag};
 
-pub fn render(
-    job: &Job<'_>,
-    layers: &Layers<'_>,
-    revision: &Revision,
-    used: &mut Used,
-) -> Result<Found, Vec<Diagnostic>> {
-    let of_layers = values::of_layers(job, layers)?;
-    let patches = patches::of(job, layers)?;
-    used.append(&mut patches.unused());
-    let engine = engine(job, layers)?;
-    let target = context::of_target(job, revision);
+pub fn render(job: &Job<'_>, stack: &Stack, used: &mut Used) -> Result<Found, Vec<Diagnostic>> {
+    let of_layers = stack.values(job)?;
+    let patches = stack.patches(job)?;
+    used.append(&mut patches.unused(job.app));
+    let engine = stack.engine(job)?;
     let mut found = Found::new();
     let mut mistakes = Vec::new();
     for (index, pod_set) in assign(job.app, &job.target.cluster).into_iter().enumerate() {
         if let Some(notes) = job.notes {
             notes.pod_set.set(index);
         }
-        let of_chart = match charts::documents(job, layers, &pod_set) {
+        let of_chart = match charts::documents(job, &stack.layers, &pod_set) {
             Ok(documents) => documents,
             Err(mut of_chart) => {
                 mistakes.append(&mut of_chart);
@@ -35,8 +30,8 @@ pub fn render(
             }
         };
         let (pod_set, values) = complete(job, &pod_set, of_layers.clone());
-        let context = context::complete(&target, values, Some(&pod_set));
-        match one(job, &engine, &pod_set, &context, of_chart, &patches, used) {
+        let context = Context::new(job, values, Some(&pod_set));
+        match one(job, engine, &pod_set, &context, of_chart, patches, used) {
             Ok(objects) => objects.into_iter().for_each(|object| {
                 mistakes.extend(add(job, &mut found, object, &pod_set.name));
             }),
@@ -46,19 +41,12 @@ pub fn render(
     if mistakes.is_empty() { Ok(found) } else { Err(mistakes) }
 }
 
-/// The templates of the layers, or what is wrong with them as templates.
-pub fn engine<'a>(job: &Job<'_>, layers: &Layers<'a>) -> Result<Engine<'a>, Vec<Diagnostic>> {
-    Engine::new(&layers.chains(), &job.facts, job.notes).map_err(|errors| {
-        errors.iter().map(|error| mistakes::of_template(job, error, &Value::Null)).collect()
-    })
-}
-
 /// All objects of one podSet.
 fn one(
     job: &Job<'_>,
-    engine: &Engine<'_>,
+    engine: &Engine,
     pod_set: &AssignedPodSet,
-    context: &Value,
+    context: &Context<'_>,
     of_chart: Vec<Document>,
     patches: &Patches,
     used: &mut Used,
@@ -66,8 +54,8 @@ fn one(
     let (mut made, mut wrong) = (of_chart, Vec::new());
     for template in &engine.rendered {
         let documents = engine
-            .render(template, context)
-            .map_err(|error| vec![mistakes::of_template(job, &error, context)])
+            .render(template, context.variables())
+            .map_err(|error| vec![mistakes::of_template(job, &error, &|| context.to_json())])
             .and_then(|output| documents::of_output(job, template, &output));
         match documents {
             Ok(mut documents) => made.append(&mut documents),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::documents::{self, Document, Fields};
+use super::documents::{self, Document};
 use super::{Found, Job};
 use crate::model::{Diagnostic, Project, Role, Subject};
 
@@ -15,7 +15,7 @@ pub fn render(job: &Job<'_>, project: &Project) -> Result<Found, Vec<Diagnostic>
     let mut wrong = Vec::new();
     for object in objects(project) {
         let Value::Object(object) = object else { continue };
-        let document = Document { object, source: job.app.location.clone(), fields: Fields::new() };
+        let document = Document::new(object, job.app.location.clone());
         match documents::finish(job, document) {
             Ok(object) => {
                 found.insert(object.id.clone(), (object, String::new()));
@@ -123,7 +123,7 @@ spec:
         assert!(fleet.is_valid(), "{:#?}", fleet.diagnostics);
         let target = Target { app: AppId::of_project(name), cluster: "bj1".into() };
         let rendered =
-            render(&fleet, &snapshot, &NoCharts, None, &target).unwrap_or_else(|wrong| panic!("{wrong:#?}"));
+            render(&fleet, &snapshot, &NoCharts, &target).unwrap_or_else(|wrong| panic!("{wrong:#?}"));
         let line = |object: &crate::model::RenderedObject| {
             let mut body = object.body.clone();
             for field in ["labels", "annotations"] {

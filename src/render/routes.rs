@@ -2,18 +2,18 @@
 
 use serde_json::{Map, Value, json};
 
-use super::documents::{self, Document, Fields};
+use super::documents::{self, Document};
 use super::{Found, Job, codes, pods};
 use crate::model::{Diagnostic, Entry, ObjectId, Route, RoutePath, RouteSettings, Tls};
 
 /// Adds the routes to what the app renders: their ports are those of its Services.
 pub fn add(job: &Job<'_>, found: &mut Found) -> Vec<Diagnostic> {
     let mut wrong = Vec::new();
-    let here = job.app.routes.iter().filter(|route| route.clusters.matches(job.cluster.facts(job.ring)));
+    let here = job.app.routes.iter().filter(|route| job.site.is_selected_by(&route.clusters));
     for route in here {
         let made = one(job, route, found).and_then(|object| {
             let source = route.location.clone();
-            documents::finish(job, Document { object, source, fields: Fields::new() })
+            documents::finish(job, Document::new(object, source))
         });
         match made {
             Ok(object) => match found.get(&object.id) {
@@ -29,7 +29,7 @@ pub fn add(job: &Job<'_>, found: &mut Found) -> Vec<Diagnostic> {
 }
 
 fn one(job: &Job<'_>, route: &Route, found: &Found) -> Result<Map<String, Value>, Box<Diagnostic>> {
-    let settings = route.on_ring(job.ring);
+    let settings = route.on_ring(job.site.ring());
     let service = route.service.as_deref().unwrap_or(&job.app.id.name);
     let ports = ports_of(job, service, found);
     let mut paths = Vec::new();
@@ -188,7 +188,7 @@ mod tests {
         let fleet = assemble(manifest::read(&snapshot), &snapshot);
         assert!(fleet.is_valid(), "{:#?}", fleet.diagnostics);
         let target = Target { app: AppId::new("default", "web"), cluster: "bj1".into() };
-        let told: Vec<String> = match render(&fleet, &snapshot, &NoCharts, None, &target) {
+        let told: Vec<String> = match render(&fleet, &snapshot, &NoCharts, &target) {
             Err(wrong) => wrong.iter().map(ToString::to_string).collect(),
             Ok(rendered) => rendered
                 .objects

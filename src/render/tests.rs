@@ -1,5 +1,6 @@
 mod explain;
 mod facts;
+mod memory;
 mod patches;
 
 use serde_json::{Value, json};
@@ -27,7 +28,7 @@ fn fleet(snapshot: &Snapshot) -> Fleet {
 fn run(app: &str, files: &[(&str, &str)]) -> Result<Rendered, Vec<Diagnostic>> {
     let snapshot = snapshot(files);
     let target = Target { app: AppId::new("default", app), cluster: "bj1".into() };
-    render(&fleet(&snapshot), &snapshot, &NoCharts, None, &target)
+    render(&fleet(&snapshot), &snapshot, &NoCharts, &target)
 }
 
 fn web(files: &[(&str, &str)]) -> Result<Rendered, Vec<Diagnostic>> {
@@ -358,7 +359,7 @@ fn what_a_template_makes_must_be_objects() {
     check_mistake(
         web(&[(file, "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nsops: {mac: x}")]),
         "is encrypted with SOPS",
-        "leave it out",
+        "only files of Objects apps",
     );
     check_mistake(
         web(&[(file, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {b: 1}}")]),
@@ -569,7 +570,7 @@ fn the_revision_is_of_the_last_change_of_an_input() {
         snapshot.history.commits = vec!["new".into(), "old".into()];
         snapshot.history.changed = [("apps/web/app.yaml".to_owned(), 1), (changed.to_owned(), 0)].into();
         let target = Target { app: AppId::new("default", "web"), cluster: "bj1".into() };
-        render(&fleet(&snapshot), &snapshot, &NoCharts, None, &target).unwrap().revision.to_string()
+        render(&fleet(&snapshot), &snapshot, &NoCharts, &target).unwrap().revision.to_string()
     };
     for input in ["apps/web/layer/", "templates/base/", "templates/language/go/", "clusters/bj1.yaml"] {
         assert_eq!(revision(input, &[]), "new", "{input}");

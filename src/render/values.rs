@@ -6,9 +6,10 @@ use super::layers::{Layer, Layers};
 use super::{Job, codes};
 use crate::manifest::yaml;
 use crate::model::Diagnostic;
+use crate::sops;
 
 /// The values of all layers, merged.
-pub fn of_layers(job: &Job<'_>, layers: &Layers<'_>) -> Result<Map<String, Value>, Vec<Diagnostic>> {
+pub fn of_layers(job: &Job<'_>, layers: &Layers) -> Result<Map<String, Value>, Vec<Diagnostic>> {
     let mut merged = Map::new();
     let mut mistakes = Vec::new();
     for layer in &layers.list {
@@ -21,12 +22,18 @@ pub fn of_layers(job: &Job<'_>, layers: &Layers<'_>) -> Result<Map<String, Value
 }
 
 /// The values of one layer alone.
-pub fn of_layer(job: &Job<'_>, layer: &Layer<'_>) -> Result<Map<String, Value>, Vec<Diagnostic>> {
+pub fn of_layer(job: &Job<'_>, layer: &Layer) -> Result<Map<String, Value>, Vec<Diagnostic>> {
     let Some(source) = &layer.values else { return Ok(Map::new()) };
-    yaml::parse_values(&source.path, source.text).map_err(|mistakes| {
+    let values = yaml::parse_values(&source.path, &source.text).map_err(|mistakes| {
         let rescope = |mistake: Diagnostic| Diagnostic { scope: job.scope(), code: codes::VALUES, ..mistake };
-        mistakes.into_iter().map(rescope).collect()
-    })
+        mistakes.into_iter().map(rescope).collect::<Vec<_>>()
+    })?;
+    if sops::is_envelope(values.get(sops::KEY)) {
+        let message = format!("{} is encrypted with SOPS, which is not supported here yet", source.path);
+        let error = job.error(codes::NOT_YET, message).at(source.start());
+        return Err(vec![error.help("only files of Objects apps that are no templates are opened")]);
+    }
+    Ok(values)
 }
 
 /// Merges `upper` over `lower`.

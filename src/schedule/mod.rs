@@ -39,6 +39,8 @@ pub struct AssignedPodSet {
     #[serde(skip)]
     pub raw_values: Option<Map<String, Value>>,
     #[serde(skip)]
+    pub node_selector_term: Option<Value>,
+    #[serde(skip)]
     pub location: Location,
 }
 
@@ -90,6 +92,7 @@ fn of_app_set(app_set: &AppSet, cluster: &ClusterName) -> Vec<AssignedPodSet> {
                 meta,
                 chart: pod_set.chart.clone().or_else(|| app_set.chart.clone()),
                 raw_values: pod_set.raw_values.clone(),
+                node_selector_term: pod_set.node_selector_term.clone(),
                 location: pod_set.location.clone(),
             }
         })
@@ -108,6 +111,7 @@ fn of_component(app: &App, component: &Component) -> AssignedPodSet {
         meta: BTreeMap::new(),
         chart: None,
         raw_values: None,
+        node_selector_term: None,
         location: app.location.clone(),
     }
 }

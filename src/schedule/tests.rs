@@ -17,6 +17,7 @@ fn app_set(total: Option<u32>, clusters: &[&[Option<Replicas>]]) -> AppSet {
         image: None,
         chart: None,
         raw_values: None,
+        node_selector_term: None,
         meta: [("b".to_owned(), "podSet".to_owned())].into(),
         location: at(),
     };
@@ -40,6 +41,7 @@ fn app_set(total: Option<u32>, clusters: &[&[Option<Replicas>]]) -> AppSet {
         labels: [].into(),
         meta: [("a".to_owned(), "app".to_owned()), ("c".to_owned(), "app".to_owned())].into(),
         min_ready_seconds: None,
+        rollout: Default::default(),
         template: None,
         chart: None,
         clusters: clusters.iter().enumerate().map(topology).collect(),
@@ -101,6 +103,7 @@ fn a_share_is_of_the_whole_app_and_meta_comes_from_near_to_far() {
         labels: [].into(),
         annotations: [].into(),
         unmanaged: false,
+        adopt: false,
         paused: false,
         prune: None,
         spec: AppSpec::AppSet(app_set),

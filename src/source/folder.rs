@@ -6,7 +6,7 @@ use std::path::Path;
 use git2::{ObjectType, Oid, Repository};
 
 use super::{Error, is_hidden, largest, must_be_read};
-use crate::model::{File, History, Revision, Snapshot};
+use crate::model::{File, History, Keys, Revision, Snapshot};
 
 /// Reads what a commit of this folder would hold: hidden names, symbolic links and what Git ignores
 /// are left out, and the blob ids are those Git would give.
@@ -37,7 +37,12 @@ pub fn read_folder(path: &Path) -> Result<Snapshot, Error> {
             }
         }
     }
-    Ok(Snapshot { revision: Revision::from(Revision::WORKTREE), files, history: History::default() })
+    Ok(Snapshot {
+        revision: Revision::from(Revision::WORKTREE),
+        files,
+        history: History::default(),
+        keys: Keys::default(),
+    })
 }
 
 fn read_file(path: &Path, relative: &str) -> Result<Option<File>, Error> {

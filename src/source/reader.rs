@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::difference::difference;
 use super::place::Place;
 use super::{Error, history, is_hidden, largest, must_be_read, translate};
-use crate::model::{File, Revision, Snapshot};
+use crate::model::{File, Keys, Revision, Snapshot};
 
 /// One commit of the first-parent line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -92,7 +92,10 @@ impl Reader {
         let earlier = self.last.as_ref().map(|(_, last)| &last.history);
         let history = history::of_files(&self.repository, &self.place.folder, commit.id(), &files, earlier)
             .map_err(|error| self.unreadable(&error))?;
-        Ok((tree.id(), Snapshot { revision: revision_of(commit.id()), files, history }))
+        Ok((
+            tree.id(),
+            Snapshot { revision: revision_of(commit.id()), files, history, keys: Keys::default() },
+        ))
     }
 
     /// Paths that differ between two revisions, relative to the configured folder.

@@ -44,7 +44,7 @@ fn fleet(snapshot: &Snapshot) -> Fleet {
 
 fn all(fleet: &Fleet, snapshot: &Snapshot) -> Vec<Rendered> {
     let render = |target| {
-        render(fleet, snapshot, &NoCharts, None, target).unwrap_or_else(|mistakes| {
+        render(fleet, snapshot, &NoCharts, target).unwrap_or_else(|mistakes| {
             panic!("{target}:\n{}", mistakes.iter().map(told).collect::<Vec<_>>().join("\n"))
         })
     };

@@ -8,6 +8,7 @@ mod capabilities;
 mod credentials;
 mod hooks;
 mod immutable;
+mod import;
 mod observe;
 mod once;
 mod outage;
@@ -15,5 +16,6 @@ mod ownership;
 mod prune;
 mod push;
 mod restart;
+mod seeds;
 #[allow(dead_code, reason = "the benchmark uses more of it")]
 mod support;

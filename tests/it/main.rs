@@ -8,12 +8,14 @@
     reason = "a test fails by panicking; the exemption for tests does not reach their helpers"
 )]
 
+mod adopt;
 mod bad_input;
 mod budgets;
 mod capabilities;
 mod charts;
 mod example_repo;
 mod faults;
+mod import;
 mod layering;
 mod layers;
 mod live;
@@ -23,6 +25,9 @@ mod projects;
 mod prune;
 mod restart;
 mod routes;
+#[cfg(feature = "sops")]
+mod secrets;
+mod seeds;
 mod shutdown;
 mod statuses;
 mod supersede;

@@ -10,7 +10,7 @@ pub fn can_be_found(facts: &Facts<'_>) -> Vec<Diagnostic> {
         AppSpec::AppSet(app_set) => of_app_set(app, app_set, facts),
         AppSpec::Component(_) | AppSpec::Objects(_) | AppSpec::Project(_) => Vec::new(),
     };
-    facts.manifests.apps.iter().flat_map(of_app).collect()
+    facts.manifests.apps.iter().flat_map(|app| of_app(app)).collect()
 }
 
 fn of_app_set(app: &App, app_set: &AppSet, facts: &Facts<'_>) -> Vec<Diagnostic> {

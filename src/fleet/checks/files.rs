@@ -43,7 +43,7 @@ pub fn no_stray_document(facts: &Facts<'_>) -> Vec<Diagnostic> {
 
 fn objects<'a>(facts: &Facts<'a>) -> impl Iterator<Item = (&'a App, &'a Objects)> {
     facts.manifests.apps.iter().filter_map(|app| match &app.spec {
-        AppSpec::Objects(objects) => Some((app, objects)),
+        AppSpec::Objects(objects) => Some((&**app, objects)),
         AppSpec::AppSet(_) | AppSpec::Component(_) | AppSpec::Project(_) => None,
     })
 }

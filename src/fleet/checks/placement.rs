@@ -59,7 +59,7 @@ pub fn rings_exist(facts: &Facts<'_>) -> Vec<Diagnostic> {
         let scope = Scope::App(app.id.clone());
         Some(Diagnostic::error(codes::UNKNOWN_RING, message, scope).at(location).help(help))
     };
-    facts.manifests.apps.iter().filter_map(check).collect()
+    facts.manifests.apps.iter().filter_map(|app| check(app)).collect()
 }
 
 pub fn somewhere(facts: &Facts<'_>) -> Vec<Diagnostic> {
@@ -75,5 +75,5 @@ pub fn somewhere(facts: &Facts<'_>) -> Vec<Diagnostic> {
             .help("compare its placement with names and labels under clusters/, and with rings.yaml");
         Some(diagnostic)
     };
-    facts.manifests.apps.iter().filter_map(check).collect()
+    facts.manifests.apps.iter().filter_map(|app| check(app)).collect()
 }

@@ -11,7 +11,7 @@ pub fn replicas_fit(facts: &Facts<'_>) -> Vec<Diagnostic> {
         AppSpec::AppSet(app_set) => fits(app, app_set),
         AppSpec::Component(_) | AppSpec::Objects(_) | AppSpec::Project(_) => None,
     };
-    facts.manifests.apps.iter().filter_map(check).collect()
+    facts.manifests.apps.iter().filter_map(|app| check(app)).collect()
 }
 
 fn fits(app: &App, app_set: &AppSet) -> Option<Diagnostic> {

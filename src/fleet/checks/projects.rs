@@ -9,7 +9,7 @@ use crate::model::{Allow, App, ClusterName, Diagnostic, Scope};
 pub fn one_each(facts: &Facts<'_>) -> Vec<Diagnostic> {
     let mut first: BTreeMap<&str, &App> = BTreeMap::new();
     let mut found = Vec::new();
-    for (app, project) in facts.manifests.apps.iter().filter_map(projects::of) {
+    for (app, project) in facts.manifests.apps.iter().filter_map(|app| projects::of(app)) {
         let Some(other) = first.get(project.namespace.as_str()) else {
             first.insert(&project.namespace, app);
             continue;
@@ -33,7 +33,7 @@ pub fn one_each(facts: &Facts<'_>) -> Vec<Diagnostic> {
 
 pub fn apps_are_allowed(facts: &Facts<'_>) -> Vec<Diagnostic> {
     let mut found = Vec::new();
-    for (project, of_project) in facts.manifests.apps.iter().filter_map(projects::of) {
+    for (project, of_project) in facts.manifests.apps.iter().filter_map(|app| projects::of(app)) {
         let Some(allow) = &of_project.allow else { continue };
         let apps = facts
             .manifests

@@ -71,5 +71,5 @@ pub fn differ(facts: &Facts<'_>) -> Vec<Diagnostic> {
 }
 
 fn all<'a>(facts: &Facts<'a>) -> impl Iterator<Item = (&'a App, &'a Route)> {
-    facts.manifests.apps.iter().flat_map(|app| app.routes.iter().map(move |route| (app, route)))
+    facts.manifests.apps.iter().flat_map(|app| app.routes.iter().map(move |route| (&**app, route)))
 }

@@ -3,7 +3,7 @@ use crate::manifest::kinds::Native;
 use crate::manifest::read::Reading;
 use crate::manifest::yaml::{Node, NodeKind, parse};
 use crate::manifest::{Manifests, read};
-use crate::model::{AppSpec, Diagnostic, Scope, Snapshot};
+use crate::model::{AppSpec, ClusterName, Diagnostic, RolloutGroup, Scope, Snapshot};
 
 const APPSET: &str = include_str!("../../../tests/fixtures/seeds/appset.yaml");
 const COMPONENT: &str = include_str!("../../../tests/fixtures/seeds/component.yaml");
@@ -64,44 +64,19 @@ fn the_sample_component_is_read_in_every_version() {
     }
 }
 
-/// What is not built yet is refused, each field by its name and line, and nothing else is.
 #[test]
-fn the_sample_appset_is_refused_for_what_comes_later_alone() {
+fn the_sample_appset_is_read_whole() {
     let read = read_texts(&[("x.yaml", APPSET)]);
-    let mut later: Vec<&str> = read
-        .diagnostics
-        .iter()
-        .map(|mistake| {
-            assert_eq!(mistake.code, "E1290", "{mistake}");
-            mistake.path.as_deref().unwrap()
-        })
-        .collect();
-    later.sort_unstable();
-    let mut expected = LATER;
-    expected.sort_unstable();
-    assert_eq!(later, expected);
-    // Without them it is read whole.
-    let built: String = APPSET
-        .split_inclusive('\n')
-        .filter(|line| !LATER_LINES.iter().any(|part| line.contains(part)))
-        .collect();
-    let read = read_texts(&[("x.yaml", &built)]);
     assert_eq!(told(&read.diagnostics), Vec::<String>::new());
     let AppSpec::AppSet(set) = &read.apps[0].spec else { panic!("{:?}", read.apps) };
     assert_eq!((set.replicas, set.min_ready_seconds, set.clusters.len()), (Some(10), Some(10), 2));
     let groups: Vec<&str> =
         set.clusters.iter().flat_map(|cluster| &cluster.pod_sets).map(|set| set.group()).collect();
     assert_eq!(groups, ["canary", "blue", "green", "canary", "blue", "green"]);
+    assert_eq!(set.rollout.groups, [RolloutGroup::Canary, RolloutGroup::Blue, RolloutGroup::Green]);
+    assert_eq!(set.rollout.canary_clusters, [ClusterName::from("tcc-bj4-dks-test-01")]);
+    assert!(set.rollout.needs_confirmation);
 }
-
-const LATER: [&str; 3] = [
-    "spec.updateStrategy.upgradeType",
-    "spec.updateStrategy.needWaitingForConfirm",
-    "spec.updateStrategy.canaryClusters",
-];
-/// A field with its only item.
-const LATER_LINES: [&str; 4] =
-    ["upgradeType:", "canaryClusters:", "  - tcc-bj4-dks-test-01\n", "needWaitingForConfirm:"];
 
 fn component(version: &str, balancer: &str) -> String {
     with_version(COMPONENT, version) + &format!("  svc:\n    type: {balancer}\n")

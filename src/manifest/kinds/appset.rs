@@ -2,8 +2,8 @@
 
 use super::super::codes;
 use super::super::read::{Fields, NameRule, Reading, Value};
-use super::super::yaml::{Node, NodeKind};
-use super::{chart, envelope, route, spec_fields, workload};
+use super::super::yaml::Node;
+use super::{chart, envelope, node_selector, rollout, route, spec_fields, workload};
 use crate::model::labels::{LANGUAGE, RUN_TYPE};
 use crate::model::{
     App, AppSet, AppSpec, ChartRef, ClusterName, DeployType, Location, PodSet, Replicas, TopologyCluster,
@@ -25,9 +25,11 @@ pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> 
         None => Some((DeployType::Deployment, None, None)),
     };
     let strategy =
-        fields.optional("updateStrategy", reading).and_then(|strategy| read_strategy(&strategy, reading));
+        fields.optional("updateStrategy", reading).and_then(|strategy| rollout::read(&strategy, reading));
     let clusters =
         fields.required("clusterTopology", reading).and_then(|topology| read_topology(&topology, reading));
+    let mut strategy = strategy.unwrap_or_default();
+    strategy.hold_to(clusters.as_deref().unwrap_or_default(), reading);
     if replicas_location.is_none()
         && let Some(location) = clusters.iter().flatten().find_map(percent)
     {
@@ -45,7 +47,6 @@ pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> 
     let routes = route::list(&mut fields, name, reading);
     fields.finish(reading);
     let (metadata, (deploy_type, template, chart)) = (metadata?, pod_spec?);
-    let strategy = strategy.unwrap_or_default();
     common.paused |= strategy.paused;
     let layer = |label: &str| metadata.labels.get(label).map(|name| name.to_lowercase());
     let spec = AppSpec::AppSet(AppSet {
@@ -58,6 +59,7 @@ pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> 
         labels: labels.unwrap_or_default(),
         meta: meta.unwrap_or_default(),
         min_ready_seconds: strategy.min_ready_seconds,
+        rollout: strategy.rollout,
         template,
         chart,
         clusters: clusters?,
@@ -96,27 +98,6 @@ fn read_pod_spec(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<PodSpec
     fields.finish(reading);
     let template = template.map_or(Some(None), |template| template.map(Some))?;
     Some((deploy_type?, template, chart.map_or(Some(None), |chart| chart.map(Some))?))
-}
-
-#[derive(Default)]
-struct Strategy {
-    min_ready_seconds: Option<u32>,
-    paused: bool,
-}
-
-fn read_strategy(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Strategy> {
-    let mut fields = Fields::of(value, reading)?;
-    let min_ready_seconds =
-        fields.optional("minReadySeconds", reading).and_then(|seconds| reading.count(&seconds, 0..=86_400));
-    let paused = fields.optional("paused", reading).and_then(|paused| reading.boolean(&paused));
-    fields.later_unless(
-        "needWaitingForConfirm",
-        |confirm| matches!(confirm.node.kind, NodeKind::Bool(false, _)),
-        reading,
-    );
-    fields.later(&["upgradeType", "canaryClusters", "priorityStrategy"], reading);
-    fields.finish(reading);
-    Some(Strategy { min_ready_seconds, paused: paused.unwrap_or(false) })
 }
 
 fn read_topology(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<TopologyCluster>> {
@@ -170,12 +151,17 @@ fn read_pod_set<'v>(value: &Value<'v>, reading: &mut Reading<'_>) -> Option<(Pod
     let meta = fields.optional("meta", reading).and_then(|meta| reading.text_map(&meta));
     let chart = fields.optional("chart", reading).and_then(|chart| chart::read(&chart, reading));
     let raw_values = fields.optional("rawValues", reading).and_then(|raw| chart::values(&raw, reading));
-    fields.later(&["nodeSelectorTerm"], reading);
+    let nodes =
+        fields.optional("nodeSelectorTerm", reading).and_then(|term| node_selector::read(&term, reading));
     fields.finish(reading);
     let place = place?;
     let location = reading.location(place.node);
     let (name, meta) = (name?, meta.unwrap_or_default());
-    Some((PodSet { name, replicas, version, image, chart, raw_values, meta, location }, place))
+    let node_selector_term = nodes;
+    Some((
+        PodSet { name, replicas, version, image, chart, raw_values, node_selector_term, meta, location },
+        place,
+    ))
 }
 
 /// A number, or a share of the AppSet's replicas such as `10%`.

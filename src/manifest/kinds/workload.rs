@@ -32,15 +32,17 @@ pub fn deploy_type(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Deplo
 #[derive(Default)]
 pub struct Common {
     pub paused: bool,
+    pub adopt: bool,
     pub prune: Option<PruneMode>,
 }
 
 pub fn common(fields: &mut Fields<'_>, reading: &mut Reading<'_>) -> Common {
     let paused = fields.optional("paused", reading).and_then(|paused| reading.boolean(&paused));
+    let adopt = fields.optional("adopt", reading).and_then(|adopt| reading.boolean(&adopt));
     let prune =
         fields.optional("prune", reading).and_then(|prune| reading.choice(&prune, PRUNE_MODES, &[], false));
-    fields.later(&["drift", "ignore", "force", "adopt", "replace"], reading);
-    Common { paused: paused.unwrap_or(false), prune }
+    fields.later(&["drift", "ignore", "force", "replace"], reading);
+    Common { paused: paused.unwrap_or(false), adopt: adopt.unwrap_or(false), prune }
 }
 
 pub fn app(metadata: Metadata, common: &Common, spec: AppSpec, default_namespace: &str) -> App {
@@ -50,6 +52,7 @@ pub fn app(metadata: Metadata, common: &Common, spec: AppSpec, default_namespace
         annotations: metadata.annotations,
         unmanaged: metadata.unmanaged,
         paused: common.paused,
+        adopt: common.adopt,
         prune: common.prune,
         spec,
         routes: Vec::new(),

@@ -44,7 +44,7 @@ fn new_objects_are_looked_up_first() {
     check(&empty(), "wait ConfigMap shop/pay: not known yet whether it is there");
     let rendered = rendered("pay", &[PAY, "v1/Service/shop/pay", "example.com/v1/Menu/shop/pay"]);
     let asked = |observation: &Observation| -> Vec<String> {
-        unknown_objects(&rendered, observation).iter().map(|object| object.id.to_string()).collect()
+        unknown_objects(&rendered, observation, false).iter().map(|object| object.id.to_string()).collect()
     };
     assert_eq!(asked(&empty()), ["ConfigMap shop/pay", "Service shop/pay"]);
     assert_eq!(asked(&known), ["Service shop/pay"]);
@@ -57,9 +57,12 @@ fn new_objects_are_looked_up_first() {
 fn what_is_not_ours_is_refused() {
     check(
         &with_stranger(empty(), PAY, &["helm", "kubectl"]),
-        "refuse ConfigMap shop/pay: it is there and not ours, managed by helm, kubectl",
+        "refuse ConfigMap shop/pay: it is there and not ours, managed by helm, kubectl; `adopt: true` in the app takes it over",
     );
-    check(&with_stranger(empty(), PAY, &[]), "refuse ConfigMap shop/pay: it is there and not ours");
+    check(
+        &with_stranger(empty(), PAY, &[]),
+        "refuse ConfigMap shop/pay: it is there and not ours; `adopt: true` in the app takes it over",
+    );
     check(
         &with_stranger(empty(), PAY, &["kubectl", "tutti-other"]),
         "refuse ConfigMap shop/pay: it belongs to instance other",
@@ -150,7 +153,7 @@ fn what_another_app_brings_is_waited_for() {
     let mut base = rendered("base", &["v1/Namespace//shop"]);
     let mut definition = object("apiextensions.k8s.io/v1/CustomResourceDefinition//menus.example.com", "a");
     definition.body = json!({"spec": {"group": "example.com", "names": {"kind": "Menu"}}});
-    base.objects.push(definition);
+    base.objects = base.objects.iter().cloned().chain([definition]).collect();
 
     let pending = Pending::of([&pay, &base], &observation);
     let plan = plan_with(&pay, &observation, |input| input.pending = Box::leak(Box::new(pending.clone())));
@@ -196,4 +199,37 @@ fn the_digest_follows_what_matters() {
     newer.objects.values_mut().for_each(|live| live.uid = "another".into());
     assert_ne!(first, digest(&newer));
     assert_ne!(first, digest(&with_live(empty(), "pay", PAY, "a")));
+}
+
+const DEPLOYMENT: &str = "apps/v1/Deployment/shop/pay";
+
+/// Of an app that wants its changes wave by wave, and renders a Deployment and a ConfigMap.
+#[track_caller]
+fn check_waves(observation: &Observation, expected: [&str; 2]) {
+    let plan = plan_with(&rendered("pay", &[DEPLOYMENT, PAY]), observation, |input| input.in_waves = true);
+    assert_eq!(lines(&plan), expected);
+}
+
+#[test]
+fn a_workload_that_may_only_change_in_waves_is_left_as_it_is_and_so_is_its_app() {
+    let first = with_absent(empty(), &[PAY, DEPLOYMENT]);
+    check_waves(&first, ["create ConfigMap shop/pay: new", "create Deployment shop/pay: new"]);
+    let as_rendered = with_live(first.clone(), "pay", DEPLOYMENT, "a");
+    check_waves(
+        &as_rendered,
+        ["create ConfigMap shop/pay: new", "unchanged Deployment shop/pay: as rendered"],
+    );
+    let waits = "Deployment shop/pay changes, and rollouts in waves are not built yet; remove upgradeType, \
+                 canaryClusters and needWaitingForConfirm to roll out everywhere at once";
+    let both =
+        [format!("refuse ConfigMap shop/pay: {waits}"), format!("refuse Deployment shop/pay: {waits}")];
+    let changed = with_live(first.clone(), "pay", DEPLOYMENT, "b");
+    check_waves(&changed, [&both[0], &both[1]]);
+    let mut bare = as_rendered.clone();
+    bare.objects.values_mut().for_each(|live| live.hash = None);
+    check_waves(&bare, [&both[0], &both[1]]);
+    check_waves(&with_stranger(first, DEPLOYMENT, &["tutti-main"]), [&both[0], &both[1]]);
+    // What is as rendered beside it is not said to be anything else.
+    let beside = with_live(changed, "pay", PAY, "a");
+    check_waves(&beside, ["unchanged ConfigMap shop/pay: as rendered", &both[1]]);
 }

@@ -49,6 +49,7 @@ fn object(text: &str, content: &str) -> RenderedObject {
         body: Value::Null,
         hash: Digest::of(content.as_bytes()),
         source: Location::new("apps/pay.yaml", 1, 1),
+        sealed: None,
     }
 }
 
@@ -60,7 +61,7 @@ fn rendered(name: &str, objects: &[&str]) -> Rendered {
         app: app(name),
         cluster: cluster("bj5"),
         revision: Revision::from("c0ffee"),
-        objects,
+        objects: objects.into(),
         patches: Default::default(),
         questions: Default::default(),
     }
@@ -104,7 +105,7 @@ fn with_absent(mut observation: Observation, texts: &[&str]) -> Observation {
 
 fn with_stranger(mut observation: Observation, text: &str, managers: &[&str]) -> Observation {
     let managers = managers.iter().map(|manager| (*manager).to_owned()).collect();
-    observation.strangers.insert(parse(text).1, Stranger { managers });
+    observation.strangers.insert(parse(text).1, Stranger { managers, takeover: None });
     observation
 }
 
@@ -119,6 +120,8 @@ fn plan_with(rendered: &Rendered, observation: &Observation, change: impl Fn(&mu
         cluster_state: ClusterState::Ready,
         paused: false,
         unmanaged: false,
+        in_waves: false,
+        adopt: false,
         rendered,
         observation,
         claims: &claims,

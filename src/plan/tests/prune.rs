@@ -88,6 +88,7 @@ fn facts() -> AppFacts {
         prune: PruneMode::WhenHealthy,
         paused: false,
         unmanaged: false,
+        waits_for_waves: false,
     }
 }
 

@@ -12,7 +12,7 @@ use super::runs::Stage;
 use super::{Key, Made};
 use crate::fleet::{Fleet, Target};
 use crate::model::{Charts, Location, ObjectId, Snapshot};
-use crate::render::Job;
+use crate::render::Renderer;
 
 /// An object, field by field.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -26,7 +26,7 @@ pub struct ExplainedObject {
 pub struct Field {
     /// `spec.template.spec.containers[0].image`.
     pub path: String,
-    /// Absent in a Secret.
+    /// Absent where it is secret.
     pub value: Option<Value>,
     pub written: Written,
     /// The values that it is, or is made of.
@@ -74,7 +74,8 @@ pub fn explain(
     charts: &dyn Charts,
     target: &Target,
 ) -> Option<Vec<ExplainedObject>> {
-    let stage = Stage::new(Job::new(fleet, snapshot, charts, None, target)?)?;
+    let renderer = Renderer::new(fleet, snapshot, charts);
+    let stage = Stage::new(renderer.job(target)?)?;
     let made = stage.marked()?;
     let reached = Reached::of(&stage, &made);
     let mut objects: BTreeMap<ObjectId, ExplainedObject> = BTreeMap::new();
@@ -114,7 +115,7 @@ impl Reached {
     }
 
     fn field(&self, stage: &Stage<'_>, made: &Made, path: String, value: &Value) -> Field {
-        let secret = &*made.object.kind.kind == "Secret";
+        let secret = made.object.holds_secrets();
         let empty = Vec::new();
         let reached = self.by_field.get(&(made.key.clone(), path.clone())).unwrap_or(&empty);
         let leaf = |(input, leaf): Number| {

@@ -33,7 +33,7 @@ pub struct Input {
 }
 
 /// All inputs of a target.
-pub fn of(job: &Job<'_>, layers: &Layers<'_>) -> Vec<Input> {
+pub fn of(job: &Job<'_>, layers: &Layers) -> Vec<Input> {
     let mut inputs = Vec::new();
     for layer in &layers.list {
         let name = layer_name(&layer.folder);
@@ -45,7 +45,7 @@ pub fn of(job: &Job<'_>, layers: &Layers<'_>) -> Vec<Input> {
     }
     let manifests = [
         (Some(&job.app.location), Role::App, "app"),
-        (Some(&job.cluster.location), Role::Cluster, "cluster manifest"),
+        (Some(&job.site.manifest().location), Role::Cluster, "cluster manifest"),
         (job.fleet.instance.location.as_ref(), Role::Instance, "instance"),
         (job.fleet.rings_location.as_ref(), Role::Rings, "rings"),
     ];
@@ -61,14 +61,14 @@ fn is_chart(job: &Job<'_>) -> bool {
     matches!(&job.app.spec, AppSpec::AppSet(app_set) if app_set.deploy_type == DeployType::Helm)
 }
 
-fn whole(source: &Source<'_>, role: Role, layer: &str) -> Input {
-    let (documents, _) = yaml::parse(&source.path, source.text);
+fn whole(source: &Source, role: Role, layer: &str) -> Input {
+    let (documents, _) = yaml::parse(&source.path, &source.text);
     let of = |leaves: fn(&str, &yaml::Node) -> Vec<Leaf>| {
         documents.iter().flat_map(|document| leaves(&source.path, &document.root)).collect::<Vec<Leaf>>()
     };
     Input {
         path: source.path.strip_prefix(SHIPPED).unwrap_or(&source.path).to_owned(),
-        text: source.text.to_owned(),
+        text: source.text.to_string(),
         role,
         layer: layer.to_owned(),
         leaves: of(leaves::of).into_iter().filter(|leaf| is_written(leaf, role)).collect(),
@@ -135,6 +135,7 @@ pub fn narrowed(job: &Job<'_>, inputs: &[Input]) -> Snapshot {
         revision: job.snapshot.revision.clone(),
         files: files.map(|(path, file)| (path.clone(), file.clone())).collect(),
         history: job.snapshot.history.clone(),
+        keys: job.snapshot.keys.clone(),
     }
 }
 
@@ -158,6 +159,7 @@ pub fn manifests(snapshot: &Snapshot, inputs: &[Input]) -> Snapshot {
         revision: snapshot.revision.clone(),
         files: files.map(|(path, file)| (path.clone(), file.clone())).collect(),
         history: crate::model::History::default(),
+        keys: snapshot.keys.clone(),
     }
 }
 

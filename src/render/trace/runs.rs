@@ -6,7 +6,7 @@ use super::{Made, Notes};
 use crate::fleet::{Fleet, Target};
 use crate::manifest;
 use crate::model::{Location, RenderedObject, Snapshot};
-use crate::render::{Job, layers};
+use crate::render::{Job, Renderer};
 use serde_json::Value;
 
 /// All that the renders of a target have in common.
@@ -21,7 +21,7 @@ pub struct Stage<'a> {
 impl<'a> Stage<'a> {
     /// `None` when the layers of the target cannot be read.
     pub fn new(job: Job<'a>) -> Option<Self> {
-        let inputs = files::of(&job, &layers::of(&job).ok()?);
+        let inputs = files::of(&job, &job.stacks.of(&job).ok()?.layers);
         let snapshot = files::narrowed(&job, &inputs);
         let (fleet, target) = narrowed(&job, &files::manifests(&snapshot, &inputs))?;
         Some(Self { job, inputs, snapshot, fleet, target })
@@ -70,7 +70,8 @@ impl<'a> Stage<'a> {
     }
 
     fn run(&self, fleet: &Fleet, snapshot: &Snapshot, target: &Target, notes: Notes) -> Option<Vec<Made>> {
-        let job = Job::new(fleet, snapshot, self.job.charts, None, target)?;
+        let renderer = Renderer::new(fleet, snapshot, self.job.charts);
+        let job = renderer.job(target)?;
         Job { notes: Some(&notes), ..job }.run().ok()?;
         Some(notes.made.into_inner())
     }
@@ -95,8 +96,8 @@ fn narrowed(job: &Job<'_>, manifests: &Snapshot) -> Option<(Fleet, Target)> {
     let cluster = read
         .clusters
         .iter()
-        .filter(|cluster| cluster.location.file == job.cluster.location.file)
-        .find(|cluster| cluster.location.start.line == job.cluster.location.start.line)?
+        .filter(|cluster| cluster.location.file == job.site.manifest().location.file)
+        .find(|cluster| cluster.location.start.line == job.site.manifest().location.start.line)?
         .clone();
     let app = read
         .apps

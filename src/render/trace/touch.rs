@@ -8,7 +8,7 @@ use super::leaves::Leaf;
 use super::runs::Stage;
 use crate::fleet::{Fleet, Target};
 use crate::model::{Charts, Location, ObjectId, Snapshot};
-use crate::render::Job;
+use crate::render::Renderer;
 use crate::render::layers::SHIPPED;
 
 /// A file, as `tutti render --explain` names it, and perhaps a line.
@@ -36,7 +36,8 @@ pub fn touched(
     target: &Target,
     touch: &Touch,
 ) -> Option<BTreeSet<ObjectId>> {
-    let stage = Stage::new(Job::new(fleet, snapshot, charts, None, target)?)?;
+    let renderer = Renderer::new(fleet, snapshot, charts);
+    let stage = Stage::new(renderer.job(target)?)?;
     let made = stage.marked()?;
     let written = |made: &&Made| made.fields.values().any(|place| touch.holds(place));
     let mut found: BTreeSet<ObjectId> =

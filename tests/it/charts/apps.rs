@@ -1,13 +1,11 @@
 //! Charts as apps: from the manifest to objects, through everything that `tutti render` does.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 use tutti::chart::{Found, Limits, Recorder, Remark, Renderer, Service};
-use tutti::controller::{Renders, render_all};
 use tutti::fleet::assemble;
 use tutti::manifest;
 use tutti::model::{Charts, Diagnostic, RenderedObject, Snapshot};
+use tutti::render::{self, Memory, Renders};
 
 use super::support::{engine, helm};
 
@@ -48,28 +46,28 @@ fn renders(app: &str, files: &[(&str, &str)], service: &dyn Charts) -> Renders {
         fleet.diagnostics.iter().filter(|it| it.is_error()).collect::<Vec<_>>(),
         Vec::<&Diagnostic>::new()
     );
-    render_all(&snapshot.revision, &fleet, &snapshot, service)
+    render::Renderer::new(&fleet, &snapshot, service).render_all(&mut Memory::default())
 }
 
 fn service(helm: &live::Helm) -> Service {
     Service::new(engine(helm, Limits::default()), None)
 }
 
-fn only(renders: Renders) -> Result<Vec<RenderedObject>, Vec<Diagnostic>> {
-    let (_, (_, render)) = renders.targets.into_iter().next().expect("a target");
-    render.map(|rendered| Arc::unwrap_or_clone(rendered).objects)
+fn only(renders: &Renders) -> Result<Vec<RenderedObject>, Vec<Diagnostic>> {
+    let render = renders.results().next().expect("a target").clone();
+    render.map(|rendered| rendered.objects.to_vec())
 }
 
 #[track_caller]
 fn objects(app: &str, files: &[(&str, &str)]) -> Option<Vec<RenderedObject>> {
     let helm = helm()?;
-    Some(only(renders(app, files, &service(&helm))).unwrap_or_else(|mistakes| panic!("{mistakes:#?}")))
+    Some(only(&renders(app, files, &service(&helm))).unwrap_or_else(|mistakes| panic!("{mistakes:#?}")))
 }
 
 #[track_caller]
 fn mistake(app: &str, files: &[(&str, &str)]) -> Option<Diagnostic> {
     let helm = helm()?;
-    let mistakes = only(renders(app, files, &service(&helm))).expect_err("a mistake");
+    let mistakes = only(&renders(app, files, &service(&helm))).expect_err("a mistake");
     assert_eq!(mistakes.len(), 1, "{mistakes:#?}");
     mistakes.into_iter().next()
 }
@@ -182,7 +180,7 @@ fn failures_name_template_line_and_value() {
 #[test]
 fn without_a_renderer_chart_apps_are_refused_with_what_to_install() {
     let service = Service::new(Renderer::new(Found::Nothing(None), Limits::default()), None);
-    let mistakes = only(renders(&app("", ""), &[], &service)).expect_err("a refusal");
+    let mistakes = only(&renders(&app("", ""), &[], &service)).expect_err("a refusal");
     assert_eq!(mistakes[0].code, "E3041");
     assert!(mistakes[0].help.as_deref().is_some_and(|help| help.contains("cargo xtask helm-render")));
 }
@@ -192,7 +190,7 @@ fn both_renderers_make_the_same_app() {
     let Some(helm) = helm() else { return };
     let command = Service::new(Renderer::new(Found::Command(helm.command.clone()), Limits::default()), None);
     let app = app(", replicas: 4, version: v7, rawValues: {size: 9}", "");
-    assert_eq!(only(renders(&app, &[], &command)), only(renders(&app, &[], &service(&helm))));
+    assert_eq!(only(&renders(&app, &[], &command)), only(&renders(&app, &[], &service(&helm))));
 }
 
 #[test]
@@ -202,8 +200,8 @@ fn a_request_is_rendered_once() {
     let random =
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: {{ randAlphaNum 20 | quote }}}\n";
     let files = [("charts/web/templates/a.yaml", random)];
-    let one = only(renders(&app("", ""), &files, &service));
-    assert_eq!(one, only(renders(&app("", ""), &files, &service)));
+    let one = only(&renders(&app("", ""), &files, &service));
+    assert_eq!(one, only(&renders(&app("", ""), &files, &service)));
 }
 
 #[test]
@@ -214,7 +212,7 @@ fn what_asks_the_cluster_or_changes_by_itself_is_remarked() {
                 lookup \"v1\" \"Pod\" \"\" \"\" | toJson | quote }}}\n";
     let recorder = Recorder::new(&service);
     let renders = renders(&app("", ""), &[("charts/web/templates/a.yaml", text)], &recorder);
-    assert!(only(renders).is_ok());
+    assert!(only(&renders).is_ok());
     let file = "charts/web/templates/a.yaml".to_owned();
     assert_eq!(
         recorder.remarks(),

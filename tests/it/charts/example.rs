@@ -6,10 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use tutti::chart::{Limits, Service};
-use tutti::controller::render_all;
 use tutti::fleet::assemble;
 use tutti::manifest;
 use tutti::model::Snapshot;
+use tutti::render::{Memory, Renderer};
 
 use super::support::{engine, helm};
 use crate::support::program;
@@ -46,9 +46,9 @@ fn renders_to_the_golden_files() {
     let fleet = assemble(manifest::read(&snapshot), &snapshot);
     assert_eq!(fleet.diagnostics, []);
     let service = Service::new(engine(&helm, Limits::default()), None);
-    let renders = render_all(&snapshot.revision, &fleet, &snapshot, &service);
-    assert_eq!(renders.targets.len(), 2);
-    for (target, (_, render)) in &renders.targets {
+    let renders = Renderer::new(&fleet, &snapshot, &service).render_all(&mut Memory::default());
+    assert_eq!(renders.results().count(), 2);
+    for (target, (_, render)) in renders.iter() {
         let rendered = render.as_ref().unwrap_or_else(|mistakes| panic!("{target}: {mistakes:#?}"));
         let documents = rendered.objects.iter().map(|object| {
             format!("---\n# from {}\n{}", object.source, serde_yaml::to_string(&object.body).unwrap())

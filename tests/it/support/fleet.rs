@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tutti::cluster::Link;
 use tutti::controller::{self, Ending, Inputs, Origin, Outputs, Settings, Until};
-use tutti::model::{Connection, Mode, Revision};
+use tutti::model::{Connection, Keys, Mode, Revision};
 use tutti::report::{Overview, TargetReport};
 
 use super::manifests;
@@ -80,8 +80,15 @@ impl Fleet {
             }
         });
         let charts = Arc::default();
-        let mut settings =
-            Settings { origin, links, charts, until: Until::Stopped, mode: None, report: true };
+        let mut settings = Settings {
+            origin,
+            links,
+            charts,
+            keys: Keys::default(),
+            until: Until::Stopped,
+            mode: None,
+            report: true,
+        };
         change(&mut settings);
         let (wake, wakes) = mpsc::channel(8);
         let (hint, hints) = mpsc::channel(8);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
+use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use sandbox::Sandbox;
 use serde_json::Value;
@@ -22,8 +22,9 @@ const KINDS: [(&str, &str, &str); 10] = [
 ];
 
 /// Those that tests only look at.
-const OTHERS: [(&str, &str, &str); 8] = [
+const OTHERS: [(&str, &str, &str); 9] = [
     ("", "v1", "Pod"),
+    ("", "v1", "Secret"),
     ("apps", "v1", "ReplicaSet"),
     ("apps", "v1", "StatefulSet"),
     ("batch", "v1", "Job"),
@@ -64,6 +65,18 @@ pub async fn apply_as(sandbox: &Sandbox, manager: &str, manifest: &str) -> Value
     let parameters = PatchParams::apply(manager).force();
     let written = api.patch(text("/metadata/name").expect("name"), &parameters, &Patch::Apply(&object)).await;
     serde_json::to_value(written.expect("apply")).expect("JSON")
+}
+
+/// Creates an object as `kubectl apply` does, with the text that it was made of beside it.
+pub async fn create_as(sandbox: &Sandbox, manager: &str, manifest: &str) -> Value {
+    let mut object: Value = serde_yaml::from_str(manifest).expect("YAML");
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+    let api = api(sandbox, text("/kind").expect("kind"), text("/metadata/namespace"));
+    let book = "kubectl.kubernetes.io/last-applied-configuration";
+    object["metadata"]["annotations"][book] = Value::String(object.to_string());
+    let parameters = PostParams { field_manager: Some(manager.to_owned()), ..PostParams::default() };
+    let object = serde_json::from_value(object).expect("an object");
+    serde_json::to_value(api.create(&parameters, &object).await.expect("create")).expect("JSON")
 }
 
 /// All objects that the instance `main` manages, by kind, namespace and name.

@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 pub fn tutti(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tutti"));
     for (name, _) in std::env::vars() {
-        if name.starts_with("TUTTI_") {
+        if name.starts_with("TUTTI_") || name.starts_with("SOPS_") {
             command.env_remove(name);
         }
     }

@@ -6,7 +6,7 @@ mod scene;
 mod tier;
 mod tutti;
 
-pub use manifests::{configmap, deployment, objects_app};
+pub use manifests::{configmap, deployment, objects_app, service};
 pub use repository::Worktree;
 pub use scene::{SECRET, Scene};
 pub use tier::{eventually, say, tier};

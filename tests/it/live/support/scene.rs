@@ -134,6 +134,11 @@ spec:
 
     // ---- the binary ----
 
+    /// The folder that kubeconfig paths of Cluster files are relative to.
+    pub fn kubeconfigs(&self) -> String {
+        self.live.folder().display().to_string()
+    }
+
     /// `command`, then where the repository and the clusters are, then `more`.
     pub fn arguments(&self, command: &[&str], more: &[&str]) -> Vec<String> {
         let token = self.folder.path().join("token").display().to_string();
@@ -147,7 +152,7 @@ spec:
 
     fn arguments_at(&self, command: &[&str], repo: &str, with: &[&str], more: &[&str]) -> Vec<String> {
         let state = self.folder.path().join("state").display().to_string();
-        let kubeconfigs = self.live.folder().display().to_string();
+        let kubeconfigs = self.kubeconfigs();
         let places = ["--repo", repo, "--state", &state, "--kubeconfigs", &kubeconfigs];
         [command, &places, with, more].concat().into_iter().map(str::to_owned).collect()
     }

@@ -1,0 +1,203 @@
+//! Sets of fields as `managedFields` writes them (FieldsV1): who has what of an object.
+//!
+//! A set is a tree: `f:name` is a field, `k:{…}` an item of a list by its keys, `v:…` an item that is a plain value.
+//! What stands there without anything below, or has `.` below it, belongs to the set itself.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldSet {
+    owned: bool,
+    /// Whatever is there, and not only that there is something.
+    whole: bool,
+    below: BTreeMap<String, FieldSet>,
+}
+
+impl FieldSet {
+    pub fn parse(fields: &Value) -> Self {
+        Self { below: Self::children(fields), ..Self::default() }
+    }
+
+    fn children(fields: &Value) -> BTreeMap<String, Self> {
+        let entries = fields.as_object().into_iter().flatten().filter(|(key, _)| *key != ".");
+        entries
+            .map(|(key, value)| {
+                let owned = value.as_object().is_none_or(|map| map.is_empty() || map.contains_key("."));
+                let below = Self::children(value);
+                (key.clone(), Self { owned, whole: owned && below.is_empty(), below })
+            })
+            .collect()
+    }
+
+    pub fn to_value(&self) -> Value {
+        let mut map = Map::new();
+        for (key, child) in &self.below {
+            let mut value = child.to_value();
+            if let (true, Value::Object(map)) = (child.owned && !child.below.is_empty(), &mut value) {
+                map.insert(".".to_owned(), Value::Object(Map::new()));
+            }
+            map.insert(key.clone(), value);
+        }
+        Value::Object(map)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        !self.owned && self.below.is_empty()
+    }
+
+    /// Adds everything that another set has.
+    pub fn add(&mut self, other: &Self) {
+        self.owned |= other.owned;
+        self.whole |= other.whole;
+        for (key, child) in &other.below {
+            self.below.entry(key.clone()).or_default().add(child);
+        }
+    }
+
+    /// Takes away everything that another set has. That a map is there is no field without what is in it.
+    pub fn subtract(&mut self, other: &Self) {
+        self.owned &= !other.owned;
+        self.whole &= !other.owned;
+        for (key, theirs) in &other.below {
+            if let Some(child) = self.below.get_mut(key) {
+                child.subtract(theirs);
+                let is_bare = child.below.is_empty() && key.starts_with("f:") && !child.whole;
+                if is_bare || child.is_empty() {
+                    self.below.remove(key);
+                }
+            }
+        }
+    }
+
+    /// Takes away one field, with all that is below it.
+    pub fn forget(&mut self, path: &[&str]) {
+        let Some((first, rest)) = path.split_first() else { return };
+        let key = format!("f:{first}");
+        if rest.is_empty() {
+            self.below.remove(&key);
+        } else if let Some(child) = self.below.get_mut(&key) {
+            child.forget(rest);
+            if child.is_empty() {
+                self.below.remove(&key);
+            }
+        }
+    }
+
+    /// Removes from an object what the set has.
+    pub fn cut(&self, object: &mut Value) {
+        for (key, child) in &self.below {
+            match (key.split_once(':'), &mut *object) {
+                (Some(("f", name)), Value::Object(map)) => child.cut_field(map, name),
+                (Some(("k", keys)), Value::Array(items)) => {
+                    let Ok(Value::Object(keys)) = serde_json::from_str(keys) else { continue };
+                    let is_it = |item: &Value| keys.iter().all(|(key, value)| item.get(key) == Some(value));
+                    if child.owned {
+                        items.retain(|item| !is_it(item));
+                    } else if let Some(item) = items.iter_mut().find(|item| is_it(item)) {
+                        child.cut(item);
+                    }
+                }
+                (Some(("v", value)), Value::Array(items)) => {
+                    if let Ok(value) = serde_json::from_str::<Value>(value) {
+                        items.retain(|item| *item != value);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn cut_field(&self, map: &mut Map<String, Value>, name: &str) {
+        if self.whole && self.below.is_empty() {
+            map.shift_remove(name);
+            return;
+        }
+        let Some(value) = map.get_mut(name) else { return };
+        self.cut(value);
+        let is_bare = match value {
+            Value::Object(map) => map.is_empty(),
+            Value::Array(items) => items.is_empty(),
+            _ => false,
+        };
+        if self.owned && is_bare {
+            map.shift_remove(name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn set(fields: &Value) -> FieldSet {
+        FieldSet::parse(fields)
+    }
+
+    #[test]
+    fn a_set_is_written_as_it_was_read() {
+        let check = |fields: Value| assert_eq!(set(&fields).to_value(), fields);
+        check(json!({}));
+        check(json!({"f:spec": {"f:replicas": {}, "f:template": {"f:spec": {"f:containers": {
+            "k:{\"name\":\"web\"}": {".": {}, "f:image": {}, "f:name": {}}}}}}}));
+        check(json!({"f:metadata": {"f:finalizers": {".": {}, "v:\"example.com/a\"": {}}}}));
+    }
+
+    #[test]
+    fn sets_are_added_and_subtracted() {
+        let one = json!({"f:a": {}, "f:b": {".": {}, "f:c": {}}});
+        let other = json!({"f:b": {"f:c": {}, "f:d": {}}});
+        let mut sum = set(&one);
+        sum.add(&set(&other));
+        assert_eq!(sum.to_value(), json!({"f:a": {}, "f:b": {".": {}, "f:c": {}, "f:d": {}}}));
+        sum.subtract(&set(&one));
+        assert_eq!(sum.to_value(), json!({"f:b": {"f:d": {}}}));
+        sum.forget(&["b", "d"]);
+        assert!(sum.is_empty(), "{sum:?}");
+    }
+
+    #[test]
+    fn a_map_whose_fields_are_all_taken_away_is_no_field() {
+        let mut labels =
+            set(&json!({"f:labels": {".": {}, "f:a": {}}, "f:items": {"k:{\"name\":\"a\"}": {".": {}}}}));
+        labels.subtract(&set(
+            &json!({"f:labels": {"f:a": {}}, "f:items": {"k:{\"name\":\"a\"}": {"f:x": {}}}}),
+        ));
+        assert_eq!(labels.to_value(), json!({"f:items": {"k:{\"name\":\"a\"}": {}}}));
+    }
+
+    #[test]
+    fn what_a_set_has_is_cut_out() {
+        let check = |fields: Value, object: Value, expected: &Value| {
+            let mut object = object;
+            set(&fields).cut(&mut object);
+            assert_eq!(&object, expected, "{fields}");
+        };
+        let spec = || json!({"spec": {"replicas": 3, "paused": true}});
+        check(json!({"f:spec": {"f:paused": {}}}), spec(), &json!({"spec": {"replicas": 3}}));
+        check(json!({"f:spec": {"f:none": {}}, "f:none": {"f:a": {}}}), spec(), &spec());
+        let labels = || json!({"metadata": {"labels": {"a": "1", "b": "2"}}});
+        let both = json!({"f:metadata": {"f:labels": {".": {}, "f:a": {}, "f:b": {}}}});
+        check(both, labels(), &json!({"metadata": {}}));
+        let one = json!({"f:metadata": {"f:labels": {".": {}, "f:a": {}}}});
+        check(one, labels(), &json!({"metadata": {"labels": {"b": "2"}}}));
+        let ports = || json!({"ports": [{"port": 80, "protocol": "TCP", "name": "http"}, {"port": 81, "protocol": "TCP"}]});
+        let field = json!({"f:ports": {"k:{\"port\":80,\"protocol\":\"TCP\"}": {"f:name": {}}}});
+        check(
+            field,
+            ports(),
+            &json!({"ports": [{"port": 80, "protocol": "TCP"}, {"port": 81, "protocol": "TCP"}]}),
+        );
+        let item = json!({"f:ports": {"k:{\"port\":80,\"protocol\":\"TCP\"}": {".": {}, "f:name": {}}}});
+        check(item, ports(), &json!({"ports": [{"port": 81, "protocol": "TCP"}]}));
+        let value = json!({"f:metadata": {"f:finalizers": {"v:\"x\"": {}}}});
+        check(
+            value,
+            json!({"metadata": {"finalizers": ["x", "y"]}}),
+            &json!({"metadata": {"finalizers": ["y"]}}),
+        );
+    }
+}

@@ -1,0 +1,327 @@
+//! Taking over an object that people or deploy tools made, without changing more than Git says.
+//!
+//! The entries of those who had it become the entry of ours, so that what Git does not say goes with the apply that
+//! follows, and nothing is in conflict. Entries of controllers, of subresources and of other instances stay: a
+//! field that one of them has and Git wants otherwise is refused. `spec.replicas` that Git does not set is let go
+//! without a change: somebody scales it.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+use super::as_sent;
+use super::owned::FieldSet;
+use crate::cluster::{Client, Error, Resource};
+use crate::model::{Effect, ObjectId, RenderedObject, Revision, labels};
+
+/// Who writes what a person wants: their entries are taken over, whatever the operation.
+const TOOLS: &[&str] = &[
+    "argocd-application-controller",
+    "argocd-controller",
+    "argocd-server",
+    "before-first-apply",
+    "helm",
+    "helm-controller",
+    "kustomize-controller",
+    "HashiCorp",
+    "Terraform",
+    "pulumi-kubernetes",
+];
+
+/// Who writes by itself: never taken over, never overruled.
+const CONTROLLERS: &[&str] = &["cluster-autoscaler", "keda", "kube-scheduler", "kubelet", "metacontroller"];
+const CONTROLLERS_END: &[&str] =
+    &["-autoscaler", "-controller", "-manager", "-operator", "-recommender", "-updater"];
+
+/// Annotations in which tools keep their books: that they go is no change of the object.
+const BOOKS: &[&str] = &["kubectl.kubernetes.io/last-applied-configuration"];
+
+/// What the takeover would do, asked of the cluster by dry runs; `Err` inside says why it would be refused.
+pub async fn foresee(
+    client: &Client,
+    resource: &Resource,
+    manager: &str,
+    object: &RenderedObject,
+    revision: &Revision,
+) -> Result<Result<Effect, String>, Error> {
+    match try_out(client, resource, manager, &object.id, &as_sent(object, revision)).await {
+        Ok(effect) => Ok(Ok(effect)),
+        Err(error) if error.is_transient() => Err(error),
+        Err(error @ (Error::Conflict { .. } | Error::Rejected { .. })) => Ok(Err(error.to_string())),
+        Err(error) => Err(error),
+    }
+}
+
+async fn try_out(
+    client: &Client,
+    resource: &Resource,
+    manager: &str,
+    id: &ObjectId,
+    body: &Value,
+) -> Result<Effect, Error> {
+    let Some(live) = client.get(resource, id).await? else { return Ok(Effect::default()) };
+    let applied = match client.try_apply(resource, id, body, manager, false).await {
+        Err(Error::Conflict { conflicts, .. })
+            if conflicts.iter().all(|it| may_overrule(&live, &it.manager)) =>
+        {
+            client.try_apply(resource, id, body, manager, true).await?
+        }
+        result => result?,
+    };
+    let dropped = dropped(&live, &applied, body, manager);
+    let mut after = applied;
+    dropped.cut(&mut after);
+    if !dropped.is_empty() {
+        // The server fills in what it has a default for, and says no where that is not allowed.
+        without(&mut after, &["metadata", "managedFields"]);
+        if let Some(version) = live.pointer("/metadata/resourceVersion") {
+            after["metadata"]["resourceVersion"] = version.clone();
+        }
+        after = client.try_replace(resource, id, &after, manager).await?;
+    }
+    let changes = differences(&live, &after);
+    let replaces_pods = live
+        .pointer("/spec/template/spec")
+        .filter(|_| &*id.group == "apps")
+        .map(|_| changes.iter().any(|path| path.starts_with("spec.template.") || path == "spec.template"));
+    Ok(Effect { from: taken_from(&live, body, manager), changes, replaces_pods })
+}
+
+/// Takes it over; the object as the cluster has it then.
+pub async fn take(
+    client: &Client,
+    resource: &Resource,
+    manager: &str,
+    id: &ObjectId,
+    body: &Value,
+) -> Result<Value, Error> {
+    // An object without any entry gets one for all that was there when it is first applied to: that one is
+    // taken over in the second round.
+    const ROUNDS: usize = 2;
+    let mut applied = None;
+    for _ in 0..ROUNDS {
+        let live = match applied.take() {
+            Some(live) => live,
+            None => match client.get(resource, id).await? {
+                Some(live) => live,
+                None => return client.apply(resource, id, body, manager).await,
+            },
+        };
+        let live = match rewritten(&live, body, manager) {
+            Some(entries) => {
+                let version =
+                    live.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
+                client.set_managers(resource, id, version, &entries, manager).await?
+            }
+            None => live,
+        };
+        let after = match client.apply(resource, id, body, manager).await {
+            Err(Error::Conflict { conflicts, .. })
+                if conflicts.iter().all(|it| may_overrule(&live, &it.manager)) =>
+            {
+                client.apply_by_force(resource, id, body, manager).await?
+            }
+            result => result?,
+        };
+        if taken_from(&after, body, manager).is_empty() {
+            return Ok(after);
+        }
+        applied = Some(after);
+    }
+    match applied {
+        Some(after) => Ok(after),
+        None => client.apply(resource, id, body, manager).await,
+    }
+}
+
+// ---- entries ----
+
+fn entries(object: &Value) -> &[Value] {
+    object.pointer("/metadata/managedFields").and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+fn text<'a>(entry: &'a Value, field: &str) -> &'a str {
+    entry.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn fields(entry: &Value) -> FieldSet {
+    entry.get("fieldsV1").map(FieldSet::parse).unwrap_or_default()
+}
+
+fn is_tool(manager: &str) -> bool {
+    manager.starts_with("kubectl") || TOOLS.contains(&manager)
+}
+
+fn is_controller(manager: &str) -> bool {
+    let is_one =
+        || CONTROLLERS.contains(&manager) || CONTROLLERS_END.iter().any(|end| manager.ends_with(end));
+    !is_tool(manager) && is_one()
+}
+
+/// An entry whose fields become ours.
+fn is_taken(entry: &Value) -> bool {
+    let manager = text(entry, "manager");
+    if manager.starts_with(&labels::field_manager("")) || is_controller(manager) {
+        return false;
+    }
+    match text(entry, "subresource") {
+        "" => is_tool(manager) || text(entry, "operation") == "Apply",
+        // `kubectl scale` is a person's word.
+        "scale" => is_tool(manager),
+        _ => false,
+    }
+}
+
+/// Fields of others that an apply may take: of whom nothing is known, but no controller.
+fn may_overrule(live: &Value, manager: &str) -> bool {
+    let plain = |entry: &&Value| text(entry, "manager") == manager && text(entry, "subresource").is_empty();
+    is_tool(manager)
+        || (!is_controller(manager)
+            && !manager.starts_with(&labels::field_manager(""))
+            && entries(live).iter().any(|entry| plain(&entry)))
+}
+
+/// What is left to whoever scales, when Git does not say how many.
+fn forget_replicas(fields: &mut FieldSet, body: &Value) {
+    if body.pointer("/spec/replicas").is_none() {
+        fields.forget(&["spec", "replicas"]);
+    }
+}
+
+fn is_ours(entry: &Value, manager: &str) -> bool {
+    text(entry, "manager") == manager
+        && text(entry, "operation") == "Apply"
+        && text(entry, "subresource").is_empty()
+}
+
+fn taken_from(object: &Value, body: &Value, manager: &str) -> Vec<String> {
+    if rewritten(object, body, manager).is_none() {
+        return Vec::new();
+    }
+    let names: BTreeSet<&str> =
+        entries(object).iter().filter(|entry| is_taken(entry)).map(|entry| text(entry, "manager")).collect();
+    names.into_iter().map(ToOwned::to_owned).collect()
+}
+
+/// The entries with all that is taken over in ours; `None` when there is nothing to take.
+fn rewritten(live: &Value, body: &Value, manager: &str) -> Option<Vec<Value>> {
+    let (taken, kept): (Vec<&Value>, Vec<&Value>) = entries(live).iter().partition(|entry| is_taken(entry));
+    let newest = taken.iter().max_by_key(|entry| text(entry, "time"))?;
+    let wanted = text(body, "apiVersion");
+    // One entry has one version: sets of other versions cannot be told in it, and their fields are let go.
+    let version = taken.iter().map(|entry| text(entry, "apiVersion"));
+    let version = version.clone().find(|version| *version == wanted).or_else(|| version.clone().next())?;
+    let mut ours = FieldSet::default();
+    for entry in taken.iter().filter(|entry| text(entry, "apiVersion") == version) {
+        ours.add(&fields(entry));
+    }
+    forget_replicas(&mut ours, body);
+    let mut entry = Map::new();
+    entry.insert("manager".to_owned(), json!(manager));
+    entry.insert("operation".to_owned(), json!("Apply"));
+    entry.insert("apiVersion".to_owned(), json!(version));
+    if let Some(time) = newest.get("time") {
+        entry.insert("time".to_owned(), time.clone());
+    }
+    entry.insert("fieldsType".to_owned(), json!("FieldsV1"));
+    let mut all: Vec<Value> = Vec::new();
+    for other in kept {
+        if is_ours(other, manager) {
+            ours.add(&fields(other));
+        } else {
+            all.push(other.clone());
+        }
+    }
+    entry.insert("fieldsV1".to_owned(), ours.to_value());
+    all.push(Value::Object(entry));
+    Some(all)
+}
+
+/// What those who are taken over had, that is not applied and nobody else has: it goes.
+fn dropped(live: &Value, applied: &Value, body: &Value, manager: &str) -> FieldSet {
+    let mut dropped = FieldSet::default();
+    for entry in entries(live).iter().filter(|entry| is_taken(entry)) {
+        dropped.add(&fields(entry));
+    }
+    forget_replicas(&mut dropped, body);
+    for entry in entries(applied).iter().filter(|entry| is_ours(entry, manager) || !is_taken(entry)) {
+        dropped.subtract(&fields(entry));
+    }
+    dropped
+}
+
+// ---- what changes ----
+
+/// Paths at which two states of one object differ, but for what a server or we ourselves keep there.
+pub fn differences(before: &Value, after: &Value) -> Vec<String> {
+    let (before, after) = (bare(before), bare(after));
+    let mut paths = Vec::new();
+    compare("", &before, &after, &mut paths);
+    paths
+}
+
+fn bare(object: &Value) -> Value {
+    let mut object = object.clone();
+    without(&mut object, &["status"]);
+    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+        const KEPT: &[&str] =
+            &["name", "namespace", "labels", "annotations", "finalizers", "ownerReferences"];
+        metadata.retain(|field, _| KEPT.contains(&field.as_str()));
+        for field in ["labels", "annotations"] {
+            let Some(Value::Object(entries)) = metadata.get_mut(field) else { continue };
+            entries.retain(|key, _| !key.starts_with("tutti.dev/") && !BOOKS.contains(&key.as_str()));
+            if entries.is_empty() {
+                metadata.shift_remove(field);
+            }
+        }
+    }
+    object
+}
+
+fn compare(path: &str, before: &Value, after: &Value, paths: &mut Vec<String>) {
+    match (before, after) {
+        (Value::Object(one), Value::Object(other)) => {
+            let keys: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+            for key in keys {
+                let below = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                compare_entry(&below, one.get(key), other.get(key), paths);
+            }
+        }
+        (Value::Array(one), Value::Array(other)) if one.len() == other.len() => {
+            for (index, (one, other)) in one.iter().zip(other).enumerate() {
+                compare(&format!("{path}[{index}]"), one, other, paths);
+            }
+        }
+        (one, other) if one == other => {}
+        _ => paths.push(path.to_owned()),
+    }
+}
+
+fn compare_entry(path: &str, before: Option<&Value>, after: Option<&Value>, paths: &mut Vec<String>) {
+    match (before, after) {
+        (Some(before), Some(after)) => compare(path, before, after, paths),
+        // Absent, null and empty are one.
+        (one, other) => {
+            if one.or(other).is_some_and(|value| !is_nothing(value)) {
+                paths.push(path.to_owned());
+            }
+        }
+    }
+}
+
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(map) => map.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        _ => false,
+    }
+}
+
+fn without(object: &mut Value, path: &[&str]) {
+    let Some((last, above)) = path.split_last() else { return };
+    let parent = above.iter().try_fold(object, |value, key| value.get_mut(*key));
+    if let Some(Value::Object(map)) = parent {
+        map.shift_remove(*last);
+    }
+}

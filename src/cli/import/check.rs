@@ -1,0 +1,200 @@
+//! Holds what was written to what is there: rendered it must be the same, and the cluster itself must say that
+//! taking it over changes nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::group::Draft;
+use super::write::{self, Drafts, Form};
+use crate::apply::takeover;
+use crate::cluster::{Catalog, Client};
+use crate::fleet::{Fleet, Target};
+use crate::model::{AppId, ClusterName, Digest, File, NoCharts, ObjectId, Rendered, Snapshot, labels};
+use crate::{cli::repository, render};
+
+/// One cluster that is imported from.
+#[derive(Clone, Debug)]
+pub struct Member {
+    pub client: Client,
+    pub catalog: Arc<Catalog>,
+}
+
+/// The config repository as it will be with these files.
+pub fn with_files(base: &Snapshot, files: &BTreeMap<String, String>) -> Snapshot {
+    let mut snapshot = base.clone();
+    for (path, text) in files {
+        let blob = Digest::of(text.as_bytes()).to_string();
+        let file = File { blob: blob.into(), content: text.as_bytes().into() };
+        snapshot.files.insert(path.clone(), file);
+    }
+    snapshot
+}
+
+/// What the app renders to on each cluster, or every mistake.
+pub fn rendered(
+    snapshot: &Snapshot,
+    app: &AppId,
+    drafts: &Drafts,
+) -> Result<BTreeMap<ClusterName, Rendered>, Vec<String>> {
+    let fleet = repository::fleet(snapshot);
+    let folder = write::folder(&app.name);
+    let mine = |file: &str| file.starts_with(&folder);
+    let mistakes: Vec<String> = fleet
+        .diagnostics
+        .iter()
+        .filter(|it| it.is_error() && it.location.as_ref().is_some_and(|location| mine(&location.file)))
+        .map(ToString::to_string)
+        .collect();
+    if !mistakes.is_empty() {
+        return Err(mistakes);
+    }
+    let mut made = BTreeMap::new();
+    let mut wrong = Vec::new();
+    for cluster in drafts.keys() {
+        let target = Target { app: app.clone(), cluster: cluster.clone() };
+        match of_target(&fleet, snapshot, &target) {
+            Ok(rendered) => {
+                made.insert(cluster.clone(), rendered);
+            }
+            Err(mut mistakes) => wrong.append(&mut mistakes),
+        }
+    }
+    if wrong.is_empty() { Ok(made) } else { Err(wrong) }
+}
+
+fn of_target(fleet: &Fleet, snapshot: &Snapshot, target: &Target) -> Result<Rendered, Vec<String>> {
+    if !fleet.targets().contains(target) {
+        return Err(vec![format!("{target}: the config repository does not let it run there")]);
+    }
+    let words = |mistakes: Vec<crate::model::Diagnostic>| mistakes.iter().map(ToString::to_string).collect();
+    render::render(fleet, snapshot, &NoCharts, target).map_err(words)
+}
+
+/// Labels that an AppSet adds to its workload, and to its pods.
+pub fn added_labels(draft: &Draft, rendered: &Rendered) -> (Vec<String>, Vec<String>) {
+    let workload = ObjectId::of(&draft.workload);
+    let Some(object) = rendered.objects.iter().find(|object| Some(&object.id) == workload.as_ref()) else {
+        return (Vec::new(), Vec::new());
+    };
+    let added = |pointer: &str| -> Vec<String> {
+        let keys = |value: &Value| -> BTreeSet<String> {
+            let entries = value.pointer(pointer).and_then(Value::as_object);
+            entries.into_iter().flat_map(Map::keys).cloned().collect()
+        };
+        let wanted = keys(&draft.workload);
+        keys(&object.body).into_iter().filter(|key| !wanted.contains(key) && !is_ours(key)).collect()
+    };
+    (added("/metadata/labels"), added("/spec/template/metadata/labels"))
+}
+
+fn is_ours(key: &str) -> bool {
+    key.starts_with("tutti.dev/")
+}
+
+/// Where a render is not what was found.
+pub fn unlike(draft: &Draft, rendered: &Rendered) -> Vec<String> {
+    let wanted: BTreeMap<ObjectId, &Value> =
+        draft.objects().filter_map(|object| Some((ObjectId::of(object)?, object))).collect();
+    let mut found = Vec::new();
+    for object in rendered.objects.iter() {
+        match wanted.get(&object.id) {
+            None => found
+                .push(format!("{}: the layers make it ({}), and it is not there", object.id, object.source)),
+            Some(wanted) => {
+                let paths = paths(wanted, &object.body);
+                found.extend(
+                    paths.into_iter().map(|path| format!("{}: {path} is rendered otherwise", object.id)),
+                );
+            }
+        }
+    }
+    let made: BTreeSet<&ObjectId> = rendered.objects.iter().map(|object| &object.id).collect();
+    found.extend(wanted.keys().filter(|id| !made.contains(id)).map(|id| format!("{id}: is not rendered")));
+    found
+}
+
+/// Where two manifests of one object differ.
+pub fn paths(before: &Value, after: &Value) -> Vec<String> {
+    takeover::differences(before, after)
+}
+
+/// One line for each object that stays as it is, or for each that would not.
+pub async fn asked(member: &Member, instance: &str, rendered: &Rendered) -> Result<Vec<String>, Vec<String>> {
+    let manager = labels::field_manager(instance);
+    let (mut same, mut wrong) = (Vec::new(), Vec::new());
+    for object in rendered.objects.iter() {
+        let title = format!("{} {}", rendered.cluster, object.id);
+        let Some(resource) = member.catalog.get(&object.kind) else {
+            wrong.push(format!("{title}: the cluster does not serve {}", object.kind));
+            continue;
+        };
+        match takeover::foresee(&member.client, resource, &manager, object, &rendered.revision).await {
+            Ok(Ok(effect)) if effect.changes.is_empty() => same.push(match effect.replaces_pods {
+                Some(_) => format!("{title}: the same, its pods stay"),
+                None => format!("{title}: the same"),
+            }),
+            Ok(Ok(effect)) => wrong.push(format!("{title}: would change {}", effect.changes.join(", "))),
+            Ok(Err(why)) => wrong.push(format!("{title}: {why}")),
+            Err(error) => wrong.push(format!("{title}: {error}")),
+        }
+    }
+    if wrong.is_empty() { Ok(same) } else { Err(wrong) }
+}
+
+/// Tries the short form first, which leaves out what the API server fills in by itself.
+pub async fn app(
+    base: &Snapshot,
+    members: &BTreeMap<ClusterName, Member>,
+    instance: &str,
+    (form, app): (Form, &AppId),
+    drafts: &Drafts,
+) -> Result<(BTreeMap<String, String>, Vec<String>), Vec<String>> {
+    let short = drafts.iter().map(|(cluster, draft)| (cluster.clone(), draft.without_defaults())).collect();
+    match attempt(base, members, instance, (form, app), &short).await {
+        Ok(made) => Ok(made),
+        Err(_) => attempt(base, members, instance, (form, app), drafts).await,
+    }
+}
+
+async fn attempt(
+    base: &Snapshot,
+    members: &BTreeMap<ClusterName, Member>,
+    instance: &str,
+    (form, app): (Form, &AppId),
+    drafts: &Drafts,
+) -> Result<(BTreeMap<String, String>, Vec<String>), Vec<String>> {
+    let mut files = write::files(form, &app.namespace, &app.name, drafts)?;
+    let mut made = rendered(&with_files(base, &files), app, drafts)?;
+    if form == Form::AppSet {
+        let (mut of_workload, mut of_pods) = (BTreeSet::new(), BTreeSet::new());
+        for (cluster, draft) in drafts {
+            let Some(rendered) = made.get(cluster) else { continue };
+            let (workload, pods) = added_labels(draft, rendered);
+            of_workload.extend(workload);
+            of_pods.extend(pods);
+        }
+        if let (false, Some(draft)) = (of_workload.is_empty() && of_pods.is_empty(), drafts.values().next()) {
+            let [workload, pods] = [of_workload, of_pods].map(|keys| keys.into_iter().collect::<Vec<_>>());
+            let path = format!("{}layer/patches/labels.yaml", write::folder(&app.name));
+            files.insert(path, write::labels_patch(draft, &workload, &pods));
+            made = rendered(&with_files(base, &files), app, drafts)?;
+        }
+    }
+    let mut wrong = Vec::new();
+    let mut same = Vec::new();
+    for (cluster, draft) in drafts {
+        let Some(rendered) = made.get(cluster) else { continue };
+        let unlike = unlike(draft, rendered);
+        if !unlike.is_empty() {
+            wrong.extend(unlike.into_iter().map(|line| format!("{cluster} {line}")));
+        } else if let Some(member) = members.get(cluster) {
+            match asked(member, instance, rendered).await {
+                Ok(lines) => same.extend(lines),
+                Err(lines) => wrong.extend(lines),
+            }
+        }
+    }
+    if wrong.is_empty() { Ok((files, same)) } else { Err(wrong) }
+}

@@ -1,0 +1,236 @@
+//! A live object to what its authors said of it.
+
+use serde_json::{Map, Value, json};
+
+/// Annotations that controllers and tools keep for themselves.
+const NOISE: &[&str] = &[
+    "kubectl.kubernetes.io/last-applied-configuration",
+    "deployment.kubernetes.io/",
+    "deprecated.daemonset.template.generation",
+    "autoscaling.alpha.kubernetes.io/",
+    "meta.helm.sh/",
+];
+
+/// Without status, identity and bookkeeping, in the order in which people write.
+pub fn without_noise(live: &Value) -> Value {
+    let mut object = Map::new();
+    for field in ["apiVersion", "kind"] {
+        object.insert(field.to_owned(), live.get(field).cloned().unwrap_or_default());
+    }
+    let mut metadata = Map::new();
+    for field in ["name", "namespace", "labels", "annotations"] {
+        let Some(value) = live.get("metadata").and_then(|metadata| metadata.get(field)) else { continue };
+        let mut value = value.clone();
+        if let ("annotations", Value::Object(entries)) = (field, &mut value) {
+            entries.retain(|key, _| !NOISE.iter().any(|noise| key.starts_with(noise)));
+        }
+        if !is_empty(&value) {
+            metadata.insert(field.to_owned(), value);
+        }
+    }
+    object.insert("metadata".to_owned(), Value::Object(metadata));
+    for (field, value) in live.as_object().into_iter().flatten() {
+        if !["apiVersion", "kind", "metadata", "status"].contains(&field.as_str()) {
+            object.insert(field.clone(), value.clone());
+        }
+    }
+    let mut object = Value::Object(object);
+    for template in ["/spec/template", "/spec/volumeClaimTemplates"] {
+        object.pointer_mut(template).into_iter().for_each(forget_stamps);
+    }
+    if object["kind"] == "Service" {
+        forget_addresses(&mut object);
+    }
+    object
+}
+
+/// Of what is nested in a workload.
+fn forget_stamps(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(forget_stamps),
+        Value::Object(map) => {
+            map.shift_remove("status");
+            if let Some(Value::Object(metadata)) = map.get_mut("metadata") {
+                metadata.shift_remove("creationTimestamp");
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What the cluster gave to the Service. A headless one was asked for.
+fn forget_addresses(service: &mut Value) {
+    let Some(Value::Object(spec)) = service.get_mut("spec") else { return };
+    let is_headless = spec.get("clusterIP").is_some_and(|address| address == "None");
+    for field in ["clusterIP", "clusterIPs", "healthCheckNodePort"] {
+        if field != "clusterIP" || !is_headless {
+            spec.shift_remove(field);
+        }
+    }
+    if spec.get("ipFamilyPolicy").is_none_or(|policy| policy == "SingleStack") {
+        spec.shift_remove("ipFamilies");
+        spec.shift_remove("ipFamilyPolicy");
+    }
+}
+
+/// Leaves out what the API server fills in by itself. That it really does is asked of it afterwards.
+pub fn without_defaults(object: &mut Value) {
+    let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let Some(spec) = object.get_mut("spec") else { return };
+    match kind.as_str() {
+        "Deployment" => {
+            drop_equal(spec, "progressDeadlineSeconds", &json!(600));
+            drop_equal(spec, "revisionHistoryLimit", &json!(10));
+            let rolling = json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}});
+            drop_equal(spec, "strategy", &rolling);
+        }
+        "StatefulSet" => {
+            drop_equal(spec, "revisionHistoryLimit", &json!(10));
+            drop_equal(spec, "podManagementPolicy", &json!("OrderedReady"));
+            drop_equal(
+                spec,
+                "updateStrategy",
+                &json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}),
+            );
+            let retained = json!({"whenDeleted": "Retain", "whenScaled": "Retain"});
+            drop_equal(spec, "persistentVolumeClaimRetentionPolicy", &retained);
+        }
+        "DaemonSet" => {
+            drop_equal(spec, "revisionHistoryLimit", &json!(10));
+            let rolling =
+                json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}});
+            drop_equal(spec, "updateStrategy", &rolling);
+        }
+        "Service" => {
+            drop_equal(spec, "internalTrafficPolicy", &json!("Cluster"));
+            drop_equal(spec, "sessionAffinity", &json!("None"));
+            drop_equal(spec, "type", &json!("ClusterIP"));
+        }
+        _ => {}
+    }
+    if let Some(pod) = spec.pointer_mut("/template/spec") {
+        defaults_of_pod(pod);
+    }
+}
+
+fn defaults_of_pod(pod: &mut Value) {
+    for (field, value) in [
+        ("dnsPolicy", json!("ClusterFirst")),
+        ("restartPolicy", json!("Always")),
+        ("schedulerName", json!("default-scheduler")),
+        ("securityContext", json!({})),
+        ("terminationGracePeriodSeconds", json!(30)),
+    ] {
+        drop_equal(pod, field, &value);
+    }
+    // The old name of the field, kept beside the new one.
+    if let Some(account) = pod.get("serviceAccountName").cloned() {
+        drop_equal(pod, "serviceAccount", &account);
+    }
+    for list in ["containers", "initContainers"] {
+        for container in items(pod, list) {
+            drop_equal(container, "resources", &json!({}));
+            drop_equal(container, "terminationMessagePath", &json!("/dev/termination-log"));
+            drop_equal(container, "terminationMessagePolicy", &json!("File"));
+            let newest = container.get("image").and_then(Value::as_str).is_none_or(|image| {
+                crate::schedule::tag(image).is_none_or(|tag| tag == "latest") && !image.contains('@')
+            });
+            let policy = if newest { "Always" } else { "IfNotPresent" };
+            drop_equal(container, "imagePullPolicy", &json!(policy));
+            for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
+                let Some(probe) = container.get_mut(probe) else { continue };
+                for (field, value) in [
+                    ("failureThreshold", 3),
+                    ("periodSeconds", 10),
+                    ("successThreshold", 1),
+                    ("timeoutSeconds", 1),
+                ] {
+                    drop_equal(probe, field, &json!(value));
+                }
+                if let Some(request) = probe.get_mut("httpGet") {
+                    drop_equal(request, "scheme", &json!("HTTP"));
+                }
+            }
+            for variable in items(container, "env") {
+                if let Some(field) = variable.pointer_mut("/valueFrom/fieldRef") {
+                    drop_equal(field, "apiVersion", &json!("v1"));
+                }
+            }
+        }
+    }
+    for volume in items(pod, "volumes") {
+        for source in ["configMap", "secret", "projected", "downwardAPI"] {
+            if let Some(source) = volume.get_mut(source) {
+                drop_equal(source, "defaultMode", &json!(420));
+            }
+        }
+    }
+}
+
+fn items<'a>(value: &'a mut Value, list: &str) -> impl Iterator<Item = &'a mut Value> {
+    value.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten()
+}
+
+fn drop_equal(value: &mut Value, field: &str, default: &Value) {
+    if let Value::Object(map) = value
+        && map.get(field) == Some(default)
+    {
+        map.shift_remove(field);
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.is_null() || value.as_object().is_some_and(Map::is_empty)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_cluster_added_goes() {
+        let live = json!({
+            "kind": "Deployment", "apiVersion": "apps/v1", "status": {"replicas": 1},
+            "metadata": {
+                "uid": "1", "resourceVersion": "2", "managedFields": [], "name": "web", "namespace": "shop",
+                "annotations": {"deployment.kubernetes.io/revision": "3", "team": "pay"},
+            },
+            "spec": {
+                "progressDeadlineSeconds": 600, "replicas": 2, "selector": {"matchLabels": {"app": "web"}},
+                "template": {
+                    "metadata": {"creationTimestamp": null, "labels": {"app": "web"},
+                        "annotations": {"kubectl.kubernetes.io/restartedAt": "now"}},
+                    "spec": {"dnsPolicy": "Default", "restartPolicy": "Always", "securityContext": {},
+                        "containers": [{"name": "web", "image": "shop/web:1", "imagePullPolicy": "IfNotPresent",
+                            "readinessProbe": {"httpGet": {"port": 80, "scheme": "HTTP"}, "timeoutSeconds": 5}}]},
+                },
+            },
+        });
+        let mut object = without_noise(&live);
+        without_defaults(&mut object);
+        let expected = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "web", "namespace": "shop", "annotations": {"team": "pay"}},
+            "spec": {
+                "replicas": 2, "selector": {"matchLabels": {"app": "web"}},
+                "template": {
+                    "metadata": {"labels": {"app": "web"}, "annotations": {"kubectl.kubernetes.io/restartedAt": "now"}},
+                    "spec": {"dnsPolicy": "Default", "containers": [{"name": "web", "image": "shop/web:1",
+                        "readinessProbe": {"httpGet": {"port": 80}, "timeoutSeconds": 5}}]},
+                },
+            },
+        });
+        assert_eq!(object, expected);
+    }
+
+    #[test]
+    fn a_headless_service_stays_headless() {
+        let service = |address: &str| {
+            let live = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"},
+                "spec": {"clusterIP": address, "clusterIPs": [address], "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack"}});
+            without_noise(&live)["spec"].clone()
+        };
+        assert_eq!(service("None"), json!({"clusterIP": "None"}));
+        assert_eq!(service("10.0.0.1"), json!({}));
+    }
+}

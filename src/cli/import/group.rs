@@ -1,0 +1,349 @@
+//! What is in a namespace of one cluster, as apps: each workload with what belongs to it alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+
+use super::clean;
+use crate::model::{ObjectId, labels};
+
+/// Kinds that are read, and by which name in `apiVersion/kind`.
+pub const KINDS: &[(&str, &str)] = &[
+    ("apps/v1", "Deployment"),
+    ("apps/v1", "StatefulSet"),
+    ("apps/v1", "DaemonSet"),
+    ("v1", "Service"),
+    ("v1", "ConfigMap"),
+    ("autoscaling/v2", "HorizontalPodAutoscaler"),
+    ("policy/v1", "PodDisruptionBudget"),
+    ("networking.k8s.io/v1", "Ingress"),
+];
+
+const WORKLOADS: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];
+/// Made for every namespace by the cluster.
+const OF_THE_CLUSTER: &str = "kube-root-ca.crt";
+
+/// One workload of one cluster, and what belongs to it, each without noise.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Draft {
+    pub kind: String,
+    /// Of the workload, and of the app.
+    pub name: String,
+    pub workload: Value,
+    pub companions: BTreeMap<ObjectId, Value>,
+    /// Somebody else says how many pods there are.
+    pub scaled: bool,
+    /// Named and not imported: `Secret db`.
+    pub needs: BTreeSet<String>,
+}
+
+/// What was found in one cluster.
+#[derive(Debug, Default)]
+pub struct Found {
+    pub drafts: Vec<Draft>,
+    /// What is left as it is, and why.
+    pub left: BTreeSet<String>,
+}
+
+/// The apps among the objects of a namespace.
+pub fn group(objects: &[Value]) -> Found {
+    let mut found = Found::default();
+    let of_kind = |kind: &'static str| objects.iter().filter(move |object| text(object, "/kind") == kind);
+    let mut workloads: Vec<&Value> = Vec::new();
+    for workload in WORKLOADS.into_iter().flat_map(of_kind) {
+        match why_not(workload) {
+            Some(why) => {
+                found.left.insert(format!("{}: {why}", title(workload)));
+            }
+            None => workloads.push(workload),
+        }
+    }
+    let mut companions: BTreeMap<usize, Vec<&Value>> = BTreeMap::new();
+    for object in objects.iter().filter(|object| !WORKLOADS.contains(&text(object, "/kind"))) {
+        let owners: Vec<usize> =
+            (0..workloads.len()).filter(|index| belongs(object, workloads[*index], objects)).collect();
+        match (owners.as_slice(), why_not(object)) {
+            ([], _) => {}
+            ([_, ..], Some(why)) => {
+                found.left.insert(format!("{}: {why}", title(object)));
+            }
+            ([one], None) => companions.entry(*one).or_default().push(object),
+            (several, None) => {
+                let names: Vec<String> = several.iter().map(|index| title(workloads[*index])).collect();
+                found.left.insert(format!("{}: belongs to {}", title(object), names.join(" and ")));
+            }
+        }
+    }
+    for (index, workload) in workloads.iter().enumerate() {
+        let mine = companions.remove(&index).unwrap_or_default();
+        found.drafts.push(draft(workload, &mine));
+    }
+    found
+}
+
+fn draft(workload: &Value, companions: &[&Value]) -> Draft {
+    let is_autoscaled = companions.iter().any(|object| text(object, "/kind") == "HorizontalPodAutoscaler");
+    let entries = workload.pointer("/metadata/managedFields").and_then(Value::as_array);
+    // `kubectl scale` is a person's word; anybody else scales by himself.
+    let is_scaled = entries.into_iter().flatten().any(|entry| {
+        text(entry, "/subresource") == "scale" && !text(entry, "/manager").starts_with("kubectl")
+    });
+    let mut needs = references(
+        workload,
+        &[
+            ("secret", "Secret"),
+            ("secretName", "Secret"),
+            ("secretKeyRef", "Secret"),
+            ("secretRef", "Secret"),
+            ("imagePullSecrets", "Secret"),
+            ("claimName", "PersistentVolumeClaim"),
+            ("serviceAccountName", "ServiceAccount"),
+            ("configMap", "ConfigMap"),
+            ("configMapRef", "ConfigMap"),
+            ("configMapKeyRef", "ConfigMap"),
+        ],
+    );
+    needs.remove("ServiceAccount default");
+    let mut objects = BTreeMap::new();
+    for object in companions {
+        needs.remove(&format!("{} {}", text(object, "/kind"), text(object, "/metadata/name")));
+        if let Some(id) = ObjectId::of(object) {
+            objects.insert(id, clean::without_noise(object));
+        }
+    }
+    let mut cleaned = clean::without_noise(workload);
+    let scaled = is_autoscaled || is_scaled;
+    if let (true, Some(Value::Object(spec))) = (scaled, cleaned.get_mut("spec")) {
+        spec.shift_remove("replicas");
+    }
+    Draft {
+        kind: text(workload, "/kind").to_owned(),
+        name: text(workload, "/metadata/name").to_owned(),
+        workload: cleaned,
+        companions: objects,
+        scaled,
+        needs,
+    }
+}
+
+/// Why an object is nobody's to import.
+fn why_not(object: &Value) -> Option<String> {
+    let owner =
+        object.pointer("/metadata/ownerReferences").and_then(Value::as_array).and_then(|all| all.first());
+    if let Some(owner) = owner {
+        return Some(format!("made by {} {}", text(owner, "/kind"), text(owner, "/name")));
+    }
+    let metadata = object.get("metadata")?;
+    let instance = metadata.get("labels")?.get(labels::MANAGED_BY)?.as_str()?;
+    let app = metadata.get("annotations").and_then(|all| all.get(labels::APP)).and_then(Value::as_str);
+    Some(format!("belongs to app {} of instance {instance}", app.unwrap_or("?")))
+}
+
+fn belongs(object: &Value, workload: &Value, objects: &[Value]) -> bool {
+    let of_pods = workload.pointer("/spec/template/metadata/labels").and_then(Value::as_object);
+    let name = text(object, "/metadata/name");
+    match text(object, "/kind") {
+        "Service" => selects(object.pointer("/spec/selector"), of_pods),
+        "PodDisruptionBudget" => {
+            object.pointer("/spec/selector/matchExpressions").is_none()
+                && selects(object.pointer("/spec/selector/matchLabels"), of_pods)
+        }
+        "HorizontalPodAutoscaler" => {
+            text(object, "/spec/scaleTargetRef/kind") == text(workload, "/kind")
+                && text(object, "/spec/scaleTargetRef/name") == text(workload, "/metadata/name")
+        }
+        "ConfigMap" => {
+            let reads =
+                [("configMap", "ConfigMap"), ("configMapRef", "ConfigMap"), ("configMapKeyRef", "ConfigMap")];
+            name != OF_THE_CLUSTER && references(workload, &reads).contains(&format!("ConfigMap {name}"))
+        }
+        "Ingress" => {
+            let behind = backends(object);
+            let is_mine = |service: &&Value| {
+                text(service, "/kind") == "Service" && selects(service.pointer("/spec/selector"), of_pods)
+            };
+            objects.iter().filter(is_mine).any(|service| behind.contains(text(service, "/metadata/name")))
+        }
+        _ => false,
+    }
+}
+
+fn selects(selector: Option<&Value>, labels: Option<&Map<String, Value>>) -> bool {
+    let (Some(Value::Object(selector)), Some(labels)) = (selector, labels) else { return false };
+    !selector.is_empty() && selector.iter().all(|(key, value)| labels.get(key) == Some(value))
+}
+
+/// The Services that an Ingress leads to.
+fn backends(ingress: &Value) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    walk(ingress, &mut |key, value| {
+        if key == "service" {
+            found.insert(text(value, "/name").to_owned());
+        }
+    });
+    found
+}
+
+/// What a pod template names, by the fields that name it.
+fn references(workload: &Value, fields: &[(&str, &str)]) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let template = workload.pointer("/spec/template/spec").unwrap_or(&Value::Null);
+    walk(template, &mut |key, value| {
+        let Some((_, kind)) = fields.iter().find(|(field, _)| *field == key) else { return };
+        let named = value.as_array().map_or_else(|| vec![value], |items| items.iter().collect());
+        for value in named {
+            let name = value.as_str().or_else(|| value.get("name").and_then(Value::as_str));
+            found.extend(name.map(|name| format!("{kind} {name}")));
+        }
+    });
+    found
+}
+
+fn walk(value: &Value, visit: &mut impl FnMut(&str, &Value)) {
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map {
+                visit(key, value);
+                walk(value, visit);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| walk(item, visit)),
+        _ => {}
+    }
+}
+
+pub fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// `Deployment web`.
+pub fn title(object: &Value) -> String {
+    format!("{} {}", text(object, "/kind"), text(object, "/metadata/name"))
+}
+
+impl Draft {
+    /// How many pods it says; `None` where it says nothing, or somebody else does.
+    pub fn replicas(&self) -> Option<u64> {
+        self.workload.pointer("/spec/replicas").and_then(Value::as_u64)
+    }
+
+    /// Of its first container.
+    pub fn image(&self) -> String {
+        text(&self.workload, "/spec/template/spec/containers/0/image").to_owned()
+    }
+
+    /// With image and replicas written as `image` and `replicas`: what is the same wherever it runs.
+    pub fn shape(&self, image: &str, replicas: &str) -> Value {
+        let mut workload = self.workload.clone();
+        if let Some(place) = workload.pointer_mut("/spec/template/spec/containers/0/image") {
+            *place = json!(image);
+        }
+        if let Some(place) = workload.pointer_mut("/spec/replicas") {
+            *place = json!(replicas);
+        }
+        workload
+    }
+
+    /// Everything of it.
+    pub fn objects(&self) -> impl Iterator<Item = &Value> {
+        std::iter::once(&self.workload).chain(self.companions.values())
+    }
+
+    pub fn without_defaults(&self) -> Self {
+        let mut draft = self.clone();
+        clean::without_defaults(&mut draft.workload);
+        draft.companions.values_mut().for_each(clean::without_defaults);
+        draft
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn workload(kind: &str, name: &str, app: &str) -> Value {
+        json!({"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name, "namespace": "shop"},
+            "spec": {"replicas": 3, "template": {"metadata": {"labels": {"app": app}}, "spec": {
+                "serviceAccountName": "web", "imagePullSecrets": [{"name": "pull"}],
+                "volumes": [{"name": "c", "configMap": {"name": "settings"}}, {"name": "s", "secret": {"secretName": "db"}}],
+                "containers": [{"name": "main", "image": "shop/web:1"}]}}}})
+    }
+
+    fn object(api_version: &str, kind: &str, name: &str, spec: &Value) -> Value {
+        json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "namespace": "shop"}, "spec": spec})
+    }
+
+    #[test]
+    fn what_belongs_to_one_workload_goes_with_it() {
+        let objects = [
+            workload("Deployment", "web", "web"),
+            object("v1", "Service", "web", &json!({"selector": {"app": "web"}})),
+            object("v1", "Service", "other", &json!({"selector": {"app": "other"}})),
+            object("v1", "Service", "outside", &json!({"externalName": "example.com"})),
+            object("v1", "ConfigMap", "settings", &Value::Null),
+            object(
+                "networking.k8s.io/v1",
+                "Ingress",
+                "web",
+                &json!({"rules": [{"http": {"paths": [
+                {"backend": {"service": {"name": "web", "port": {"number": 80}}}}]}}]}),
+            ),
+            object(
+                "autoscaling/v2",
+                "HorizontalPodAutoscaler",
+                "web",
+                &json!({"scaleTargetRef": {"kind": "Deployment", "name": "web"}}),
+            ),
+            object(
+                "policy/v1",
+                "PodDisruptionBudget",
+                "web",
+                &json!({"selector": {"matchLabels": {"app": "web"}}}),
+            ),
+        ];
+        let found = group(&objects);
+        let [draft] = found.drafts.as_slice() else { panic!("{found:?}") };
+        let companions: Vec<String> = draft.companions.keys().map(ToString::to_string).collect();
+        assert_eq!(
+            companions,
+            [
+                "ConfigMap shop/settings",
+                "Service shop/web",
+                "HorizontalPodAutoscaler shop/web",
+                "Ingress shop/web",
+                "PodDisruptionBudget shop/web",
+            ]
+        );
+        assert_eq!((draft.scaled, draft.replicas(), draft.image().as_str()), (true, None, "shop/web:1"));
+        let needs: Vec<&str> = draft.needs.iter().map(String::as_str).collect();
+        assert_eq!(needs, ["Secret db", "Secret pull", "ServiceAccount web"]);
+        assert!(found.left.is_empty(), "{:?}", found.left);
+    }
+
+    #[test]
+    fn what_is_shared_or_made_by_others_is_left() {
+        let mut made = workload("StatefulSet", "made", "made");
+        made["metadata"]["ownerReferences"] = json!([{"kind": "Redis", "name": "cache"}]);
+        let mut ours = workload("DaemonSet", "ours", "ours");
+        ours["metadata"]["labels"] = json!({"tutti.dev/managed-by": "main"});
+        ours["metadata"]["annotations"] = json!({"tutti.dev/app": "shop/agent"});
+        let objects = [
+            workload("Deployment", "one", "web"),
+            workload("Deployment", "two", "web"),
+            object("v1", "Service", "web", &json!({"selector": {"app": "web"}})),
+            made,
+            ours,
+        ];
+        let found = group(&objects);
+        let left: Vec<&str> = found.left.iter().map(String::as_str).collect();
+        assert_eq!(found.drafts.len(), 2);
+        assert_eq!(
+            left,
+            [
+                "DaemonSet ours: belongs to app shop/agent of instance main",
+                "Service web: belongs to Deployment one and Deployment two",
+                "StatefulSet made: made by Redis cache",
+            ]
+        );
+    }
+}

@@ -1,0 +1,244 @@
+//! `tutti import`: live workloads to manifests that render to the very same objects.
+//!
+//! [`group`] finds the apps of a namespace, [`clean`] leaves what their authors said, [`write`](mod@write) says it
+//! as a manifest, and [`check`] holds that to what is there, by a render and by dry runs. What cannot be said exactly
+//! is refused, and nothing of it is written. Secrets are named and never read.
+
+pub mod check;
+mod clean;
+mod group;
+mod text;
+mod write;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use serde::Serialize;
+
+use super::exit::Exit;
+use super::files;
+use super::output::{self, Format, say};
+use super::process::Ways;
+use super::repository;
+use crate::cluster::{Client, Link};
+use crate::model::{AppId, ClusterName, Kind, Snapshot};
+use crate::source;
+use check::Member;
+use write::Drafts;
+pub use write::Form;
+
+#[derive(Args, Debug)]
+pub struct ImportArgs {
+    /// Only these workloads, by name
+    names: Vec<String>,
+    /// Where they run
+    #[arg(short, long, default_value = "default")]
+    namespace: String,
+    /// Where to read: NAME=FILE[#CONTEXT], several times; without it, all clusters of the config repository
+    #[arg(long = "cluster", value_delimiter = ',', value_name = "NAME=WAY")]
+    clusters: Vec<String>,
+    /// Folder that kubeconfig paths are relative to
+    #[arg(long, env = "TUTTI_KUBECONFIGS", default_value = ".", value_name = "DIR")]
+    kubeconfigs: PathBuf,
+    /// The kind of manifest
+    #[arg(long = "as", value_enum, default_value = "appset", ignore_case = true)]
+    form: Form,
+    /// The config repository to write into; files that are there stay
+    #[arg(long, default_value = ".", value_name = "DIR")]
+    out: PathBuf,
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Format,
+}
+
+/// What to import, from where.
+#[derive(Debug)]
+pub struct Request {
+    pub clusters: BTreeMap<ClusterName, Link>,
+    pub namespace: String,
+    /// Empty: all.
+    pub names: Vec<String>,
+    pub form: Form,
+    /// The folder that paths in Cluster files are relative to.
+    pub kubeconfigs: PathBuf,
+}
+
+/// What came of it; nothing is written yet.
+#[derive(Debug, Default, Serialize)]
+pub struct Imported {
+    #[serde(skip)]
+    pub files: BTreeMap<String, String>,
+    pub apps: Vec<ImportedApp>,
+    /// What is left as it is, and why.
+    pub left: BTreeSet<String>,
+}
+
+/// One app.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ImportedApp {
+    pub app: AppId,
+    pub files: Vec<String>,
+    /// What was compared.
+    pub same: Vec<String>,
+    /// Why it is not imported.
+    pub refused: Vec<String>,
+    /// What its pods name and it does not bring.
+    pub needs: BTreeSet<String>,
+}
+
+/// Reads, writes down, and compares. `base` is the config repository as it is.
+pub async fn import(request: &Request, base: &Snapshot) -> anyhow::Result<Imported> {
+    let fleet = repository::fleet(base);
+    let mut imported = Imported::default();
+    let mut members = BTreeMap::new();
+    let mut found: BTreeMap<(String, String), Drafts> = BTreeMap::new();
+    for (name, link) in &request.clusters {
+        let member = connect(name, link).await?;
+        let group = group::group(&objects(&member, &request.namespace).await?);
+        members.insert(name.clone(), member);
+        imported.left.extend(group.left.into_iter().map(|line| format!("{name} {line}")));
+        for draft in group.drafts {
+            if request.names.is_empty() || request.names.contains(&draft.name) {
+                let key = (draft.name.clone(), draft.kind.clone());
+                found.entry(key).or_default().insert(name.clone(), draft);
+            }
+        }
+    }
+    if let Some(unknown) = request.names.iter().find(|name| !found.keys().any(|(known, _)| known == *name)) {
+        let names = members.keys().map(ClusterName::as_str).collect::<Vec<_>>().join(", ");
+        bail!(
+            "no Deployment, StatefulSet or DaemonSet {unknown} in namespace {} of {names}",
+            request.namespace
+        );
+    }
+    let known: BTreeSet<&ClusterName> = fleet.clusters.keys().collect();
+    for name in members.keys().filter(|name| !known.contains(name)) {
+        imported.files.insert(
+            format!("clusters/{name}.yaml"),
+            cluster_file(name, request.clusters.get(name), &request.kubeconfigs),
+        );
+    }
+    let base = check::with_files(base, &imported.files);
+    for ((name, kind), drafts) in &found {
+        let twice = found.keys().any(|(other, other_kind)| other == name && other_kind < kind);
+        let app_name = if twice { format!("{name}-{}", kind.to_lowercase()) } else { name.clone() };
+        let app = AppId::new(&request.namespace, &app_name);
+        let needs = drafts.values().flat_map(|draft| draft.needs.iter().cloned()).collect();
+        let result = check::app(&base, &members, &fleet.instance.name, (request.form, &app), drafts).await;
+        let mut one = ImportedApp { app, files: Vec::new(), same: Vec::new(), refused: Vec::new(), needs };
+        match result {
+            Ok((files, same)) => {
+                one.files = files.keys().cloned().collect();
+                one.same = same;
+                imported.files.extend(files);
+            }
+            Err(why) => one.refused = why,
+        }
+        imported.apps.push(one);
+    }
+    if imported.apps.iter().all(|app| app.files.is_empty()) {
+        imported.files.clear();
+    }
+    Ok(imported)
+}
+
+async fn connect(name: &ClusterName, link: &Link) -> anyhow::Result<Member> {
+    let client = Client::connect(name.clone(), link).await?;
+    let catalog = client.discover().await?;
+    Ok(Member { client, catalog: Arc::new(catalog) })
+}
+
+async fn objects(member: &Member, namespace: &str) -> anyhow::Result<Vec<serde_json::Value>> {
+    let mut objects = Vec::new();
+    for (api_version, kind) in group::KINDS {
+        // An old cluster may not serve the version; then nothing of that kind is taken along.
+        if let Some(resource) = member.catalog.get(&Kind::from_api_version(api_version, kind)) {
+            objects.extend(member.client.list(resource, namespace).await?);
+        }
+    }
+    Ok(objects)
+}
+
+fn cluster_file(name: &ClusterName, link: Option<&Link>, kubeconfigs: &Path) -> String {
+    let connection = match link {
+        Some(Link::Kubeconfig { path, context }) => {
+            let context =
+                context.as_ref().map_or(String::new(), |context| format!(", context: {}", json(context)));
+            let file = path.strip_prefix(kubeconfigs).unwrap_or(path).to_string_lossy().into_owned();
+            format!("kubeconfig: {{path: {}{context}}}", json(&file))
+        }
+        Some(Link::InCluster) => "inCluster: {}".to_owned(),
+        _ => "sandbox: {}".to_owned(),
+    };
+    format!(
+        "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: {{name: {name}}}\nspec:\n  \
+         # A path is relative to --kubeconfigs.\n  connection: {{{connection}}}\n"
+    )
+}
+
+fn json(text: &str) -> String {
+    serde_json::Value::String(text.to_owned()).to_string()
+}
+
+pub async fn run(args: ImportArgs) -> anyhow::Result<Exit> {
+    let base = base(&args.out)?;
+    let ways = Ways::parse(args.kubeconfigs.clone(), &args.clusters)?;
+    let links = ways.links();
+    let fleet = repository::fleet(&base);
+    let clusters: BTreeMap<ClusterName, Link> = if args.clusters.is_empty() {
+        fleet.clusters.iter().map(|(name, cluster)| (name.clone(), links(cluster))).collect()
+    } else {
+        ways.named()
+    };
+    if clusters.is_empty() {
+        bail!("no cluster to read from: give --cluster NAME=KUBECONFIG[#CONTEXT]");
+    }
+    let request = Request {
+        clusters,
+        namespace: args.namespace.clone(),
+        names: args.names.clone(),
+        form: args.form,
+        kubeconfigs: args.kubeconfigs.clone(),
+    };
+    let imported = import(&request, &base).await?;
+    files::write_new(&args.out, &imported.files)?;
+    if args.output == Format::Table {
+        tell(&args, &imported);
+    } else {
+        output::write_value(args.output, &imported)?;
+    }
+    let refused = imported.apps.iter().any(|app| !app.refused.is_empty());
+    Ok(if refused { Exit::Failed } else { Exit::Ok })
+}
+
+/// The folder as it is; none yet is an empty one.
+fn base(out: &Path) -> anyhow::Result<Snapshot> {
+    if !out.exists() {
+        return Ok(Snapshot::of_texts([]));
+    }
+    source::read_folder(out).with_context(|| format!("failed to read {}", out.display()))
+}
+
+fn tell(args: &ImportArgs, imported: &Imported) {
+    for app in &imported.apps {
+        let verdict = if app.refused.is_empty() { args.form.kind() } else { "not imported" };
+        say!("{}: {verdict}", app.app);
+        app.files.iter().for_each(|file| say!("  wrote {file}"));
+        app.same.iter().for_each(|line| say!("  {line}"));
+        app.refused.iter().for_each(|line| say!("  ! {line}"));
+        for need in app.needs.iter().filter(|_| app.refused.is_empty()) {
+            say!("  needs {need}: not imported, it stays as it is");
+        }
+    }
+    imported.left.iter().for_each(|line| say!("left {line}"));
+    if imported.apps.is_empty() {
+        say!("nothing to import in namespace {}", args.namespace);
+    }
+    if !imported.files.is_empty() {
+        let out = args.out.display();
+        say!("\nlook at it, then: tutti lint {out} && tutti plan --worktree --repo {out}");
+    }
+}

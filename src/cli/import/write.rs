@@ -1,0 +1,223 @@
+//! The files that say what was found: the app's manifest, and its objects word for word.
+//!
+//! An AppSet or Component has a layer of its own whose templates are the live objects: only the image and the
+//! replicas come from the manifest. Selectors and pod labels can never change, and so nothing is derived.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use clap::ValueEnum;
+use serde_json::{Value, json};
+
+use super::group::{Draft, text};
+use super::text::{document, scalar};
+use crate::model::ClusterName;
+
+/// The kind of manifest that an app becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "lower")]
+pub enum Form {
+    /// Image and replicas of each cluster; its objects as templates
+    AppSet,
+    /// The same image and replicas everywhere; its objects as templates
+    Component,
+    /// Its objects as they are
+    Objects,
+}
+
+impl Form {
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::AppSet => "AppSet",
+            Self::Component => "Component",
+            Self::Objects => "Objects",
+        }
+    }
+}
+
+/// One app, and what it is on each of its clusters.
+pub type Drafts = BTreeMap<ClusterName, Draft>;
+
+const IMAGE: &str = "IMAGE_OF_THE_POD_SET";
+const REPLICAS: &str = "REPLICAS_OF_THE_POD_SET";
+
+/// The folder of an app's files.
+pub fn folder(app: &str) -> String {
+    format!("apps/{app}/")
+}
+
+/// All files of an app, by their paths; or why one form cannot say it.
+pub fn files(
+    form: Form,
+    namespace: &str,
+    app: &str,
+    drafts: &Drafts,
+) -> Result<BTreeMap<String, String>, Vec<String>> {
+    let Some((first, draft)) = drafts.iter().next() else { return Ok(BTreeMap::new()) };
+    let differences = differences(form, drafts);
+    if !differences.is_empty() {
+        return Err(differences);
+    }
+    let folder = folder(app);
+    let mut files = BTreeMap::new();
+    files.insert(format!("{folder}app.yaml"), manifest(form, namespace, app, drafts));
+    if form == Form::Objects {
+        for object in draft.objects() {
+            files.insert(format!("{folder}objects/{}.yaml", file_name(object)), document(object));
+        }
+        return Ok(files);
+    }
+    let workload = draft.kind.to_lowercase();
+    let comment = format!("{{#- As it was on {first} when it was imported. -#}}\n");
+    let template = |object: &Value| format!("{comment}{}", as_template(&document(object)));
+    // Where JSON was written, they stand in quotes.
+    let own = template(&draft.shape(IMAGE, REPLICAS))
+        .replace(&format!("\"{IMAGE}\""), IMAGE)
+        .replace(&format!("\"{REPLICAS}\""), REPLICAS)
+        .replace(IMAGE, "{{ podSet.image | tojson }}")
+        .replace(REPLICAS, "{{ podSet.replicas }}");
+    files.insert(format!("{folder}layer/{workload}.yaml.j2"), own);
+    if draft.kind == "StatefulSet" {
+        let nothing = "{#- Its Service was imported: in the place of the one that the layers make. -#}\n";
+        files.insert(format!("{folder}layer/headless.yaml.j2"), nothing.to_owned());
+    }
+    for object in draft.companions.values() {
+        files.insert(format!("{folder}layer/{}.yaml.j2", file_name(object)), template(object));
+    }
+    Ok(files)
+}
+
+/// A patch that takes labels away again that an AppSet adds to its workload and pods.
+pub fn labels_patch(draft: &Draft, of_workload: &[String], of_pods: &[String]) -> String {
+    let nulls = |keys: &[String]| -> Value {
+        let entries = keys.iter().map(|key| (key.clone(), Value::Null));
+        Value::Object(entries.collect())
+    };
+    let mut merge = json!({});
+    if !of_workload.is_empty() {
+        merge["metadata"] = json!({"labels": nulls(of_workload)});
+    }
+    if !of_pods.is_empty() {
+        merge["spec"] = json!({"template": {"metadata": {"labels": nulls(of_pods)}}});
+    }
+    let patch = json!({"target": {"kind": draft.kind, "name": draft.name}, "merge": merge});
+    format!(
+        "# Labels that an AppSet has by itself and that the live pods do not: new labels are new pods.\n{}",
+        document(&patch)
+    )
+}
+
+/// Where the clusters are not alike in what a form says once for all.
+fn differences(form: Form, drafts: &Drafts) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut all = drafts.iter();
+    let Some((first, one)) = all.next() else { return found };
+    for (cluster, other) in all {
+        let what = |text: &str| format!("{text} is not the same on {first} and on {cluster}");
+        let shapes = match form {
+            Form::AppSet => [one.shape(IMAGE, REPLICAS), other.shape(IMAGE, REPLICAS)],
+            Form::Component | Form::Objects => [one.workload.clone(), other.workload.clone()],
+        };
+        let title = super::group::title(&one.workload);
+        let [before, after] = &shapes;
+        found.extend(
+            super::check::paths(before, after).into_iter().map(|path| what(&format!("{title}: {path}"))),
+        );
+        for (id, object) in &one.companions {
+            match other.companions.get(id) {
+                None => found.push(format!("{id} is on {first} and not on {cluster}")),
+                Some(twin) => {
+                    let paths = super::check::paths(object, twin);
+                    found.extend(paths.into_iter().map(|path| what(&format!("{id}: {path}"))));
+                }
+            }
+        }
+        let more = other.companions.keys().filter(|id| !one.companions.contains_key(id));
+        found.extend(more.map(|id| format!("{id} is on {cluster} and not on {first}")));
+    }
+    found
+}
+
+fn manifest(form: Form, namespace: &str, app: &str, drafts: &Drafts) -> String {
+    let clusters: Vec<&str> = drafts.keys().map(ClusterName::as_str).collect();
+    let Some(draft) = drafts.values().next() else { return String::new() };
+    let head = format!(
+        "# Imported from {} {}/{} on {}.\napiVersion: tutti.dev/v1alpha1\nkind: {}\nmetadata: {{name: {}, namespace: {}}}\nspec:\n  \
+         # Takes over what is there; may go when that is done.\n  adopt: true\n",
+        draft.kind,
+        namespace,
+        draft.name,
+        clusters.join(", "),
+        form.kind(),
+        scalar(app),
+        scalar(namespace),
+    );
+    let names: Vec<String> = clusters.iter().map(|name| scalar(name)).collect();
+    let placement = format!("  placement: {{clusters: {{names: [{}]}}}}\n", names.join(", "));
+    match form {
+        Form::Objects => format!("{head}{placement}  files: [objects/*.yaml]\n"),
+        Form::Component => {
+            let replicas = draft.replicas().map_or(String::new(), |count| format!("  replicas: {count}\n"));
+            format!(
+                "{head}  # What a {} is stands in layer/; image and replicas stand here.\n  workloadType: {}\n  \
+                 developLanguage: generic\n  runType: worker\n  image: {}\n{replicas}{placement}",
+                draft.kind,
+                draft.kind,
+                scalar(&draft.image()),
+            )
+        }
+        Form::AppSet => {
+            let mut text = format!(
+                "{head}  # What a {} is stands in layer/; images and replicas stand here.\n  podSpec: {{deployType: {}}}\n  \
+                 clusterTopology:\n    clusters:\n",
+                draft.kind,
+                draft.kind.to_lowercase(),
+            );
+            for (cluster, draft) in drafts {
+                let replicas = draft.replicas().map_or(String::new(), |count| format!(" replicas: {count},"));
+                // Writing to a text does not fail.
+                let _ = write!(
+                    text,
+                    "      - name: {}\n        podSets: [{{name: {},{replicas} image: {}}}]\n",
+                    scalar(cluster.as_str()),
+                    scalar(&draft.name),
+                    scalar(&draft.image()),
+                );
+            }
+            text
+        }
+    }
+}
+
+/// `service`, and with its name where it is not that of the app's workload: `service-web-admin`.
+fn file_name(object: &Value) -> String {
+    let kind = text(object, "/kind").to_lowercase();
+    let name =
+        text(object, "/metadata/name").replace(|it: char| !it.is_ascii_alphanumeric() && it != '-', "-");
+    format!("{kind}-{name}")
+}
+
+/// A text that renders to itself.
+fn as_template(text: &str) -> String {
+    let mut made = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('{') {
+        let (before, from) = rest.split_at(at);
+        made.push_str(before);
+        let token = ["{{", "{%", "{#"].into_iter().find(|token| from.starts_with(token));
+        match token {
+            Some(token) => {
+                made.push_str("{{ '");
+                made.push_str(token);
+                made.push_str("' }}");
+                rest = from.get(token.len()..).unwrap_or_default();
+            }
+            None => {
+                made.push('{');
+                rest = from.get(1..).unwrap_or_default();
+            }
+        }
+    }
+    made.push_str(rest);
+    made
+}

@@ -1,0 +1,51 @@
+//! What opens files that are encrypted with SOPS: age identities, from where users of `sops` have them.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::Args;
+use secrecy::{ExposeSecret as _, SecretString};
+
+use crate::controller::resolve_secret;
+use crate::model::{Keys, SecretRef};
+use crate::sops::identities;
+
+#[derive(Args, Clone, Debug, Default)]
+pub struct KeyArgs {
+    /// File with the age identities that open what is encrypted with SOPS; by default SOPS_AGE_KEY_FILE and
+    /// SOPS_AGE_KEY, as for sops
+    #[arg(long, env = "TUTTI_AGE_IDENTITY_FILE", value_delimiter = ',', value_name = "FILE")]
+    pub age_identity_file: Vec<PathBuf>,
+}
+
+impl KeyArgs {
+    /// Flags win over the file with settings, that over the variables of `sops`.
+    pub fn resolve(&self, configured: Vec<SecretRef>) -> anyhow::Result<Keys> {
+        let flags = self.age_identity_file.iter().map(|path| SecretRef::File(path.display().to_string()));
+        let mut references: Vec<SecretRef> = flags.collect();
+        if references.is_empty() {
+            references = configured;
+        }
+        if references.is_empty() && cfg!(feature = "sops") {
+            references = of_sops();
+        }
+        let mut found: Vec<SecretString> = Vec::new();
+        for reference in &references {
+            let text = resolve_secret(reference)?;
+            let read = identities::read(text.expose_secret());
+            let place = match reference {
+                SecretRef::Env(name) => format!("the environment variable {name}"),
+                SecretRef::File(path) => path.clone(),
+            };
+            found.extend(read.with_context(|| format!("failed to read the age identities in {place}"))?);
+        }
+        Ok(Keys::new(found))
+    }
+}
+
+fn of_sops() -> Vec<SecretRef> {
+    let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let file = set("SOPS_AGE_KEY_FILE").map(SecretRef::File);
+    let key = set("SOPS_AGE_KEY").map(|_| SecretRef::Env("SOPS_AGE_KEY".to_owned()));
+    file.into_iter().chain(key).collect()
+}

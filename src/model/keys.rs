@@ -1,0 +1,32 @@
+//! What opens what is encrypted in the config repository; never a part of it.
+
+use std::sync::Arc;
+
+use secrecy::{ExposeSecret as _, SecretString};
+
+/// The age identities that the process was given. They do not print.
+#[derive(Clone, Debug, Default)]
+pub struct Keys(Arc<[SecretString]>);
+
+impl Keys {
+    pub fn new(identities: Vec<SecretString>) -> Self {
+        Self(identities.into())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn identities(&self) -> &[SecretString] {
+        &self.0
+    }
+}
+
+impl PartialEq for Keys {
+    fn eq(&self, other: &Self) -> bool {
+        let texts = |keys: &Self| keys.0.iter().map(|key| key.expose_secret().to_owned()).collect::<Vec<_>>();
+        Arc::ptr_eq(&self.0, &other.0) || texts(self) == texts(other)
+    }
+}
+
+impl Eq for Keys {}

@@ -1,0 +1,161 @@
+//! Values that must not be shown: those of Secrets, and those that are encrypted in the config repository.
+
+use std::sync::Arc;
+
+use secrecy::{ExposeSecret as _, SecretSlice, SecretString};
+use serde_json::Value;
+
+use super::{Digest, RenderedObject};
+
+/// What was encrypted in one object and is plain in its body. It does not print.
+#[derive(Clone, Debug)]
+pub struct Sealed {
+    /// Known to nobody who cannot open the file: digests with it tell nothing to somebody who guesses.
+    salt: Arc<SecretSlice<u8>>,
+    /// With the keys that lead to each (`/spec/password`; items of a list have the path of their list).
+    values: Arc<[(String, SecretString)]>,
+}
+
+/// Shorter values are hidden in their own place only: elsewhere, hiding a word would tell that it is one.
+const LONG: usize = 8;
+
+impl Sealed {
+    pub fn new(salt: &[u8], values: Vec<(String, SecretString)>) -> Self {
+        Self { salt: Arc::new(salt.to_vec().into()), values: values.into() }
+    }
+
+    /// Of an object whose own digest would let others try values out.
+    pub fn digest(&self, body: &Value) -> Digest {
+        self.of(&Digest::of_json(body).to_string())
+    }
+
+    fn of(&self, text: &str) -> Digest {
+        Digest::of(&[self.salt.expose_secret(), text.as_bytes()].concat())
+    }
+
+    fn hides(&self, path: &str, text: &str) -> bool {
+        self.values.iter().any(|(place, value)| {
+            let value = value.expose_secret();
+            place == path && text == value || value.len() >= LONG && text.contains(value)
+        })
+    }
+}
+
+impl PartialEq for Sealed {
+    fn eq(&self, other: &Self) -> bool {
+        let exposed = |sealed: &Self| {
+            let values =
+                sealed.values.iter().map(|(path, value)| (path.clone(), value.expose_secret().to_owned()));
+            values.collect::<Vec<_>>()
+        };
+        self.salt.expose_secret() == other.salt.expose_secret() && exposed(self) == exposed(other)
+    }
+}
+
+/// Whether its values are secret as a whole; in any group, as a kind of that name elsewhere is likely to hold
+/// secrets too.
+pub fn is_secret(kind: &str) -> bool {
+    kind == "Secret"
+}
+
+/// The body as it may be shown: `*** 3f9a1c2e` for each value that is secret. The digits change with the value.
+pub fn masked(object: &RenderedObject) -> Value {
+    let mut body = object.body.clone();
+    let mask = |text: &str| {
+        let digest = match &object.sealed {
+            Some(sealed) => sealed.of(text),
+            None => Digest::of(format!("{} {text}", object.id.origin()).as_bytes()),
+        };
+        Value::String(format!("*** {}", digest.to_string().get(..8).unwrap_or_default()))
+    };
+    if is_secret(&object.kind.kind) {
+        for field in ["data", "stringData"] {
+            let entries = body.get_mut(field).and_then(Value::as_object_mut).into_iter().flatten();
+            entries.for_each(|(_, value)| *value = mask(&text_of(value)));
+        }
+    }
+    if let Some(sealed) = &object.sealed {
+        hide(&mut body, "", &|path, text| sealed.hides(path, text).then(|| mask(text)));
+    }
+    body
+}
+
+/// What names an object is shown, wherever it comes from.
+pub fn is_name(path: &str) -> bool {
+    ["/apiVersion", "/kind", "/metadata/name", "/metadata/namespace"].contains(&path)
+}
+
+fn hide(value: &mut Value, path: &str, mask: &dyn Fn(&str, &str) -> Option<Value>) {
+    match value {
+        Value::Null => {}
+        Value::Array(items) => items.iter_mut().for_each(|item| hide(item, path, mask)),
+        Value::Object(entries) => {
+            entries.iter_mut().for_each(|(key, value)| hide(value, &format!("{path}/{key}"), mask));
+        }
+        scalar if !is_name(path) => {
+            if let Some(masked) = mask(path, &text_of(scalar)) {
+                *scalar = masked;
+            }
+        }
+        _ => {}
+    }
+}
+
+fn text_of(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::{Kind, Location, ObjectId};
+
+    fn object(body: &Value, sealed: Option<Sealed>) -> RenderedObject {
+        let (id, kind) = (ObjectId::of(body), Kind::of(body));
+        RenderedObject {
+            id: id.expect("an identity"),
+            kind: kind.expect("a kind"),
+            body: body.clone(),
+            hash: Digest::of_json(body),
+            source: Location::new("a.yaml", 1, 1),
+            sealed,
+        }
+    }
+
+    #[test]
+    fn values_of_a_secret_are_masked_and_their_changes_seen() {
+        let secret = |value: &str| {
+            let body = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "type": "Opaque",
+                              "data": {"password": value}});
+            masked(&object(&body, None))
+        };
+        let (one, other) = (secret("aHVudGVyMg=="), secret("aHVudGVyMw=="));
+        assert_eq!(one, secret("aHVudGVyMg=="));
+        assert_ne!(one["data"], other["data"]);
+        let text = one["data"]["password"].as_str().unwrap_or_default();
+        assert!(text.starts_with("*** ") && text.len() == 12, "{text}");
+        assert_eq!(one["type"], "Opaque");
+    }
+
+    #[test]
+    fn what_was_encrypted_is_masked_wherever_it_went() {
+        let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "db", "labels": {"a": "5"}},
+                          "data": {"url": "https://hunter22@db", "open": "x", "port": 5}});
+        let value = |path: &str, value: &str| (path.to_owned(), SecretString::from(value));
+        let values =
+            vec![value("/data/password", "hunter22"), value("/data/port", "5"), value("/data/a", "")];
+        let sealed = Sealed::new(b"salt", values);
+        let shown = masked(&object(&body, Some(sealed.clone())));
+        assert_eq!(shown["metadata"], body["metadata"]);
+        assert_eq!(shown["data"]["open"], "x");
+        for hidden in [&shown["data"]["url"], &shown["data"]["port"]] {
+            assert!(hidden.as_str().is_some_and(|text| text.starts_with("*** ")), "{hidden}");
+        }
+        let of_salt = |salt: &[u8]| Sealed::new(salt, Vec::new()).digest(&body);
+        assert_ne!(of_salt(b"salt"), of_salt(b"other"));
+        let printed = format!("{:?}", object(&body, Some(sealed)));
+        assert!(!printed.contains("@db"), "{printed}");
+    }
+}

@@ -1,0 +1,313 @@
+//! Every target of a fleet; what is known from an earlier revision is not rendered again.
+//!
+//! A render is known by what it was made from: the app and the files that it names, the layers of its target, its podSets,
+//! and the answers to everything that it asked about its cluster. Where all of that is the same, on another cluster or at
+//! a later revision, so are the objects, and they are shared. A mistake is never kept.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::inputs::{Inputs, Kept};
+use super::site::Seen;
+use super::{Discovered, Made, Renderer, codes, idle_patch, in_order, unknown};
+use crate::fleet::Target;
+use crate::model::{
+    App, AppId, AppSpec, Capabilities, Cluster, ClusterName, DeployType, Diagnostic, Digest, Instance,
+    Location, Rendered, Revision, Scope,
+};
+use crate::schedule::{AssignedPodSet, assign};
+
+/// A target's objects, or why there are none; and the commit that it is told on.
+pub type Render = (Revision, Result<Arc<Rendered>, Vec<Diagnostic>>);
+
+/// Every target of a revision.
+#[derive(Clone, Debug)]
+pub struct Renders {
+    pub revision: Revision,
+    /// By cluster.
+    pub apps: BTreeMap<AppId, Arc<BTreeMap<ClusterName, Render>>>,
+    /// How many renders were made for it; all others were known.
+    pub made: usize,
+    /// What its clusters were taken for.
+    discovered: Discovered,
+}
+
+impl Renders {
+    pub fn get(&self, target: &Target) -> Option<&Render> {
+        self.apps.get(&target.app)?.get(&target.cluster)
+    }
+
+    /// What does not hold (any more) on a cluster that says this of itself.
+    pub fn stale(&self, cluster: &Cluster, found: &Arc<Capabilities>) -> Vec<Target> {
+        let now = Capabilities::of(cluster, Some(found));
+        let same = self
+            .discovered
+            .get(&cluster.name)
+            .is_some_and(|known| Arc::ptr_eq(known, found) || known == found);
+        if same {
+            return Vec::new();
+        }
+        let holds =
+            |(_, result): &Render| result.as_ref().is_ok_and(|rendered| rendered.questions.hold(&now));
+        let here = self.apps.iter().filter_map(|(app, clusters)| Some((app, clusters.get(&cluster.name)?)));
+        let stale = here.filter(|(_, render)| !holds(render));
+        stale.map(|(app, _)| Target { app: app.clone(), cluster: cluster.name.clone() }).collect()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (Target, &Render)> {
+        self.apps.iter().flat_map(|(app, clusters)| {
+            let target = |cluster: &ClusterName| Target { app: app.clone(), cluster: cluster.clone() };
+            clusters.iter().map(move |(cluster, render)| (target(cluster), render))
+        })
+    }
+
+    pub fn results(&self) -> impl Iterator<Item = &Result<Arc<Rendered>, Vec<Diagnostic>>> {
+        self.apps.values().flat_map(|clusters| clusters.values().map(|(_, result)| result))
+    }
+}
+
+/// What is kept from one revision to the next. It may be lost: then everything is rendered anew.
+#[derive(Debug, Default)]
+pub struct Memory {
+    instance: Option<Instance>,
+    apps: BTreeMap<AppId, Known>,
+}
+
+/// An app, and what it came to.
+#[derive(Debug)]
+struct Known {
+    inputs: Kept,
+    traces: Vec<Arc<Trace>>,
+    /// Which of them a cluster had.
+    of_clusters: BTreeMap<ClusterName, usize>,
+    renders: Arc<BTreeMap<ClusterName, Render>>,
+}
+
+/// One render: what it was made from, beside the inputs of its app.
+#[derive(Clone, Debug)]
+struct Trace {
+    stack: Digest,
+    pod_sets: Vec<AssignedPodSet>,
+    seen: Seen,
+    made: Made,
+}
+
+/// So many traces are compared before one more is made: an app that is another thing on each of 2,000 clusters must not
+/// cost their square.
+const COMPARED: usize = 16;
+
+/// An app to be rendered.
+struct Task<'a> {
+    app: &'a Arc<App>,
+    clusters: Vec<ClusterName>,
+    known: Option<Known>,
+}
+
+/// Renders every target, on all cores. As long as the fleet is large: call it off the async threads.
+pub fn all(renderer: &Renderer<'_>, memory: &mut Memory) -> Renders {
+    let fleet = renderer.fleet;
+    // What the instance says of names, labels and charts reaches every app.
+    if memory.instance.as_ref() != Some(&fleet.instance) {
+        *memory = Memory { instance: Some(fleet.instance.clone()), apps: BTreeMap::new() };
+    }
+    let mut earlier = std::mem::take(&mut memory.apps);
+    let mut tasks: Vec<Task<'_>> = fleet
+        .placed()
+        .map(|(app, clusters)| Task { app, clusters, known: earlier.remove(&app.id) })
+        .collect();
+    drop(earlier);
+    // Charts wait for other processes: nobody else shall wait for them.
+    tasks.sort_by_key(|task| is_chart(task.app));
+    let (known, made) = side_by_side(renderer, tasks);
+    memory.apps = known;
+    let apps = memory.apps.iter().map(|(id, known)| (id.clone(), Arc::clone(&known.renders)));
+    let mut renders = Renders {
+        revision: renderer.snapshot.revision.clone(),
+        apps: apps.collect(),
+        made,
+        discovered: renderer.discovered.clone(),
+    };
+    refuse_idle_patches(renderer, memory, &mut renders);
+    renders
+}
+
+fn is_chart(app: &App) -> bool {
+    matches!(&app.spec, AppSpec::AppSet(app_set) if app_set.deploy_type == DeployType::Helm)
+}
+
+fn side_by_side(renderer: &Renderer<'_>, tasks: Vec<Task<'_>>) -> (BTreeMap<AppId, Known>, usize) {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(tasks.len()).max(1);
+    let tasks: Vec<parking_lot::Mutex<Option<Task<'_>>>> =
+        tasks.into_iter().map(|task| parking_lot::Mutex::new(Some(task))).collect();
+    let (next, made) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let work = || {
+        let mut done = Vec::new();
+        while let Some(place) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let Some(task) = place.lock().take() else { continue };
+            let id = task.app.id.clone();
+            let (known, count) = one(renderer, task);
+            made.fetch_add(count, Ordering::Relaxed);
+            done.push((id, known));
+        }
+        done
+    };
+    let known = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        let mut known: BTreeMap<AppId, Known> = work().into_iter().collect();
+        for other in others {
+            // A render that panics is caught where it is made; nothing else in there does.
+            known.extend(other.join().unwrap_or_default());
+        }
+        known
+    });
+    (known, made.into_inner())
+}
+
+/// One app on all of its clusters, and how many renders that took.
+fn one(renderer: &Renderer<'_>, task: Task<'_>) -> (Known, usize) {
+    let inputs = Arc::new(Inputs::of(renderer.fleet, renderer.snapshot, task.app));
+    let before = task.known.as_ref().map(|known| Arc::clone(&known.renders)).unwrap_or_default();
+    let mut traces = Traces {
+        earlier: task.known.filter(|known| inputs.is_same_as(&known.inputs)),
+        now: Vec::new(),
+        of_clusters: BTreeMap::new(),
+        made: 0,
+    };
+    let mut renders = BTreeMap::new();
+    for cluster in task.clusters {
+        let target = Target { app: task.app.id.clone(), cluster };
+        let rendering = || render(renderer, &inputs, &target, &mut traces);
+        let rendered = catch_unwind(AssertUnwindSafe(rendering));
+        let (revision, result) = rendered.unwrap_or_else(|_| crashed(renderer, &target));
+        let result = result.map(|made| match before.get(&target.cluster) {
+            Some((_, Ok(known)))
+                if known.revision == revision && Arc::ptr_eq(&known.objects, &made.objects) =>
+            {
+                Arc::clone(known)
+            }
+            _ => Arc::new(made.into_rendered(&target, revision.clone())),
+        });
+        renders.insert(target.cluster, (revision, result));
+    }
+    let Traces { now: traces, of_clusters, made, .. } = traces;
+    (Known { inputs: inputs.kept(), traces, of_clusters, renders: Arc::new(renders) }, made)
+}
+
+/// The renders of one app: those of an earlier revision, as long as its inputs are the same, and those of this one.
+struct Traces {
+    earlier: Option<Known>,
+    now: Vec<Arc<Trace>>,
+    of_clusters: BTreeMap<ClusterName, usize>,
+    made: usize,
+}
+
+impl Traces {
+    fn find(&mut self, cluster: &ClusterName, fits: impl Fn(&Trace) -> bool) -> Option<Made> {
+        let found = self.now.iter().enumerate().rev().take(COMPARED).find(|(_, trace)| fits(trace));
+        if let Some((number, trace)) = found {
+            self.of_clusters.insert(cluster.clone(), number);
+            return Some(trace.made.clone());
+        }
+        let earlier = self.earlier.as_ref()?;
+        let own = earlier.of_clusters.get(cluster).and_then(|number| earlier.traces.get(*number));
+        let trace = own.into_iter().chain(earlier.traces.iter().take(COMPARED)).find(|trace| fits(trace))?;
+        let (trace, made) = (Arc::clone(trace), trace.made.clone());
+        self.keep(cluster, trace);
+        Some(made)
+    }
+
+    fn keep(&mut self, cluster: &ClusterName, trace: Arc<Trace>) {
+        self.of_clusters.insert(cluster.clone(), self.now.len());
+        self.now.push(trace);
+    }
+}
+
+/// A fault of ours in one render is an error of that target, and of no other.
+fn crashed(renderer: &Renderer<'_>, target: &Target) -> (Revision, Result<Made, Vec<Diagnostic>>) {
+    let scope = Scope::Target(target.app.clone(), target.cluster.clone());
+    let message = format!("failed to render {target}: the renderer crashed, which is a fault of tutti");
+    (renderer.snapshot.revision.clone(), Err(vec![Diagnostic::error(codes::CRASHED, message, scope)]))
+}
+
+fn render(
+    renderer: &Renderer<'_>,
+    inputs: &Arc<Inputs<'_>>,
+    target: &Target,
+    traces: &mut Traces,
+) -> (Revision, Result<Made, Vec<Diagnostic>>) {
+    let blamed = |mistakes| {
+        let mistakes = in_order(mistakes);
+        (blame(renderer, &mistakes), Err(mistakes))
+    };
+    let Some(job) = renderer.job_of(inputs, target) else { return blamed(vec![unknown(target)]) };
+    let stack = match job.stacks.of(&job) {
+        Ok(stack) => stack,
+        Err(mistakes) => return blamed(mistakes),
+    };
+    let revision = job.revision(&stack);
+    let pod_sets = assign(job.app, &target.cluster);
+    let fits = |trace: &Trace| {
+        trace.stack == stack.id && trace.pod_sets == pod_sets && trace.seen.is_true_of(job.site.facts())
+    };
+    if let Some(made) = traces.find(&target.cluster, fits) {
+        return (revision, Ok(made));
+    }
+    traces.made += 1;
+    match job.make(&stack) {
+        Ok(made) => {
+            let trace = Trace { stack: stack.id, pod_sets, seen: job.site.take_seen(), made: made.clone() };
+            traces.keep(&target.cluster, Arc::new(trace));
+            (revision, Ok(made))
+        }
+        Err(mistakes) => blamed(mistakes),
+    }
+}
+
+/// The commit that last changed where the mistakes are.
+fn blame(renderer: &Renderer<'_>, mistakes: &[Diagnostic]) -> Revision {
+    let files = mistakes.iter().filter_map(|mistake| mistake.location.as_ref());
+    renderer.snapshot.last_change(files.map(|location| location.file.as_str())).clone()
+}
+
+/// A patch may fit nothing of one target and something of another; one that fits nothing at all is a
+/// mistake of every target that reads it. What a target without a render would have taken is not known.
+fn refuse_idle_patches(renderer: &Renderer<'_>, memory: &Memory, renders: &mut Renders) {
+    let mut fitted: BTreeMap<&Location, bool> = BTreeMap::new();
+    let tried =
+        memory.apps.values().flat_map(|known| known.traces.iter().flat_map(|trace| &*trace.made.patches));
+    for (location, fits) in tried {
+        *fitted.entry(location).or_default() |= fits;
+    }
+    let mut idle: BTreeSet<&Location> =
+        fitted.into_iter().filter(|(_, fits)| !fits).map(|(location, _)| location).collect();
+    if idle.is_empty() {
+        return;
+    }
+    for (target, _) in renders.iter().filter(|(_, (_, result))| result.is_err()) {
+        for unknown in renderer.patches_of(&target) {
+            idle.remove(&unknown);
+        }
+    }
+    for (app, clusters) in &mut renders.apps {
+        let reads = |(_, result): &Render| {
+            result
+                .as_ref()
+                .is_ok_and(|rendered| idle.iter().any(|place| rendered.patches.contains_key(place)))
+        };
+        if !clusters.values().any(reads) {
+            continue;
+        }
+        for (cluster, (revision, result)) in Arc::make_mut(clusters) {
+            let Ok(rendered) = &result else { continue };
+            let scope = || Scope::Target(app.clone(), cluster.clone());
+            let read = idle.iter().filter(|place| rendered.patches.contains_key(place));
+            let mistakes: Vec<Diagnostic> = read.map(|place| idle_patch(place, scope())).collect();
+            if !mistakes.is_empty() {
+                *revision = blame(renderer, &mistakes);
+                *result = Err(mistakes);
+            }
+        }
+    }
+}

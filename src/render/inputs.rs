@@ -1,0 +1,111 @@
+//! What an app is made from, whatever the cluster.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use super::objects;
+use super::stacks::Shape;
+use crate::fleet::charts::{CHARTS, source};
+use crate::fleet::{Fleet, selector, selects_by_ring};
+use crate::manifest;
+use crate::model::{App, AppSpec, ChartRef, ChartSource, Digest, Fact, Location, Snapshot};
+
+#[derive(Debug)]
+pub struct Inputs<'a> {
+    pub app: &'a Arc<App>,
+    /// What the project of its namespace allows is looked at.
+    project: Option<&'a Arc<App>>,
+    /// Files that it names: those of an Objects app, charts of the repository.
+    files: Option<Digest>,
+    pub shape: Shape,
+    /// The folder of its own layer, with a final `/`, if there is one.
+    pub own_layer: Option<String>,
+    /// The number of the last commit that changed any of this.
+    pub newest: Option<usize>,
+    /// The ring of the cluster is looked at, not counting layers.
+    pub by_ring: bool,
+}
+
+/// The part of it that a render depends on, to be kept.
+#[derive(Clone, Debug)]
+pub struct Kept {
+    app: Arc<App>,
+    project: Option<Arc<App>>,
+    files: Option<Digest>,
+}
+
+impl<'a> Inputs<'a> {
+    pub fn of(fleet: &'a Fleet, snapshot: &'a Snapshot, app: &'a Arc<App>) -> Self {
+        let project = fleet.project_of(app);
+        let own = format!("{}layer/", app.folder());
+        let table = &fleet.instance.labels;
+        let mut by_ring = selects_by_ring(app)
+            || table.labels.values().chain(table.env.values()).any(|fact| *fact == Fact::Ring);
+        let mut paths: Vec<&str> = vec![&app.location.file, &own, manifest::CONVERSIONS];
+        paths.extend(fleet.instance.location.as_ref().map(|location: &Location| location.file.as_str()));
+        paths.extend(app.routes.iter().map(|route| route.location.file.as_str()));
+        if let Some((project, of_project)) = project {
+            let placed_by_it = selector(app).is_some_and(|placement| placement.location.is_none());
+            if placed_by_it || of_project.allow.is_some() {
+                paths.push(&project.location.file);
+            }
+        }
+        let mut files = String::new();
+        if let AppSpec::Objects(of_app) = &app.spec {
+            by_ring |= objects::look_at_ring(of_app, snapshot);
+            let listed = objects::files(of_app, snapshot);
+            list(&mut files, snapshot, listed.iter().copied());
+            paths.extend(listed);
+        }
+        for folder in chart_folders(app, fleet) {
+            let inside = snapshot.files.range(folder.clone()..).map(|(path, _)| path.as_str());
+            list(&mut files, snapshot, inside.take_while(|path| path.starts_with(&folder)));
+        }
+        let newest = snapshot.history.newest(paths);
+        let has_own =
+            snapshot.files.range(own.clone()..).next().is_some_and(|(path, _)| path.starts_with(&own));
+        Self {
+            app,
+            project: project.map(|(project, _)| project),
+            files: (!files.is_empty()).then(|| Digest::of(files.as_bytes())),
+            shape: Shape::of(&app.spec),
+            own_layer: has_own.then_some(own),
+            newest,
+            by_ring,
+        }
+    }
+
+    pub fn kept(&self) -> Kept {
+        Kept { app: Arc::clone(self.app), project: self.project.cloned(), files: self.files }
+    }
+
+    pub fn is_same_as(&self, kept: &Kept) -> bool {
+        let same = |one: &Arc<App>, other: &Arc<App>| Arc::ptr_eq(one, other) || one == other;
+        let same_project = match (self.project, &kept.project) {
+            (None, None) => true,
+            (Some(one), Some(other)) => same(one, other),
+            _ => false,
+        };
+        same_project && self.files == kept.files && same(self.app, &kept.app)
+    }
+}
+
+fn list<'a>(to: &mut String, snapshot: &Snapshot, paths: impl Iterator<Item = &'a str>) {
+    for path in paths {
+        let blob = snapshot.files.get(path).map_or("", |file| &file.blob);
+        // Writing to a text does not fail.
+        let _ = writeln!(to, "{path} {blob}");
+    }
+}
+
+/// Of all charts that the app has on any cluster.
+fn chart_folders(app: &App, fleet: &Fleet) -> Vec<String> {
+    let AppSpec::AppSet(app_set) = &app.spec else { return Vec::new() };
+    let pod_sets = app_set.clusters.iter().flat_map(|cluster| &cluster.pod_sets);
+    let charts = app_set.chart.iter().chain(pod_sets.filter_map(|pod_set| pod_set.chart.as_ref()));
+    let folder = |chart: &ChartRef| match source(chart, &fleet.instance.charts) {
+        Ok(ChartSource::Folder { name, .. }) => Some(format!("{CHARTS}{name}/")),
+        _ => None,
+    };
+    charts.filter_map(folder).collect()
+}

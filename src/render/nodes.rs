@@ -1,0 +1,55 @@
+//! The nodes that a podSet wants, beside what its pods want already.
+
+use serde_json::{Map, Value, json};
+
+/// Adds a term that must hold. Terms of which one must hold may be there already: then each of them is narrowed.
+pub fn require(template: &mut Map<String, Value>, term: &Value) {
+    let mut place = template.entry("spec").or_insert_with(|| json!({}));
+    for key in ["affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"] {
+        let Some(map) = place.as_object_mut() else { return };
+        place = map.entry(key).or_insert_with(|| json!({}));
+    }
+    let Some(map) = place.as_object_mut() else { return };
+    let terms = map.entry("nodeSelectorTerms").or_insert_with(|| json!([]));
+    let Some(terms) = terms.as_array_mut() else { return };
+    if terms.is_empty() {
+        terms.push(term.clone());
+        return;
+    }
+    for known in terms.iter_mut().filter_map(Value::as_object_mut) {
+        for (list, requirements) in term.as_object().into_iter().flatten() {
+            let known = known.entry(list.clone()).or_insert_with(|| json!([]));
+            if let (Some(known), Some(more)) = (known.as_array_mut(), requirements.as_array()) {
+                known.extend(more.iter().filter(|one| !known.contains(one)).cloned().collect::<Vec<_>>());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(spec: Value, expected: &Value) {
+        let term = json!({"matchExpressions": [{"key": "ldc", "operator": "In", "values": ["b"]}]});
+        let mut template = Map::from_iter([("spec".to_owned(), spec)]);
+        require(&mut template, &term);
+        let path = "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
+        assert_eq!(template["spec"].pointer(path), Some(expected));
+    }
+
+    #[test]
+    fn a_term_narrows_what_is_wanted_already() {
+        let own = json!({"key": "ldc", "operator": "In", "values": ["b"]});
+        check(json!({}), &json!([{"matchExpressions": [own]}]));
+        let with = |terms: Value| {
+            json!({"affinity": {"nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}})
+        };
+        let (ssd, name) = (json!({"key": "ssd", "operator": "Exists"}), json!({"matchFields": []}));
+        check(
+            with(json!([{"matchExpressions": [ssd]}, name])),
+            &json!([{"matchExpressions": [ssd, own]}, {"matchFields": [], "matchExpressions": [own]}]),
+        );
+    }
+}

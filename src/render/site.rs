@@ -1,0 +1,297 @@
+//! The cluster that is rendered for, and what a render asked of it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use minijinja::value::{Enumerator, Object, ObjectRepr, Value};
+use minijinja::{Error, ErrorKind};
+use parking_lot::Mutex;
+use serde_json::Value as Json;
+
+use crate::model::{Capabilities, Cluster, ClusterFacts, Questions, Revision, Selector};
+
+/// What can be known of a place: `cluster.labels.zone`, `ring`, `revision`, part by part.
+pub type Path = Vec<String>;
+
+/// What a render asked, and the answers. Another place that answers the same gets the same objects.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Seen {
+    answers: BTreeMap<Path, Option<Json>>,
+    /// About what the cluster can do.
+    pub questions: Questions,
+}
+
+impl Seen {
+    pub fn is_true_of(&self, facts: &Facts) -> bool {
+        let same = |(path, answer): (&Path, &Option<Json>)| answer_of(facts, path) == answer.as_ref();
+        self.answers.iter().all(same) && self.questions.hold(&facts.capabilities)
+    }
+}
+
+/// All that a render may know of the place that it is for.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// What its manifest says.
+    cluster: Arc<Json>,
+    capabilities: Arc<Capabilities>,
+    ring: Json,
+    /// Known once the layers are.
+    revision: OnceLock<Json>,
+}
+
+impl Facts {
+    /// What the manifest of a cluster says, as templates see it; what it can do is beside that.
+    pub fn of_cluster(cluster: &Cluster) -> Json {
+        serde_json::json!({
+            "name": cluster.name,
+            "labels": cluster.labels,
+            "meta": cluster.meta,
+            "vip": cluster.vip,
+        })
+    }
+
+    pub fn new(cluster: Arc<Json>, capabilities: Arc<Capabilities>, ring: Option<&str>) -> Self {
+        Self { cluster, capabilities, ring: ring.into(), revision: OnceLock::new() }
+    }
+}
+
+/// The facts, and which of them were asked for.
+#[derive(Clone, Debug)]
+pub struct Notebook {
+    facts: Arc<Facts>,
+    seen: Arc<Mutex<Seen>>,
+}
+
+impl Notebook {
+    /// The variables of templates that are about the place.
+    pub const VARIABLES: [&str; 3] = ["cluster", "ring", "revision"];
+
+    /// A map is looked into later; everything else is looked at now.
+    pub fn variable(&self, path: Path) -> Option<Value> {
+        let parts: Vec<&str> = path.iter().map(String::as_str).collect();
+        match (parts.as_slice(), self.answer(&path)) {
+            (["cluster", "version"], _) => Some(self.version()),
+            (["cluster", "capabilities"], _) => Some(Value::from_object(InCapabilities(self.clone()))),
+            (_, Some(Json::Object(_))) => Some(Value::from_object(Look { notebook: self.clone(), path })),
+            (_, answer) => {
+                let value = answer.as_ref().map(serialized);
+                self.note(path, answer);
+                value
+            }
+        }
+    }
+
+    fn version(&self) -> Value {
+        let version = &self.facts.capabilities.version;
+        self.seen.lock().questions.version = Some(version.clone());
+        serialized(version)
+    }
+
+    fn has(&self, name: &str) -> bool {
+        let answer = self.facts.capabilities.has(name);
+        self.seen.lock().questions.has.entry(name.to_owned()).or_insert(answer);
+        answer
+    }
+
+    /// For whoever may look at any of it.
+    fn capabilities(&self) -> &Capabilities {
+        self.seen.lock().questions.all = Some(Arc::clone(&self.facts.capabilities));
+        &self.facts.capabilities
+    }
+
+    fn answer(&self, path: &[String]) -> Option<Json> {
+        answer_of(&self.facts, path).cloned()
+    }
+
+    fn note(&self, path: Path, answer: Option<Json>) {
+        self.seen.lock().answers.insert(path, answer);
+    }
+}
+
+/// Everything about the cluster that a render is for goes through here, so that nothing is used that is not noted.
+#[derive(Clone, Debug)]
+pub struct Site<'a> {
+    cluster: &'a Cluster,
+    ring: Option<&'a str>,
+    notebook: Notebook,
+}
+
+impl<'a> Site<'a> {
+    pub fn new(cluster: &'a Cluster, ring: Option<&'a str>, facts: Facts) -> Self {
+        Self { cluster, ring, notebook: Notebook { facts: Arc::new(facts), seen: Arc::default() } }
+    }
+
+    pub fn name(&self) -> &'a str {
+        self.note(&["cluster", "name"]);
+        self.cluster.name.as_str()
+    }
+
+    pub fn label(&self, key: &str) -> Option<&'a str> {
+        self.note(&["cluster", "labels", key]);
+        self.cluster.labels.get(key).map(String::as_str)
+    }
+
+    pub fn meta(&self, key: &str) -> Option<&'a Json> {
+        self.note(&["cluster", "meta", key]);
+        self.cluster.meta.get(key)
+    }
+
+    pub fn vip(&self) -> Option<&'a str> {
+        self.note(&["cluster", "vip"]);
+        self.cluster.vip.as_deref()
+    }
+
+    pub fn ring(&self) -> Option<&'a str> {
+        self.note(&["ring"]);
+        self.ring
+    }
+
+    /// For charts, which may ask for any of it.
+    pub fn capabilities(&self) -> &Capabilities {
+        self.notebook.capabilities()
+    }
+
+    /// The manifest, for what it declares of them.
+    pub fn declared(&self) -> &'a Cluster {
+        self.note(&["cluster", "name"]);
+        self.cluster
+    }
+
+    pub fn is_selected_by(&self, selector: &Selector) -> bool {
+        if selector.names.is_some() {
+            self.note(&["cluster", "name"]);
+        }
+        let keys = selector.match_labels.keys();
+        for key in keys.chain(selector.match_expressions.iter().map(|requirement| &requirement.key)) {
+            self.note(&["cluster", "labels", key]);
+        }
+        if selector.ring.is_some() {
+            self.note(&["ring"]);
+        }
+        selector.matches(self.cluster.facts(self.ring))
+    }
+
+    /// For what is told apart by other means than what was asked: which layers, which podSets.
+    pub fn selectable(&self) -> ClusterFacts<'a> {
+        self.cluster.facts(self.ring)
+    }
+
+    /// Where its manifest stands, which no object shows.
+    pub fn manifest(&self) -> &'a Cluster {
+        self.cluster
+    }
+
+    /// The commit that what is rendered belongs to; set once.
+    pub fn belongs_to(&self, revision: &Revision) {
+        self.notebook.facts.revision.get_or_init(|| revision.as_str().into());
+    }
+
+    pub fn facts(&self) -> &Facts {
+        &self.notebook.facts
+    }
+
+    pub fn notebook(&self) -> Notebook {
+        self.notebook.clone()
+    }
+
+    /// All of it, for mistakes alone.
+    pub fn to_json(&self) -> [(&'static str, Json); 3] {
+        let Facts { cluster, capabilities, ring, revision } = &*self.notebook.facts;
+        let mut cluster = Json::clone(cluster);
+        cluster["version"] = serde_json::json!(capabilities.version);
+        cluster["capabilities"] = serde_json::json!(&**capabilities);
+        let revision = revision.get().cloned().unwrap_or_default();
+        [("cluster", cluster), ("ring", ring.clone()), ("revision", revision)]
+    }
+
+    pub fn questions(&self) -> Questions {
+        self.notebook.seen.lock().questions.clone()
+    }
+
+    pub fn take_seen(&self) -> Seen {
+        std::mem::take(&mut self.notebook.seen.lock())
+    }
+
+    fn note(&self, path: &[&str]) {
+        let path: Path = path.iter().map(|part| (*part).to_owned()).collect();
+        let answer = self.notebook.answer(&path);
+        self.notebook.note(path, answer);
+    }
+}
+
+/// As the engine holds it.
+pub fn serialized(value: &impl serde::Serialize) -> Value {
+    Value::from(minijinja::value::Serde(value))
+}
+
+/// What stands at a path.
+fn answer_of<'f>(facts: &'f Facts, path: &[String]) -> Option<&'f Json> {
+    let (first, rest) = path.split_first()?;
+    let whole = match first.as_str() {
+        "cluster" => &*facts.cluster,
+        "ring" => &facts.ring,
+        "revision" => facts.revision.get()?,
+        _ => return None,
+    };
+    rest.iter().try_fold(whole, |found, part| found.get(part))
+}
+
+/// A map of the place as a template holds it: it notes what is taken out of it.
+#[derive(Clone, Debug)]
+pub struct Look {
+    notebook: Notebook,
+    path: Path,
+}
+
+impl Look {
+    fn below(&self, key: &str) -> Path {
+        self.path.iter().cloned().chain([key.to_owned()]).collect()
+    }
+}
+
+impl Object for Look {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        ObjectRepr::Map
+    }
+
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        self.notebook.variable(self.below(key.as_str()?))
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        let answer = self.notebook.answer(&self.path);
+        let keys: Vec<Value> = match &answer {
+            Some(Json::Object(map)) => map.keys().map(|key| Value::from(key.as_str())).collect(),
+            _ => Vec::new(),
+        };
+        self.notebook.note(self.path.clone(), answer);
+        let more: &[&str] = if self.path == ["cluster"] { &["version", "capabilities"] } else { &[] };
+        Enumerator::Values(keys.into_iter().chain(more.iter().map(|key| Value::from(*key))).collect())
+    }
+}
+
+/// `cluster.capabilities`.
+#[derive(Debug)]
+struct InCapabilities(Notebook);
+
+impl Object for InCapabilities {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        match key.as_str()? {
+            "version" => Some(self.0.version()),
+            "apiVersions" => Some(serialized(&self.0.capabilities().api_versions)),
+            _ => None,
+        }
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Str(&["version", "apiVersions"])
+    }
+}
+
+/// `cluster.capabilities is has("autoscaling/v2")`.
+pub fn has(capabilities: &Value, name: &str) -> Result<bool, Error> {
+    match capabilities.downcast_object_ref::<InCapabilities>() {
+        Some(InCapabilities(notebook)) => Ok(notebook.has(name)),
+        None => Err(Error::new(ErrorKind::InvalidOperation, "`has` asks cluster.capabilities")),
+    }
+}

@@ -1,0 +1,166 @@
+//! What a commit renders again, counted.
+
+use super::*;
+use crate::render::{Memory, Renderer, Renders};
+
+const OTHER: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Component\nmetadata: {name: job}\nspec: {workloadType: Deployment, developLanguage: java, runType: worker, image: 'job:1'}\n";
+const OBJECTS: &str =
+    "apiVersion: tutti.dev/v1alpha1\nkind: Objects\nmetadata: {name: conf}\nspec: {files: [\"objects/*\"]}\n";
+const CONFIG: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: conf}\ndata: {a: b}\n";
+
+fn cluster(name: &str, zone: &str) -> String {
+    CLUSTER.replace("bj1", name).replace("zone: bj", &format!("zone: {zone}"))
+}
+
+/// A repository that changes commit by commit, and the memory of who renders it.
+struct Commits {
+    files: std::collections::BTreeMap<String, String>,
+    memory: Memory,
+}
+
+impl Commits {
+    /// Three apps on three clusters.
+    fn new(more: &[(&str, &str)]) -> Self {
+        let clusters = [("bj1", "bj"), ("bj2", "bj"), ("gz1", "gz")];
+        let files = clusters.map(|(name, zone)| (format!("clusters/{name}.yaml"), cluster(name, zone)));
+        let apps = [
+            ("apps/web/app.yaml", WEB),
+            ("apps/job/app.yaml", OTHER),
+            ("apps/conf/app.yaml", OBJECTS),
+            ("apps/conf/objects/a.yaml", CONFIG),
+        ];
+        let apps = apps.iter().chain(more).map(|(path, text)| ((*path).to_owned(), (*text).to_owned()));
+        Self { files: files.into_iter().chain(apps).collect(), memory: Memory::default() }
+    }
+
+    /// Changes files, and renders; the same as a renderer without memory gives.
+    fn render(&mut self, changes: &[(&str, &str)]) -> Renders {
+        self.files.extend(changes.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())));
+        let snapshot =
+            Snapshot::of_texts(self.files.iter().map(|(path, text)| (path.as_str(), text.as_str())));
+        let fleet = fleet(&snapshot);
+        let renderer = Renderer::new(&fleet, &snapshot, &NoCharts);
+        let renders = renderer.render_all(&mut self.memory);
+        let anew = Renderer::new(&fleet, &snapshot, &NoCharts).render_all(&mut Memory::default());
+        assert_eq!(renders.apps, anew.apps);
+        renders
+    }
+
+    /// How many renders a commit takes.
+    #[track_caller]
+    fn check(&mut self, changes: &[(&str, &str)], made: usize) {
+        assert_eq!(self.render(changes).made, made, "{changes:?}");
+    }
+}
+
+#[test]
+fn what_is_the_same_on_all_clusters_is_rendered_once() {
+    let mut commits = Commits::new(&[]);
+    let renders = commits.render(&[]);
+    assert_eq!((renders.made, renders.results().count()), (3, 9));
+    let objects = |cluster: &str| {
+        let target = Target { app: AppId::new("default", "web"), cluster: cluster.into() };
+        renders.get(&target).unwrap().1.as_ref().unwrap().objects.clone()
+    };
+    assert!(std::sync::Arc::ptr_eq(&objects("bj1"), &objects("gz1")));
+    commits.check(&[], 0);
+    commits.check(&[("README.md", "hello"), ("apps/web/README.md", "web")], 0);
+}
+
+#[test]
+fn a_commit_renders_what_it_can_change() {
+    let mut commits = Commits::new(&[]);
+    commits.check(&[], 3);
+    commits.check(&[("apps/web/app.yaml", &WEB.replace("web:1", "web:2"))], 1);
+    commits.check(&[("apps/conf/objects/a.yaml", &CONFIG.replace("b}", "c}"))], 1);
+    commits.check(&[("apps/conf/objects/b.yaml", &CONFIG.replace("name: conf", "name: more"))], 1);
+    commits.check(&[("templates/language/java/values.yaml", "env: {A: b}")], 1);
+    commits.check(&[("templates/language/node/values.yaml", "env: {A: b}")], 0);
+    commits.check(&[("apps/web/layer/values.yaml", "env: {A: b}")], 1);
+    // Base is below all of them.
+    commits.check(
+        &[("templates/base/patches/a.yaml", "target: {kind: '*'}\nmerge: {metadata: {labels: {a: b}}}")],
+        3,
+    );
+    commits.check(
+        &[("tutti.yaml", "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {name: two}\n")],
+        3,
+    );
+    commits.check(&[("clusters/gz2.yaml", &cluster("gz2", "gz"))], 0);
+    commits.check(&[("clusters/gz1.yaml", &cluster("gz1", "gz").replace("10.0.0.1", "10.0.0.2"))], 0);
+}
+
+#[test]
+fn a_layer_of_a_cluster_changes_that_cluster_alone() {
+    let zone = ("templates/cluster/gz/layer.yaml", "clusters: {matchLabels: {zone: gz}}");
+    let mut commits = Commits::new(&[zone, ("templates/cluster/gz/values.yaml", "env: {ZONE: gz}")]);
+    commits.check(&[], 6);
+    commits.check(&[("templates/cluster/gz/values.yaml", "env: {ZONE: g}")], 3);
+    let renders = commits.render(&[("templates/cluster/gz/values.yaml", "env: {ZONE: z}")]);
+    let zones = |cluster: &str| {
+        let target = Target { app: AppId::new("default", "web"), cluster: cluster.into() };
+        let rendered = renders.get(&target).unwrap().1.clone().unwrap();
+        body(&rendered, "Deployment", "web").pointer(&format!("{CONTAINER}/env/1")).cloned()
+    };
+    assert_eq!(zones("gz1"), Some(json!({"name": "ZONE", "value": "z"})));
+    assert_eq!(zones("bj1"), None);
+}
+
+#[test]
+fn a_render_belongs_to_the_clusters_that_answer_its_questions_alike() {
+    let template =
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {zone: {{ cluster.labels.zone }}}\n";
+    let mut commits = Commits::new(&[("apps/web/layer/config.yaml.j2", template)]);
+    commits.check(&[], 2 + 2);
+    commits.check(&[("clusters/bj2.yaml", &cluster("bj2", "sh"))], 1);
+    // Another question: everything about the cluster.
+    commits.check(
+        &[(
+            "apps/web/layer/config.yaml.j2",
+            &template.replace("cluster.labels.zone", "cluster | tojson | sha256"),
+        )],
+        3,
+    );
+    commits.check(&[("clusters/bj2.yaml", &cluster("bj2", "sz"))], 1);
+    commits.check(
+        &[(
+            "apps/web/layer/config.yaml.j2",
+            &template.replace("cluster.labels.zone", "cluster.labels | length"),
+        )],
+        3,
+    );
+    commits.check(
+        &[(
+            "apps/web/layer/config.yaml.j2",
+            &template.replace("cluster.labels.zone", "cluster.labels.rack is defined"),
+        )],
+        1,
+    );
+    let racked = cluster("bj2", "sz").replace("zone: sz", "zone: sz, rack: a");
+    commits.check(&[("clusters/bj2.yaml", &racked)], 1);
+    commits.check(
+        &[(
+            "apps/web/layer/config.yaml.j2",
+            &template.replace("cluster.labels.zone", "cluster.capabilities is has('batch/v1')"),
+        )],
+        1,
+    );
+    let old = racked.replace("spec: {", "spec: {version: '1.20', ");
+    commits.check(&[("clusters/bj2.yaml", &old)], 0);
+    commits.check(
+        &[(
+            "apps/web/layer/config.yaml.j2",
+            &template.replace("cluster.labels.zone", "cluster.capabilities is has('policy/v1')"),
+        )],
+        2,
+    );
+}
+
+#[test]
+fn a_mistake_is_not_kept_and_a_mended_one_is_rendered() {
+    let wrong = ("apps/web/layer/config.yaml.j2", "{{ nothing }}");
+    let mut commits = Commits::new(&[wrong]);
+    commits.check(&[], 2 + 3);
+    commits.check(&[], 3);
+    commits.check(&[(wrong.0, "{# nothing #}")], 1);
+}

@@ -1,0 +1,231 @@
+//! The `sops` map of a file: recipients, the rule for what is encrypted, the code.
+
+use regex::Regex;
+use secrecy::{ExposeSecret as _, SecretSlice};
+
+use super::codes;
+use crate::manifest::yaml::{Entry, Node, NodeKind};
+use crate::model::{Diagnostic, Keys, Location, Scope};
+
+#[derive(Debug)]
+pub struct Envelope {
+    /// The data key, wrapped for each recipient.
+    recipients: Vec<Recipient>,
+    pub mac: String,
+    pub mac_location: Location,
+    pub last_modified: String,
+    pub rule: Rule,
+    /// The code is over the encrypted values alone.
+    pub mac_only_encrypted: bool,
+    location: Location,
+}
+
+#[derive(Debug)]
+struct Recipient {
+    name: String,
+    wrapped: String,
+}
+
+/// Which values are encrypted, by the keys that lead to them.
+#[derive(Debug)]
+pub struct Rule {
+    pattern: Pattern,
+    /// Those with a key that fits, or all others.
+    fitting_are_encrypted: bool,
+}
+
+#[derive(Debug)]
+enum Pattern {
+    Suffix(String),
+    Regex(Box<Regex>),
+}
+
+impl Rule {
+    pub fn fits(&self, key: &str) -> bool {
+        match &self.pattern {
+            Pattern::Suffix(suffix) => key.ends_with(suffix.as_str()),
+            Pattern::Regex(regex) => regex.is_match(key),
+        }
+    }
+
+    /// Of a value below which some key fits, or none.
+    pub fn encrypts(&self, fitted: bool) -> bool {
+        fitted == self.fitting_are_encrypted
+    }
+}
+
+/// What `sops` assumes when a file has no rule.
+const DEFAULT_SUFFIX: &str = "_unencrypted";
+const RULES: [&str; 6] = [
+    "unencrypted_suffix",
+    "encrypted_suffix",
+    "unencrypted_regex",
+    "encrypted_regex",
+    "unencrypted_comment_regex",
+    "encrypted_comment_regex",
+];
+/// The kinds of keys that `sops` knows besides age's.
+const OTHER_KEYS: [&str; 7] = ["pgp", "kms", "gcp_kms", "azure_kv", "hc_vault", "hckms", "key_groups"];
+
+/// Reads the map, or says all that is wrong with it.
+pub fn read(file: &str, entry: &Entry) -> Result<Envelope, Vec<Diagnostic>> {
+    let mut reader = Reader { file, mistakes: Vec::new() };
+    let location = entry.location(file);
+    let root = &entry.value;
+    if root.as_map().is_none() {
+        reader.wrong("`sops` is not a map", location.clone());
+        return Err(reader.mistakes);
+    }
+    let mac = reader.text(root, "mac", &location);
+    let last_modified = reader.text(root, "lastmodified", &location);
+    let rule = reader.rule(root);
+    let recipients = reader.recipients(root, &location);
+    let mac_only_encrypted = match root.get("mac_only_encrypted").map(|node| &node.kind) {
+        Some(NodeKind::Bool(value, _)) => *value,
+        Some(NodeKind::String(text)) => text == "true",
+        _ => false,
+    };
+    match (mac, last_modified, rule) {
+        (Some(mac), Some(last_modified), Some(rule)) if reader.mistakes.is_empty() => Ok(Envelope {
+            recipients,
+            mac_location: root.get("mac").map_or_else(|| location.clone(), |node| node.location(file)),
+            mac,
+            last_modified,
+            rule,
+            mac_only_encrypted,
+            location,
+        }),
+        _ => Err(reader.mistakes),
+    }
+}
+
+struct Reader<'f> {
+    file: &'f str,
+    mistakes: Vec<Diagnostic>,
+}
+
+impl Reader<'_> {
+    fn wrong(&mut self, message: &str, location: Location) {
+        let mistake = Diagnostic::error(codes::ENVELOPE, message, Scope::File(self.file.to_owned()));
+        self.mistakes.push(mistake.at(location).help("`sops` writes this map: encrypt the file again"));
+    }
+
+    fn refuse(&mut self, message: String, location: Location, help: &str) {
+        let mistake = Diagnostic::error(codes::NOT_SUPPORTED, message, Scope::File(self.file.to_owned()));
+        self.mistakes.push(mistake.at(location).help(help));
+    }
+
+    fn text(&mut self, root: &Node, key: &str, location: &Location) -> Option<String> {
+        let node = root.get(key);
+        let text = node.and_then(Node::as_str).filter(|text| !text.is_empty());
+        if text.is_none() {
+            let place = node.map_or_else(|| location.clone(), |node| node.location(self.file));
+            self.wrong(&format!("`sops.{key}` is missing or not a text"), place);
+        }
+        text.map(str::to_owned)
+    }
+
+    fn rule(&mut self, root: &Node) -> Option<Rule> {
+        let entries = root.as_map().into_iter().flatten();
+        let is_set = |entry: &&Entry| !entry.value.is_null() && entry.value.as_str() != Some("");
+        let set: Vec<&Entry> =
+            entries.filter(|entry| RULES.contains(&entry.key.as_str())).filter(is_set).collect();
+        let entry = match set.as_slice() {
+            [] => {
+                let pattern = Pattern::Suffix(DEFAULT_SUFFIX.to_owned());
+                return Some(Rule { pattern, fitting_are_encrypted: false });
+            }
+            [entry] => *entry,
+            [first, second, ..] => {
+                let message = format!("`{}` and `{}`: a file has one rule", first.key, second.key);
+                self.wrong(&message, second.location(self.file));
+                return None;
+            }
+        };
+        let location = entry.value.location(self.file);
+        let Some(text) = entry.value.as_str() else {
+            self.wrong(&format!("`sops.{}` is not a text", entry.key), location);
+            return None;
+        };
+        let pattern = if entry.key.ends_with("comment_regex") {
+            let message = format!("the rule `{}` is not supported", entry.key);
+            self.refuse(message, location, "choose by key: `encrypted_regex`, `encrypted_suffix`");
+            return None;
+        } else if entry.key.ends_with("_suffix") {
+            Pattern::Suffix(text.to_owned())
+        } else {
+            match Regex::new(text) {
+                Ok(regex) => Pattern::Regex(Box::new(regex)),
+                Err(_) => {
+                    self.wrong(&format!("`sops.{}` is not a regular expression", entry.key), location);
+                    return None;
+                }
+            }
+        };
+        Some(Rule { pattern, fitting_are_encrypted: entry.key.starts_with("encrypted") })
+    }
+
+    fn recipients(&mut self, root: &Node, location: &Location) -> Vec<Recipient> {
+        let mut found = Vec::new();
+        for item in root.get("age").and_then(Node::as_seq).into_iter().flatten() {
+            let text = |key: &str| item.get(key).and_then(Node::as_str);
+            match text("enc") {
+                Some(wrapped) => found.push(Recipient {
+                    name: text("recipient").unwrap_or("a recipient without a name").to_owned(),
+                    wrapped: wrapped.to_owned(),
+                }),
+                None => self.wrong("a recipient of `sops.age` has no `enc`", item.location(self.file)),
+            }
+        }
+        let is_there = |key: &&&str| match root.get(key).map(|node| &node.kind) {
+            None | Some(NodeKind::Null) => false,
+            Some(NodeKind::Seq(items)) => !items.is_empty(),
+            Some(_) => true,
+        };
+        let others: Vec<&str> = OTHER_KEYS.iter().filter(is_there).copied().collect();
+        if found.is_empty() && self.mistakes.is_empty() {
+            match others.first().and_then(|key| root.entry(key)) {
+                Some(entry) => {
+                    let message =
+                        format!("encrypted with keys that are not supported: {}", others.join(", "));
+                    let help = "add an age recipient: `sops rotate --add-age AGE1…`";
+                    self.refuse(message, entry.location(self.file), help);
+                }
+                None => self.wrong("`sops` names no recipient", location.clone()),
+            }
+        }
+        found
+    }
+}
+
+/// The key of every value of a file.
+pub type DataKey = SecretSlice<u8>;
+
+impl Envelope {
+    /// The data key, opened with whichever identity fits.
+    pub fn data_key(&self, file: &str, keys: &Keys) -> Result<DataKey, Box<Diagnostic>> {
+        let error = |code, message: String| {
+            Diagnostic::error(code, message, Scope::File(file.to_owned())).at(self.location.clone())
+        };
+        let names: Vec<&str> = self.recipients.iter().map(|recipient| recipient.name.as_str()).collect();
+        let names = names.join(", ");
+        if keys.is_empty() {
+            let message = format!("this file is encrypted for {names}, and no age identity was given");
+            let help = "give --age-identity-file FILE, or SOPS_AGE_KEY_FILE as for sops";
+            return Err(error(codes::NO_IDENTITY, message).help(help).into());
+        }
+        let identities = keys.identities().iter().filter_map(|key| key.expose_secret().parse().ok());
+        for identity in identities {
+            let identity: age::x25519::Identity = identity;
+            for recipient in &self.recipients {
+                if let Ok(key) = age::decrypt(&identity, recipient.wrapped.as_bytes()) {
+                    return Ok(key.into());
+                }
+            }
+        }
+        let message =
+            format!("this file is encrypted for {names}, and no identity that was given is one of them");
+        let help = "give the identity of one of them, or add yours: `sops rotate --add-age AGE1…`";
+        Err(error(codes::WRONG_IDENTITY, message).help(help).into())
+    }
+}

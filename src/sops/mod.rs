@@ -1,0 +1,85 @@
+//! Files of the config repository that are encrypted with SOPS, opened in memory.
+//!
+//! [`open`] takes the documents of a file and the age identities of the process, and gives the documents as
+//! they were before encryption, with what was encrypted in each ([`Sealed`]). The envelope is read as `sops`
+//! writes it: one data key for the file, wrapped for each recipient; every value by itself, bound to its path;
+//! and a code over all values in the order of the file, so that nothing is moved, left out or put in.
+//!
+//! - [`envelope`] reads the `sops` map: who can open the file, and which values are encrypted;
+//! - [`cipher`] opens one value;
+//! - [`walk`] opens all of them and adds up the code.
+//!
+//! Needs identities, nothing else; the same text and identities give the same documents. Never writes a value
+//! into a message, asks no key service, keeps nothing, and never returns a file whose code is wrong.
+
+#[cfg(feature = "sops")]
+mod cipher;
+pub mod codes;
+#[cfg(feature = "sops")]
+mod envelope;
+pub mod identities;
+#[cfg(all(test, feature = "sops"))]
+mod tests;
+#[cfg(feature = "sops")]
+mod walk;
+
+use serde_json::Value;
+
+use crate::manifest::yaml::Document;
+use crate::model::{Diagnostic, Keys, Scope, Sealed};
+
+/// A document as it was before it was encrypted.
+#[derive(Debug)]
+pub struct Opened {
+    pub document: Document,
+    /// `None`: the file is not encrypted.
+    pub sealed: Option<Sealed>,
+}
+
+/// The key of the map in which `sops` keeps what it needs.
+pub const KEY: &str = "sops";
+
+/// Whether values have such a map: a file of values is not opened, and must not be taken as it is.
+pub fn is_envelope(value: Option<&Value>) -> bool {
+    value.is_some_and(|sops| sops.get("mac").is_some() && sops.get("lastmodified").is_some())
+}
+
+/// Opens the documents of one file, if it is encrypted; the mistakes have the scope of the file.
+pub fn open(file: &str, documents: Vec<Document>, keys: &Keys) -> Result<Vec<Opened>, Vec<Diagnostic>> {
+    let Some(marked) = documents.iter().position(|document| document.root.entry(KEY).is_some()) else {
+        let plain = |document| Opened { document, sealed: None };
+        return Ok(documents.into_iter().map(plain).collect());
+    };
+    if marked > 0 {
+        let root = documents.get(marked).map(|document| &document.root);
+        let location = root.and_then(|root| root.entry(KEY)).map(|entry| entry.location(file));
+        let message = "the first document of this file has no `sops`, and this one has";
+        let mut mistake = Diagnostic::error(codes::ENVELOPE, message, Scope::File(file.to_owned()))
+            .help("encrypt the whole file at once, or put each document into a file of its own");
+        mistake.location = location;
+        return Err(vec![mistake]);
+    }
+    #[cfg(feature = "sops")]
+    return unseal(file, documents, keys);
+    #[cfg(not(feature = "sops"))]
+    Err(vec![not_built(file, &documents, keys)])
+}
+
+#[cfg(feature = "sops")]
+fn unseal(file: &str, documents: Vec<Document>, keys: &Keys) -> Result<Vec<Opened>, Vec<Diagnostic>> {
+    let first = documents.first().and_then(|document| document.root.entry(KEY));
+    let Some(entry) = first else { return Ok(Vec::new()) };
+    let envelope = envelope::read(file, entry)?;
+    let key = envelope.data_key(file, keys).map_err(|mistake| vec![*mistake])?;
+    walk::open(file, documents, &envelope, &key)
+}
+
+#[cfg(not(feature = "sops"))]
+fn not_built(file: &str, documents: &[Document], _: &Keys) -> Diagnostic {
+    let first = documents.first().and_then(|document| document.root.entry(KEY));
+    let message = "this file is encrypted with SOPS, and this program was built without it";
+    let mut mistake = Diagnostic::error(codes::NOT_BUILT, message, Scope::File(file.to_owned()))
+        .help("build it with `--features sops`");
+    mistake.location = first.map(|entry| entry.location(file));
+    mistake
+}

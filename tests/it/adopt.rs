@@ -1,0 +1,185 @@
+//! `adopt: true`: what people and deploy tools made becomes ours, and nothing else changes.
+
+use std::time::Duration;
+
+use kube::api::{Patch, PatchParams};
+use sandbox::{RequestMatch, Sandbox};
+use serde_json::{Value, json};
+use tutti::report::Phase;
+
+use crate::support::fleet::{Fleet, Running, observing, target};
+use crate::support::live;
+use crate::support::manifests::{config_map, deployment, objects};
+use crate::support::wires::Wires;
+
+const APP: &str = "apps/web/app.yaml";
+const MANIFESTS: &str = "apps/web/objects/all.yaml";
+const TOOL: &str = "kubectl-client-side-apply";
+
+fn adopting() -> String {
+    objects("default", "web").replace("spec: {", "spec: {adopt: true, ")
+}
+
+fn fleet(app: &str, manifests: &str) -> Fleet {
+    Fleet::new(&["bj1"], &[(APP, app), (MANIFESTS, manifests)])
+}
+
+async fn pods(sandbox: &Sandbox) -> Vec<String> {
+    let list = live::api(sandbox, "Pod", Some("default")).list(&Default::default()).await.expect("pods");
+    let mut uids: Vec<String> = list.items.into_iter().filter_map(|pod| pod.metadata.uid).collect();
+    uids.sort();
+    uids
+}
+
+async fn web(sandbox: &Sandbox) -> Value {
+    live::get(sandbox, "Deployment", "default", "web").await.expect("a deployment")
+}
+
+fn managers(object: &Value) -> Vec<String> {
+    let entries = object["metadata"]["managedFields"].as_array().expect("entries").iter();
+    entries
+        .map(|entry| {
+            let text = |field: &str| entry[field].as_str().unwrap_or_default().to_owned();
+            format!("{} {} {}", text("manager"), text("operation"), text("subresource")).trim().to_owned()
+        })
+        .collect()
+}
+
+async fn refused(running: &Running) -> String {
+    let now = running.until("a refusal", |now| now.targets.iter().any(|it| it.phase == Phase::Refused)).await;
+    target(&now, "bj1", "default/web").detail.clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deployment_is_taken_over_and_its_pods_stay() {
+    let manifest = deployment("default", "web", "web", "registry.example.com/web:1");
+    let fleet = fleet(&objects("default", "web"), &manifest);
+    let bj1 = fleet.cluster("bj1");
+    let with_more = manifest.replace("  replicas: 2\n", "  replicas: 2\n  minReadySeconds: 1\n");
+    live::create_as(bj1, TOOL, &with_more).await;
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let (before, pods_before) = (web(bj1).await, pods(bj1).await);
+    assert_eq!(pods_before.len(), 2);
+
+    let running = fleet.start().await;
+    let words = refused(&running).await;
+    assert!(words.ends_with("managed by kube-controller-manager, kubectl-client-side-apply; `adopt: true` in the app takes it over"), "{words}");
+
+    // As it is: nothing but the labels changes.
+    let revision =
+        fleet.push(&running, "Adopt", &[(APP, Some(&adopting())), (MANIFESTS, Some(&with_more))]).await;
+    running.converged(&revision).await;
+    let after = web(bj1).await;
+    assert_eq!(after["spec"], before["spec"]);
+    assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
+    assert_eq!(pods(bj1).await, pods_before);
+    assert_eq!(managers(&after), ["tutti-main Apply", "kube-controller-manager Update status"]);
+    let book = "kubectl.kubernetes.io/last-applied-configuration";
+    assert_eq!(
+        after["metadata"]["annotations"][book],
+        Value::Null,
+        "a tool's book that would lie from now on"
+    );
+
+    // What Git no longer says really goes, and without a restart.
+    let revision = fleet.push(&running, "Less", &[(MANIFESTS, Some(&manifest))]).await;
+    running.converged(&revision).await;
+    assert_eq!(web(bj1).await["spec"]["minReadySeconds"], Value::Null);
+    assert_eq!(pods(bj1).await, pods_before);
+
+    let changed = manifest.replace("web:1", "web:2");
+    let revision = fleet.push(&running, "A change", &[(MANIFESTS, Some(&changed))]).await;
+    running.converged(&revision).await;
+    assert!(pods(bj1).await.iter().all(|pod| !pods_before.contains(pod)), "it rolled");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_says_what_a_takeover_changes() {
+    let manifest = deployment("default", "web", "web", "registry.example.com/web:1");
+    let check = async |theirs: &str, expected: &str| {
+        let fleet = fleet(&adopting(), &manifest);
+        live::create_as(fleet.cluster("bj1"), TOOL, theirs).await;
+        fleet.forget_requests();
+        let running = fleet.start_with(&Wires::lasting(), observing).await;
+        let now = running.until("a plan", |now| now.targets.iter().any(|it| it.plan.is_some())).await;
+        let plan = target(&now, "bj1", "default/web").plan.as_ref().expect("a plan");
+        let words: Vec<String> =
+            plan.steps.iter().map(|step| format!("{} {}", step.intent().as_str(), step.reason)).collect();
+        assert_eq!(words, [expected.to_owned()]);
+        let asked = RequestMatch::any().resource("deployments.apps").name("web");
+        let asked = fleet.cluster("bj1").count_requests(&asked);
+        assert!(asked <= 5, "{asked} requests");
+        assert!(live::managed(fleet.cluster("bj1")).await.is_empty());
+    };
+    let words = |rest: &str| format!("adopt observe mode, would adopt: taken over from {TOOL}, {rest}");
+    check(&manifest, &words("nothing in it changes; its pods stay")).await;
+    let other_scale = manifest.replace("replicas: 2", "replicas: 3");
+    check(&other_scale, &words("changes spec.replicas; its pods stay")).await;
+    let more = manifest.replace("{name: main,", "{name: main, workingDir: /srv,");
+    check(&more, &words("changes spec.template.spec.containers[0].workingDir; its pods are replaced")).await;
+    let other_selector = manifest.replace("app: web", "app: www");
+    check(
+        &other_selector,
+        "refuse it cannot be taken over: failed to apply Deployment default/web: Deployment.apps \"web\" is invalid: \
+         spec.selector: Invalid value: {\"matchLabels\":{\"app\":\"web\"}}: field is immutable",
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_controller_or_another_instance_has_stays_theirs() {
+    let manifest = deployment("default", "web", "web", "registry.example.com/web:1");
+    let fleet = fleet(&adopting(), &manifest);
+    let bj1 = fleet.cluster("bj1");
+    live::create_as(bj1, TOOL, &manifest).await;
+    // As an autoscaler does.
+    let scale = json!({"spec": {"replicas": 5}});
+    let parameters =
+        PatchParams { field_manager: Some("kube-controller-manager".to_owned()), ..PatchParams::default() };
+    let deployments = live::api(bj1, "Deployment", Some("default"));
+    deployments.patch_scale("web", &parameters, &Patch::Merge(&scale)).await.expect("a scale");
+    let running = fleet.start().await;
+    let words = refused(&running).await;
+    assert!(words.contains(r#"conflict with "kube-controller-manager" over .spec.replicas"#), "{words}");
+
+    // Without replicas in Git it is scaled on as before.
+    let unscaled = manifest.replace("  replicas: 2\n", "");
+    let revision = fleet.push(&running, "No replicas", &[(MANIFESTS, Some(&unscaled))]).await;
+    running.converged(&revision).await;
+    assert_eq!(web(bj1).await["spec"]["replicas"], 5);
+
+    let map = config_map("default", "one", "ours");
+    live::apply_as(bj1, "tutti-other", &config_map("default", "one", "theirs")).await;
+    let both = [unscaled.as_str(), &map].join("---\n");
+    fleet.push(&running, "Another instance's", &[(MANIFESTS, Some(&both))]).await;
+    assert_eq!(refused(&running).await, "ConfigMap default/one: it belongs to instance other");
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let one = live::get(bj1, "ConfigMap", "default", "one").await.expect("one");
+    assert_eq!(one["data"]["value"], "theirs");
+}
+
+#[tokio::test(start_paused = true)]
+async fn replicas_that_nobody_scaled_yet_stay_when_git_does_not_say_them() {
+    let manifest = deployment("default", "web", "web", "registry.example.com/web:1");
+    let fleet = fleet(&adopting(), &manifest.replace("  replicas: 2\n", ""));
+    let bj1 = fleet.cluster("bj1");
+    live::create_as(bj1, "kubectl-create", &manifest).await;
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    assert_eq!(web(bj1).await["spec"]["replicas"], 2);
+    // It is nobody's: whoever scales takes it.
+    assert!(
+        !web(bj1).await["metadata"]["managedFields"].to_string().contains("f:replicas\":{}},\"f:template")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn fields_of_unknown_origin_are_overruled() {
+    let fleet = fleet(&adopting(), &config_map("default", "one", "ours"));
+    let bj1 = fleet.cluster("bj1");
+    live::create_as(bj1, "Mozilla", &config_map("default", "one", "theirs")).await;
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let one = live::get(bj1, "ConfigMap", "default", "one").await.expect("one");
+    assert_eq!(one["data"]["value"], "ours");
+}

@@ -1,0 +1,217 @@
+//! `tutti import`: live workloads become manifests, are adopted, and no pod notices.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::Value;
+use tutti::cli::import::{Form, Imported, Request, import};
+use tutti::cluster::Link;
+use tutti::model::{ClusterName, Snapshot};
+
+use crate::support::fleet::Fleet;
+use crate::support::live;
+use crate::support::manifests::INSTANCE;
+
+const TOOL: &str = "kubectl-client-side-apply";
+
+/// As people write them over the years: own labels, sidecars, texts that look like templates.
+const WEB: &str = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: default, labels: {team: shop}, annotations: {note: 'on'}}
+spec:
+  replicas: 2
+  selector: {matchLabels: {run: web, tier: front}}
+  template:
+    metadata: {labels: {run: web, tier: front, build: '1e3'}}
+    spec:
+      volumes: [{name: settings, configMap: {name: settings}}]
+      containers:
+        - name: main
+          image: registry.example.com/web:1
+          env: [{name: ON, value: 'yes'}, {name: FORMAT, value: '{{ name }} {% raw %} {# no #}'}]
+          envFrom: [{secretRef: {name: db}}]
+          ports: [{containerPort: 8080}]
+          volumeMounts: [{name: settings, mountPath: /etc/web}]
+          readinessProbe: {httpGet: {path: /, port: 8080}, periodSeconds: 3}
+        - {name: proxy, image: 'registry.example.com/proxy:7', imagePullPolicy: Always}
+";
+const SERVICE: &str = "\
+apiVersion: v1
+kind: Service
+metadata: {name: web-public, namespace: default}
+spec: {type: LoadBalancer, selector: {run: web}, ports: [{port: 80, targetPort: 8080}]}
+";
+const SETTINGS: &str = "\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings, namespace: default}
+data: {web.conf: \"listen {{ port }};\\n{% if x %}\\n\", n: '0644'}
+";
+const DATABASE: &str = "\
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db, namespace: default}
+spec:
+  serviceName: db
+  replicas: 1
+  selector: {matchLabels: {run: db}}
+  template:
+    metadata: {labels: {run: db}}
+    spec: {containers: [{name: db, image: 'registry.example.com/db:9'}]}
+";
+
+async fn request(fleet: &Fleet, form: Form) -> Imported {
+    let link =
+        |name: &String| (ClusterName::from(name.as_str()), Link::in_process(fleet.cluster(name).service()));
+    let request = Request {
+        clusters: fleet.clusters.keys().map(link).collect(),
+        namespace: "default".to_owned(),
+        names: Vec::new(),
+        form,
+        kubeconfigs: ".".into(),
+    };
+    let base = [("tutti.yaml", INSTANCE)];
+    let clusters: Vec<(String, String)> = fleet
+        .clusters
+        .keys()
+        .map(|name| (format!("clusters/{name}.yaml"), crate::support::manifests::cluster(name)))
+        .collect();
+    let texts = clusters.iter().map(|(path, text)| (path.as_str(), text.as_str()));
+    import(&request, &Snapshot::of_texts(base.into_iter().chain(texts))).await.expect("an import")
+}
+
+async fn with_workloads(clusters: &[&str]) -> Fleet {
+    let fleet = Fleet::new(clusters, &[]);
+    for sandbox in fleet.clusters.values() {
+        for manifest in [
+            WEB,
+            SERVICE,
+            SETTINGS,
+            DATABASE,
+            &SERVICE
+                .replace("web-public", "db")
+                .replace("run: web", "run: db")
+                .replace("type: LoadBalancer", "clusterIP: None"),
+        ] {
+            live::create_as(sandbox, TOOL, manifest).await;
+        }
+    }
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    fleet
+}
+
+/// What must not change when it is adopted.
+async fn state(fleet: &Fleet) -> BTreeMap<String, Vec<Value>> {
+    let mut found = BTreeMap::new();
+    for (name, sandbox) in &fleet.clusters {
+        for kind in ["Pod", "ReplicaSet"] {
+            let list =
+                live::api(sandbox, kind, Some("default")).list(&Default::default()).await.expect("a list");
+            let ids = list.items.iter().map(|it| Value::from(it.metadata.uid.clone())).collect();
+            found.insert(format!("{name} {kind}"), ids);
+        }
+        for (kind, object) in
+            [("Deployment", "web"), ("StatefulSet", "db"), ("Service", "web-public"), ("Service", "db")]
+        {
+            let live = live::get(sandbox, kind, "default", object).await.expect("an object");
+            found.insert(
+                format!("{name} {kind} {object}"),
+                vec![live["spec"].clone(), live["metadata"]["uid"].clone()],
+            );
+        }
+    }
+    found
+}
+
+async fn adopt(fleet: &Fleet, imported: &Imported) {
+    let changes: Vec<(&str, Option<&str>)> =
+        imported.files.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
+    let before = state(fleet).await;
+    let revision = fleet.repository.commit("Import", &changes);
+    let running = fleet.start().await;
+    running.converged(&revision).await;
+    assert_eq!(state(fleet).await, before);
+    for sandbox in fleet.clusters.values() {
+        let managed: Vec<String> = live::managed(sandbox).await.into_keys().collect();
+        let names = [
+            "ConfigMap default/settings",
+            "Deployment default/web",
+            "Service default/db",
+            "Service default/web-public",
+        ];
+        assert_eq!(managed, names);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_form_is_adopted_and_no_pod_notices() {
+    for form in [Form::AppSet, Form::Component, Form::Objects] {
+        let fleet = with_workloads(&["bj1"]).await;
+        let imported = request(&fleet, form).await;
+        let refused: Vec<&String> = imported.apps.iter().flat_map(|app| &app.refused).collect();
+        assert!(refused.is_empty(), "{form:?}: {refused:#?}\n{:#?}", imported.files);
+        let apps: Vec<String> = imported.apps.iter().map(|app| app.app.to_string()).collect();
+        assert_eq!(apps, ["default/db", "default/web"]);
+        let needs: Vec<&str> = imported.apps[1].needs.iter().map(String::as_str).collect();
+        assert_eq!(needs, ["Secret db"]);
+        assert_eq!(
+            imported.apps[1].same,
+            [
+                "bj1 ConfigMap default/settings: the same",
+                "bj1 Service default/web-public: the same",
+                "bj1 Deployment default/web: the same, its pods stay",
+            ]
+        );
+        adopt(&fleet, &imported).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn clusters_may_differ_in_image_and_replicas_alone() {
+    let fleet = with_workloads(&["bj1", "gz1"]).await;
+    let other = WEB.replace("replicas: 2", "replicas: 3").replace("web:1", "web:2");
+    live::apply_as(fleet.cluster("gz1"), TOOL, &other).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let imported = request(&fleet, Form::AppSet).await;
+    assert_eq!(imported.apps.iter().flat_map(|app| &app.refused).collect::<Vec<_>>(), [""; 0]);
+    let manifest = &imported.files["apps/web/app.yaml"];
+    let expected = "\
+# Imported from Deployment default/web on bj1, gz1.
+apiVersion: tutti.dev/v1alpha1
+kind: AppSet
+metadata: {name: web, namespace: default}
+spec:
+  # Takes over what is there; may go when that is done.
+  adopt: true
+  # What a Deployment is stands in layer/; images and replicas stand here.
+  podSpec: {deployType: deployment}
+  clusterTopology:
+    clusters:
+      - name: bj1
+        podSets: [{name: web, replicas: 2, image: \"registry.example.com/web:1\"}]
+      - name: gz1
+        podSets: [{name: web, replicas: 3, image: \"registry.example.com/web:2\"}]
+";
+    assert_eq!(manifest, expected);
+    adopt(&fleet, &imported).await;
+
+    let imported = request(&fleet_of_others().await, Form::Component).await;
+    let refused: Vec<&String> = imported.apps.iter().flat_map(|app| &app.refused).collect();
+    assert_eq!(
+        refused,
+        [
+            "Deployment web: spec.replicas is not the same on bj1 and on gz1",
+            "Deployment web: spec.template.spec.containers[0].env[0].value is not the same on bj1 and on gz1",
+        ]
+    );
+    assert!(!imported.files.contains_key("apps/web/app.yaml"));
+    assert!(imported.files.contains_key("apps/db/app.yaml"), "the other app goes on");
+}
+
+async fn fleet_of_others() -> Fleet {
+    let fleet = with_workloads(&["bj1", "gz1"]).await;
+    let other = WEB.replace("replicas: 2", "replicas: 3").replace("value: 'yes'", "value: 'no'");
+    live::apply_as(fleet.cluster("gz1"), TOOL, &other).await;
+    fleet
+}

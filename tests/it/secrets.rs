@@ -1,0 +1,196 @@
+//! Files encrypted with SOPS: they reach the clusters opened, and nothing else ever shows what is in them.
+
+use std::path::Path;
+
+use serde_json::json;
+use tutti::controller::Settings;
+use tutti::model::Keys;
+use tutti::sops::identities;
+
+use crate::support::fleet::Fleet;
+use crate::support::forge::Gitea;
+use crate::support::live;
+use crate::support::manifests::{INSTANCE, cluster, objects};
+use crate::support::program;
+use crate::support::repository::ConfigRepository;
+use crate::support::wires::Wires;
+
+const KEY: &str = include_str!("../fixtures/sops/one.key");
+const OTHER_KEY: &str = include_str!("../fixtures/sops/two.key");
+const SECRET: &str = include_str!("../fixtures/sops/secret.yaml");
+/// A Service and a Secret that a cluster refuses for their values.
+const REFUSED: &str = include_str!("../fixtures/sops/refused.yaml");
+/// Objects with values of the wrong type.
+const WRONG: &str = include_str!("../fixtures/sops/wrong.yaml");
+const APP: &str = "apps/shop/app.yaml";
+const FILE: &str = "apps/shop/objects/secret.yaml";
+const NAMESPACE: (&str, &str) =
+    ("apps/shop/objects/namespace.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n");
+
+/// What is encrypted in all of them, as it is and within base64 wherever it begins.
+const CANARIES: [&str; 4] =
+    ["canary-4f1d-hunter2", "Y2FuYXJ5LTRmMWQtaHVudGVy", "NhbmFyeS00ZjFkLWh1bnRlc", "jYW5hcnktNGYxZC1odW50ZX"];
+
+#[track_caller]
+fn tells_nothing(what: &str, text: &str) {
+    for canary in CANARIES {
+        let found = text.lines().find(|line| line.contains(canary));
+        assert_eq!(found, None, "{what} shows what is encrypted");
+    }
+    // The identity itself.
+    let identity = KEY.lines().find(|line| line.starts_with("AGE-")).expect("an identity");
+    assert!(!text.contains(identity), "{what} shows the identity");
+}
+
+struct Stage {
+    folder: tempfile::TempDir,
+}
+
+impl Stage {
+    fn new(secret: &str) -> Self {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let (bj1, app) = (cluster("bj1"), objects("shop", "shop"));
+        let files = [
+            ("tutti.yaml", INSTANCE),
+            ("clusters/bj1.yaml", bj1.as_str()),
+            (APP, &app),
+            (FILE, secret),
+            NAMESPACE,
+        ];
+        let repository = folder.path().join("repo");
+        for (path, text) in files {
+            let path = repository.join(path);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("make a folder");
+            std::fs::write(path, text).expect("write");
+        }
+        let changes: Vec<_> = files.iter().map(|(path, text)| (*path, Some(*text))).collect();
+        ConfigRepository::at(&repository).commit("Begin", &changes);
+        std::fs::write(folder.path().join("key"), KEY).expect("write");
+        std::fs::write(folder.path().join("other"), OTHER_KEY).expect("write");
+        Self { folder }
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Runs with everything logged; what it printed, and its exit code.
+    fn run(&self, key: Option<&str>, arguments: &[&str]) -> (String, i32) {
+        let mut command = program::tutti(self.path());
+        command.env("RUST_LOG", "trace").args(arguments);
+        if let Some(key) = key {
+            command.env("TUTTI_AGE_IDENTITY_FILE", key);
+        }
+        let (output, errors, code) = program::told(&command.output().expect("the binary runs"));
+        tells_nothing(&arguments.join(" "), &format!("{output}\n{errors}"));
+        (format!("{output}\n{errors}"), code)
+    }
+
+    fn run_all(&self, key: Option<&str>) -> Vec<(String, i32)> {
+        let clusters = ["--repo", "repo", "--cluster", "*=sandbox"];
+        let with = |first: &[&'static str]| [first, &clusters].concat();
+        [
+            vec!["lint", "-vv", "repo"],
+            vec!["lint", "repo", "-o", "json"],
+            vec!["render", "--repo", "repo"],
+            vec!["render", "--repo", "repo", "-o", "json"],
+            vec!["render", "--repo", "repo", "--explain", "."],
+            vec!["trace", FILE, "--repo", "repo"],
+            vec!["read", "repo/apps/shop/objects/secret.yaml", "-o", "json"],
+            with(&["plan", "-vv"]),
+            with(&["plan", "-o", "json"]),
+            with(&["get", "-o", "json"]),
+            with(&["run", "--once", "--timeout", "20", "-vv"]),
+            with(&["run", "--once", "--timeout", "20", "-o", "json"]),
+        ]
+        .iter()
+        .map(|arguments| self.run(key, arguments))
+        .collect()
+    }
+}
+
+#[test]
+fn no_command_shows_what_is_encrypted() {
+    let stage = Stage::new(SECRET);
+    let all = stage.run_all(Some("key"));
+    let codes: Vec<i32> = all.iter().map(|(_, code)| *code).collect();
+    assert_eq!(codes, vec![0; all.len()]);
+    let rendered = &all[2].0;
+    assert!(rendered.contains("password: '*** ") && rendered.contains("team: shop\n"), "{rendered}");
+}
+
+#[test]
+fn nor_when_something_is_wrong_with_it() {
+    for secret in [REFUSED, WRONG, &SECRET.replace("team: shop", "team: other")] {
+        let stage = Stage::new(secret);
+        let all = stage.run_all(Some("key"));
+        assert!(all.iter().any(|(_, code)| *code != 0));
+    }
+    let stage = Stage::new(SECRET);
+    let (said, code) =
+        stage.run(Some("other"), &["run", "--once", "--repo", "repo", "--cluster", "*=sandbox"]);
+    assert!(code == 3 && said.contains("error[E3302]"), "{code} {said}");
+    let (said, code) = stage.run(None, &["render", "--repo", "repo"]);
+    assert!(code != 0 && said.contains("error[E3301]"), "{code} {said}");
+    // Who checks a change need not be able to open it.
+    let (said, code) = stage.run(None, &["lint", "repo"]);
+    assert!(code == 0 && said.contains("warning[E3301]"), "{code} {said}");
+    std::fs::write(stage.path().join("key"), KEY.replace("AGE-SECRET-KEY-1", "AGE-SECRET-KEY-1Q"))
+        .expect("write");
+    let (said, code) = stage.run(Some("key"), &["lint", "repo"]);
+    assert!(code != 0 && said.contains("line 2 is not an age identity"), "{code} {said}");
+}
+
+#[test]
+fn it_is_shown_to_whoever_asks_for_it() {
+    let stage = Stage::new(SECRET);
+    let (output, _, code) = program::told(
+        &program::tutti(stage.path())
+            .env("SOPS_AGE_KEY_FILE", "key")
+            .args(["render", "--repo", "repo", "--show-secrets"])
+            .output()
+            .expect("the binary runs"),
+    );
+    assert_eq!(code, 0);
+    let opened = "password: Y2FuYXJ5LTRmMWQtaHVudGVyMg==";
+    assert!(output.contains(opened) && output.contains("url: https://canary-4f1d-hunter2@db"), "{output}");
+    assert!(!output.contains("sops:"), "{output}");
+}
+
+/// The controller with the identity, and a forge that it tells.
+async fn start(fleet: &Fleet) -> crate::support::fleet::Running {
+    let keys = Keys::new(identities::read(KEY).expect("an identity"));
+    fleet.start_with(&Wires::lasting(), |settings: &mut Settings| settings.keys = keys).await
+}
+
+fn fleet(gitea: &Gitea, secret: &str) -> Fleet {
+    let (instance, app) = (gitea.instance(), objects("shop", "shop"));
+    let files = [("tutti.yaml", instance.as_str()), (APP, &app), (FILE, secret), NAMESPACE];
+    Fleet::new(&["bj1"], &files)
+}
+
+#[tokio::test(start_paused = true)]
+async fn clusters_get_it_opened() {
+    let gitea = Gitea::start().await;
+    let fleet = fleet(&gitea, SECRET);
+    let running = start(&fleet).await;
+    running.converged(&fleet.begin).await;
+    gitea.until(&fleet.begin, "success").await;
+    let secret = live::get(fleet.cluster("bj1"), "Secret", "shop", "db").await.expect("the secret");
+    assert_eq!(secret["data"]["password"], json!("Y2FuYXJ5LTRmMWQtaHVudGVyMg=="));
+    let settings = live::get(fleet.cluster("bj1"), "ConfigMap", "shop", "settings").await.expect("settings");
+    assert_eq!(settings["data"]["url"], json!("https://canary-4f1d-hunter2@db"));
+    tells_nothing("the overview", &format!("{:?}", running.overview.borrow()));
+    tells_nothing("a status", &format!("{:?}", gitea.posts()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn statuses_and_the_overview_do_not_quote_what_a_cluster_refuses() {
+    let gitea = Gitea::start().await;
+    let fleet = fleet(&gitea, REFUSED);
+    let running = start(&fleet).await;
+    gitea.until(&fleet.begin, "failure").await;
+    let shown = format!("{:?} {:?}", running.overview.borrow(), gitea.posts());
+    tells_nothing("a refusal", &shown);
+    assert!(shown.contains("some of its values are encrypted"), "{shown}");
+}

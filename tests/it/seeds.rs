@@ -1,0 +1,168 @@
+//! The samples of the systems before this one, as they stand there: `lint` is clean, `render` is golden, and an AppSet
+//! that wants its changes in waves is installed, and after that left as it is until waves are built.
+//!
+//! `UPDATE_GOLDEN=1` writes `tests/golden-seeds` anew.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tutti::report::Phase;
+
+use crate::support::fleet::{Fleet, target};
+use crate::support::live;
+use crate::support::program;
+use crate::support::repository::ConfigRepository;
+
+const APPSET: &str = include_str!("../fixtures/seeds/appset.yaml");
+const COMPONENT: &str = include_str!("../fixtures/seeds/component.yaml");
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The example with the chart, its app replaced by the samples.
+fn repository(folder: &Path) {
+    let example = root().join("examples/helm-repo");
+    let mut folders = vec![example.clone()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(&next).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let to = folder.join(path.strip_prefix(&example).expect("inside"));
+            fs::create_dir_all(to.parent().expect("a folder")).expect("make a folder");
+            fs::copy(&path, to).expect("copy");
+        }
+    }
+    fs::remove_dir_all(folder.join("templates")).expect("a folder");
+    fs::write(folder.join("apps/bbcc/app.yaml"), APPSET).expect("write");
+    fs::create_dir_all(folder.join("apps/nginx")).expect("make a folder");
+    fs::write(folder.join("apps/nginx/app.yaml"), COMPONENT).expect("write");
+}
+
+/// The programs, or nothing after a loud line.
+fn helm() -> Option<::live::Helm> {
+    ::live::Helm::from_env().expect("the programs of charts").inspect_err(|why| eprintln!("{why}")).ok()
+}
+
+#[test]
+fn the_samples_are_linted_rendered_and_rolled_out() {
+    let Some(helm) = helm() else { return };
+    let folder = tempfile::tempdir().expect("temporary folder");
+    repository(&folder.path().join("config"));
+    let run = |arguments: &[&str]| {
+        let mut command = program::tutti(folder.path());
+        let output = command.env("TUTTI_HELM_RENDER", &helm.render).args(arguments).output();
+        program::told(&output.expect("the binary runs"))
+    };
+    let (out, err, code) = run(&["lint", "--strict", "config"]);
+    assert_eq!(
+        (out.as_str(), err.as_str(), code),
+        ("2 apps on 2 clusters render to 18 objects: no mistake\n", "", 0)
+    );
+    for cluster in ["tcc-bj4-dks-test-01", "tcc-bj5-dks-test-01"] {
+        let (out, err, code) = run(&["render", "--repo", "config", "--cluster", cluster]);
+        assert_eq!((err.as_str(), code), ("", 0));
+        golden(&root().join(format!("tests/golden-seeds/{cluster}.yaml")), &out);
+    }
+    commit(&folder.path().join("config"));
+    let (out, err, code) =
+        run(&["run", "--once", "--repo", "config", "--cluster", "*=sandbox", "--timeout", "120"]);
+    assert_eq!(code, 0, "{out}{err}");
+    assert_eq!(out.matches("5/5").count(), 2, "{out}");
+}
+
+fn commit(folder: &Path) {
+    let (mut files, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(&next).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let name = path.strip_prefix(folder).expect("inside").to_str().expect("UTF-8").to_owned();
+                files.push((name, fs::read_to_string(&path).expect("text")));
+            }
+        }
+    }
+    let changes: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
+    ConfigRepository::at(folder).commit("Everything", &changes);
+}
+
+fn golden(path: &Path, text: &str) {
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::create_dir_all(path.parent().expect("a folder")).expect("make a folder");
+        fs::write(path, text).expect("write");
+    }
+    let expected = fs::read_to_string(path).unwrap_or_default();
+    assert!(text == expected, "{} differs (UPDATE_GOLDEN=1 writes it anew)", path.display());
+}
+
+const APP: &str = "apps/pay/app.yaml";
+
+/// Two podSets on bj1, one on gz1; the last ConfigMap comes from the app's own layer.
+fn in_waves(strategy: &str, version: &str, blue: &str) -> String {
+    format!(
+        "\
+apiVersion: tutti.dev/v1alpha1
+kind: AppSet
+metadata: {{name: pay}}
+spec:
+  prune: always
+  podSpec: {{template: {{spec: {{containers: [{{name: pay, image: 'registry.example.com/pay:1'}}]}}}}}}
+  updateStrategy: {{{strategy}}}
+  clusterTopology:
+    clusters:
+      - {{name: bj1, podSets: [{{name: pay-canary, replicas: 1, version: {version}}}{blue}]}}
+      - {{name: gz1, podSets: [{{name: pay-green, replicas: 1, version: \"1\"}}]}}
+"
+    )
+}
+
+const WAVES: &str = "upgradeType: canary|blue|green, needWaitingForConfirm: true";
+const BLUE: &str = ", {name: pay-blue, replicas: 1, version: \"1\"}";
+
+#[tokio::test(start_paused = true)]
+async fn a_change_that_wants_waves_writes_and_deletes_nothing() {
+    let fleet = Fleet::new(&["bj1", "gz1"], &[(APP, &in_waves(WAVES, "\"1\"", BLUE))]);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    fleet.forget_requests();
+
+    // A new version of one podSet, and another that goes.
+    let text = in_waves(WAVES, "\"2\"", "");
+    let revision = fleet.push(&running, "A new version", &[(APP, Some(&text))]).await;
+    let now = running
+        .until("it is refused", |now| {
+            now.revision.as_ref() == Some(&revision)
+                && target(now, "bj1", "default/pay").phase == Phase::Refused
+        })
+        .await;
+    assert_eq!(
+        target(&now, "bj1", "default/pay").detail,
+        "Deployment default/pay-canary: Deployment default/pay-canary changes, and rollouts in waves are not built \
+         yet; remove upgradeType, canaryClusters and needWaitingForConfirm to roll out everywhere at once"
+    );
+    tokio::time::sleep(Duration::from_secs(900)).await;
+    let writes =
+        |line: &String| ["create", "apply", "patch", "update", "delete"].iter().any(|it| line.contains(it));
+    assert_eq!(fleet.counted().into_iter().filter(writes).collect::<Vec<_>>(), Vec::<String>::new());
+    let image = "/spec/template/spec/containers/0/image";
+    let canary =
+        live::get(fleet.cluster("bj1"), "Deployment", "default", "pay-canary").await.expect("pay-canary");
+    assert_eq!(canary.pointer(image), Some(&"registry.example.com/pay:1".into()));
+    assert!(live::get(fleet.cluster("bj1"), "Deployment", "default", "pay-blue").await.is_some());
+
+    // Everywhere at once, as the refusal says.
+    let text = in_waves("", "\"2\"", "");
+    let revision = fleet.push(&running, "At once", &[(APP, Some(&text))]).await;
+    running.converged(&revision).await;
+    let canary =
+        live::get(fleet.cluster("bj1"), "Deployment", "default", "pay-canary").await.expect("pay-canary");
+    assert_eq!(canary.pointer(image), Some(&"registry.example.com/pay:2".into()));
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(live::get(fleet.cluster("bj1"), "Deployment", "default", "pay-blue").await.is_none());
+}
