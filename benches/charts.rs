@@ -1,4 +1,5 @@
-//! How fast charts and overlays are beside the programs that others use: `cargo bench --bench charts -- helm [DIR…]`.
+//! How fast charts and overlays are beside the programs that others use: `cargo bench --bench charts -- helm [DIR…]`,
+//! `cargo bench --bench charts -- kustomize [OVERLAYS]`.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -10,6 +11,8 @@
 
 #[path = "render/helm.rs"]
 mod helm;
+#[path = "render/kustomize.rs"]
+mod kustomize;
 
 use std::path::{Path, PathBuf};
 
@@ -17,8 +20,14 @@ fn main() {
     let mut arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with("--"));
     match arguments.next().as_deref() {
         Some("helm") => of_helm(arguments.map(PathBuf::from).collect()),
-        _ => eprintln!("usage: cargo bench --bench charts -- helm [DIR…]"),
+        Some("kustomize") => of_kustomize(arguments.next()),
+        _ => eprintln!("usage: cargo bench --bench charts -- helm [DIR…] | kustomize [OVERLAYS]"),
     }
+}
+
+fn of_kustomize(overlays: Option<String>) {
+    let kustomize = live::Kustomize::ensure(&|line| eprintln!("{line}")).expect("kustomize");
+    kustomize::run(&kustomize, overlays.and_then(|number| number.parse().ok()).unwrap_or(200));
 }
 
 /// Without folders: the charts of the tests and of the example.

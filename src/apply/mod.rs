@@ -107,8 +107,7 @@ async fn apply_one(
         client.apply(resource, &object.id, &body, manager).await
     };
     // The server quotes values that it refuses.
-    let told =
-        |error: Error| if object.sealed.is_some() { error.without_values() } else { error };
+    let told = |error: Error| if object.sealed.is_some() { error.without_values() } else { error };
     applied.map(|live| Done::Applied(Box::new(live))).map_err(|error| NotDone::Failed(told(error)))
 }
 
