@@ -310,38 +310,4 @@ warning[E2001]: odd
             assert!(text.contains('x'), "{text}");
         }
     }
-
-    /// Reads a folder as if it were the config repository.
-    fn snapshot(folder: &std::path::Path) -> crate::model::Snapshot {
-        let mut texts: Vec<(String, String)> = Vec::new();
-        let mut folders = vec![folder.to_owned()];
-        while let Some(next) = folders.pop() {
-            for entry in std::fs::read_dir(next).unwrap() {
-                let path = entry.unwrap().path();
-                if path.is_dir() {
-                    folders.push(path);
-                } else {
-                    let name = path.strip_prefix(folder).unwrap().to_str().unwrap().to_owned();
-                    texts.push((name, std::fs::read_to_string(&path).unwrap()));
-                }
-            }
-        }
-        crate::model::Snapshot::of_texts(texts.iter().map(|(path, text)| (path.as_str(), text.as_str())))
-    }
-
-    /// `TUTTI_BLESS=1 cargo test` writes the expected text anew.
-    #[test]
-    fn a_repository_with_many_mistakes_lists_them_all() {
-        let fixtures = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
-        let snapshot = snapshot(&fixtures.join("mistakes"));
-        let manifests = crate::manifest::read(&snapshot);
-        let text = render(&manifests.diagnostics, |file| snapshot.text(file).map(ToOwned::to_owned), false);
-        let expected = fixtures.join("mistakes.expected.txt");
-        if std::env::var_os("TUTTI_BLESS").is_some() {
-            std::fs::write(&expected, &text).unwrap();
-        }
-        assert_eq!(text, std::fs::read_to_string(&expected).unwrap());
-        let apps: Vec<String> = manifests.apps.iter().map(|app| app.id.to_string()).collect();
-        assert_eq!(apps, ["shop/checkout"]);
-    }
 }

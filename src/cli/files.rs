@@ -28,13 +28,19 @@ fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
 
 /// Files by their paths below a folder; none is written when one is there.
 pub fn write_new(root: &Path, files: &BTreeMap<String, String>) -> anyhow::Result<()> {
+    none_is_there(root, files)?;
+    for (path, text) in files {
+        write(&root.join(path), text)?;
+    }
+    Ok(())
+}
+
+/// Names those that are there already.
+pub fn none_is_there(root: &Path, files: &BTreeMap<String, String>) -> anyhow::Result<()> {
     let there: Vec<&str> =
         files.keys().map(String::as_str).filter(|path| root.join(path).symlink_metadata().is_ok()).collect();
     if !there.is_empty() {
         bail!("there already: {}; nothing was written", there.join(", "));
-    }
-    for (path, text) in files {
-        write(&root.join(path), text)?;
     }
     Ok(())
 }

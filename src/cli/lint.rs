@@ -9,6 +9,7 @@ use super::keys::KeyArgs;
 use super::output::{self, Format, say};
 use super::{diagnostics, repository};
 use crate::chart::{Recorder, Remark};
+use crate::manifest::codes::NOT_A_MANIFEST;
 use crate::model::{Diagnostic, Location, Scope, Severity};
 use crate::render::codes;
 use crate::render::{Memory, Renderer};
@@ -44,11 +45,10 @@ pub async fn run(args: LintArgs) -> anyhow::Result<Exit> {
     let mut mistakes: Vec<Diagnostic> = fleet.diagnostics.clone();
     for render in renders.results() {
         for mistake in render.as_ref().err().into_iter().flatten() {
-            // One mistake in a template breaks it on every cluster: it is said once.
-            if !mistakes
-                .iter()
-                .any(|known| known.location == mistake.location && known.message == mistake.message)
-            {
+            // One mistake in a template breaks it on every cluster, and what cannot be read cannot be rendered:
+            // it is said once.
+            let is_same = |known: &Diagnostic| told_of_all(known) == told_of_all(mistake);
+            if !fleet.diagnostics.iter().any(|known| hides(known, mistake)) && !mistakes.iter().any(is_same) {
                 mistakes.push(mistake.clone());
             }
         }
@@ -76,6 +76,21 @@ pub async fn run(args: LintArgs) -> anyhow::Result<Exit> {
     repository::note_guesses(&fleet, renders.results().filter_map(|render| render.as_deref().ok()));
     let failed = errors > 0 || (args.strict && !mistakes.is_empty());
     Ok(if failed { Exit::Configuration } else { Exit::Ok })
+}
+
+/// A mistake without the cluster that it was found on.
+fn told_of_all(mistake: &Diagnostic) -> (&'static str, Option<&Location>, String) {
+    let message = match &mistake.scope {
+        Scope::Target(_, cluster) => mistake.message.replace(&format!(" on {cluster}"), ""),
+        _ => mistake.message.clone(),
+    };
+    (mistake.code, mistake.location.as_ref(), message)
+}
+
+/// Of one document, that it cannot be read goes before what comes of that.
+fn hides(known: &Diagnostic, mistake: &Diagnostic) -> bool {
+    let start = |of: &Diagnostic| of.location.as_ref().map(|at| (at.file.clone(), at.start));
+    known.is_error() && known.code == NOT_A_MANIFEST && start(known) == start(mistake)
 }
 
 /// Who checks a change need not be able to open what is encrypted in it.

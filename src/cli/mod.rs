@@ -26,6 +26,7 @@ mod read;
 mod render;
 mod repository;
 mod run;
+mod scaffold;
 mod schema;
 mod session;
 mod templates;
@@ -58,6 +59,10 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Reconcile a config repository with its clusters, for ever or once
     Run(run::RunArgs),
+    /// Begin a config repository
+    Init(scaffold::InitArgs),
+    /// Write the files of a new app, cluster or template
+    New(scaffold::NewArgs),
     /// Write manifests of live workloads, which then are adopted without a restart
     Import(import::ImportArgs),
     /// List every mistake of a config repository, without any cluster
@@ -103,6 +108,8 @@ pub fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Demo(args) => on_runtime(demo::run(args)),
         Command::Run(args) => on_runtime(run::run(args)),
+        Command::Init(args) => scaffold::init(&args),
+        Command::New(args) => scaffold::new(&args),
         Command::Import(args) => on_runtime(import::run(args)),
         Command::Lint(args) => on_runtime(lint::run(args)),
         Command::Explain(args) => explain::run(&args),

@@ -1,13 +1,13 @@
 //! Reading a config repository for commands that ask no cluster.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::session::Source;
 use crate::chart;
 use crate::fleet::{self, Fleet};
 use crate::manifest;
-use crate::model::{ClusterName, KubeVersion, Rendered, Snapshot};
+use crate::model::{ClusterName, Digest, File, KubeVersion, Rendered, Snapshot};
 use crate::source::{self, Credentials, Options, Repository};
 
 /// The folder as it stands on disk, or a commit of the repository that it is in.
@@ -58,4 +58,15 @@ pub async fn charts(fleet: &Fleet) -> chart::Service {
     let charts = chart::Service::default();
     charts.prefetch(&fleet::charts::remote_sources(fleet)).await;
     charts
+}
+
+/// The config repository as it will be with these files.
+pub fn with_files(base: &Snapshot, files: &BTreeMap<String, String>) -> Snapshot {
+    let mut snapshot = base.clone();
+    for (path, text) in files {
+        let blob = Digest::of(text.as_bytes()).to_string();
+        let file = File { blob: blob.into(), content: text.as_bytes().into() };
+        snapshot.files.insert(path.clone(), file);
+    }
+    snapshot
 }

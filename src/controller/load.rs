@@ -46,6 +46,7 @@ pub struct News {
 pub async fn load(
     origin: &Origin,
     charts: &chart::Service,
+    reading: Arc<Mutex<manifest::Memory>>,
     known: Option<&Revision>,
     after: Option<&str>,
 ) -> Result<Loaded, LoadError> {
@@ -73,7 +74,8 @@ pub async fn load(
         }
     };
     let assembled = tokio::task::spawn_blocking(move || {
-        let fleet = fleet::assemble(manifest::read(&snapshot), &snapshot);
+        let manifests = manifest::read_again(&snapshot, &mut reading.lock());
+        let fleet = fleet::assemble(manifests, &snapshot);
         News { revision, recent, fleet, snapshot }
     });
     match assembled.await {

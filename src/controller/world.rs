@@ -15,6 +15,7 @@ use super::target::TargetEntry;
 use super::{Ending, Settings, Until, secrets};
 use crate::fleet::{Fleet, Target};
 use crate::forge::{self, State};
+use crate::manifest;
 use crate::model::{App, ClusterName, Forge, Instance, Mode, Revision, Snapshot};
 use crate::plan::Reason;
 use crate::render::{Memory, Render, Renders};
@@ -49,6 +50,8 @@ pub struct World {
     pub(super) instance: Arc<Instance>,
     /// What earlier revisions rendered to.
     memory: Arc<Mutex<Memory>>,
+    /// What was read in earlier revisions.
+    reading: Arc<Mutex<manifest::Memory>>,
     pub(super) clusters: BTreeMap<ClusterName, ClusterEntry>,
     /// Clusters whose file vanished while this process ran: their objects are left as they are.
     pub(super) dropped: BTreeSet<ClusterName>,
@@ -95,6 +98,7 @@ impl World {
             fleet: None,
             instance: Arc::default(),
             memory: Arc::default(),
+            reading: Arc::default(),
             clusters: BTreeMap::new(),
             dropped: BTreeSet::new(),
             targets: BTreeMap::new(),
@@ -145,9 +149,9 @@ impl World {
         self.loading = true;
         let (origin, known, events) = (self.settings.origin.clone(), self.head.clone(), self.events.clone());
         let after = self.awaited.clone();
-        let charts = Arc::clone(&self.settings.charts);
+        let (charts, reading) = (Arc::clone(&self.settings.charts), Arc::clone(&self.reading));
         tokio::spawn(async move {
-            let loaded = load::load(&origin, &charts, known.as_ref(), after.as_deref()).await;
+            let loaded = load::load(&origin, &charts, reading, known.as_ref(), after.as_deref()).await;
             // A closed queue means that the controller has stopped: nobody is left to tell.
             let _ = events.send(Event::Loaded(loaded.map(Box::new))).await;
         });

@@ -37,15 +37,17 @@ impl Level {
 
 /// The names of all layers of a level.
 pub fn layers_of(level: Level, snapshot: &Snapshot) -> BTreeSet<String> {
-    folders(
-        level.folder(),
-        snapshot.files.keys().map(String::as_str).chain(SHIPPED.iter().map(|(path, _)| *path)),
-    )
+    folders(level.folder(), in_templates(snapshot).chain(SHIPPED.iter().map(|(path, _)| *path)))
 }
 
 /// The names of the cluster layers of the repository; none is shipped.
 pub fn cluster_layers(snapshot: &Snapshot) -> BTreeSet<String> {
-    folders("templates/cluster/", snapshot.files.keys().map(String::as_str))
+    folders("templates/cluster/", in_templates(snapshot))
+}
+
+fn in_templates(snapshot: &Snapshot) -> impl Iterator<Item = &str> {
+    let files = snapshot.files.range(TEMPLATES.to_owned()..).map(|(path, _)| path.as_str());
+    files.take_while(|path| path.starts_with(TEMPLATES))
 }
 
 fn folders<'a>(level: &str, paths: impl Iterator<Item = &'a str>) -> BTreeSet<String> {

@@ -44,7 +44,11 @@ pub fn files_of<'a>(pattern: &str, snapshot: &'a Snapshot) -> impl Iterator<Item
     let glob = globset::GlobBuilder::new(pattern).literal_separator(true).build();
     let matcher = glob.ok().map(|glob| glob.compile_matcher());
     let exact = pattern.to_owned();
+    // Only what begins as the pattern does can fit it.
+    let plain =
+        pattern.find(['*', '?', '[', '{', '\\']).map_or(pattern, |special| &pattern[..special]).to_owned();
+    let begins = snapshot.files.range(plain.clone()..).map(|(path, _)| path.as_str());
     let fits =
         move |path: &&str| **path == *exact || matcher.as_ref().is_some_and(|glob| glob.is_match(path));
-    snapshot.files.keys().map(String::as_str).filter(fits)
+    begins.take_while(move |path| path.starts_with(&plain)).filter(fits)
 }

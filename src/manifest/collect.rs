@@ -1,13 +1,14 @@
 //! One snapshot, file by file, document by document.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::hub::Hub;
 use super::kinds::{self, Identity, Native};
 use super::read::{Reading, Value};
 use super::yaml::{self, Document};
-use super::{Manifests, PlainDocument, codes, find};
-use crate::model::{Defaults, Diagnostic, Kind, Location, Scope, Snapshot};
+use super::{CONVERSIONS, Manifests, PlainDocument, codes, find};
+use crate::model::{Defaults, Diagnostic, Digest, Kind, Location, Scope, Snapshot};
 
 /// A document that is a manifest of ours.
 struct Found<'a> {
@@ -16,27 +17,111 @@ struct Found<'a> {
     document: Document,
 }
 
+/// What was read of the files of one snapshot, for the next. It may be lost: then all is read anew.
+#[derive(Debug, Default)]
+pub struct Memory {
+    /// Of the conversions; and the namespace of manifests without one.
+    hub: Option<Digest>,
+    namespace: String,
+    /// By path, each with its blob. A file with the instance or the rings is not among them: of these there is one, whatever
+    /// file it is in.
+    files: BTreeMap<String, (Arc<str>, Arc<Manifests>)>,
+}
+
 /// Reads every manifest of a snapshot.
 pub fn read(snapshot: &Snapshot) -> Manifests {
-    let mut manifests = Manifests::default();
-    let mut found = Vec::new();
+    read_again(snapshot, &mut Memory::default())
+}
+
+/// The same, but what is known of files that have not changed.
+pub fn read_again(snapshot: &Snapshot, memory: &mut Memory) -> Manifests {
     let (hub, mistakes) = Hub::of(snapshot);
-    manifests.diagnostics.extend(mistakes);
-    for path in snapshot.files.keys().filter(|path| find::is_candidate(path)) {
-        found.extend(look_into(snapshot, path, &hub, &mut manifests));
+    let conversions = digest_of_conversions(snapshot);
+    let mut known = std::mem::take(&mut memory.files);
+    if memory.hub.replace(conversions) != Some(conversions) {
+        known.clear();
+    }
+    let mut kept = Vec::new();
+    let mut parts: BTreeMap<&str, Manifests> = BTreeMap::new();
+    let mut found = Vec::new();
+    let candidates = snapshot.files.iter().filter(|(path, _)| find::is_candidate(path));
+    for (path, file) in candidates {
+        match known.remove_entry(path).filter(|(_, (blob, _))| *blob == file.blob) {
+            Some(entry) => kept.push((path.as_str(), entry)),
+            None => found.extend(look_into(snapshot, path, &hub, parts.entry(path).or_default())),
+        }
     }
     // The instance first: it has the namespace of manifests without one.
     found.sort_by_key(|found| found.native != Native::Instance);
     let mut places = Places::default();
-    for found in &found {
-        let namespace = match &manifests.instance {
-            Some(instance) => instance.defaults.namespace.clone(),
-            None => Defaults::default().namespace,
-        };
-        read_document(found, &namespace, &mut manifests, &mut places);
+    let mut namespace = Defaults::default().namespace;
+    let of_all: BTreeSet<&str> = found.iter().filter(|it| it.native.is_one()).map(|it| it.file).collect();
+    let first_instance = found.iter().take_while(|found| found.native == Native::Instance).count();
+    for found in found.drain(..first_instance) {
+        let part = parts.entry(found.file).or_default();
+        read_document(&found, &namespace, part, &mut places);
+        if let Some(instance) = &part.instance {
+            namespace.clone_from(&instance.defaults.namespace);
+        }
     }
-    manifests.diagnostics.sort_by(|one, other| one.location.cmp(&other.location));
+    if memory.namespace != namespace {
+        memory.namespace.clone_from(&namespace);
+        for (path, _) in kept.drain(..) {
+            found.extend(look_into(snapshot, path, &hub, parts.entry(path).or_default()));
+        }
+        found.sort_by(|one, other| one.file.cmp(other.file));
+    }
+    for found in &found {
+        read_document(found, &namespace, parts.entry(found.file).or_default(), &mut places);
+    }
+    memory.files.extend(kept.into_iter().map(|(_, entry)| entry));
+    let mut manifests = Manifests { diagnostics: mistakes, ..Manifests::default() };
+    for (path, part) in parts {
+        match snapshot.files.get(path) {
+            Some(file) if !of_all.contains(path) => {
+                memory.files.insert(path.to_owned(), (Arc::clone(&file.blob), Arc::new(part)));
+            }
+            _ => manifests.add(&part),
+        }
+    }
+    for (_, part) in memory.files.values() {
+        manifests.add(part);
+    }
+    manifests.in_order();
     manifests
+}
+
+fn digest_of_conversions(snapshot: &Snapshot) -> Digest {
+    let files = snapshot.files.range(CONVERSIONS.to_owned()..);
+    let files = files.take_while(|(path, _)| path.starts_with(CONVERSIONS));
+    let list: String = files.map(|(path, file)| format!("{path} {}\n", file.blob)).collect();
+    Digest::of(list.as_bytes())
+}
+
+impl Manifests {
+    fn add(&mut self, part: &Self) {
+        // Of two instances the first counts, and it is told.
+        self.instance = self.instance.take().or_else(|| part.instance.clone());
+        self.rings = self.rings.take().or_else(|| part.rings.clone());
+        self.clusters.extend(part.clusters.iter().cloned());
+        self.apps.extend(part.apps.iter().cloned());
+        self.approvals.extend(part.approvals.iter().cloned());
+        self.routes.extend(part.routes.iter().cloned());
+        self.unread_projects.extend(part.unread_projects.iter().cloned());
+        self.plain.extend(part.plain.iter().cloned());
+        self.diagnostics.extend(part.diagnostics.iter().cloned());
+    }
+
+    /// Everything in the order of the files.
+    fn in_order(&mut self) {
+        self.clusters.sort_by(|one, other| one.location.cmp(&other.location));
+        self.apps.sort_by(|one, other| one.location.cmp(&other.location));
+        self.approvals.sort_by(|one, other| one.location.cmp(&other.location));
+        self.routes.sort_by(|one, other| one.route.location.cmp(&other.route.location));
+        self.unread_projects.sort();
+        self.plain.sort_by(|one, other| one.location.cmp(&other.location));
+        self.diagnostics.sort_by(|one, other| one.location.cmp(&other.location));
+    }
 }
 
 /// Where the kinds of which there is one were read first.

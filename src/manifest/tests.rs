@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::{Manifests, approval_to_yaml, read};
+use super::{Manifests, Memory, approval_to_yaml, read, read_again};
 use crate::model::{
     AppId, AppSpec, Approval, ApprovedObject, ClusterName, ClusterState, Connection, Digest, ObjectId,
     Operator, PruneMode, Replicas, RolloutGroup, Scope, SecretRef, Snapshot,
@@ -42,6 +42,53 @@ spec:
   image: python-demo:latest
   port: 8080
 ";
+
+/// A repository whose files come, change and go, one after the other.
+#[test]
+fn what_is_remembered_never_changes_the_answer() {
+    let mut files: std::collections::BTreeMap<String, String> = [
+        ("apps/a/app.yaml", COMPONENT.replace("name: nginx", "name: a")),
+        ("apps/b/app.yaml", COMPONENT.replace("replicas", "replicsa").replace("name: nginx", "name: b, labels: 1")),
+        ("clusters/one.yaml", "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: {name: one}\nspec: {connection: {sandbox: {}}}\n".to_owned()),
+        ("plain.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n".to_owned()),
+    ]
+    .map(|(path, text)| (path.to_owned(), text))
+    .into();
+    let instance = "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {name: main}\nspec: {defaults: {namespace: shop}}\n";
+    let rings = "apiVersion: tutti.dev/v1alpha1\nkind: Rings\nmetadata: {name: rings}\nspec: {rings: [{name: test, clusters: {}}]}\n";
+    let route =
+        "apiVersion: tutti.dev/v1alpha1\nkind: Route\nmetadata: {name: r}\nspec: {host: a.example.com}\n";
+    let project = "apiVersion: tutti.dev/v1alpha1\nkind: Project\nmetadata: {name: p}\nspec: {qutoa: {}}\n";
+    let conversion = "not a conversion";
+    let changes: [(&str, Option<&str>); 16] = [
+        ("tutti.yaml", Some(instance)),
+        ("apps/a/app.yaml", Some(COMPONENT)),
+        ("again.yaml", Some(instance)),
+        ("rings.yaml", Some(rings)),
+        ("apps/b/app.yaml", None),
+        ("apps/a/route.yaml", Some(route)),
+        ("tutti.yaml", None),
+        ("again.yaml", Some(&instance.replace("shop", "mall"))),
+        ("zrings.yaml", Some(rings)),
+        ("projects/p.yaml", Some(project)),
+        ("plugins/conversion/x/1/rules.yaml", Some(conversion)),
+        ("again.yaml", None),
+        ("apps/c/app.yaml", Some("a: [")),
+        ("plugins/conversion/x/1/rules.yaml", None),
+        ("rings.yaml", None),
+        ("both.yaml", Some("apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n---\nkind: x\n")),
+    ];
+    let mut memory = Memory::default();
+    for (path, text) in changes {
+        match text {
+            Some(text) => drop(files.insert(path.to_owned(), text.to_owned())),
+            None => drop(files.remove(path)),
+        }
+        let snapshot = Snapshot::of_texts(files.iter().map(|(path, text)| (path.as_str(), text.as_str())));
+        assert_eq!(read_again(&snapshot, &mut memory), read(&snapshot), "after {path}");
+        assert_eq!(read_again(&snapshot, &mut memory), read(&snapshot), "nothing changed after {path}");
+    }
+}
 
 fn component(text: &str) -> (super::App, crate::model::Component) {
     let app = clean(text).apps.remove(0);

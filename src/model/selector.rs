@@ -65,7 +65,10 @@ impl Requirement {
 
 /// Patterns are checked when the manifest is read; one that is not a pattern fits nothing but itself.
 pub(super) fn name_matches(pattern: &str, name: &str) -> bool {
-    pattern == name || globset::Glob::new(pattern).is_ok_and(|glob| glob.compile_matcher().is_match(name))
+    // Most names are no patterns, and to compile one takes far longer than to compare.
+    let is_pattern = || pattern.contains(['*', '?', '[', '{', '\\']);
+    pattern == name
+        || is_pattern() && globset::Glob::new(pattern).is_ok_and(|glob| glob.compile_matcher().is_match(name))
 }
 
 #[cfg(test)]

@@ -19,12 +19,14 @@ mod import;
 mod layering;
 mod layers;
 mod live;
+mod mistakes;
 mod observe;
 mod offline;
 mod projects;
 mod prune;
 mod restart;
 mod routes;
+mod scaffold;
 #[cfg(feature = "sops")]
 mod secrets;
 mod seeds;

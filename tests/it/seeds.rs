@@ -61,7 +61,7 @@ fn the_samples_are_linted_rendered_and_rolled_out() {
     let (out, err, code) = run(&["lint", "--strict", "config"]);
     assert_eq!(
         (out.as_str(), err.as_str(), code),
-        ("2 apps on 2 clusters render to 18 objects: no mistake\n", "", 0)
+        ("2 apps on 2 clusters render to 22 objects: no mistake\n", "", 0)
     );
     for cluster in ["tcc-bj4-dks-test-01", "tcc-bj5-dks-test-01"] {
         let (out, err, code) = run(&["render", "--repo", "config", "--cluster", cluster]);

@@ -33,7 +33,7 @@ impl Stage {
         let changes: Vec<_> =
             example.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
         let commit = ConfigRepository::at(&folder.path().join("repo")).commit("The example", &changes);
-        write(&folder.path().join("mistakes"), &read(&root.join("tests/fixtures/mistakes")));
+        write(&folder.path().join("mistakes"), &read(&root.join("tests/fixtures/mistakes-instance")));
         write(&folder.path().join("old"), &read(&root.join("tests/fixtures/migrate")));
         fs::copy(root.join("tests/fixtures/dump.yaml"), folder.path().join("dump.yaml")).expect("copy");
         fs::write(folder.path().join("values.yaml"), VALUES).expect("write");

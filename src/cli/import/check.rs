@@ -11,7 +11,7 @@ use super::write::{self, Drafts, Form};
 use crate::apply::takeover;
 use crate::cluster::{Catalog, Client};
 use crate::fleet::{Fleet, Target};
-use crate::model::{AppId, ClusterName, Digest, File, NoCharts, ObjectId, Rendered, Snapshot, labels};
+use crate::model::{AppId, ClusterName, NoCharts, ObjectId, Rendered, Snapshot, labels};
 use crate::{cli::repository, render};
 
 /// One cluster that is imported from.
@@ -19,17 +19,6 @@ use crate::{cli::repository, render};
 pub struct Member {
     pub client: Client,
     pub catalog: Arc<Catalog>,
-}
-
-/// The config repository as it will be with these files.
-pub fn with_files(base: &Snapshot, files: &BTreeMap<String, String>) -> Snapshot {
-    let mut snapshot = base.clone();
-    for (path, text) in files {
-        let blob = Digest::of(text.as_bytes()).to_string();
-        let file = File { blob: blob.into(), content: text.as_bytes().into() };
-        snapshot.files.insert(path.clone(), file);
-    }
-    snapshot
 }
 
 /// What the app renders to on each cluster, or every mistake.
@@ -166,7 +155,7 @@ async fn attempt(
     drafts: &Drafts,
 ) -> Result<(BTreeMap<String, String>, Vec<String>), Vec<String>> {
     let mut files = write::files(form, &app.namespace, &app.name, drafts)?;
-    let mut made = rendered(&with_files(base, &files), app, drafts)?;
+    let mut made = rendered(&repository::with_files(base, &files), app, drafts)?;
     if form == Form::AppSet {
         let (mut of_workload, mut of_pods) = (BTreeSet::new(), BTreeSet::new());
         for (cluster, draft) in drafts {
@@ -179,7 +168,7 @@ async fn attempt(
             let [workload, pods] = [of_workload, of_pods].map(|keys| keys.into_iter().collect::<Vec<_>>());
             let path = format!("{}layer/patches/labels.yaml", write::folder(&app.name));
             files.insert(path, write::labels_patch(draft, &workload, &pods));
-            made = rendered(&with_files(base, &files), app, drafts)?;
+            made = rendered(&repository::with_files(base, &files), app, drafts)?;
         }
     }
     let mut wrong = Vec::new();

@@ -27,6 +27,7 @@ use crate::cluster::{Client, Link};
 use crate::model::{AppId, ClusterName, Kind, Snapshot};
 use crate::source;
 use check::Member;
+pub(super) use text::scalar;
 use write::Drafts;
 pub use write::Form;
 
@@ -121,7 +122,7 @@ pub async fn import(request: &Request, base: &Snapshot) -> anyhow::Result<Import
             cluster_file(name, request.clusters.get(name), &request.kubeconfigs),
         );
     }
-    let base = check::with_files(base, &imported.files);
+    let base = repository::with_files(base, &imported.files);
     for ((name, kind), drafts) in &found {
         let twice = found.keys().any(|(other, other_kind)| other == name && other_kind < kind);
         let app_name = if twice { format!("{name}-{}", kind.to_lowercase()) } else { name.clone() };

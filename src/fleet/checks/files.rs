@@ -1,5 +1,7 @@
 //! Objects apps and the Kubernetes documents of the repository.
 
+use std::collections::BTreeSet;
+
 use super::Facts;
 use crate::fleet::{codes, files_of};
 use crate::manifest::PlainDocument;
@@ -22,13 +24,12 @@ pub fn patterns_fit(facts: &Facts<'_>) -> Vec<Diagnostic> {
 }
 
 pub fn no_stray_document(facts: &Facts<'_>) -> Vec<Diagnostic> {
-    let listed = |file: &str| {
-        objects(facts)
-            .flat_map(|(_, objects)| &objects.files)
-            .any(|(pattern, _)| files_of(pattern, facts.snapshot).any(|path| path == file))
-    };
+    let patterns = objects(facts).flat_map(|(_, objects)| &objects.files);
+    let listed: BTreeSet<&str> =
+        patterns.flat_map(|(pattern, _)| files_of(pattern, facts.snapshot)).collect();
     let plain = facts.manifests.plain.iter();
-    let mut strays: Vec<&PlainDocument> = plain.filter(|document| !listed(&document.file)).collect();
+    let mut strays: Vec<&PlainDocument> =
+        plain.filter(|document| !listed.contains(document.file.as_str())).collect();
     // A file is told once, by its first document.
     strays.sort_by(|one, other| (&one.file, &one.location).cmp(&(&other.file, &other.location)));
     strays.dedup_by(|one, other| one.file == other.file);

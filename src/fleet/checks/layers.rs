@@ -1,5 +1,7 @@
 //! Layers that apps name.
 
+use std::collections::BTreeSet;
+
 use super::Facts;
 use crate::fleet::codes;
 use crate::fleet::layers::{Level, layers_of};
@@ -7,10 +9,13 @@ use crate::manifest::read::suggest;
 use crate::model::{App, AppSpec, Diagnostic, Scope};
 
 pub fn exist(facts: &Facts<'_>) -> Vec<Diagnostic> {
-    facts.manifests.apps.iter().flat_map(|app| missing(app, facts)).collect()
+    let known =
+        [Level::Workload, Level::Language, Level::RunType].map(|level| layers_of(level, facts.snapshot));
+    facts.manifests.apps.iter().flat_map(|app| missing(app, &known)).collect()
 }
 
-fn missing(app: &App, facts: &Facts<'_>) -> Vec<Diagnostic> {
+/// `known` has the layers of each level, in their order.
+fn missing(app: &App, known: &[BTreeSet<String>; 3]) -> Vec<Diagnostic> {
     let named = match &app.spec {
         AppSpec::AppSet(app_set) => [
             (Level::Workload, app_set.deploy_type.layer()),
@@ -24,8 +29,8 @@ fn missing(app: &App, facts: &Facts<'_>) -> Vec<Diagnostic> {
         ],
         AppSpec::Objects(_) | AppSpec::Project(_) => return Vec::new(),
     };
-    let check = |(level, name): (Level, Option<&str>)| {
-        let (name, known) = (name?, layers_of(level, facts.snapshot));
+    let check = |((level, name), known): ((Level, Option<&str>), &BTreeSet<String>)| {
+        let name = name?;
         if known.contains(name) {
             return None;
         }
@@ -36,5 +41,5 @@ fn missing(app: &App, facts: &Facts<'_>) -> Vec<Diagnostic> {
         let error = Diagnostic::error(codes::UNKNOWN_LAYER, message, Scope::App(app.id.clone()));
         Some(error.at(app.location.clone()).help(help))
     };
-    named.into_iter().filter_map(check).collect()
+    named.into_iter().zip(known).filter_map(check).collect()
 }

@@ -65,7 +65,12 @@ pub fn rings_exist(facts: &Facts<'_>) -> Vec<Diagnostic> {
 pub fn somewhere(facts: &Facts<'_>) -> Vec<Diagnostic> {
     let check = |app: &App| {
         let selected = selector(app)?;
-        if !placement(app, facts.clusters, facts.ring_of).is_empty() {
+        // Names that do not exist are told, and are the cause.
+        let ring = selected.clusters.ring.as_ref();
+        if !placement(app, facts.clusters, facts.ring_of).is_empty()
+            || missing(&selected.clusters, &facts.cluster_names()).next().is_some()
+            || ring.is_some_and(|ring| !facts.rings.iter().any(|known| known.name == *ring))
+        {
             return None;
         }
         let message = format!("{} fits no registered cluster and runs nowhere", app.title());

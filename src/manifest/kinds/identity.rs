@@ -21,6 +21,11 @@ pub enum Native {
 }
 
 impl Native {
+    /// A config repository has one of it.
+    pub fn is_one(self) -> bool {
+        matches!(self, Self::Instance | Self::Rings)
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             Self::Instance => "Instance",

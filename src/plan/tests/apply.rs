@@ -225,7 +225,7 @@ fn a_workload_that_may_only_change_in_waves_is_left_as_it_is_and_so_is_its_app()
         [format!("refuse ConfigMap shop/pay: {waits}"), format!("refuse Deployment shop/pay: {waits}")];
     let changed = with_live(first.clone(), "pay", DEPLOYMENT, "b");
     check_waves(&changed, [&both[0], &both[1]]);
-    let mut bare = as_rendered.clone();
+    let mut bare = as_rendered;
     bare.objects.values_mut().for_each(|live| live.hash = None);
     check_waves(&bare, [&both[0], &both[1]]);
     check_waves(&with_stranger(first, DEPLOYMENT, &["tutti-main"]), [&both[0], &both[1]]);

@@ -1,0 +1,283 @@
+//! `tutti init` and `tutti new`: files to begin with, which `lint` accepts as they are.
+//!
+//! [`texts`] has the words. Before anything is written, the repository is read and rendered as it will be: a mistake
+//! that was not there before refuses the whole. A file that is there is never written over.
+
+mod texts;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::exit::Exit;
+use super::output::say;
+use super::{diagnostics, files, repository};
+use crate::fleet::layers::{TEMPLATES, shipped_in};
+use crate::manifest::read::NameRule;
+use crate::model::{Diagnostic, NoCharts, Snapshot};
+use crate::render::{Memory, Renderer};
+use crate::source;
+
+#[derive(Args, Debug)]
+pub struct InitArgs {
+    /// The folder; made when it is not there
+    #[arg(default_value = ".", value_name = "DIR")]
+    folder: PathBuf,
+    /// Of the instance: it signs what it applies with this name
+    #[arg(long, default_value = "main")]
+    name: String,
+    /// Of apps whose manifest names none
+    #[arg(long, default_value = "default")]
+    namespace: String,
+    /// Plan and report only: the way to begin on a fleet that exists
+    #[arg(long)]
+    observe: bool,
+    /// Address of the Gitea or Forgejo that gets commit statuses
+    #[arg(long, value_name = "URL", requires = "forge_repository")]
+    forge: Option<String>,
+    /// The repository there: OWNER/NAME
+    #[arg(long, value_name = "OWNER/NAME", requires = "forge")]
+    forge_repository: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub struct NewArgs {
+    #[command(subcommand)]
+    what: New,
+    /// The config repository
+    #[arg(long, default_value = ".", value_name = "PATH", global = true)]
+    repo: PathBuf,
+}
+
+#[derive(Subcommand, Debug)]
+enum New {
+    /// An app: a workload, groups of pods on clusters, or plain Kubernetes objects
+    App(AppArgs),
+    /// A cluster and the way to it
+    Cluster(ClusterArgs),
+    /// A layer of values and templates: base, workload/NAME, language/NAME, runType/NAME, cluster/NAME or app/NAME
+    Template(TemplateArgs),
+    /// Not supported yet
+    Policy(PolicyArgs),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "lower")]
+enum Kind {
+    Component,
+    AppSet,
+    Objects,
+}
+
+#[derive(Args, Debug)]
+struct AppArgs {
+    name: String,
+    #[arg(long, value_enum, default_value = "component", ignore_case = true)]
+    kind: Kind,
+    /// By default that of tutti.yaml
+    #[arg(long)]
+    namespace: Option<String>,
+    /// By default registry.example.com/NAME:1.0.0
+    #[arg(long)]
+    image: Option<String>,
+    /// That the container listens on; by default 8080 of a server
+    #[arg(long)]
+    port: Option<u16>,
+    /// For each cluster
+    #[arg(long)]
+    replicas: Option<u32>,
+    /// Deployment, StatefulSet, DaemonSet, Job, CronJob, InPlaceSet
+    #[arg(long, default_value = "Deployment")]
+    workload: String,
+    /// The language layer
+    #[arg(long, default_value = "generic")]
+    language: String,
+    /// The run type layer
+    #[arg(long, default_value = "server")]
+    run_type: String,
+    /// Of a CronJob, for example '0 3 * * *'
+    #[arg(long)]
+    schedule: Option<String>,
+    /// Take over what is there already
+    #[arg(long)]
+    adopt: bool,
+}
+
+#[derive(Args, Debug)]
+struct ClusterArgs {
+    name: String,
+    /// Path below --kubeconfigs; by default NAME.kubeconfig
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["in_cluster", "sandbox"])]
+    kubeconfig: Option<String>,
+    #[arg(long, conflicts_with_all = ["in_cluster", "sandbox"])]
+    context: Option<String>,
+    /// The cluster that tutti runs in
+    #[arg(long, conflicts_with = "sandbox")]
+    in_cluster: bool,
+    /// An embedded cluster in the process: to try things out
+    #[arg(long)]
+    sandbox: bool,
+    /// For selectors of rings, layers and apps; several times
+    #[arg(long = "label", value_name = "KEY=VALUE")]
+    labels: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+struct TemplateArgs {
+    /// base, workload/NAME, language/NAME, runType/NAME, cluster/NAME or app/NAME
+    layer: String,
+    /// Also a template that extends the lower one of this name, for example deployment.yaml.j2
+    #[arg(long, value_name = "FILE")]
+    extend: Option<String>,
+    /// Of a cluster layer: the labels of its clusters; without one, the cluster of this name
+    #[arg(long = "label", value_name = "KEY=VALUE")]
+    labels: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+struct PolicyArgs {
+    name: String,
+}
+
+pub fn init(args: &InitArgs) -> anyhow::Result<Exit> {
+    let mut made = BTreeMap::new();
+    made.insert("tutti.yaml".to_owned(), texts::instance(args));
+    made.insert(".gitignore".to_owned(), texts::GITIGNORE.to_owned());
+    made.insert("README.md".to_owned(), texts::README.to_owned());
+    let exit = write(&args.folder, &made)?;
+    if exit == Exit::Ok {
+        say!(
+            "\nnext: tutti new cluster NAME --repo {0}, tutti new app NAME --repo {0}",
+            args.folder.display()
+        );
+    }
+    Ok(exit)
+}
+
+pub fn new(args: &NewArgs) -> anyhow::Result<Exit> {
+    // A name becomes a path before anybody reads it as a name.
+    if let New::App(AppArgs { name, .. }) | New::Cluster(ClusterArgs { name, .. }) = &args.what
+        && !NameRule::Subdomain.fits(name)
+    {
+        bail!("{name:?} is not a valid name: {}", NameRule::Subdomain.words());
+    }
+    let made = match &args.what {
+        New::App(app) => of_app(args, app)?,
+        New::Cluster(cluster) => BTreeMap::from([(
+            format!("clusters/{}.yaml", cluster.name),
+            texts::cluster(cluster, &pairs(&cluster.labels)?),
+        )]),
+        New::Template(template) => of_template(template)?,
+        New::Policy(policy) => bail!("policies are not supported yet: {} was not written", policy.name),
+    };
+    write(&args.repo, &made)
+}
+
+fn of_app(args: &NewArgs, app: &AppArgs) -> anyhow::Result<BTreeMap<String, String>> {
+    let path = |rest: &str| format!("apps/{}/{rest}", app.name);
+    let mut made = BTreeMap::new();
+    match app.kind {
+        Kind::Component => {
+            made.insert(path("app.yaml"), texts::component(app));
+        }
+        Kind::AppSet => {
+            let fleet = repository::fleet(&snapshot(&args.repo)?);
+            let clusters: Vec<&str> = fleet.clusters.keys().map(|cluster| cluster.as_str()).collect();
+            if clusters.is_empty() {
+                bail!("an AppSet names its clusters, and there is none yet: tutti new cluster NAME");
+            }
+            made.insert(path("app.yaml"), texts::app_set(app, &clusters));
+        }
+        Kind::Objects => {
+            made.insert(path("app.yaml"), texts::objects(app));
+            made.insert(path("objects/settings.yaml"), texts::settings(app));
+        }
+    }
+    Ok(made)
+}
+
+fn of_template(template: &TemplateArgs) -> anyhow::Result<BTreeMap<String, String>> {
+    let layer = template.layer.trim_end_matches('/');
+    let (level, name) = layer.split_once('/').unwrap_or((layer, ""));
+    let folder = match (level, name) {
+        ("base", "") => "templates/base".to_owned(),
+        ("workload" | "language" | "runType" | "cluster", name) if is_name(name) => {
+            format!("templates/{layer}")
+        }
+        ("app", name) if is_name(name) => format!("apps/{name}/layer"),
+        _ => bail!(
+            "there is no layer {layer}: it is base, workload/NAME, language/NAME, runType/NAME, cluster/NAME or app/NAME"
+        ),
+    };
+    if level != "cluster" && !template.labels.is_empty() {
+        bail!("--label is for cluster layers");
+    }
+    let mut made = BTreeMap::new();
+    let path = format!("{folder}/values.yaml");
+    // A file of the repository replaces the shipped one whole: it begins as a copy of it.
+    let shipped = shipped_in(TEMPLATES).find(|(shipped, _)| *shipped == path).map(|(_, text)| text);
+    made.insert(path, texts::values(layer, shipped));
+    if level == "cluster" {
+        made.insert(format!("{folder}/layer.yaml"), texts::layer(name, &pairs(&template.labels)?));
+    }
+    if let Some(file) = &template.extend {
+        if !file.ends_with(".yaml.j2") || file.contains('/') {
+            bail!(
+                "--extend {file}: a template is FILE.yaml.j2; `tutti templates list` shows those that are shipped"
+            );
+        }
+        made.insert(format!("{folder}/{file}"), texts::template(file));
+    }
+    Ok(made)
+}
+
+fn is_name(name: &str) -> bool {
+    NameRule::Subdomain.fits(&name.to_lowercase())
+}
+
+fn pairs(labels: &[String]) -> anyhow::Result<BTreeMap<&str, &str>> {
+    let pair =
+        |label: &'_ String| label.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()));
+    if let Some(wrong) = labels.iter().find(|label| pair(label).is_none()) {
+        bail!("--label {wrong}: expected KEY=VALUE");
+    }
+    Ok(labels.iter().filter_map(|label| label.split_once('=')).collect())
+}
+
+/// Writes new files, unless they bring a mistake.
+fn write(root: &Path, made: &BTreeMap<String, String>) -> anyhow::Result<Exit> {
+    let before = snapshot(root)?;
+    let after = repository::with_files(&before, made);
+    let known: BTreeSet<String> = mistakes(&before).iter().map(ToString::to_string).collect();
+    let mut fresh = mistakes(&after);
+    fresh.retain(|mistake| !known.contains(&mistake.to_string()));
+    if !fresh.is_empty() {
+        // Files that are there are the cause more often than not: that comes first.
+        files::none_is_there(root, made)?;
+        diagnostics::print_from(&fresh, &|file| after.text(file).map(ToOwned::to_owned));
+        return Ok(Exit::Configuration);
+    }
+    files::write_new(root, made)?;
+    let root = if root == Path::new(".") { Path::new("") } else { root };
+    made.keys().for_each(|path| say!("wrote {}", root.join(path).display()));
+    Ok(Exit::Ok)
+}
+
+fn mistakes(snapshot: &Snapshot) -> Vec<Diagnostic> {
+    let fleet = repository::fleet(snapshot);
+    let renders = Renderer::new(&fleet, snapshot, &NoCharts).render_all(&mut Memory::default());
+    let mut found: Vec<Diagnostic> = fleet.diagnostics.iter().filter(|it| it.is_error()).cloned().collect();
+    for render in renders.results() {
+        found.extend(render.as_ref().err().into_iter().flatten().cloned());
+    }
+    found
+}
+
+fn snapshot(root: &Path) -> anyhow::Result<Snapshot> {
+    if !root.exists() {
+        return Ok(Snapshot::of_texts([]));
+    }
+    source::read_folder(root).with_context(|| format!("failed to read {}", root.display()))
+}

@@ -1,0 +1,111 @@
+//! A repository with a mistake of every class: each is told once, where it is, and nothing else is.
+//!
+//! Whoever seeds a mistake marks its line: `# mistake: E1201`. So places and codes are held by hand, and the words by
+//! `tests/fixtures/mistakes.expected.txt`; `UPDATE_GOLDEN=1` writes that anew.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::support::program;
+
+/// (file, line, code)
+type Mistake = (String, u64, String);
+
+fn fixtures() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
+}
+
+/// All files of a folder, by their path in it.
+fn files(root: &Path) -> BTreeMap<String, String> {
+    let (mut found, mut folders) = (BTreeMap::new(), vec![root.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let name = path.strip_prefix(root).expect("inside").display().to_string();
+                found.insert(name, fs::read_to_string(&path).expect("text"));
+            }
+        }
+    }
+    found
+}
+
+/// What the marks say.
+fn seeded(repository: &str) -> Vec<Mistake> {
+    let mut found = Vec::new();
+    for (file, text) in files(&fixtures().join(repository)) {
+        for (line, text) in (1_u64..).zip(text.lines()) {
+            let Some((_, mark)) = text.split_once("# mistake: ") else { continue };
+            let codes = mark.split([',', ' ']).filter(|word| word.starts_with('E'));
+            found.extend(codes.map(|code| (file.clone(), line, code.to_owned())));
+        }
+    }
+    found.sort();
+    found
+}
+
+/// What `tutti lint` says.
+fn told(repository: &str) -> Vec<Mistake> {
+    let (output, errors, code) = program::run(&fixtures(), &["lint", repository, "-o", "json"]);
+    assert_eq!((errors.as_str(), code), ("", 2));
+    let mistakes: Vec<Value> = serde_json::from_str(&output).expect("JSON");
+    let place = |mistake: &Value| {
+        let (location, start) = (&mistake["location"], &mistake["location"]["start"]);
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        assert!(start["column"].as_u64().is_some_and(|column| column > 0), "{mistake}");
+        (text(&location["file"]), start["line"].as_u64().unwrap_or(0), text(&mistake["code"]))
+    };
+    let mut found: Vec<Mistake> = mistakes.iter().map(place).collect();
+    found.sort();
+    found
+}
+
+#[track_caller]
+fn check(repository: &str, classes: usize) {
+    let (seeded, told) = (seeded(repository), told(repository));
+    let lines = |of: &[Mistake], other: &[Mistake]| -> Vec<String> {
+        of.iter().filter(|it| !other.contains(it)).map(|it| format!("{}:{} {}", it.0, it.1, it.2)).collect()
+    };
+    assert_eq!(
+        (lines(&seeded, &told), lines(&told, &seeded)),
+        (Vec::new(), Vec::new()),
+        "not told, not seeded"
+    );
+    assert_eq!(seeded, told, "one is told twice");
+    let distinct: BTreeSet<&str> = seeded.iter().map(|(.., code)| code.as_str()).collect();
+    assert!(distinct.len() >= classes, "{} classes: {distinct:?}", distinct.len());
+}
+
+#[test]
+fn each_is_told_once_where_it_is() {
+    check("mistakes", 60);
+    check("mistakes-instance", 3);
+}
+
+#[test]
+fn in_words() {
+    for repository in ["mistakes", "mistakes-instance"] {
+        let (output, errors, code) = program::run(&fixtures(), &["lint", repository]);
+        assert_eq!((output.as_str(), code), ("", 2));
+        let path = fixtures().join(format!("{repository}.expected.txt"));
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            fs::write(&path, &errors).expect("write");
+        }
+        assert_eq!(errors, fs::read_to_string(&path).unwrap_or_default());
+    }
+}
+
+/// Its neighbours' mistakes are not its own.
+#[test]
+fn what_is_right_is_rendered() {
+    let (output, _, _) =
+        program::run(&fixtures(), &["render", "shop/checkout", "--repo", "mistakes", "-o", "json"]);
+    let objects: Vec<Value> = serde_json::from_str(&output).expect("JSON");
+    let kinds: Vec<&str> = objects.iter().filter_map(|object| object["kind"].as_str()).collect();
+    assert_eq!(kinds, ["Service", "Deployment", "Service", "Deployment"]);
+}

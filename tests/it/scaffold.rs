@@ -1,0 +1,117 @@
+//! `tutti init` and `tutti new`: what they write is accepted as it is, and runs.
+
+use std::fs;
+use std::path::Path;
+
+use crate::support::program;
+
+fn tutti(folder: &Path, command: &str) -> (String, String, i32) {
+    program::run(folder, &command.split_whitespace().collect::<Vec<_>>())
+}
+
+#[track_caller]
+fn succeeds(folder: &Path, command: &str) -> String {
+    let (output, errors, code) = tutti(folder, command);
+    assert_eq!(code, 0, "{command}: {output}{errors}");
+    output
+}
+
+/// Accepted after each step.
+#[track_caller]
+fn writes(folder: &Path, command: &str, files: &[&str]) {
+    let output = succeeds(folder, command);
+    for file in files {
+        assert!(output.contains(&format!("wrote {file}\n")), "{command}: no {file} in {output}");
+    }
+    assert_eq!(output.matches("wrote").count(), files.len(), "{command}: {output}");
+    succeeds(folder, "lint --strict");
+}
+
+#[test]
+fn everything_that_is_written_is_accepted_at_once() {
+    let temporary = tempfile::tempdir().expect("a folder");
+    let outside = temporary.path();
+    succeeds(
+        outside,
+        "init config --name dev --namespace shop --forge https://gitea.example.com --forge-repository a/b",
+    );
+    let folder = &outside.join("config");
+    succeeds(folder, "lint --strict");
+    writes(
+        folder,
+        "new cluster bj5 --kubeconfig bj5.yaml --context admin --label environment=prod",
+        &["clusters/bj5.yaml"],
+    );
+    writes(folder, "new cluster try --sandbox", &["clusters/try.yaml"]);
+    writes(folder, "new cluster home --in-cluster", &["clusters/home.yaml"]);
+    writes(folder, "new app web", &["apps/web/app.yaml"]);
+    writes(
+        folder,
+        "new app night --workload CronJob --run-type task --language go",
+        &["apps/night/app.yaml"],
+    );
+    writes(
+        folder,
+        "new app db --workload StatefulSet --port 5432 --replicas 3 --adopt",
+        &["apps/db/app.yaml"],
+    );
+    writes(folder, "new app shop --kind AppSet --run-type worker --language java", &["apps/shop/app.yaml"]);
+    let files = ["apps/conf/app.yaml", "apps/conf/objects/settings.yaml"];
+    writes(folder, "new app conf --kind objects --namespace infra", &files);
+    writes(folder, "new template base", &["templates/base/values.yaml"]);
+    writes(folder, "new template language/rust", &["templates/language/rust/values.yaml"]);
+    writes(folder, "new app rusty --language rust", &["apps/rusty/app.yaml"]);
+    let files = ["apps/web/layer/deployment.yaml.j2", "apps/web/layer/values.yaml"];
+    writes(folder, "new template app/web --extend deployment.yaml.j2", &files);
+    let files = ["templates/cluster/prod/layer.yaml", "templates/cluster/prod/values.yaml"];
+    writes(folder, "new template cluster/prod --label environment=prod", &files);
+    assert!(succeeds(folder, "lint").starts_with("6 apps on 3 clusters"));
+    assert!(succeeds(folder, "render rusty --cluster try").contains("kind: Deployment"));
+}
+
+#[test]
+fn nothing_is_written_over_and_nothing_with_a_mistake() {
+    let temporary = tempfile::tempdir().expect("a folder");
+    let folder = temporary.path();
+    succeeds(folder, "init");
+    let check = |command: &str, words: &str| {
+        let (output, errors, code) = tutti(folder, command);
+        assert_eq!(code, 2, "{command}: {output}{errors}");
+        assert!(errors.contains(words), "{command}: no {words:?} in {errors}");
+        assert_eq!(output, "", "{command}");
+    };
+    check("init", "there already: .gitignore, README.md, tutti.yaml; nothing was written");
+    check("new app shop --kind appset", "there is none yet: tutti new cluster NAME");
+    succeeds(folder, "new cluster try --sandbox");
+    succeeds(folder, "new app web");
+    let before = fs::read_to_string(folder.join("apps/web/app.yaml")).expect("a file");
+    check("new app web --image x:2", "there already: apps/web/app.yaml; nothing was written");
+    check("new app Web_1", "\"Web_1\" is not a valid name");
+    check("new app ../../evil", "is not a valid name");
+    check("new app web2 --language cobol", "cobol");
+    check("new template app/web --extend nothing.yaml.j2", "no lower layer has a file of its name");
+    check("new template app/..", "there is no layer app/..");
+    check("new template unknown/x", "there is no layer unknown/x");
+    check("new cluster other --label environment", "expected KEY=VALUE");
+    check("new policy freeze", "policies are not supported yet");
+    assert_eq!(fs::read_to_string(folder.join("apps/web/app.yaml")).expect("a file"), before);
+    for path in ["apps/Web_1", "apps/web2", "apps/web/layer", "clusters/other.yaml"] {
+        assert!(!folder.join(path).exists(), "{path}");
+    }
+    assert!(!folder.parent().expect("a parent").join("evil").exists());
+}
+
+#[test]
+fn the_quick_start_of_the_readme_works() {
+    let temporary = tempfile::tempdir().expect("a folder");
+    let outside = temporary.path();
+    succeeds(outside, "init config");
+    let folder = &outside.join("config");
+    succeeds(folder, "new cluster try --sandbox");
+    succeeds(folder, "new app hello --image registry.example.com/hello:1.0.0 --port 8080");
+    let read = |path: &str| fs::read_to_string(folder.join(path)).expect("a file");
+    let texts = ["tutti.yaml", "clusters/try.yaml", "apps/hello/app.yaml"].map(|path| (path, read(path)));
+    let changes: Vec<_> = texts.iter().map(|(path, text)| (*path, Some(text.as_str()))).collect();
+    crate::support::repository::ConfigRepository::at(folder).commit("Hello", &changes);
+    assert!(succeeds(folder, "run --once --repo .").contains("default/hello"));
+}
