@@ -24,6 +24,7 @@
 mod all;
 mod allowed;
 mod app_set;
+mod bounds;
 mod canonical;
 mod charts;
 mod clusters;
