@@ -64,33 +64,36 @@ impl Child {
     }
 
     /// Asks once; with the files of the chart when it does not have them. After an error the child is of no use.
-    pub fn ask(&mut self, request: &ChartRequest, limits: &Limits) -> Result<Answer, Ended> {
+    pub fn ask(
+        &mut self,
+        request: &ChartRequest,
+        definitions_known: bool,
+        limits: &Limits,
+    ) -> Result<Answer, Ended> {
         let name = protocol::name_of(&request.chart);
         let with_files = !self.known.contains(&name);
-        let answer = self.exchange(request, with_files, limits.deadline, name.clone())?;
+        let said = |with_files| protocol::frame(request, with_files, definitions_known, limits.deadline);
+        let mut answer = self.exchange(said(with_files), limits.deadline)?;
         // It keeps only so many charts.
         if answer.unknown_chart && !with_files {
-            return self.exchange(request, true, limits.deadline, name);
+            answer = self.exchange(said(true), limits.deadline)?;
         }
+        self.known.insert(name);
         Ok(answer)
     }
 
-    fn exchange(
-        &mut self,
-        request: &ChartRequest,
-        with_files: bool,
-        deadline: Duration,
-        name: String,
-    ) -> Result<Answer, Ended> {
-        let bytes = protocol::frame(request, with_files, deadline).map_err(Ended::NotStarted)?;
+    /// Has texts read, each with the file that made it. After an error the child is of no use.
+    pub fn understand(&mut self, texts: &[(&str, &str)], limits: &Limits) -> Result<Answer, Ended> {
+        self.exchange(protocol::reading(texts), limits.deadline)
+    }
+
+    fn exchange(&mut self, said: io::Result<Vec<u8>>, deadline: Duration) -> Result<Answer, Ended> {
+        let bytes = said.map_err(Ended::NotStarted)?;
         if self.requests.send(bytes).is_err() {
             return Err(self.died());
         }
         match self.answers.recv_timeout(deadline) {
-            Ok(Ok(answer)) => {
-                self.known.insert(name);
-                Ok(answer)
-            }
+            Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) if error.kind() == io::ErrorKind::FileTooLarge => {
                 self.end();
                 Err(Ended::TooMuch)
@@ -147,6 +150,8 @@ pub fn limited(program: &Path, limits: &Limits) -> Command {
     command.arg(program);
     // Go collects harder from here on; the limit of the process is for what cannot be collected.
     let soft = limits.memory / 4 * 3;
-    command.env_clear().env("GOMEMLIMIT", soft.to_string()).env("GOMAXPROCS", "2").current_dir("/");
+    // Before that it collects less often: a render leaves garbage, and a fifth of its time went into that.
+    command.env_clear().env("GOGC", "400").env("GOMEMLIMIT", soft.to_string());
+    command.env("GOMAXPROCS", "2").current_dir("/");
     command
 }

@@ -151,7 +151,8 @@ fn explain(chart: &str, errors: &str, limits: &Limits) -> ChartFailure {
 /// The documents that Helm prints, each behind the name of its template.
 fn split(chart: &str, text: &str) -> Result<Vec<ChartObject>, ChartFailure> {
     let mut objects = Vec::new();
-    for part in format!("\n{text}").split("\n---\n# Source: ").skip(1) {
+    let text = format!("\n{}", text.strip_suffix('\n').unwrap_or(text));
+    for part in text.split("\n---\n# Source: ").skip(1) {
         let (file, document) = part.split_once('\n').unwrap_or((part, ""));
         let file = words::within(chart, file.trim());
         let definition = file.starts_with("crds/") || file.contains("/crds/");
@@ -159,7 +160,9 @@ fn split(chart: &str, text: &str) -> Result<Vec<ChartObject>, ChartFailure> {
         let documents: Vec<&str> =
             if definition { document.split("\n---").collect() } else { vec![document] };
         for document in documents {
-            let object = read(document).map_err(|message| words::output(chart, file, &message))?;
+            // The line break before the next document belongs to this one, as clients read a stream.
+            let object =
+                read(&format!("{document}\n")).map_err(|message| words::output(chart, file, &message))?;
             if !object.is_null() {
                 let hook = if definition { None } else { hook(&object) };
                 objects.push(ChartObject { file: file.to_owned(), object, definition, hook });

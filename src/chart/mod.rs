@@ -6,7 +6,8 @@
 //! Where that program is not, `helm template` does the same ([`fallback`]).
 //!
 //! - [`archive`] and [`tar`] unpack charts within limits;
-//! - [`protocol`] is what is said to a child ([`child`]), [`words`] reads what Helm says of a failure;
+//! - [`protocol`] is what is said to a child ([`child`]), [`output`] reads what charts make, [`words`] what Helm
+//!   says of a failure;
 //! - [`schema`] checks values on this side, where references lead nowhere;
 //! - [`fetch`] asks chart repositories and registries, [`cache`] keeps what came;
 //! - [`lint`] finds what is odd about a chart without being a mistake;
@@ -20,6 +21,7 @@ mod child;
 mod fallback;
 mod fetch;
 mod lint;
+mod output;
 mod program;
 mod protocol;
 mod renderer;

@@ -1,22 +1,25 @@
-//! What is said to `helm-render` and what it answers: JSON behind its length in four bytes, most significant first.
+//! What is said to `helm-render` and what it answers: the length of JSON and the length of texts, each in four bytes, most
+//! significant first; the JSON; and the texts that it gives the sizes of, one after the other.
 
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::model::{Chart, ChartCapabilities, ChartRequest};
+
+/// Two lengths.
+const PREFIX: usize = 8;
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Request<'a> {
     chart: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    files: Option<Vec<File>>,
+    files: Option<Vec<File<'a>>>,
+    definitions_known: bool,
     folder: bool,
     values: &'a [Map<String, Value>],
     release: Release<'a>,
@@ -25,9 +28,27 @@ struct Request<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct File {
-    name: String,
-    data: String,
+struct File<'a> {
+    name: &'a str,
+    size: usize,
+}
+
+impl<'a> File<'a> {
+    fn of((name, content): &'a (String, Arc<[u8]>)) -> Self {
+        Self { name, size: content.len() }
+    }
+}
+
+/// Texts to be read as Helm reads them.
+#[derive(Debug, Serialize)]
+struct Reading<'a> {
+    texts: Vec<Text<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Text<'a> {
+    file: &'a str,
+    size: usize,
 }
 
 #[derive(Debug, Serialize)]
@@ -49,6 +70,8 @@ pub struct Answer {
     pub objects: Vec<Object>,
     pub notes: String,
     pub schemas: Vec<Schema>,
+    /// The definitions are the same whatever the values are.
+    pub definitions_alone: bool,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -65,7 +88,11 @@ pub struct Failure {
 #[serde(default)]
 pub struct Object {
     pub file: String,
+    /// Of the text; 0 when it was read.
+    size: usize,
     pub object: Value,
+    #[serde(skip)]
+    pub text: String,
     pub definition: bool,
     pub hook: Option<Hook>,
 }
@@ -87,15 +114,18 @@ pub struct Schema {
     pub values: Value,
 }
 
-/// The bytes of a request, with its length before them.
-pub fn frame(request: &ChartRequest, with_files: bool, deadline: Duration) -> io::Result<Vec<u8>> {
-    let file = |(name, content): &(String, Arc<[u8]>)| File {
-        name: name.clone(),
-        data: BASE64_STANDARD.encode(content),
-    };
+/// The bytes of a request.
+pub fn frame(
+    request: &ChartRequest,
+    with_files: bool,
+    definitions_known: bool,
+    deadline: Duration,
+) -> io::Result<Vec<u8>> {
+    let files: &[(String, Arc<[u8]>)] = if with_files { &request.chart.files } else { &[] };
     let said = Request {
         chart: name_of(&request.chart),
-        files: with_files.then(|| request.chart.files.iter().map(file).collect()),
+        files: with_files.then(|| files.iter().map(File::of).collect()),
+        definitions_known,
         folder: request.chart.folder,
         values: &request.values,
         release: Release {
@@ -107,24 +137,49 @@ pub fn frame(request: &ChartRequest, with_files: bool, deadline: Duration) -> io
         capabilities: &request.capabilities,
         deadline_milliseconds: u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX),
     };
-    let mut bytes = vec![0; 4];
-    serde_json::to_writer(&mut bytes, &said)?;
-    let length = u32::try_from(bytes.len() - 4).map_err(|_| io::Error::other("the request is too long"))?;
-    bytes[..4].copy_from_slice(&length.to_be_bytes());
+    whole(&said, files.iter().map(|(_, content)| &**content))
+}
+
+/// The bytes of a request to read texts, each with the file that made it.
+pub fn reading(texts: &[(&str, &str)]) -> io::Result<Vec<u8>> {
+    let texts_said = texts.iter().map(|(file, text)| Text { file, size: text.len() });
+    let said = Reading { texts: texts_said.collect() };
+    whole(&said, texts.iter().map(|(_, text)| text.as_bytes()))
+}
+
+fn whole<'a>(said: &impl Serialize, texts: impl Iterator<Item = &'a [u8]>) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; PREFIX];
+    serde_json::to_writer(&mut bytes, said)?;
+    let head = bytes.len();
+    texts.for_each(|text| bytes.extend_from_slice(text));
+    let length =
+        |length: usize| u32::try_from(length).map_err(|_| io::Error::other("the request is too long"));
+    let lengths = [length(head - PREFIX)?, length(bytes.len() - head)?].map(u32::to_be_bytes).concat();
+    bytes[..PREFIX].copy_from_slice(&lengths);
     Ok(bytes)
 }
 
 /// Reads one answer of at most `limit` bytes.
 pub fn read(from: &mut impl Read, limit: usize) -> io::Result<Answer> {
-    let mut length = [0; 4];
-    from.read_exact(&mut length)?;
-    let length = u32::from_be_bytes(length) as usize;
+    let mut lengths = [[0; 4]; 2];
+    from.read_exact(lengths.as_flattened_mut())?;
+    let [head, texts] = lengths.map(|length| u32::from_be_bytes(length) as usize);
+    let length = head.saturating_add(texts);
     if length > limit {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("an answer of {length} bytes")));
     }
     let mut bytes = vec![0; length];
     from.read_exact(&mut bytes)?;
-    Ok(serde_json::from_slice(&bytes)?)
+    let (head, mut texts) = bytes.split_at(head);
+    let mut answer: Answer = serde_json::from_slice(head)?;
+    for object in &mut answer.objects {
+        let (text, rest) = texts
+            .split_at_checked(object.size)
+            .ok_or_else(|| io::Error::other("an answer shorter than it says"))?;
+        object.text = String::from_utf8_lossy(text).into_owned();
+        texts = rest;
+    }
+    Ok(answer)
 }
 
 /// What a child knows a chart by.

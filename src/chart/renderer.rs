@@ -1,15 +1,20 @@
 //! The children that render, and who gets which.
 
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
 use super::child::{Child, Ended};
 use super::program::{Found, PROGRAM, VARIABLE};
-use super::protocol::Answer;
-use super::{fallback, schema, words};
-use crate::model::{ChartFailure, ChartFault, ChartHook, ChartObject, ChartOutput, ChartRequest};
+use super::protocol::{self, Answer};
+use super::{fallback, output, schema, words};
+use crate::model::{ChartFailure, ChartFault, ChartObject, ChartOutput, ChartRequest};
+
+/// Charts whose definitions are kept; beyond that, all are forgotten.
+const MOST_DEFINITIONS: usize = 64;
 
 /// What one render may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +49,8 @@ pub struct Renderer {
     limits: Limits,
     children: Mutex<Children>,
     returned: Condvar,
+    /// By what children know charts by.
+    definitions: Mutex<BTreeMap<String, Arc<[ChartObject]>>>,
 }
 
 #[derive(Debug, Default)]
@@ -70,7 +77,13 @@ impl Drop for Place<'_> {
 
 impl Renderer {
     pub fn new(program: Found, limits: Limits) -> Self {
-        Self { program, limits, children: Mutex::default(), returned: Condvar::new() }
+        Self {
+            program,
+            limits,
+            children: Mutex::default(),
+            returned: Condvar::new(),
+            definitions: Mutex::default(),
+        }
     }
 
     pub fn program(&self) -> &Found {
@@ -108,24 +121,59 @@ impl Renderer {
     fn by_engine(&self, program: &Path, request: &ChartRequest) -> Result<ChartOutput, ChartFailure> {
         let mut place = self.place();
         let fresh = place.child.is_none();
-        let mut answer = self.ask(&mut place, program, request);
+        let name = protocol::name_of(&request.chart);
+        let definitions = self.definitions.lock().get(&name).cloned();
+        let ask = |place: &mut Place<'_>| {
+            let known = definitions.is_some();
+            self.with_child(place, program, |child| child.ask(request, known, &self.limits))
+        };
+        let mut answer = ask(&mut place);
         // One that had been idle may have ended for reasons that are not ours.
         if !fresh && matches!(answer, Err(Ended::Died(ref words)) if words.trim().is_empty()) {
-            answer = self.ask(&mut place, program, request);
+            answer = ask(&mut place);
         }
-        match answer {
-            Ok(answer) => output(answer),
-            Err(ended) => Err(self.explain(ended, program)),
+        let answer = answer.map_err(|ended| self.explain(ended, program))?;
+        // Before the failure of a template, which a value that does not fit may have caused.
+        schema::check(&answer.schemas)?;
+        if let Some(failure) = answer.error {
+            return Err(words::failure(&answer.name, &failure));
+        }
+        let alone = answer.definitions_alone;
+        let mut objects = definitions.filter(|_| alone).map_or_else(Vec::new, |known| known.to_vec());
+        objects.extend(output::objects(&answer.name, answer.objects, |texts| {
+            self.with_child(&mut place, program, |child| child.understand(texts, &self.limits))
+                .map_err(|ended| self.explain(ended, program))
+        })?);
+        drop(place);
+        if alone {
+            self.keep_definitions(name, &objects);
+        }
+        Ok(ChartOutput { objects, notes: answer.notes })
+    }
+
+    /// Those of a chart that has the same whatever its values are.
+    fn keep_definitions(&self, name: String, objects: &[ChartObject]) {
+        let mut kept = self.definitions.lock();
+        if !kept.contains_key(&name) {
+            if kept.len() >= MOST_DEFINITIONS {
+                kept.clear();
+            }
+            kept.insert(name, objects.iter().filter(|object| object.definition).cloned().collect());
         }
     }
 
     /// A child that failed is not given back.
-    fn ask(&self, place: &mut Place<'_>, program: &Path, request: &ChartRequest) -> Result<Answer, Ended> {
+    fn with_child(
+        &self,
+        place: &mut Place<'_>,
+        program: &Path,
+        ask: impl FnOnce(&mut Child) -> Result<Answer, Ended>,
+    ) -> Result<Answer, Ended> {
         let mut child = match place.child.take() {
             Some(child) => child,
             None => Child::start(program, &self.limits)?,
         };
-        let answer = child.ask(request, &self.limits)?;
+        let answer = ask(&mut child)?;
         place.child = Some(child);
         Ok(answer)
     }
@@ -197,24 +245,4 @@ fn size_of(map: &serde_json::Map<String, serde_json::Value>) -> usize {
         }
     }
     map.iter().map(|(key, value)| key.len() + 4 + of(value)).sum::<usize>() + 2
-}
-
-fn output(answer: Answer) -> Result<ChartOutput, ChartFailure> {
-    let name = answer.name.clone();
-    // Before the failure of a template, which a value that does not fit may have caused.
-    schema::check(&answer.schemas)?;
-    if let Some(failure) = answer.error {
-        return Err(words::failure(&name, &failure));
-    }
-    let objects = answer.objects.into_iter().map(|object| ChartObject {
-        file: words::within(&name, &object.file).to_owned(),
-        object: object.object,
-        definition: object.definition,
-        hook: object.hook.map(|hook| ChartHook {
-            events: hook.events,
-            weight: hook.weight,
-            delete_policies: hook.delete_policies,
-        }),
-    });
-    Ok(ChartOutput { objects: objects.collect(), notes: answer.notes })
 }

@@ -8,6 +8,8 @@ pub const TEMPLATE: &str = "E3003";
 pub const FUEL: &str = "E3004";
 /// `include`, `import` or `extends` of a file that no layer has.
 pub const NO_TEMPLATE: &str = "E3005";
+/// A template that makes too much text.
+pub const SIZE: &str = "E3006";
 /// Not YAML, after templates are filled in.
 pub const OUTPUT: &str = "E3011";
 /// A document that is no Kubernetes object.

@@ -6,6 +6,7 @@ use minijinja::value::ValueKind;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, UndefinedBehavior, Value};
 use sha2::{Digest as _, Sha256};
 
+use super::bounds;
 use super::layers::Source;
 use super::site;
 use super::trace::{Notes, marks};
@@ -43,6 +44,8 @@ impl Engine {
         environment.add_filter("tojson", to_json);
         environment.add_filter("string", to_text);
         environment.add_filter("join", join);
+        environment.add_filter("replace", bounds::replace);
+        environment.add_filter("indent", bounds::indent);
         match marked {
             Some(_) => environment.add_filter("sha256", |text: &str| sha256(&marks::clean(text))),
             None => environment.add_filter("sha256", sha256),
@@ -114,8 +117,11 @@ fn to_text(value: &Value) -> Result<String, Error> {
 fn join(value: &Value, separator: Option<&str>) -> Result<String, Error> {
     let undefined = || Error::from(ErrorKind::UndefinedError);
     let items = if value.is_undefined() { return Err(undefined()) } else { value.try_iter()? };
-    let texts: Result<Vec<String>, Error> = items.map(|item| to_text(&item)).collect();
-    Ok(texts?.join(separator.unwrap_or("")))
+    let texts: Vec<String> = items.map(|item| to_text(&item)).collect::<Result<_, _>>()?;
+    let separator = separator.unwrap_or("");
+    let length = texts.iter().map(|text| text.len().saturating_add(separator.len())).sum();
+    bounds::check(Some(length))?;
+    Ok(texts.join(separator))
 }
 
 /// Texts as they are; maps and lists as JSON, which is YAML; none as null.
@@ -123,8 +129,12 @@ fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Res
     let text = match value.kind() {
         ValueKind::None => "null".to_owned(),
         ValueKind::Map | ValueKind::Seq | ValueKind::Iterable => to_json(value)?,
-        _ => return minijinja::escape_formatter(out, state, value),
+        _ => {
+            bounds::count(state, value.as_str().map_or(0, str::len))?;
+            return minijinja::escape_formatter(out, state, value);
+        }
     };
+    bounds::count(state, text.len())?;
     out.write_str(&text).map_err(|error| Error::new(ErrorKind::WriteFailure, "output").with_source(error))
 }
 

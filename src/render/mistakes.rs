@@ -6,7 +6,7 @@ use std::ops::Range;
 use minijinja::{Error, ErrorKind};
 use serde_json::Value;
 
-use super::{Job, codes, engine};
+use super::{Job, bounds, codes, engine};
 use crate::manifest::read::suggest;
 use crate::model::{Diagnostic, Location, Position};
 
@@ -30,6 +30,8 @@ pub fn of_template(job: &Job<'_>, error: &Error, context: &dyn Fn() -> Value) ->
         },
         ErrorKind::OutOfFuel => of(codes::FUEL, format!("{file} takes more than {} steps", engine::FUEL))
             .help("look for a loop over too much, or within another"),
+        _ if bounds::is_too_long(error) => of(codes::SIZE, format!("{file} makes more than 16 MiB of text"))
+            .help("look for a text that is put into itself in a loop"),
         ErrorKind::TemplateNotFound if detail.contains(engine::PARENT) => of(
             codes::NO_TEMPLATE,
             format!("{file} extends its parent, and no lower layer has a file of its name"),

@@ -346,6 +346,20 @@ fn templates_that_are_none_or_never_end() {
 }
 
 #[test]
+fn texts_that_grow_without_end_are_refused_at_their_line() {
+    let file = "templates/base/x.yaml.j2";
+    let check = |text: &str| check_mistake(web(&[(file, text)]), "x.yaml.j2:2:", "loop");
+    let doubled = "{% set n = namespace(x='0123456789abcdef') %}{% for i in range(60) %}{% set n.x %}\n{{ n.x }}{{ n.x }}{% endset %}";
+    check(&format!("{doubled}{{% endfor %}}"));
+    check("{% set x = 'a' * 5000 %}\n{{ x | replace('a', x) }}");
+    check("{% set x = 'a' * 5000 %}\n{{ ([x] * 5000) | join }}");
+    check("{% set x = 'a' * 99999999 %}\n{{ x }}");
+    check("{% set x = 'a\\n' * 999999 %}\n{{ x | indent(900) }}");
+    let wrong = web(&[(file, "{{ 'a' * 999999999 }}")]).expect_err("a mistake");
+    assert!(wrong[0].message.contains("too large"), "{wrong:#?}");
+}
+
+#[test]
 fn what_a_template_makes_must_be_objects() {
     let file = "templates/base/x.yaml.j2";
     check_mistake(web(&[(file, "kind: {{ 'a: b: c' }}\n")]), "E3011", "line 1 is `kind: a: b: c`");

@@ -33,8 +33,6 @@ type loaded struct {
 	chart *chart.Chart
 	bytes int
 	used  int
-	// Made of the chart alone, so once.
-	definitions []Object
 }
 
 func newCharts() *Charts {
@@ -57,7 +55,7 @@ func (c *Charts) get(request *Request) (*loaded, error) {
 	}
 	size := 0
 	for _, file := range request.Files {
-		size += len(file.Data)
+		size += len(file.data)
 	}
 	c.makeRoom(size)
 	added := &loaded{chart: parsed, bytes: size, used: c.clock}
@@ -87,7 +85,7 @@ func load(request *Request) (*chart.Chart, error) {
 	}
 	for _, file := range request.Files {
 		if !ignored(file.Name) {
-			data := bytes.TrimPrefix(file.Data, []byte{0xEF, 0xBB, 0xBF})
+			data := bytes.TrimPrefix(file.data, []byte{0xEF, 0xBB, 0xBF})
 			files = append(files, &archive.BufferedFile{Name: file.Name, Data: data})
 		}
 	}
@@ -129,7 +127,7 @@ func ignored(request *Request) (func(string) bool, error) {
 	rules := ignore.Empty()
 	for _, file := range request.Files {
 		if file.Name == ignore.HelmIgnore {
-			parsed, err := ignore.Parse(bytes.NewReader(file.Data))
+			parsed, err := ignore.Parse(bytes.NewReader(file.data))
 			if err != nil {
 				return nil, err
 			}

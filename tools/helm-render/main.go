@@ -1,7 +1,6 @@
 // Command helm-render renders Helm charts with Helm's own packages, unpatched.
 //
-// It reads requests on standard input and answers each on standard output; both are JSON behind their length in four
-// bytes, most significant first. It opens no file and no connection, and reads no environment of its own: whoever starts
+// It reads requests on standard input and answers each on standard output ([Request], [Answer]). It opens no file and no connection, and reads no environment of its own: whoever starts
 // it gives it chart and values, limits its memory, and ends it when it takes too long. It ends with its standard input.
 package main
 
@@ -19,7 +18,7 @@ import (
 	"time"
 )
 
-// The longest request: a chart of 64 MiB in base64, and its values.
+// The longest request: a chart of 64 MiB, and its values.
 const longestRequest = 128 << 20
 
 // How deep a template may recurse in Go's own stack before the process ends.
@@ -37,65 +36,112 @@ func main() {
 	log.SetOutput(io.Discard)
 	debug.SetMaxStack(deepestStack)
 
-	requests := make(chan []byte)
+	requests := make(chan message)
 	go read(requests)
 	out := bufio.NewWriter(os.Stdout)
 	charts := newCharts()
-	for bytes := range requests {
-		if err := write(out, answer(charts, bytes)); err != nil {
+	for said := range requests {
+		if err := write(out, answer(charts, said)); err != nil {
 			os.Exit(1)
 		}
 	}
 }
 
 // read ends the process with its input, also in the middle of a template that never ends.
-func read(requests chan<- []byte) {
+func read(requests chan<- message) {
 	in := bufio.NewReader(os.Stdin)
 	for {
-		bytes, err := frame(in)
+		said, err := frame(in)
 		if err != nil {
 			os.Exit(0)
 		}
-		requests <- bytes
+		requests <- said
 	}
 }
 
-func frame(in io.Reader) ([]byte, error) {
-	var length [4]byte
-	if _, err := io.ReadFull(in, length[:]); err != nil {
-		return nil, err
+// message is JSON, and the texts that it gives the sizes of.
+type message struct {
+	head, texts []byte
+}
+
+// take gives the next text of a size.
+func (m *message) take(size int) ([]byte, error) {
+	if size < 0 || size > len(m.texts) {
+		return nil, fmt.Errorf("a text of %d bytes is not there", size)
 	}
-	size := binary.BigEndian.Uint32(length[:])
-	if size > longestRequest {
-		return nil, fmt.Errorf("a request of %d bytes", size)
+	taken := m.texts[:size:size]
+	m.texts = m.texts[size:]
+	return taken, nil
+}
+
+func frame(in io.Reader) (message, error) {
+	var lengths [8]byte
+	if _, err := io.ReadFull(in, lengths[:]); err != nil {
+		return message{}, err
 	}
-	bytes := make([]byte, size)
+	head, texts := binary.BigEndian.Uint32(lengths[:4]), binary.BigEndian.Uint32(lengths[4:])
+	if uint64(head)+uint64(texts) > longestRequest {
+		return message{}, fmt.Errorf("a request of %d bytes", uint64(head)+uint64(texts))
+	}
+	bytes := make([]byte, head+texts)
 	_, err := io.ReadFull(in, bytes)
-	return bytes, err
+	return message{bytes[:head:head], bytes[head:]}, err
 }
 
 func write(out *bufio.Writer, answer *Answer) error {
 	bytes, err := json.Marshal(answer)
 	if err != nil {
-		bytes, err = json.Marshal(&Answer{Error: &Failure{Step: stepOutput, Message: err.Error()}})
-		if err != nil {
+		answer = &Answer{Error: &Failure{Step: stepOutput, Message: err.Error()}}
+		if bytes, err = json.Marshal(answer); err != nil {
 			return err
 		}
 	}
-	var length [4]byte
-	binary.BigEndian.PutUint32(length[:], uint32(len(bytes)))
-	if _, err := out.Write(length[:]); err != nil {
+	size := 0
+	for index := range answer.Objects {
+		size += len(answer.Objects[index].text)
+	}
+	var lengths [8]byte
+	binary.BigEndian.PutUint32(lengths[:4], uint32(len(bytes)))
+	binary.BigEndian.PutUint32(lengths[4:], uint32(size))
+	if _, err := out.Write(lengths[:]); err != nil {
 		return err
 	}
 	if _, err := out.Write(bytes); err != nil {
 		return err
 	}
+	for index := range answer.Objects {
+		if _, err := out.WriteString(answer.Objects[index].text); err != nil {
+			return err
+		}
+	}
 	return out.Flush()
 }
 
-func answer(charts *Charts, bytes []byte) *Answer {
+func parse(said message) (*Request, error) {
 	var request Request
-	if err := json.Unmarshal(bytes, &request); err != nil {
+	if err := json.Unmarshal(said.head, &request); err != nil {
+		return nil, err
+	}
+	for index := range request.Files {
+		data, err := said.take(request.Files[index].Size)
+		if err != nil {
+			return nil, err
+		}
+		request.Files[index].data = data
+	}
+	for index := range request.Texts {
+		text, err := said.take(request.Texts[index].Size)
+		if err != nil {
+			return nil, err
+		}
+		request.Texts[index].text = string(text)
+	}
+	return &request, nil
+}
+
+func answer(charts *Charts, said message) *Answer {
+	request, err := parse(said)
+	if err != nil {
 		return &Answer{Error: &Failure{Step: stepRequest, Message: err.Error()}}
 	}
 	if request.DeadlineMilliseconds > 0 {
@@ -104,5 +150,8 @@ func answer(charts *Charts, bytes []byte) *Answer {
 		timer := time.AfterFunc(late, func() { os.Exit(3) })
 		defer timer.Stop()
 	}
-	return render(charts, &request)
+	if len(request.Texts) > 0 {
+		return understand(request.Texts)
+	}
+	return render(charts, request)
 }

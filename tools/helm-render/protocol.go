@@ -2,6 +2,10 @@ package main
 
 import "encoding/json"
 
+// A message is the length of its JSON, the length of what follows it, both in four bytes, most significant first; then
+// both. What follows the JSON are texts that the JSON gives the sizes of, in its order: a chart of megabytes is not to be
+// escaped and read twice.
+
 // Request asks for one render. The chart is named by its digest; its files come with the first request for it, or after
 // an answer that says that the chart is not known (any more).
 type Request struct {
@@ -10,16 +14,28 @@ type Request struct {
 	// Files are a folder as it stands in a repository, where .helmignore counts; not a packaged chart.
 	Folder bool `json:"folder,omitempty"`
 	// Values over those of the chart, lowest first; null deletes.
-	Values               []map[string]any `json:"values,omitempty"`
-	Release              Release          `json:"release"`
-	Capabilities         Capabilities     `json:"capabilities"`
-	DeadlineMilliseconds int              `json:"deadlineMilliseconds,omitempty"`
+	Values []map[string]any `json:"values,omitempty"`
+	// Nothing is rendered: these texts are read as YAML, into objects.
+	Texts []Text `json:"texts,omitempty"`
+	// What the folder crds/ holds is known to whoever asks, if it depends on the chart alone.
+	DefinitionsKnown     bool         `json:"definitionsKnown,omitempty"`
+	Release              Release      `json:"release"`
+	Capabilities         Capabilities `json:"capabilities"`
+	DeadlineMilliseconds int          `json:"deadlineMilliseconds,omitempty"`
 }
 
 // File of a chart; its name is relative to the chart.
 type File struct {
 	Name string `json:"name"`
-	Data []byte `json:"data"`
+	Size int    `json:"size"`
+	data []byte
+}
+
+// Text of a document, and the file that made it.
+type Text struct {
+	File string `json:"file"`
+	Size int    `json:"size"`
+	text string
 }
 
 // Release is what templates see as .Release.
@@ -47,6 +63,8 @@ type Answer struct {
 	Objects []Object `json:"objects,omitempty"`
 	Notes   string   `json:"notes,omitempty"`
 	Schemas []Schema `json:"schemas,omitempty"`
+	// The definitions are the same whatever the values are.
+	Alone bool `json:"definitionsAlone,omitempty"`
 }
 
 // The steps at which a render can fail.
@@ -65,11 +83,13 @@ type Failure struct {
 	Message string `json:"message"`
 }
 
-// Object is one document of what the chart makes, as Kubernetes clients read it.
+// Object is one document of what the chart makes: its text behind the JSON, or what was read of it.
 type Object struct {
 	// The template or file, beginning with the name of the chart.
 	File   string          `json:"file"`
-	Object json.RawMessage `json:"object"`
+	Size   int             `json:"size,omitempty"`
+	Object json.RawMessage `json:"object,omitempty"`
+	text   string
 	// From the folder crds/, of which Helm changes and deletes nothing.
 	Definition bool  `json:"definition,omitempty"`
 	Hook       *Hook `json:"hook,omitempty"`

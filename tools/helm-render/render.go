@@ -81,7 +81,7 @@ func render(charts *Charts, request *Request) *Answer {
 		return failed(answer, stepRender, "", err)
 	}
 	answer.Notes = takeNotes(made, files)
-	return split(known, made, files, answer)
+	return split(known, made, request, files, answer)
 }
 
 func capabilities(wanted *Capabilities) (*common.Capabilities, error) {
@@ -163,25 +163,53 @@ func takeNotes(made *chart.Chart, files map[string]string) string {
 	return own
 }
 
-func split(known *loaded, made *chart.Chart, files map[string]string, answer *Answer) *Answer {
-	hooks, manifests, err := releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)
+// split takes apart what the templates made, as Helm does. Texts without a word of hooks are split by Helm and read by
+// whoever asked; what a text with hooks is, Helm says.
+func split(known *loaded, made *chart.Chart, request *Request, files map[string]string, answer *Answer) *Answer {
+	definitions(known, made, request, answer)
+	hooked := map[string]string{}
+	names := make([]string, 0, len(files))
+	for name, content := range files {
+		switch {
+		case strings.HasPrefix(path.Base(name), "_"):
+		case strings.Contains(content, "helm.sh/hook"):
+			hooked[name] = content
+		default:
+			names = append(names, name)
+		}
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		for _, text := range documents(files[name]) {
+			answer.add(Object{File: name}, text)
+		}
+	}
+	hooks, manifests, err := releaseutil.SortManifests(hooked, nil, releaseutil.InstallOrder)
 	if err != nil {
 		return failed(answer, stepOutput, "", err)
 	}
-	if err := definitions(known, made, answer); err != nil {
-		return failed(answer, stepOutput, "", err)
-	}
 	for _, manifest := range manifests {
-		if err := add(answer, Object{File: manifest.Name}, manifest.Content); err != nil {
-			return failed(answer, stepOutput, manifest.Name, err)
-		}
+		answer.add(Object{File: manifest.Name}, manifest.Content)
 	}
 	for _, hook := range hooks {
-		if err := add(answer, Object{File: hook.Path, Hook: hookOf(hook)}, hook.Manifest); err != nil {
-			return failed(answer, stepOutput, hook.Path, err)
-		}
+		answer.add(Object{File: hook.Path, Hook: hookOf(hook)}, hook.Manifest)
 	}
 	return answer
+}
+
+// documents of a text, in order.
+func documents(text string) []string {
+	split := releaseutil.SplitManifests(text)
+	keys := make([]string, 0, len(split))
+	for key := range split {
+		keys = append(keys, key)
+	}
+	sort.Sort(releaseutil.BySplitManifestsOrder(keys))
+	texts := make([]string, 0, len(keys))
+	for _, key := range keys {
+		texts = append(texts, split[key])
+	}
+	return texts
 }
 
 func hookOf(hook *release.Hook) *Hook {
@@ -195,44 +223,37 @@ func hookOf(hook *release.Hook) *Hook {
 	return made
 }
 
-// definitions adds the files in crds/. Those of subcharts depend on which are enabled, so only a chart without any is
-// read once.
-func definitions(known *loaded, made *chart.Chart, answer *Answer) error {
-	alone := len(made.Dependencies()) == 0 && len(known.chart.Dependencies()) == 0
-	if alone && known.definitions != nil {
-		answer.Objects = append(answer.Objects, known.definitions...)
-		return nil
+// definitions adds the files in crds/. Those of subcharts depend on which are enabled, so only those of a chart without
+// any are the same each time.
+func definitions(known *loaded, made *chart.Chart, request *Request, answer *Answer) {
+	answer.Alone = len(made.Dependencies()) == 0 && len(known.chart.Dependencies()) == 0
+	if answer.Alone && request.DefinitionsKnown {
+		return
 	}
-	before := len(answer.Objects)
 	for _, file := range made.CRDObjects() {
-		documents := releaseutil.SplitManifests(string(file.File.Data))
-		keys := make([]string, 0, len(documents))
-		for key := range documents {
-			keys = append(keys, key)
-		}
-		sort.Sort(releaseutil.BySplitManifestsOrder(keys))
-		for _, key := range keys {
-			if err := add(answer, Object{File: file.Filename, Definition: true}, documents[key]); err != nil {
-				return fmt.Errorf("%s: %w", file.Filename, err)
-			}
+		for _, text := range documents(string(file.File.Data)) {
+			answer.add(Object{File: file.Filename, Definition: true}, text)
 		}
 	}
-	if alone {
-		known.definitions = append([]Object{}, answer.Objects[before:]...)
-	}
-	return nil
 }
 
-// add reads a document as Kubernetes clients do, with the line break that Helm writes behind it: a text at its end has it
-// too. A document of comments alone is none.
-func add(answer *Answer, object Object, text string) error {
-	bytes, err := yaml.YAMLToJSON([]byte(text + "\n"))
-	if err != nil {
-		return errors.New(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "))
+// add adds a document with the line break that Helm writes behind it: a text at its end has it too.
+func (a *Answer) add(object Object, text string) {
+	object.text = text + "\n"
+	object.Size = len(object.text)
+	a.Objects = append(a.Objects, object)
+}
+
+// understand reads texts as Kubernetes clients do.
+func understand(texts []Text) *Answer {
+	answer := &Answer{}
+	for _, text := range texts {
+		bytes, err := yaml.YAMLToJSON([]byte(text.text))
+		if err != nil {
+			message := strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")
+			return failed(answer, stepOutput, text.File, errors.New(message))
+		}
+		answer.Objects = append(answer.Objects, Object{File: text.File, Object: bytes})
 	}
-	if string(bytes) != "null" {
-		object.Object = bytes
-		answer.Objects = append(answer.Objects, object)
-	}
-	return nil
+	return answer
 }

@@ -87,6 +87,20 @@ pub(crate) const HELM: Module = Module {
     link: "-s -w -X helm.sh/helm/v4/internal/version.version=v{version}",
 };
 
+/// The command that overlays are compared with, and a program that runs its library.
+pub(crate) const KUSTOMIZE: Module = Module {
+    name: "kustomize",
+    folder: "live/kustomize",
+    programs: &[
+        Program { name: "kustomize", package: "sigs.k8s.io/kustomize/kustomize/v5" },
+        Program { name: "overlays", package: "." },
+    ],
+    dependency: "sigs.k8s.io/kustomize/kustomize/v5",
+    cgo: false,
+    tags: "",
+    link: "-s -w",
+};
+
 impl Module {
     pub(crate) fn source(&self) -> PathBuf {
         tools().join(self.folder)
@@ -191,7 +205,7 @@ mod tests {
 
     #[test]
     fn every_module_names_its_version_and_home() {
-        for module in [&KUBERNETES, &KWOK, &GITEA, &HELM_RENDER, &HELM] {
+        for module in [&KUBERNETES, &KWOK, &GITEA, &HELM_RENDER, &HELM, &KUSTOMIZE] {
             let home = module.home(Path::new("/cache")).unwrap();
             let name = home.file_name().unwrap().to_str().unwrap().to_owned();
             assert!(name.starts_with(&format!("{}-{}-", module.name, module.version().unwrap())), "{name}");

@@ -83,6 +83,19 @@ fn values_and_outputs_have_limits() {
     assert!(renderer.render(&request(&template(GOOD), json!({}))).is_ok());
 }
 
+/// What a chart makes is read outside of the child.
+#[test]
+fn yaml_that_means_harm_is_refused_where_it_is_read() {
+    let aliases: String = (1..40)
+        .map(|n| {
+            format!("a{n}: &a{n} [*a{0}, *a{0}, *a{0}, *a{0}, *a{0}, *a{0}, *a{0}, *a{0}, *a{0}]\n", n - 1)
+        })
+        .collect();
+    check(&format!("a0: &a0 [x, x]\n{aliases}"), ChartFault::Output, "");
+    check(&format!("a: {}{}\n", "[".repeat(200_000), "]".repeat(200_000)), ChartFault::Output, "");
+    check(&"- ".repeat(200_000), ChartFault::Output, "");
+}
+
 #[test]
 fn nothing_of_the_machine_is_seen() {
     let Some(helm) = helm() else { return };

@@ -1,0 +1,63 @@
+//! Objects of the texts that a chart makes.
+
+use serde_json::Value;
+
+use super::protocol::{Answer, Object};
+use super::words;
+use crate::manifest::yaml;
+use crate::model::{ChartFailure, ChartFault, ChartHook, ChartObject};
+
+/// The objects of an answer. What our reader is stricter about than Helm is left to Helm's (`understand`): each text there
+/// comes back as one object, or the first that cannot be read as an error. A text of comments alone is no object.
+pub fn objects(
+    chart: &str,
+    made: Vec<Object>,
+    understand: impl FnOnce(&[(&str, &str)]) -> Result<Answer, ChartFailure>,
+) -> Result<Vec<ChartObject>, ChartFailure> {
+    let read: Vec<Option<Value>> = made.iter().map(|object| read(&object.text)).collect();
+    let left = || made.iter().zip(&read).filter(|(_, read)| read.is_none()).map(|(object, _)| object);
+    let texts: Vec<(&str, &str)> = left().map(|it| (it.file.as_str(), it.text.as_str())).collect();
+    let mut rest = if texts.is_empty() { Answer::default() } else { understand(&texts)? };
+    if let Some(failure) = rest.error.take() {
+        return Err(words::failure(chart, &failure));
+    }
+    let mut rest = rest.objects.into_iter().map(|object| object.object);
+    let mut objects = Vec::with_capacity(made.len());
+    for (made, read) in made.into_iter().zip(read) {
+        let file = words::within(chart, &made.file);
+        let object = read.or_else(|| rest.next()).unwrap_or_default();
+        if object.is_null() {
+            continue;
+        }
+        if !made.definition
+            && let Some(key) = wrong_annotation(&object)
+        {
+            let message = format!("the output is not of Kubernetes: annotation {key} is no text");
+            return Err(ChartFailure::new(ChartFault::Output, message).at(file, 1, 1));
+        }
+        let hook = made.hook.map(|hook| ChartHook {
+            events: hook.events,
+            weight: hook.weight,
+            delete_policies: hook.delete_policies,
+        });
+        objects.push(ChartObject { file: file.to_owned(), object, definition: made.definition, hook });
+    }
+    Ok(objects)
+}
+
+/// As Kubernetes clients read it; nothing when they may read it otherwise than we.
+fn read(text: &str) -> Option<Value> {
+    let (documents, mistakes) = yaml::parse("", text);
+    match documents.as_slice() {
+        _ if !mistakes.is_empty() => None,
+        [] => Some(Value::Null),
+        [one] => Some(one.root.to_json()),
+        _ => None,
+    }
+}
+
+/// Helm refuses such an object, as the API server does.
+fn wrong_annotation(object: &Value) -> Option<&String> {
+    let annotations = object.get("metadata")?.get("annotations")?.as_object()?;
+    annotations.iter().find(|(_, value)| !value.is_string() && !value.is_null()).map(|(key, _)| key)
+}

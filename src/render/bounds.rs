@@ -1,0 +1,111 @@
+//! How much text a template may make. The engine counts steps; a step that doubles a text is one step.
+
+use minijinja::value::Kwargs;
+use minijinja::{Error, ErrorKind, State};
+
+/// What a template writes in all, its blocks and macros included, and what one filter may make.
+pub const LONGEST: usize = 16 * 1024 * 1024;
+/// Shorter texts are bounded by the number of steps.
+const SHORT: usize = 256;
+/// Nobody indents by more.
+const WIDEST: usize = 1000;
+
+/// Bytes written so far.
+#[derive(Default)]
+struct Written(usize);
+
+fn too_long() -> Error {
+    Error::new(ErrorKind::InvalidOperation, "it makes more than 16 MiB of text")
+}
+
+/// Whether that is what an error says.
+pub fn is_too_long(error: &Error) -> bool {
+    error.kind() == ErrorKind::InvalidOperation && error.detail() == too_long().detail()
+}
+
+/// Refuses a text of so many bytes.
+pub fn check(length: Option<usize>) -> Result<(), Error> {
+    if length.is_some_and(|length| length <= LONGEST) { Ok(()) } else { Err(too_long()) }
+}
+
+/// Counts what is written.
+pub fn count(state: &mut State<'_, '_>, length: usize) -> Result<(), Error> {
+    if length <= SHORT {
+        return Ok(());
+    }
+    let written = state.get_or_insert_extension(Written::default());
+    written.0 = written.0.saturating_add(length);
+    check(Some(written.0))
+}
+
+/// As the engine's own filter, which makes a text of any length.
+pub fn replace(value: &str, from: &str, to: &str) -> Result<String, Error> {
+    if to.len() > from.len() {
+        let found = value.matches(from).count();
+        check(found.checked_mul(to.len()).and_then(|more| more.checked_add(value.len())))?;
+    }
+    Ok(value.replace(from, to))
+}
+
+/// As the engine's own filter, which indents by any width.
+pub fn indent(
+    value: &str,
+    width: Option<usize>,
+    first: Option<bool>,
+    blank: Option<bool>,
+    options: Kwargs,
+) -> Result<String, Error> {
+    let width = width.or(options.get("width")?).unwrap_or(4);
+    let first = first.or(options.get("first")?).unwrap_or(false);
+    let blank = blank.or(options.get("blank")?).unwrap_or(false);
+    options.assert_all_used()?;
+    if width > WIDEST {
+        return Err(Error::new(ErrorKind::InvalidOperation, format!("an indent of more than {WIDEST}")));
+    }
+    let text = value.strip_suffix('\n').unwrap_or(value);
+    let text = text.strip_suffix('\r').unwrap_or(text);
+    check(text.split('\n').count().checked_mul(width).and_then(|more| more.checked_add(text.len())))?;
+    let space = " ".repeat(width);
+    let line = |(number, line): (usize, &str)| {
+        let is_blank = line.is_empty() || line == "\r";
+        let indented = if number == 0 { first && (blank || !is_blank) } else { blank || !is_blank };
+        if indented { format!("{space}{line}") } else { line.to_owned() }
+    };
+    Ok(text.split('\n').enumerate().map(line).collect::<Vec<_>>().join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use minijinja::{Environment, context};
+
+    use super::*;
+
+    /// The engine's own filter and ours.
+    fn check_indent(template: &str, text: &str) {
+        let own = Environment::new();
+        let mut ours = Environment::new();
+        ours.add_filter("indent", indent);
+        let [own, ours] =
+            [own, ours].map(|it| it.render_str(template, context! { x => text }).expect("a text"));
+        assert_eq!(ours, own, "{template} {text:?}");
+    }
+
+    #[test]
+    fn texts_are_indented_as_the_engine_does() {
+        for text in ["", "a", "a\nb", "a\n\nb\n", "\n\na\r\n\r\nb\r\n", "a\n\n"] {
+            for arguments in
+                ["", "(2)", "(2, true)", "(2, true, true)", "(width=3, blank=true)", "(first=true)"]
+            {
+                check_indent(&format!("[{{{{ x | indent{arguments} }}}}]"), text);
+            }
+        }
+    }
+
+    #[test]
+    fn what_would_be_too_long_is_not_made() {
+        let long = "a".repeat(10_000);
+        assert!(is_too_long(&replace(&long, "a", &long).expect_err("too long")));
+        assert!(is_too_long(&replace(&long, "", &long).expect_err("too long")));
+        assert_eq!(replace("abc", "b", "").ok().as_deref(), Some("ac"));
+    }
+}
