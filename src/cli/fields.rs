@@ -7,6 +7,7 @@ use super::output::{self, Format, say};
 use crate::fleet::{Fleet, Target};
 use crate::model::{Charts, ObjectId, Snapshot};
 use crate::render::trace::explain::{ExplainedObject, Field, Origin, Place, Written, explain};
+use crate::render::trace::reach;
 
 /// Which objects: a kind, or a kind and a name.
 #[derive(Clone, Debug)]
@@ -75,10 +76,7 @@ pub fn print(
 
 /// Items of lists are found by number, and by name.
 fn below<'o>(object: &'o ExplainedObject, path: &str) -> Vec<&'o Field> {
-    let holds = |field: &str| {
-        path.is_empty()
-            || field.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
-    };
+    let holds = |field: &str| path.is_empty() || reach::holds(path, field);
     object.fields.iter().filter(|field| holds(&field.path) || holds(&named(object, &field.path))).collect()
 }
 

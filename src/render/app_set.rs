@@ -81,9 +81,9 @@ fn label_workloads(
     pod_set: &AssignedPodSet,
     documents: &mut [Document],
 ) {
-    const WORKLOADS: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];
+    const OF_CHARTS: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];
     for Document { object, .. } in documents {
-        if !object.get("kind").and_then(Value::as_str).is_some_and(|kind| WORKLOADS.contains(&kind)) {
+        if !object.get("kind").and_then(Value::as_str).is_some_and(|kind| OF_CHARTS.contains(&kind)) {
             continue;
         }
         add_labels(object, derived);

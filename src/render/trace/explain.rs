@@ -82,10 +82,8 @@ pub fn explain(
     for one in &made {
         let id = one.object.id.clone();
         objects.entry(id.clone()).or_insert_with(|| {
-            let mut leaves = Vec::new();
-            reach::leaves(&one.object.body, "", &mut leaves);
             let field = |(path, value): (String, &Value)| reached.field(&stage, one, path, value);
-            ExplainedObject { id, fields: leaves.into_iter().map(field).collect() }
+            ExplainedObject { id, fields: reach::leaves(&one.object.body).map(field).collect() }
         });
     }
     Some(objects.into_values().collect())
@@ -233,10 +231,7 @@ fn origin(stage: &Stage<'_>, input: &Input, leaf: &Leaf, secret: bool) -> Origin
 
 /// One of them is the other, or holds it.
 fn overlaps(one: &str, other: &str) -> bool {
-    let holds = |outer: &str, inner: &str| {
-        inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
-    };
-    holds(one, other) || holds(other, one)
+    reach::holds(one, other) || reach::holds(other, one)
 }
 
 /// The path under `values` that a leaf has, or is put at.

@@ -12,7 +12,7 @@ pub mod explain;
 mod files;
 pub mod leaves;
 pub mod marks;
-mod reach;
+pub mod reach;
 mod runs;
 pub mod touch;
 

@@ -35,9 +35,9 @@ pub fn changed(before: &[Made], after: &[Made], altered: Altered<'_>) -> BTreeMa
         let mut differing = Vec::new();
         compare(&made.object.body, other.map(|other| &other.object.body), "", &mut differing);
         for (path, was, is) in differing {
-            let how = match (was, is) {
-                (Some(was), Some(is)) if same(was, old) && same(is, new) => How::Copied,
-                (Some(_), Some(is)) if !chooses || text(is).contains(&text(new)) => How::Made,
+            let how = match is {
+                Some(is) if same(was, old) && same(is, new) => How::Copied,
+                Some(is) if !chooses || text(is).contains(&text(new)) => How::Made,
                 _ => How::Switched,
             };
             found.insert((made.key.clone(), path), how);
@@ -55,7 +55,7 @@ fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-type Difference<'v> = (String, Option<&'v Value>, Option<&'v Value>);
+type Difference<'v> = (String, &'v Value, Option<&'v Value>);
 
 /// The leaves of one that the other does not have alike.
 fn compare<'v>(one: &'v Value, other: Option<&'v Value>, path: &str, found: &mut Vec<Difference<'v>>) {
@@ -74,25 +74,20 @@ fn compare<'v>(one: &'v Value, other: Option<&'v Value>, path: &str, found: &mut
                 compare(item, other, &format!("{path}[{index}]"), found);
             }
         }
-        _ => found.push((path.to_owned(), Some(one), other)),
+        _ => found.push((path.to_owned(), one, other)),
     }
 }
 
 /// The leaves of an object: what is explained.
-pub fn leaves<'v>(value: &'v Value, path: &str, found: &mut Vec<(String, &'v Value)>) {
-    match value {
-        Value::Object(map) if !map.is_empty() => {
-            for (key, value) in map {
-                leaves(value, &below(path, key), found);
-            }
-        }
-        Value::Array(items) if !items.is_empty() => {
-            for (index, item) in items.iter().enumerate() {
-                leaves(item, &format!("{path}[{index}]"), found);
-            }
-        }
-        _ => found.push((path.to_owned(), value)),
-    }
+pub fn leaves(value: &Value) -> impl Iterator<Item = (String, &Value)> {
+    let mut found = Vec::new();
+    compare(value, None, "", &mut found);
+    found.into_iter().map(|(path, leaf, _)| (path, leaf))
+}
+
+/// Whether a path is another, or leads into it.
+pub fn holds(outer: &str, inner: &str) -> bool {
+    inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
 pub fn below(path: &str, key: &str) -> String {

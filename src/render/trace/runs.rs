@@ -93,18 +93,11 @@ fn narrowed(job: &Job<'_>, manifests: &Snapshot) -> Option<(Fleet, Target)> {
     if instance_is_lost || read.rings.is_none() && job.fleet.rings_location.is_some() {
         return None;
     }
-    let cluster = read
-        .clusters
-        .iter()
-        .filter(|cluster| cluster.location.file == job.site.manifest().location.file)
-        .find(|cluster| cluster.location.start.line == job.site.manifest().location.start.line)?
-        .clone();
-    let app = read
-        .apps
-        .iter()
-        .filter(|app| app.location.file == job.app.location.file)
-        .find(|app| app.location.start.line == job.app.location.start.line)?
-        .clone();
+    let same =
+        |one: &Location, other: &Location| one.file == other.file && one.start.line == other.start.line;
+    let here = &job.site.manifest().location;
+    let cluster = read.clusters.iter().find(|cluster| same(&cluster.location, here))?.clone();
+    let app = read.apps.iter().find(|app| same(&app.location, &job.app.location))?.clone();
     let target = Target { app: app.id.clone(), cluster: cluster.name.clone() };
     Some((job.fleet.narrowed(app, cluster, read), target))
 }
