@@ -18,6 +18,7 @@ use tutti::{fleet, manifest, source};
 
 const TIMES: usize = 3;
 
+/// What is patched is first in its list: there kustomize puts it, and kubectl and tutti leave it where it is.
 const BASE: &str = "\
 apiVersion: apps/v1
 kind: Deployment
@@ -33,7 +34,7 @@ spec:
         - name: web
           image: registry.example.com/shop/web:1.0.0
           ports: [{name: http, containerPort: 8080}]
-          env: [{name: LOG_LEVEL, value: info}, {name: REGION, value: none}]
+          env: [{name: REGION, value: none}, {name: LOG_LEVEL, value: info}]
           readinessProbe: {httpGet: {path: /ready, port: http}, periodSeconds: 5}
           resources: {requests: {cpu: 100m, memory: 128Mi}, limits: {memory: 256Mi}}
           volumeMounts: [{name: settings, mountPath: /etc/web}]
