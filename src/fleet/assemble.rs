@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::checks::{CHECKS, Facts};
-use super::{Broken, Fleet, projects, routes};
+use super::{Broken, Fleet, pins, projects, routes};
 use crate::manifest::Manifests;
 use crate::model::{App, AppId, Cluster, ClusterName, Diagnostic, Ring, Scope, Snapshot};
 
@@ -26,6 +26,10 @@ pub fn assemble(mut manifests: Manifests, snapshot: &Snapshot) -> Fleet {
     diagnostics.sort_by(|one, other| (&one.location, one.code).cmp(&(&other.location, other.code)));
     diagnostics.dedup();
 
+    let of_folders = pins::by_folder(&manifests.pins);
+    for app in &mut manifests.apps {
+        pins::attach(app, &of_folders, &ring_of);
+    }
     let (apps, broken) = part(manifests.apps, &diagnostics);
     Fleet {
         instance: manifests.instance.unwrap_or_default(),

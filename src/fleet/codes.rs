@@ -35,3 +35,5 @@ pub const PROJECT_BROKEN: &str = "E2053";
 pub const ROUTE_TWICE: &str = "E2061";
 /// A Route manifest without an app.
 pub const ROUTE_OF_NOBODY: &str = "E2062";
+/// A pin that fits no app, or none that has a version, or that is not the only one to say it.
+pub const PIN: &str = "E2071";

@@ -12,6 +12,7 @@ pub mod charts;
 mod checks;
 pub mod codes;
 pub mod layers;
+mod pins;
 mod placement;
 mod projects;
 mod replicas;
@@ -136,12 +137,14 @@ impl Fleet {
 
     /// The fleet of one app on one cluster, with the instance and the rings of these manifests, or else its
     /// own. Nothing is checked.
-    pub fn narrowed(&self, app: Arc<App>, cluster: Cluster, manifests: Manifests) -> Self {
+    pub fn narrowed(&self, mut app: Arc<App>, cluster: Cluster, manifests: Manifests) -> Self {
         let rings = manifests.rings.map_or_else(|| self.rings.clone(), |rings| rings.rings);
         let clusters = BTreeMap::from([(cluster.name.clone(), cluster)]);
+        let ring_of = assemble::rings_of(&rings, &clusters);
+        pins::attach(&mut app, &pins::by_folder(&manifests.pins), &ring_of);
         Self {
             instance: manifests.instance.unwrap_or_else(|| self.instance.clone()),
-            ring_of: assemble::rings_of(&rings, &clusters),
+            ring_of,
             rings,
             rings_location: self.rings_location.clone(),
             clusters,

@@ -298,3 +298,73 @@ fn a_route_belongs_to_an_app_and_names_rings_that_exist() {
     );
     check(&[("a.yaml", &web), ("b.yaml", &pay), ("r.yaml", &route("r", "host: a.io, app: pay"))], &[]);
 }
+
+#[test]
+fn a_pin_is_for_the_clusters_of_its_ring() {
+    let two = rings("{name: test, clusters: {names: [bj]}}, {name: prod, clusters: {names: [gz]}}");
+    let web = component("web", "");
+    let set =
+        app_set("set", "", "{name: bj, podSets: [{name: a, version: v1}]}, {name: gz, podSets: [{name: b}]}");
+    let fleet = fleet(&[
+        ("rings.yaml", &two),
+        ("apps/web/app.yaml", &web),
+        ("apps/web/pins/prod.yaml", "# The newest.\nversion: v2\n"),
+        ("apps/set/app.yaml", &set),
+        ("apps/set/pins/prod.yaml", "version: v7\n"),
+    ]);
+    assert_eq!(fleet.diagnostics.iter().map(ToString::to_string).collect::<Vec<_>>(), [""; 0]);
+    let pins = |name: &str| -> Vec<String> {
+        let app = &fleet.apps[&AppId::new("default", name)];
+        app.pins.iter().map(|(cluster, pin)| format!("{cluster} {} {}", pin.version, pin.location)).collect()
+    };
+    assert_eq!(pins("web"), ["gz v2 apps/web/pins/prod.yaml:2:10"]);
+    assert_eq!(pins("set"), ["gz v7 apps/set/pins/prod.yaml:1:10"]);
+}
+
+#[test]
+fn a_pin_that_does_not_fit_is_told() {
+    let prod = rings("{name: prod, clusters: {}}");
+    let web = component("web", "");
+    let pinned = |pin: (&str, &str), app: &str, expected: &[(&str, &str)]| {
+        check(&[("rings.yaml", &prod), ("apps/web/app.yaml", app), pin], expected);
+    };
+    let of = "Component default/web";
+    pinned(("apps/web/pins/prod.yaml", "version: v2"), &web, &[]);
+    pinned(("apps/web/pins/pord.yaml", "version: v2"), &web, &[("E2003", "is pinned for ring pord")]);
+    pinned(("apps/wbe/pins/prod.yaml", "version: v2"), &web, &[("E2071", "no app in apps/wbe/")]);
+    let waits = format!("{of} waits: its pin for prod has mistakes");
+    for (text, code) in
+        [("version: 1.10", "E1203"), ("", "E1202"), ("verison: v2", "E1202"), ("- a", "E1203")]
+    {
+        let snapshot =
+            [("rings.yaml", prod.as_str()), ("apps/web/app.yaml", &web), ("apps/web/pins/prod.yaml", text)];
+        let told: Vec<String> = fleet(&snapshot).diagnostics.iter().map(ToString::to_string).collect();
+        assert!(told.iter().any(|told| told.contains(code)), "{text:?}: {told:#?}");
+        assert!(
+            told.iter().any(|told| told.contains("E2071") && told.contains(&waits)),
+            "{text:?}: {told:#?}"
+        );
+        assert!(fleet(&snapshot).apps.is_empty(), "{text:?}");
+    }
+    let own = app_set("web", "", "{name: gz, podSets: [{name: b, version: v1}]}");
+    pinned(
+        ("apps/web/pins/prod.yaml", "version: v2"),
+        &own,
+        &[("E2071", "podSet b has a version of its own")],
+    );
+    let several = [web.as_str(), &component("pay", "")].join("---\n");
+    let told = [
+        ("E2071", "Component default/web is not the only one"),
+        ("E2071", "Component default/pay is not the only one"),
+    ];
+    pinned(("apps/web/pins/prod.yaml", "version: v2"), &several, &told);
+    check(
+        &[
+            ("rings.yaml", &prod),
+            ("apps/web/app.yaml", &web),
+            ("apps/web/pins/prod.yaml", "version: v1"),
+            ("apps/web/pins/prod.yml", "version: v2"),
+        ],
+        &[("E2001", "a second pin of Component default/web for ring prod")],
+    );
+}

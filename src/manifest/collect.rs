@@ -7,7 +7,7 @@ use super::hub::Hub;
 use super::kinds::{self, Identity, Native};
 use super::read::{Reading, Value};
 use super::yaml::{self, Document};
-use super::{CONVERSIONS, Manifests, PlainDocument, codes, find};
+use super::{CONVERSIONS, Manifests, PinManifest, PlainDocument, codes, find};
 use crate::model::{Defaults, Diagnostic, Digest, Kind, Location, Scope, Snapshot};
 
 /// A document that is a manifest of ours.
@@ -107,6 +107,7 @@ impl Manifests {
         self.apps.extend(part.apps.iter().cloned());
         self.approvals.extend(part.approvals.iter().cloned());
         self.routes.extend(part.routes.iter().cloned());
+        self.pins.extend(part.pins.iter().cloned());
         self.unread_projects.extend(part.unread_projects.iter().cloned());
         self.plain.extend(part.plain.iter().cloned());
         self.diagnostics.extend(part.diagnostics.iter().cloned());
@@ -118,6 +119,7 @@ impl Manifests {
         self.apps.sort_by(|one, other| one.location.cmp(&other.location));
         self.approvals.sort_by(|one, other| one.location.cmp(&other.location));
         self.routes.sort_by(|one, other| one.route.location.cmp(&other.route.location));
+        self.pins.sort_by(|one, other| one.location.cmp(&other.location));
         self.unread_projects.sort();
         self.plain.sort_by(|one, other| one.location.cmp(&other.location));
         self.diagnostics.sort_by(|one, other| one.location.cmp(&other.location));
@@ -138,20 +140,21 @@ fn look_into<'a>(
     manifests: &mut Manifests,
 ) -> Vec<Found<'a>> {
     let scope = || Scope::File(path.to_owned());
-    if find::is_pin(path) {
-        let refusal = Diagnostic::error(codes::NOT_YET, "pins are not supported yet", scope())
-            .at(Location::new(path, 1, 1))
-            .help("they come with promotions; write the version in the app until then");
-        manifests.diagnostics.push(refusal);
-        return Vec::new();
-    }
     let Some(text) = snapshot.text(path) else {
         let mistake = Diagnostic::error(codes::UNREADABLE, format!("the file {path} is not UTF-8"), scope())
             .at(Location::new(path, 1, 1))
             .help("save it as UTF-8");
         manifests.diagnostics.push(mistake);
+        if let (true, Some((folder, ring))) = (find::is_pin(path), kinds::pin::parts(path)) {
+            let location = Location::new(path, 1, 1);
+            manifests.pins.push(PinManifest { folder, ring, version: None, location });
+        }
         return Vec::new();
     };
+    if find::is_pin(path) {
+        read_pin(path, text, manifests);
+        return Vec::new();
+    }
     let stream = yaml::read(path, text);
     manifests.diagnostics.extend(stream.mistakes);
     let mut found = Vec::new();
@@ -189,6 +192,44 @@ fn look_into<'a>(
         manifests.diagnostics.append(&mut reading.mistakes);
     }
     found
+}
+
+fn read_pin(path: &str, text: &str, manifests: &mut Manifests) {
+    let Some((folder, ring)) = kinds::pin::parts(path) else { return };
+    let mut reading = Reading::new(path, Scope::File(path.to_owned()));
+    let mut stream = yaml::read(path, text);
+    reading.mistakes.append(&mut stream.mistakes);
+    let [document] = stream.documents.as_mut_slice() else {
+        if reading.mistakes.is_empty() {
+            let place = Location::new(path, 1, 1);
+            let help = "write `version: v3`";
+            reading
+                .mistake(codes::MISSING_FIELD, "a pin is one document with a `version`", place, "")
+                .help(help);
+        }
+        keep_pin(
+            PinManifest { folder, ring, version: None, location: Location::new(path, 1, 1) },
+            reading,
+            manifests,
+        );
+        return;
+    };
+    reading.mistakes.append(&mut document.mistakes);
+    let read = kinds::pin::read(&document.root, &mut reading);
+    let location = match &read {
+        Some((_, location)) => location.clone(),
+        None => reading.location(&document.root),
+    };
+    let version = read.map(|(version, _)| version);
+    keep_pin(PinManifest { folder, ring, version, location }, reading, manifests);
+}
+
+/// One with mistakes is kept without what it says: its app must not run as if there were none.
+fn keep_pin(pin: PinManifest, mut reading: Reading<'_>, manifests: &mut Manifests) {
+    let is_wrong = reading.mistakes.iter().any(Diagnostic::is_error);
+    let version = pin.version.filter(|_| !is_wrong);
+    manifests.pins.push(PinManifest { version, ..pin });
+    manifests.diagnostics.append(&mut reading.mistakes);
 }
 
 fn read_document(found: &Found<'_>, namespace: &str, manifests: &mut Manifests, places: &mut Places) {

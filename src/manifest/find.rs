@@ -14,7 +14,7 @@ fn has_other_meaning(folders: &[&str]) -> bool {
     matches!(folders, ["templates" | "charts" | "plugins", ..] | ["apps", _, "layer", ..])
 }
 
-/// Whether a file is a pin, `apps/<app>/pins/<ring>.yaml`, which comes with promotions.
+/// Whether a file is a pin, `apps/<app>/pins/<ring>.yaml`.
 pub fn is_pin(path: &str) -> bool {
     matches!(path.split('/').collect::<Vec<_>>().as_slice(), ["apps", _, "pins", _])
 }

@@ -29,6 +29,7 @@ pub mod yaml;
 pub use collect::{Memory, read, read_again};
 pub use kinds::approval::to_yaml as approval_to_yaml;
 pub use kinds::conversion::FOLDER as CONVERSIONS;
+pub use kinds::pin::PinManifest;
 
 use std::sync::Arc;
 
@@ -48,6 +49,7 @@ pub struct Manifests {
     pub apps: Vec<Arc<App>>,
     pub approvals: Vec<Approval>,
     pub routes: Vec<RouteManifest>,
+    pub pins: Vec<PinManifest>,
     /// Projects with mistakes, each with its namespace as far as that can be told.
     pub unread_projects: Vec<(AppId, String)>,
     pub plain: Vec<PlainDocument>,

@@ -509,7 +509,6 @@ fn scopes_and_neighbours() {
         [
             ("E1104", Scope::App(AppId::new("shop", "nginx"))),
             ("E1290", Scope::App(AppId::new("data", "db"))),
-            ("E1290", Scope::File("apps/x/pins/prod.yaml".to_owned())),
             ("E1102", Scope::File("broken.yaml".to_owned())),
             ("E1113", Scope::Instance),
         ]

@@ -26,7 +26,19 @@ pub struct App {
     /// Its own, and those of Route manifests that name it or stand beside it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub routes: Vec<Route>,
+    /// The versions that its pins say; they win over the tags of its images.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub pins: BTreeMap<ClusterName, Pin>,
     /// Of its manifest.
+    #[serde(skip)]
+    pub location: Location,
+}
+
+/// The version of an app on one cluster, by the ring that the cluster is in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Pin {
+    pub version: String,
+    /// Of the version.
     #[serde(skip)]
     pub location: Location,
 }

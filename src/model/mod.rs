@@ -30,7 +30,7 @@ pub mod selector;
 pub mod snapshot;
 
 pub use app::{
-    App, AppSet, AppSpec, Component, DeployType, Objects, Placement, PodSet, Replicas, TopologyCluster,
+    App, AppSet, AppSpec, Component, DeployType, Objects, Pin, Placement, PodSet, Replicas, TopologyCluster,
     WorkloadKind,
 };
 pub use approval::{Approval, ApprovedObject};

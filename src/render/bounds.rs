@@ -48,7 +48,7 @@ pub fn replace(value: &str, from: &str, to: &str) -> Result<String, Error> {
 }
 
 /// As the engine's own filter, which indents by any width.
-#[expect(clippy::needless_pass_by_value, reason = "so the engine gives options to a filter")]
+#[expect(clippy::needless_pass_by_value, reason = "the engine gives it away")]
 pub fn indent(
     value: &str,
     width: Option<usize>,

@@ -1,5 +1,7 @@
 //! What an app is made from, whatever the cluster.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -80,7 +82,9 @@ impl<'a> Inputs<'a> {
     }
 
     pub fn is_same_as(&self, kept: &Kept) -> bool {
-        let same = |one: &Arc<App>, other: &Arc<App>| Arc::ptr_eq(one, other) || one == other;
+        let same = |one: &Arc<App>, other: &Arc<App>| {
+            Arc::ptr_eq(one, other) || without_pins(one) == without_pins(other)
+        };
         let same_project = match (self.project, &kept.project) {
             (None, None) => true,
             (Some(one), Some(other)) => same(one, other),
@@ -88,6 +92,14 @@ impl<'a> Inputs<'a> {
         };
         same_project && self.files == kept.files && same(self.app, &kept.app)
     }
+}
+
+/// A pin reaches the podSets of its ring, by which renders are told apart anyway.
+fn without_pins(app: &Arc<App>) -> Cow<'_, App> {
+    if app.pins.is_empty() {
+        return Cow::Borrowed(app);
+    }
+    Cow::Owned(App { pins: BTreeMap::new(), ..App::clone(app) })
 }
 
 fn list<'a>(to: &mut String, snapshot: &Snapshot, paths: impl Iterator<Item = &'a str>) {

@@ -235,10 +235,11 @@ impl Job<'_> {
 
     /// The last commit that changed anything that this render reads.
     fn revision(&self, stack: &Stack) -> Revision {
-        let by_ring = self.inputs.by_ring || stack.looks_at_ring();
+        let pin = self.app.pins.get(&self.target.cluster).map(|pin| &pin.location);
+        let by_ring = self.inputs.by_ring || stack.looks_at_ring() || pin.is_some();
         let rings = self.fleet.rings_location.as_ref().filter(|_| by_ring);
         let charts = charts::folders(self);
-        let files = [Some(&self.site.manifest().location), rings].into_iter().flatten();
+        let files = [Some(&self.site.manifest().location), rings, pin].into_iter().flatten();
         let here = files.map(|location| location.file.as_str()).chain(charts.iter().map(String::as_str));
         let here = self.snapshot.history.newest(here);
         let numbers = [self.inputs.newest, stack.newest(self.snapshot), here];

@@ -61,11 +61,18 @@ pub fn schedule(fleet: &Fleet) -> Assignment {
 
 /// The podSets of one app on one cluster.
 pub fn assign(app: &App, cluster: &ClusterName) -> Vec<AssignedPodSet> {
-    match &app.spec {
+    let mut pod_sets = match &app.spec {
         AppSpec::AppSet(app_set) => of_app_set(app_set, cluster),
         AppSpec::Component(component) => vec![of_component(app, component)],
         AppSpec::Objects(_) | AppSpec::Project(_) => Vec::new(),
+    };
+    if let Some(pin) = app.pins.get(cluster) {
+        for pod_set in &mut pod_sets {
+            pod_set.image = pod_set.image.as_deref().map(|image| retag(image, &pin.version));
+            pod_set.version = Some(pin.version.clone());
+        }
     }
+    pod_sets
 }
 
 fn of_app_set(app_set: &AppSet, cluster: &ClusterName) -> Vec<AssignedPodSet> {

@@ -1,7 +1,7 @@
 use super::assign;
 use crate::fleet::{Division, divide};
 use crate::model::{
-    App, AppId, AppSet, AppSpec, ClusterName, DeployType, Location, PodSet, Replicas, TopologyCluster,
+    App, AppId, AppSet, AppSpec, ClusterName, DeployType, Location, Pin, PodSet, Replicas, TopologyCluster,
 };
 
 fn at() -> Location {
@@ -95,21 +95,27 @@ fn sums_that_do_not_fit() {
     assert_eq!(divide(&app_set(None, &[&[count(1), percent(10)]])), Division::PercentOfNothing(1));
 }
 
-#[test]
-fn a_share_is_of_the_whole_app_and_meta_comes_from_near_to_far() {
-    let app_set = app_set(Some(10), &[&[percent(20), None], &[None, count(1)]]);
-    let app = App {
+/// In namespace default.
+fn app(app_set: AppSet) -> App {
+    App {
         id: AppId::new("default", "app"),
         labels: [].into(),
         annotations: [].into(),
         unmanaged: false,
         adopt: false,
+        pins: [].into(),
         paused: false,
         prune: None,
         spec: AppSpec::AppSet(app_set),
         routes: Vec::new(),
         location: at(),
-    };
+    }
+}
+
+#[test]
+fn a_share_is_of_the_whole_app_and_meta_comes_from_near_to_far() {
+    let app_set = app_set(Some(10), &[&[percent(20), None], &[None, count(1)]]);
+    let app = app(app_set);
     let replicas = |cluster: &str| {
         let pod_sets = assign(&app, &ClusterName::from(cluster));
         pod_sets.iter().map(|pod_set| (pod_set.name.clone(), pod_set.replicas)).collect::<Vec<_>>()
@@ -120,4 +126,16 @@ fn a_share_is_of_the_whole_app_and_meta_comes_from_near_to_far() {
     let meta: Vec<(&str, &str)> =
         first.meta.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
     assert_eq!(meta, [("a", "cluster"), ("b", "podSet"), ("c", "app")]);
+}
+
+#[test]
+fn a_pin_is_the_version_and_the_tag() {
+    let mut app = app(app_set(Some(2), &[&[None, None]]));
+    if let AppSpec::AppSet(app_set) = &mut app.spec {
+        app_set.clusters[0].pod_sets[0].image = Some("registry.example.com:5000/web:v1".to_owned());
+    }
+    app.pins.insert(ClusterName::from("c0"), Pin { version: "v9".to_owned(), location: at() });
+    let pinned = assign(&app, &ClusterName::from("c0"));
+    let told: Vec<_> = pinned.iter().map(|set| (set.version.as_deref(), set.image.as_deref())).collect();
+    assert_eq!(told, [(Some("v9"), Some("registry.example.com:5000/web:v9")), (Some("v9"), None)]);
 }

@@ -16,6 +16,8 @@ mod ownership;
 mod prune;
 mod push;
 mod restart;
+#[cfg(feature = "sops")]
+mod secrets;
 mod seeds;
 #[allow(dead_code, reason = "the benchmark uses more of it")]
 mod support;

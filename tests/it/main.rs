@@ -22,6 +22,7 @@ mod live;
 mod mistakes;
 mod observe;
 mod offline;
+mod pins;
 mod projects;
 mod prune;
 mod restart;

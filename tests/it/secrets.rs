@@ -15,11 +15,11 @@ use crate::support::program;
 use crate::support::repository::ConfigRepository;
 use crate::support::wires::Wires;
 
-const KEY: &str = include_str!("../fixtures/sops/one.key");
+pub const KEY: &str = include_str!("../fixtures/sops/one.key");
 const OTHER_KEY: &str = include_str!("../fixtures/sops/two.key");
-const SECRET: &str = include_str!("../fixtures/sops/secret.yaml");
+pub const SECRET: &str = include_str!("../fixtures/sops/secret.yaml");
 /// A Service and a Secret that a cluster refuses for their values.
-const REFUSED: &str = include_str!("../fixtures/sops/refused.yaml");
+pub const REFUSED: &str = include_str!("../fixtures/sops/refused.yaml");
 /// Objects with values of the wrong type.
 const WRONG: &str = include_str!("../fixtures/sops/wrong.yaml");
 const APP: &str = "apps/shop/app.yaml";
@@ -32,7 +32,7 @@ const CANARIES: [&str; 4] =
     ["canary-4f1d-hunter2", "Y2FuYXJ5LTRmMWQtaHVudGVy", "NhbmFyeS00ZjFkLWh1bnRlc", "jYW5hcnktNGYxZC1odW50ZX"];
 
 #[track_caller]
-fn tells_nothing(what: &str, text: &str) {
+pub fn tells_nothing(what: &str, text: &str) {
     for canary in CANARIES {
         let found = text.lines().find(|line| line.contains(canary));
         assert_eq!(found, None, "{what} shows what is encrypted");

@@ -4,6 +4,7 @@ mod charts;
 mod files;
 mod identity;
 mod layers;
+mod pins;
 mod placement;
 mod pod_sets;
 mod projects;
@@ -41,6 +42,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("an app keeps to what its project allows", projects::apps_are_allowed),
     ("a ring that a route names exists", routes::rings_exist),
     ("a host and path of a cluster has one route", routes::differ),
+    ("a pin fits an app and a ring", pins::fit),
     ("podSets come to the replicas of their app", pod_sets::replicas_fit),
     ("a podSet's name is used once in a namespace", pod_sets::names_differ),
     ("a layer that an app names exists", layers::exist),

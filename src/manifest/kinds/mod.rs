@@ -17,6 +17,7 @@ mod metadata;
 mod node_selector;
 pub mod objects;
 pub mod patch;
+pub mod pin;
 pub mod placement;
 pub mod project;
 pub mod rings;

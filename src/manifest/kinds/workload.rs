@@ -56,6 +56,7 @@ pub fn app(metadata: Metadata, common: &Common, spec: AppSpec, default_namespace
         prune: common.prune,
         spec,
         routes: Vec::new(),
+        pins: std::collections::BTreeMap::new(),
         location: metadata.location,
     }
 }

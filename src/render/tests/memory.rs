@@ -157,6 +157,17 @@ fn a_render_belongs_to_the_clusters_that_answer_its_questions_alike() {
 }
 
 #[test]
+fn a_pin_changes_its_ring_alone() {
+    let rings = "apiVersion: tutti.dev/v1alpha1\nkind: Rings\nmetadata: {name: rings}\nspec: {rings: [{name: bj, clusters: {matchLabels: {zone: bj}}}, {name: gz, clusters: {matchLabels: {zone: gz}}}]}\n";
+    let mut commits = Commits::new(&[("rings.yaml", rings)]);
+    commits.check(&[], 3);
+    commits.check(&[("apps/web/pins/gz.yaml", "version: v2\n")], 1);
+    commits.check(&[("apps/web/pins/gz.yaml", "version: v3\n")], 1);
+    commits.check(&[("apps/web/pins/bj.yaml", "version: v3\n")], 0);
+    commits.check(&[("apps/web/pins/bj.yaml", "version: v4\n")], 1);
+}
+
+#[test]
 fn a_mistake_is_not_kept_and_a_mended_one_is_rendered() {
     let wrong = ("apps/web/layer/config.yaml.j2", "{{ nothing }}");
     let mut commits = Commits::new(&[wrong]);

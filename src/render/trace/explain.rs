@@ -176,7 +176,7 @@ fn chooses(input: &Input, leaf: &Leaf) -> bool {
         }
         Role::Cluster => leaf.path.starts_with("metadata."),
         Role::Rings => true,
-        Role::Values | Role::Patch | Role::Instance => false,
+        Role::Values | Role::Patch | Role::Pin | Role::Instance => false,
     }
 }
 

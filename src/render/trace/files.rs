@@ -13,6 +13,7 @@ pub enum Role {
     Values,
     Patch,
     App,
+    Pin,
     Cluster,
     Instance,
     Rings,
@@ -45,6 +46,7 @@ pub fn of(job: &Job<'_>, layers: &Layers) -> Vec<Input> {
     }
     let manifests = [
         (Some(&job.app.location), Role::App, "app"),
+        (job.app.pins.get(&job.target.cluster).map(|pin| &pin.location), Role::Pin, "pin"),
         (Some(&job.site.manifest().location), Role::Cluster, "cluster manifest"),
         (job.fleet.instance.location.as_ref(), Role::Instance, "instance"),
         (job.fleet.rings_location.as_ref(), Role::Rings, "rings"),

@@ -1,0 +1,36 @@
+//! Files encrypted with SOPS on a real cluster: they arrive opened, and neither the log of every library nor the forge
+//! holds what is in them, also when the cluster refuses it.
+
+use super::support::Scene;
+use crate::secrets::{KEY, REFUSED, SECRET, tells_nothing};
+use crate::support::program;
+
+#[tokio::test]
+async fn a_real_cluster_gets_it_opened_and_nobody_else_does() {
+    let Some(scene) = Scene::new("secrets", 1).await else { return };
+    let key = scene.folder().join("key");
+    std::fs::write(&key, KEY).expect("a file");
+    scene.write_app("db", &[]);
+    let once = async |secret: &str, subject: &str| {
+        scene.worktree.write("apps/db/objects/all.yaml", secret);
+        let commit = scene.worktree.publish(subject);
+        let mut command = program::tutti(&scene.folder());
+        command.args(scene.arguments(&["run", "--once"], &["--timeout", "20"]));
+        command.env("RUST_LOG", "trace").env("TUTTI_AGE_IDENTITY_FILE", &key);
+        command.env("GITEA_TOKEN", scene.gitea().token()).env("HOOK_SECRET", "known to both sides");
+        let output = tokio::task::spawn_blocking(move || command.output()).await.expect("a task");
+        let (out, errors, code) = program::told(&output.expect("the binary runs"));
+        assert!(errors.contains("TRACE"), "everything is logged: {errors}");
+        tells_nothing(subject, &format!("{out}{errors}"));
+        let (state, text) = scene.status(&commit, "deploy").await.expect("posted before the end");
+        tells_nothing(subject, &text);
+        (code, state, text)
+    };
+    let (code, state, text) = once(SECRET, "two objects, encrypted").await;
+    assert_eq!((code, state.as_str()), (0, "success"), "{text}");
+    let secret = scene.object(scene.cluster(0), "secrets", "db").await.expect("the Secret");
+    assert_eq!(secret["data"]["password"], "Y2FuYXJ5LTRmMWQtaHVudGVyMg==");
+    let (code, state, text) = once(REFUSED, "values that the cluster refuses").await;
+    // A text that is no base64 is an internal error to a real server, which may pass.
+    assert!([3, 4].contains(&code) && state != "success", "{code} {state} {text}");
+}
