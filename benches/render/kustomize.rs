@@ -3,7 +3,7 @@
 //! For kustomize a base and a folder of each overlay with one file of patches; for tutti an app of the same objects and a
 //! cluster with a layer of the same patches for each overlay. All begin at files on the disk and end at objects in memory
 //! (kustomize: at text). `kustomize build` runs once for each overlay, one after the other, as a script does; the library
-//! builds all in one process, as Flux does. The fastest of three.
+//! builds all in one process, as Flux does. The fastest of three rounds; what is short is timed three times in each.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,6 +18,7 @@ use tutti::{fleet, manifest, source};
 
 const TIMES: usize = 3;
 
+/// What is patched is first in its list: there kustomize puts it, and kubectl and tutti leave it where it is.
 const BASE: &str = "\
 apiVersion: apps/v1
 kind: Deployment
@@ -33,7 +34,7 @@ spec:
         - name: web
           image: registry.example.com/shop/web:1.0.0
           ports: [{name: http, containerPort: 8080}]
-          env: [{name: LOG_LEVEL, value: info}, {name: REGION, value: none}]
+          env: [{name: REGION, value: none}, {name: LOG_LEVEL, value: info}]
           readinessProbe: {httpGet: {path: /ready, port: http}, periodSeconds: 5}
           resources: {requests: {cpu: 100m, memory: 128Mi}, limits: {memory: 256Mi}}
           volumeMounts: [{name: settings, mountPath: /etc/web}]
@@ -194,10 +195,12 @@ pub fn run(kustomize: &live::Kustomize, overlays: usize) {
     let mut best = [Duration::MAX; 3];
     for _ in 0..TIMES {
         let (made, took) = by_tutti(&ours);
-        best[0] = best[0].min(took);
+        best[0] = best[0].min(took).min(by_tutti(&ours).1).min(by_tutti(&ours).1);
         let (expected, took) = by_command(&kustomize.command, &theirs, overlays);
         best[1] = best[1].min(took);
-        best[2] = best[2].min(in_process(&kustomize.in_process, &theirs));
+        for _ in 0..TIMES {
+            best[2] = best[2].min(in_process(&kustomize.in_process, &theirs));
+        }
         assert_eq!(made.len(), overlays);
         for (name, expected) in &expected {
             assert_eq!(made.get(name), Some(expected), "{name}");
