@@ -1,0 +1,69 @@
+//! A project and a cluster meet, whichever comes first; what a project leaves behind is asked for.
+
+use std::fs;
+
+use live::Cluster;
+
+use super::support::Scene;
+
+fn project(name: &str, spec: &str) -> String {
+    format!("apiVersion: tutti.dev/v1alpha1\nkind: Project\nmetadata: {{name: {name}}}\nspec: {{{spec}}}\n")
+}
+
+/// Which of these namespaces are there, each with its quota.
+async fn namespaces(cluster: &Cluster) -> Vec<String> {
+    let quota =
+        ["get", "resourcequotas", "-A", "-o", "jsonpath={range .items[*]}{.metadata.namespace}{' '}{end}"];
+    let found = cluster.kubectl(&quota).await.expect("quotas");
+    found.split_whitespace().filter(|name| name.starts_with("projects-")).map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn a_project_reaches_all_clusters_and_a_cluster_gets_all_projects() {
+    let Some(scene) = Scene::new("projects", 2).await else { return };
+    let (first, second) = (scene.cluster(0), scene.cluster(1));
+    let file = scene.worktree.folder().join(format!("clusters/{}.yaml", second.name()));
+    let of_second = fs::read_to_string(&file).expect("a Cluster file");
+    fs::remove_file(&file).expect("removed");
+    let quota = "quota: {pods: 20}";
+    scene.worktree.write("projects/shop.yaml", &project("projects-shop", quota));
+    let commit = scene.worktree.publish("a project");
+    scene.start(&[]).await;
+    scene.succeeded(&commit).await;
+    assert_eq!(namespaces(first).await, ["projects-shop"]);
+
+    scene.worktree.write("projects/pay.yaml", &project("projects-pay", quota));
+    scene.succeeded(&scene.worktree.publish("another project")).await;
+    assert_eq!(namespaces(first).await, ["projects-pay", "projects-shop"]);
+    assert_eq!(namespaces(second).await, [""; 0], "nobody spoke of that cluster");
+
+    scene.worktree.write(&format!("clusters/{}.yaml", second.name()), &of_second);
+    scene.succeeded(&scene.worktree.publish("a cluster")).await;
+    assert_eq!(namespaces(second).await, ["projects-pay", "projects-shop"]);
+
+    fs::remove_file(scene.worktree.folder().join("projects/pay.yaml")).expect("removed");
+    let without = scene.worktree.publish("without a project");
+    let text = scene.told(&without, "deploy", "pending", &["deletes wait", "tutti approve "]).await;
+    for cluster in [first, second] {
+        let namespace = cluster.kubectl(&["get", "namespace", "projects-pay", "-o", "name"]).await;
+        assert_eq!(namespace.expect("a namespace").trim(), "namespace/projects-pay", "it waits: {text}");
+    }
+    let digest = text.split_once("tutti approve ").and_then(|(_, rest)| rest.split_whitespace().next());
+    let approve = scene.local_arguments(&["approve", digest.expect("a digest"), "--commit"], &[]);
+    let ended = scene.run(&approve).await;
+    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    scene.worktree.push();
+    scene
+        .eventually("the approved namespaces go", async || {
+            for cluster in [first, second] {
+                let ours = ["get", "namespace", "projects-pay", "--ignore-not-found", "-o", "name"];
+                let left = cluster.kubectl(&ours).await.map_err(|error| error.to_string())?;
+                if !left.trim().is_empty() {
+                    return Err(format!("{left} on {}", cluster.name()));
+                }
+            }
+            Ok(())
+        })
+        .await;
+    assert_eq!(namespaces(first).await, ["projects-shop"]);
+}
