@@ -73,7 +73,6 @@ pub async fn run(args: LintArgs) -> anyhow::Result<Exit> {
         }
         format => output::write_value(format, &mistakes)?,
     }
-    repository::note_guesses(&fleet, renders.results().filter_map(|render| render.as_deref().ok()));
     let failed = errors > 0 || (args.strict && !mistakes.is_empty());
     Ok(if failed { Exit::Configuration } else { Exit::Ok })
 }
