@@ -7,9 +7,11 @@
 //! one object; with different content it is a mistake that names both.
 //!
 //! - [`layers`] finds the files of a target's layers, [`clusters`] which cluster layers fit and in which
-//!   order;
-//! - [`values`] merges, [`context`] is what templates see, [`engine`] runs them, [`mistakes`] says what
-//!   they did wrong and where;
+//!   order; [`stacks`] reads them once for all targets that have the same;
+//! - [`values`] merges, [`context`] is what templates see, [`engine`] runs them, within [`bounds`],
+//!   [`mistakes`] says what they did wrong and where;
+//! - [`site`] answers what is asked about the cluster, and notes the question; [`inputs`] is what an app is
+//!   made from beside that; [`all`] renders what neither of them, nor the layers, say is known;
 //! - [`app_set`] lays the pod template of an AppSet over the workload ([`strategic`] merge);
 //! - [`charts`] asks for what a Helm chart makes, which is then like what templates make;
 //! - [`routes`] leads hosts to the Services of the app;
