@@ -5,9 +5,9 @@
 //! writes it: one data key for the file, wrapped for each recipient; every value by itself, bound to its path;
 //! and a code over all values in the order of the file, so that nothing is moved, left out or put in.
 //!
-//! - [`envelope`] reads the `sops` map: who can open the file, and which values are encrypted;
-//! - [`cipher`] opens one value;
-//! - [`walk`] opens all of them and adds up the code.
+//! - `envelope` reads the `sops` map: who can open the file, and which values are encrypted;
+//! - `cipher` opens one value;
+//! - `walk` opens all of them and adds up the code.
 //!
 //! Needs identities, nothing else; the same text and identities give the same documents. Never writes a value
 //! into a message, asks no key service, keeps nothing, and never returns a file whose code is wrong.
