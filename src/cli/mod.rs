@@ -5,6 +5,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "commands print")]
 
 mod approve;
+mod changes;
 mod demo;
 pub mod diagnostics;
 mod exit;

@@ -6,11 +6,13 @@ use std::time::Duration;
 use anyhow::bail;
 use clap::Args;
 
+use super::changes::Changes;
 use super::exit::{self, Exit};
 use super::output::{self, Format, say};
-use super::process::ProcessArgs;
+use super::process::{Process, ProcessArgs};
 use super::{diagnostics, get, session};
-use crate::model::AppId;
+use crate::fleet::Target;
+use crate::model::{AppId, ObjectId, Revision};
 use crate::plan::{Action, Hold, Reason, Step};
 use crate::report::words::count;
 use crate::report::{DeletionReport, Overview, TargetReport};
@@ -27,6 +29,9 @@ pub struct PlanArgs {
     /// Also show what stays as it is
     #[arg(long)]
     all: bool,
+    /// Also show which fields of an object change, and where they are written
+    #[arg(long)]
+    explain: bool,
     /// End with 1 when there is something to write
     #[arg(long)]
     exit_code: bool,
@@ -55,13 +60,17 @@ pub async fn run(args: PlanArgs) -> anyhow::Result<Exit> {
         bail!("no app {name} here; there are {}", known.into_iter().collect::<Vec<_>>().join(", "));
     }
     let writes: usize = targets.iter().filter_map(|target| target.plan.as_deref()).map(intended).sum();
+    let explained = match &overview.revision {
+        Some(revision) if args.explain => explain(&process, args.worktree, revision, &targets).await?,
+        _ => Explained::new(),
+    };
     match args.output {
-        Format::Table => write(&overview, &targets, &deletions, args.all),
+        Format::Table => write(&overview, &targets, &deletions, args.all, &explained),
         format => output::write_value(
             format,
             &serde_json::json!({
                 "revision": overview.revision, "plans": targets.iter().map(|target| target.plan.as_deref()).collect::<Vec<_>>(),
-                "deletions": deletions, "clusters": overview.clusters,
+                "deletions": deletions, "clusters": overview.clusters, "explained": explained_json(&explained),
             }),
         )?,
     }
@@ -75,6 +84,32 @@ pub async fn run(args: PlanArgs) -> anyhow::Result<Exit> {
     })
 }
 
+/// What changes in an object, by its target and itself.
+type Explained = BTreeMap<(Target, ObjectId), Vec<String>>;
+
+async fn explain(
+    process: &Process,
+    worktree: bool,
+    revision: &Revision,
+    targets: &[&TargetReport],
+) -> anyhow::Result<Explained> {
+    let mut changes = Changes::open(process, worktree, revision).await?;
+    let mut explained = Explained::new();
+    for plan in targets.iter().filter_map(|target| target.plan.as_ref()) {
+        let target = Target { app: plan.app.clone(), cluster: plan.cluster.clone() };
+        for step in plan.steps.iter().filter(|step| step.intent() == Action::Configure) {
+            let lines = changes.of(process, &target, &step.object, step.applied.as_ref()).await;
+            explained.insert((target.clone(), step.object.clone()), lines);
+        }
+    }
+    Ok(explained)
+}
+
+fn explained_json(explained: &Explained) -> Vec<serde_json::Value> {
+    let one = |((target, object), lines): (&(Target, ObjectId), &Vec<String>)| serde_json::json!({"app": target.app, "cluster": target.cluster, "object": object, "fields": lines});
+    explained.iter().map(one).collect()
+}
+
 /// What would be written if nothing held it.
 fn intended(plan: &crate::plan::Plan) -> usize {
     plan.steps.iter().filter(|step| step.intent().is_write()).count()
@@ -85,7 +120,13 @@ fn waits(plan: &crate::plan::Plan) -> bool {
     plan.steps.iter().any(|step| step.intent() == Action::Wait)
 }
 
-fn write(overview: &Overview, targets: &[&TargetReport], deletions: &[&DeletionReport], all: bool) {
+fn write(
+    overview: &Overview,
+    targets: &[&TargetReport],
+    deletions: &[&DeletionReport],
+    all: bool,
+    explained: &Explained,
+) {
     let mut unknown = 0;
     let mut counts: BTreeMap<Action, usize> = BTreeMap::new();
     for target in targets {
@@ -105,6 +146,10 @@ fn write(overview: &Overview, targets: &[&TargetReport], deletions: &[&DeletionR
         say!("{} {} ({})", target.cluster, target.app, plan.revision.short());
         for step in shown {
             say!("  {} {:<10} {}: {}", sign(step.intent()), step.intent().as_str(), step.object, why(step));
+            let key = (Target { app: plan.app.clone(), cluster: plan.cluster.clone() }, step.object.clone());
+            for line in explained.get(&key).into_iter().flatten() {
+                say!("      {line}");
+            }
         }
     }
     for deletion in deletions {

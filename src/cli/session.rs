@@ -180,7 +180,7 @@ async fn open(process: &Process, worktree: bool) -> anyhow::Result<(Origin, Opti
 }
 
 /// The folder of the manifests on disk.
-fn folder(source: &source::Options) -> PathBuf {
+pub fn folder(source: &source::Options) -> PathBuf {
     let names = source.path.split('/').filter(|name| !name.is_empty() && *name != ".");
     names.fold(PathBuf::from(&source.url), |folder, name| folder.join(name))
 }

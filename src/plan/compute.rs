@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::{Action, Claims, Hold, Pending, Phase, Plan, Reason, Step, waves};
 use crate::model::{
-    AppId, ClusterState, Kind, Live, Mode, ObjectId, Observation, Rendered, RenderedObject, Stranger,
-    Takeover, labels,
+    AppId, ClusterState, Kind, Live, Mode, ObjectId, Observation, Rendered, RenderedObject, Revision,
+    Stranger, Takeover, labels,
 };
 
 /// Everything that the answer depends on.
@@ -84,6 +84,7 @@ fn step(input: &Input<'_>, waits: Option<&ObjectId>, object: &RenderedObject) ->
         reason,
         uid: live.map(|live| live.uid.to_string()),
         resource_version: live.map(|live| live.resource_version.to_string()),
+        applied: live.and_then(|live| live.revision.as_deref()).map(Revision::from),
         source: Some(object.source.clone()),
     }
 }

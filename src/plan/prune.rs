@@ -100,6 +100,7 @@ impl Decided {
             reason: self.reason.clone(),
             uid: Some(uid),
             resource_version: Some(resource_version),
+            applied: None,
             source: None,
         }
     }

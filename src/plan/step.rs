@@ -24,6 +24,8 @@ pub struct Step {
     pub uid: Option<String>,
     /// As `uid`.
     pub resource_version: Option<String>,
+    /// The commit that the live object was applied from last, when there is one of ours.
+    pub applied: Option<Revision>,
     /// The template or file that it came from; `None` when it is no longer rendered.
     pub source: Option<Location>,
 }

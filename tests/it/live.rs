@@ -13,6 +13,7 @@ mod observe;
 mod once;
 mod outage;
 mod ownership;
+mod plan;
 mod projects;
 mod prune;
 mod push;
