@@ -70,10 +70,10 @@ impl Catalog {
     }
 
     /// Whether it holds what an object named so brings: a definition (`menus.example.com`) or an API service
-    /// (`v1.example.com`).
+    /// (`v1.example.com`; that of the core group is `v1.`).
     pub fn holds(&self, name: &str) -> bool {
         let Some((first, group)) = name.split_once('.') else { return true };
-        self.versions.contains(&format!("{group}/{first}"))
+        self.versions.contains(&GroupVersion::gv(group, first).api_version())
             || self.resources.values().any(|it| it.api.group == group && it.api.plural == first)
     }
 

@@ -16,9 +16,10 @@ impl Client {
     /// one per group and version where it is not; and one for its version.
     pub async fn discover(&self) -> Result<Catalog, Error> {
         let version = self.patiently("discover", || self.kube().apiserver_version()).await?.git_version;
-        // An old server answers the aggregated request with an empty list and no error.
+        // An old server answers an aggregated request with an empty list and no error. Behind a balancer it may have been
+        // asked only one of the two: every server has the core group and others.
         let mut catalog = match self.bounded("discover", self.aggregated()).await {
-            Ok(groups) if groups.iter().any(|group| name_of(group).is_empty()) => aggregate(groups),
+            Ok(groups) if is_whole(&groups) => aggregate(groups),
             Err(error) if error.is_unreachable() => return Err(error),
             Ok(_) | Err(_) => self.discover_one_by_one().await?,
         };
@@ -117,6 +118,11 @@ impl Client {
             Err(_) => Err(self.no_answer()),
         }
     }
+}
+
+fn is_whole(groups: &[APIGroupDiscovery]) -> bool {
+    let (named, core): (Vec<_>, Vec<_>) = groups.iter().partition(|group| !name_of(group).is_empty());
+    !named.is_empty() && !core.is_empty()
 }
 
 fn name_of(group: &APIGroupDiscovery) -> &str {

@@ -39,6 +39,11 @@ impl Server {
         self.0.lock().insert(path.to_owned(), answers.to_vec());
     }
 
+    /// Once, before the others.
+    fn answers_first(&self, path: &str, answer: (u16, Value)) {
+        self.0.lock().entry(path.to_owned()).or_default().insert(0, answer);
+    }
+
     fn answer(&self, path: &str) -> (u16, Value) {
         match self.0.lock().get_mut(path) {
             Some(answers) if answers.len() > 1 => answers.remove(0),
@@ -131,6 +136,23 @@ async fn an_api_whose_server_is_down_for_a_moment_is_still_taken_to_be_there() {
     // A kind that goes while its server answers is gone.
     server.answers("/apis/metrics.example.com/v1", &[(200, resources("metrics.example.com/v1", &[]))]);
     assert!(!discovered(&client).await.capabilities(Some(&known)).has(metrics));
+}
+
+#[tokio::test(start_paused = true)]
+async fn half_of_an_aggregated_answer_is_not_believed() {
+    let server = Server::new();
+    let client = server.client().await;
+    let expected = discovered(&client).await;
+    assert!(expected.holds("v1.") && expected.holds("v1.apps") && expected.holds("deployments.apps"));
+    assert!(!expected.holds("v2.") && !expected.holds("v2.apps"));
+
+    // The first request goes to an old server, the second to a new one.
+    let group = |items: Value| json!({"kind": "APIGroupDiscoveryList", "metadata": {}, "items": items});
+    let versions = json!([{"version": "v1", "resources": [], "freshness": "Current"}]);
+    let core = group(json!([{"metadata": {"name": ""}, "versions": versions}]));
+    server.answers_first("/apis", (200, group(json!([]))));
+    server.answers_first("/api", (200, core));
+    assert_eq!(discovered(&client).await, expected);
 }
 
 #[tokio::test(start_paused = true)]
