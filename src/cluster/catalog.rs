@@ -29,6 +29,8 @@ pub struct Catalog {
     versions: BTreeSet<String>,
     /// Those whose own server does not answer.
     stale: BTreeSet<String>,
+    /// API versions and kinds that were there a moment ago: whether they are gone is not sure yet.
+    missing: BTreeSet<String>,
 }
 
 impl Catalog {
@@ -41,6 +43,11 @@ impl Catalog {
         &self.version
     }
 
+    /// Servers of several versions may answer in turn: which one counts is for others to say.
+    pub fn set_version(&mut self, version: &str) {
+        version.clone_into(&mut self.version);
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = (&Kind, &Resource)> {
         self.resources.iter()
     }
@@ -51,17 +58,40 @@ impl Catalog {
     }
 
     /// What the cluster can do. Where the server of an API was down, kinds that were known before are still taken to be
-    /// there: that a server is down for a moment must not take objects away.
+    /// there: that a server is down for a moment must not take objects away. Nor must it that something is missing for one.
     pub fn capabilities(&self, before: Option<&Capabilities>) -> Capabilities {
-        let kinds = self.resources.keys().map(|kind| format!("{}/{}", kind.api_version(), kind.kind));
         let from_before = before.into_iter().flat_map(|before| &before.api_versions);
-        let from_before = from_before.filter(|name| self.stale.iter().any(|stale| is_kind_of(name, stale)));
-        let mut api_versions: Vec<String> =
-            self.versions.iter().cloned().chain(kinds).chain(from_before.cloned()).collect();
-        api_versions.sort();
-        api_versions.dedup();
+        let from_before = from_before.filter(|name| self.may_serve(name)).cloned();
+        let api_versions: BTreeSet<String> =
+            self.names().chain(self.missing.iter().cloned()).chain(from_before).collect();
         let version = KubeVersion::parse(&self.version).unwrap_or_else(KubeVersion::newest);
-        Capabilities { version, api_versions, asked: true }
+        Capabilities { version, api_versions: api_versions.into_iter().collect(), asked: true }
+    }
+
+    /// Its API versions, and its kinds: `apps/v1`, `apps/v1/Deployment`.
+    pub fn names(&self) -> impl Iterator<Item = String> {
+        let kinds = self.resources.keys().map(|kind| format!("{}/{}", kind.api_version(), kind.kind));
+        self.versions.iter().cloned().chain(kinds)
+    }
+
+    /// This kind is of an API version whose own server does not answer.
+    pub fn may_serve(&self, name: &str) -> bool {
+        self.stale.iter().any(|stale| is_kind_of(name, stale))
+    }
+
+    /// Some server of an API does not answer.
+    pub fn has_stale(&self) -> bool {
+        !self.stale.is_empty()
+    }
+
+    /// This API version or kind was there a moment ago, and counts as if it still were.
+    pub fn set_missing(&mut self, name: String) {
+        self.missing.insert(name);
+    }
+
+    /// What was there a moment ago.
+    pub fn missing(&self) -> impl Iterator<Item = &String> {
+        self.missing.iter()
     }
 
     /// API versions whose kinds are not known, not even from before.

@@ -16,6 +16,11 @@ use crate::model::{Kind, labels};
 const SERVING: [(&str, &str); 2] =
     [("apiextensions.k8s.io", "CustomResourceDefinition"), ("apiregistration.k8s.io", "APIService")];
 
+/// After an error the next attempt waits 0.5 s, 1 s, 2 s … up to this.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// As above, where a list is refused that tutti can do without: most likely it has no right to it.
+const LONGEST_PAUSE_OF_SERVING: Duration = Duration::from_secs(1800);
+
 /// What a watch tells.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
@@ -47,7 +52,7 @@ impl Client {
             let objects: Api<DynamicObject> = Api::all_with(self.kube().clone(), &api);
             watcher::watcher(objects, config).map(move |event| change(event, |it| to_value(&api, it))).boxed()
         };
-        backed_off(stream)
+        backed_off(stream, LONGEST_PAUSE)
     }
 
     /// What makes the cluster serve something: definitions and API services, whosever they are; for ever. Each change with
@@ -55,7 +60,8 @@ impl Client {
     pub fn watch_served(&self, catalog: &Catalog) -> BoxStream<'static, (usize, Change)> {
         let streams = SERVING.iter().enumerate().filter_map(|(index, (group, kind))| {
             let resource = catalog.get(&Kind::new(group, "v1", kind))?;
-            let stream = backed_off(self.metadata_of(resource, watcher::Config::default()));
+            let stream = self.metadata_of(resource, watcher::Config::default());
+            let stream = backed_off(stream, LONGEST_PAUSE_OF_SERVING);
             Some(stream.map(move |change| (index, change)).boxed())
         });
         futures::stream::select_all(streams).boxed()
@@ -78,23 +84,30 @@ fn change<K>(event: watcher::Result<Event<K>>, value: impl Fn(&K) -> Value) -> C
     }
 }
 
-/// After an error the next attempt waits 0.5 s, 1 s, 2 s … 30 s; the first answer resets it. That a
-/// list begins is no answer: it is said before every attempt, also before one that fails.
-fn backed_off(stream: impl Stream<Item = Change> + Send + Unpin) -> impl Stream<Item = Change> + Send {
+/// After an error the next attempt waits; the first answer resets the pause. That a list begins is no
+/// answer: it is said before every attempt, also before one that fails. A list that fails again and
+/// again has its own longest pause: one that goes on after a break may not tell anything for hours.
+fn backed_off(
+    stream: impl Stream<Item = Change> + Send + Unpin,
+    longest_of_lists: Duration,
+) -> impl Stream<Item = Change> + Send {
     const FIRST: Duration = Duration::from_millis(500);
-    const LONGEST: Duration = Duration::from_secs(30);
-    let start = (stream, FIRST, false);
-    futures::stream::unfold(start, |(mut stream, mut next, broken)| async move {
+    let start = (stream, FIRST, false, false);
+    futures::stream::unfold(start, move |(mut stream, mut next, broken, mut lists)| async move {
         if broken {
-            tokio::time::sleep(next).await;
-            next = (next * 2).min(LONGEST);
+            let longest = if lists { longest_of_lists } else { LONGEST_PAUSE };
+            tokio::time::sleep(next.min(longest)).await;
+            next = (next * 2).min(longest);
         }
         let change = stream.next().await?;
-        if matches!(change, Change::Seen(_) | Change::Left(_) | Change::Listed) {
-            next = FIRST;
+        match change {
+            Change::Listing => lists = true,
+            Change::Listed => (lists, next) = (false, FIRST),
+            Change::Seen(_) | Change::Left(_) => next = FIRST,
+            Change::Broken(_) => {}
         }
         let broken = matches!(change, Change::Broken(_));
-        Some((change, (stream, next, broken)))
+        Some((change, (stream, next, broken, lists)))
     })
 }
 
@@ -107,7 +120,8 @@ mod tests {
     /// When each change arrives, in milliseconds.
     async fn check(changes: Vec<Change>, expected: &[u128]) {
         let start = Instant::now();
-        let times = backed_off(futures::stream::iter(changes)).map(|_| start.elapsed().as_millis());
+        let times = backed_off(futures::stream::iter(changes), 2 * LONGEST_PAUSE);
+        let times = times.map(|_| start.elapsed().as_millis());
         assert_eq!(times.collect::<Vec<_>>().await, expected);
     }
 
@@ -118,5 +132,20 @@ mod tests {
         check(failing.to_vec(), &[0, 0, 500, 500, 1500, 1500]).await;
         let answered = [broken(), broken(), Change::Listing, Change::Listed, broken(), Change::Listing];
         check(answered.to_vec(), &[0, 500, 1500, 1500, 1500, 2000]).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_goes_on_after_breaks_waits_less_long_than_a_list_that_is_refused() {
+        let broken = || Change::Broken("cut".to_owned());
+        let last = |times: &[Change]| {
+            let times = backed_off(futures::stream::iter(times.to_vec()), 2 * LONGEST_PAUSE);
+            async move {
+                let times = times.map(|_| Instant::now()).collect::<Vec<_>>().await;
+                times[times.len() - 1] - times[times.len() - 2]
+            }
+        };
+        let goes_on = [vec![Change::Listing, Change::Listed], vec![broken(); 12]].concat();
+        assert_eq!(last(&goes_on).await, LONGEST_PAUSE);
+        assert_eq!(last(&[vec![Change::Listing], vec![broken(); 12]].concat()).await, 2 * LONGEST_PAUSE);
     }
 }

@@ -116,9 +116,11 @@ impl ClusterEntry {
         self.is_ready() && self.observation.complete
     }
 
-    /// All that may decide over a delete is known: what it holds, what it serves, what its apps are rendered to for it.
+    /// All that may decide over a delete is known: what it holds, what it serves, what its apps are rendered to for it. An
+    /// API that was there a moment ago may be back in the next.
     pub fn is_whole(&self) -> bool {
-        self.is_complete() && !self.stale && self.unknown_api().is_none()
+        let is_sure = self.unknown_api().is_none() && self.catalog.missing().next().is_none();
+        self.is_complete() && !self.stale && is_sure
     }
 
     /// An API whose own server is down, and whose kinds are not known from before either: what a template would make if it

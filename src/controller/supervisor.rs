@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use super::event::{ClusterNews, Event};
-use super::serving::Serving;
+use super::serving::{Known, Serving};
 use crate::cluster::{Catalog, Client, Error, Link};
 use crate::model::{ClusterName, Kind};
 
@@ -46,10 +46,11 @@ impl Supervisor {
     pub async fn run(mut self) {
         let mut epoch = self.first_epoch;
         let mut unanswered = 0;
+        let mut known = Known::default();
         loop {
             epoch += 1;
-            let Ok((client, catalog)) = self.connect(epoch, unanswered).await else { return };
-            match self.stay(epoch, &client, catalog).await {
+            let Ok(client) = self.connect(epoch, unanswered, &mut known).await else { return };
+            match self.stay(epoch, &client, &mut known).await {
                 Ok(failures) => unanswered = failures,
                 Err(Closed) => return,
             }
@@ -58,16 +59,16 @@ impl Supervisor {
 
     /// Until the cluster has answered everything that a start needs. `attempts` counts on from the
     /// probes that have failed since it answered last.
-    async fn connect(&mut self, epoch: u64, mut attempts: u32) -> Result<(Client, Arc<Catalog>), Closed> {
+    async fn connect(&mut self, epoch: u64, mut attempts: u32, known: &mut Known) -> Result<Client, Closed> {
         let was_offline = attempts > 0;
         let mut pause = FIRST_PAUSE;
         loop {
             match self.take_inventory(was_offline).await {
                 Ok((client, catalog, in_use)) => {
-                    let news =
-                        ClusterNews::Up { client: client.clone(), catalog: Arc::clone(&catalog), in_use };
-                    self.tell(epoch, news).await?;
-                    return Ok((client, catalog));
+                    known.connected(catalog);
+                    let catalog = Arc::clone(&known.catalog);
+                    self.tell(epoch, ClusterNews::Up { client: client.clone(), catalog, in_use }).await?;
+                    return Ok(client);
                 }
                 Err(error) => {
                     attempts += 1;
@@ -81,7 +82,7 @@ impl Supervisor {
         }
     }
 
-    async fn take_inventory(&self, was_offline: bool) -> Result<(Client, Arc<Catalog>, Vec<Kind>), Error> {
+    async fn take_inventory(&self, was_offline: bool) -> Result<(Client, Catalog, Vec<Kind>), Error> {
         let client = Client::connect(self.cluster.clone(), &self.link).await?;
         if was_offline {
             for _ in 1..ANSWERS_TO_READY {
@@ -96,16 +97,21 @@ impl Supervisor {
                 "a kind cannot be listed: what is ours there is neither seen nor pruned"
             );
         }
-        Ok((client, Arc::new(catalog), found.kinds))
+        Ok((client, catalog, found.kinds))
     }
 
     /// Until the cluster has not answered three times in a row; how often it has not.
-    async fn stay(&mut self, epoch: u64, client: &Client, mut catalog: Arc<Catalog>) -> Result<u32, Closed> {
+    async fn stay(&mut self, epoch: u64, client: &Client, known: &mut Known) -> Result<u32, Closed> {
         let mut failures = 0;
-        let mut serving = Serving::of(client, &catalog);
+        let mut serving = Serving::of(client, &known.catalog);
+        if known.catalog.missing().next().is_some() {
+            serving.doubted();
+        }
         let mut probe_at = Instant::now() + PROBE_EVERY;
         // When to ask again what it serves, and how long to wait after that.
-        let mut again: Option<(Instant, Duration)> = None;
+        let mut again = known.catalog.has_stale().then(|| after(FIRST_PAUSE));
+        // Somebody waits for the answer.
+        let mut asked = false;
         loop {
             // The probe is first: requests that keep coming must not put it off.
             tokio::select! {
@@ -114,7 +120,7 @@ impl Supervisor {
                     match client.probe().await {
                         Ok(version) => {
                             failures = 0;
-                            if version != catalog.version() {
+                            if known.heard(version) {
                                 serving.moved();
                             }
                         }
@@ -131,39 +137,63 @@ impl Supervisor {
                     }
                     probe_at = Instant::now() + PROBE_EVERY;
                 }
-                asked = self.rediscover.changed() => {
-                    asked.map_err(|_| Closed)?;
-                    // Where a repetition is waiting already, it answers this one too.
-                    again = again.or_else(|| Some((Instant::now(), FIRST_PAUSE)));
+                request = self.rediscover.changed() => {
+                    request.map_err(|_| Closed)?;
+                    // Where an answer is waited for already, it is for this one too.
+                    if !asked {
+                        asked = true;
+                        again = Some((Instant::now(), again.map_or(FIRST_PAUSE, |(_, pause)| pause)));
+                    }
                 }
-                () = serving.next(&catalog) => {
-                    // What it cannot say now it says the next time.
-                    if let Ok(found) = client.discover().await && found != *catalog {
-                        catalog = Arc::new(found);
-                        self.tell(epoch, ClusterNews::Serves(Arc::clone(&catalog))).await?;
+                () = serving.next(&known.catalog) => {
+                    if !self.ask(epoch, client, known, &mut serving, &mut asked).await? {
+                        again = again.or_else(|| Some(after(FIRST_PAUSE)));
                     }
                 }
                 pause = due(again) => {
-                    again = match client.discover().await {
-                        Ok(found) => {
-                            catalog = Arc::new(found);
-                            self.tell(epoch, ClusterNews::Serves(Arc::clone(&catalog))).await?;
-                            None
-                        }
-                        Err(error) => {
-                            tracing::debug!(cluster = %self.cluster, %error, "what it serves is asked again");
-                            Some((Instant::now() + jittered(pause), (pause * 2).min(LONGEST_PAUSE)))
-                        }
-                    };
+                    let is_said = self.ask(epoch, client, known, &mut serving, &mut asked).await?;
+                    again = (!is_said).then(|| after(pause));
                 }
             }
         }
+    }
+
+    /// Asks what it serves, and tells whoever waits for it; whether it could say everything.
+    async fn ask(
+        &self,
+        epoch: u64,
+        client: &Client,
+        known: &mut Known,
+        serving: &mut Serving,
+        asked: &mut bool,
+    ) -> Result<bool, Closed> {
+        let found = match client.discover().await {
+            Ok(found) => found,
+            Err(error) => {
+                tracing::debug!(cluster = %self.cluster, %error, "what it serves is asked again");
+                return Ok(false);
+            }
+        };
+        let is_news = known.take(found);
+        if known.catalog.missing().next().is_some() {
+            serving.doubted();
+        }
+        let is_asked = std::mem::take(asked);
+        if is_news || is_asked {
+            self.tell(epoch, ClusterNews::Serves(Arc::clone(&known.catalog))).await?;
+        }
+        Ok(!known.catalog.has_stale())
     }
 
     async fn tell(&self, epoch: u64, news: ClusterNews) -> Result<(), Closed> {
         let event = Event::Cluster { cluster: self.cluster.clone(), epoch, news };
         self.events.send(event).await.map_err(|_| Closed)
     }
+}
+
+/// A repetition after about this pause, and the pause after it.
+fn after(pause: Duration) -> (Instant, Duration) {
+    (Instant::now() + jittered(pause), (pause * 2).min(LONGEST_PAUSE))
 }
 
 /// Waits for a repetition, if there is one; the pause after it.
@@ -193,7 +223,10 @@ fn jittered(pause: Duration) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use kube::api::{Api, DeleteParams, DynamicObject, PostParams};
+    use kube::core::{ApiResource, GroupVersionKind};
     use sandbox::{Sandbox, SandboxOptions};
+    use serde_json::json;
 
     use super::*;
 
@@ -223,6 +256,28 @@ mod tests {
             case
         }
 
+        fn definitions(&self) -> Api<DynamicObject> {
+            let kind = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+            let client = kube::Client::new(self.sandbox.service(), "default");
+            Api::all_with(client, &ApiResource::from_gvk(&kind))
+        }
+
+        async fn define(&self) {
+            let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+            let version =
+                json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
+            let definition = json!({
+                "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                "metadata": {"name": "menus.example.com"},
+                "spec": {
+                    "group": "example.com", "scope": "Namespaced", "versions": [version],
+                    "names": {"plural": "menus", "singular": "menu", "kind": "Menu"},
+                },
+            });
+            let definition: DynamicObject = serde_json::from_value(definition).expect("a definition");
+            self.definitions().create(&PostParams::default(), &definition).await.expect("created");
+        }
+
         async fn next(&mut self) -> ClusterNews {
             match self.events.recv().await {
                 Some(Event::Cluster { news, .. }) => news,
@@ -239,6 +294,37 @@ mod tests {
         tokio::time::sleep(Duration::from_millis(500)).await;
         case.sandbox.set_down(false);
         assert!(matches!(case.next().await, ClusterNews::Serves(_)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_could_not_be_asked_is_asked_again_without_any_event() {
+        let mut case = Case::start().await;
+        case.define().await;
+        tokio::time::sleep(Duration::from_millis(400)).await;
+        // Both times that it is asked.
+        case.sandbox.set_down(true);
+        tokio::time::sleep(Duration::from_millis(4_500)).await;
+        case.sandbox.set_down(false);
+        let news = tokio::time::timeout(Duration::from_secs(20), case.next()).await.expect("news");
+        let ClusterNews::Serves(catalog) = news else { panic!("{news:?}") };
+        assert!(catalog.holds("menus.example.com"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_goes_is_missing_first_and_gone_when_it_is_missing_still() {
+        let mut case = Case::start().await;
+        case.define().await;
+        let definitions = case.definitions();
+        let ClusterNews::Serves(before) = case.next().await else { panic!("not served") };
+        let start = Instant::now();
+        definitions.delete("menus.example.com", &DeleteParams::default()).await.expect("deleted");
+        let ClusterNews::Serves(missing) = case.next().await else { panic!("no news") };
+        let expected = ["example.com/v1", "example.com/v1/Menu"];
+        assert_eq!(missing.missing().collect::<Vec<_>>(), expected);
+        assert_eq!(missing.capabilities(None), before.capabilities(None), "for a moment it counts as there");
+        let ClusterNews::Serves(gone) = case.next().await else { panic!("no news") };
+        assert!(gone.missing().next().is_none() && !gone.capabilities(None).has("example.com/v1/Menu"));
+        assert!(start.elapsed() < Duration::from_secs(6), "{:?}", start.elapsed());
     }
 
     #[tokio::test(start_paused = true)]

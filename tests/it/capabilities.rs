@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use kube::api::DeleteParams;
 use sandbox::SandboxOptions;
 use serde_json::Value;
 
@@ -32,6 +33,17 @@ kind: ServiceMonitor
 metadata: {name: web, namespace: default}
 spec: {selector: {}}
 {% endif %}
+";
+const GUARDED: &str = "\
+{% if cluster.capabilities is has('monitoring.coreos.com/v1/ServiceMonitor') %}
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: guarded}
+{% endif %}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: always}
 ";
 const DEFINITION: &str = "\
 apiVersion: apiextensions.k8s.io/v1
@@ -75,6 +87,36 @@ async fn a_definition_that_comes_later_brings_what_it_is_for() {
     let written = fleet.requests().into_iter().filter(|(_, it)| it.verb == "apply");
     let written: Vec<String> = written.map(|(_, it)| it.resource).collect();
     assert_eq!(written.len(), 2, "the definition and the object, not what is there already: {written:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_that_is_replaced_deletes_nothing() {
+    let files = [("apps/metrics/app.yaml", APP), ("apps/metrics/objects/guarded.yaml.j2", GUARDED)];
+    let fleet = Fleet::new(&["bj1"], &files);
+    let bj1 = fleet.cluster("bj1");
+    live::apply_as(bj1, "helm", DEFINITION).await;
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let before = live::get(bj1, "ConfigMap", "default", "guarded").await.expect("a map");
+    fleet.forget_requests();
+
+    let definitions = live::api(bj1, "CustomResourceDefinition", None);
+    let parameters = DeleteParams::default();
+    let remove = || definitions.delete("servicemonitors.monitoring.coreos.com", &parameters);
+    // Long enough that it is asked in between.
+    remove().await.expect("deleted");
+    tokio::time::sleep(Duration::from_millis(900)).await;
+    live::apply_as(bj1, "helm", DEFINITION).await;
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    let after = live::get(bj1, "ConfigMap", "default", "guarded").await.expect("a map");
+    assert_eq!(before["metadata"]["uid"], after["metadata"]["uid"]);
+    let written: Vec<_> = fleet.requests().into_iter().filter(|(_, it)| it.verb == "delete").collect();
+    assert_eq!(written.len(), 1, "the definition: {written:?}");
+
+    // One that stays away takes with it what is made only where it is.
+    remove().await.expect("deleted");
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert!(live::get(bj1, "ConfigMap", "default", "guarded").await.is_none());
 }
 
 #[tokio::test(start_paused = true)]
