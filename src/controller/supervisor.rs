@@ -328,6 +328,27 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_cluster_that_comes_back_may_not_serve_everything_yet() {
+        let mut case = Case::start().await;
+        let without = case.sandbox.backup();
+        case.define().await;
+        assert!(matches!(case.next().await, ClusterNews::Serves(_)));
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        case.sandbox.set_down(true);
+        assert!(matches!(case.next().await, ClusterNews::Down { .. }));
+        case.sandbox.restore(&without);
+        case.sandbox.set_down(false);
+        let catalog = loop {
+            if let ClusterNews::Up { catalog, .. } = case.next().await {
+                break catalog;
+            }
+        };
+        assert!(catalog.capabilities(None).has("example.com/v1/Menu"), "it was there before");
+        let ClusterNews::Serves(gone) = case.next().await else { panic!("no news") };
+        assert!(gone.missing().next().is_none() && !gone.capabilities(None).has("example.com/v1/Menu"));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn requests_that_keep_coming_do_not_put_off_the_probe() {
         let mut case = Case::start().await;
         case.sandbox.set_down(true);
