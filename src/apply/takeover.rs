@@ -44,7 +44,9 @@ pub async fn foresee(
     object: &RenderedObject,
     revision: &Revision,
 ) -> Result<Result<Effect, String>, Error> {
-    match try_out(client, resource, manager, &object.id, &as_sent(object, revision)).await {
+    let effect = try_out(client, resource, manager, &object.id, &as_sent(object, revision)).await;
+    // The server quotes values that it refuses.
+    match effect.map_err(|error| if object.sealed.is_some() { error.without_values() } else { error }) {
         Ok(effect) => Ok(Ok(effect)),
         Err(error) if error.is_transient() => Err(error),
         Err(error @ (Error::Conflict { .. } | Error::Rejected { .. })) => Ok(Err(error.to_string())),

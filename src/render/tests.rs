@@ -617,3 +617,20 @@ fn a_secret_holds_texts_and_a_mistake_does_not_show_them() {
     check("data: {pin: [4711]}", "error[E3018]: data of Secret s: pin is not a text");
     check("data: 4711", "error[E3018]: data of Secret s is not a map");
 }
+
+#[test]
+fn what_nobody_opened_is_not_applied() {
+    let text = "ENC[AES256_GCM,data:YQ==,iv:YQ==,tag:YQ==,type:str]";
+    let secret =
+        format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: s}}\nstringData: {{pin: '{text}'}}\n");
+    check_mistake(
+        web(&[("apps/web/layer/secret.yaml.j2", &secret)]),
+        "error[E3305]: stringData.pin of Secret s is encrypted with SOPS, and was not opened",
+        "the file lost its `sops`",
+    );
+    check_mistake(
+        web(&[("apps/web/layer/values.yaml", &format!("pins: ['{text}']\n"))]),
+        "apps/web/layer/values.yaml is encrypted with SOPS",
+        "only files of Objects apps",
+    );
+}
