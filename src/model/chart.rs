@@ -135,7 +135,8 @@ impl ChartRequest {
 /// What a chart makes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChartOutput {
-    /// Definitions, then objects in the order of Helm's installation, then hooks.
+    /// Definitions, then objects, then hooks. Objects of files in which no hook is come first, file by file by name; the
+    /// others, and everything of `helm template`, in the order of Helm's installation. Who applies them has its own order.
     pub objects: Vec<ChartObject>,
     /// Empty when there are none, and where `helm template` is the renderer.
     pub notes: String,
