@@ -580,7 +580,8 @@ fn objects_carry_what_makes_them_ours_and_the_hash_holds_nothing_else() {
 #[test]
 fn a_template_writes_so_much_and_no_more() {
     let text = "x".repeat(1000);
-    let template = format!("{{% for a in range(400) %}}{{% for b in range(400) %}}{text}{{% endfor %}}{{% endfor %}}");
+    let template =
+        format!("{{% for a in range(400) %}}{{% for b in range(400) %}}{text}{{% endfor %}}{{% endfor %}}");
     check_mistake(web(&[("apps/web/layer/x.yaml.j2", &template)]), "error[E3006]", "");
 }
 
