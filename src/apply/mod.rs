@@ -106,9 +106,12 @@ async fn apply_one(
     } else {
         client.apply(resource, &object.id, &body, manager).await
     };
-    // The server quotes values that it refuses.
-    let told = |error: Error| if object.sealed.is_some() { error.without_values() } else { error };
-    applied.map(|live| Done::Applied(Box::new(live))).map_err(|error| NotDone::Failed(told(error)))
+    applied.map(|live| Done::Applied(Box::new(live))).map_err(|error| NotDone::Failed(told(object, error)))
+}
+
+/// What may be said of an error: the server quotes values that it refuses.
+fn told(object: &RenderedObject, error: Error) -> Error {
+    if object.sealed.is_some() { error.without_values() } else { error }
 }
 
 /// The rendered object with the two annotations that lie outside its hash. They travel in the same

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::as_sent;
 use super::owned::FieldSet;
+use super::{as_sent, told};
 use crate::cluster::{Client, Error, Resource};
 use crate::model::{Effect, ObjectId, RenderedObject, Revision, labels};
 
@@ -29,7 +29,18 @@ const TOOLS: &[&str] = &[
 ];
 
 /// Who writes by itself: never taken over, never overruled.
-const CONTROLLERS: &[&str] = &["cluster-autoscaler", "keda", "kube-scheduler", "kubelet", "metacontroller"];
+const CONTROLLERS: &[&str] = &[
+    "cert-manager-cainjector",
+    "cluster-autoscaler",
+    "controller",
+    "external-secrets",
+    "karpenter",
+    "keda",
+    "kube-scheduler",
+    "kubelet",
+    "manager",
+    "metacontroller",
+];
 const CONTROLLERS_END: &[&str] =
     &["-autoscaler", "-controller", "-manager", "-operator", "-recommender", "-updater"];
 
@@ -44,12 +55,23 @@ pub async fn foresee(
     object: &RenderedObject,
     revision: &Revision,
 ) -> Result<Result<Effect, String>, Error> {
-    match try_out(client, resource, manager, &object.id, &as_sent(object, revision)).await {
+    let effect = try_out(client, resource, manager, &object.id, &as_sent(object, revision)).await;
+    // The server quotes values that it refuses.
+    match effect.map_err(|error| if object.sealed.is_some() { error.without_values() } else { error }) {
         Ok(effect) => Ok(Ok(effect)),
-        Err(error) if error.is_transient() => Err(error),
-        Err(error @ (Error::Conflict { .. } | Error::Rejected { .. })) => Ok(Err(error.to_string())),
-        Err(error) => Err(error),
+        Err(error) if error.is_transient() => Err(told(object, error)),
+        Err(error @ (Error::Conflict { .. } | Error::Rejected { .. })) => {
+            Ok(Err(told(object, error).to_string()))
+        }
+        Err(error) => Err(told(object, error)),
     }
+}
+
+/// The controller that made an object and writes it anew as it likes, said as why it cannot be taken over.
+pub fn made_by(object: &Value) -> Option<String> {
+    let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array)?;
+    let owner = owners.iter().find(|owner| owner.get("controller") == Some(&Value::Bool(true)))?;
+    Some(format!("made by {} {}", text(owner, "kind"), text(owner, "name")))
 }
 
 async fn try_out(
@@ -107,6 +129,11 @@ pub async fn take(
                 None => return client.apply(resource, id, body, manager).await,
             },
         };
+        if let Some(detail) = made_by(&live) {
+            // Since the cluster was asked: the next turn asks again, and refuses.
+            let reason = "Conflict".to_owned();
+            return Err(Error::Rejected { action: "adopt", object: id.clone(), code: 409, reason, detail });
+        }
         let live = match rewritten(&live, body, manager) {
             Some(entries) => {
                 let version =
@@ -300,12 +327,37 @@ fn compare(path: &str, before: &Value, after: &Value, paths: &mut Vec<String>) {
 fn compare_entry(path: &str, before: Option<&Value>, after: Option<&Value>, paths: &mut Vec<String>) {
     match (before, after) {
         (Some(before), Some(after)) => compare(path, before, after, paths),
-        // Absent, null and empty are one.
+        // Absent, null and empty are one, but for what replaces pods all the same.
         (one, other) => {
-            if one.or(other).is_some_and(|value| !is_nothing(value)) {
+            let is_something =
+                |value: &Value| !is_nothing(value) || (value.is_object() && is_pointer_of_pods(path));
+            if one.or(other).is_some_and(is_something) {
                 paths.push(path.to_owned());
             }
         }
+    }
+}
+
+/// A field of a pod template where the controllers of workloads take nothing and an empty object for two: all
+/// but maps, and the structs that the API server always fills in.
+fn is_pointer_of_pods(path: &str) -> bool {
+    const MAPS: &[&str] = &[
+        "annotations",
+        "labels",
+        "limits",
+        "matchLabels",
+        "metadata",
+        "nodeSelector",
+        "overhead",
+        "requests",
+    ];
+    let Some(path) = path.strip_prefix("spec.template.") else { return false };
+    let (above, field) = path.rsplit_once('.').unwrap_or(("", path));
+    match field {
+        "securityContext" => above != "spec",
+        // Those of a container and of a claim are structs, those of a pod are not.
+        "resources" => above == "spec",
+        field => !MAPS.contains(&field),
     }
 }
 
@@ -323,5 +375,58 @@ fn without(object: &mut Value, path: &[&str]) {
     let parent = above.iter().try_fold(object, |value, key| value.get_mut(*key));
     if let Some(Value::Object(map)) = parent {
         map.shift_remove(*last);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_object_in_a_pod_template_is_not_nothing() {
+        let check = |bare: Value, full: Value, expected: &[&str]| {
+            assert_eq!(differences(&bare, &full), expected, "{full}");
+            assert_eq!(differences(&full, &bare), expected, "{full}");
+        };
+        let pod = |spec: Value| json!({"spec": {"template": {"spec": spec}}});
+        let container = |more: Value| pod(json!({"containers": [more]}));
+        let none = || container(json!({}));
+        for field in ["securityContext", "lifecycle"] {
+            let path = format!("spec.template.spec.containers[0].{field}");
+            check(none(), container(json!({field: {}})), &[&path]);
+        }
+        check(pod(json!({})), pod(json!({"affinity": {}})), &["spec.template.spec.affinity"]);
+        // Filled in by the server, or a map.
+        check(none(), container(json!({"resources": {}})), &[]);
+        check(
+            pod(json!({})),
+            pod(json!({"securityContext": {}, "nodeSelector": {}, "tolerations": []})),
+            &[],
+        );
+        let with_time = json!({"metadata": {"labels": {"a": "b"}, "creationTimestamp": null}});
+        let template = |template: Value| json!({"spec": {"template": template}});
+        check(template(json!({"metadata": {"labels": {"a": "b"}}})), template(with_time), &[]);
+        check(json!({"spec": {}}), json!({"spec": {"strategy": {}}}), &[]);
+    }
+
+    #[test]
+    fn controllers_go_by_their_names() {
+        for name in ["manager", "controller", "external-secrets", "cert-manager-cainjector", "karpenter"] {
+            assert!(is_controller(name), "{name}");
+        }
+        for name in ["helm-controller", "kubectl-edit", "Mozilla"] {
+            assert!(!is_controller(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_a_controller_made_is_told_by_its_owner() {
+        let owned = |controller: bool| {
+            let owner = json!({"kind": "Redis", "name": "cache", "controller": controller});
+            made_by(&json!({"metadata": {"ownerReferences": [owner]}}))
+        };
+        assert_eq!(owned(true).as_deref(), Some("made by Redis cache"));
+        assert_eq!(owned(false), None);
+        assert_eq!(made_by(&json!({"metadata": {}})), None);
     }
 }

@@ -27,25 +27,33 @@ impl KeyArgs {
             references = configured;
         }
         if references.is_empty() && cfg!(feature = "sops") {
-            references = of_sops();
+            return Ok(Keys::new(of_sops()));
         }
-        let mut found: Vec<SecretString> = Vec::new();
-        for reference in &references {
-            let text = resolve_secret(reference)?;
-            let read = identities::read(text.expose_secret());
-            let place = match reference {
-                SecretRef::Env(name) => format!("the environment variable {name}"),
-                SecretRef::File(path) => path.clone(),
-            };
-            found.extend(read.with_context(|| format!("failed to read the age identities in {place}"))?);
-        }
-        Ok(Keys::new(found))
+        let found = references.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        Ok(Keys::new(found.into_iter().flatten().collect()))
     }
 }
 
-fn of_sops() -> Vec<SecretRef> {
+fn read(reference: &SecretRef) -> anyhow::Result<Vec<SecretString>> {
+    let text = resolve_secret(reference)?;
+    let place = match reference {
+        SecretRef::Env(name) => format!("the environment variable {name}"),
+        SecretRef::File(path) => path.clone(),
+    };
+    identities::read(text.expose_secret())
+        .with_context(|| format!("failed to read the age identities in {place}"))
+}
+
+/// They may be set for other repositories than this one: what cannot be read is no identity.
+fn of_sops() -> Vec<SecretString> {
     let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let file = set("SOPS_AGE_KEY_FILE").map(SecretRef::File);
     let key = set("SOPS_AGE_KEY").map(|_| SecretRef::Env("SOPS_AGE_KEY".to_owned()));
-    file.into_iter().chain(key).collect()
+    let known = file.into_iter().chain(key).map(|reference| read(&reference));
+    let told = known.inspect(|read| {
+        if let Err(error) = read {
+            tracing::warn!("an age identity of sops is left out: {error:#}");
+        }
+    });
+    told.filter_map(Result::ok).flatten().collect()
 }

@@ -36,9 +36,9 @@ pub struct RenderArgs {
     /// Print the values of Secrets, and what is encrypted in the repository
     #[arg(long)]
     show_secrets: bool,
-    /// `table` prints YAML documents with a comment that says where each comes from
     #[command(flatten)]
     keys: KeyArgs,
+    /// `table` prints YAML documents with a comment that says where each comes from
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
 }

@@ -64,6 +64,16 @@ impl Error {
                 let detail = format!("an answer that is not told ({code})");
                 Self::Request { cluster, action, code, detail }
             }
+            Self::Conflict { object, mut conflicts } => {
+                for conflict in &mut conflicts {
+                    // Items of lists are named by what is in them, which may hold brackets and dots too.
+                    if let Some((list, _)) = conflict.field.split_once('[') {
+                        conflict.field = format!("{list}[…]");
+                    }
+                }
+                conflicts.dedup();
+                Self::Conflict { object, conflicts }
+            }
             other => other,
         }
     }
@@ -203,6 +213,18 @@ mod tests {
             r#"failed to apply Deployment shop/pay: conflict with "kubectl" over .spec.replicas, .spec.paused; "hpa" over .spec.x"#
         );
         assert!(!error.is_transient());
+    }
+
+    #[test]
+    fn a_conflict_does_not_quote_what_lists_hold() {
+        let conflict = |field: &str| Conflict { manager: "kubectl".into(), field: field.into() };
+        let hosts = [r#".spec.hosts[="hunter2]x"]"#, r#".spec.hosts[="hunter3"]"#, ".spec.replicas"];
+        let error = Error::Conflict {
+            object: ObjectId::new("apps", "Deployment", Some("shop"), "pay"),
+            conflicts: hosts.map(conflict).to_vec(),
+        };
+        let told = r#"failed to apply Deployment shop/pay: conflict with "kubectl" over .spec.hosts[…], .spec.replicas"#;
+        assert_eq!(error.without_values().to_string(), told);
     }
 
     #[test]

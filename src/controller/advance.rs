@@ -113,7 +113,9 @@ impl World {
     fn job(&self, id: &Target, rendered: &Arc<Rendered>) -> Option<Job> {
         let entry = self.targets.get(id).filter(|entry| !entry.stale)?;
         let cluster = self.clusters.get(&id.cluster)?;
-        if !cluster.has_listed(rendered.objects.iter().map(|object| &object.kind)) {
+        // Whether a workload goes is a question of what is there of any kind.
+        let workloads = if entry.app.is_in_waves() { plan::waves::kinds() } else { Vec::new() };
+        if !cluster.has_listed(rendered.objects.iter().map(|object| &object.kind).chain(&workloads)) {
             return None;
         }
         Some(Job {

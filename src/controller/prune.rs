@@ -10,7 +10,7 @@ use super::cluster_entry::ClusterEntry;
 use super::event::Event;
 use super::world::World;
 use crate::apply;
-use crate::fleet::Fleet;
+use crate::fleet::{Fleet, Target};
 use crate::model::{AppId, ClusterName, ClusterState, Digest, Mode, ObjectId, Revision};
 use crate::plan::{self, AppFacts, Candidate, ClusterFacts, Decided, PruneDecision, PruneInput, Reason};
 
@@ -252,14 +252,19 @@ impl World {
         plan::rendered_digest(renders.filter_map(|(_, target)| target.render.as_deref().ok()))
     }
 
-    /// On some cluster, one of its workloads would become another.
+    /// On some cluster, one of its workloads would become another, or go.
     fn waits_for_waves(&self, app: &AppId) -> bool {
         let instance = &self.instance.name;
-        self.targets.iter().filter(|(id, _)| id.app == *app).any(|(id, target)| {
-            let (Ok(rendered), Some(cluster)) = (&target.render, self.clusters.get(&id.cluster)) else {
-                return false;
+        self.clusters.iter().any(|(name, cluster)| {
+            let observation = &cluster.observation;
+            let id = Target { app: app.clone(), cluster: name.clone() };
+            let changed = match self.targets.get(&id).map(|target| &target.render) {
+                Some(Ok(rendered)) => plan::waves::changed_workload(instance, rendered, observation),
+                Some(Err(_)) => None,
+                // It belongs there no longer.
+                None => plan::waves::gone_workload(app, None, observation),
             };
-            plan::waves::changed_workload(instance, rendered, &cluster.observation).is_some()
+            changed.is_some()
         })
     }
 

@@ -256,6 +256,30 @@ spec:
 }
 
 #[test]
+fn raw_values_are_not_taken_encrypted() {
+    for values in [
+        "{a: ['ENC[AES256_GCM,data:YQ==,iv:YQ==,tag:YQ==,type:str]']}",
+        "{sops: {mac: a}}",
+        "\"a: ENC[AES256_GCM,data:YQ==,iv:YQ==,tag:YQ==,type:str]\"",
+    ] {
+        check_mistakes(
+            &format!(
+                "apiVersion: tutti.dev/v1alpha1
+kind: AppSet
+metadata: {{name: a}}
+spec:
+  podSpec: {{deployType: helm, chart: {{chartUrl: {{url: charts/a}}}}}}
+  clusterTopology: {{clusters: [{{name: a, podSets: [{{name: x, rawValues: {values}}}]}}]}}
+"
+            ),
+            &[
+                "E1290 6:62 spec.clusterTopology.clusters[0].podSets[0].rawValues: `rawValues` that are encrypted with SOPS is not supported yet",
+            ],
+        );
+    }
+}
+
+#[test]
 fn instance() {
     let manifests = clean(
         "apiVersion: tutti.dev/v1alpha1

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use secrecy::{ExposeSecret as _, SecretSlice, SecretString};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{Digest, RenderedObject};
 
@@ -18,6 +18,9 @@ pub struct Sealed {
 
 /// Shorter values are hidden in their own place only: elsewhere, hiding a word would tell that it is one.
 const LONG: usize = 8;
+
+/// How SOPS begins a value that it encrypted.
+pub const CIPHERTEXT: &str = "ENC[AES256_GCM,";
 
 impl Sealed {
     pub fn new(salt: &[u8], values: Vec<(String, SecretString)>) -> Self {
@@ -101,6 +104,25 @@ fn hide(value: &mut Value, path: &str, mask: &dyn Fn(&str, &str) -> Option<Value
     }
 }
 
+/// The path of a text that is still as SOPS encrypts it, if there is one.
+pub fn ciphertext(map: &Map<String, Value>) -> Option<String> {
+    map.iter().find_map(|(key, value)| ciphertext_in(value, key))
+}
+
+fn ciphertext_in(value: &Value, path: &str) -> Option<String> {
+    match value {
+        Value::String(text) => text.trim_start().starts_with(CIPHERTEXT).then(|| path.to_owned()),
+        Value::Array(items) => {
+            let mut items = items.iter().enumerate();
+            items.find_map(|(index, item)| ciphertext_in(item, &format!("{path}[{index}]")))
+        }
+        Value::Object(map) => {
+            map.iter().find_map(|(key, value)| ciphertext_in(value, &format!("{path}.{key}")))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => None,
+    }
+}
+
 fn text_of(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
@@ -157,5 +179,14 @@ mod tests {
         assert_ne!(of_salt(b"salt"), of_salt(b"other"));
         let printed = format!("{:?}", object(&body, Some(sealed)));
         assert!(!printed.contains("@db"), "{printed}");
+    }
+
+    #[test]
+    fn what_is_still_encrypted_is_found_by_its_path() {
+        let found = |body: &Value| ciphertext(body.as_object().expect("a map"));
+        let text = "ENC[AES256_GCM,data:YQ==,iv:YQ==,tag:YQ==,type:str]";
+        assert_eq!(found(&json!({"a": 1, "b": {"c": ["d", {"e": text}]}})), Some("b.c[1].e".to_owned()));
+        assert_eq!(found(&json!({"a": format!("\n{text}")})), Some("a".to_owned()));
+        assert_eq!(found(&json!({"a": format!("see {text}"), "b": null})), None);
     }
 }

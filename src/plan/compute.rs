@@ -197,8 +197,14 @@ fn against_live(input: &Input<'_>, object: &RenderedObject, live: &Live) -> (Act
 /// Found under this name, without our label.
 fn against_stranger(input: &Input<'_>, object: &RenderedObject, stranger: &Stranger) -> (Action, Reason) {
     let ours = labels::field_manager(input.instance);
-    // We applied it, so it is ours: only the label was taken off.
+    let takeover = stranger.takeover.as_ref().filter(|takeover| input.adopt && takeover.hash == object.hash);
     if stranger.managers.contains(&ours) {
+        // A takeover that did not come to its end left our entry and no label: an apply without force could be
+        // in conflict for ever.
+        if let Some(Takeover { effect: Ok(effect), .. }) = takeover {
+            return (Action::Adopt, Reason::Adopted(effect.clone()));
+        }
+        // We applied it, so it is ours: only the label was taken off.
         return (Action::Configure, Reason::LabelsMissing);
     }
     let prefix = labels::field_manager("");
@@ -209,7 +215,7 @@ fn against_stranger(input: &Input<'_>, object: &RenderedObject, stranger: &Stran
     if !input.adopt {
         return (Action::Refuse, Reason::NotOurs { managers: stranger.managers.clone() });
     }
-    match stranger.takeover.as_ref().filter(|takeover| takeover.hash == object.hash) {
+    match takeover {
         Some(Takeover { effect: Ok(effect), .. }) => (Action::Adopt, Reason::Adopted(effect.clone())),
         Some(Takeover { effect: Err(why), .. }) => (Action::Refuse, Reason::CannotAdopt { why: why.clone() }),
         None => (Action::Wait, Reason::NotLookedUp),

@@ -167,7 +167,7 @@ fn judge(input: &PruneInput<'_>, approvals: &Approvals<'_>, limit: &Limit, candi
         return Verdict::Settled(Action::Skip, Reason::Held { by, would: Action::Delete, because });
     }
     if app.waits_for_waves {
-        return Verdict::Settled(Action::Wait, Reason::WaitsForHealth);
+        return Verdict::Settled(Action::Wait, Reason::WaitsForWaves);
     }
     let approval = approvals.covering(candidate);
     if approval.is_none()

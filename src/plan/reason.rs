@@ -111,6 +111,8 @@ pub enum Reason {
         approval: String,
     },
     WaitsForHealth,
+    /// A workload of its app may only change wave by wave.
+    WaitsForWaves,
     FleetInvalid,
     OverCap {
         pending: u64,
@@ -196,6 +198,9 @@ impl fmt::Display for Reason {
             Self::NoLongerRendered => f.write_str("no longer rendered"),
             Self::Approved { approval } => write!(f, "no longer rendered, approved by {approval}"),
             Self::WaitsForHealth => f.write_str("no longer rendered, goes when its app is healthy"),
+            Self::WaitsForWaves => {
+                f.write_str("no longer rendered, and its app changes wave by wave, which is not built yet")
+            }
             Self::FleetInvalid => f.write_str("nothing is deleted while the config repository has errors"),
             Self::OverCap { pending, cap, digest } => write!(
                 f,
@@ -229,11 +234,14 @@ fn write_effect(effect: &Effect, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             }
         }
     }
-    match effect.replaces_pods {
-        None => Ok(()),
-        Some(false) => f.write_str("; its pods stay"),
-        Some(true) => f.write_str("; its pods are replaced"),
-    }
+    let scales = effect.changes.iter().any(|path| path == "spec.replicas");
+    f.write_str(match (effect.replaces_pods, scales) {
+        (None, _) => "",
+        (Some(false), false) => "; its pods stay",
+        (Some(false), true) => "; its pods are scaled",
+        (Some(true), false) => "; its pods are replaced",
+        (Some(true), true) => "; its pods are replaced and scaled",
+    })
 }
 
 struct Listed<'a, T>(&'a [T]);

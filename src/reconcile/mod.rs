@@ -73,8 +73,10 @@ pub struct Outcome {
 pub async fn run(job: Job) -> Outcome {
     let mut observation = job.observation.clone();
     if job.mode == Mode::Enforce && !job.paused && job.cluster_state == ClusterState::Ready {
-        // What was not there some time ago may be somebody's by now: who writes looks again first.
+        // What was not there some time ago may be somebody's by now, and what was somebody's may be another:
+        // who writes looks again first.
         observation.absent.clear();
+        observation.strangers.clear();
     }
     let (lookups, error) = look_up(&job, &observation).await;
     for (id, found) in &lookups {
@@ -142,8 +144,12 @@ async fn look_at(job: &Job, resource: &Resource, object: &RenderedObject) -> Res
     let mut stranger = observe::stranger(&metadata);
     if job.adopt {
         let manager = labels::field_manager(&job.instance);
-        let effect =
-            takeover::foresee(&job.client, resource, &manager, object, &job.rendered.revision).await?;
+        let effect = match takeover::made_by(&metadata) {
+            Some(why) => Err(why),
+            None => {
+                takeover::foresee(&job.client, resource, &manager, object, &job.rendered.revision).await?
+            }
+        };
         stranger.takeover = Some(Takeover { hash: object.hash, effect });
     }
     Ok(Found::Stranger(stranger))

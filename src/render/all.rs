@@ -4,13 +4,13 @@
 //! and the answers to everything that it asked about its cluster. Where all of that is the same, on another cluster or at
 //! a later revision, so are the objects, and they are shared. A mistake is never kept.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::inputs::{Inputs, Kept};
-use super::site::Seen;
+use super::site::{Asked, Facts, Seen};
 use super::{Discovered, Made, Renderer, codes, idle_patch, in_order, unknown};
 use crate::fleet::Target;
 use crate::model::{
@@ -94,8 +94,8 @@ struct Trace {
     made: Made,
 }
 
-/// So many traces are compared before one more is made: an app that is another thing on each of 2,000 clusters must not
-/// cost their square.
+/// So many earlier renders, and so many sets of questions, are tried before one more render is made: an app that is another
+/// thing on each of 2,000 clusters must not cost their square.
 const COMPARED: usize = 16;
 
 /// An app to be rendered.
@@ -146,8 +146,10 @@ fn side_by_side(renderer: &Renderer<'_>, tasks: Vec<Task<'_>>) -> (BTreeMap<AppI
         let mut done = Vec::new();
         while let Some(place) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
             let Some(task) = place.lock().take() else { continue };
-            let id = task.app.id.clone();
-            let (known, count) = one(renderer, task);
+            let (app, clusters) = (task.app, task.clusters.clone());
+            let id = app.id.clone();
+            let whole = catch_unwind(AssertUnwindSafe(|| one(renderer, task)));
+            let (known, count) = whole.unwrap_or_else(|_| (all_crashed(renderer, app, clusters), 0));
             made.fetch_add(count, Ordering::Relaxed);
             done.push((id, known));
         }
@@ -157,8 +159,8 @@ fn side_by_side(renderer: &Renderer<'_>, tasks: Vec<Task<'_>>) -> (BTreeMap<AppI
         let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
         let mut known: BTreeMap<AppId, Known> = work().into_iter().collect();
         for other in others {
-            // A render that panics is caught where it is made; nothing else in there does.
-            known.extend(other.join().unwrap_or_default());
+            // An app that is missing here would count as gone: nobody hears of a revision that cannot be rendered whole.
+            known.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
         }
         known
     });
@@ -169,18 +171,15 @@ fn side_by_side(renderer: &Renderer<'_>, tasks: Vec<Task<'_>>) -> (BTreeMap<AppI
 fn one(renderer: &Renderer<'_>, task: Task<'_>) -> (Known, usize) {
     let inputs = Arc::new(Inputs::of(renderer.fleet, renderer.snapshot, task.app));
     let before = task.known.as_ref().map(|known| Arc::clone(&known.renders)).unwrap_or_default();
-    let mut traces = Traces {
-        earlier: task.known.filter(|known| inputs.is_same_as(&known.inputs)),
-        now: Vec::new(),
-        of_clusters: BTreeMap::new(),
-        made: 0,
-    };
+    let earlier = task.known.filter(|known| inputs.is_same_as(&known.inputs));
+    let mut traces = Traces { earlier, ..Traces::default() };
     let mut renders = BTreeMap::new();
     for cluster in task.clusters {
         let target = Target { app: task.app.id.clone(), cluster };
         let rendering = || render(renderer, &inputs, &target, &mut traces);
         let rendered = catch_unwind(AssertUnwindSafe(rendering));
-        let (revision, result) = rendered.unwrap_or_else(|_| crashed(renderer, &target));
+        let (revision, result) =
+            rendered.unwrap_or_else(|_| (renderer.snapshot.revision.clone(), Err(crashed(&target))));
         let result = result.map(|made| match before.get(&target.cluster) {
             Some((_, Ok(known)))
                 if known.revision == revision && Arc::ptr_eq(&known.objects, &made.objects) =>
@@ -196,39 +195,96 @@ fn one(renderer: &Renderer<'_>, task: Task<'_>) -> (Known, usize) {
 }
 
 /// The renders of one app: those of an earlier revision, as long as its inputs are the same, and those of this one.
+#[derive(Default)]
 struct Traces {
     earlier: Option<Known>,
+    /// Which of the earlier ones are among those of now, and where.
+    moved: BTreeMap<usize, usize>,
     now: Vec<Arc<Trace>>,
+    /// The different questions that were asked; and the renders by what they were made from and the answers.
+    asked: Vec<Asked>,
+    by_answers: HashMap<(Digest, String), Vec<usize>>,
     of_clusters: BTreeMap<ClusterName, usize>,
     made: usize,
 }
 
 impl Traces {
-    fn find(&mut self, cluster: &ClusterName, fits: impl Fn(&Trace) -> bool) -> Option<Made> {
-        let found = self.now.iter().enumerate().rev().take(COMPARED).find(|(_, trace)| fits(trace));
-        if let Some((number, trace)) = found {
-            self.of_clusters.insert(cluster.clone(), number);
-            return Some(trace.made.clone());
-        }
-        let earlier = self.earlier.as_ref()?;
-        let own = earlier.of_clusters.get(cluster).and_then(|number| earlier.traces.get(*number));
-        let trace = own.into_iter().chain(earlier.traces.iter().take(COMPARED)).find(|trace| fits(trace))?;
-        let (trace, made) = (Arc::clone(trace), trace.made.clone());
-        self.keep(cluster, trace);
-        Some(made)
+    fn find(&mut self, cluster: &ClusterName, from: &From<'_>) -> Option<Made> {
+        let number = self.same_as_before(cluster, from).or_else(|| self.by_answers(from))?;
+        self.of_clusters.insert(cluster.clone(), number);
+        self.now.get(number).map(|trace| trace.made.clone())
     }
 
-    fn keep(&mut self, cluster: &ClusterName, trace: Arc<Trace>) {
-        self.of_clusters.insert(cluster.clone(), self.now.len());
+    /// The render that the cluster had, or else one of the first that others had.
+    fn same_as_before(&mut self, cluster: &ClusterName, from: &From<'_>) -> Option<usize> {
+        let earlier = self.earlier.as_ref()?;
+        let own = earlier.of_clusters.get(cluster).copied();
+        let mut candidates = own.into_iter().chain(0..earlier.traces.len().min(COMPARED));
+        let number = candidates.find(|number| earlier.traces.get(*number).is_some_and(|it| from.gave(it)))?;
+        if let Some(known) = self.moved.get(&number) {
+            return Some(*known);
+        }
+        let trace = Arc::clone(earlier.traces.get(number)?);
+        let place = self.keep(trace, from);
+        self.moved.insert(number, place);
+        Some(place)
+    }
+
+    fn by_answers(&self, from: &From<'_>) -> Option<usize> {
+        let answers = |asked: &Asked| (from.stack, asked.answers_of(from.facts));
+        let known = |key: (Digest, String)| {
+            self.by_answers.get(&key)?.iter().find(|number| self.gave(**number, from))
+        };
+        self.asked.iter().rev().take(COMPARED).map(answers).find_map(known).copied()
+    }
+
+    fn gave(&self, number: usize, from: &From<'_>) -> bool {
+        self.now.get(number).is_some_and(|trace| from.gave(trace))
+    }
+
+    fn keep(&mut self, trace: Arc<Trace>, from: &From<'_>) -> usize {
+        let (asked, number) = (trace.seen.asked(), self.now.len());
+        self.by_answers.entry((from.stack, asked.answers_of(from.facts))).or_default().push(number);
+        if !self.asked.contains(&asked) {
+            self.asked.push(asked);
+        }
         self.now.push(trace);
+        number
+    }
+}
+
+/// What a render is made from, beside the inputs of its app.
+struct From<'a> {
+    stack: Digest,
+    pod_sets: &'a [AssignedPodSet],
+    facts: &'a Facts,
+}
+
+impl From<'_> {
+    fn gave(&self, trace: &Trace) -> bool {
+        trace.stack == self.stack && trace.pod_sets == self.pod_sets && trace.seen.is_true_of(self.facts)
     }
 }
 
 /// A fault of ours in one render is an error of that target, and of no other.
-fn crashed(renderer: &Renderer<'_>, target: &Target) -> (Revision, Result<Made, Vec<Diagnostic>>) {
+fn crashed(target: &Target) -> Vec<Diagnostic> {
     let scope = Scope::Target(target.app.clone(), target.cluster.clone());
     let message = format!("failed to render {target}: the renderer crashed, which is a fault of tutti");
-    (renderer.snapshot.revision.clone(), Err(vec![Diagnostic::error(codes::CRASHED, message, scope)]))
+    vec![Diagnostic::error(codes::CRASHED, message, scope)]
+}
+
+/// The same in what the renders of an app have in common. Nothing of it is kept.
+fn all_crashed(renderer: &Renderer<'_>, app: &Arc<App>, clusters: Vec<ClusterName>) -> Known {
+    let render = |cluster: ClusterName| {
+        let mistakes = crashed(&Target { app: app.id.clone(), cluster: cluster.clone() });
+        (cluster, (renderer.snapshot.revision.clone(), Err(mistakes)))
+    };
+    Known {
+        inputs: Kept::nothing_but(app),
+        traces: Vec::new(),
+        of_clusters: BTreeMap::new(),
+        renders: Arc::new(clusters.into_iter().map(render).collect()),
+    }
 }
 
 fn render(
@@ -248,17 +304,17 @@ fn render(
     };
     let revision = job.revision(&stack);
     let pod_sets = assign(job.app, &target.cluster);
-    let fits = |trace: &Trace| {
-        trace.stack == stack.id && trace.pod_sets == pod_sets && trace.seen.is_true_of(job.site.facts())
-    };
-    if let Some(made) = traces.find(&target.cluster, fits) {
+    let from = From { stack: stack.id, pod_sets: &pod_sets, facts: job.site.facts() };
+    if let Some(made) = traces.find(&target.cluster, &from) {
         return (revision, Ok(made));
     }
     traces.made += 1;
     match job.make(&stack) {
         Ok(made) => {
-            let trace = Trace { stack: stack.id, pod_sets, seen: job.site.take_seen(), made: made.clone() };
-            traces.keep(&target.cluster, Arc::new(trace));
+            let seen = job.site.take_seen();
+            let trace = Trace { stack: stack.id, pod_sets: pod_sets.clone(), seen, made: made.clone() };
+            let number = traces.keep(Arc::new(trace), &from);
+            traces.of_clusters.insert(target.cluster.clone(), number);
             (revision, Ok(made))
         }
         Err(mistakes) => blamed(mistakes),

@@ -1,5 +1,7 @@
 //! How much text a template may make. The engine counts steps; a step that doubles a text is one step.
 
+use std::io::Write;
+
 use minijinja::value::Kwargs;
 use minijinja::{Error, ErrorKind, State};
 
@@ -9,6 +11,31 @@ pub const LONGEST: usize = 16 * 1024 * 1024;
 const SHORT: usize = 256;
 /// Nobody indents by more.
 const WIDEST: usize = 1000;
+
+/// What a template writes, up to a length: its plain text goes past everything else that counts.
+#[derive(Debug, Default)]
+pub struct Paper(Vec<u8>);
+
+impl Paper {
+    /// The engine writes texts.
+    pub fn into_text(self) -> String {
+        String::from_utf8_lossy(&self.0).into_owned()
+    }
+}
+
+impl Write for Paper {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if self.0.len() + bytes.len() > LONGEST {
+            return Err(std::io::ErrorKind::FileTooLarge.into());
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
 
 /// Bytes written so far.
 #[derive(Default)]
@@ -20,7 +47,9 @@ fn too_long() -> Error {
 
 /// Whether that is what an error says.
 pub fn is_too_long(error: &Error) -> bool {
-    error.kind() == ErrorKind::InvalidOperation && error.detail() == too_long().detail()
+    let by_us = error.kind() == ErrorKind::InvalidOperation && error.detail() == too_long().detail();
+    // A paper refuses nothing but what is too long.
+    by_us || error.kind() == ErrorKind::WriteFailure
 }
 
 /// Refuses a text of so many bytes.

@@ -11,6 +11,7 @@ use super::{Job, codes, values};
 use crate::fleet::charts::{CHARTS, in_folder, source};
 use crate::manifest::yaml;
 use crate::model::labels::{CHART_HOOKS, HELM_RESOURCE_POLICY, PRUNE};
+use crate::model::sealed::{self, CIPHERTEXT};
 use crate::model::{
     AppSpec, Chart, ChartCapabilities, ChartFailure, ChartFault, ChartObject, ChartRef, ChartRequest,
     ChartSource, DeployType, Diagnostic, Location,
@@ -119,10 +120,26 @@ fn layered(
             Err(mut found) => mistakes.append(&mut found),
         }
     }
+    mistakes.extend(
+        encrypted_values(chart)
+            .map(|name| values::encrypted(job, Location::new(&format!("{}{name}", chart.origin), 1, 1))),
+    );
     list.push(own(pod_set, chart));
     list.extend(pod_set.raw_values.clone());
     list.retain(|values| !values.is_empty());
     if mistakes.is_empty() { Ok(list) } else { Err(mistakes) }
+}
+
+/// The values of the chart, and of the charts in it, that somebody encrypted.
+fn encrypted_values(chart: &Chart) -> impl Iterator<Item = &str> {
+    let values = |name: &str| name == "values.yaml" || name.ends_with("/values.yaml");
+    let encrypted = |text: &str| {
+        // What is not read here may be read by Helm.
+        text.contains(CIPHERTEXT)
+            && yaml::parse_values("values.yaml", text).map_or(true, |map| sealed::ciphertext(&map).is_some())
+    };
+    let names = chart.files.iter().map(|(name, _)| name.as_str()).filter(move |name| values(name));
+    names.filter(move |name| chart.text(name).is_some_and(encrypted))
 }
 
 /// Replicas, image and version of the podSet under the names that `helm create` gives them, as far as the chart has a value

@@ -9,7 +9,9 @@ use super::layers::Source;
 use super::trace::{self, marks};
 use super::{Job, canonical, codes};
 use crate::manifest::yaml;
-use crate::model::{Diagnostic, Digest, Kind, Location, ObjectId, RenderedObject, Scope, Sealed, labels};
+use crate::model::{
+    Diagnostic, Digest, Kind, Location, ObjectId, RenderedObject, Scope, Sealed, labels, sealed,
+};
 use crate::sops::{self, Opened};
 
 /// A document of a text.
@@ -161,6 +163,7 @@ pub fn object(
 /// A document as it is applied: canonical, in its namespace, with our labels and annotations.
 pub fn finish(job: &Job<'_>, document: Document) -> Result<RenderedObject, Box<Diagnostic>> {
     let Document { mut object, source, fields, sealed } = document;
+    check_opened(job, &object).map_err(|mistake| mistake.at(source.clone()))?;
     check_secret(job, &object).map_err(|mistake| mistake.at(source.clone()))?;
     canonical::canonical(&mut object);
     let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or("").to_owned();
@@ -315,6 +318,18 @@ fn check_labels(
         }
     }
     Ok(())
+}
+
+/// A file that lost its `sops` looks like any other, and its ciphertext would replace the passwords in use.
+fn check_opened(job: &Job<'_>, object: &Map<String, Value>) -> Result<(), Box<Diagnostic>> {
+    let Some(path) = sealed::ciphertext(object) else { return Ok(()) };
+    let name = object.get("metadata").and_then(|metadata| metadata.get("name")).and_then(Value::as_str);
+    let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
+    let message =
+        format!("{path} of {kind} {} is encrypted with SOPS, and was not opened", name.unwrap_or_default());
+    let help = "the file lost its `sops`, perhaps in a merge: take the last good version; only files of Objects apps \
+                that are no templates are opened";
+    Err(job.error(sops::codes::VALUE, message).help(help).into())
 }
 
 /// A number or a boolean in a Secret would be refused by the API server, with the value in its answer.

@@ -86,7 +86,9 @@ impl Engine {
     }
 
     pub fn render(&self, source: &Source, variables: Value) -> Result<String, Error> {
-        self.environment.get_template(&source.path)?.render(variables)
+        let mut paper = bounds::Paper::default();
+        self.environment.get_template(&source.path)?.render_captured_to(variables, &mut paper)?;
+        Ok(paper.into_text())
     }
 }
 

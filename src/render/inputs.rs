@@ -36,6 +36,13 @@ pub struct Kept {
     files: Option<Digest>,
 }
 
+impl Kept {
+    /// Of an app of which nothing else is known.
+    pub fn nothing_but(app: &Arc<App>) -> Self {
+        Self { app: Arc::clone(app), project: None, files: None }
+    }
+}
+
 impl<'a> Inputs<'a> {
     pub fn of(fleet: &'a Fleet, snapshot: &'a Snapshot, app: &'a Arc<App>) -> Self {
         let project = fleet.project_of(app);

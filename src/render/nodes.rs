@@ -16,7 +16,11 @@ pub fn require(template: &mut Map<String, Value>, term: &Value) {
         terms.push(term.clone());
         return;
     }
-    for known in terms.iter_mut().filter_map(Value::as_object_mut) {
+    // A term without requirements fits no node; with one of ours it would.
+    let empty = |known: &Map<String, Value>| {
+        !known.values().any(|list| list.as_array().is_some_and(|list| !list.is_empty()))
+    };
+    for known in terms.iter_mut().filter_map(Value::as_object_mut).filter(|known| !empty(known)) {
         for (list, requirements) in term.as_object().into_iter().flatten() {
             let known = known.entry(list.clone()).or_insert_with(|| json!([]));
             if let (Some(known), Some(more)) = (known.as_array_mut(), requirements.as_array()) {
@@ -46,10 +50,18 @@ mod tests {
             json!({"affinity": {"nodeAffinity": {
                 "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}})
         };
-        let (ssd, name) = (json!({"key": "ssd", "operator": "Exists"}), json!({"matchFields": []}));
+        let (ssd, name) =
+            (json!({"key": "ssd", "operator": "Exists"}), json!({"key": "name", "operator": "Exists"}));
         check(
-            with(json!([{"matchExpressions": [ssd]}, name])),
-            &json!([{"matchExpressions": [ssd, own]}, {"matchFields": [], "matchExpressions": [own]}]),
+            with(json!([{"matchExpressions": [ssd]}, {"matchFields": [name]}])),
+            &json!([{"matchExpressions": [ssd, own]}, {"matchFields": [name], "matchExpressions": [own]}]),
         );
+        // Terms that fit no node go on fitting none.
+        check(
+            with(json!([{"matchExpressions": [ssd]}, {}, {"matchFields": []}])),
+            &json!([{"matchExpressions": [ssd, own]}, {}, {"matchFields": []}]),
+        );
+        check(with(json!([{}])), &json!([{}]));
+        check(with(json!([])), &json!([{"matchExpressions": [own]}]));
     }
 }

@@ -21,7 +21,37 @@ pub struct Seen {
     pub questions: Questions,
 }
 
+/// Questions without their answers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asked {
+    paths: Vec<Path>,
+    has: Vec<String>,
+    version: bool,
+    all: bool,
+}
+
+impl Asked {
+    /// What a place answers, as a text that two places have in common if and only if they answer alike.
+    pub fn answers_of(&self, facts: &Facts) -> String {
+        let Self { paths, has, version, all } = self;
+        let of_paths: Vec<_> = paths.iter().map(|path| (path, answer_of(facts, path))).collect();
+        let known = &facts.capabilities;
+        let of_has: Vec<_> = has.iter().map(|name| (name, known.has(name))).collect();
+        let (version, all) = (version.then_some(&known.version), all.then_some(&**known));
+        serde_json::json!([of_paths, of_has, version, all, all.map(|all| all.asked)]).to_string()
+    }
+}
+
 impl Seen {
+    pub fn asked(&self) -> Asked {
+        Asked {
+            paths: self.answers.keys().cloned().collect(),
+            has: self.questions.has.keys().cloned().collect(),
+            version: self.questions.version.is_some(),
+            all: self.questions.all.is_some(),
+        }
+    }
+
     pub fn is_true_of(&self, facts: &Facts) -> bool {
         let same = |(path, answer): (&Path, &Option<Json>)| answer_of(facts, path) == answer.as_ref();
         self.answers.iter().all(same) && self.questions.hold(&facts.capabilities)
@@ -66,13 +96,19 @@ impl Notebook {
     /// The variables of templates that are about the place.
     pub const VARIABLES: [&str; 3] = ["cluster", "ring", "revision"];
 
-    /// A map is looked into later; everything else is looked at now.
+    /// `cluster` and its maps are always there and are looked into later; everything else is looked at now, whole: that it is
+    /// there at all is an answer too.
     pub fn variable(&self, path: Path) -> Option<Value> {
-        let parts: Vec<&str> = path.iter().map(String::as_str).collect();
-        match (parts.as_slice(), self.answer(&path)) {
-            (["cluster", "version"], _) => Some(self.version()),
-            (["cluster", "capabilities"], _) => Some(Value::from_object(InCapabilities(self.clone()))),
-            (_, Some(Json::Object(_))) => Some(Value::from_object(Look { notebook: self.clone(), path })),
+        let of_cluster = match path.as_slice() {
+            [first, second] if first == "cluster" => second.as_str(),
+            _ => "",
+        };
+        match (of_cluster, self.answer(&path)) {
+            ("version", _) => Some(self.version()),
+            ("capabilities", _) => Some(Value::from_object(InCapabilities(self.clone()))),
+            (_, Some(Json::Object(_))) if path.len() < 3 => {
+                Some(Value::from_object(Look { notebook: self.clone(), path }))
+            }
             (_, answer) => {
                 let value = answer.as_ref().map(serialized);
                 self.note(path, answer);

@@ -578,6 +578,14 @@ fn objects_carry_what_makes_them_ours_and_the_hash_holds_nothing_else() {
 }
 
 #[test]
+fn a_template_writes_so_much_and_no_more() {
+    let text = "x".repeat(1000);
+    let template =
+        format!("{{% for a in range(400) %}}{{% for b in range(400) %}}{text}{{% endfor %}}{{% endfor %}}");
+    check_mistake(web(&[("apps/web/layer/x.yaml.j2", &template)]), "error[E3006]", "");
+}
+
+#[test]
 fn the_revision_is_of_the_last_change_of_an_input() {
     let revision = |changed: &str, files: &[(&str, &str)]| {
         let mut snapshot = snapshot(&[&[("apps/web/app.yaml", WEB)], files].concat());
@@ -609,4 +617,21 @@ fn a_secret_holds_texts_and_a_mistake_does_not_show_them() {
     check("stringData: {pin: 4711}", "error[E3018]: stringData of Secret s: pin is not a text");
     check("data: {pin: [4711]}", "error[E3018]: data of Secret s: pin is not a text");
     check("data: 4711", "error[E3018]: data of Secret s is not a map");
+}
+
+#[test]
+fn what_nobody_opened_is_not_applied() {
+    let text = "ENC[AES256_GCM,data:YQ==,iv:YQ==,tag:YQ==,type:str]";
+    let secret =
+        format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: s}}\nstringData: {{pin: '{text}'}}\n");
+    check_mistake(
+        web(&[("apps/web/layer/secret.yaml.j2", &secret)]),
+        "error[E3305]: stringData.pin of Secret s is encrypted with SOPS, and was not opened",
+        "the file lost its `sops`",
+    );
+    check_mistake(
+        web(&[("apps/web/layer/values.yaml", &format!("pins: ['{text}']\n"))]),
+        "apps/web/layer/values.yaml is encrypted with SOPS",
+        "only files of Objects apps",
+    );
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::layers::{Layer, Layers};
 use super::{Job, codes};
 use crate::manifest::yaml;
-use crate::model::Diagnostic;
+use crate::model::{Diagnostic, Location, sealed};
 use crate::sops;
 
 /// The values of all layers, merged.
@@ -28,12 +28,17 @@ pub fn of_layer(job: &Job<'_>, layer: &Layer) -> Result<Map<String, Value>, Vec<
         let rescope = |mistake: Diagnostic| Diagnostic { scope: job.scope(), code: codes::VALUES, ..mistake };
         mistakes.into_iter().map(rescope).collect::<Vec<_>>()
     })?;
-    if sops::is_envelope(values.get(sops::KEY)) {
-        let message = format!("{} is encrypted with SOPS, which is not supported here yet", source.path);
-        let error = job.error(codes::NOT_YET, message).at(source.start());
-        return Err(vec![error.help("only files of Objects apps that are no templates are opened")]);
+    if sops::is_envelope(values.get(sops::KEY)) || sealed::ciphertext(&values).is_some() {
+        return Err(vec![encrypted(job, source.start())]);
     }
     Ok(values)
+}
+
+/// Values are not opened, and must not be taken as they are.
+pub fn encrypted(job: &Job<'_>, file: Location) -> Diagnostic {
+    let message = format!("{} is encrypted with SOPS, which is not supported here yet", file.file);
+    let help = "only files of Objects apps that are no templates are opened";
+    job.error(codes::NOT_YET, message).at(file).help(help)
 }
 
 /// Merges `upper` over `lower`.

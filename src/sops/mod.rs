@@ -3,7 +3,9 @@
 //! [`open`] takes the documents of a file and the age identities of the process, and gives the documents as
 //! they were before encryption, with what was encrypted in each ([`Sealed`]). The envelope is read as `sops`
 //! writes it: one data key for the file, wrapped for each recipient; every value by itself, bound to its path;
-//! and a code over all values in the order of the file, so that nothing is moved, left out or put in.
+//! and a code over the values in the order of the file. What is changed without `sops` is refused as far as that
+//! code reaches: not over keys of plain values, empty texts, nulls, empty maps and lists, nor where one plain value
+//! ends and the next begins; with `mac_only_encrypted`, over no plain value at all.
 //!
 //! - `envelope` reads the `sops` map: who can open the file, and which values are encrypted;
 //! - `cipher` opens one value;
@@ -23,17 +25,25 @@ mod tests;
 #[cfg(feature = "sops")]
 mod walk;
 
+use std::fmt;
+
 use serde_json::Value;
 
 use crate::manifest::yaml::Document;
 use crate::model::{Diagnostic, Keys, Scope, Sealed};
 
 /// A document as it was before it was encrypted.
-#[derive(Debug)]
 pub struct Opened {
     pub document: Document,
     /// `None`: the file is not encrypted.
     pub sealed: Option<Sealed>,
+}
+
+/// It holds what must not be shown.
+impl fmt::Debug for Opened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Opened").field("sealed", &self.sealed.is_some()).finish_non_exhaustive()
+    }
 }
 
 /// The key of the map in which `sops` keeps what it needs.

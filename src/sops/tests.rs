@@ -9,7 +9,7 @@ use secrecy::SecretString;
 
 use super::{codes, identities, open};
 use crate::manifest::yaml::{self, Document};
-use crate::model::{Diagnostic, Keys};
+use crate::model::{Diagnostic, Digest, Keys, Kind, Location, ObjectId, RenderedObject, masked};
 
 macro_rules! fixtures {
     ($($name:literal),*) => {
@@ -77,6 +77,31 @@ fn what_sops_encrypts_opens_to_what_it_opens_to() {
     check("suffix", &["one.key"]);
     check("suffix", &["two.key"]);
     check("regex", &["one.key", "two.key"]);
+}
+
+#[test]
+fn an_opened_document_does_not_print() {
+    let opened = open("a.yaml", documents(&fixture("secret.yaml")), &keys(&["one.key"])).expect("it opens");
+    assert!(!format!("{opened:?}").contains("canary"));
+}
+
+#[test]
+fn short_numbers_are_hidden_as_they_stand_in_the_object() {
+    let opened = open("a.yaml", documents(&fixture("types.yaml")), &keys(&["one.key"])).expect("it opens");
+    let one = opened.into_iter().next().expect("a document");
+    let body = one.document.root.to_json();
+    let shown = masked(&RenderedObject {
+        id: ObjectId::of(&body).expect("an identity"),
+        kind: Kind::of(&body).expect("a kind"),
+        hash: Digest::of_json(&body),
+        source: Location::new("a.yaml", 1, 1),
+        sealed: one.sealed,
+        body,
+    });
+    for field in ["number", "negative", "fraction", "big", "whole", "small"] {
+        let value = &shown["spec"][field];
+        assert!(value.as_str().is_some_and(|text| text.starts_with("*** ")), "{field}: {value}");
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha512};
 use super::cipher::{self, Fault};
 use super::envelope::{DataKey, Envelope};
 use super::{KEY, Opened, codes};
-use crate::manifest::yaml::{Document, Node, NodeKind};
+use crate::manifest::yaml::{Document, Node, NodeKind, float_to_json};
 use crate::model::{Diagnostic, Location, Scope, Sealed, sealed};
 
 /// Counts first where the code is over encrypted values alone: the sha256 of `sops`.
@@ -121,10 +121,11 @@ impl Walk<'_> {
     }
 }
 
-/// As it stands in the object: what counts as `True` is `true` there.
+/// As it stands in the object: what counts as `True` is `true` there, and 0.000001 is 1e-6.
 fn shown(kind: &NodeKind, text: &SecretString) -> SecretString {
     match kind {
         NodeKind::Bool(value, _) => SecretString::from(value.to_string()),
+        NodeKind::Float(value, _) => SecretString::from(float_to_json(*value).to_string()),
         _ => text.clone(),
     }
 }

@@ -5,6 +5,9 @@ use std::time::Duration;
 use kube::api::{Patch, PatchParams};
 use sandbox::{RequestMatch, Sandbox};
 use serde_json::{Value, json};
+use tutti::apply::takeover;
+use tutti::cluster::Client;
+use tutti::model::{ClusterName, Digest, Kind, Location, ObjectId, RenderedObject, Revision, Sealed};
 use tutti::report::Phase;
 
 use crate::support::fleet::{Fleet, Running, observing, target};
@@ -114,7 +117,7 @@ async fn a_plan_says_what_a_takeover_changes() {
     let words = |rest: &str| format!("adopt observe mode, would adopt: taken over from {TOOL}, {rest}");
     check(&manifest, &words("nothing in it changes; its pods stay")).await;
     let other_scale = manifest.replace("replicas: 2", "replicas: 3");
-    check(&other_scale, &words("changes spec.replicas; its pods stay")).await;
+    check(&other_scale, &words("changes spec.replicas; its pods are scaled")).await;
     let more = manifest.replace("{name: main,", "{name: main, workingDir: /srv,");
     check(&more, &words("changes spec.template.spec.containers[0].workingDir; its pods are replaced")).await;
     let other_selector = manifest.replace("app: web", "app: www");
@@ -182,4 +185,56 @@ async fn fields_of_unknown_origin_are_overruled() {
     running.converged(&fleet.begin).await;
     let one = live::get(bj1, "ConfigMap", "default", "one").await.expect("one");
     assert_eq!(one["data"]["value"], "ours");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_controller_made_is_not_taken_over() {
+    let fleet = fleet(&adopting(), &config_map("default", "one", "ours"));
+    let bj1 = fleet.cluster("bj1");
+    let owner = live::create_as(bj1, TOOL, &config_map("default", "maker", "a")).await;
+    let uid = owner["metadata"]["uid"].as_str().expect("a uid");
+    let theirs = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"value": "theirs"}, "metadata": {
+        "name": "one", "namespace": "default", "ownerReferences": [
+            {"apiVersion": "v1", "kind": "ConfigMap", "name": "maker", "uid": uid, "controller": true}]}});
+    live::create_as(bj1, TOOL, &theirs.to_string()).await;
+    fleet.forget_requests();
+    let running = fleet.start().await;
+    let words = refused(&running).await;
+    assert_eq!(words, "ConfigMap default/one: it cannot be taken over: made by ConfigMap maker");
+    let patches = RequestMatch::any().resource("configmaps").name("one").verb("patch");
+    assert_eq!(bj1.count_requests(&patches), 0, "not even a dry run");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_does_not_quote_what_is_encrypted() {
+    let fleet = fleet(&adopting(), &config_map("default", "one", "ours"));
+    let bj1 = fleet.cluster("bj1");
+    let service = |of_type: &str| {
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "default"},
+            "spec": {"type": of_type, "ports": [{"port": 80}]}})
+    };
+    live::create_as(bj1, TOOL, &service("ClusterIP").to_string()).await;
+    let link = Wires::lasting().link(bj1);
+    let client = Client::connect(ClusterName::from("bj1"), &link).await.expect("a client");
+    let catalog = client.discover().await.expect("a catalog");
+    let kind = Kind::new("", "v1", "Service");
+    let resource = catalog.get(&kind).expect("Services");
+    let mut object = RenderedObject {
+        id: ObjectId::new("", "Service", Some("default"), "web"),
+        kind,
+        body: service("canary-hunter2"),
+        hash: Digest::of(b"one"),
+        source: Location::new(MANIFESTS, 1, 1),
+        sealed: None,
+    };
+    let revision = Revision::from("c0ffee");
+    let mut refusals = Vec::new();
+    for sealed in [None, Some(Sealed::new(b"salt", Vec::new()))] {
+        object.sealed = sealed;
+        let answer = takeover::foresee(&client, resource, "tutti-main", &object, &revision).await;
+        refusals.push(answer.expect("an answer").expect_err("a refusal"));
+    }
+    assert!(refusals[0].contains("canary-hunter2"), "{refusals:?}");
+    assert!(!refusals[1].contains("hunter2"), "{refusals:?}");
+    assert!(refusals[1].contains("some of its values are encrypted"), "{refusals:?}");
 }

@@ -43,7 +43,7 @@ const WIRING: &str = "cli";
 const NEIGHBOURS: [(&str, &str); 0] = [];
 
 /// What a pure module does not name, and with it whatever is inside.
-const IO: [&str; 23] = [
+const IO: [&str; 25] = [
     "axum",
     "git2",
     "hyper",
@@ -57,7 +57,10 @@ const IO: [&str; 23] = [
     "reqwest",
     "std::env",
     "std::fs",
-    "std::io",
+    // To write into memory (`std::io::Write`) is none.
+    "std::io::stderr",
+    "std::io::stdin",
+    "std::io::stdout",
     "std::net",
     "std::process",
     // Threads that end where they begin (`scope`) change nothing of what comes out.

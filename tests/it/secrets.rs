@@ -121,6 +121,11 @@ fn no_command_shows_what_is_encrypted() {
 
 #[test]
 fn nor_when_something_is_wrong_with_it() {
+    // A merge that loses what `sops` wrote below its documents.
+    let lost = SECRET.split("\n---\n").map(|document| document.split("\nsops:\n").next().unwrap_or_default());
+    let lost = lost.collect::<Vec<_>>().join("\n---\n") + "\n";
+    let (said, code) = Stage::new(&lost).run(Some("key"), &["render", "--repo", "repo"]);
+    assert!(code != 0 && said.contains("error[E3305]: stringData.username of Secret db"), "{code} {said}");
     for secret in [REFUSED, WRONG, &SECRET.replace("team: shop", "team: other")] {
         let stage = Stage::new(secret);
         let all = stage.run_all(Some("key"));
@@ -139,6 +144,25 @@ fn nor_when_something_is_wrong_with_it() {
         .expect("write");
     let (said, code) = stage.run(Some("key"), &["lint", "repo"]);
     assert!(code != 0 && said.contains("line 2 is not an age identity"), "{code} {said}");
+}
+
+#[test]
+fn variables_of_sops_that_cannot_be_read_are_no_identity() {
+    let stage = Stage::new("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n");
+    std::fs::write(stage.path().join("plugin"), "AGE-PLUGIN-YUBIKEY-1\n").expect("write");
+    for (variable, value, problem) in [
+        ("SOPS_AGE_KEY_FILE", "gone", "failed to read the secret in the file gone"),
+        ("SOPS_AGE_KEY_FILE", "plugin", "line 1 is an identity of another kind"),
+        ("SOPS_AGE_KEY", "x", "line 1 is not an age identity"),
+    ] {
+        let mut command = program::tutti(stage.path());
+        command.env(variable, value).args(["render", "--repo", "repo"]);
+        let (_, errors, code) = program::told(&command.output().expect("the binary runs"));
+        assert_eq!(code, 0, "{errors}");
+        assert!(errors.contains("WARN") && errors.contains(problem), "{errors}");
+    }
+    let (said, code) = stage.run(Some("gone"), &["render", "--repo", "repo"]);
+    assert!(code != 0 && said.contains("failed to read the secret in the file gone"), "{code} {said}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json};
 use super::super::codes;
 use super::super::read::{Fields, Reading, Value};
 use super::super::yaml;
-use crate::model::{ChartName, ChartRef};
+use crate::model::{ChartName, ChartRef, sealed};
 
 /// `{chartUrl: {url, chartVersion}}` or `{rawChart}`. With both, chartUrl is what counts: rawChart is for when there is no
 /// chart repository.
@@ -66,9 +66,15 @@ fn read_raw(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<ChartName> {
 
 /// The values of a podSet's chart: YAML in a text, or a map. Nulls stay: they delete.
 pub fn values(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Map<String, Json>> {
-    let encrypted =
-        |values: &Map<String, Json>| values.get("sops").is_some_and(|sops| sops.get("mac").is_some());
+    let encrypted = |values: &Map<String, Json>| {
+        values.get("sops").is_some_and(|sops| sops.get("mac").is_some())
+            || sealed::ciphertext(values).is_some()
+    };
     if let Json::Object(map) = value.node.to_json() {
+        if encrypted(&map) {
+            reading.not_yet("`rawValues` that are encrypted with SOPS", value);
+            return None;
+        }
         return Some(map);
     }
     let text = reading.text(value)?;

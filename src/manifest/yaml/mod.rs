@@ -21,7 +21,7 @@ mod tests;
 use serde_json::{Map, Value};
 
 pub use load::{DEPTH_LIMIT, NODE_LIMIT};
-pub use node::{Entry, Node, NodeKind};
+pub use node::{Entry, Node, NodeKind, float_to_json};
 pub use stream::FILE_LIMIT;
 
 use super::codes;

@@ -121,7 +121,8 @@ fn map_to_json(entries: &[Entry]) -> Map<String, Value> {
     entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect()
 }
 
-fn float_to_json(value: f64) -> Value {
+/// A float without a fraction becomes an integer, as Go writes it.
+pub fn float_to_json(value: f64) -> Value {
     // 2^63: below it, a whole f64 is exactly an i64.
     const WHOLE: f64 = 9_223_372_036_854_775_808.0;
     if value.fract() == 0.0 && value.abs() < WHOLE {

@@ -5,8 +5,8 @@ use serde_json::json;
 use super::{
     app, empty, lines, live, object, parse, plan_with, rendered, with_absent, with_live, with_stranger,
 };
-use crate::model::{ClusterState, Mode, Observation};
-use crate::plan::{Action, Input, Pending, claims, unknown_objects};
+use crate::model::{ClusterState, Effect, Live, Mode, Observation, Rendered, Takeover};
+use crate::plan::{Action, Input, Pending, Reason, claims, unknown_objects, waves};
 
 const PAY: &str = "v1/ConfigMap/shop/pay";
 
@@ -232,4 +232,99 @@ fn a_workload_that_may_only_change_in_waves_is_left_as_it_is_and_so_is_its_app()
     // What is as rendered beside it is not said to be anything else.
     let beside = with_live(changed, "pay", PAY, "a");
     check_waves(&beside, ["unchanged ConfigMap shop/pay: as rendered", &both[1]]);
+}
+
+/// Somebody's, and what taking it over would do.
+fn with_takeover(
+    managers: &[&str],
+    text: &str,
+    changes: &[&str],
+    replaces_pods: Option<bool>,
+) -> Observation {
+    let mut observation = with_stranger(with_absent(empty(), &[PAY]), text, managers);
+    let changes = changes.iter().map(|path| (*path).to_owned()).collect();
+    let effect = Effect { from: vec!["helm".to_owned()], changes, replaces_pods };
+    let stranger = observation.strangers.get_mut(&parse(text).1).expect("a stranger");
+    stranger.takeover = Some(Takeover { hash: object(text, "a").hash, effect: Ok(effect) });
+    observation
+}
+
+#[test]
+fn a_takeover_that_did_not_come_to_its_end_goes_on() {
+    let observation = with_takeover(&["helm", "tutti-main"], PAY, &[], None);
+    let adopted = "adopt ConfigMap shop/pay: taken over from helm, nothing in it changes";
+    check_with(&observation, |input| input.adopt = true, adopted);
+    check(&observation, "configure ConfigMap shop/pay: our label is gone from it");
+}
+
+#[test]
+fn a_takeover_says_what_becomes_of_the_pods() {
+    let check = |changes: &[&str], replaces_pods: Option<bool>, expected: &str| {
+        let observation = with_takeover(&["helm"], PAY, changes, replaces_pods);
+        let plan = plan_with(&rendered("pay", &[PAY]), &observation, |input| input.adopt = true);
+        assert_eq!(plan.steps[0].reason.to_string(), format!("taken over from helm, {expected}"));
+    };
+    check(&[], Some(false), "nothing in it changes; its pods stay");
+    check(&["spec.replicas"], Some(false), "changes spec.replicas; its pods are scaled");
+    check(&["spec.paused"], Some(true), "changes spec.paused; its pods are replaced");
+    let both = ["spec.replicas", "spec.template.spec.nodeName"];
+    check(&both, Some(true), &format!("changes {}; its pods are replaced and scaled", both.join(", ")));
+}
+
+#[track_caller]
+fn check_refused_in_waves(rendered: &Rendered, observation: &Observation, workload: Option<&str>) {
+    let plan = plan_with(rendered, observation, |input| (input.in_waves, input.adopt) = (true, true));
+    let refused = plan.steps.iter().find_map(|step| match &step.reason {
+        Reason::InWaves { workload } => Some(workload.to_string()),
+        _ => None,
+    });
+    assert_eq!(refused.as_deref(), workload, "{:#?}", lines(&plan));
+}
+
+#[test]
+fn adopting_in_waves_may_not_replace_pods() {
+    let both = rendered("pay", &[DEPLOYMENT, PAY]);
+    let check = |managers: &[&str], changes: &[&str], replaces_pods: Option<bool>, refused: bool| {
+        let observation = with_takeover(managers, DEPLOYMENT, changes, replaces_pods);
+        check_refused_in_waves(&both, &observation, refused.then_some("Deployment shop/pay"));
+    };
+    check(&["helm"], &["spec.template.spec.containers[0].image"], Some(true), true);
+    check(&["helm"], &["spec.image"], None, true);
+    check(&["helm"], &[], None, false);
+    check(&["helm"], &["spec.replicas"], Some(false), false);
+    check(&["helm", "tutti-main"], &[], Some(false), false);
+}
+
+#[test]
+fn a_workload_that_would_go_changes_in_waves_too() {
+    const OLD: &str = "apps/v1/Deployment/shop/old";
+    let both = rendered("pay", &[DEPLOYMENT, PAY]);
+    let first = with_absent(empty(), &[PAY, DEPLOYMENT]);
+    let check = |observation: &Observation, refused: bool| {
+        check_refused_in_waves(&both, observation, refused.then_some("Deployment shop/old"));
+    };
+    let renamed = with_live(first.clone(), "pay", OLD, "a");
+    check(&renamed, true);
+    check(&with_live(first.clone(), "other", OLD, "a"), false);
+    check(&with_live(first, "pay", "v1/ConfigMap/shop/old", "a"), false);
+    for change in [(|live| live.deleting = true) as fn(&mut Live), |live| live.keep = true] {
+        let mut stays = renamed.clone();
+        stays.objects.values_mut().for_each(change);
+        check(&stays, false);
+    }
+}
+
+#[test]
+fn whatever_has_a_pod_template_is_a_workload() {
+    const CUSTOM: &str = "example.com/v1/Fleet/shop/pay";
+    let mut custom = rendered("pay", &[CUSTOM]);
+    let observation = with_live(empty(), "pay", CUSTOM, "b");
+    check_refused_in_waves(&custom, &observation, None);
+    let template = json!({"spec": {"template": {"spec": {"containers": []}}}});
+    for body in [template.clone(), json!({"spec": {"jobTemplate": template}})] {
+        let mut objects = custom.objects.to_vec();
+        objects[0].body = body;
+        custom.objects = objects.into();
+        assert!(waves::changed_workload("main", &custom, &observation).is_some());
+    }
 }

@@ -146,7 +146,7 @@ fn plans_are_shown_with_words_and_fields() {
         shown["steps"][0],
         json!({
             "object": "ConfigMap shop/pay", "kind": "v1/ConfigMap", "phase": "config", "action": "create",
-            "reason": {"code": "new", "words": "new"}, "uid": null, "resourceVersion": null,
+            "reason": {"code": "new", "words": "new"}, "uid": null, "resourceVersion": null, "applied": null,
             "source": {"file": "apps/pay.yaml", "start": {"line": 1, "column": 1}, "end": null},
         })
     );

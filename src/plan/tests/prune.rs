@@ -167,7 +167,7 @@ fn over_cap(pending: u32, cap: u32, case: &Case) -> String {
 #[test]
 fn nothing_is_deleted_from_doubt_or_under_a_hold() {
     type Change = fn(&mut Case);
-    let changes: [(&str, Change); 8] = [
+    let changes: [(&str, Change); 9] = [
         ("nothing is deleted while the config repository has errors", |case| case.fleet_valid = false),
         ("the cluster has not been read whole yet", |case| case.cluster.complete = false),
         ("observe mode, would delete: no longer rendered", |case| case.mode = Mode::Observe),
@@ -177,6 +177,9 @@ fn nothing_is_deleted_from_doubt_or_under_a_hold() {
         }),
         ("the app is unmanaged", |case| case.app.unmanaged = true),
         ("no longer rendered, goes when its app is healthy", |case| case.app.healthy = false),
+        ("no longer rendered, and its app changes wave by wave, which is not built yet", |case| {
+            case.app.waits_for_waves = true;
+        }),
         ("no longer rendered, the app never prunes", |case| case.app.prune = PruneMode::Never),
     ];
     for (expected, change) in changes {

@@ -157,6 +157,35 @@ fn a_render_belongs_to_the_clusters_that_answer_its_questions_alike() {
 }
 
 #[test]
+fn that_something_is_there_is_an_answer_too() {
+    let template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {gpu: \"{% if cluster.meta.gpu is defined %}yes{% endif %}\"}\n";
+    let gpu = cluster("bj1", "bj").replace("spec: {", "spec: {meta: {gpu: {type: a100}}, ");
+    let mut commits =
+        Commits::new(&[("apps/web/layer/config.yaml.j2", template), ("clusters/bj1.yaml", &gpu)]);
+    commits.check(&[], 2 + 2);
+    commits.check(&[("clusters/bj1.yaml", &cluster("bj1", "bj"))], 0);
+    commits.check(&[("clusters/gz1.yaml", &gpu.replace("bj1", "gz1"))], 1);
+}
+
+#[test]
+fn clusters_that_are_alike_share_a_render_in_whatever_order_they_come() {
+    let template =
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {zone: {{ cluster.labels.zone }}}\n";
+    let zones: Vec<(String, String)> = (100..200)
+        .map(|number| {
+            let (name, zone) = (format!("c{number}"), format!("z{}", number % 40));
+            (format!("clusters/{name}.yaml"), cluster(&name, &zone))
+        })
+        .collect();
+    let files = zones.iter().map(|(path, text)| (path.as_str(), text.as_str()));
+    let files: Vec<(&str, &str)> = files.chain([("apps/web/layer/config.yaml.j2", template)]).collect();
+    let mut commits = Commits::new(&files);
+    commits.check(&[], 2 + 40 + 2);
+    commits.check(&[], 0);
+    commits.check(&[("clusters/c200.yaml", &cluster("c200", "z39"))], 0);
+}
+
+#[test]
 fn a_pin_changes_its_ring_alone() {
     let rings = "apiVersion: tutti.dev/v1alpha1\nkind: Rings\nmetadata: {name: rings}\nspec: {rings: [{name: bj, clusters: {matchLabels: {zone: bj}}}, {name: gz, clusters: {matchLabels: {zone: gz}}}]}\n";
     let mut commits = Commits::new(&[("rings.yaml", rings)]);

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tutti::chart::{Found, Limits, Recorder, Remark, Renderer, Service};
 use tutti::fleet::assemble;
 use tutti::manifest;
-use tutti::model::{Charts, Diagnostic, RenderedObject, Snapshot};
+use tutti::model::{Charts, Diagnostic, NoCharts, RenderedObject, Snapshot};
 use tutti::render::{self, Memory, Renders};
 
 use super::support::{engine, helm};
@@ -95,6 +95,16 @@ fn values_come_from_chart_layers_pod_set_and_raw_values() {
     check(&app(raw, ""), &[base, own], 4, image("docker.io", "web", "v7"), ["green", "4", r#"{"b":2}"#]);
     let map = ", replicas: 4, image: 'r.example.com:5000/a/b:v9', rawValues: {replicaCount: 6}";
     check(&app(map, ""), &[], 6, image("r.example.com:5000", "a/b", "v9"), ["red", "1", gone]);
+}
+
+#[test]
+fn values_that_are_encrypted_are_refused() {
+    let encrypted = "pin: ENC[AES256_GCM,data:YQ==,iv:YQ==,tag:YQ==,type:str]\n";
+    for file in ["charts/web/values.yaml", "charts/web/charts/db/values.yaml", "templates/base/values.yaml"] {
+        let mistakes = only(&renders(&app("", ""), &[(file, encrypted)], &NoCharts)).expect_err("refused");
+        let said: Vec<String> = mistakes.iter().map(|mistake| mistake.message.clone()).collect();
+        assert_eq!(said, [format!("{file} is encrypted with SOPS, which is not supported here yet")]);
+    }
 }
 
 #[test]
