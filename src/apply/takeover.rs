@@ -56,14 +56,11 @@ pub async fn foresee(
     revision: &Revision,
 ) -> Result<Result<Effect, String>, Error> {
     let effect = try_out(client, resource, manager, &object.id, &as_sent(object, revision)).await;
-    // The server quotes values that it refuses.
-    match effect.map_err(|error| if object.sealed.is_some() { error.without_values() } else { error }) {
+    match effect.map_err(|error| told(object, error)) {
         Ok(effect) => Ok(Ok(effect)),
-        Err(error) if error.is_transient() => Err(told(object, error)),
-        Err(error @ (Error::Conflict { .. } | Error::Rejected { .. })) => {
-            Ok(Err(told(object, error).to_string()))
-        }
-        Err(error) => Err(told(object, error)),
+        Err(error) if error.is_transient() => Err(error),
+        Err(error @ (Error::Conflict { .. } | Error::Rejected { .. })) => Ok(Err(error.to_string())),
+        Err(error) => Err(error),
     }
 }
 
