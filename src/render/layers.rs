@@ -142,6 +142,8 @@ fn read_folder(job: &Job<'_>, folder: String) -> Result<Layer, Vec<Diagnostic>> 
             layer.values = Some(source);
         } else if is_patch(name) {
             layer.patches.push(source);
+        } else if let Some(mistake) = too_wide(job, path, text) {
+            mistakes.push(mistake);
         } else {
             layer.templates.entry(name.to_owned()).or_default().push(source);
         }
@@ -162,6 +164,21 @@ fn refuse(job: &Job<'_>, path: &str, name: &str) -> Option<Diagnostic> {
                 layer has layer.yaml";
     let error = job.error(codes::LAYER_FILE, format!("{path} has no meaning in a layer"));
     Some(error.at(Location::new(path, 1, 1)).help(help))
+}
+
+/// The engine counts columns to 65,535, and its mistakes behind that are its own.
+const WIDEST: usize = 60_000;
+
+/// A template with a line that the engine cannot count.
+pub fn too_wide(job: &Job<'_>, path: &str, text: &str) -> Option<Diagnostic> {
+    let line = text.split('\n').position(|line| line.len() > WIDEST)?;
+    let line = u32::try_from(line + 1).unwrap_or(u32::MAX);
+    let error = job.error(codes::SYNTAX, format!("{path} has a line of more than {WIDEST} bytes"));
+    Some(
+        error
+            .at(Location::new(path, line, 1))
+            .help("a template cannot have such lines: break it, or move it to values"),
+    )
 }
 
 fn is_patch(name: &str) -> bool {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::context::Context;
 use super::engine::{self, Engine};
-use super::layers::Source;
+use super::layers::{Source, too_wide};
 use super::patches::Used;
 use super::stacks::Stack;
 use super::{Found, Job, codes, documents, mistakes, pods};
@@ -65,6 +65,9 @@ fn template(
     file: &Source,
     context: &Context<'_>,
 ) -> Result<Vec<documents::Document>, Vec<Diagnostic>> {
+    if let Some(mistake) = too_wide(job, &file.path, &file.text) {
+        return Err(vec![mistake]);
+    }
     let chains = BTreeMap::from([(file.path.as_str(), vec![file])]);
     let output = Engine::new(&chains, job.notes)
         .map_err(|errors| {

@@ -579,6 +579,8 @@ fn objects_carry_what_makes_them_ours_and_the_hash_holds_nothing_else() {
 
 #[test]
 fn a_template_writes_so_much_and_no_more() {
+    let wide = format!("a: 1\n# {}{{{{ 1 +", "x".repeat(70_000));
+    check_mistake(web(&[("apps/web/layer/x.yaml.j2", &wide)]), "apps/web/layer/x.yaml.j2:2:1", "break it");
     let text = "x".repeat(1000);
     let template =
         format!("{{% for a in range(400) %}}{{% for b in range(400) %}}{text}{{% endfor %}}{{% endfor %}}");
