@@ -1,6 +1,7 @@
 //! The template engine: layered templates, strict, counted, without any access to the outside.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use minijinja::value::ValueKind;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, UndefinedBehavior, Value};
@@ -21,6 +22,16 @@ const DEPTH: usize = 64;
 /// Filters of the engine that take an undefined variable for something; no template here needs them.
 const CARELESS: [&str; 6] = ["chain", "e", "escape", "groupby", "pprint", "zip"];
 
+/// A file that is no template.
+#[derive(Debug)]
+pub enum Unread {
+    Mistake(Error),
+    /// The engine has no words for what is wrong.
+    GivenUp {
+        file: String,
+    },
+}
+
 /// Templates that can see each other, by file name.
 #[derive(Debug)]
 pub struct Engine {
@@ -31,7 +42,7 @@ pub struct Engine {
 
 impl Engine {
     /// Of chains of files with one name, the lowest first. Every template that is not one is named.
-    pub fn new(chains: &BTreeMap<&str, Vec<&Source>>, notes: Option<&Notes>) -> Result<Self, Vec<Error>> {
+    pub fn new(chains: &BTreeMap<&str, Vec<&Source>>, notes: Option<&Notes>) -> Result<Self, Vec<Unread>> {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         environment.set_auto_escape_callback(|_| AutoEscape::None);
@@ -64,8 +75,13 @@ impl Engine {
                     Some(notes) => marks::instrument(&source.text, notes.template(&source.path)),
                     None => source.text.to_string(),
                 };
-                let added = environment.add_template_owned(source.path.clone(), text);
-                mistakes.extend(added.err());
+                let path = source.path.clone();
+                // It panics where an assignment has something else than a name on its left.
+                let added = catch_unwind(AssertUnwindSafe(|| environment.add_template_owned(path, text)));
+                mistakes.extend(match added {
+                    Ok(added) => added.err().map(Unread::Mistake),
+                    Err(_) => Some(Unread::GivenUp { file: source.path.clone() }),
+                });
             }
             for pair in chain.windows(2) {
                 next_lower.insert(pair[1].path.clone(), pair[0].path.clone());

@@ -6,9 +6,21 @@ use std::ops::Range;
 use minijinja::{Error, ErrorKind};
 use serde_json::Value;
 
+use super::engine::Unread;
 use super::{Job, bounds, codes, engine};
 use crate::manifest::read::suggest;
 use crate::model::{Diagnostic, Location, Position};
+
+/// The mistake of a file that is no template.
+pub fn of_unread(job: &Job<'_>, unread: &Unread) -> Diagnostic {
+    match unread {
+        Unread::Mistake(error) => of_template(job, error, &|| Value::Null),
+        Unread::GivenUp { file } => job
+            .error(codes::SYNTAX, format!("{file} is not a template"))
+            .at(Location::new(file, 1, 1))
+            .help("look for an assignment (`set`, `with`, `for`, `import … as`) with more than a name on its left"),
+    }
+}
 
 /// The mistake of a template, with the variable's name and the nearest valid one where that is known.
 pub fn of_template(job: &Job<'_>, error: &Error, context: &dyn Fn() -> Value) -> Diagnostic {

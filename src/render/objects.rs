@@ -70,12 +70,7 @@ fn template(
     }
     let chains = BTreeMap::from([(file.path.as_str(), vec![file])]);
     let output = Engine::new(&chains, job.notes)
-        .map_err(|errors| {
-            errors
-                .iter()
-                .map(|error| mistakes::of_template(job, error, &|| context.to_json()))
-                .collect::<Vec<_>>()
-        })
+        .map_err(|unread| unread.iter().map(|unread| mistakes::of_unread(job, unread)).collect::<Vec<_>>())
         .and_then(|engine| {
             let mistake = |error| vec![mistakes::of_template(job, &error, &|| context.to_json())];
             engine.render(file, context.variables()).map_err(mistake)

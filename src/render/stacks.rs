@@ -148,9 +148,8 @@ impl Stack {
     /// The templates of all layers.
     pub fn engine(&self, job: &Job<'_>) -> Result<&Engine, Vec<Diagnostic>> {
         let compiled = self.engine.get_or_init(|| {
-            Engine::new(&self.layers.chains(), job.notes).map_err(|errors| {
-                errors.iter().map(|error| mistakes::of_template(job, error, &|| Value::Null)).collect()
-            })
+            Engine::new(&self.layers.chains(), job.notes)
+                .map_err(|unread| unread.iter().map(|unread| mistakes::of_unread(job, unread)).collect())
         });
         compiled.as_ref().map_err(|mistakes| job.rescoped(mistakes))
     }

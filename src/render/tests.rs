@@ -578,6 +578,12 @@ fn objects_carry_what_makes_them_ours_and_the_hash_holds_nothing_else() {
 }
 
 #[test]
+fn a_template_that_the_engine_gives_up_on_is_a_mistake_of_its_file() {
+    let result = web(&[("apps/web/layer/x.yaml.j2", "{% import '_workload.j2' as w % imp %}")]);
+    check_mistake(result, "apps/web/layer/x.yaml.j2 is not a template", "on its left");
+}
+
+#[test]
 fn a_template_writes_so_much_and_no_more() {
     let wide = format!("a: 1\n# {}{{{{ 1 +", "x".repeat(70_000));
     check_mistake(web(&[("apps/web/layer/x.yaml.j2", &wide)]), "apps/web/layer/x.yaml.j2:2:1", "break it");
