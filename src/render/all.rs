@@ -13,9 +13,10 @@ use super::inputs::{Inputs, Kept};
 use super::site::{Asked, Facts, Seen};
 use super::{Discovered, Made, Renderer, codes, idle_patch, in_order, unknown};
 use crate::fleet::Target;
+use crate::fleet::layers::TEMPLATES;
 use crate::model::{
     App, AppId, AppSpec, Capabilities, Cluster, ClusterName, DeployType, Diagnostic, Digest, Instance,
-    Location, Rendered, Revision, Scope,
+    Location, Rendered, Revision, Ring, Scope,
 };
 use crate::schedule::{AssignedPodSet, assign};
 
@@ -72,7 +73,38 @@ impl Renders {
 #[derive(Debug, Default)]
 pub struct Memory {
     instance: Option<Instance>,
+    ground: Option<Ground>,
     apps: BTreeMap<AppId, Known>,
+}
+
+/// What every app stands on. While it is the same, an app that is untouched is what it was on every cluster.
+#[derive(Debug, PartialEq)]
+struct Ground {
+    clusters: BTreeMap<ClusterName, Cluster>,
+    rings: Vec<Ring>,
+    /// The files of the shared layers.
+    layers: Digest,
+    /// The last commit that changed any of this.
+    changed: Revision,
+    discovered: Discovered,
+}
+
+impl Ground {
+    fn of(renderer: &Renderer<'_>) -> Self {
+        let Renderer { fleet, snapshot, discovered, .. } = renderer;
+        let files = snapshot.files.range(TEMPLATES.to_owned()..);
+        let files = files.take_while(|(path, _)| path.starts_with(TEMPLATES));
+        let list: String = files.map(|(path, file)| format!("{path} {}\n", file.blob)).collect();
+        let clusters = fleet.clusters.values().map(|cluster| &cluster.location);
+        let places = clusters.chain(&fleet.rings_location).map(|location| location.file.as_str());
+        Self {
+            clusters: fleet.clusters.clone(),
+            rings: fleet.rings.clone(),
+            layers: Digest::of(list.as_bytes()),
+            changed: snapshot.last_change(places.chain([TEMPLATES])).clone(),
+            discovered: discovered.clone(),
+        }
+    }
 }
 
 /// An app, and what it came to.
@@ -110,8 +142,11 @@ pub fn all(renderer: &Renderer<'_>, memory: &mut Memory) -> Renders {
     let fleet = renderer.fleet;
     // What the instance says of names, labels and charts reaches every app.
     if memory.instance.as_ref() != Some(&fleet.instance) {
-        *memory = Memory { instance: Some(fleet.instance.clone()), apps: BTreeMap::new() };
+        *memory = Memory { instance: Some(fleet.instance.clone()), ..Memory::default() };
     }
+    let ground = Ground::of(renderer);
+    let same_ground = memory.ground.as_ref() == Some(&ground);
+    memory.ground = Some(ground);
     let mut earlier = std::mem::take(&mut memory.apps);
     let mut tasks: Vec<Task<'_>> = fleet
         .placed()
@@ -120,7 +155,7 @@ pub fn all(renderer: &Renderer<'_>, memory: &mut Memory) -> Renders {
     drop(earlier);
     // Charts wait for other processes: nobody else shall wait for them.
     tasks.sort_by_key(|task| is_chart(task.app));
-    let (known, made) = side_by_side(renderer, tasks);
+    let (known, made) = side_by_side(renderer, tasks, same_ground);
     memory.apps = known;
     let apps = memory.apps.iter().map(|(id, known)| (id.clone(), Arc::clone(&known.renders)));
     let mut renders = Renders {
@@ -137,7 +172,11 @@ fn is_chart(app: &App) -> bool {
     matches!(&app.spec, AppSpec::AppSet(app_set) if app_set.deploy_type == DeployType::Helm)
 }
 
-fn side_by_side(renderer: &Renderer<'_>, tasks: Vec<Task<'_>>) -> (BTreeMap<AppId, Known>, usize) {
+fn side_by_side(
+    renderer: &Renderer<'_>,
+    tasks: Vec<Task<'_>>,
+    same_ground: bool,
+) -> (BTreeMap<AppId, Known>, usize) {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(tasks.len()).max(1);
     let tasks: Vec<parking_lot::Mutex<Option<Task<'_>>>> =
         tasks.into_iter().map(|task| parking_lot::Mutex::new(Some(task))).collect();
@@ -148,7 +187,7 @@ fn side_by_side(renderer: &Renderer<'_>, tasks: Vec<Task<'_>>) -> (BTreeMap<AppI
             let Some(task) = place.lock().take() else { continue };
             let (app, clusters) = (task.app, task.clusters.clone());
             let id = app.id.clone();
-            let whole = catch_unwind(AssertUnwindSafe(|| one(renderer, task)));
+            let whole = catch_unwind(AssertUnwindSafe(|| one(renderer, task, same_ground)));
             let (known, count) = whole.unwrap_or_else(|_| (all_crashed(renderer, app, clusters), 0));
             made.fetch_add(count, Ordering::Relaxed);
             done.push((id, known));
@@ -168,8 +207,17 @@ fn side_by_side(renderer: &Renderer<'_>, tasks: Vec<Task<'_>>) -> (BTreeMap<AppI
 }
 
 /// One app on all of its clusters, and how many renders that took.
-fn one(renderer: &Renderer<'_>, task: Task<'_>) -> (Known, usize) {
+fn one(renderer: &Renderer<'_>, mut task: Task<'_>, same_ground: bool) -> (Known, usize) {
     let inputs = Arc::new(Inputs::of(renderer.fleet, renderer.snapshot, task.app));
+    let untouched = |known: &Known| {
+        same_ground
+            && inputs.is_untouched(&known.inputs)
+            && known.renders.keys().eq(&task.clusters)
+            && known.renders.values().all(|(_, result)| result.is_ok())
+    };
+    if let Some(known) = task.known.take_if(|known| untouched(known)) {
+        return (known, 0);
+    }
     let before = task.known.as_ref().map(|known| Arc::clone(&known.renders)).unwrap_or_default();
     let earlier = task.known.filter(|known| inputs.is_same_as(&known.inputs));
     let mut traces = Traces { earlier, ..Traces::default() };

@@ -10,7 +10,7 @@ use super::stacks::Shape;
 use crate::fleet::charts::{CHARTS, source};
 use crate::fleet::{Fleet, selector, selects_by_ring};
 use crate::manifest;
-use crate::model::{App, AppSpec, ChartRef, ChartSource, Digest, Fact, Location, Snapshot};
+use crate::model::{App, AppSpec, ChartRef, ChartSource, Digest, Fact, Location, Revision, Snapshot};
 
 #[derive(Debug)]
 pub struct Inputs<'a> {
@@ -26,6 +26,10 @@ pub struct Inputs<'a> {
     pub newest: Option<usize>,
     /// The ring of the cluster is looked at, not counting layers.
     pub by_ring: bool,
+    /// The files of its own layer.
+    layer_files: Option<Digest>,
+    /// The last commit that changed any of all this, pins and charts included.
+    changed: &'a Revision,
 }
 
 /// The part of it that a render depends on, to be kept.
@@ -34,12 +38,14 @@ pub struct Kept {
     app: Arc<App>,
     project: Option<Arc<App>>,
     files: Option<Digest>,
+    layer_files: Option<Digest>,
+    changed: Option<Revision>,
 }
 
 impl Kept {
     /// Of an app of which nothing else is known.
     pub fn nothing_but(app: &Arc<App>) -> Self {
-        Self { app: Arc::clone(app), project: None, files: None }
+        Self { app: Arc::clone(app), project: None, files: None, layer_files: None, changed: None }
     }
 }
 
@@ -66,26 +72,50 @@ impl<'a> Inputs<'a> {
             list(&mut files, snapshot, listed.iter().copied());
             paths.extend(listed);
         }
-        for folder in chart_folders(app, fleet) {
-            let inside = snapshot.files.range(folder.clone()..).map(|(path, _)| path.as_str());
-            list(&mut files, snapshot, inside.take_while(|path| path.starts_with(&folder)));
+        let inside = |folder: &str| {
+            let files = snapshot.files.range(folder.to_owned()..).map(|(path, _)| path.as_str());
+            let folder = folder.to_owned();
+            files.take_while(move |path| path.starts_with(&folder))
+        };
+        let charts = chart_folders(app, fleet);
+        for folder in &charts {
+            list(&mut files, snapshot, inside(folder));
         }
+        let mut of_layer = String::new();
+        list(&mut of_layer, snapshot, inside(&own));
         let newest = snapshot.history.newest(paths);
-        let has_own =
-            snapshot.files.range(own.clone()..).next().is_some_and(|(path, _)| path.starts_with(&own));
+        let pins = app.pins.values().map(|pin| pin.location.file.as_str());
+        let of_some = snapshot.history.newest(pins.chain(charts.iter().map(String::as_str)));
+        let changed = snapshot.revision_at([newest, of_some].into_iter().flatten().min());
         Self {
             app,
             project: project.map(|(project, _)| project),
             files: (!files.is_empty()).then(|| Digest::of(files.as_bytes())),
             shape: Shape::of(&app.spec),
-            own_layer: has_own.then_some(own),
+            own_layer: (!of_layer.is_empty()).then_some(own),
             newest,
             by_ring,
+            layer_files: (!of_layer.is_empty()).then(|| Digest::of(of_layer.as_bytes())),
+            changed,
         }
     }
 
     pub fn kept(&self) -> Kept {
-        Kept { app: Arc::clone(self.app), project: self.project.cloned(), files: self.files }
+        Kept {
+            app: Arc::clone(self.app),
+            project: self.project.cloned(),
+            files: self.files,
+            layer_files: self.layer_files,
+            changed: Some(self.changed.clone()),
+        }
+    }
+
+    /// Nothing of it has changed at all, nor the commit that it belongs to.
+    pub fn is_untouched(&self, kept: &Kept) -> bool {
+        kept.changed.as_ref() == Some(self.changed)
+            && kept.layer_files == self.layer_files
+            && kept.app.pins == self.app.pins
+            && self.is_same_as(kept)
     }
 
     pub fn is_same_as(&self, kept: &Kept) -> bool {

@@ -50,7 +50,14 @@ fn fits(app: &App, app_set: &AppSet) -> Option<Diagnostic> {
 pub fn names_differ(facts: &Facts<'_>) -> Vec<Diagnostic> {
     let mut taken: BTreeMap<(ClusterName, &str, &str), (&App, &Location)> = BTreeMap::new();
     let mut found: Vec<Diagnostic> = Vec::new();
-    for app in &facts.manifests.apps {
+    // Most names stand once: where does not matter then.
+    let mut times: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for (app, name) in facts.manifests.apps.iter().flat_map(|app| names(app).map(move |name| (app, name))) {
+        *times.entry((&*app.id.namespace, name)).or_default() += 1;
+    }
+    let is_shared =
+        |app: &App, name: &str| times.get(&(&*app.id.namespace, name)).is_some_and(|times| *times > 1);
+    for app in facts.manifests.apps.iter().filter(|app| names(app).any(|name| is_shared(app, name))) {
         for (cluster, name, location) in pod_sets(app, facts) {
             let key = (cluster, &*app.id.namespace, name);
             let Some((other, place)) = taken.get(&key) else {
@@ -88,6 +95,16 @@ pub fn names_differ(facts: &Facts<'_>) -> Vec<Diagnostic> {
     found.sort_by(|one, other| (&one.location, &one.scope).cmp(&(&other.location, &other.scope)));
     found.dedup_by(|one, other| one.location == other.location && one.scope == other.scope);
     found
+}
+
+fn names(app: &App) -> impl Iterator<Item = &str> {
+    let (of_set, of_component) = match &app.spec {
+        AppSpec::AppSet(app_set) => (app_set.clusters.as_slice(), None),
+        AppSpec::Component(_) => (&[][..], Some(&*app.id.name)),
+        AppSpec::Objects(_) | AppSpec::Project(_) => (&[][..], None),
+    };
+    let of_set = of_set.iter().flat_map(|cluster| &cluster.pod_sets).map(|pod_set| pod_set.name.as_str());
+    of_set.chain(of_component)
 }
 
 fn pod_sets<'a>(app: &'a App, facts: &Facts<'_>) -> Vec<(ClusterName, &'a str, &'a Location)> {

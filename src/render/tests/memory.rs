@@ -15,6 +15,8 @@ fn cluster(name: &str, zone: &str) -> String {
 /// A repository that changes commit by commit, and the memory of who renders it.
 struct Commits {
     files: std::collections::BTreeMap<String, String>,
+    /// What each commit changed.
+    log: Vec<Vec<String>>,
     memory: Memory,
 }
 
@@ -30,14 +32,29 @@ impl Commits {
             ("apps/conf/objects/a.yaml", CONFIG),
         ];
         let apps = apps.iter().chain(more).map(|(path, text)| ((*path).to_owned(), (*text).to_owned()));
-        Self { files: files.into_iter().chain(apps).collect(), memory: Memory::default() }
+        Self { files: files.into_iter().chain(apps).collect(), log: Vec::new(), memory: Memory::default() }
     }
 
     /// Changes files, and renders; the same as a renderer without memory gives.
     fn render(&mut self, changes: &[(&str, &str)]) -> Renders {
         self.files.extend(changes.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())));
-        let snapshot =
+        let changed: Vec<String> = match self.log.len() {
+            0 => self.files.keys().cloned().collect(),
+            _ => changes.iter().map(|(path, _)| (*path).to_owned()).collect(),
+        };
+        self.log.push(changed);
+        let mut snapshot =
             Snapshot::of_texts(self.files.iter().map(|(path, text)| (path.as_str(), text.as_str())));
+        snapshot.revision = format!("c{}", self.log.len()).as_str().into();
+        for (number, paths) in self.log.iter().rev().enumerate() {
+            snapshot.history.commits.push(format!("c{}", self.log.len() - number).as_str().into());
+            for path in paths {
+                let folders = path.match_indices('/').map(|(slash, _)| &path[..=slash]);
+                for key in folders.chain([path.as_str()]) {
+                    snapshot.history.changed.entry(key.to_owned()).or_insert(number);
+                }
+            }
+        }
         let fleet = fleet(&snapshot);
         let renderer = Renderer::new(&fleet, &snapshot, &NoCharts);
         let renders = renderer.render_all(&mut self.memory);
