@@ -85,11 +85,6 @@ pub fn is_archive_of_subchart(name: &str) -> bool {
     name.contains("charts/") && !inner.contains('/') && inner.ends_with(".tgz")
 }
 
-/// A packaged subchart in a folder of the repository: the same limits.
-pub fn check_subchart(content: &[u8]) -> Result<(), ChartFailure> {
-    unpack(content, &mut { LARGEST_CONTENT }, 1).map(drop)
-}
-
 /// The path without its first folder, which is the chart's; a path that leads anywhere else is refused.
 fn inner_name(name: &str) -> Result<String, ChartFailure> {
     let refuse = |what: &str| malformed(&format!("the archive has {what}, {name:?}"));

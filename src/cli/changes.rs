@@ -9,9 +9,10 @@ use super::repository;
 use super::session::{Source, folder};
 use crate::chart;
 use crate::fleet::{Fleet, Target};
-use crate::model::{ObjectId, RenderedObject, Revision, Snapshot};
+use crate::model::{ObjectId, Rendered, RenderedObject, Revision, Snapshot};
+use crate::plan::Step;
 use crate::render::Renderer;
-use crate::render::trace::explain::{ExplainedObject, Field, Written, explain};
+use crate::render::trace::explain::{ExplainedObject, Field, explain};
 use crate::render::trace::reach;
 use crate::source::{self, Repository};
 
@@ -42,9 +43,8 @@ impl State {
         Self { snapshot, fleet, charts }
     }
 
-    fn object(&self, target: &Target, id: &ObjectId) -> Option<RenderedObject> {
-        let rendered = Renderer::new(&self.fleet, &self.snapshot, &self.charts).render(target).ok()?;
-        rendered.objects.iter().find(|object| object.id == *id).cloned()
+    fn render(&self, target: &Target) -> Option<Rendered> {
+        Renderer::new(&self.fleet, &self.snapshot, &self.charts).render(target).ok()
     }
 }
 
@@ -66,26 +66,39 @@ impl Changes {
         Ok(Self { repository, now: State::of(snapshot, process).await, earlier: BTreeMap::new() })
     }
 
-    /// The fields of an object that are others than in the commit that was applied, one on a line.
+    /// The fields of the objects of some steps that are others than in the commits that were applied, one on a line.
     pub async fn of(
         &mut self,
         process: &Process,
         target: &Target,
-        id: &ObjectId,
-        applied: Option<&Revision>,
-    ) -> Vec<String> {
-        let before = match applied {
-            None => None,
-            Some(applied) => match self.at(applied, process).await {
-                Some(state) => state.object(target, id),
-                None => return vec![format!("{} is not in the repository any more", applied.short())],
-            },
+        steps: &[&Step],
+    ) -> BTreeMap<ObjectId, Vec<String>> {
+        let mut before: BTreeMap<&Revision, Option<Option<Rendered>>> = BTreeMap::new();
+        for applied in steps.iter().filter_map(|step| step.applied.as_ref()) {
+            if !before.contains_key(applied) {
+                let state = self.at(applied, process).await;
+                before.insert(applied, state.map(|state| state.render(target)));
+            }
+        }
+        let Some(after) = self.now.render(target).filter(|_| !steps.is_empty()) else {
+            return BTreeMap::new();
         };
-        let Some(after) = self.now.object(target, id) else { return Vec::new() };
         let State { snapshot, fleet, charts } = &self.now;
         let explained = explain(fleet, snapshot, charts, target).unwrap_or_default();
-        let explained = explained.iter().find(|object| object.id == *id);
-        lines(before.as_ref(), &after, explained)
+        let mut changes = BTreeMap::new();
+        for step in steps {
+            let Some(new) = object(&after, &step.object) else { continue };
+            let explained = explained.iter().find(|object| object.id == step.object);
+            let told = match step.applied.as_ref().map(|applied| (applied, before.get(applied))) {
+                Some((_, Some(Some(then)))) => {
+                    lines(then.as_ref().and_then(|then| object(then, &step.object)), new, explained)
+                }
+                Some((applied, _)) => vec![format!("{} is not in the repository any more", applied.short())],
+                None => lines(None, new, explained),
+            };
+            changes.insert(step.object.clone(), told);
+        }
+        changes
     }
 
     async fn at(&mut self, revision: &Revision, process: &Process) -> Option<&State> {
@@ -102,6 +115,10 @@ impl Changes {
         }
         self.earlier.get(revision)?.as_ref()
     }
+}
+
+fn object<'r>(rendered: &'r Rendered, id: &ObjectId) -> Option<&'r RenderedObject> {
+    rendered.objects.iter().find(|object| object.id == *id)
 }
 
 fn lines(
@@ -138,16 +155,6 @@ fn lines(
 
 /// The value that the field is, else what wrote it.
 fn written(field: &Field) -> String {
-    let place = match (field.from.first(), &field.written) {
-        (Some(origin), _) => &origin.place,
-        (
-            None,
-            Written::Template(place)
-            | Written::File(place)
-            | Written::Patch(place)
-            | Written::Manifest(place),
-        ) => place,
-        (None, Written::Tutti) => return "(tutti itself)".to_owned(),
-    };
-    format!("{}:{} ({})", place.file, place.line, place.layer)
+    let place = field.from.first().map(|origin| &origin.place).or(field.written.place());
+    place.map_or_else(|| "(tutti itself)".to_owned(), ToString::to_string)
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::output::{self, Format, say};
 use crate::fleet::{Fleet, Target};
 use crate::model::{Charts, ObjectId, Snapshot};
-use crate::render::trace::explain::{ExplainedObject, Field, Origin, Place, Written, explain};
+use crate::render::trace::explain::{ExplainedObject, Field, Origin, Written, explain};
 use crate::render::trace::reach;
 
 /// Which objects: a kind, or a kind and a name.
@@ -101,14 +101,14 @@ fn named(object: &ExplainedObject, path: &str) -> String {
 
 fn print_field(field: &Field) {
     say!("  {}{}", field.path, equals(field.value.as_ref()));
-    let (how, place) = match &field.written {
-        Written::Template(place) => ("template", Some(place)),
-        Written::File(place) => ("file", Some(place)),
-        Written::Patch(place) => ("patch", Some(place)),
-        Written::Manifest(place) => ("manifest", Some(place)),
-        Written::Tutti => ("tutti itself", None),
+    let how = match &field.written {
+        Written::Template(_) => "template",
+        Written::File(_) => "file",
+        Written::Patch(_) => "patch",
+        Written::Manifest(_) => "manifest",
+        Written::Tutti => "tutti itself",
     };
-    say!("    {how:<12}{}", place.map(at).unwrap_or_default());
+    say!("    {how:<12}{}", field.written.place().map(ToString::to_string).unwrap_or_default());
     for origin in &field.from {
         print_origin("from", origin);
     }
@@ -118,14 +118,10 @@ fn print_field(field: &Field) {
 }
 
 fn print_origin(how: &str, origin: &Origin) {
-    say!("    {how:<12}{}  {}{}", at(&origin.place), origin.path, equals(origin.value.as_ref()));
+    say!("    {how:<12}{}  {}{}", origin.place, origin.path, equals(origin.value.as_ref()));
     for lower in &origin.overrides {
-        say!("      instead of {}  {}{}", at(&lower.place), lower.path, equals(lower.value.as_ref()));
+        say!("      instead of {}  {}{}", lower.place, lower.path, equals(lower.value.as_ref()));
     }
-}
-
-fn at(place: &Place) -> String {
-    format!("{}:{} ({})", place.file, place.line, place.layer)
 }
 
 fn equals(value: Option<&Value>) -> String {

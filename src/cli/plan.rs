@@ -97,10 +97,9 @@ async fn explain(
     let mut explained = Explained::new();
     for plan in targets.iter().filter_map(|target| target.plan.as_ref()) {
         let target = Target { app: plan.app.clone(), cluster: plan.cluster.clone() };
-        for step in plan.steps.iter().filter(|step| step.intent() == Action::Configure) {
-            let lines = changes.of(process, &target, &step.object, step.applied.as_ref()).await;
-            explained.insert((target.clone(), step.object.clone()), lines);
-        }
+        let steps: Vec<&Step> = plan.steps.iter().filter(|step| step.intent() == Action::Configure).collect();
+        let of_target = changes.of(process, &target, &steps).await;
+        explained.extend(of_target.into_iter().map(|(object, lines)| ((target.clone(), object), lines)));
     }
     Ok(explained)
 }

@@ -114,21 +114,15 @@ impl Client {
     /// The metadata of one object; `None` when it is not there.
     pub async fn lookup(&self, resource: &Resource, id: &ObjectId) -> Result<Option<Value>, Error> {
         let api = self.api(&resource.api, id);
-        match tokio::time::timeout(Self::PATIENCE, api.get_metadata_opt(&id.name)).await {
-            Ok(Ok(found)) => Ok(found.map(|metadata| to_value(&resource.api, &metadata))),
-            Ok(Err(error)) => Err(classify(&self.name, "look up", Some(id), &error)),
-            Err(_) => Err(self.no_answer()),
-        }
+        let found = self.bounded_about("look up", Some(id), api.get_metadata_opt(&id.name)).await?;
+        Ok(found.map(|metadata| to_value(&resource.api, &metadata)))
     }
 
     /// One object, whole; `None` when it is not there.
     pub async fn get(&self, resource: &Resource, id: &ObjectId) -> Result<Option<Value>, Error> {
         let api = self.api(&resource.api, id);
-        match tokio::time::timeout(Self::PATIENCE, api.get_opt(&id.name)).await {
-            Ok(Ok(found)) => Ok(found.map(|object| to_value(&resource.api, &object))),
-            Ok(Err(error)) => Err(classify(&self.name, "look up", Some(id), &error)),
-            Err(_) => Err(self.no_answer()),
-        }
+        let found = self.bounded_about("look up", Some(id), api.get_opt(&id.name)).await?;
+        Ok(found.map(|object| to_value(&resource.api, &object)))
     }
 
     /// All objects of a kind in a namespace, whole.
@@ -191,11 +185,9 @@ impl Client {
             serde_json::from_value(body.clone()).map_err(|error| cannot(error.to_string()))?;
         let parameters = PostParams { dry_run: true, field_manager: Some(manager.to_owned()) };
         let api = self.api(&resource.api, id);
-        match tokio::time::timeout(Self::PATIENCE, api.replace(&id.name, &parameters, &object)).await {
-            Ok(Ok(object)) => Ok(to_value(&resource.api, &object)),
-            Ok(Err(error)) => Err(classify(&self.name, "replace", Some(id), &error)),
-            Err(_) => Err(self.no_answer()),
-        }
+        let replaced =
+            self.bounded_about("replace", Some(id), api.replace(&id.name, &parameters, &object)).await?;
+        Ok(to_value(&resource.api, &replaced))
     }
 
     /// Says anew who has which fields; values stay. Refused when the object changed since.
@@ -220,11 +212,8 @@ impl Client {
         patch: &Patch<impl serde::Serialize + std::fmt::Debug>,
     ) -> Result<Value, Error> {
         let api = self.api(&resource.api, id);
-        match tokio::time::timeout(Self::PATIENCE, api.patch(&id.name, parameters, patch)).await {
-            Ok(Ok(object)) => Ok(to_value(&resource.api, &object)),
-            Ok(Err(error)) => Err(classify(&self.name, "apply", Some(id), &error)),
-            Err(_) => Err(self.no_answer()),
-        }
+        let patched = self.bounded_about("apply", Some(id), api.patch(&id.name, parameters, patch)).await?;
+        Ok(to_value(&resource.api, &patched))
     }
 
     /// Deletes exactly this object: its uid and resourceVersion are preconditions.

@@ -10,6 +10,7 @@ use kube::discovery::{self, ApiResource};
 
 use super::error::classify;
 use super::{Catalog, Client, Error};
+use crate::model::ObjectId;
 
 impl Client {
     /// Asks the cluster what it serves: two requests where discovery is aggregated (1.26 and later),
@@ -113,8 +114,18 @@ impl Client {
         action: &'static str,
         request: impl Future<Output = Result<T, kube::Error>>,
     ) -> Result<T, Error> {
+        self.bounded_about(action, None, request).await
+    }
+
+    /// The same, about one object.
+    pub(super) async fn bounded_about<T>(
+        &self,
+        action: &'static str,
+        object: Option<&ObjectId>,
+        request: impl Future<Output = Result<T, kube::Error>>,
+    ) -> Result<T, Error> {
         match tokio::time::timeout(Self::PATIENCE, request).await {
-            Ok(answer) => answer.map_err(|error| classify(self.name(), action, None, &error)),
+            Ok(answer) => answer.map_err(|error| classify(self.name(), action, object, &error)),
             Err(_) => Err(self.no_answer()),
         }
     }

@@ -81,10 +81,6 @@ impl Error {
     pub fn is_unreachable(&self) -> bool {
         matches!(self, Self::Unreachable { .. })
     }
-
-    pub fn is_not_found(&self) -> bool {
-        matches!(self, Self::Rejected { code: 404, .. })
-    }
 }
 
 fn managers(conflicts: &[Conflict]) -> String {

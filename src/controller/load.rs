@@ -120,7 +120,7 @@ pub fn render_in_background(rendering: Rendering, events: tokio::sync::mpsc::Sen
         let Rendering { fleet, snapshot, charts, discovered, memory } = rendering;
         // A revision that came later waits here for the one before, and then has less to do.
         let renders =
-            Renderer::new(&fleet, &snapshot, &*charts).knowing(discovered).render_all(&mut memory.lock());
+            Renderer::knowing(&fleet, &snapshot, &*charts, discovered).render_all(&mut memory.lock());
         tracing::debug!(revision = renders.revision.short(), made = renders.made, "rendered");
         // A closed queue means that the controller has stopped: nobody is left to tell.
         let _ = events.blocking_send(Event::Rendered(Box::new(renders)));

@@ -7,8 +7,8 @@ use super::Fleet;
 use crate::manifest::read::suggest;
 use crate::manifest::yaml;
 use crate::model::{
-    AppSpec, Chart, ChartFailure, ChartFault, ChartName, ChartRef, ChartRepository, ChartSource, Digest,
-    File, Snapshot,
+    AppSet, AppSpec, Chart, ChartFailure, ChartFault, ChartName, ChartRef, ChartRepository, ChartSource,
+    Digest, File, Snapshot,
 };
 
 /// The folder of charts that are kept in the config repository.
@@ -56,29 +56,29 @@ pub fn source(chart: &ChartRef, repositories: &[ChartRepository]) -> Result<Char
     Ok(ChartSource::Repository { url: repository.url.clone(), chart: name.to_owned(), version: wanted()? })
 }
 
+/// The folder of a chart that is kept in the config repository, with a final `/`.
+pub fn folder_of(chart: &ChartRef, repositories: &[ChartRepository]) -> Option<String> {
+    match source(chart, repositories) {
+        Ok(ChartSource::Folder { name, .. }) => Some(format!("{CHARTS}{name}/")),
+        _ => None,
+    }
+}
+
 /// The charts that must be fetched before the fleet can be rendered.
 pub fn remote_sources(fleet: &Fleet) -> BTreeSet<ChartSource> {
-    let of_app = |spec: &AppSpec| match spec {
-        AppSpec::AppSet(app_set) => {
-            let pod_sets = app_set.clusters.iter().flat_map(|cluster| &cluster.pod_sets);
-            app_set
-                .chart
-                .iter()
-                .chain(pod_sets.filter_map(|pod_set| pod_set.chart.as_ref()))
-                .cloned()
-                .collect()
-        }
-        AppSpec::Component(_) | AppSpec::Objects(_) | AppSpec::Project(_) => Vec::new(),
-    };
-    let charts = fleet.apps.values().flat_map(|app| of_app(&app.spec));
-    let sources = charts.filter_map(|chart| source(&chart, &fleet.instance.charts).ok());
+    let app_sets = fleet.apps.values().filter_map(|app| match &app.spec {
+        AppSpec::AppSet(app_set) => Some(app_set),
+        AppSpec::Component(_) | AppSpec::Objects(_) | AppSpec::Project(_) => None,
+    });
+    let charts = app_sets.flat_map(AppSet::charts);
+    let sources = charts.filter_map(|chart| source(chart, &fleet.instance.charts).ok());
     sources.filter(ChartSource::is_remote).collect()
 }
 
 /// A chart of the folder `charts/`. Its digest is over names and blob ids: nothing is hashed again.
 pub fn in_folder(name: &str, version: Option<&str>, snapshot: &Snapshot) -> Result<Chart, ChartFailure> {
     let origin = format!("{CHARTS}{name}/");
-    let inside = snapshot.files.range(origin.clone()..).take_while(|(path, _)| path.starts_with(&origin));
+    let inside = snapshot.files_in(&origin);
     let files: BTreeMap<&str, &File> = inside.map(|(path, file)| (&path[origin.len()..], file)).collect();
     if !files.contains_key("Chart.yaml") {
         let known = names(snapshot);
@@ -87,13 +87,7 @@ pub fn in_folder(name: &str, version: Option<&str>, snapshot: &Snapshot) -> Resu
         return Err(failure.help(suggest(name, &known, &known)));
     }
     let chart = Chart {
-        digest: Digest::of(
-            files
-                .iter()
-                .map(|(name, file)| format!("{name}\n{}\n", file.blob))
-                .collect::<String>()
-                .as_bytes(),
-        ),
+        digest: Digest::of_files(files.iter().map(|(name, file)| (*name, *file))),
         files: files.iter().map(|(name, file)| ((*name).to_owned(), Arc::clone(&file.content))).collect(),
         folder: true,
         origin,
@@ -114,6 +108,6 @@ fn own_version(chart: &Chart) -> Option<String> {
 }
 
 fn names(snapshot: &Snapshot) -> BTreeSet<String> {
-    let name = |path: &String| Some(path.strip_prefix(CHARTS)?.split_once('/')?.0.to_owned());
-    snapshot.files.range(CHARTS.to_owned()..).map_while(|(path, _)| name(path)).collect()
+    let name = |path: &str| Some(path.strip_prefix(CHARTS)?.split_once('/')?.0.to_owned());
+    snapshot.files_in(CHARTS).filter_map(|(path, _)| name(path)).collect()
 }

@@ -46,8 +46,7 @@ pub fn cluster_layers(snapshot: &Snapshot) -> BTreeSet<String> {
 }
 
 fn in_templates(snapshot: &Snapshot) -> impl Iterator<Item = &str> {
-    let files = snapshot.files.range(TEMPLATES.to_owned()..).map(|(path, _)| path.as_str());
-    files.take_while(|path| path.starts_with(TEMPLATES))
+    snapshot.files_in(TEMPLATES).map(|(path, _)| path)
 }
 
 fn folders<'a>(level: &str, paths: impl Iterator<Item = &'a str>) -> BTreeSet<String> {

@@ -131,10 +131,6 @@ impl Fleet {
         placement(app, &self.clusters, &self.ring_of)
     }
 
-    pub fn is_placed(&self, target: &Target) -> bool {
-        self.apps.get(&target.app).is_some_and(|app| self.clusters_of(app).contains(&target.cluster))
-    }
-
     /// The fleet of one app on one cluster, with the instance and the rings of these manifests, or else its
     /// own. Nothing is checked.
     pub fn narrowed(&self, mut app: Arc<App>, cluster: Cluster, manifests: Manifests) -> Self {

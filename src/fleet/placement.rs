@@ -47,8 +47,7 @@ pub fn files_of<'a>(pattern: &str, snapshot: &'a Snapshot) -> impl Iterator<Item
     // Only what begins as the pattern does can fit it.
     let plain =
         pattern.find(['*', '?', '[', '{', '\\']).map_or(pattern, |special| &pattern[..special]).to_owned();
-    let begins = snapshot.files.range(plain.clone()..).map(|(path, _)| path.as_str());
     let fits =
         move |path: &&str| **path == *exact || matcher.as_ref().is_some_and(|glob| glob.is_match(path));
-    begins.take_while(move |path| path.starts_with(&plain)).filter(fits)
+    snapshot.files_in(&plain).map(|(path, _)| path).filter(fits)
 }

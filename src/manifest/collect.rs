@@ -36,7 +36,7 @@ pub fn read(snapshot: &Snapshot) -> Manifests {
 /// The same, but what is known of files that have not changed.
 pub fn read_again(snapshot: &Snapshot, memory: &mut Memory) -> Manifests {
     let (hub, mistakes) = Hub::of(snapshot);
-    let conversions = digest_of_conversions(snapshot);
+    let conversions = Digest::of_files(snapshot.files_in(CONVERSIONS));
     let mut known = std::mem::take(&mut memory.files);
     if memory.hub.replace(conversions) != Some(conversions) {
         known.clear();
@@ -89,13 +89,6 @@ pub fn read_again(snapshot: &Snapshot, memory: &mut Memory) -> Manifests {
     }
     manifests.in_order();
     manifests
-}
-
-fn digest_of_conversions(snapshot: &Snapshot) -> Digest {
-    let files = snapshot.files.range(CONVERSIONS.to_owned()..);
-    let files = files.take_while(|(path, _)| path.starts_with(CONVERSIONS));
-    let list: String = files.map(|(path, file)| format!("{path} {}\n", file.blob)).collect();
-    Digest::of(list.as_bytes())
 }
 
 impl Manifests {

@@ -54,6 +54,11 @@ impl App {
         }
     }
 
+    /// A Helm chart says what it is.
+    pub fn is_chart(&self) -> bool {
+        matches!(&self.spec, AppSpec::AppSet(app_set) if app_set.deploy_type == DeployType::Helm)
+    }
+
     /// For people: `Component shop/web`, `Project shop`.
     pub fn title(&self) -> String {
         match self.spec {
@@ -196,6 +201,14 @@ pub struct AppSet {
     /// What `deployType: helm` renders; a podSet may have its own.
     pub chart: Option<ChartRef>,
     pub clusters: Vec<TopologyCluster>,
+}
+
+impl AppSet {
+    /// Its own chart, and those of its podSets.
+    pub fn charts(&self) -> impl Iterator<Item = &ChartRef> {
+        let pod_sets = self.clusters.iter().flat_map(|cluster| &cluster.pod_sets);
+        self.chart.iter().chain(pod_sets.filter_map(|pod_set| pod_set.chart.as_ref()))
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]

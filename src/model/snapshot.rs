@@ -1,6 +1,7 @@
 //! The config repository at one revision, as bytes.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use super::{Digest, Keys, Revision};
@@ -10,6 +11,13 @@ use super::{Digest, Keys, Revision};
 pub struct File {
     pub blob: Arc<str>,
     pub content: Arc<[u8]>,
+}
+
+impl File {
+    /// As if it stood in a folder without Git.
+    pub fn of_text(text: &str) -> Self {
+        Self { blob: Digest::of(text.as_bytes()).to_string().into(), content: text.as_bytes().into() }
+    }
 }
 
 /// Everything a render may depend on. Paths are relative to the configured folder, with `/`.
@@ -25,13 +33,9 @@ pub struct Snapshot {
 impl Snapshot {
     /// A snapshot of given texts, as if they stood in one folder without Git.
     pub fn of_texts<'a>(texts: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        let file = |text: &str| File {
-            blob: Digest::of(text.as_bytes()).to_string().into(),
-            content: text.as_bytes().into(),
-        };
         Self {
             revision: Revision::from(Revision::WORKTREE),
-            files: texts.into_iter().map(|(path, text)| (path.to_owned(), file(text))).collect(),
+            files: texts.into_iter().map(|(path, text)| (path.to_owned(), File::of_text(text))).collect(),
             history: History::default(),
             keys: Keys::default(),
         }
@@ -40,6 +44,15 @@ impl Snapshot {
     /// The text of a file; `None` when there is no such file or it is not UTF-8.
     pub fn text(&self, path: &str) -> Option<&str> {
         self.files.get(path).and_then(|file| std::str::from_utf8(&file.content).ok())
+    }
+
+    /// The files of a folder (with a final `/`), or of all folders and files that begin so, sorted by path.
+    pub fn files_in<'a>(&'a self, beginning: &str) -> impl Iterator<Item = (&'a str, &'a File)> + use<'a> {
+        let files = self.files.range::<str, _>((Bound::Included(beginning), Bound::Unbounded));
+        let beginning = beginning.to_owned();
+        files
+            .map(|(path, file)| (path.as_str(), file))
+            .take_while(move |(path, _)| path.starts_with(&beginning))
     }
 
     /// The newest commit that changed any of these files or folders (a folder ends in `/` and also

@@ -15,8 +15,8 @@ use super::{Discovered, Made, Renderer, codes, idle_patch, in_order, unknown};
 use crate::fleet::Target;
 use crate::fleet::layers::TEMPLATES;
 use crate::model::{
-    App, AppId, AppSpec, Capabilities, Cluster, ClusterName, DeployType, Diagnostic, Digest, Instance,
-    Location, Rendered, Revision, Ring, Scope,
+    App, AppId, Capabilities, Cluster, ClusterName, Diagnostic, Digest, Instance, Location, Rendered,
+    Revision, Ring, Scope,
 };
 use crate::schedule::{AssignedPodSet, assign};
 
@@ -92,15 +92,12 @@ struct Ground {
 impl Ground {
     fn of(renderer: &Renderer<'_>) -> Self {
         let Renderer { fleet, snapshot, discovered, .. } = renderer;
-        let files = snapshot.files.range(TEMPLATES.to_owned()..);
-        let files = files.take_while(|(path, _)| path.starts_with(TEMPLATES));
-        let list: String = files.map(|(path, file)| format!("{path} {}\n", file.blob)).collect();
         let clusters = fleet.clusters.values().map(|cluster| &cluster.location);
         let places = clusters.chain(&fleet.rings_location).map(|location| location.file.as_str());
         Self {
             clusters: fleet.clusters.clone(),
             rings: fleet.rings.clone(),
-            layers: Digest::of(list.as_bytes()),
+            layers: Digest::of_files(snapshot.files_in(TEMPLATES)),
             changed: snapshot.last_change(places.chain([TEMPLATES])).clone(),
             discovered: discovered.clone(),
         }
@@ -154,7 +151,7 @@ pub fn all(renderer: &Renderer<'_>, memory: &mut Memory) -> Renders {
         .collect();
     drop(earlier);
     // Charts wait for other processes: nobody else shall wait for them.
-    tasks.sort_by_key(|task| is_chart(task.app));
+    tasks.sort_by_key(|task| task.app.is_chart());
     let (known, made) = side_by_side(renderer, tasks, same_ground);
     memory.apps = known;
     let apps = memory.apps.iter().map(|(id, known)| (id.clone(), Arc::clone(&known.renders)));
@@ -166,10 +163,6 @@ pub fn all(renderer: &Renderer<'_>, memory: &mut Memory) -> Renders {
     };
     refuse_idle_patches(renderer, memory, &mut renders);
     renders
-}
-
-fn is_chart(app: &App) -> bool {
-    matches!(&app.spec, AppSpec::AppSet(app_set) if app_set.deploy_type == DeployType::Helm)
 }
 
 fn side_by_side(
@@ -257,42 +250,43 @@ struct Traces {
 }
 
 impl Traces {
-    fn find(&mut self, cluster: &ClusterName, from: &From<'_>) -> Option<Made> {
-        let number = self.same_as_before(cluster, from).or_else(|| self.by_answers(from))?;
+    fn find(&mut self, cluster: &ClusterName, basis: &Basis<'_>) -> Option<Made> {
+        let number = self.same_as_before(cluster, basis).or_else(|| self.by_answers(basis))?;
         self.of_clusters.insert(cluster.clone(), number);
         self.now.get(number).map(|trace| trace.made.clone())
     }
 
     /// The render that the cluster had, or else one of the first that others had.
-    fn same_as_before(&mut self, cluster: &ClusterName, from: &From<'_>) -> Option<usize> {
+    fn same_as_before(&mut self, cluster: &ClusterName, basis: &Basis<'_>) -> Option<usize> {
         let earlier = self.earlier.as_ref()?;
         let own = earlier.of_clusters.get(cluster).copied();
         let mut candidates = own.into_iter().chain(0..earlier.traces.len().min(COMPARED));
-        let number = candidates.find(|number| earlier.traces.get(*number).is_some_and(|it| from.gave(it)))?;
+        let number =
+            candidates.find(|number| earlier.traces.get(*number).is_some_and(|it| basis.gave(it)))?;
         if let Some(known) = self.moved.get(&number) {
             return Some(*known);
         }
         let trace = Arc::clone(earlier.traces.get(number)?);
-        let place = self.keep(trace, from);
+        let place = self.keep(trace, basis);
         self.moved.insert(number, place);
         Some(place)
     }
 
-    fn by_answers(&self, from: &From<'_>) -> Option<usize> {
-        let answers = |asked: &Asked| (from.stack, asked.answers_of(from.facts));
+    fn by_answers(&self, basis: &Basis<'_>) -> Option<usize> {
+        let answers = |asked: &Asked| (basis.stack, asked.answers_of(basis.facts));
         let known = |key: (Digest, String)| {
-            self.by_answers.get(&key)?.iter().find(|number| self.gave(**number, from))
+            self.by_answers.get(&key)?.iter().find(|number| self.gave(**number, basis))
         };
         self.asked.iter().rev().take(COMPARED).map(answers).find_map(known).copied()
     }
 
-    fn gave(&self, number: usize, from: &From<'_>) -> bool {
-        self.now.get(number).is_some_and(|trace| from.gave(trace))
+    fn gave(&self, number: usize, basis: &Basis<'_>) -> bool {
+        self.now.get(number).is_some_and(|trace| basis.gave(trace))
     }
 
-    fn keep(&mut self, trace: Arc<Trace>, from: &From<'_>) -> usize {
+    fn keep(&mut self, trace: Arc<Trace>, basis: &Basis<'_>) -> usize {
         let (asked, number) = (trace.seen.asked(), self.now.len());
-        self.by_answers.entry((from.stack, asked.answers_of(from.facts))).or_default().push(number);
+        self.by_answers.entry((basis.stack, asked.answers_of(basis.facts))).or_default().push(number);
         if !self.asked.contains(&asked) {
             self.asked.push(asked);
         }
@@ -302,13 +296,13 @@ impl Traces {
 }
 
 /// What a render is made from, beside the inputs of its app.
-struct From<'a> {
+struct Basis<'a> {
     stack: Digest,
     pod_sets: &'a [AssignedPodSet],
     facts: &'a Facts,
 }
 
-impl From<'_> {
+impl Basis<'_> {
     fn gave(&self, trace: &Trace) -> bool {
         trace.stack == self.stack && trace.pod_sets == self.pod_sets && trace.seen.is_true_of(self.facts)
     }
@@ -352,8 +346,8 @@ fn render(
     };
     let revision = job.revision(&stack);
     let pod_sets = assign(job.app, &target.cluster);
-    let from = From { stack: stack.id, pod_sets: &pod_sets, facts: job.site.facts() };
-    if let Some(made) = traces.find(&target.cluster, &from) {
+    let basis = Basis { stack: stack.id, pod_sets: &pod_sets, facts: job.site.facts() };
+    if let Some(made) = traces.find(&target.cluster, &basis) {
         return (revision, Ok(made));
     }
     traces.made += 1;
@@ -361,7 +355,7 @@ fn render(
         Ok(made) => {
             let seen = job.site.take_seen();
             let trace = Trace { stack: stack.id, pod_sets: pod_sets.clone(), seen, made: made.clone() };
-            let number = traces.keep(Arc::new(trace), &from);
+            let number = traces.keep(Arc::new(trace), &basis);
             traces.of_clusters.insert(target.cluster.clone(), number);
             (revision, Ok(made))
         }

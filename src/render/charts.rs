@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::documents::{self, Document};
 use super::layers::{Layers, SHIPPED};
 use super::{Job, codes, values};
-use crate::fleet::charts::{CHARTS, in_folder, source};
+use crate::fleet::charts::{folder_of, in_folder, source};
 use crate::manifest::yaml;
 use crate::model::labels::{CHART_HOOKS, HELM_RESOURCE_POLICY, PRUNE};
 use crate::model::sealed::{self, CIPHERTEXT};
@@ -26,11 +26,7 @@ const RUNS: [&str; 2] = ["Job", "Pod"];
 /// The folders of charts that the target is made of.
 pub fn folders(job: &Job<'_>) -> BTreeSet<String> {
     let charts = assign(job.app, &job.target.cluster).into_iter().filter_map(|pod_set| pod_set.chart);
-    let folder = |chart: ChartRef| match source(&chart, &job.fleet.instance.charts) {
-        Ok(ChartSource::Folder { name, .. }) => Some(format!("{CHARTS}{name}/")),
-        _ => None,
-    };
-    charts.filter_map(folder).collect()
+    charts.filter_map(|chart| folder_of(&chart, &job.fleet.instance.charts)).collect()
 }
 
 /// What the chart of a podSet makes; nothing when the app is no chart.

@@ -2,15 +2,14 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::objects;
 use super::stacks::Shape;
-use crate::fleet::charts::{CHARTS, source};
+use crate::fleet::charts::folder_of;
 use crate::fleet::{Fleet, selector, selects_by_ring};
 use crate::manifest;
-use crate::model::{App, AppSpec, ChartRef, ChartSource, Digest, Fact, Location, Revision, Snapshot};
+use crate::model::{App, AppSpec, Digest, Fact, File, Location, Revision, Snapshot};
 
 #[derive(Debug)]
 pub struct Inputs<'a> {
@@ -65,24 +64,16 @@ impl<'a> Inputs<'a> {
                 paths.push(&project.location.file);
             }
         }
-        let mut files = String::new();
+        let mut files: Vec<(&str, &File)> = Vec::new();
         if let AppSpec::Objects(of_app) = &app.spec {
             by_ring |= objects::look_at_ring(of_app, snapshot);
             let listed = objects::files(of_app, snapshot);
-            list(&mut files, snapshot, listed.iter().copied());
+            files.extend(listed.iter().filter_map(|path| Some((*path, snapshot.files.get(*path)?))));
             paths.extend(listed);
         }
-        let inside = |folder: &str| {
-            let files = snapshot.files.range(folder.to_owned()..).map(|(path, _)| path.as_str());
-            let folder = folder.to_owned();
-            files.take_while(move |path| path.starts_with(&folder))
-        };
         let charts = chart_folders(app, fleet);
-        for folder in &charts {
-            list(&mut files, snapshot, inside(folder));
-        }
-        let mut of_layer = String::new();
-        list(&mut of_layer, snapshot, inside(&own));
+        files.extend(charts.iter().flat_map(|folder| snapshot.files_in(folder)));
+        let of_layer: Vec<(&str, &File)> = snapshot.files_in(&own).collect();
         let newest = snapshot.history.newest(paths);
         let pins = app.pins.values().map(|pin| pin.location.file.as_str());
         let of_some = snapshot.history.newest(pins.chain(charts.iter().map(String::as_str)));
@@ -90,12 +81,12 @@ impl<'a> Inputs<'a> {
         Self {
             app,
             project: project.map(|(project, _)| project),
-            files: (!files.is_empty()).then(|| Digest::of(files.as_bytes())),
+            files: digest_of(files),
             shape: Shape::of(&app.spec),
             own_layer: (!of_layer.is_empty()).then_some(own),
             newest,
             by_ring,
-            layer_files: (!of_layer.is_empty()).then(|| Digest::of(of_layer.as_bytes())),
+            layer_files: digest_of(of_layer),
             changed,
         }
     }
@@ -139,22 +130,12 @@ fn without_pins(app: &Arc<App>) -> Cow<'_, App> {
     Cow::Owned(App { pins: BTreeMap::new(), ..App::clone(app) })
 }
 
-fn list<'a>(to: &mut String, snapshot: &Snapshot, paths: impl Iterator<Item = &'a str>) {
-    for path in paths {
-        let blob = snapshot.files.get(path).map_or("", |file| &file.blob);
-        // Writing to a text does not fail.
-        let _ = writeln!(to, "{path} {blob}");
-    }
+fn digest_of(files: Vec<(&str, &File)>) -> Option<Digest> {
+    (!files.is_empty()).then(|| Digest::of_files(files.into_iter()))
 }
 
 /// Of all charts that the app has on any cluster.
 fn chart_folders(app: &App, fleet: &Fleet) -> Vec<String> {
     let AppSpec::AppSet(app_set) = &app.spec else { return Vec::new() };
-    let pod_sets = app_set.clusters.iter().flat_map(|cluster| &cluster.pod_sets);
-    let charts = app_set.chart.iter().chain(pod_sets.filter_map(|pod_set| pod_set.chart.as_ref()));
-    let folder = |chart: &ChartRef| match source(chart, &fleet.instance.charts) {
-        Ok(ChartSource::Folder { name, .. }) => Some(format!("{CHARTS}{name}/")),
-        _ => None,
-    };
-    charts.filter_map(folder).collect()
+    app_set.charts().filter_map(|chart| folder_of(chart, &fleet.instance.charts)).collect()
 }

@@ -120,8 +120,7 @@ fn read_folder(job: &Job<'_>, folder: String) -> Result<Layer, Vec<Diagnostic>> 
             name => layer.templates.entry(name.to_owned()).or_default().push(source),
         }
     }
-    let files = job.snapshot.files.range(layer.folder.clone()..);
-    for (path, file) in files.take_while(|(path, _)| path.starts_with(&layer.folder)) {
+    for (path, file) in job.snapshot.files_in(&layer.folder) {
         let name = &path[layer.folder.len()..];
         if let Some(mistake) = refuse(job, path, name) {
             mistakes.push(mistake);
@@ -137,7 +136,7 @@ fn read_folder(job: &Job<'_>, folder: String) -> Result<Layer, Vec<Diagnostic>> 
             );
             continue;
         };
-        let source = Source { path: path.clone(), blob: Arc::clone(&file.blob), text: text.into() };
+        let source = Source { path: path.to_owned(), blob: Arc::clone(&file.blob), text: text.into() };
         if name == "values.yaml" {
             layer.values = Some(source);
         } else if is_patch(name) {

@@ -93,27 +93,24 @@ pub struct Renderer<'a> {
 pub type Discovered = BTreeMap<ClusterName, Arc<Capabilities>>;
 
 impl<'a> Renderer<'a> {
+    /// For clusters that nobody asked.
     pub fn new(fleet: &'a Fleet, snapshot: &'a Snapshot, charts: &'a dyn Charts) -> Self {
-        let none = Self {
-            fleet,
-            snapshot,
-            charts,
-            stacks: Stacks::default(),
-            clusters: BTreeMap::new(),
-            discovered: Discovered::new(),
-        };
-        none.knowing(Discovered::new())
+        Self::knowing(fleet, snapshot, charts, Discovered::new())
     }
 
     /// For clusters that say this of themselves.
-    #[must_use]
-    pub fn knowing(self, discovered: Discovered) -> Self {
+    pub fn knowing(
+        fleet: &'a Fleet,
+        snapshot: &'a Snapshot,
+        charts: &'a dyn Charts,
+        discovered: Discovered,
+    ) -> Self {
         let facts = |(name, cluster)| {
             let capabilities = Capabilities::of(cluster, discovered.get(name));
             (name, (Arc::new(Facts::of_cluster(cluster)), capabilities))
         };
-        let clusters = self.fleet.clusters.iter().map(facts).collect();
-        Self { clusters, discovered, ..self }
+        let clusters = fleet.clusters.iter().map(facts).collect();
+        Self { fleet, snapshot, charts, stacks: Stacks::default(), clusters, discovered }
     }
 
     /// Renders one target. The mistakes have its scope.

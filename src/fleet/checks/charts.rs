@@ -18,8 +18,7 @@ fn of_app_set(app: &App, app_set: &AppSet, facts: &Facts<'_>) -> Vec<Diagnostic>
         Diagnostic::error(codes::CHART, message, Scope::App(app.id.clone())).at(location.clone())
     };
     let pod_sets = || app_set.clusters.iter().flat_map(|cluster| &cluster.pod_sets);
-    let charts: Vec<&ChartRef> =
-        app_set.chart.iter().chain(pod_sets().filter_map(|pod_set| pod_set.chart.as_ref())).collect();
+    let charts: Vec<&ChartRef> = app_set.charts().collect();
     if app_set.deploy_type != DeployType::Helm {
         let help = "write `deployType: helm` under podSpec, or remove it";
         let values = pod_sets().filter(|pod_set| pod_set.raw_values.is_some());

@@ -1,6 +1,7 @@
 //! Each field with who wrote it, and what it was made of.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -47,12 +48,30 @@ pub enum Written {
     Tutti,
 }
 
+impl Written {
+    pub fn place(&self) -> Option<&Place> {
+        match self {
+            Self::Template(place) | Self::File(place) | Self::Patch(place) | Self::Manifest(place) => {
+                Some(place)
+            }
+            Self::Tutti => None,
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Place {
     /// `cluster zone`, `app`.
     pub layer: String,
     pub file: String,
     pub line: u32,
+}
+
+/// `apps/web/app.yaml:7 (app)`.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{} ({})", self.file, self.line, self.layer)
+    }
 }
 
 /// A value of a file.

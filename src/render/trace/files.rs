@@ -3,7 +3,7 @@
 use super::leaves::{self, Leaf};
 use crate::manifest::kinds::conversion::FOLDER as CONVERSIONS;
 use crate::manifest::yaml;
-use crate::model::{File, Location, Snapshot};
+use crate::model::{Location, Snapshot};
 use crate::render::Job;
 use crate::render::layers::{Layers, SHIPPED, Source};
 
@@ -40,7 +40,7 @@ pub fn of(job: &Job<'_>, layers: &Layers) -> Vec<Input> {
         let name = layer_name(&layer.folder);
         // Shipped values do not reach charts, and an altered copy in the repository would.
         let source =
-            layer.values.as_ref().filter(|source| !is_chart(job) || !source.path.starts_with(SHIPPED));
+            layer.values.as_ref().filter(|source| !job.app.is_chart() || !source.path.starts_with(SHIPPED));
         inputs.extend(source.map(|source| whole(source, Role::Values, &name)));
         inputs.extend(layer.patches.iter().map(|source| whole(source, Role::Patch, &name)));
     }
@@ -56,11 +56,6 @@ pub fn of(job: &Job<'_>, layers: &Layers) -> Vec<Input> {
         manifest(location, job.snapshot.text(&location.file)?, role, layer)
     }));
     inputs
-}
-
-fn is_chart(job: &Job<'_>) -> bool {
-    use crate::model::{AppSpec, DeployType};
-    matches!(&job.app.spec, AppSpec::AppSet(app_set) if app_set.deploy_type == DeployType::Helm)
 }
 
 fn whole(source: &Source, role: Role, layer: &str) -> Input {
@@ -163,8 +158,4 @@ pub fn manifests(snapshot: &Snapshot, inputs: &[Input]) -> Snapshot {
         history: crate::model::History::default(),
         keys: snapshot.keys.clone(),
     }
-}
-
-pub fn file_of(text: &str) -> File {
-    File { blob: "altered".into(), content: text.as_bytes().into() }
 }
