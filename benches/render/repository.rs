@@ -26,8 +26,8 @@ pub fn with_cluster_layers(mut snapshot: Snapshot) -> Snapshot {
         ("first", "{names: [cluster-0]}", "env: {FIRST: \"1\"}\n"),
     ] {
         let folder = format!("templates/cluster/{folder}");
-        write(&mut snapshot, &format!("{folder}/layer.yaml"), &format!("clusters: {clusters}\n"));
-        write(&mut snapshot, &format!("{folder}/values.yaml"), values);
+        snapshot.put(&format!("{folder}/layer.yaml"), &format!("clusters: {clusters}\n"));
+        snapshot.put(&format!("{folder}/values.yaml"), values);
     }
     snapshot
 }
@@ -41,8 +41,8 @@ pub fn with_names_of_clusters(mut snapshot: Snapshot) -> Snapshot {
         .collect();
     for name in clusters {
         let folder = format!("templates/cluster/{name}");
-        write(&mut snapshot, &format!("{folder}/layer.yaml"), &format!("clusters: {{names: [{name}]}}\n"));
-        write(&mut snapshot, &format!("{folder}/values.yaml"), &format!("env: {{CLUSTER: {name}}}\n"));
+        snapshot.put(&format!("{folder}/layer.yaml"), &format!("clusters: {{names: [{name}]}}\n"));
+        snapshot.put(&format!("{folder}/values.yaml"), &format!("env: {{CLUSTER: {name}}}\n"));
     }
     snapshot
 }
@@ -63,12 +63,6 @@ pub fn component(number: usize, tag: &str) -> String {
         let _ = writeln!(text, "  port: 8080");
     }
     text
-}
-
-/// Puts a file in the place of what stands there, as a commit does.
-pub fn write(snapshot: &mut Snapshot, path: &str, text: &str) {
-    let made = Snapshot::of_texts([(path, text)]);
-    snapshot.files.extend(made.files);
 }
 
 fn cluster(number: usize) -> (String, String) {

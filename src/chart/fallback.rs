@@ -155,7 +155,7 @@ fn split(chart: &str, text: &str) -> Result<Vec<ChartObject>, ChartFailure> {
     for part in text.split("\n---\n# Source: ").skip(1) {
         let (file, document) = part.split_once('\n').unwrap_or((part, ""));
         let file = words::within(chart, file.trim());
-        let definition = file.starts_with("crds/") || file.contains("/crds/");
+        let definition = is_definition(file);
         // Files of definitions are printed whole, with all their documents.
         let documents: Vec<&str> =
             if definition { document.split("\n---").collect() } else { vec![document] };
@@ -172,6 +172,14 @@ fn split(chart: &str, text: &str) -> Result<Vec<ChartObject>, ChartFailure> {
     // As the other renderer gives them.
     objects.sort_by_key(|object| (!object.definition, object.hook.is_some()));
     Ok(objects)
+}
+
+/// A file of the folder `crds/` of the chart, or of a chart in it, which may itself have that name.
+fn is_definition(mut file: &str) -> bool {
+    while let Some((_, within)) = file.strip_prefix("charts/").and_then(|rest| rest.split_once('/')) {
+        file = within;
+    }
+    file.starts_with("crds/")
 }
 
 /// As Kubernetes reads it; what our reader is stricter about than Helm is left to a milder one.
@@ -211,7 +219,8 @@ mod tests {
         let text = "---\n# Source: web/crds/a.yaml\nkind: A\n---\nkind: B\n---\n# Source: web/templates/t.yaml\nkind: C\n\
                     ---\n# Source: web/templates/t.yaml\n# nothing\n---\n# Source: web/charts/db/templates/h.yaml\n\
                     kind: D\nmetadata:\n  annotations:\n    helm.sh/hook: pre-install, Post-Upgrade\n    \
-                    helm.sh/hook-weight: \"-5\"\n";
+                    helm.sh/hook-weight: \"-5\"\n---\n# Source: web/charts/crds/templates/e.yaml\nkind: E\n\
+                    ---\n# Source: web/charts/db/crds/f.yaml\nkind: F\n";
         let objects = split("web", text).unwrap();
         let seen: Vec<_> =
             objects.iter().map(|object| (object.file.as_str(), &object.object["kind"])).collect();
@@ -220,11 +229,13 @@ mod tests {
             [
                 ("crds/a.yaml", &Value::from("A")),
                 ("crds/a.yaml", &Value::from("B")),
+                ("charts/db/crds/f.yaml", &Value::from("F")),
                 ("templates/t.yaml", &Value::from("C")),
+                ("charts/crds/templates/e.yaml", &Value::from("E")),
                 ("charts/db/templates/h.yaml", &Value::from("D")),
             ]
         );
-        let hook = objects[3].hook.clone().unwrap();
+        let hook = objects[5].hook.clone().unwrap();
         assert_eq!(
             (hook.events, hook.weight),
             (vec!["pre-install".to_owned(), "post-upgrade".to_owned()], -5)

@@ -1,5 +1,7 @@
 //! Objects of the texts that a chart makes.
 
+use std::thread;
+
 use serde_json::Value;
 
 use super::protocol::{Answer, Object};
@@ -14,7 +16,7 @@ pub fn objects(
     made: Vec<Object>,
     understand: impl FnOnce(&[(&str, &str)]) -> Result<Answer, ChartFailure>,
 ) -> Result<Vec<ChartObject>, ChartFailure> {
-    let read: Vec<Option<Value>> = made.iter().map(|object| read(&object.text)).collect();
+    let read = read_all(&made);
     let left = || made.iter().zip(&read).filter(|(_, read)| read.is_none()).map(|(object, _)| object);
     let texts: Vec<(&str, &str)> = left().map(|it| (it.file.as_str(), it.text.as_str())).collect();
     let mut rest = if texts.is_empty() { Answer::default() } else { understand(&texts)? };
@@ -43,6 +45,32 @@ pub fn objects(
         objects.push(ChartObject { file: file.to_owned(), object, definition: made.definition, hook });
     }
     Ok(objects)
+}
+
+/// Bytes from which on texts are read side by side: definitions have megabytes, and the child that made them waits.
+const WORTH_SHARING: usize = 64 * 1024;
+
+/// Each text, in order.
+fn read_all(made: &[Object]) -> Vec<Option<Value>> {
+    let total: usize = made.iter().map(|object| object.text.len()).sum();
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    let read_some = |some: &[Object]| some.iter().map(|object| read(&object.text)).collect();
+    if total < WORTH_SHARING || workers == 1 {
+        return read_some(made);
+    }
+    let mut bytes = 0;
+    let shares = made.chunk_by(|object, _| {
+        let share = bytes * workers / total;
+        bytes += object.text.len();
+        bytes * workers / total == share
+    });
+    thread::scope(|scope| {
+        let readers: Vec<_> = shares.map(|share| scope.spawn(move || read_some(share))).collect();
+        let join = |reader: thread::ScopedJoinHandle<'_, Vec<Option<Value>>>| {
+            reader.join().unwrap_or_else(|panicked| std::panic::resume_unwind(panicked))
+        };
+        readers.into_iter().flat_map(join).collect()
+    })
 }
 
 /// As Kubernetes clients read it; nothing when they may read it otherwise than we.

@@ -7,7 +7,7 @@ use super::session::Source;
 use crate::chart;
 use crate::fleet::{self, Fleet};
 use crate::manifest;
-use crate::model::{ClusterName, File, KubeVersion, Rendered, Snapshot};
+use crate::model::{ClusterName, KubeVersion, Rendered, Snapshot};
 use crate::source::{self, Credentials, Options, Repository};
 
 /// The folder as it stands on disk, or a commit of the repository that it is in.
@@ -64,7 +64,7 @@ pub async fn charts(fleet: &Fleet) -> chart::Service {
 pub fn with_files(base: &Snapshot, files: &BTreeMap<String, String>) -> Snapshot {
     let mut snapshot = base.clone();
     for (path, text) in files {
-        snapshot.files.insert(path.clone(), File::of_text(text));
+        snapshot.put(path, text);
     }
     snapshot
 }

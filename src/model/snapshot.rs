@@ -20,12 +20,13 @@ impl File {
     }
 }
 
-/// Everything a render may depend on. Paths are relative to the configured folder, with `/`.
+/// Everything a render may depend on. Paths are relative to the configured folder, with `/`. Cheap to copy: a
+/// repository has tens of thousands of files, and each commit is read into a snapshot of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     pub revision: Revision,
-    pub files: BTreeMap<String, File>,
-    pub history: History,
+    pub files: Arc<BTreeMap<String, File>>,
+    pub history: Arc<History>,
     /// What opens its files that are encrypted. They stay encrypted in here.
     pub keys: Keys,
 }
@@ -33,12 +34,18 @@ pub struct Snapshot {
 impl Snapshot {
     /// A snapshot of given texts, as if they stood in one folder without Git.
     pub fn of_texts<'a>(texts: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let files = texts.into_iter().map(|(path, text)| (path.to_owned(), File::of_text(text)));
         Self {
             revision: Revision::from(Revision::WORKTREE),
-            files: texts.into_iter().map(|(path, text)| (path.to_owned(), File::of_text(text))).collect(),
-            history: History::default(),
+            files: Arc::new(files.collect()),
+            history: Arc::default(),
             keys: Keys::default(),
         }
+    }
+
+    /// Puts a file in the place of what stands there, as a commit does.
+    pub fn put(&mut self, path: &str, text: &str) {
+        Arc::make_mut(&mut self.files).insert(path.to_owned(), File::of_text(text));
     }
 
     /// The text of a file; `None` when there is no such file or it is not UTF-8.

@@ -3,12 +3,14 @@ mod facts;
 mod memory;
 mod patches;
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::render;
 use crate::fleet::{Fleet, Target, assemble};
 use crate::manifest;
-use crate::model::{AppId, Diagnostic, NoCharts, Rendered, Snapshot};
+use crate::model::{AppId, Diagnostic, History, NoCharts, Rendered, Snapshot};
 
 const CLUSTER: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: {name: bj1, labels: {zone: bj, environment: test}}\nspec: {vip: 10.0.0.1, connection: {sandbox: {}}}\n";
 const WEB: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Component\nmetadata: {name: web}\nspec: {workloadType: Deployment, developLanguage: go, runType: server, image: 'web:1', port: 8080}\n";
@@ -597,8 +599,10 @@ fn a_template_writes_so_much_and_no_more() {
 fn the_revision_is_of_the_last_change_of_an_input() {
     let revision = |changed: &str, files: &[(&str, &str)]| {
         let mut snapshot = snapshot(&[&[("apps/web/app.yaml", WEB)], files].concat());
-        snapshot.history.commits = vec!["new".into(), "old".into()];
-        snapshot.history.changed = [("apps/web/app.yaml".to_owned(), 1), (changed.to_owned(), 0)].into();
+        snapshot.history = Arc::new(History {
+            commits: vec!["new".into(), "old".into()],
+            changed: [("apps/web/app.yaml".to_owned(), 1), (changed.to_owned(), 0)].into(),
+        });
         let target = Target { app: AppId::new("default", "web"), cluster: "bj1".into() };
         render(&fleet(&snapshot), &snapshot, &NoCharts, &target).unwrap().revision.to_string()
     };

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use git2::{ObjectType, Oid, Repository};
 
 use super::{Error, is_hidden, largest, must_be_read};
-use crate::model::{File, History, Keys, Revision, Snapshot};
+use crate::model::{File, Keys, Revision, Snapshot};
 
 /// Reads what a commit of this folder would hold: hidden names, symbolic links and what Git ignores
 /// are left out, and the blob ids are those Git would give.
@@ -39,8 +40,8 @@ pub fn read_folder(path: &Path) -> Result<Snapshot, Error> {
     }
     Ok(Snapshot {
         revision: Revision::from(Revision::WORKTREE),
-        files,
-        history: History::default(),
+        files: files.into(),
+        history: Arc::default(),
         keys: Keys::default(),
     })
 }

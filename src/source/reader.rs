@@ -89,12 +89,17 @@ impl Reader {
             Some((known, last)) => self.changed_files(*known, &tree, &last.files)?,
             None => self.all_files(&tree)?,
         };
-        let earlier = self.last.as_ref().map(|(_, last)| &last.history);
+        let earlier = self.last.as_ref().map(|(_, last)| &*last.history);
         let history = history::of_files(&self.repository, &self.place.folder, commit.id(), &files, earlier)
             .map_err(|error| self.unreadable(&error))?;
         Ok((
             tree.id(),
-            Snapshot { revision: revision_of(commit.id()), files, history, keys: Keys::default() },
+            Snapshot {
+                revision: revision_of(commit.id()),
+                files: files.into(),
+                history: history.into(),
+                keys: Keys::default(),
+            },
         ))
     }
 

@@ -159,7 +159,7 @@ impl Module {
         Ok(cache.join(format!("{}-{}-{}", self.name, self.version()?, &key[..16])))
     }
 
-    /// The module's own files, sorted. Go code counts only where a program is made of it.
+    /// The module's own files and profile, sorted. Go code counts only where a program is made of it.
     fn inputs(&self) -> Result<Vec<PathBuf>, Error> {
         let source = self.source();
         let of_ours = self.programs.iter().any(|program| program.package == ".");
@@ -167,7 +167,7 @@ impl Module {
         let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
         paths.retain(|path| {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            matches!(name, "go.mod" | "go.sum")
+            matches!(name, "go.mod" | "go.sum" | "default.pgo")
                 || of_ours && name.ends_with(".go") && !name.ends_with("_test.go")
         });
         paths.sort();

@@ -46,12 +46,13 @@ impl Commits {
         let mut snapshot =
             Snapshot::of_texts(self.files.iter().map(|(path, text)| (path.as_str(), text.as_str())));
         snapshot.revision = format!("c{}", self.log.len()).as_str().into();
+        let history = Arc::make_mut(&mut snapshot.history);
         for (number, paths) in self.log.iter().rev().enumerate() {
-            snapshot.history.commits.push(format!("c{}", self.log.len() - number).as_str().into());
+            history.commits.push(format!("c{}", self.log.len() - number).as_str().into());
             for path in paths {
                 let folders = path.match_indices('/').map(|(slash, _)| &path[..=slash]);
                 for key in folders.chain([path.as_str()]) {
-                    snapshot.history.changed.entry(key.to_owned()).or_insert(number);
+                    history.changed.entry(key.to_owned()).or_insert(number);
                 }
             }
         }
@@ -79,7 +80,7 @@ fn what_is_the_same_on_all_clusters_is_rendered_once() {
         let target = Target { app: AppId::new("default", "web"), cluster: cluster.into() };
         renders.get(&target).unwrap().1.as_ref().unwrap().objects.clone()
     };
-    assert!(std::sync::Arc::ptr_eq(&objects("bj1"), &objects("gz1")));
+    assert!(Arc::ptr_eq(&objects("bj1"), &objects("gz1")));
     commits.check(&[], 0);
     commits.check(&[("README.md", "hello"), ("apps/web/README.md", "web")], 0);
 }

@@ -1,5 +1,7 @@
 //! The files whose values a render reads, lowest first.
 
+use std::sync::Arc;
+
 use super::leaves::{self, Leaf};
 use crate::manifest::kinds::conversion::FOLDER as CONVERSIONS;
 use crate::manifest::yaml;
@@ -130,8 +132,8 @@ pub fn narrowed(job: &Job<'_>, inputs: &[Input]) -> Snapshot {
     let files = job.snapshot.files.iter().filter(|(path, _)| kept(path));
     Snapshot {
         revision: job.snapshot.revision.clone(),
-        files: files.map(|(path, file)| (path.clone(), file.clone())).collect(),
-        history: job.snapshot.history.clone(),
+        files: Arc::new(files.map(|(path, file)| (path.clone(), file.clone())).collect()),
+        history: Arc::clone(&job.snapshot.history),
         keys: job.snapshot.keys.clone(),
     }
 }
@@ -154,8 +156,8 @@ pub fn manifests(snapshot: &Snapshot, inputs: &[Input]) -> Snapshot {
     let files = snapshot.files.iter().filter(|(path, _)| is_manifest(path));
     Snapshot {
         revision: snapshot.revision.clone(),
-        files: files.map(|(path, file)| (path.clone(), file.clone())).collect(),
-        history: crate::model::History::default(),
+        files: Arc::new(files.map(|(path, file)| (path.clone(), file.clone())).collect()),
+        history: Arc::default(),
         keys: snapshot.keys.clone(),
     }
 }

@@ -5,7 +5,7 @@ use super::leaves::{Leaf, altered, others};
 use super::{Made, Notes};
 use crate::fleet::{Fleet, Target};
 use crate::manifest;
-use crate::model::{File, Location, RenderedObject, Snapshot};
+use crate::model::{Location, RenderedObject, Snapshot};
 use crate::render::{Job, Renderer};
 use serde_json::Value;
 
@@ -60,7 +60,7 @@ impl<'a> Stage<'a> {
 
     fn with_text(&self, input: &Input, text: &str) -> Option<Vec<Made>> {
         let mut snapshot = self.snapshot.clone();
-        snapshot.files.insert(input.path.clone(), File::of_text(text));
+        snapshot.put(&input.path, text);
         let notes = Notes::default();
         if matches!(input.role, Role::Values | Role::Patch) {
             return self.run(&self.fleet, &snapshot, &self.target, notes);
