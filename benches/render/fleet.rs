@@ -154,7 +154,7 @@ pub fn unshared() {
 }
 
 fn commit_all(folder: &Path, snapshot: &Snapshot) {
-    for (path, file) in &snapshot.files {
+    for (path, file) in &*snapshot.files {
         write(folder, path, std::str::from_utf8(&file.content).expect("a text"));
     }
     git(folder, &["init", "-q", "-b", "main"]);
