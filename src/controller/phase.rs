@@ -1,10 +1,12 @@
 //! Where a target stands, and why: derived anew from what is known, never stored.
 
+use std::collections::BTreeMap;
+
 use super::cluster_entry::Reach;
 use super::world::World;
 use crate::fleet::Target;
-use crate::model::{ClusterState, Mode, Rendered, Status};
-use crate::plan::{Action, Plan};
+use crate::model::{ClusterState, Mode, ObjectId, Rendered, Status};
+use crate::plan::{Action, Plan, Step};
 use crate::report::{Phase, words};
 
 impl World {
@@ -59,10 +61,11 @@ impl World {
         if entry.running.is_some() || entry.due || !plan.is_empty() {
             return (Phase::Pending, "applying".to_owned());
         }
-        if let Some(waits) = first(plan, Action::Wait) {
-            return (Phase::Waiting, waits);
+        let mut waiting = plan.steps.iter().filter(|step| step.action == Action::Wait);
+        if let Some(step) = waiting.find(|step| !step.reason.is_about_hooks()) {
+            return (Phase::Waiting, told(step));
         }
-        let (phase, detail) = health_of(rendered, cluster);
+        let (phase, detail) = health_of(rendered, plan, cluster);
         match &entry.cause {
             Some(cause) if phase == Phase::Progressing && cause.decisive => {
                 (Phase::Degraded, cause.to_string())
@@ -77,14 +80,27 @@ impl World {
 
 /// The first step of an action, with its reason.
 fn first(plan: &Plan, action: Action) -> Option<String> {
-    let step = plan.steps.iter().find(|step| step.action == action)?;
-    Some(format!("{}: {}", step.object, step.reason))
+    plan.steps.iter().find(|step| step.action == action).map(told)
 }
 
-/// The worst health among the rendered objects.
-fn health_of(rendered: &Rendered, cluster: &super::cluster_entry::ClusterEntry) -> (Phase, String) {
+fn told(step: &Step) -> String {
+    format!("{}: {}", step.object, step.reason)
+}
+
+/// The worst health among the rendered objects. One that waits for hooks says nothing: the hook does.
+fn health_of(
+    rendered: &Rendered,
+    plan: &Plan,
+    cluster: &super::cluster_entry::ClusterEntry,
+) -> (Phase, String) {
     let mut worst = (Phase::Running, String::new());
-    for object in &*rendered.objects {
+    let waiting: BTreeMap<&ObjectId, &Step> = plan
+        .steps
+        .iter()
+        .filter(|step| step.reason.is_about_hooks())
+        .map(|step| (&step.object, step))
+        .collect();
+    for object in rendered.objects.iter().filter(|object| !waiting.contains_key(&object.id)) {
         let (phase, detail) = match cluster.observation.objects.get(&object.id) {
             Some(live) => {
                 let phase = match live.health.status {
@@ -101,5 +117,8 @@ fn health_of(rendered: &Rendered, cluster: &super::cluster_entry::ClusterEntry) 
             worst = (phase, format!("{}: {detail}", object.id));
         }
     }
-    worst
+    match waiting.into_values().next() {
+        Some(step) if worst.0.is_done() => (Phase::Progressing, told(step)),
+        _ => worst,
+    }
 }

@@ -94,6 +94,7 @@ impl Decided {
         let Candidate { object, kind, uid, resource_version, .. } = self.candidate.clone();
         Step {
             phase: Phase::of(&object),
+            hook: None,
             object,
             kind,
             action: self.action,
