@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::cluster_entry::Reach;
+use super::cluster_entry::{ClusterEntry, Reach};
 use super::world::World;
 use crate::fleet::Target;
 use crate::model::{ClusterState, Mode, ObjectId, Rendered, Status};
-use crate::plan::{Action, Plan, Step};
+use crate::plan::{Action, Plan, Reason, Step};
 use crate::report::{Phase, words};
 
 impl World {
@@ -50,6 +50,9 @@ impl World {
         if let Some(refused) = first(plan, Action::Refuse) {
             return (Phase::Refused, refused);
         }
+        if let Some(failed) = failed_hook(plan, cluster) {
+            return (Phase::Degraded, failed);
+        }
         let held =
             plan.steps.iter().filter(|step| step.action != step.intent() && step.intent().is_write()).count();
         if held > 0 && self.mode() == Mode::Observe {
@@ -87,12 +90,17 @@ fn told(step: &Step) -> String {
     format!("{}: {}", step.object, step.reason)
 }
 
+/// A hook of which others wait for the end, and it is a bad one.
+fn failed_hook(plan: &Plan, cluster: &ClusterEntry) -> Option<String> {
+    plan.steps.iter().find_map(|step| {
+        let Reason::WaitsForHook { hook, .. } = &step.reason else { return None };
+        let health = &cluster.observation.objects.get(hook)?.health;
+        (health.status == Status::Failed).then(|| format!("{hook}: {}", health.reason))
+    })
+}
+
 /// The worst health among the rendered objects. One that waits for hooks says nothing: the hook does.
-fn health_of(
-    rendered: &Rendered,
-    plan: &Plan,
-    cluster: &super::cluster_entry::ClusterEntry,
-) -> (Phase, String) {
+fn health_of(rendered: &Rendered, plan: &Plan, cluster: &ClusterEntry) -> (Phase, String) {
     let mut worst = (Phase::Running, String::new());
     let waiting: BTreeMap<&ObjectId, &Step> = plan
         .steps

@@ -17,6 +17,7 @@ mod plan;
 mod projects;
 mod prune;
 mod push;
+mod releases;
 mod restart;
 #[cfg(feature = "sops")]
 mod secrets;
