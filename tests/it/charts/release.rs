@@ -7,7 +7,12 @@ use std::sync::Arc;
 use sandbox::{Sandbox, SandboxOptions};
 use serde_json::Value;
 use tutti::chart::{Limits, Service};
+use tutti::fleet::assemble;
+use tutti::manifest;
+use tutti::model::Snapshot;
 use tutti::plan::Action;
+use tutti::render::trace::explain::explain;
+use tutti::render::trace::touch::{Touch, touched};
 use tutti::report::Phase;
 
 use super::support::{engine, fixture, helm};
@@ -102,6 +107,13 @@ fn text(object: &Value, pointer: &str) -> String {
         .to_owned()
 }
 
+/// Of the day.
+fn seconds(time: &str) -> i64 {
+    let parts =
+        time.get(11..19).expect("a time").split(':').map(|part| part.parse::<i64>().expect("a number"));
+    parts.fold(0, |sum, part| sum * 60 + part)
+}
+
 const CREATED: &str = "/metadata/creationTimestamp";
 const IMAGE: &str = "/spec/template/spec/containers/0/image";
 
@@ -127,6 +139,11 @@ async fn hooks_run_before_and_after_their_release() {
     ];
     assert!(times.is_sorted(), "{times:#?}");
     assert!(times[1] < times[2] && times[3] < times[4] && times[5] < times[7], "{times:#?}");
+    // What waited goes on when the wait is over, however often the release was written to before.
+    for (ended, next) in [(2, 3), (4, 5), (6, 7)] {
+        let pause = (seconds(&times[next]) - seconds(&times[ended])).rem_euclid(24 * 60 * 60);
+        assert!(pause <= 1, "{pause} s between {} and {}: {times:#?}", times[ended], times[next]);
+    }
     assert_eq!(seed["metadata"]["name"], "web-seed", "it runs once, so it keeps its name");
     assert_eq!(migrate["spec"].get("ttlSecondsAfterFinished"), None);
     assert_eq!(live::names(scene.cluster(), "Job").await.len(), 3);
@@ -203,4 +220,33 @@ async fn a_migration_that_fails_keeps_the_release_back() {
     assert_eq!(text(&scene.web().await, IMAGE), "shop/web:2.0");
     let last = scene.uids().await;
     assert!(last[0] != first[0] && last[2] != first[2], "{first:?} {last:?}");
+}
+
+#[test]
+fn a_run_is_traced_to_what_its_release_is_made_of() {
+    let Some(helm) = helm() else { return };
+    let service = Service::new(engine(&helm, Limits::default()), None);
+    let (app, chart) = (app("colour: blue"), chart());
+    let texts = chart.iter().map(|(path, text)| (path.as_str(), text.as_str()));
+    let clusters = "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: {name: bj1}\nspec: {connection: {sandbox: \
+                    {}}}\n";
+    let snapshot = Snapshot::of_texts(texts.chain([
+        (APP, app.as_str()),
+        ("clusters/bj1.yaml", clusters),
+        ("tutti.yaml", crate::support::manifests::INSTANCE),
+    ]));
+    let fleet = assemble(manifest::read(&snapshot), &snapshot);
+    let target = fleet.targets().into_iter().next().expect("a target");
+    let objects = explain(&fleet, &snapshot, &service, &target).expect("it renders");
+    let migrate = objects.iter().find(|it| it.id.name.starts_with("web-migrate-")).expect("a run");
+    let from = |path: &str| -> Vec<Value> {
+        let field = migrate.fields.iter().find(|field| field.path == path).expect("a field");
+        field.from.iter().filter_map(|origin| origin.value.clone()).collect()
+    };
+    assert!(from("metadata.name").contains(&"blue".into()), "{:?}", from("metadata.name"));
+    assert!(!from("spec.backoffLimit").contains(&"blue".into()));
+    let line = app.lines().position(|line| line.contains("colour")).expect("a line") + 1;
+    let touch = Touch { file: APP.to_owned(), line: u32::try_from(line).ok() };
+    let reached = touched(&fleet, &snapshot, &service, &target, &touch).expect("it renders");
+    assert!(reached.contains(&migrate.id), "{reached:?}");
 }
