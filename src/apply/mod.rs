@@ -1,8 +1,8 @@
 //! Runs the permitted steps of a plan on one cluster, bounded and idempotent.
 //!
 //! It makes no choices: what to apply, in which order and with which field manager stands in the
-//! plan and the render. A phase begins when the phase before it went through; the objects of one
-//! phase go side by side. What is adopted is taken over by [`takeover`]. Every object gets a receipt. A write whose answer was lost is not repeated
+//! plan and the render. A turn begins when the one before it went through; the objects of one turn (a
+//! phase, as a rule) go side by side. What is adopted is taken over by [`takeover`]. Every object gets a receipt. A write whose answer was lost is not repeated
 //! here: the next reconciliation looks again first.
 
 pub mod owned;
@@ -18,7 +18,7 @@ use crate::cluster::{Catalog, Client, Deleted, Error};
 use crate::model::{ObjectId, Rendered, RenderedObject, Revision, labels};
 use crate::plan::{Action, Candidate, Plan, Reason, SentReplicas, Step};
 
-/// How many objects of one phase are under way at once.
+/// How many objects of one turn are under way at once.
 const SIDE_BY_SIDE: usize = 8;
 
 /// What became of one step.
@@ -37,7 +37,7 @@ pub enum Done {
 #[derive(Debug)]
 pub enum NotDone {
     Failed(Error),
-    /// An object of an earlier phase failed.
+    /// An object of an earlier turn failed.
     EarlierFailed,
     /// A newer revision took over, or the process is stopping.
     Cancelled,
@@ -63,9 +63,9 @@ pub async fn run(
 
     let mut receipts = Vec::with_capacity(steps.len());
     let mut failed = false;
-    for phase in steps.chunk_by(|one, next| one.0.phase == next.0.phase) {
-        let mut requests = Vec::with_capacity(phase.len());
-        for (step, object) in phase {
+    for turn in steps.chunk_by(|one, next| one.0.turn() == next.0.turn()) {
+        let mut requests = Vec::with_capacity(turn.len());
+        for (step, object) in turn {
             let request = async move {
                 let result = if failed {
                     Err(NotDone::EarlierFailed)

@@ -13,6 +13,7 @@ pub mod derived;
 pub mod diagnostic;
 pub mod digest;
 pub mod health;
+pub mod hook;
 pub mod instance;
 pub mod keys;
 pub mod labels;
@@ -44,6 +45,7 @@ pub use derived::{Derived, Fact};
 pub use diagnostic::{Diagnostic, Location, Position, Scope, Severity};
 pub use digest::Digest;
 pub use health::{Health, Status};
+pub use hook::{Hook, Stage};
 pub use instance::{
     Caps, ChartRepository, Defaults, DriftMode, Forge, Instance, Mode, PruneMode, Receiver, SecretRef,
 };

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::hooks::{Barriers, Turn};
 use super::{Action, Claims, Hold, Pending, Phase, Plan, Reason, SentReplicas, Step, drift, waves};
 use crate::model::{
     AppId, ClusterState, DriftMode, Kind, Live, Mode, ObjectId, Observation, Rendered, RenderedObject,
@@ -59,8 +60,10 @@ pub fn unknown_objects<'a>(
 pub fn compute(input: &Input<'_>) -> Plan {
     let Input { instance, rendered, observation, .. } = *input;
     let waits = input.in_waves.then(|| waves::changed_workload(instance, rendered, observation)).flatten();
-    let mut steps: Vec<Step> = rendered.objects.iter().map(|object| step(input, waits, object)).collect();
-    steps.sort_by(|one, other| (one.phase, &one.object).cmp(&(other.phase, &other.object)));
+    let barriers = Barriers::of(input);
+    let mut steps: Vec<Step> =
+        rendered.objects.iter().map(|object| step(input, waits, &barriers, object)).collect();
+    steps.sort_by(|one, other| (one.turn(), &one.object).cmp(&(other.turn(), &other.object)));
     Plan {
         app: rendered.app.clone(),
         cluster: rendered.cluster.clone(),
@@ -71,7 +74,13 @@ pub fn compute(input: &Input<'_>) -> Plan {
 }
 
 /// `waits`: a workload that may only change wave by wave, so that nothing of the app is written.
-fn step(input: &Input<'_>, waits: Option<&ObjectId>, object: &RenderedObject) -> Step {
+fn step(
+    input: &Input<'_>,
+    waits: Option<&ObjectId>,
+    barriers: &Barriers<'_>,
+    object: &RenderedObject,
+) -> Step {
+    let phase = Phase::of(&object.id);
     let live = input.observation.objects.get(&object.id);
     let decided = match (decide(input, object, live), waits) {
         ((action, _), Some(workload)) if action.is_write() => {
@@ -79,11 +88,13 @@ fn step(input: &Input<'_>, waits: Option<&ObjectId>, object: &RenderedObject) ->
         }
         (decided, _) => decided,
     };
+    let decided = barriers.hold_back(Turn::of(phase, object.hook), decided);
     let (action, reason) = held(input, decided);
     Step {
         object: object.id.clone(),
         kind: object.kind.clone(),
-        phase: Phase::of(&object.id),
+        phase,
+        hook: object.hook,
         action,
         reason,
         uid: live.map(|live| live.uid.to_string()),
@@ -193,6 +204,9 @@ fn against_live(input: &Input<'_>, object: &RenderedObject, live: &Live) -> (Act
         };
     }
     match live.hash {
+        hash if object.hook.is_some_and(|hook| hook.once) && hash != Some(object.hash) => {
+            (Action::Unchanged, Reason::OnlyOnce)
+        }
         None => (Action::Configure, Reason::HashMissing),
         Some(hash) if hash == object.hash => as_applied(input, object, live),
         Some(from) => (Action::Configure, Reason::HashChanged { from, to: object.hash }),

@@ -95,6 +95,7 @@ impl Decided {
         Step {
             replicas: SentReplicas::default(),
             phase: Phase::of(&object),
+            hook: None,
             object,
             kind,
             action: self.action,

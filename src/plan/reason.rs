@@ -51,7 +51,22 @@ pub enum Reason {
     /// Somebody else's, and the app says that it takes it over.
     Adopted(Effect),
 
+    /// A hook of the installation, which was.
+    OnlyOnce,
+
     // Waits for something that comes by itself.
+    /// A hook of its chart that comes before it has not come to a good end.
+    WaitsForHook {
+        hook: ObjectId,
+        would: Action,
+        because: Box<Reason>,
+    },
+    /// A hook that comes when the rest of its chart is as rendered and healthy; the object is not.
+    WaitsForRelease {
+        object: ObjectId,
+        would: Action,
+        because: Box<Reason>,
+    },
     Terminating,
     NamespaceTerminating {
         namespace: String,
@@ -139,6 +154,11 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// It waits for another object of its own release.
+    pub fn is_about_hooks(&self) -> bool {
+        matches!(self, Self::WaitsForHook { .. } | Self::WaitsForRelease { .. })
+    }
+
     /// The digest to approve, when a person's word is what is missing.
     pub fn approval(&self) -> Option<Digest> {
         match self {
@@ -162,6 +182,11 @@ impl fmt::Display for Reason {
             Self::DriftReported { drift } => write!(f, "{}; the app only reports drift", drift.words()),
             Self::TransferredFrom { app } => write!(f, "taken over from app {app}"),
             Self::Adopted(effect) => write_effect(effect, f),
+            Self::OnlyOnce => f.write_str("a hook of the installation, which is over"),
+            Self::WaitsForHook { hook, because, .. } => write!(f, "waits for hook {hook}: {because}"),
+            Self::WaitsForRelease { object, because, .. } => {
+                write!(f, "comes when {object} is healthy: {because}")
+            }
             Self::Terminating => f.write_str("it is being deleted"),
             Self::NamespaceTerminating { namespace } => {
                 write!(f, "namespace {namespace} is being deleted")

@@ -18,6 +18,7 @@ mod plan;
 mod projects;
 mod prune;
 mod push;
+mod releases;
 mod restart;
 #[cfg(feature = "sops")]
 mod secrets;

@@ -1,4 +1,5 @@
 mod apply;
+mod hooks;
 mod order;
 mod properties;
 mod prune;
@@ -50,6 +51,7 @@ fn object(text: &str, content: &str) -> RenderedObject {
         hash: Digest::of(content.as_bytes()),
         source: Location::new("apps/pay.yaml", 1, 1),
         sealed: None,
+        hook: None,
     }
 }
 
