@@ -105,7 +105,9 @@ fn binding(text: &mut String, name: &str, namespace: Option<&Arc<str>>, account:
 
 fn comment(why: Why, rights: &BTreeSet<&Right>, needs: &Needs) -> Vec<String> {
     match why {
-        Why::Serving => vec!["Definitions and API services, whosever they are: what is served changes with them.".to_owned()],
+        Why::Serving => vec![
+            "Definitions and API services, whosever they are: what is served changes with them.".to_owned(),
+        ],
         Why::Observing => {
             let mut lines = vec!["Watches and the list at each start are over all namespaces.".to_owned()];
             if rights.iter().any(|right| right.group.is_empty() && right.resource == "secrets") {
@@ -123,7 +125,8 @@ fn comment(why: Why, rights: &BTreeSet<&Right>, needs: &Needs) -> Vec<String> {
         }
         Why::Causes => vec!["Why a workload does not get healthy.".to_owned()],
         Why::Granting => vec![
-            "Roles and bindings are rendered too: whoever writes them has their rules itself or may do this.".to_owned(),
+            "Roles and bindings are rendered too: whoever writes them has their rules itself or may do this."
+                .to_owned(),
             "Whoever may write to the repository can grant what stands here.".to_owned(),
         ],
     }

@@ -47,7 +47,8 @@ pub fn needs(input: &Input<'_>) -> Needs {
     };
     if !input.namespaces_exist {
         let objects = managed.iter().flat_map(|(_, rendered)| rendered.objects.iter());
-        let namespaces = objects.filter(|object| object.id.group.is_empty() && &*object.id.kind == "Namespace");
+        let namespaces =
+            objects.filter(|object| object.id.group.is_empty() && &*object.id.kind == "Namespace");
         work.needs.own_namespaces = namespaces.map(|object| Arc::clone(&object.id.name)).collect();
     }
     for (group, resource) in

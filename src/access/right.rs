@@ -53,7 +53,11 @@ pub struct Right {
 impl Right {
     /// `deployments.apps`, `configmaps`: as kubectl names a resource.
     pub fn qualified(&self) -> String {
-        if self.group.is_empty() { self.resource.clone() } else { format!("{}.{}", self.resource, self.group) }
+        if self.group.is_empty() {
+            self.resource.clone()
+        } else {
+            format!("{}.{}", self.resource, self.group)
+        }
     }
 }
 

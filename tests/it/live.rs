@@ -18,6 +18,7 @@ mod projects;
 mod prune;
 mod push;
 mod restart;
+mod rights;
 #[cfg(feature = "sops")]
 mod secrets;
 mod seeds;
