@@ -256,6 +256,33 @@ mod tests {
         assert_eq!(read("{token: opaque}").expires, None);
     }
 
+    /// Of nobody, signed by itself.
+    const CERTIFICATE: &str = "\
+-----BEGIN CERTIFICATE-----
+MIIBbTCCAROgAwIBAgIURPdYLCqGlKGSAMDsJqIDSd+3lBUwCgYIKoZIzj0EAwIw
+DDEKMAgGA1UEAwwBYTAeFw0yNjExMjIwMTQ1MjFaFw0zNjExMTkwMTQ1MjFaMAwx
+CjAIBgNVBAMMAWEwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAAQ2HLbshOkwYsWV
+vtP6FxUtibiOksvAQvxl0r1ZDM7f1PDhEpXVr1THKxIn12axGrleU2C9oiW1YPCt
+C5kF4Qufo1MwUTAdBgNVHQ4EFgQUcBYec/opT/jXa8E9h4kYuJadNAswHwYDVR0j
+BBgwFoAUcBYec/opT/jXa8E9h4kYuJadNAswDwYDVR0TAQH/BAUwAwEB/zAKBggq
+hkjOPQQDAgNIADBFAiA2ENfNrq8B9mGPKpmoIrb0gJAOFv3p7/XJuISgiP1QrwIh
+AJ9a6jjepjKI+sPu9JEN84X09Ajcbx3snTgGKh+OizDI
+-----END CERTIFICATE-----
+";
+
+    #[test]
+    fn a_certificate_says_until_when_it_is_good() {
+        let (from, until) = (at("2026-11-22T01:45:21Z"), at("2036-11-19T01:45:21Z"));
+        assert_eq!(life_of_certificate(CERTIFICATE.as_bytes()), (Some(from), Some(until)));
+        let found = read(&format!("{{client-certificate-data: {}}}", STANDARD.encode(CERTIFICATE)));
+        assert_eq!((found.way.as_str(), found.expires), ("client certificate of user admin", Some(until)));
+        // Both are sent: what ends first ends it.
+        let earlier = at("2030-01-01T00:00:00Z");
+        let token = token(&format!(r#"{{"exp": {}}}"#, earlier.as_second()));
+        let both = format!("{{client-certificate-data: {}, token: {token}}}", STANDARD.encode(CERTIFICATE));
+        assert_eq!(read(&both).expires, Some(earlier));
+    }
+
     #[test]
     fn times_are_read_in_both_forms() {
         let check = |tag: u8, text: &str, expected: Option<&str>| {

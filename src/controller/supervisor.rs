@@ -218,11 +218,13 @@ fn tell_hidden(cluster: &ClusterName, hidden: &[(Kind, Error)]) {
         );
     }
     if !denied.is_empty() {
-        let kinds: Vec<String> = denied.iter().map(|(kind, _)| kind.to_string()).collect();
+        let mut kinds: Vec<String> = denied.iter().map(|(kind, _)| kind.to_string()).collect();
+        kinds.sort();
         tracing::warn!(
-            %cluster, count = kinds.len(), kinds = kinds.join(", "),
+            %cluster, kinds = kinds.len(),
             "we may not list some kinds: if something of ours is left there, it is neither seen nor pruned"
         );
+        tracing::debug!(%cluster, kinds = kinds.join(", "), "they may not be listed");
     }
 }
 

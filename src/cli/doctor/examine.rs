@@ -40,7 +40,10 @@ impl Examination<'_> {
         let (client, catalog) = match connected {
             Ok(connected) => connected,
             Err(error) => {
-                findings.push(unreachable(&error));
+                // What was said of the credential is not said again.
+                if findings.iter().all(|finding| finding.message != error.to_string()) {
+                    findings.push(unreachable(&error));
+                }
                 return findings;
             }
         };
@@ -152,7 +155,10 @@ fn kinds(catalog: &Catalog, renders: &[(&App, Rendered)]) -> Finding {
         }
     }
     if lacking.is_empty() {
-        return Finding::good(Check::Kinds, format!("it serves {}", count(served.len(), "kind")));
+        return Finding::good(
+            Check::Kinds,
+            format!("it serves {}, all that are rendered", count(served.len(), "kind")),
+        );
     }
     let names: Vec<String> = lacking.iter().map(|(kind, id)| format!("{kind} (for {id})")).collect();
     Finding::bad(Check::Kinds, Exit::Failed, format!("it does not serve {}", names.join(", ")))
