@@ -15,10 +15,9 @@ fn rights(instance: &Instance, fields: &str, objects: &[Value]) -> BTreeSet<Stri
         "apiVersion: tutti.dev/v1alpha1\nkind: Objects\nmetadata: {{name: web, namespace: shop}}\nspec: {{files: [all.yaml]{fields}}}\n"
     );
     let texts: Vec<String> = objects.iter().map(Value::to_string).collect();
-    let mut snapshot = Snapshot::default();
-    snapshot.put("clusters/one.yaml", CLUSTER);
-    snapshot.put("apps/web/app.yaml", &app);
-    snapshot.put("apps/web/all.yaml", &texts.join("\n---\n"));
+    let all = texts.join("\n---\n");
+    let files = [("clusters/one.yaml", CLUSTER), ("apps/web/app.yaml", &*app), ("apps/web/all.yaml", &*all)];
+    let snapshot = Snapshot::of_texts(files);
     let fleet = crate::fleet::assemble(manifest::read(&snapshot), &snapshot);
     let errors: Vec<_> = fleet.diagnostics.iter().filter(|it| it.is_error()).collect();
     assert!(errors.is_empty(), "{errors:?}");
