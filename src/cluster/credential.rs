@@ -70,8 +70,8 @@ fn days(duration: SignedDuration) -> String {
 
 impl Link {
     /// Reads the files of the connection, and asks nobody. Several may be used at once: that which ends first.
-    pub fn credential(&self, cluster: &ClusterName) -> Result<Credential, Error> {
-        let fail = |detail: String| Error::Connection { cluster: cluster.clone(), detail };
+    pub fn credential(&self, cluster: &ClusterName) -> Result<Credential, Box<Error>> {
+        let fail = |detail: String| Box::new(Error::Connection { cluster: cluster.clone(), detail });
         match self {
             Self::InProcess(_) => Ok(Credential::new("connection to an embedded cluster")),
             Self::InCluster => {

@@ -68,7 +68,7 @@ impl Stage {
 }
 
 /// All files of a folder as text, by their path in it.
-fn read(root: &Path) -> Vec<(String, String)> {
+pub(crate) fn read(root: &Path) -> Vec<(String, String)> {
     let mut files = Vec::new();
     let mut folders = vec![root.to_owned()];
     while let Some(folder) = folders.pop() {

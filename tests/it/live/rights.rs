@@ -2,32 +2,36 @@
 //! `tutti doctor` name what is missing.
 
 use std::fs;
+use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::credentials::with_user;
-use super::support::{Scene, configmap, deployment, service};
+use super::support::{Scene, configmap, deployment, objects_app, service};
+use crate::transcripts;
 
 /// A scene with one cluster, and an account there that has no rights yet.
 struct Account {
     scene: Scene,
+    /// What the repository calls it.
+    cluster: &'static str,
     way: String,
 }
 
 impl Account {
-    async fn new(name: &'static str) -> Option<Self> {
+    async fn new(name: &'static str, cluster: &'static str) -> Option<Self> {
         let scene = Scene::new(name, 1).await?;
         scene.write_instance("poll: 1s\n  caps: {deletes: 100, deletePercent: 100}");
         let way = scene.folder().join("account.yaml").display().to_string();
-        Some(Self { scene, way: format!("cluster-1={way}#admin") })
+        Some(Self { scene, cluster, way: format!("{cluster}={way}#admin") })
     }
 
     /// What the command prints, document by document.
     async fn printed(&self) -> Vec<Value> {
         let repo = self.scene.worktree.folder().display().to_string();
         let account = format!("{}/tutti", self.scene.name());
-        let arguments = ["cluster", "rbac", "cluster-1", "--repo", &repo, "--service-account", &account]
+        let arguments = ["cluster", "rbac", self.cluster, "--repo", &repo, "--service-account", &account]
             .map(str::to_owned);
         let ended = self.scene.run(&arguments).await;
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
@@ -57,7 +61,8 @@ impl Account {
     async fn once(&self, timeout: &str) -> (Option<i32>, String) {
         let more = ["--timeout", timeout, "--cluster", &self.way];
         let ended = self.scene.run(&self.scene.arguments(&["run", "--once"], &more)).await;
-        (ended.code, format!("{}{}", ended.stdout, ended.stderr))
+        // Logs may quote what a server says.
+        (ended.code, format!("{}{}", ended.stdout, ended.stderr).replace("\\\"", "\""))
     }
 
     /// The exit code, and all that is missing.
@@ -156,7 +161,7 @@ fn objects(round: usize) -> Vec<Value> {
 
 #[tokio::test]
 async fn with_the_printed_rights_everything_works() {
-    let Some(account) = Account::new("rights-all").await else { return };
+    let Some(account) = Account::new("rights-all", "cluster-1").await else { return };
     let scene = &account.scene;
     let space = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "rights-all-own"}});
     let limits = json!({
@@ -166,6 +171,13 @@ async fn with_the_printed_rights_everything_works() {
     });
     scene.write_app("space", &[space, limits]);
     scene.write_app("web", &objects(0));
+    // What kubectl made, with a field that goes when it is adopted.
+    let make =
+        ["create", "configmap", "legacy", "--from-literal=a=1", "--from-literal=b=2", "-n", scene.name()];
+    scene.cluster(0).kubectl(&make).await.expect("made");
+    scene.write_app("legacy", &[configmap("legacy", "a", "1")]);
+    let adopting = objects_app(scene.name(), "legacy") + "  adopt: true\n";
+    scene.worktree.write("apps/legacy/app.yaml", &adopting);
     scene.worktree.publish("first");
     account.grant(&account.printed().await).await;
     account.log_in().await;
@@ -176,6 +188,8 @@ async fn with_the_printed_rights_everything_works() {
     assert_eq!(code, Some(0), "{said}");
     assert!(!said.contains("forbidden") && said.contains("we may not list some kinds"), "{said}");
     scene.ready(scene.cluster(0), "web", "shop/web:1.0", 1).await;
+    let legacy = scene.object(scene.cluster(0), "configmaps", "legacy").await.expect("there");
+    assert_eq!(legacy["data"], json!({"a": "1"}));
 
     scene.start(&["--cluster", &account.way]).await;
     let delete = ["delete", "configmap", "settings-0", "-n", scene.name()];
@@ -189,7 +203,7 @@ async fn with_the_printed_rights_everything_works() {
     scene
         .eventually("what Git wants no longer is gone", async || {
             match scene.ours(scene.cluster(0), "configmaps").await.len() {
-                0 => Ok(()),
+                1 => Ok(()),
                 left => Err(format!("{left} left")),
             }
         })
@@ -197,8 +211,35 @@ async fn with_the_printed_rights_everything_works() {
 }
 
 #[tokio::test]
+async fn the_example_rolls_out_with_the_printed_rights() {
+    let Some(account) = Account::new("rights-example", "bj-prod").await else { return };
+    let scene = &account.scene;
+    scene.worktree.remove("clusters/cluster-1.yaml");
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/repo");
+    for (path, text) in transcripts::read(&example) {
+        scene.worktree.write(&path, &text);
+    }
+    scene.worktree.publish("the example");
+    account.grant(&account.printed().await).await;
+    account.log_in().await;
+
+    let ways = ["--cluster", "*=sandbox", "--cluster", &account.way];
+    scene
+        .eventually("all rights are there", async || {
+            let ended = scene.run(&scene.local_arguments(&["doctor"], &ways)).await;
+            if ended.code == Some(0) { Ok(()) } else { Err(ended.stdout) }
+        })
+        .await;
+    let ended = scene.run(&scene.local_arguments(&["run", "--once", "--timeout", "90"], &ways)).await;
+    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    assert!(!ended.stderr.contains("forbidden"), "{}", ended.stderr);
+    let deployment = scene.cluster(0).get("/apis/apps/v1/namespaces/shop/deployments/shop-web").await;
+    assert_eq!(deployment.expect("there")["metadata"]["labels"]["tutti.dev/managed-by"], "main");
+}
+
+#[tokio::test]
 async fn with_one_right_less_the_error_and_doctor_name_it() {
-    let Some(account) = Account::new("rights-less").await else { return };
+    let Some(account) = Account::new("rights-less", "cluster-1").await else { return };
     let scene = &account.scene;
     scene.write_app("web", &objects(0));
     scene.worktree.publish("first");
