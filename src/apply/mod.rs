@@ -5,7 +5,7 @@
 //! phase go side by side. What is adopted is taken over by [`takeover`]. Every object gets a receipt. A write whose answer was lost is not repeated
 //! here: the next reconciliation looks again first.
 
-mod owned;
+pub mod owned;
 pub mod takeover;
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cluster::{Catalog, Client, Deleted, Error};
 use crate::model::{ObjectId, Rendered, RenderedObject, Revision, labels};
-use crate::plan::{Action, Candidate, Plan, Step};
+use crate::plan::{Action, Candidate, Plan, Reason, SentReplicas, Step};
 
 /// How many objects of one phase are under way at once.
 const SIDE_BY_SIDE: usize = 8;
@@ -100,11 +100,13 @@ async fn apply_one(
             kind: object.kind.to_string(),
         }));
     };
-    let body = as_sent(object, revision);
-    let applied = if step.action == Action::Adopt {
-        takeover::take(client, resource, manager, &object.id, &body).await
-    } else {
-        client.apply(resource, &object.id, &body, manager).await
+    let mut body = as_sent(object, revision);
+    scale(&mut body, step.replicas);
+    let applied = match (&step.action, &step.reason) {
+        (Action::Adopt, _) => takeover::take(client, resource, manager, &object.id, &body).await,
+        // All of it was ours: who set it since then did so in our place.
+        (_, Reason::Drifted { .. }) => client.apply_by_force(resource, &object.id, &body, manager).await,
+        _ => client.apply(resource, &object.id, &body, manager).await,
     };
     applied.map(|live| Done::Applied(Box::new(live))).map_err(|error| NotDone::Failed(told(object, error)))
 }
@@ -122,6 +124,20 @@ pub fn as_sent(object: &RenderedObject, revision: &Revision) -> Value {
     annotations[labels::HASH] = Value::String(object.hash.to_string());
     annotations[labels::REVISION] = Value::String(revision.to_string());
     body
+}
+
+/// `spec.replicas` where an autoscaler decides over it.
+fn scale(body: &mut Value, replicas: SentReplicas) {
+    let Some(spec) = body.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    match replicas {
+        SentReplicas::AsRendered => {}
+        SentReplicas::AsLive(count) if spec.contains_key("replicas") => {
+            spec.insert("replicas".to_owned(), count.into());
+        }
+        SentReplicas::AsLive(_) | SentReplicas::LeftOut => {
+            spec.shift_remove("replicas");
+        }
+    }
 }
 
 /// Deletes one object that the plan let go.

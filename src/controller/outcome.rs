@@ -37,7 +37,7 @@ impl World {
                     applied = true;
                     opened |= is_namespace(&receipt.object);
                     if let Some(kind) = Kind::of(&object) {
-                        cluster.see_object(&kind, *object, &self.instance.name);
+                        cluster.applied(&kind, *object, &self.instance.name);
                     }
                 }
                 Err(not_done) => {

@@ -4,7 +4,7 @@ use super::cluster_entry::Reach;
 use super::world::World;
 use crate::fleet::Target;
 use crate::model::{ClusterState, Mode, Rendered, Status};
-use crate::plan::{Action, Plan};
+use crate::plan::{Action, Plan, Reason};
 use crate::report::{Phase, words};
 
 impl World {
@@ -58,6 +58,10 @@ impl World {
         }
         if entry.running.is_some() || entry.due || !plan.is_empty() {
             return (Phase::Pending, "applying".to_owned());
+        }
+        if let Some(step) = plan.steps.iter().find(|step| matches!(step.reason, Reason::DriftReported { .. }))
+        {
+            return (Phase::OutOfSync, format!("{}: {}", step.object, step.reason));
         }
         if let Some(waits) = first(plan, Action::Wait) {
             return (Phase::Waiting, waits);

@@ -85,7 +85,8 @@ impl TargetEntry {
             (Ok(old), Ok(new)) => Arc::ptr_eq(&old.objects, &new.objects) || old.objects == new.objects,
             _ => false,
         };
-        let flags = |app: &App| (app.paused, app.unmanaged, app.adopt, app.prune, app.is_in_waves());
+        let flags =
+            |app: &App| (app.paused, app.unmanaged, app.adopt, app.prune, app.drift, app.is_in_waves());
         if !same || flags(&self.app) != flags(&app) {
             if let Some(running) = &self.running {
                 running.cancel();

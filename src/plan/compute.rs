@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::{Action, Claims, Hold, Pending, Phase, Plan, Reason, Step, waves};
+use serde_json::Value;
+
+use super::{Action, Claims, Hold, Pending, Phase, Plan, Reason, SentReplicas, Step, drift, waves};
 use crate::model::{
-    AppId, ClusterState, Kind, Live, Mode, ObjectId, Observation, Rendered, RenderedObject, Revision,
-    Stranger, Takeover, labels,
+    AppId, ClusterState, DriftMode, Kind, Live, Mode, ObjectId, Observation, Rendered, RenderedObject,
+    Revision, Stranger, Takeover, labels,
 };
 
 /// Everything that the answer depends on.
@@ -21,6 +23,8 @@ pub struct Input<'a> {
     pub in_waves: bool,
     /// What is there and nobody's but a person's or a tool's is taken over.
     pub adopt: bool,
+    /// What is done when somebody else changed what was applied.
+    pub drift: DriftMode,
     pub rendered: &'a Rendered,
     pub observation: &'a Observation,
     /// Of the renders of this cluster.
@@ -84,6 +88,7 @@ fn step(input: &Input<'_>, waits: Option<&ObjectId>, object: &RenderedObject) ->
         reason,
         uid: live.map(|live| live.uid.to_string()),
         resource_version: live.map(|live| live.resource_version.to_string()),
+        replicas: SentReplicas::of(live, is_autoscaled(input.rendered, &object.id)),
         applied: live.and_then(|live| live.revision.as_deref()).map(Revision::from),
         source: Some(object.source.clone()),
     }
@@ -189,9 +194,28 @@ fn against_live(input: &Input<'_>, object: &RenderedObject, live: &Live) -> (Act
     }
     match live.hash {
         None => (Action::Configure, Reason::HashMissing),
-        Some(hash) if hash == object.hash => (Action::Unchanged, Reason::Same),
+        Some(hash) if hash == object.hash => as_applied(input, object, live),
         Some(from) => (Action::Configure, Reason::HashChanged { from, to: object.hash }),
     }
+}
+
+/// The commit changed nothing of it; somebody else may have.
+fn as_applied(input: &Input<'_>, object: &RenderedObject, live: &Live) -> (Action, Reason) {
+    match (drift::of(live, is_autoscaled(input.rendered, &object.id)), input.drift) {
+        (None, _) | (Some(_), DriftMode::Ignore) => (Action::Unchanged, Reason::Same),
+        (Some(drift), DriftMode::Repair) => (Action::Configure, Reason::Drifted { drift }),
+        (Some(drift), DriftMode::Report) if drift.is_doubt() => (Action::Unchanged, Reason::Same),
+        (Some(drift), DriftMode::Report) => (Action::Skip, Reason::DriftReported { drift }),
+    }
+}
+
+/// An autoscaler among the rendered objects targets it.
+fn is_autoscaled(rendered: &Rendered, id: &ObjectId) -> bool {
+    rendered.objects.iter().filter(|other| other.id.namespace == id.namespace).any(|other| {
+        let target = other.body.pointer("/spec/scaleTargetRef");
+        let says = |field: &str| target.and_then(|target| target.get(field)).and_then(Value::as_str);
+        says("name") == Some(&id.name) && says("kind").unwrap_or("Deployment") == &*id.kind
+    })
 }
 
 /// Found under this name, without our label.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-use super::Action;
+use super::{Action, Drift};
 use crate::model::{AppId, Digest, Effect, Kind, ObjectId};
 
 /// What keeps a whole app or cluster from being written to.
@@ -40,6 +40,10 @@ pub enum Reason {
     HashMissing,
     /// Somebody took our label off an object that we apply.
     LabelsMissing,
+    /// Somebody changed what was applied, or may have: it is applied again, by force, as all of it was ours.
+    Drifted {
+        drift: Drift,
+    },
     /// Another app of this instance applied it and renders it no longer.
     TransferredFrom {
         app: String,
@@ -97,6 +101,10 @@ pub enum Reason {
 
     // Not touched on purpose.
     Unmanaged,
+    /// The app says that drift is only told.
+    DriftReported {
+        drift: Drift,
+    },
     Held {
         by: Hold,
         would: Action,
@@ -150,6 +158,8 @@ impl fmt::Display for Reason {
             Self::HashChanged { from, to } => write!(f, "rendered {}, applied {}", to.short(), from.short()),
             Self::HashMissing => f.write_str("its hash annotation is gone"),
             Self::LabelsMissing => f.write_str("our label is gone from it"),
+            Self::Drifted { drift } => f.write_str(drift.words()),
+            Self::DriftReported { drift } => write!(f, "{}; the app only reports drift", drift.words()),
             Self::TransferredFrom { app } => write!(f, "taken over from app {app}"),
             Self::Adopted(effect) => write_effect(effect, f),
             Self::Terminating => f.write_str("it is being deleted"),

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::prune::{Decided, PruneDecision};
 use super::reason::with_words;
-use super::{Action, Phase, Reason};
+use super::{Action, Phase, Reason, SentReplicas};
 use crate::model::{AppId, ClusterName, Digest, Kind, Location, ObjectId, Revision};
 
 /// What happens to one object, and why.
@@ -26,6 +26,9 @@ pub struct Step {
     pub resource_version: Option<String>,
     /// The commit that the live object was applied from last, when there is one of ours.
     pub applied: Option<Revision>,
+    /// For an apply.
+    #[serde(skip)]
+    pub replicas: SentReplicas,
     /// The template or file that it came from; `None` when it is no longer rendered.
     pub source: Option<Location>,
 }

@@ -6,6 +6,7 @@
 
 mod capabilities;
 mod credentials;
+mod drift;
 mod hooks;
 mod immutable;
 mod import;
