@@ -197,6 +197,15 @@ async fn with_the_printed_rights_everything_works() {
     let again = "what was deleted by hand is back";
     scene.eventually(again, async || scene.object(scene.cluster(0), "configmaps", "settings-0").await).await;
 
+    let edit = ["patch", "configmap", "legacy", "-n", scene.name(), "-p", r#"{"data": {"a": "2"}}"#];
+    scene.cluster(0).kubectl(&edit).await.expect("edited");
+    scene
+        .eventually("what was edited by hand is as in Git", async || {
+            let found = scene.object(scene.cluster(0), "configmaps", "legacy").await?;
+            if found["data"]["a"] == "1" { Ok(()) } else { Err(found["data"].to_string()) }
+        })
+        .await;
+
     scene.write_objects("web", &objects(0)[..2]);
     let commit = scene.worktree.publish("less");
     scene.succeeded(&commit).await;
