@@ -37,11 +37,11 @@ pub struct Pruning {
     refused: BTreeMap<Key, Refusal>,
 }
 
-/// Why a delete was asked for: what nobody approved counts against the cap.
+/// Whether a delete that was asked for counts against the cap: not what somebody approved, nor an ended run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asked {
     UnderCap,
-    Approved,
+    Uncounted,
 }
 
 /// The cluster said no; the same request is not hammered.
@@ -211,9 +211,9 @@ impl World {
             let Some(cluster) = self.clusters.get(&candidate.cluster) else { continue };
             let Some(client) = cluster.client.clone() else { continue };
             let catalog = Arc::clone(&cluster.catalog);
-            let approved = matches!(reason, Reason::Approved { .. });
+            let counts = !candidate.is_ended_run && !matches!(reason, Reason::Approved { .. });
             self.prune.asking.insert(key(&candidate));
-            let asked = if approved { Asked::Approved } else { Asked::UnderCap };
+            let asked = if counts { Asked::UnderCap } else { Asked::Uncounted };
             self.prune.asked.insert(key(&candidate), (asked, candidate.uid.clone()));
             self.prune.going.insert(key(&candidate), candidate.app.clone());
             self.changed = true;

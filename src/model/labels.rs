@@ -20,6 +20,9 @@ pub const UNMANAGED: &str = "tutti.dev/unmanaged";
 pub const COMPONENT_UNMANAGED: &str = "component.luojilab.com/unmanaged";
 /// Annotation on an AppSet of a chart: `apply` applies hooks that run something as ordinary objects, `skip` leaves them out.
 pub const CHART_HOOKS: &str = "tutti.dev/chart-hooks";
+/// Annotation on a Job or Pod that runs once for a release of a chart: what the chart calls it. The next release has
+/// another.
+pub const RUN: &str = "tutti.dev/run";
 /// Helm's annotation on an object: `keep` is what [`PRUNE`] says with the same word.
 pub const HELM_RESOURCE_POLICY: &str = "helm.sh/resource-policy";
 /// Labels on an AppSet that choose its language and run type layers.

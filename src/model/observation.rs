@@ -25,6 +25,8 @@ pub struct Live {
     pub revision: Option<Arc<str>>,
     /// `tutti.dev/prune: keep`.
     pub keep: bool,
+    /// A run of a release of a chart that has come to its end, well or not.
+    pub is_ended_run: bool,
     /// It has a deletionTimestamp.
     pub deleting: bool,
     pub health: Health,

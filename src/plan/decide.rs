@@ -187,6 +187,9 @@ fn judge(input: &PruneInput<'_>, approvals: &Approvals<'_>, limit: &Limit, candi
 }
 
 fn need(input: &PruneInput<'_>, limit: &Limit, candidate: &Candidate) -> Option<Need> {
+    if candidate.is_ended_run {
+        return None;
+    }
     if takes_others_along(&candidate.object) {
         return Some(Need::Kind);
     }
@@ -212,7 +215,8 @@ struct Limit {
 
 impl Limit {
     fn of(input: &PruneInput<'_>, approvals: &Approvals<'_>) -> Self {
-        let pending = input.candidates.iter().filter(|candidate| stays(input, candidate).is_none());
+        let counts = |candidate: &&Candidate| !candidate.is_ended_run && stays(input, candidate).is_none();
+        let pending = input.candidates.iter().filter(counts);
         let mut counted: BTreeSet<ApprovedObject> = pending.map(Candidate::approved_object).collect();
         // Who approves six of twelve, of one app or of many, has not approved the other six. When the
         // six are gone they must still count, or the rest would fit under the cap.

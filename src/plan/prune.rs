@@ -24,6 +24,8 @@ pub struct Candidate {
     pub resource_version: String,
     /// Its annotation says that it stays.
     pub keep: bool,
+    /// A run of an earlier release of a chart: it did its work, and no release comes without leaving one behind.
+    pub is_ended_run: bool,
 }
 
 impl Candidate {
@@ -55,6 +57,7 @@ pub fn candidates(
             uid: live.uid.to_string(),
             resource_version: live.resource_version.to_string(),
             keep: live.keep,
+            is_ended_run: live.is_ended_run,
         })
     };
     observation.objects.iter().filter(|(id, live)| gone(id, live)).filter_map(candidate).collect()

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::ownership::ownership;
 use crate::health;
-use crate::model::{Digest, Kind, Live, ObjectId, PodCount, Stranger, labels};
+use crate::model::{Digest, Health, Kind, Live, ObjectId, PodCount, Status, Stranger, labels};
 
 /// The record of an object that carries this instance's label and is itself what was applied;
 /// `None` for anybody else's, and for copies of our labels that controllers make.
@@ -16,6 +16,7 @@ pub fn live(kind: &Kind, object: &Value, instance: &str) -> Option<Live> {
     }
     let metadata = object.get("metadata")?;
     let text = |field: &str| metadata.get(field).and_then(Value::as_str);
+    let health = health::of(object);
     let (ownership, fields) = ownership(kind, object, instance);
     Some(Live {
         uid: text("uid")?.into(),
@@ -26,14 +27,21 @@ pub fn live(kind: &Kind, object: &Value, instance: &str) -> Option<Live> {
         hash: annotation(object, labels::HASH).and_then(Digest::parse),
         revision: annotation(object, labels::REVISION).map(Into::into),
         keep: annotation(object, labels::PRUNE) == Some("keep"),
+        is_ended_run: annotation(object, labels::RUN).is_some() && is_ended(kind, &health),
         deleting: metadata.get("deletionTimestamp").is_some_and(|time| !time.is_null()),
-        health: health::of(object),
+        health,
         pods: pod_count(object),
         created: text("creationTimestamp").map(Arc::from),
         ownership,
         settled: None,
         fields: Some(fields),
     })
+}
+
+/// A Job or Pod that does nothing any more.
+fn is_ended(kind: &Kind, health: &Health) -> bool {
+    let runs = matches!((&*kind.group, &*kind.kind), ("batch", "Job") | ("", "Pod"));
+    runs && matches!(health.status, Status::Current | Status::Failed)
 }
 
 /// The origin annotation is missing or names another object.

@@ -201,7 +201,7 @@ fn take(
         document.hook = hook;
         documents::without_needless_namespace(&mut document.object);
         if object.definition || is_kept(&document.object) {
-            keep(&mut document.object);
+            documents::annotate(&mut document.object, PRUNE, "keep");
         }
         documents.push(document);
     }
@@ -231,17 +231,6 @@ fn is_kept(object: &Map<String, Value>) -> bool {
     let policy =
         annotations.and_then(|annotations| annotations.get(HELM_RESOURCE_POLICY)).and_then(Value::as_str);
     policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep"))
-}
-
-fn keep(object: &mut Map<String, Value>) {
-    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
-    let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
-    if annotations.is_null() {
-        *annotations = json!({});
-    }
-    if let Some(annotations) = annotations.as_object_mut() {
-        annotations.entry(PRUNE).or_insert_with(|| json!("keep"));
-    }
 }
 
 /// A failure of a chart: where its template fails when that is a file of this repository, else where the chart is named.

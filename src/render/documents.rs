@@ -378,3 +378,14 @@ impl Job<'_> {
         }
     }
 }
+/// Adds an annotation that is not there yet.
+pub fn annotate(object: &mut Map<String, Value>, name: &str, value: &str) {
+    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
+    if annotations.is_null() {
+        *annotations = json!({});
+    }
+    if let Some(annotations) = annotations.as_object_mut() {
+        annotations.entry(name).or_insert_with(|| json!(value));
+    }
+}

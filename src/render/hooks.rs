@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::documents::Document;
+use super::documents::{self, Document};
 use super::{Job, canonical, codes};
-use crate::model::labels::CHART_HOOKS;
+use crate::model::labels::{CHART_HOOKS, RUN};
 use crate::model::{ChartHook, Diagnostic, Digest, Hook, Kind, Stage};
 
 /// Hooks at moments that there are none of here: they are left out, as `helm template --no-hooks` does.
@@ -98,7 +98,8 @@ pub fn name_runs(documents: &mut [Document]) {
         if let Some(Value::String(name)) =
             document.object.get_mut("metadata").and_then(|it| it.get_mut("name"))
         {
-            *name = run_name(name, &run);
+            let called = std::mem::replace(name, run_name(name, &run));
+            documents::annotate(&mut document.object, RUN, &called);
         }
     }
 }

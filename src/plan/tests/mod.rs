@@ -89,6 +89,7 @@ fn live(owner: &str, text: &str, content: &str) -> Live {
         hash: Some(Digest::of(content.as_bytes())),
         revision: None,
         keep: false,
+        is_ended_run: false,
         deleting: false,
         health: Health::current(),
         pods: None,

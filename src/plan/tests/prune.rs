@@ -102,6 +102,7 @@ pub(super) fn candidate(text: &str) -> Candidate {
         uid: format!("uid-{text}"),
         resource_version: "7".into(),
         keep: false,
+        is_ended_run: false,
     }
 }
 
@@ -149,6 +150,12 @@ fn the_cap_holds_over_the_instance() {
     // What this revision has deleted counts on.
     Case { already_deleted: 5, ..Case::of(5) }.check([5, 0, 0]);
     Case { already_deleted: 6, ..Case::of(5) }.check([0, 5, 0]);
+    // Runs that came to their end go, and do not count.
+    let mut runs = Case::of(14);
+    runs.candidates.iter_mut().take(4).for_each(|candidate| candidate.is_ended_run = true);
+    runs.check([14, 0, 0]);
+    runs.candidates[0].is_ended_run = false;
+    runs.check([3, 11, 0]);
     // Apps and clusters are counted together.
     let mut spread = Case::of(11);
     for (index, candidate) in spread.candidates.iter_mut().enumerate() {
