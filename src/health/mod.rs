@@ -20,6 +20,7 @@ mod generic;
 mod network;
 mod pod;
 mod read;
+mod rules;
 mod scaling;
 mod storage;
 #[cfg(test)]
@@ -28,19 +29,18 @@ mod workload;
 
 pub use cause::{Cause, pods_cause};
 pub use dump::read_dump;
+pub use rules::{Expressions, Mark, Part, RuleBody, RuleMistake, RuleSource, Rules};
 
 use serde_json::Value;
 
 use crate::model::{Health, Kind, Status};
 
-/// The health of one object as the API server serves it.
+/// The health of one object as the API server serves it, by the shipped rules.
 pub fn of(object: &Value) -> Health {
-    let Some(kind) = read::kind(object) else {
-        return Health::new(Status::Unknown, "not a Kubernetes object: apiVersion or kind is missing");
-    };
-    if let Some(terminating) = terminating(object) {
-        return terminating;
-    }
+    Rules::default().of(object)
+}
+
+fn shipped(kind: &Kind, object: &Value) -> Health {
     match (&*kind.group, &*kind.kind) {
         ("apps" | "extensions", "Deployment") => workload::deployment(object),
         ("apps", "StatefulSet") => workload::stateful_set(object),
@@ -60,13 +60,13 @@ pub fn of(object: &Value) -> Health {
         ("apiextensions.k8s.io", "CustomResourceDefinition") => cluster_scoped::definition(object),
         ("apiregistration.k8s.io", "APIService") => cluster_scoped::api_service(object),
         ("", "Namespace") => cluster_scoped::namespace(object),
-        _ if is_metadata_only(&kind) => Health::current(),
+        _ if is_metadata_only(kind) => Health::current(),
         _ => generic::health(object),
     }
 }
 
 /// Kinds whose health is always Current: seeing their metadata is enough.
-pub fn is_metadata_only(kind: &Kind) -> bool {
+fn is_metadata_only(kind: &Kind) -> bool {
     match &*kind.group {
         "" => matches!(
             &*kind.kind,

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::health;
+use crate::health::Rules;
 use crate::model::{Digest, Kind, Live, ObjectId, PodCount, Stranger, labels};
 
 /// The record of an object that carries this instance's label and is itself what was applied;
 /// `None` for anybody else's, and for copies of our labels that controllers make.
-pub fn live(kind: &Kind, object: &Value, instance: &str) -> Option<Live> {
+pub fn live(kind: &Kind, object: &Value, instance: &str, rules: &Rules) -> Option<Live> {
     if label(object, labels::MANAGED_BY)? != instance || is_copy(object) {
         return None;
     }
@@ -25,7 +25,7 @@ pub fn live(kind: &Kind, object: &Value, instance: &str) -> Option<Live> {
         revision: annotation(object, labels::REVISION).map(Into::into),
         keep: annotation(object, labels::PRUNE) == Some("keep"),
         deleting: metadata.get("deletionTimestamp").is_some_and(|time| !time.is_null()),
-        health: health::of(object),
+        health: rules.of(object),
         pods: pod_count(object),
         created: text("creationTimestamp").map(Arc::from),
     })
@@ -100,10 +100,13 @@ mod tests {
 
     #[test]
     fn only_the_object_that_its_origin_names_is_ours() {
-        let kind = Kind::new("", "v1", "ConfigMap");
-        assert!(live(&kind, &object("/ConfigMap/shop/web"), "main").is_some());
-        assert!(live(&kind, &object("/Service/shop/web"), "main").is_none(), "labels copied by a controller");
-        assert!(live(&kind, &object("/ConfigMap/shop/web"), "other").is_none(), "another instance");
+        let (kind, rules) = (Kind::new("", "v1", "ConfigMap"), Rules::default());
+        assert!(live(&kind, &object("/ConfigMap/shop/web"), "main", &rules).is_some());
+        assert!(
+            live(&kind, &object("/Service/shop/web"), "main", &rules).is_none(),
+            "labels copied by a controller"
+        );
+        assert!(live(&kind, &object("/ConfigMap/shop/web"), "other", &rules).is_none(), "another instance");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::{check, condition, object};
-use crate::health::is_metadata_only;
+use crate::health::Rules;
 use crate::model::Kind;
 
 #[test]
@@ -31,7 +31,7 @@ fn kinds_without_an_end_state_are_current() {
         ("storage.k8s.io/v1", "StorageClass"),
         ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
     ] {
-        assert!(is_metadata_only(&Kind::from_api_version(api_version, kind)), "{kind}");
+        assert!(Rules::default().is_metadata_only(&Kind::from_api_version(api_version, kind)), "{kind}");
         check(json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}}), "Current");
     }
     for (api_version, kind) in [
@@ -41,7 +41,7 @@ fn kinds_without_an_end_state_are_current() {
         ("networking.k8s.io/v1", "Ingress"),
         ("example.com/v1", "Secret"),
     ] {
-        assert!(!is_metadata_only(&Kind::from_api_version(api_version, kind)), "{kind}");
+        assert!(!Rules::default().is_metadata_only(&Kind::from_api_version(api_version, kind)), "{kind}");
     }
     check(object("networking.k8s.io/v1", "Ingress", json!({}), json!({"loadBalancer": {}})), "Current");
     check(object("v1", "Namespace", json!({}), json!({"phase": "Active"})), "Current");
