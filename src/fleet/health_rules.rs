@@ -212,3 +212,117 @@ fn within(text: &Location, mistake: &RuleMistake, snapshot: &Snapshot) -> Locati
 fn index(column: u32) -> usize {
     usize::try_from(column.saturating_sub(1)).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn snapshot(files: &[(&str, &str)]) -> Snapshot {
+        Snapshot::of_texts(files.iter().copied())
+    }
+
+    /// `file:line:column code message`, one line each.
+    #[track_caller]
+    fn check(files: &[(&str, &str)], expected: &[&str]) {
+        let (_, mistakes) = of(&snapshot(files));
+        let place = |it: &Diagnostic| it.location.as_ref().map(ToString::to_string).unwrap_or_default();
+        let told: Vec<String> =
+            mistakes.iter().map(|it| format!("{} {} {}", place(it), it.code, it.message)).collect();
+        assert_eq!(told, expected);
+        assert!(mistakes.iter().all(|it| it.help.is_some() || it.code < "E2"));
+    }
+
+    fn rule(spec: &str) -> String {
+        format!("apiVersion: tutti.dev/v1alpha1\nkind: HealthRule\nspec:\n{spec}")
+    }
+
+    #[test]
+    fn the_path_says_which_kind_a_rule_is_for() {
+        let (yaml, lua) = (rule("  current: 'false'\n"), "return {status = 'Degraded', message = 'lua'}");
+        let files = [
+            ("health/core/ConfigMap.yaml", yaml.as_str()),
+            ("health/example.com/Cache/health.lua", lua),
+            ("health/example.com/Cache/health_test.yaml", "tests: []"),
+            ("health/example.com/Cache/testdata/up.yaml", "kind: Cache"),
+            ("health/_.example.com/_/health.lua", lua),
+            ("health/README.md", "Ours."),
+        ];
+        check(&files, &[]);
+        let (rules, _) = of(&snapshot(&files));
+        let of = |api_version: &str, kind: &str| {
+            rules.of(&json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}})).reason
+        };
+        assert_eq!(of("v1", "ConfigMap"), "none of the expressions holds");
+        assert_eq!(of("example.com/v1", "Cache"), "lua");
+        assert_eq!(of("db.example.com/v1", "Other"), "lua");
+        assert_eq!(of("v1", "Secret"), "");
+    }
+
+    #[test]
+    fn files_that_are_no_rules() {
+        let (yaml, lua) = (rule("  current: 'true'\n"), "return nil");
+        check(
+            &[("health/Database.yaml", &yaml)],
+            &["health/Database.yaml:1:1 E2082 health/Database.yaml is no health rule"],
+        );
+        check(
+            &[("health/exmaple/X.yaml", &yaml)],
+            &["health/exmaple/X.yaml:1:1 E2082 health/exmaple/X.yaml is no health rule"],
+        );
+        check(
+            &[("health/a.b/C/wealth.lua", lua)],
+            &["health/a.b/C/wealth.lua:1:1 E2082 health/a.b/C/wealth.lua is no health rule"],
+        );
+        check(
+            &[("health/core/Secret.yaml", &yaml)],
+            &["health/core/Secret.yaml:1:1 E2082 health/core/Secret.yaml is no health rule"],
+        );
+        check(
+            &[("health/a.b/C.yaml", &yaml), ("health/a.b/C/health.lua", lua)],
+            &["health/a.b/C/health.lua:1:1 E2082 a second health rule for C of a.b"],
+        );
+        check(
+            &[("health/a.b/C.yaml", "apiVersion: v1\nkind: ConfigMap\n")],
+            &["health/a.b/C.yaml:2:1 E1110 health/ holds health rules, and this is none"],
+        );
+        check(&[("health/a.b/C.yaml", "")], &["health/a.b/C.yaml:1:1 E2082 a health rule is one document"]);
+    }
+
+    #[test]
+    fn mistakes_stand_where_they_are_written() {
+        let at = |spec: &str, expected: &[&str]| check(&[("health/a.b/C.yaml", &rule(spec))], expected);
+        at(
+            "  current: nope(1)\n",
+            &["health/a.b/C.yaml:4:12 E2081 `current` cannot be used: there is no function `nope`"],
+        );
+        at(
+            "  current: '1 + nope(1)'\n",
+            &["health/a.b/C.yaml:4:17 E2081 `current` cannot be used: there is no function `nope`"],
+        );
+        at(
+            "  failed: |\n    true &&\n      nope(1)\n  current: 'true'\n",
+            &["health/a.b/C.yaml:6:7 E2081 `failed` cannot be used: there is no function `nope`"],
+        );
+        at(
+            "  failed: >\n    true &&\n    nope(1)\n  current: 'true'\n",
+            &["health/a.b/C.yaml:4:11 E2081 `failed` cannot be used: there is no function `nope`"],
+        );
+        at(
+            "  curent: 'true'\n",
+            &[
+                "health/a.b/C.yaml:3:1 E1202 `current` is missing",
+                "health/a.b/C.yaml:4:3 E1201 unknown field `curent` in `spec`",
+            ],
+        );
+        at(
+            "  current: true\n",
+            &["health/a.b/C.yaml:4:12 E1203 `current` must be a text, not the boolean true"],
+        );
+        check(
+            &[("health/a.b/C/health.lua", "local a = 1\nreturn {")],
+            &["health/a.b/C/health.lua:2:1 E2081 the script cannot be used: unexpected symbol near <eof>"],
+        );
+    }
+}

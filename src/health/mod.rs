@@ -1,5 +1,8 @@
 //! The health of one live object: a pure function of its JSON.
 //!
+//! The rules that are shipped are code, here; those of a config repository stand over them ([`Rules`]). All of them are
+//! listed in `docs/health.md`, with where they differ from kstatus and Argo CD.
+//!
 //! Needs the whole object as served (kinds of [`is_metadata_only`] need no more than its metadata).
 //! Never asks for anything else, never waits, never panics, whatever the object holds.
 //!
@@ -54,7 +57,9 @@ fn shipped(kind: &Kind, object: &Value) -> Health {
         ("", "PersistentVolume") => storage::volume(object),
         ("", "Service") => network::service(object),
         ("networking.k8s.io" | "extensions", "Ingress") => Health::current(),
-        ("gateway.networking.k8s.io", route) => gateway::health(object, route),
+        ("gateway.networking.k8s.io" | "gateway.networking.x-k8s.io", route) => {
+            gateway::health(object, route)
+        }
         ("autoscaling", "HorizontalPodAutoscaler") => scaling::autoscaler(object),
         ("policy", "PodDisruptionBudget") => scaling::disruption_budget(object),
         ("apiextensions.k8s.io", "CustomResourceDefinition") => cluster_scoped::definition(object),
@@ -70,12 +75,25 @@ fn is_metadata_only(kind: &Kind) -> bool {
     match &*kind.group {
         "" => matches!(
             &*kind.kind,
-            "ConfigMap" | "Secret" | "ServiceAccount" | "LimitRange" | "ResourceQuota" | "Endpoints"
+            "ConfigMap"
+                | "Secret"
+                | "ServiceAccount"
+                | "LimitRange"
+                | "ResourceQuota"
+                | "Endpoints"
+                | "PodTemplate"
         ),
+        "apps" => &*kind.kind == "ControllerRevision",
+        "coordination.k8s.io" => &*kind.kind == "Lease",
+        "discovery.k8s.io" => &*kind.kind == "EndpointSlice",
+        "gateway.networking.k8s.io" => &*kind.kind == "ReferenceGrant",
+        "node.k8s.io" => &*kind.kind == "RuntimeClass",
         "rbac.authorization.k8s.io" | "admissionregistration.k8s.io" => true,
         "networking.k8s.io" => matches!(&*kind.kind, "NetworkPolicy" | "IngressClass"),
         "scheduling.k8s.io" => &*kind.kind == "PriorityClass",
-        "storage.k8s.io" => &*kind.kind == "StorageClass",
+        "storage.k8s.io" => {
+            matches!(&*kind.kind, "StorageClass" | "CSIDriver" | "VolumeAttributesClass")
+        }
         _ => false,
     }
 }

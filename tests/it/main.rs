@@ -15,6 +15,8 @@ mod capabilities;
 mod charts;
 mod example_repo;
 mod faults;
+mod health;
+mod health_cases;
 mod import;
 mod layering;
 mod layers;

@@ -9,12 +9,12 @@
 //! object Unknown, with the reason: never Current, and never anybody else's trouble.
 //!
 //! Rules are pure. They see one object and nothing else: no clock, no file, no network, no other object; what
-//! they may compute and hold is bounded ([`cost`], [`script`]).
+//! they may compute and hold is bounded ([`cost`], [`interpreter`]).
 
 mod calls;
 mod cost;
 mod expressions;
-mod sandbox;
+mod interpreter;
 mod script;
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use mlua::{Function, Lua, Value as Lue};
 use serde_json::Value;
 
 use super::super::read::sentence;
-use super::sandbox::{self, Sandbox};
+use super::interpreter::{self, Interpreter};
 use super::{Part, RuleMistake};
 use crate::model::{Health, Status};
 
@@ -20,7 +20,7 @@ const DEEPEST: usize = 200;
 
 #[derive(Debug)]
 pub struct Script {
-    sandbox: Sandbox,
+    interpreter: Interpreter,
     chunk: Function,
     strikes: AtomicU32,
 }
@@ -33,15 +33,15 @@ impl Script {
             return Err(mistake(1, format!("{} bytes long; {LONGEST} is the most", text.len())));
         }
         let name = file.rsplit('/').next().unwrap_or(file);
-        let made = Sandbox::new().and_then(|sandbox| {
-            let chunk = sandbox.lua().load(text).set_name(format!("={name}")).set_mode(ChunkMode::Text);
+        let made = Interpreter::new().and_then(|interpreter| {
+            let chunk = interpreter.lua().load(text).set_name(format!("={name}")).set_mode(ChunkMode::Text);
             let chunk = chunk.into_function()?;
-            Ok((sandbox, chunk))
+            Ok((interpreter, chunk))
         });
         match made {
-            Ok((sandbox, chunk)) => Ok(Self { sandbox, chunk, strikes: AtomicU32::new(0) }),
+            Ok((interpreter, chunk)) => Ok(Self { interpreter, chunk, strikes: AtomicU32::new(0) }),
             Err(error) => {
-                let (line, message) = place(name, &sandbox::message(&error));
+                let (line, message) = place(name, &interpreter::message(&error));
                 Err(mistake(line, message))
             }
         }
@@ -52,18 +52,18 @@ impl Script {
         if self.strikes.load(Ordering::Relaxed) >= STRIKES {
             return Err(format!("it reached its limits {STRIKES} times and is not run any more"));
         }
-        let judged = self.sandbox.run(|lua| {
-            let environment = self.sandbox.environment()?;
+        let judged = self.interpreter.run(|lua| {
+            let environment = self.interpreter.environment()?;
             environment.raw_set("obj", table(lua, object, 0)?)?;
             self.chunk.set_environment(environment)?;
             Ok(health(&self.chunk.call::<Lue>(())?))
         });
         // The environment goes with its object.
-        if let Ok(empty) = self.sandbox.lua().create_table() {
+        if let Ok(empty) = self.interpreter.lua().create_table() {
             let _ = self.chunk.set_environment(empty);
         }
         judged.map_err(|why| {
-            if why == sandbox::OUT_OF_INSTRUCTIONS || why == sandbox::OUT_OF_MEMORY {
+            if why == interpreter::OUT_OF_INSTRUCTIONS || why == interpreter::OUT_OF_MEMORY {
                 self.strikes.fetch_add(1, Ordering::Relaxed);
             }
             why

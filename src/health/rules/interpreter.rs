@@ -53,7 +53,7 @@ pub const OUT_OF_MEMORY: &str = "it needed too much memory";
 
 /// One interpreter, for one script.
 #[derive(Debug)]
-pub struct Sandbox {
+pub struct Interpreter {
     lua: Lua,
     meter: Arc<Meter>,
     /// Functions that are ours: by name, and those of libraries by library and name.
@@ -89,7 +89,7 @@ impl Meter {
     }
 }
 
-impl Sandbox {
+impl Interpreter {
     pub fn new() -> Result<Self> {
         let lua = Lua::new_with(StdLib::STRING | StdLib::TABLE | StdLib::MATH, LuaOptions::new())?;
         let meter = Arc::new(Meter::default());
@@ -245,12 +245,40 @@ fn bound_strings(lua: &Lua, meter: &Arc<Meter>) -> Result<()> {
     Ok(())
 }
 
-/// Each repetition may try every length, from every start.
+/// From every start, all ways to share out the text among the repetitions.
 fn worst_case(length: usize, pattern: &[u8]) -> f64 {
-    let repeats = pattern.iter().filter(|byte| matches!(byte, b'*' | b'+' | b'-')).count();
-    let starts = usize::from(pattern.first() != Some(&b'^'));
-    let length = u32::try_from(length + 1).map_or(f64::INFINITY, f64::from);
-    length.powi(i32::try_from((repeats + starts).max(1)).unwrap_or(i32::MAX))
+    let starts = if pattern.first() == Some(&b'^') { 1 } else { length + 1 };
+    let number = |count: usize| u32::try_from(count).map_or(f64::INFINITY, f64::from);
+    let ways = (1..=repeats(pattern)).fold(1.0, |ways, one| ways * number(length + one) / number(one));
+    ways.max(number(length)) * number(starts)
+}
+
+/// Items with `*`, `+` or `-` behind them. Behind a bracket or at the beginning these stand for themselves.
+fn repeats(pattern: &[u8]) -> usize {
+    let (mut count, mut at, mut is_item) = (0, 0, false);
+    while let Some(byte) = pattern.get(at) {
+        match byte {
+            b'%' => {
+                at += 1;
+                is_item = true;
+            }
+            b'[' => {
+                // The first of a class is in it, whatever it is.
+                let first = if pattern.get(at + 1) == Some(&b'^') { 3 } else { 2 };
+                let inside = pattern.get(at + first..).unwrap_or_default();
+                at += first + inside.iter().position(|byte| *byte == b']').unwrap_or(inside.len());
+                is_item = true;
+            }
+            b'(' | b')' | b'^' => is_item = false,
+            b'*' | b'+' | b'-' if is_item => {
+                count += 1;
+                is_item = false;
+            }
+            _ => is_item = true,
+        }
+        at += 1;
+    }
+    count
 }
 
 /// Functions whose time grows with a table pay for its length.
@@ -260,7 +288,7 @@ fn bound_tables(lua: &Lua, meter: &Arc<Meter>) -> Result<()> {
         let original: Function = library.raw_get(name)?;
         let meter = Arc::clone(meter);
         let bounded = lua.create_function(move |_, arguments: MultiValue| {
-            if let Some(Value::Table(table)) = arguments.get(0) {
+            if let Some(Value::Table(table)) = arguments.front() {
                 let length = u64::try_from(table.raw_len()).unwrap_or(u64::MAX);
                 // At the end nothing is moved.
                 let is_short =
@@ -283,5 +311,36 @@ pub fn message(error: &Error) -> String {
         Error::RuntimeError(text) => text.lines().next().unwrap_or_default().to_owned(),
         Error::SyntaxError { message, .. } => message.clone(),
         other => other.to_string().lines().next().unwrap_or_default().to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repetitions_are_counted() {
+        for (pattern, expected) in [
+            ("^(%d+)-(%d+)T(%d+)$", 3),
+            (".-.*x?", 2),
+            ("[%w-]+[^]-]*-", 2),
+            ("%-%+*", 1),
+            ("", 0),
+            ("-a", 0),
+        ] {
+            assert_eq!(repeats(pattern.as_bytes()), expected, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn usual_patterns_are_tried_and_others_not() {
+        let check = |length, pattern: &str, expected: bool| {
+            assert_eq!(worst_case(length, pattern.as_bytes()) <= MATCHING, expected, "{pattern} on {length}");
+        };
+        check(20, "(%d+)-(%d+)-(%d+)T(%d+):(%d+):(%d+)", true);
+        check(300, "failed: (.*) at (.*)", true);
+        check(5000, "ready", true);
+        check(5000, ".-.-.-.-b", false);
+        check(100_000, "(a*)(a*)b", false);
     }
 }
