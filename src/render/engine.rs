@@ -8,6 +8,7 @@ use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, Undefi
 use sha2::{Digest as _, Sha256};
 
 use super::bounds;
+use super::depth::too_deep;
 use super::layers::Source;
 use super::site;
 use super::trace::{Notes, marks};
@@ -29,6 +30,11 @@ pub enum Unread {
     /// The engine has no words for what is wrong.
     GivenUp {
         file: String,
+    },
+    /// The engine would go down until the stack ends.
+    TooDeep {
+        file: String,
+        line: usize,
     },
 }
 
@@ -76,6 +82,10 @@ impl Engine {
                     None => source.text.to_string(),
                 };
                 let path = source.path.clone();
+                if let Some(line) = too_deep(&source.text) {
+                    mistakes.push(Unread::TooDeep { file: path, line });
+                    continue;
+                }
                 // It panics where an assignment has something else than a name on its left.
                 let added = catch_unwind(AssertUnwindSafe(|| environment.add_template_owned(path, text)));
                 mistakes.extend(match added {
@@ -159,6 +169,8 @@ fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Res
 /// Whether a template reads a variable of the context. A text that is no template reads nothing.
 pub fn reads(text: &str, variable: &str) -> bool {
     let mentioned = || Some(Environment::new().template_from_str(text).ok()?.undeclared_variables(false));
-    // Most templates do not even hold the word.
-    text.contains(variable) && mentioned().is_some_and(|variables| variables.contains(variable))
+    // Most templates do not even hold the word. What the engine gives up on is told where it is rendered.
+    text.contains(variable)
+        && too_deep(text).is_none()
+        && catch_unwind(mentioned).is_ok_and(|found| found.is_some_and(|names| names.contains(variable)))
 }

@@ -19,6 +19,10 @@ pub fn of_unread(job: &Job<'_>, unread: &Unread) -> Diagnostic {
             .error(codes::SYNTAX, format!("{file} is not a template"))
             .at(Location::new(file, 1, 1))
             .help("look for an assignment (`set`, `with`, `for`, `import … as`) with more than a name on its left"),
+        Unread::TooDeep { file, line } => job
+            .error(codes::SYNTAX, format!("{file} has an expression that is too long, or too many `elif`"))
+            .at(Location::new(file, u32::try_from(*line).unwrap_or(u32::MAX), 1))
+            .help("take it apart with `set`; more than 400 operators in one tag are more than anybody can read"),
     }
 }
 

@@ -32,6 +32,7 @@ mod charts;
 mod clusters;
 pub mod codes;
 mod context;
+mod depth;
 mod documents;
 mod engine;
 mod inputs;

@@ -3,9 +3,9 @@
 //! libgit2's own comparison of trees walks into subtrees that are the same; with ten thousand files
 //! that is a thousand times the work of a small commit. This one never opens them.
 
-use std::collections::HashMap;
+use std::cmp::Ordering;
 
-use git2::{ObjectType, Oid, Repository, Tree};
+use git2::{ObjectType, Oid, Repository, Tree, TreeEntry};
 
 use super::is_hidden;
 
@@ -21,48 +21,75 @@ pub(super) fn difference(
         if old == new {
             continue;
         }
-        let mut before = entries(repository, old)?;
-        let mut pairs: Vec<(String, Option<Entry>, Option<Entry>)> = Vec::new();
-        for (name, entry) in entries(repository, new)? {
-            let earlier = before.remove(&name);
-            pairs.push((name, earlier, Some(entry)));
-        }
-        pairs.extend(before.into_iter().map(|(name, entry)| (name, Some(entry), None)));
-        for (name, old, new) in pairs.into_iter().filter(|(_, old, new)| old != new) {
-            let path = format!("{prefix}{name}");
-            let tree = |entry: Option<Entry>| entry.filter(Entry::is_tree).map(|entry| entry.id);
-            let file = |entry: Option<Entry>| entry.filter(|entry| !entry.is_tree());
-            if tree(old).is_some() || tree(new).is_some() {
-                pending.push((format!("{path}/"), tree(old), tree(new)));
-            }
-            if file(old) != file(new) {
+        let find = |tree: Option<Oid>| tree.map(|tree| repository.find_tree(tree)).transpose();
+        for change in changes(find(old)?.as_ref(), find(new)?.as_ref()) {
+            let path = format!("{prefix}{}", change.name);
+            if change.is_tree {
+                pending.push((format!("{path}/"), change.old, change.new));
+            } else {
                 paths.push(path);
             }
         }
     }
     paths.sort_unstable();
+    // A file that became a folder, or the other way round, is two changes of one name.
+    paths.dedup();
     Ok(paths)
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Entry {
-    id: Oid,
-    mode: i32,
-    kind: Option<ObjectType>,
+/// What differs of one name in two folders. A file and a folder of one name are two.
+struct Change {
+    name: String,
+    is_tree: bool,
+    old: Option<Oid>,
+    new: Option<Oid>,
 }
 
-impl Entry {
-    fn is_tree(&self) -> bool {
-        self.kind == Some(ObjectType::Tree)
+/// Goes through both folders at once, which Git keeps sorted alike.
+fn changes(old: Option<&Tree<'_>>, new: Option<&Tree<'_>>) -> Vec<Change> {
+    let (mut before, mut after) = (entries(old).peekable(), entries(new).peekable());
+    let mut changes = Vec::new();
+    loop {
+        let order = match (before.peek(), after.peek()) {
+            (Some(one), Some(other)) => in_order(one, other),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => return changes,
+        };
+        let one = if order.is_le() { before.next() } else { None };
+        let other = if order.is_ge() { after.next() } else { None };
+        let same = |one: &TreeEntry<'_>, other: &TreeEntry<'_>| {
+            one.id() == other.id() && one.filemode() == other.filemode()
+        };
+        if one.as_ref().zip(other.as_ref()).is_some_and(|(one, other)| same(one, other)) {
+            continue;
+        }
+        let Some(entry) = one.as_ref().or(other.as_ref()) else { continue };
+        let Some(name) = entry.name().ok().filter(|name| !is_hidden(name)) else { continue };
+        changes.push(Change {
+            name: name.to_owned(),
+            is_tree: is_tree(entry),
+            old: one.as_ref().map(TreeEntry::id),
+            new: other.as_ref().map(TreeEntry::id),
+        });
     }
 }
 
-fn entries(repository: &Repository, tree: Option<Oid>) -> Result<HashMap<String, Entry>, git2::Error> {
-    let Some(tree) = tree else { return Ok(HashMap::new()) };
-    let tree = repository.find_tree(tree)?;
-    let visible = tree.iter().filter_map(|entry| {
-        let name = entry.name().ok().filter(|name| !is_hidden(name))?.to_owned();
-        Some((name, Entry { id: entry.id(), mode: entry.filemode(), kind: entry.kind() }))
-    });
-    Ok(visible.collect())
+fn entries<'tree>(tree: Option<&'tree Tree<'_>>) -> impl Iterator<Item = TreeEntry<'tree>> {
+    tree.into_iter().flat_map(Tree::iter)
+}
+
+fn is_tree(entry: &TreeEntry<'_>) -> bool {
+    entry.kind() == Some(ObjectType::Tree)
+}
+
+/// As Git sorts: a folder as if its name had a `/` at the end.
+fn in_order(one: &TreeEntry<'_>, other: &TreeEntry<'_>) -> Ordering {
+    let end = |entry: &TreeEntry<'_>| is_tree(entry).then_some(b'/');
+    let (left, right) = (one.name_bytes(), other.name_bytes());
+    let shared = left.len().min(right.len());
+    left[..shared].cmp(&right[..shared]).then_with(|| {
+        let next = |name: &[u8], entry: &TreeEntry<'_>| name.get(shared).copied().or_else(|| end(entry));
+        (next(left, one), left.len()).cmp(&(next(right, other), right.len()))
+    })
 }

@@ -1,6 +1,8 @@
 //! Two manifests with one identity.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::Hash;
 
 use super::Facts;
 use crate::fleet::codes;
@@ -12,38 +14,46 @@ pub fn apps(facts: &Facts<'_>) -> Vec<Diagnostic> {
             .manifests
             .apps
             .iter()
-            .map(|app| (app.id.clone(), app.title(), &app.location, Scope::App(app.id.clone()))),
+            .map(|app| (&app.id, &app.location, || (app.title(), Scope::App(app.id.clone())))),
     )
 }
 
 pub fn clusters(facts: &Facts<'_>) -> Vec<Diagnostic> {
     twice(facts.manifests.clusters.iter().map(|cluster| {
-        let name = format!("Cluster {}", cluster.name);
-        (cluster.name.clone(), name, &cluster.location, Scope::Cluster(cluster.name.clone()))
+        let told = || (format!("Cluster {}", cluster.name), Scope::Cluster(cluster.name.clone()));
+        (&cluster.name, &cluster.location, told)
     }))
 }
 
 pub fn approvals(facts: &Facts<'_>) -> Vec<Diagnostic> {
     twice(facts.manifests.approvals.iter().filter_map(|approval| {
         let location = approval.location.as_ref()?;
-        let name = format!("Approval {}", approval.name);
-        Some((approval.name.clone(), name, location, Scope::File(location.file.clone())))
+        let told = || (format!("Approval {}", approval.name), Scope::File(location.file.clone()));
+        Some((&approval.name, location, told))
     }))
 }
 
-fn twice<'a, K: Ord>(manifests: impl Iterator<Item = (K, String, &'a Location, Scope)>) -> Vec<Diagnostic> {
-    let mut first: BTreeMap<K, (String, &Location)> = BTreeMap::new();
+/// Each manifest by what it is known by, with where it stands; its name and scope are only made when they are told.
+fn twice<'a, K: Hash + Eq, T: Fn() -> (String, Scope)>(
+    manifests: impl Iterator<Item = (K, &'a Location, T)>,
+) -> Vec<Diagnostic> {
+    let mut first: HashMap<K, (&Location, T)> = HashMap::new();
     let mut found = Vec::new();
-    for (key, name, location, scope) in manifests {
-        if let Some((other, place)) = first.get(&key) {
-            let message = format!("{name} has the identity of {other} at {place}");
-            let diagnostic = Diagnostic::error(codes::DUPLICATE, message, scope)
-                .at(location.clone())
-                .help("rename one of them, or give it another namespace")
-                .related((*place).clone(), "first here");
-            found.push(diagnostic);
-        } else {
-            first.insert(key, (name, location));
+    for (key, location, told) in manifests {
+        match first.entry(key) {
+            Entry::Vacant(free) => {
+                free.insert((location, told));
+            }
+            Entry::Occupied(taken) => {
+                let (place, other) = taken.get();
+                let ((name, scope), (other, _)) = (told(), other());
+                let message = format!("{name} has the identity of {other} at {place}");
+                let diagnostic = Diagnostic::error(codes::DUPLICATE, message, scope)
+                    .at(location.clone())
+                    .help("rename one of them, or give it another namespace")
+                    .related((*place).clone(), "first here");
+                found.push(diagnostic);
+            }
         }
     }
     found

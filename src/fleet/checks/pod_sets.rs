@@ -1,6 +1,6 @@
 //! PodSets: how many, and under which names.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::Facts;
 use crate::fleet::{Division, codes, divide, placement};
@@ -51,7 +51,7 @@ pub fn names_differ(facts: &Facts<'_>) -> Vec<Diagnostic> {
     let mut taken: BTreeMap<(ClusterName, &str, &str), (&App, &Location)> = BTreeMap::new();
     let mut found: Vec<Diagnostic> = Vec::new();
     // Most names stand once: where does not matter then.
-    let mut times: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    let mut times: HashMap<(&str, &str), usize> = HashMap::new();
     for (app, name) in facts.manifests.apps.iter().flat_map(|app| names(app).map(move |name| (app, name))) {
         *times.entry((&*app.id.namespace, name)).or_default() += 1;
     }
