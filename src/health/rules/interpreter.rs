@@ -5,7 +5,7 @@
 //! that it cannot catch. Every object gets an environment of its own, so nothing is carried from one to the next.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use mlua::{
     Error, Function, HookTriggers, Lua, LuaOptions, MultiValue, Result, StdLib, Table, Value, VmState,
@@ -60,8 +60,15 @@ pub struct Interpreter {
     own: Vec<(&'static str, Function)>,
 }
 
+/// An instruction may take as long as the largest text is: with every so many bytes of the script's own each counts
+/// once more, and with every so many of the object.
+const OWN_BYTES: usize = 16 * 1024;
+const GIVEN_BYTES: usize = 256 * 1024;
+
 #[derive(Debug, Default)]
 struct Meter {
+    /// Bytes in use when the script begins.
+    given: AtomicUsize,
     instructions: AtomicU64,
     /// Memory ran out once, or the collector had to run, which is the same.
     memory: AtomicU64,
@@ -71,6 +78,13 @@ impl Meter {
     fn charge(&self, instructions: u64) -> Result<()> {
         let used = self.instructions.fetch_add(instructions, Ordering::Relaxed) + instructions;
         self.check(used)
+    }
+
+    /// How much an instruction counts with so many bytes in use.
+    fn weight(&self, bytes: usize) -> u64 {
+        let given = self.given.load(Ordering::Relaxed);
+        let weight = 1 + bytes.saturating_sub(given) / OWN_BYTES + given / GIVEN_BYTES;
+        u64::try_from(weight).unwrap_or(u64::MAX)
     }
 
     fn check(&self, used: u64) -> Result<()> {
@@ -127,10 +141,16 @@ impl Interpreter {
         Ok(environment)
     }
 
+    /// What is in use now is given: the script has still to begin.
+    pub fn begin(&self) {
+        self.meter.given.store(self.lua.used_memory(), Ordering::Relaxed);
+    }
+
     /// Runs something within the limits; the memory of it is given back.
     pub fn run<T>(&self, work: impl FnOnce(&Lua) -> Result<T>) -> std::result::Result<T, String> {
         self.meter.instructions.store(0, Ordering::Relaxed);
         self.meter.memory.store(0, Ordering::Relaxed);
+        self.begin();
         // Without a collector, what is allocated in all is bounded, and with it the time to fill it. When memory
         // runs out, the interpreter collects by itself: the witness is gone then.
         self.lua.gc_stop();
@@ -152,11 +172,11 @@ impl Interpreter {
         witness.raw_set(1, self.lua.create_table()?)?;
         let meter = Arc::clone(&self.meter);
         let triggers = HookTriggers::new().every_nth_instruction(STEP);
-        self.lua.set_hook(triggers, move |_, _| {
+        self.lua.set_hook(triggers, move |lua, _| {
             if witness.raw_get::<Value>(1)?.is_nil() {
                 meter.memory.store(1, Ordering::Relaxed);
             }
-            meter.charge(u64::from(STEP))?;
+            meter.charge(u64::from(STEP) * meter.weight(lua.used_memory()))?;
             Ok(VmState::Continue)
         })
     }

@@ -14,7 +14,7 @@ use crate::model::{Health, Status};
 /// In bytes.
 const LONGEST: usize = 256 * 1024;
 /// A script that ran into a limit so often is not run again: others wait for it.
-const STRIKES: u32 = 10;
+const STRIKES: u32 = 3;
 /// Deeper than any object that an API server takes.
 const DEEPEST: usize = 200;
 
@@ -56,6 +56,7 @@ impl Script {
             let environment = self.interpreter.environment()?;
             environment.raw_set("obj", table(lua, object, 0)?)?;
             self.chunk.set_environment(environment)?;
+            self.interpreter.begin();
             Ok(health(&self.chunk.call::<Lue>(())?))
         });
         // The environment goes with its object.

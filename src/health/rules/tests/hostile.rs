@@ -19,6 +19,7 @@ fn what_never_ends_is_ended() {
     refused("while true do end", LONG);
     refused("while true do pcall(function() while true do end end) end", LONG);
     refused("local function f() return f() end return f()", LONG);
+    refused("local a, b = string.rep('x', 4e6), string.rep('x', 4e6) .. '' while a == b do end", LONG);
     refused("for i = 1, 1e18 do local x = i * i end", LONG);
     refused("local t = {} for i = 1, 1000 do t[i] = i end while true do table.sort(t) end", LONG);
     refused(
@@ -34,7 +35,7 @@ fn what_never_ends_is_ended() {
 #[test]
 fn what_takes_all_memory_is_ended() {
     refused("local s = 'x' while true do s = s .. s end", LARGE);
-    refused("local t = {} while true do t[#t + 1] = #t .. string.rep('x', 1000) end", LARGE);
+    refused("local t = {} while true do t[#t + 1] = string.rep('x', 1e6) end", LARGE);
     refused("return string.rep('x', 1e9)", LARGE);
     refused("while true do local s = string.rep('x', 1e6) end", LARGE);
     refused("while true do pcall(string.rep, 'x', 1e9) end", LARGE);
@@ -58,7 +59,7 @@ fn a_recursion_ends() {
         script("local function f() return 1 + f() end return f()"),
     )]);
     let health = shown(&rules.of(&database(Value::Null)));
-    assert!(health.contains("stack overflow") || health.ends_with(LARGE), "{health}");
+    assert!(["stack overflow", LONG, LARGE].iter().any(|why| health.contains(why)), "{health}");
     let rules = self::rules(vec![source(
         "example.com",
         "Database",
@@ -102,12 +103,12 @@ fn after_some_strikes_it_is_not_run() {
         source("example.com", "Database", script("while true do end")),
         source("example.com", "Cache", script("return {status = 'Healthy'}")),
     ]);
-    for _ in 0..10 {
+    for _ in 0..3 {
         assert!(rules.of(&database(Value::Null)).reason.ends_with(LONG));
     }
     let health = rules.of(&database(Value::Null));
     assert!(
-        health.reason.ends_with("it reached its limits 10 times and is not run any more"),
+        health.reason.ends_with("it reached its limits 3 times and is not run any more"),
         "{}",
         health.reason
     );
