@@ -1,11 +1,11 @@
 //! Runs the permitted steps of a plan on one cluster, bounded and idempotent.
 //!
 //! It makes no choices: what to apply, in which order and with which field manager stands in the
-//! plan and the render. A phase begins when the phase before it went through; the objects of one
-//! phase go side by side. What is adopted is taken over by [`takeover`]. Every object gets a receipt. A write whose answer was lost is not repeated
+//! plan and the render. A turn begins when the one before it went through; the objects of one turn (a
+//! phase, as a rule) go side by side. What is adopted is taken over by [`takeover`]. Every object gets a receipt. A write whose answer was lost is not repeated
 //! here: the next reconciliation looks again first.
 
-mod owned;
+pub mod owned;
 pub mod takeover;
 
 use std::collections::BTreeMap;
@@ -16,9 +16,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cluster::{Catalog, Client, Deleted, Error};
 use crate::model::{ObjectId, Rendered, RenderedObject, Revision, labels};
-use crate::plan::{Action, Candidate, Plan, Step};
+use crate::plan::{Action, Candidate, Plan, Reason, SentReplicas, Step};
 
-/// How many objects of one phase are under way at once.
+/// How many objects of one turn are under way at once.
 const SIDE_BY_SIDE: usize = 8;
 
 /// What became of one step.
@@ -37,7 +37,7 @@ pub enum Done {
 #[derive(Debug)]
 pub enum NotDone {
     Failed(Error),
-    /// An object of an earlier phase failed.
+    /// An object of an earlier turn failed.
     EarlierFailed,
     /// A newer revision took over, or the process is stopping.
     Cancelled,
@@ -63,9 +63,9 @@ pub async fn run(
 
     let mut receipts = Vec::with_capacity(steps.len());
     let mut failed = false;
-    for phase in steps.chunk_by(|one, next| one.0.phase == next.0.phase) {
-        let mut requests = Vec::with_capacity(phase.len());
-        for (step, object) in phase {
+    for turn in steps.chunk_by(|one, next| one.0.turn() == next.0.turn()) {
+        let mut requests = Vec::with_capacity(turn.len());
+        for (step, object) in turn {
             let request = async move {
                 let result = if failed {
                     Err(NotDone::EarlierFailed)
@@ -100,11 +100,13 @@ async fn apply_one(
             kind: object.kind.to_string(),
         }));
     };
-    let body = as_sent(object, revision);
-    let applied = if step.action == Action::Adopt {
-        takeover::take(client, resource, manager, &object.id, &body).await
-    } else {
-        client.apply(resource, &object.id, &body, manager).await
+    let mut body = as_sent(object, revision);
+    scale(&mut body, step.replicas);
+    let applied = match (&step.action, &step.reason) {
+        (Action::Adopt, _) => takeover::take(client, resource, manager, &object.id, &body).await,
+        // All of it was ours: who set it since then did so in our place.
+        (_, Reason::Drifted { .. }) => client.apply_by_force(resource, &object.id, &body, manager).await,
+        _ => client.apply(resource, &object.id, &body, manager).await,
     };
     applied.map(|live| Done::Applied(Box::new(live))).map_err(|error| NotDone::Failed(told(object, error)))
 }
@@ -122,6 +124,20 @@ pub fn as_sent(object: &RenderedObject, revision: &Revision) -> Value {
     annotations[labels::HASH] = Value::String(object.hash.to_string());
     annotations[labels::REVISION] = Value::String(revision.to_string());
     body
+}
+
+/// `spec.replicas` where an autoscaler decides over it.
+fn scale(body: &mut Value, replicas: SentReplicas) {
+    let Some(spec) = body.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    match replicas {
+        SentReplicas::AsRendered => {}
+        SentReplicas::AsLive(count) if spec.contains_key("replicas") => {
+            spec.insert("replicas".to_owned(), count.into());
+        }
+        SentReplicas::AsLive(_) | SentReplicas::LeftOut => {
+            spec.shift_remove("replicas");
+        }
+    }
 }
 
 /// Deletes one object that the plan let go.

@@ -47,6 +47,62 @@ impl FieldSet {
         !self.owned && self.below.is_empty()
     }
 
+    /// Whether it has every field that an object says, but for those that no set ever has.
+    pub fn covers(&self, object: &Value) -> bool {
+        let never = ["apiVersion", "kind", "status"];
+        let of_metadata = ["name", "namespace", "creationTimestamp"];
+        let fields = object.as_object().into_iter().flatten();
+        fields.filter(|(name, _)| !never.contains(&name.as_str())).all(|(name, value)| {
+            let child = self.below.get(&format!("f:{name}"));
+            match value.as_object().filter(|_| name == "metadata") {
+                None => value.is_null() || child.is_some_and(|child| child.has(value)),
+                Some(metadata) => metadata
+                    .iter()
+                    .filter(|(name, _)| !of_metadata.contains(&name.as_str()))
+                    .all(|(name, value)| child.is_some_and(|child| child.has_field(name, value))),
+            }
+        })
+    }
+
+    fn has_field(&self, name: &str, value: &Value) -> bool {
+        // What is empty or null may leave no trace.
+        value.is_null() || self.below.get(&format!("f:{name}")).is_some_and(|child| child.has(value))
+    }
+
+    /// Of the value that the set is of.
+    fn has(&self, value: &Value) -> bool {
+        match value {
+            _ if self.whole => true,
+            Value::Object(map) => map.iter().all(|(name, value)| self.has_field(name, value)),
+            Value::Array(items) => {
+                items.iter().all(|item| self.item(item).is_some_and(|child| child.has(item)))
+            }
+            _ => self.owned,
+        }
+    }
+
+    /// What the set has of an item of a list. Keys with a default stand in the set and not always in the item.
+    fn item(&self, item: &Value) -> Option<&Self> {
+        self.below.iter().find(|(key, _)| is_item(key, item)).map(|(_, child)| child)
+    }
+
+    /// Calls for each value of an object that the set has, in order, with its place in the set. What is not there is null.
+    pub fn values<'a>(&'a self, object: &'a Value, tell: &mut impl FnMut(&'a str, &'a Value)) {
+        for (key, child) in &self.below {
+            let value = match key.split_once(':') {
+                Some(("f", name)) => object.get(name),
+                _ => object.as_array().and_then(|items| items.iter().find(|item| is_item(key, item))),
+            };
+            let value = value.unwrap_or(&Value::Null);
+            if child.whole {
+                tell(key, value);
+            } else {
+                tell(key, &Value::Null);
+                child.values(value, tell);
+            }
+        }
+    }
+
     /// Adds everything that another set has.
     pub fn add(&mut self, other: &Self) {
         self.owned |= other.owned;
@@ -67,6 +123,16 @@ impl FieldSet {
                 if is_bare || child.is_empty() {
                     self.below.remove(key);
                 }
+            }
+        }
+    }
+
+    /// Whether it has one field, or something below it.
+    pub fn has_path(&self, path: &[&str]) -> bool {
+        match path.split_first() {
+            None => true,
+            Some((first, rest)) => {
+                self.below.get(&format!("f:{first}")).is_some_and(|child| child.has_path(rest))
             }
         }
     }
@@ -127,6 +193,19 @@ impl FieldSet {
     }
 }
 
+/// Whether the entry of a list in a set is of this item.
+fn is_item(key: &str, item: &Value) -> bool {
+    let parsed = |text: &str| serde_json::from_str::<Value>(text).ok();
+    match key.split_once(':') {
+        Some(("k", keys)) => parsed(keys).is_some_and(|keys| {
+            let mut keys = keys.as_object().into_iter().flatten();
+            keys.all(|(key, value)| item.get(key).is_none_or(|known| known == value))
+        }),
+        Some(("v", value)) => parsed(value).as_ref() == Some(item),
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -167,6 +246,33 @@ mod tests {
             &json!({"f:labels": {"f:a": {}}, "f:items": {"k:{\"name\":\"a\"}": {"f:x": {}}}}),
         ));
         assert_eq!(labels.to_value(), json!({"f:items": {"k:{\"name\":\"a\"}": {}}}));
+    }
+
+    #[test]
+    fn a_set_covers_what_was_applied_with_it() {
+        fn check(fields: &Value, object: &Value, expected: bool) {
+            assert_eq!(set(fields).covers(object), expected, "{fields} {object}");
+        }
+        let object = json!({"apiVersion": "v1", "kind": "Service", "status": {}, "metadata": {"name": "a", "namespace": "b",
+            "labels": {"x": "y"}}, "spec": {"ports": [{"port": 80}], "selector": {"app": "a"}, "externalIPs": [], "x": null}});
+        let ports = json!({"k:{\"port\":80,\"protocol\":\"TCP\"}": {".": {}, "f:port": {}}});
+        let labels = json!({"f:labels": {"f:x": {}}});
+        let spec = json!({"f:ports": ports, "f:selector": {}, "f:externalIPs": {}});
+        check(&json!({"f:metadata": labels, "f:spec": spec}), &object, true);
+        check(&json!({"f:spec": spec}), &object, false);
+        check(&json!({"f:metadata": labels, "f:spec": {"f:ports": ports}}), &object, false);
+        // An item that is owned whole; a list that is owned whole; a set of plain values.
+        let list = |items: Value| json!({"spec": {"list": items}});
+        check(
+            &json!({"f:spec": {"f:list": {"k:{\"name\":\"a\"}": {}}}}),
+            &list(json!([{"name": "a", "b": 1}])),
+            true,
+        );
+        check(&json!({"f:spec": {"f:list": {}}}), &list(json!([1, 2])), true);
+        let of_values = json!({"f:spec": {"f:list": {".": {}, "v:1": {}}}});
+        check(&of_values, &list(json!([1])), true);
+        check(&of_values, &list(json!([1, 2])), false);
+        check(&json!({"f:spec": {}}), &json!({"spec": {}}), true);
     }
 
     #[test]

@@ -59,6 +59,7 @@ impl World {
             return [entry.retry_at, entry.look_at].into_iter().flatten().min();
         }
         let rendered = Arc::clone(entry.render.as_ref().ok()?);
+        reconcile::settle(&mut self.clusters.get_mut(&id.cluster)?.observation, &rendered.objects);
         let job = self.job(id, &rendered)?;
         let plan = reconcile::preview(&job);
         let unknown = plan::unknown_objects(&rendered, &job.observation, job.adopt)
@@ -128,6 +129,7 @@ impl World {
             unmanaged: entry.app.unmanaged,
             in_waves: entry.app.is_in_waves(),
             adopt: entry.app.adopt,
+            drift: entry.app.drift.unwrap_or(self.instance.defaults.drift),
             cluster_state: cluster.cluster.state,
             rendered: Arc::clone(rendered),
             observation: cluster.seen_by(&id.app, rendered.objects.iter().map(|object| object.id.clone())),

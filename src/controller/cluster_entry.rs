@@ -320,12 +320,28 @@ impl ClusterEntry {
         }
         self.observation.absent.remove(&id);
         self.observation.strangers.remove(&id);
+        let live = as_settled_before(self.observation.objects.get(&id), live);
         let app = Arc::clone(&live.app);
         let before = self.observation.objects.insert(id, live);
         match before {
             // It changed hands: both apps must look again.
             Some(before) if before.app != app => Touched::Everything,
             _ => Touched::App(app),
+        }
+    }
+
+    /// An apply went through, and this is its answer: what it shows is what was wanted.
+    pub fn applied(&mut self, kind: &Kind, object: Value, instance: &str) {
+        let Some(id) = ObjectId::of(&object) else { return };
+        let version =
+            object.pointer("/metadata/resourceVersion").and_then(Value::as_str).map(Arc::<str>::from);
+        self.see_object(kind, object, instance);
+        // A watch may have told of something newer already, which somebody else did.
+        if let Some(live) = self.observation.objects.get_mut(&id)
+            && version.as_ref() == Some(&live.resource_version)
+        {
+            live.settled = Some(live.ownership.clone());
+            live.fields = None;
         }
     }
 
@@ -365,6 +381,14 @@ impl ClusterEntry {
             absent: self.observation.absent.iter().filter(|id| part(id)).cloned().collect(),
             served: self.observation.served.clone(),
         }
+    }
+}
+
+/// With what was known of it while it held the same.
+fn as_settled_before(known: Option<&Live>, live: Live) -> Live {
+    match known.filter(|known| known.uid == live.uid && known.hash == live.hash && known.settled.is_some()) {
+        Some(known) => Live { settled: known.settled.clone(), fields: None, ..live },
+        None => live,
     }
 }
 

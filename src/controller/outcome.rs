@@ -1,5 +1,7 @@
 //! What tasks report back: reconciliations, deletes, why pods are not ready.
 
+use std::collections::BTreeSet;
+
 use tokio::time::Instant;
 
 use super::cluster_entry::Touched;
@@ -30,14 +32,14 @@ impl World {
             opened |= is_namespace(id) && !matches!(found, Found::Nothing);
         }
         let mut failure = outcome.error.as_ref().map(failure_of);
-        let mut applied = false;
+        let mut applied = BTreeSet::new();
         for receipt in outcome.receipts {
             match receipt.result {
                 Ok(Done::Applied(object)) => {
-                    applied = true;
+                    applied.insert(receipt.object.clone());
                     opened |= is_namespace(&receipt.object);
                     if let Some(kind) = Kind::of(&object) {
-                        cluster.see_object(&kind, *object, &self.instance.name);
+                        cluster.applied(&kind, *object, &self.instance.name);
                     }
                 }
                 Err(not_done) => {
@@ -64,7 +66,7 @@ impl World {
         entry.plan = Some(std::sync::Arc::new(outcome.plan));
         match failure {
             Some(failure) => entry.failed(failure, now),
-            None if applied => entry.applied(rendered, now),
+            None if !applied.is_empty() => entry.applied(rendered, applied, now),
             None => entry.went_through(),
         }
     }

@@ -55,7 +55,10 @@ impl World {
         let mut versions = Vec::new();
         if let (Ok(rendered), Some(cluster)) = (&entry.render, self.clusters.get(&id.cluster)) {
             for object in &*rendered.objects {
-                versions.extend(version::of_workload(&object.body));
+                // What a hook runs once is no version of the app.
+                if object.hook.is_none() {
+                    versions.extend(version::of_workload(&object.body));
+                }
                 if let Some(live) = cluster.observation.objects.get(&object.id) {
                     let counted = live.pods.unwrap_or_default();
                     pods.desired += counted.desired;

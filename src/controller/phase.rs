@@ -1,10 +1,12 @@
 //! Where a target stands, and why: derived anew from what is known, never stored.
 
-use super::cluster_entry::Reach;
+use std::collections::BTreeMap;
+
+use super::cluster_entry::{ClusterEntry, Reach};
 use super::world::World;
 use crate::fleet::Target;
-use crate::model::{ClusterState, Mode, Rendered, Status};
-use crate::plan::{Action, Plan};
+use crate::model::{ClusterState, Mode, ObjectId, Rendered, Status};
+use crate::plan::{Action, Plan, Reason, Step};
 use crate::report::{Phase, words};
 
 impl World {
@@ -48,6 +50,9 @@ impl World {
         if let Some(refused) = first(plan, Action::Refuse) {
             return (Phase::Refused, refused);
         }
+        if let Some(failed) = failed_hook(plan, cluster) {
+            return (Phase::Degraded, failed);
+        }
         let held =
             plan.steps.iter().filter(|step| step.action != step.intent() && step.intent().is_write()).count();
         if held > 0 && self.mode() == Mode::Observe {
@@ -59,10 +64,15 @@ impl World {
         if entry.running.is_some() || entry.due || !plan.is_empty() {
             return (Phase::Pending, "applying".to_owned());
         }
-        if let Some(waits) = first(plan, Action::Wait) {
-            return (Phase::Waiting, waits);
+        if let Some(step) = plan.steps.iter().find(|step| matches!(step.reason, Reason::DriftReported { .. }))
+        {
+            return (Phase::OutOfSync, format!("{}: {}", step.object, step.reason));
         }
-        let (phase, detail) = health_of(rendered, cluster);
+        let mut waiting = plan.steps.iter().filter(|step| step.action == Action::Wait);
+        if let Some(step) = waiting.find(|step| !step.reason.is_about_hooks()) {
+            return (Phase::Waiting, told(step));
+        }
+        let (phase, detail) = health_of(rendered, plan, cluster);
         match &entry.cause {
             Some(cause) if phase == Phase::Progressing && cause.decisive => {
                 (Phase::Degraded, cause.to_string())
@@ -77,14 +87,32 @@ impl World {
 
 /// The first step of an action, with its reason.
 fn first(plan: &Plan, action: Action) -> Option<String> {
-    let step = plan.steps.iter().find(|step| step.action == action)?;
-    Some(format!("{}: {}", step.object, step.reason))
+    plan.steps.iter().find(|step| step.action == action).map(told)
 }
 
-/// The worst health among the rendered objects.
-fn health_of(rendered: &Rendered, cluster: &super::cluster_entry::ClusterEntry) -> (Phase, String) {
+fn told(step: &Step) -> String {
+    format!("{}: {}", step.object, step.reason)
+}
+
+/// A hook of which others wait for the end, and it is a bad one.
+fn failed_hook(plan: &Plan, cluster: &ClusterEntry) -> Option<String> {
+    plan.steps.iter().find_map(|step| {
+        let Reason::WaitsForHook { hook, .. } = &step.reason else { return None };
+        let health = &cluster.observation.objects.get(hook)?.health;
+        (health.status == Status::Failed).then(|| format!("{hook}: {}", health.reason))
+    })
+}
+
+/// The worst health among the rendered objects. One that waits for hooks says nothing: the hook does.
+fn health_of(rendered: &Rendered, plan: &Plan, cluster: &ClusterEntry) -> (Phase, String) {
     let mut worst = (Phase::Running, String::new());
-    for object in &*rendered.objects {
+    let waiting: BTreeMap<&ObjectId, &Step> = plan
+        .steps
+        .iter()
+        .filter(|step| step.reason.is_about_hooks())
+        .map(|step| (&step.object, step))
+        .collect();
+    for object in rendered.objects.iter().filter(|object| !waiting.contains_key(&object.id)) {
         let (phase, detail) = match cluster.observation.objects.get(&object.id) {
             Some(live) => {
                 let phase = match live.health.status {
@@ -101,5 +129,8 @@ fn health_of(rendered: &Rendered, cluster: &super::cluster_entry::ClusterEntry) 
             worst = (phase, format!("{}: {detail}", object.id));
         }
     }
-    worst
+    match waiting.into_values().next() {
+        Some(step) if worst.0.is_done() => (Phase::Progressing, told(step)),
+        _ => worst,
+    }
 }

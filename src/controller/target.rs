@@ -1,5 +1,6 @@
 //! What the controller keeps of one app on one cluster.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::health::Cause;
-use crate::model::{App, Diagnostic, Digest, Rendered, Revision};
+use crate::model::{App, Diagnostic, Digest, ObjectId, Rendered, Revision};
 use crate::plan::Plan;
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -48,8 +49,18 @@ pub struct TargetEntry {
     pub asking: bool,
     /// Which of its workloads is asked about next.
     pub turn: usize,
-    /// What was applied last without an error, when, and how often in a row.
-    applied: Option<(Digest, Instant, u32)>,
+    /// What was applied last without an error.
+    applied: Option<Applied>,
+}
+
+#[derive(Debug)]
+struct Applied {
+    rendered: Digest,
+    at: Instant,
+    /// A release with hooks is written in several steps.
+    written: BTreeSet<ObjectId>,
+    /// How often something was written that had been already.
+    again: u32,
 }
 
 impl TargetEntry {
@@ -85,7 +96,8 @@ impl TargetEntry {
             (Ok(old), Ok(new)) => Arc::ptr_eq(&old.objects, &new.objects) || old.objects == new.objects,
             _ => false,
         };
-        let flags = |app: &App| (app.paused, app.unmanaged, app.adopt, app.prune, app.is_in_waves());
+        let flags =
+            |app: &App| (app.paused, app.unmanaged, app.adopt, app.prune, app.drift, app.is_in_waves());
         if !same || flags(&self.app) != flags(&app) {
             if let Some(running) = &self.running {
                 running.cancel();
@@ -133,14 +145,17 @@ impl TargetEntry {
 
     /// It was applied. When the same is wanted again at once, something undoes it (a webhook, another
     /// instance of the same name): the next time waits 1 s, 2 s, 4 s … 5 min.
-    pub fn applied(&mut self, rendered: Digest, now: Instant) {
-        let again = match self.applied {
-            Some((known, at, again)) if known == rendered && now - at < LONGEST_PAUSE * 2 => again + 1,
-            _ => 0,
-        };
-        self.applied = Some((rendered, now, again));
+    pub fn applied(&mut self, rendered: Digest, objects: BTreeSet<ObjectId>, now: Instant) {
+        let before = self.applied.take();
+        let (mut written, mut again, mut undone) = (objects, 0, false);
+        if let Some(before) = before.filter(|it| it.rendered == rendered && now - it.at < LONGEST_PAUSE * 2) {
+            undone = !written.is_disjoint(&before.written);
+            again = before.again + u32::from(undone);
+            written.extend(before.written);
+        }
+        self.applied = Some(Applied { rendered, at: now, written, again });
         self.went_through();
-        if again > 0 {
+        if undone {
             let pause = FIRST_PAUSE.saturating_mul(1 << (again - 1).min(9)).min(LONGEST_PAUSE);
             self.retry_at = Some(now + pause);
         }

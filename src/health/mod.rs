@@ -70,8 +70,9 @@ fn shipped(kind: &Kind, object: &Value) -> Health {
     }
 }
 
-/// Kinds whose health is always Current: seeing their metadata is enough.
-fn is_metadata_only(kind: &Kind) -> bool {
+/// Kinds whose health is always Current by the shipped rules: seeing their metadata is enough. What a kind is compared by
+/// depends on this and not on rules of the repository ([`Rules::is_metadata_only`]): a rule that comes changes no object.
+pub fn is_metadata_only(kind: &Kind) -> bool {
     match &*kind.group {
         "" => matches!(
             &*kind.kind,

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{AppId, ChartRef, ClusterName, Location, Patch, Project, PruneMode, Rollout, Route, Selector};
+use super::{
+    AppId, ChartRef, ClusterName, DriftMode, Location, Patch, Project, PruneMode, Rollout, Route, Selector,
+};
 
 /// One app, whatever kind of manifest it came from.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -22,6 +24,8 @@ pub struct App {
     pub adopt: bool,
     /// `None`: the instance's default.
     pub prune: Option<PruneMode>,
+    /// `None`: the instance's default.
+    pub drift: Option<DriftMode>,
     pub spec: AppSpec,
     /// Its own, and those of Route manifests that name it or stand beside it.
     #[serde(skip_serializing_if = "Vec::is_empty")]

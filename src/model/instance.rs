@@ -33,6 +33,19 @@ pub enum PruneMode {
     Always,
 }
 
+/// What happens when somebody else changes what is applied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum DriftMode {
+    /// It is put back at once.
+    #[default]
+    Repair,
+    /// It is told, and left.
+    Report,
+    /// It is left until the object changes in Git.
+    Ignore,
+}
+
 /// The forge that the config repository lives on; only Gitea yet (Forgejo speaks the same).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -56,11 +69,12 @@ pub struct Receiver {
 pub struct Defaults {
     pub namespace: String,
     pub prune: PruneMode,
+    pub drift: DriftMode,
 }
 
 impl Default for Defaults {
     fn default() -> Self {
-        Self { namespace: "default".to_owned(), prune: PruneMode::default() }
+        Self { namespace: "default".to_owned(), prune: PruneMode::default(), drift: DriftMode::default() }
     }
 }
 

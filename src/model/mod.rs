@@ -13,6 +13,7 @@ pub mod derived;
 pub mod diagnostic;
 pub mod digest;
 pub mod health;
+pub mod hook;
 pub mod instance;
 pub mod keys;
 pub mod labels;
@@ -44,11 +45,16 @@ pub use derived::{Derived, Fact};
 pub use diagnostic::{Diagnostic, Location, Position, Scope, Severity};
 pub use digest::Digest;
 pub use health::{Health, Status};
-pub use instance::{Caps, ChartRepository, Defaults, Forge, Instance, Mode, PruneMode, Receiver, SecretRef};
+pub use hook::{Hook, Stage};
+pub use instance::{
+    Caps, ChartRepository, Defaults, DriftMode, Forge, Instance, Mode, PruneMode, Receiver, SecretRef,
+};
 pub use keys::Keys;
 pub use name::{AppId, ClusterName, Revision};
 pub use object::{Kind, ObjectId};
-pub use observation::{Effect, Live, Observation, PodCount, Stranger, Takeover};
+pub use observation::{
+    Effect, Live, LiveReplicas, Observation, Ownership, PodCount, Scaler, Stranger, Takeover,
+};
 pub use patch::{Change, JsonStep, Patch, PatchTarget};
 pub use project::{Allow, Member, Project, Role, Subject};
 pub use rendered::{Rendered, RenderedObject};

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::Serialize;
+use serde_json::Value;
 
 use super::{Digest, Health, Kind, ObjectId};
 
@@ -31,6 +32,42 @@ pub struct Live {
     pub pods: Option<PodCount>,
     /// Its creationTimestamp (RFC 3339).
     pub created: Option<Arc<str>>,
+    /// Who set what of it.
+    pub ownership: Ownership,
+    /// What `ownership` was when it was known to hold everything that `hash` says; `None` until that is known.
+    pub settled: Option<Ownership>,
+    /// The fields that are ours, as `managedFields` writes them; kept until it is settled.
+    pub fields: Option<Arc<Value>>,
+}
+
+/// Who set what of an object, in little space: equal numbers, equal fields.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ownership {
+    /// Of the fields that our applies own, and since when; `None` when there are none any more.
+    pub fields: Option<u64>,
+    /// Of the live values of those fields; `None` where only metadata is watched.
+    pub values: Option<u64>,
+    /// Of what others wrote, but for statuses, where only metadata is watched.
+    pub others: Option<u64>,
+    /// `spec.replicas`, which stands apart because autoscalers write it.
+    pub replicas: Option<LiveReplicas>,
+}
+
+/// `spec.replicas` of a live object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LiveReplicas {
+    pub count: i64,
+    pub owner: Scaler,
+}
+
+/// Who set `spec.replicas` last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scaler {
+    /// We did.
+    Applied,
+    /// An autoscaler, or something else that writes the `scale` subresource and is not kubectl.
+    Autoscaler,
+    Other,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{
-    AppId, ClusterName, Digest, Kind, Location, ObjectId, Questions, Revision, Sealed, is_secret, masked,
+    AppId, ClusterName, Digest, Hook, Kind, Location, ObjectId, Questions, Revision, Sealed, is_secret,
+    masked,
 };
 
 /// One object as it shall be.
@@ -24,6 +25,8 @@ pub struct RenderedObject {
     pub source: Location,
     /// What of it is encrypted in the repository.
     pub sealed: Option<Sealed>,
+    /// When a chart calls it a hook.
+    pub hook: Option<Hook>,
 }
 
 impl RenderedObject {

@@ -143,6 +143,7 @@ mod tests {
             hash: Digest::of_json(body),
             source: Location::new("a.yaml", 1, 1),
             sealed,
+            hook: None,
         }
     }
 

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::{Action, Claims, Hold, Pending, Phase, Plan, Reason, Step, waves};
+use serde_json::Value;
+
+use super::hooks::{Barriers, Turn};
+use super::{Action, Claims, Hold, Pending, Phase, Plan, Reason, SentReplicas, Step, drift, waves};
 use crate::model::{
-    AppId, ClusterState, Kind, Live, Mode, ObjectId, Observation, Rendered, RenderedObject, Revision,
-    Stranger, Takeover, labels,
+    AppId, ClusterState, DriftMode, Kind, Live, Mode, ObjectId, Observation, Rendered, RenderedObject,
+    Revision, Stranger, Takeover, labels,
 };
 
 /// Everything that the answer depends on.
@@ -21,6 +24,8 @@ pub struct Input<'a> {
     pub in_waves: bool,
     /// What is there and nobody's but a person's or a tool's is taken over.
     pub adopt: bool,
+    /// What is done when somebody else changed what was applied.
+    pub drift: DriftMode,
     pub rendered: &'a Rendered,
     pub observation: &'a Observation,
     /// Of the renders of this cluster.
@@ -55,8 +60,10 @@ pub fn unknown_objects<'a>(
 pub fn compute(input: &Input<'_>) -> Plan {
     let Input { instance, rendered, observation, .. } = *input;
     let waits = input.in_waves.then(|| waves::changed_workload(instance, rendered, observation)).flatten();
-    let mut steps: Vec<Step> = rendered.objects.iter().map(|object| step(input, waits, object)).collect();
-    steps.sort_by(|one, other| (one.phase, &one.object).cmp(&(other.phase, &other.object)));
+    let barriers = Barriers::of(input);
+    let mut steps: Vec<Step> =
+        rendered.objects.iter().map(|object| step(input, waits, &barriers, object)).collect();
+    steps.sort_by(|one, other| (one.turn(), &one.object).cmp(&(other.turn(), &other.object)));
     Plan {
         app: rendered.app.clone(),
         cluster: rendered.cluster.clone(),
@@ -67,7 +74,13 @@ pub fn compute(input: &Input<'_>) -> Plan {
 }
 
 /// `waits`: a workload that may only change wave by wave, so that nothing of the app is written.
-fn step(input: &Input<'_>, waits: Option<&ObjectId>, object: &RenderedObject) -> Step {
+fn step(
+    input: &Input<'_>,
+    waits: Option<&ObjectId>,
+    barriers: &Barriers<'_>,
+    object: &RenderedObject,
+) -> Step {
+    let phase = Phase::of(&object.id);
     let live = input.observation.objects.get(&object.id);
     let decided = match (decide(input, object, live), waits) {
         ((action, _), Some(workload)) if action.is_write() => {
@@ -75,15 +88,18 @@ fn step(input: &Input<'_>, waits: Option<&ObjectId>, object: &RenderedObject) ->
         }
         (decided, _) => decided,
     };
+    let decided = barriers.hold_back(Turn::of(phase, object.hook), decided);
     let (action, reason) = held(input, decided);
     Step {
         object: object.id.clone(),
         kind: object.kind.clone(),
-        phase: Phase::of(&object.id),
+        phase,
+        hook: object.hook,
         action,
         reason,
         uid: live.map(|live| live.uid.to_string()),
         resource_version: live.map(|live| live.resource_version.to_string()),
+        replicas: SentReplicas::of(live, is_autoscaled(input.rendered, &object.id)),
         applied: live.and_then(|live| live.revision.as_deref()).map(Revision::from),
         source: Some(object.source.clone()),
     }
@@ -188,10 +204,32 @@ fn against_live(input: &Input<'_>, object: &RenderedObject, live: &Live) -> (Act
         };
     }
     match live.hash {
+        hash if object.hook.is_some_and(|hook| hook.once) && hash != Some(object.hash) => {
+            (Action::Unchanged, Reason::OnlyOnce)
+        }
         None => (Action::Configure, Reason::HashMissing),
-        Some(hash) if hash == object.hash => (Action::Unchanged, Reason::Same),
+        Some(hash) if hash == object.hash => as_applied(input, object, live),
         Some(from) => (Action::Configure, Reason::HashChanged { from, to: object.hash }),
     }
+}
+
+/// The commit changed nothing of it; somebody else may have.
+fn as_applied(input: &Input<'_>, object: &RenderedObject, live: &Live) -> (Action, Reason) {
+    match (drift::of(live, is_autoscaled(input.rendered, &object.id)), input.drift) {
+        (None, _) | (Some(_), DriftMode::Ignore) => (Action::Unchanged, Reason::Same),
+        (Some(drift), DriftMode::Repair) => (Action::Configure, Reason::Drifted { drift }),
+        (Some(drift), DriftMode::Report) if drift.is_doubt() => (Action::Unchanged, Reason::Same),
+        (Some(drift), DriftMode::Report) => (Action::Skip, Reason::DriftReported { drift }),
+    }
+}
+
+/// An autoscaler among the rendered objects targets it.
+fn is_autoscaled(rendered: &Rendered, id: &ObjectId) -> bool {
+    rendered.objects.iter().filter(|other| other.id.namespace == id.namespace).any(|other| {
+        let target = other.body.pointer("/spec/scaleTargetRef");
+        let says = |field: &str| target.and_then(|target| target.get(field)).and_then(Value::as_str);
+        says("name") == Some(&id.name) && says("kind").unwrap_or("Deployment") == &*id.kind
+    })
 }
 
 /// Found under this name, without our label.

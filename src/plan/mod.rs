@@ -12,6 +12,8 @@
 mod action;
 mod compute;
 mod decide;
+mod drift;
+mod hooks;
 pub mod phase;
 pub mod prune;
 mod reason;
@@ -24,6 +26,8 @@ pub mod waves;
 pub use action::Action;
 pub use compute::{Input, compute, unknown_objects};
 pub use decide::{AppFacts, ClusterFacts, PruneInput, decide};
+pub use drift::{Drift, SentReplicas};
+pub use hooks::Turn;
 pub use phase::Phase;
 pub use prune::{Candidate, Decided, PruneDecision, Unused, UnusedApproval, candidates, rendered_digest};
 pub use reason::{Hold, Reason};

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::reason::with_words;
-use super::{Action, Phase, Reason, Step};
+use super::{Action, Phase, Reason, SentReplicas, Step};
 use crate::model::{
     AppId, Approval, ApprovedObject, ClusterName, Digest, Kind, Live, ObjectId, Observation, Rendered,
 };
@@ -93,7 +93,9 @@ impl Decided {
     pub fn step(&self) -> Step {
         let Candidate { object, kind, uid, resource_version, .. } = self.candidate.clone();
         Step {
+            replicas: SentReplicas::default(),
             phase: Phase::of(&object),
+            hook: None,
             object,
             kind,
             action: self.action,

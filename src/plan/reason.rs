@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-use super::Action;
+use super::{Action, Drift};
 use crate::model::{AppId, Digest, Effect, Kind, ObjectId};
 
 /// What keeps a whole app or cluster from being written to.
@@ -40,6 +40,10 @@ pub enum Reason {
     HashMissing,
     /// Somebody took our label off an object that we apply.
     LabelsMissing,
+    /// Somebody changed what was applied, or may have: it is applied again, by force, as all of it was ours.
+    Drifted {
+        drift: Drift,
+    },
     /// Another app of this instance applied it and renders it no longer.
     TransferredFrom {
         app: String,
@@ -47,7 +51,22 @@ pub enum Reason {
     /// Somebody else's, and the app says that it takes it over.
     Adopted(Effect),
 
+    /// A hook of the installation, which was.
+    OnlyOnce,
+
     // Waits for something that comes by itself.
+    /// A hook of its chart that comes before it has not come to a good end.
+    WaitsForHook {
+        hook: ObjectId,
+        would: Action,
+        because: Box<Reason>,
+    },
+    /// A hook that comes when the rest of its chart is as rendered and healthy; the object is not.
+    WaitsForRelease {
+        object: ObjectId,
+        would: Action,
+        because: Box<Reason>,
+    },
     Terminating,
     NamespaceTerminating {
         namespace: String,
@@ -97,6 +116,10 @@ pub enum Reason {
 
     // Not touched on purpose.
     Unmanaged,
+    /// The app says that drift is only told.
+    DriftReported {
+        drift: Drift,
+    },
     Held {
         by: Hold,
         would: Action,
@@ -131,6 +154,11 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// It waits for another object of its own release.
+    pub fn is_about_hooks(&self) -> bool {
+        matches!(self, Self::WaitsForHook { .. } | Self::WaitsForRelease { .. })
+    }
+
     /// The digest to approve, when a person's word is what is missing.
     pub fn approval(&self) -> Option<Digest> {
         match self {
@@ -150,8 +178,15 @@ impl fmt::Display for Reason {
             Self::HashChanged { from, to } => write!(f, "rendered {}, applied {}", to.short(), from.short()),
             Self::HashMissing => f.write_str("its hash annotation is gone"),
             Self::LabelsMissing => f.write_str("our label is gone from it"),
+            Self::Drifted { drift } => f.write_str(drift.words()),
+            Self::DriftReported { drift } => write!(f, "{}; the app only reports drift", drift.words()),
             Self::TransferredFrom { app } => write!(f, "taken over from app {app}"),
             Self::Adopted(effect) => write_effect(effect, f),
+            Self::OnlyOnce => f.write_str("a hook of the installation, which is over"),
+            Self::WaitsForHook { hook, because, .. } => write!(f, "waits for hook {hook}: {because}"),
+            Self::WaitsForRelease { object, because, .. } => {
+                write!(f, "comes when {object} is healthy: {because}")
+            }
             Self::Terminating => f.write_str("it is being deleted"),
             Self::NamespaceTerminating { namespace } => {
                 write!(f, "namespace {namespace} is being deleted")

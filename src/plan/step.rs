@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::prune::{Decided, PruneDecision};
 use super::reason::with_words;
-use super::{Action, Phase, Reason};
-use crate::model::{AppId, ClusterName, Digest, Kind, Location, ObjectId, Revision};
+use super::{Action, Phase, Reason, SentReplicas, Turn};
+use crate::model::{AppId, ClusterName, Digest, Hook, Kind, Location, ObjectId, Revision};
 
 /// What happens to one object, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -17,6 +17,9 @@ pub struct Step {
     pub object: ObjectId,
     pub kind: Kind,
     pub phase: Phase,
+    /// When a chart calls the object a hook.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hook: Option<Hook>,
     pub action: Action,
     #[serde(serialize_with = "with_words")]
     pub reason: Reason,
@@ -26,6 +29,9 @@ pub struct Step {
     pub resource_version: Option<String>,
     /// The commit that the live object was applied from last, when there is one of ours.
     pub applied: Option<Revision>,
+    /// For an apply.
+    #[serde(skip)]
+    pub replicas: SentReplicas,
     /// The template or file that it came from; `None` when it is no longer rendered.
     pub source: Option<Location>,
 }
@@ -34,13 +40,20 @@ impl Step {
     /// The action that it is, or would be if nothing held it.
     pub fn intent(&self) -> Action {
         match &self.reason {
-            Reason::Held { would, .. } => *would,
+            Reason::Held { would, .. }
+            | Reason::WaitsForHook { would, .. }
+            | Reason::WaitsForRelease { would, .. } => *would,
             _ => self.action,
         }
     }
+
+    /// Its place among the other steps.
+    pub fn turn(&self) -> Turn {
+        Turn::of(self.phase, self.hook)
+    }
 }
 
-/// Steps in the order in which they are applied: by phase, then by object; deletes last and in
+/// Steps in the order in which they are applied: by turn, then by object; deletes last and in
 /// reverse.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -22,7 +22,10 @@ pub fn changed_workload<'r>(
     let ours = labels::field_manager(instance);
     // What was applied cannot be told of one that has lost its hash or its label.
     let differs = |object: &RenderedObject| match observation.objects.get(&object.id) {
-        Some(live) => !live.deleting && live.hash != Some(object.hash),
+        Some(live) => {
+            let stays = object.hook.is_some_and(|hook| hook.once);
+            !live.deleting && !stays && live.hash != Some(object.hash)
+        }
         None => observation.strangers.get(&object.id).is_some_and(|stranger| {
             let known = stranger.takeover.as_ref().filter(|takeover| takeover.hash == object.hash);
             match known.map(|takeover| &takeover.effect) {

@@ -4,6 +4,7 @@
 //! pure `plan`. Health is not waited for here: the watches tell it, and the controller listens.
 
 mod observe;
+mod ownership;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,12 +12,14 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 pub use observe::{is_copy, live};
+pub use ownership::settle;
 
 use crate::apply::{self, Receipt, takeover};
 use crate::cluster::{Catalog, Client, Error, Resource};
 use crate::health::Rules;
 use crate::model::{
-    AppId, ClusterState, Mode, ObjectId, Observation, Rendered, RenderedObject, Stranger, Takeover, labels,
+    AppId, ClusterState, DriftMode, Mode, ObjectId, Observation, Rendered, RenderedObject, Stranger,
+    Takeover, labels,
 };
 use crate::plan::{self, Claims, Pending, Plan};
 
@@ -36,6 +39,7 @@ pub struct Job {
     pub unmanaged: bool,
     pub in_waves: bool,
     pub adopt: bool,
+    pub drift: DriftMode,
     pub cluster_state: ClusterState,
     pub rendered: Arc<Rendered>,
     /// At least the objects of this app and those that it renders.
@@ -85,6 +89,7 @@ pub async fn run(job: Job) -> Outcome {
     for (id, found) in &lookups {
         note(&mut observation, id, found);
     }
+    settle(&mut observation, &job.rendered.objects);
     let plan = plan::compute(&input(&job, &observation));
     let receipts = if error.is_none() && job.mode == Mode::Enforce {
         let manager = labels::field_manager(&job.instance);
@@ -108,6 +113,7 @@ fn input<'a>(job: &'a Job, observation: &'a Observation) -> plan::Input<'a> {
         unmanaged: job.unmanaged,
         in_waves: job.in_waves,
         adopt: job.adopt,
+        drift: job.drift,
         cluster_state: job.cluster_state,
         rendered: &job.rendered,
         observation,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::ownership::ownership;
 use crate::health::Rules;
 use crate::model::{Digest, Kind, Live, ObjectId, PodCount, Stranger, labels};
 
@@ -15,6 +16,7 @@ pub fn live(kind: &Kind, object: &Value, instance: &str, rules: &Rules) -> Optio
     }
     let metadata = object.get("metadata")?;
     let text = |field: &str| metadata.get(field).and_then(Value::as_str);
+    let (ownership, fields) = ownership(kind, object, instance);
     Some(Live {
         uid: text("uid")?.into(),
         resource_version: text("resourceVersion")?.into(),
@@ -28,6 +30,9 @@ pub fn live(kind: &Kind, object: &Value, instance: &str, rules: &Rules) -> Optio
         health: rules.of(object),
         pods: pod_count(object),
         created: text("creationTimestamp").map(Arc::from),
+        ownership,
+        settled: None,
+        fields: Some(fields),
     })
 }
 

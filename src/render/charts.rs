@@ -6,22 +6,18 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::documents::{self, Document};
+use super::hooks::{self, Taken, Wanted};
 use super::layers::{Layers, SHIPPED};
 use super::{Job, codes, values};
 use crate::fleet::charts::{folder_of, in_folder, source};
 use crate::manifest::yaml;
-use crate::model::labels::{CHART_HOOKS, HELM_RESOURCE_POLICY, PRUNE};
+use crate::model::labels::{HELM_RESOURCE_POLICY, PRUNE};
 use crate::model::sealed::{self, CIPHERTEXT};
 use crate::model::{
     AppSpec, Chart, ChartCapabilities, ChartFailure, ChartFault, ChartObject, ChartRef, ChartRequest,
     ChartSource, DeployType, Diagnostic, Location,
 };
 use crate::schedule::{AssignedPodSet, assign, retag};
-
-/// Hooks at moments that there are none of here: they are left out, as `helm template --no-hooks` does.
-const NEVER: [&str; 5] = ["test", "pre-delete", "post-delete", "pre-rollback", "post-rollback"];
-/// Kinds that run something when they are applied.
-const RUNS: [&str; 2] = ["Job", "Pod"];
 
 /// The folders of charts that the target is made of.
 pub fn folders(job: &Job<'_>) -> BTreeSet<String> {
@@ -59,9 +55,10 @@ fn of_chart(
     };
     let output =
         job.charts.render(&request).map_err(|failure| vec![explain(job, named, Some(&chart), &failure)])?;
+    let wanted = hooks::wanted(job).map_err(|mistake| vec![*mistake])?;
     let (mut documents, mut mistakes) = (Vec::new(), Vec::new());
     for object in &output.objects {
-        match take(job, named, &chart, object) {
+        match take(job, &chart, object, wanted) {
             Ok(mut made) => documents.append(&mut made),
             Err(mistake) => mistakes.push(*mistake),
         }
@@ -191,28 +188,17 @@ fn image_parts(parts: &Map<String, Value>, image: Option<&str>, version: Option<
 /// The documents of one object: several of a list, none of a hook that is left out.
 fn take(
     job: &Job<'_>,
-    named: &ChartRef,
     chart: &Chart,
     object: &ChartObject,
+    wanted: Wanted,
 ) -> Result<Vec<Document>, Box<Diagnostic>> {
-    if let Some(hook) = &object.hook {
-        if hook.events.iter().all(|event| NEVER.contains(&event.as_str())) {
-            return Ok(Vec::new());
-        }
-        let kind = object.object.get("kind").and_then(Value::as_str).unwrap_or_default();
-        if RUNS.contains(&kind) {
-            match job.app.annotations.get(CHART_HOOKS).map(String::as_str) {
-                Some("apply") => {}
-                Some("skip") => return Ok(Vec::new()),
-                _ => return Err(hook_refused(job, named, chart, object, &hook.events).into()),
-            }
-        }
-    }
     let source = Location::new(&format!("{}{}", chart.origin, object.file), 1, 1);
     let what = || format!("an object of {}{}", chart.origin, object.file);
     let mut documents = Vec::new();
     for item in items(&object.object) {
+        let Taken::As(hook) = hooks::take(object.hook.as_ref(), &item, wanted) else { continue };
         let mut document = documents::object(job, item, source.clone(), &what)?;
+        document.hook = hook;
         documents::without_needless_namespace(&mut document.object);
         if object.definition || is_kept(&document.object) {
             keep(&mut document.object);
@@ -220,29 +206,6 @@ fn take(
         documents.push(document);
     }
     Ok(documents)
-}
-
-fn hook_refused(
-    job: &Job<'_>,
-    named: &ChartRef,
-    chart: &Chart,
-    object: &ChartObject,
-    events: &[String],
-) -> Diagnostic {
-    let metadata = object.object.get("metadata");
-    let name = metadata.and_then(|metadata| metadata.get("name")).and_then(Value::as_str).unwrap_or("?");
-    let kind = object.object.get("kind").and_then(Value::as_str).unwrap_or("?");
-    let message = format!(
-        "{kind} {name} of {}{} is a hook ({}), and what hooks run has no place between phases yet",
-        chart.origin,
-        object.file,
-        events.join(", ")
-    );
-    let help = format!(
-        "switch it off by a value of the chart, or decide for all hooks of this app: annotation {CHART_HOOKS}: apply \
-         (as ordinary objects, beside the others) or skip (left out)"
-    );
-    job.error(codes::CHART_HOOK, message).at(named.location.clone()).help(help)
 }
 
 /// The items of a list, or the object itself.

@@ -54,7 +54,7 @@ pub const CHART_OUTPUT: &str = "E3046";
 pub const CHART_LIMIT: &str = "E3047";
 /// The renderer of charts failed, through no fault of the chart.
 pub const CHART_RENDERER: &str = "E3048";
-/// A hook of a chart that has no place in the order of things yet.
+/// What an app says of the hooks of its charts is nothing that can be done.
 pub const CHART_HOOK: &str = "E3049";
 /// A chart that asks the cluster (a warning).
 pub const CHART_LOOKUP: &str = "E3051";

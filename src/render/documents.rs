@@ -10,7 +10,7 @@ use super::trace::{self, marks};
 use super::{Job, canonical, codes};
 use crate::manifest::yaml;
 use crate::model::{
-    Diagnostic, Digest, Kind, Location, ObjectId, RenderedObject, Scope, Sealed, labels, sealed,
+    Diagnostic, Digest, Hook, Kind, Location, ObjectId, RenderedObject, Scope, Sealed, labels, sealed,
 };
 use crate::sops::{self, Opened};
 
@@ -24,6 +24,8 @@ pub struct Document {
     pub fields: Fields,
     /// What of it is encrypted in its file.
     pub sealed: Option<Sealed>,
+    /// When a chart calls it a hook.
+    pub hook: Option<Hook>,
 }
 
 /// It may hold what must not be shown.
@@ -35,7 +37,7 @@ impl fmt::Debug for Document {
 
 impl Document {
     pub fn new(object: Map<String, Value>, source: Location) -> Self {
-        Self { object, source, fields: Fields::new(), sealed: None }
+        Self { object, source, fields: Fields::new(), sealed: None, hook: None }
     }
 }
 
@@ -162,7 +164,7 @@ pub fn object(
 
 /// A document as it is applied: canonical, in its namespace, with our labels and annotations.
 pub fn finish(job: &Job<'_>, document: Document) -> Result<RenderedObject, Box<Diagnostic>> {
-    let Document { mut object, source, fields, sealed } = document;
+    let Document { mut object, source, fields, sealed, hook } = document;
     check_opened(job, &object).map_err(|mistake| mistake.at(source.clone()))?;
     check_secret(job, &object).map_err(|mistake| mistake.at(source.clone()))?;
     canonical::canonical(&mut object);
@@ -186,7 +188,7 @@ pub fn finish(job: &Job<'_>, document: Document) -> Result<RenderedObject, Box<D
         body["metadata"][field][key] = json!(value);
     }
     let hash = sealed.as_ref().map_or_else(|| Digest::of_json(&body), |sealed| sealed.digest(&body));
-    let object = RenderedObject { id, kind, body, hash, source, sealed };
+    let object = RenderedObject { id, kind, body, hash, source, sealed, hook };
     if let Some(notes) = job.notes {
         notes.note(&object, fields);
     }

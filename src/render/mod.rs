@@ -13,7 +13,8 @@
 //! - [`site`] answers what is asked about the cluster, and notes the question; [`inputs`] is what an app is
 //!   made from beside that; [`all`] renders what neither of them, nor the layers, say is known;
 //! - [`app_set`] lays the pod template of an AppSet over the workload ([`strategic`] merge);
-//! - [`charts`] asks for what a Helm chart makes, which is then like what templates make;
+//! - [`charts`] asks for what a Helm chart makes, which is then like what templates make; [`hooks`] says
+//!   which of it comes before or after the rest, and names each run of it after its release;
 //! - [`routes`] leads hosts to the Services of the app;
 //! - [`mod@project`] makes the objects of a project, [`allowed`] holds apps to what theirs allows;
 //! - [`patches`] changes objects, layer by layer;
@@ -35,6 +36,7 @@ mod context;
 mod depth;
 mod documents;
 mod engine;
+mod hooks;
 mod inputs;
 mod layers;
 mod mistakes;

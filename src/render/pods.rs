@@ -7,7 +7,7 @@ use super::documents::Document;
 use super::engine::Engine;
 use super::patches::{Patches, Used};
 use super::stacks::Stack;
-use super::{Found, Job, app_set, charts, codes, documents, mistakes, values};
+use super::{Found, Job, app_set, charts, codes, documents, hooks, mistakes, values};
 use crate::model::{AppSpec, Component, Diagnostic, RenderedObject};
 use crate::schedule::{AssignedPodSet, assign, retag, tag};
 
@@ -70,6 +70,7 @@ fn one(
         app_set::overlay(job, app_set, pod_set, &mut made).map_err(|mistake| vec![*mistake])?;
     }
     patches.apply_of_app(job, &mut made, used)?;
+    hooks::name_runs(&mut made);
     let mut objects: Vec<RenderedObject> = Vec::new();
     for document in made {
         match documents::finish(job, document) {

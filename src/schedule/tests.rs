@@ -106,6 +106,7 @@ fn app(app_set: AppSet) -> App {
         pins: [].into(),
         paused: false,
         prune: None,
+        drift: None,
         spec: AppSpec::AppSet(app_set),
         routes: Vec::new(),
         location: at(),

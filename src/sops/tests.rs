@@ -96,6 +96,7 @@ fn short_numbers_are_hidden_as_they_stand_in_the_object() {
         hash: Digest::of_json(&body),
         source: Location::new("a.yaml", 1, 1),
         sealed: one.sealed,
+        hook: None,
         body,
     });
     for field in ["number", "negative", "fraction", "big", "whole", "small"] {

@@ -226,6 +226,7 @@ async fn a_refusal_does_not_quote_what_is_encrypted() {
         hash: Digest::of(b"one"),
         source: Location::new(MANIFESTS, 1, 1),
         sealed: None,
+        hook: None,
     };
     let revision = Revision::from("c0ffee");
     let mut refusals = Vec::new();

@@ -220,17 +220,20 @@ async fn a_field_that_somebody_else_owns() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
-    // Somebody takes the value over; what we change then is not ours any more.
-    live::apply_as(fleet.cluster("bj1"), "kubectl", &config_map("default", "one", "theirs")).await;
-    let maps: String = ["one", "two"].map(|name| config_map("default", name, "second")).join("---\n");
+    // Somebody adds a field that we do not have, which is no drift; then Git wants it too.
+    let extra =
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one, namespace: default}\ndata: {extra: theirs}\n";
+    live::apply_as(fleet.cluster("bj1"), "kubectl", extra).await;
+    let maps = ["one", "two"].map(|name| config_map("default", name, "second") + "  extra: ours\n");
+    let maps = maps.join("---\n").replace("data: {value: \"second\"}", "data:\n  value: \"second\"");
     fleet.push(&running, "A change", &[(MAPS, Some(&maps))]).await;
     let now = running.until("a refusal", |now| now.targets.iter().any(|it| it.phase == Phase::Refused)).await;
     assert_eq!(
         target(&now, "bj1", "default/settings").detail,
-        r#"failed to apply ConfigMap default/one: conflict with "kubectl" over .data.value"#
+        r#"failed to apply ConfigMap default/one: conflict with "kubectl" over .data.extra"#
     );
     let one = live::get(fleet.cluster("bj1"), "ConfigMap", "default", "one").await.expect("one");
-    assert_eq!(one["data"]["value"], "theirs");
+    assert_eq!((&one["data"]["value"], &one["data"]["extra"]), (&"first".into(), &"theirs".into()));
     let two = live::get(fleet.cluster("bj1"), "ConfigMap", "default", "two").await.expect("two");
     assert_eq!(two["data"]["value"], "second", "its neighbour is applied");
     tokio::time::sleep(Duration::from_secs(5)).await;

@@ -6,6 +6,7 @@
 mod apps;
 mod example;
 mod hostile;
+mod release;
 mod same;
 mod sources;
 mod support;

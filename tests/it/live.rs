@@ -6,6 +6,7 @@
 
 mod capabilities;
 mod credentials;
+mod drift;
 mod hooks;
 mod immutable;
 mod import;
@@ -17,6 +18,7 @@ mod plan;
 mod projects;
 mod prune;
 mod push;
+mod releases;
 mod restart;
 #[cfg(feature = "sops")]
 mod secrets;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::super::codes;
 use super::super::read::{self, Fields, NameRule, Reading, Value};
 use super::super::yaml::{Node, NodeKind};
-use super::workload::PRUNE_MODES;
+use super::workload::{DRIFT_MODES, PRUNE_MODES};
 use super::{derived, envelope, secret};
 use crate::model::{Caps, ChartRepository, Defaults, Forge, Instance, Mode, Receiver, SecretRef};
 
@@ -223,7 +223,9 @@ fn read_defaults(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Default
         defaults.prune = reading.choice(&prune, PRUNE_MODES, &[], false).unwrap_or_default();
     }
     fields.later_unless("force", |force| force.brief() == "false", reading);
-    fields.later(&["drift"], reading);
+    if let Some(drift) = fields.optional("drift", reading) {
+        defaults.drift = reading.choice(&drift, DRIFT_MODES, &[], false).unwrap_or_default();
+    }
     fields.finish(reading);
     Some(defaults)
 }

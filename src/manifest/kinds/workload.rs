@@ -2,8 +2,10 @@
 
 use super::super::read::{Fields, Reading, Value};
 use super::metadata::Metadata;
-use crate::model::{App, AppSpec, DeployType, PruneMode};
+use crate::model::{App, AppSpec, DeployType, DriftMode, PruneMode};
 
+pub const DRIFT_MODES: &[(&str, DriftMode)] =
+    &[("repair", DriftMode::Repair), ("report", DriftMode::Report), ("ignore", DriftMode::Ignore)];
 pub const PRUNE_MODES: &[(&str, PruneMode)] =
     &[("never", PruneMode::Never), ("whenHealthy", PruneMode::WhenHealthy), ("always", PruneMode::Always)];
 
@@ -34,6 +36,7 @@ pub struct Common {
     pub paused: bool,
     pub adopt: bool,
     pub prune: Option<PruneMode>,
+    pub drift: Option<DriftMode>,
 }
 
 pub fn common(fields: &mut Fields<'_>, reading: &mut Reading<'_>) -> Common {
@@ -41,8 +44,10 @@ pub fn common(fields: &mut Fields<'_>, reading: &mut Reading<'_>) -> Common {
     let adopt = fields.optional("adopt", reading).and_then(|adopt| reading.boolean(&adopt));
     let prune =
         fields.optional("prune", reading).and_then(|prune| reading.choice(&prune, PRUNE_MODES, &[], false));
-    fields.later(&["drift", "ignore", "force", "replace"], reading);
-    Common { paused: paused.unwrap_or(false), adopt: adopt.unwrap_or(false), prune }
+    let drift =
+        fields.optional("drift", reading).and_then(|drift| reading.choice(&drift, DRIFT_MODES, &[], false));
+    fields.later(&["ignore", "force", "replace"], reading);
+    Common { paused: paused.unwrap_or(false), adopt: adopt.unwrap_or(false), prune, drift }
 }
 
 pub fn app(metadata: Metadata, common: &Common, spec: AppSpec, default_namespace: &str) -> App {
@@ -54,6 +59,7 @@ pub fn app(metadata: Metadata, common: &Common, spec: AppSpec, default_namespace
         paused: common.paused,
         adopt: common.adopt,
         prune: common.prune,
+        drift: common.drift,
         spec,
         routes: Vec::new(),
         pins: std::collections::BTreeMap::new(),

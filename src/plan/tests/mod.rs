@@ -1,4 +1,5 @@
 mod apply;
+mod hooks;
 mod order;
 mod properties;
 mod prune;
@@ -9,8 +10,8 @@ use serde_json::{Value, json};
 
 use super::{Claims, Input, Pending, Plan, compute};
 use crate::model::{
-    AppId, ClusterName, ClusterState, Digest, Health, Kind, Live, Location, Mode, ObjectId, Observation,
-    Rendered, RenderedObject, Revision, Stranger,
+    AppId, ClusterName, ClusterState, Digest, DriftMode, Health, Kind, Live, Location, Mode, ObjectId,
+    Observation, Ownership, Rendered, RenderedObject, Revision, Stranger,
 };
 
 const KINDS: [(&str, &str, bool); 7] = [
@@ -50,6 +51,7 @@ fn object(text: &str, content: &str) -> RenderedObject {
         hash: Digest::of(content.as_bytes()),
         source: Location::new("apps/pay.yaml", 1, 1),
         sealed: None,
+        hook: None,
     }
 }
 
@@ -77,6 +79,7 @@ fn empty() -> Observation {
 }
 
 fn live(owner: &str, text: &str, content: &str) -> Live {
+    let settled = Ownership { fields: Some(1), values: Some(2), ..Ownership::default() };
     Live {
         uid: format!("uid-{text}").into(),
         resource_version: "7".into(),
@@ -90,6 +93,9 @@ fn live(owner: &str, text: &str, content: &str) -> Live {
         health: Health::current(),
         pods: None,
         created: None,
+        ownership: settled.clone(),
+        settled: Some(settled),
+        fields: None,
     }
 }
 
@@ -121,6 +127,7 @@ fn plan_with(rendered: &Rendered, observation: &Observation, change: impl Fn(&mu
         paused: false,
         unmanaged: false,
         in_waves: false,
+        drift: DriftMode::Repair,
         adopt: false,
         rendered,
         observation,

@@ -139,26 +139,76 @@ fn policies_definitions_lists_and_namespaces() {
 }
 
 #[test]
-fn hooks_that_run_something_want_a_decision() {
-    let hook = |kind: &str, events: &str| {
+fn hooks_know_when_they_come_and_runs_are_named_after_their_release() {
+    const FILE: &str = "charts/web/templates/a.yaml";
+    let hook = |kind: &str, name: &str, more: &str| {
+        let version = if kind == "Job" { "batch/v1" } else { "v1" };
         format!(
-            "---\napiVersion: v1\nkind: {kind}\nmetadata: {{name: h, annotations: {{helm.sh/hook: '{events}'}}}}\n"
+            "---\napiVersion: {version}\nkind: {kind}\nmetadata: {{name: {name}, annotations: {{{more}}}}}\nspec: \
+             {{ttlSecondsAfterFinished: 5}}\n"
         )
     };
-    let job = format!("{TEMPLATE}{}", hook("Job", "pre-install,pre-upgrade"));
-    const FILE: &str = "charts/web/templates/a.yaml";
-    if let Some(mistake) = mistake(&app("", ""), &[(FILE, job.as_str())]) {
-        assert!(
-            mistake.to_string().starts_with("error[E3049]: Job h of charts/web/templates/a.yaml is a hook"),
-            "{mistake}"
-        );
+    let hooks = [
+        hook("Job", "migrate", "helm.sh/hook: 'pre-install,pre-upgrade', helm.sh/hook-weight: '-3'"),
+        hook("Job", "seed", "helm.sh/hook: pre-install"),
+        hook("Pod", "warm", "helm.sh/hook: 'post-upgrade,test'"),
+        hook("ServiceAccount", "robot", "helm.sh/hook: pre-install"),
+        hook("Pod", "try", "helm.sh/hook: test"),
+    ]
+    .concat();
+    let text = format!("{TEMPLATE}{hooks}");
+    let shown = |objects: &[RenderedObject]| -> Vec<String> {
+        let hooked = objects.iter().filter_map(|object| Some((object, object.hook?)));
+        hooked
+            .map(|(object, hook)| {
+                let (stage, weight, once, runs) = (hook.stage, hook.weight, hook.once, hook.runs);
+                format!("{} {stage:?} {weight} once {once} runs {runs}", object.id)
+            })
+            .collect()
+    };
+    let Some(first) = objects(&app("", ""), &[(FILE, &text)]) else { return };
+    let found = shown(&first);
+    let (run, rest) = found.iter().partition::<Vec<&String>, _>(|line| line.contains("once false"));
+    assert_eq!(
+        rest,
+        [
+            "ServiceAccount default/robot Before 0 once true runs false",
+            "Job default/seed Before 0 once true runs true",
+        ]
+    );
+    assert!(
+        run[0].starts_with("Pod default/warm-") && run[0].ends_with(" After 0 once false runs true"),
+        "{run:?}"
+    );
+    assert!(run[1].starts_with("Job default/migrate-"), "{run:?}");
+    assert!(run[1].ends_with(" Before -3 once false runs true"), "{run:?}");
+    for object in first.iter().filter(|object| object.hook.is_some()) {
+        assert_eq!(object.body["metadata"]["name"], *object.id.name);
+        assert_eq!(object.body["metadata"]["annotations"]["tutti.dev/origin"], object.id.origin());
+        let job = &*object.id.kind == "Job";
+        assert!(!job || object.body["spec"].get("ttlSecondsAfterFinished").is_none(), "{object:?}");
     }
-    let count = |app: String, text: &str| objects(&app, &[(FILE, text)]).map(|objects| objects.len());
-    let Some(applied) = count(app("", ", annotations: {tutti.dev/chart-hooks: apply}"), &job) else { return };
-    assert_eq!(applied, 2);
-    assert_eq!(count(app("", ", annotations: {tutti.dev/chart-hooks: skip}"), &job), Some(1));
-    let account = format!("{TEMPLATE}{}{}", hook("ServiceAccount", "pre-install"), hook("Pod", "test"));
-    assert_eq!(count(app("", ""), &account), Some(2));
+    // The same, and with another value in an object that is no hook.
+    assert_eq!(objects(&app("", ""), &[(FILE, &text)]).map(|again| shown(&again)), Some(found.clone()));
+    let changed = objects(&app(", version: v9", ""), &[(FILE, &text)]).expect("rendered");
+    let changed = shown(&changed);
+    assert!(
+        changed.iter().filter(|line| found.contains(line)).eq(&rest.into_iter().cloned().collect::<Vec<_>>())
+    );
+
+    let counted = |decision: &str| {
+        let annotation = format!(", annotations: {{tutti.dev/chart-hooks: {decision}}}");
+        let objects = objects(&app("", &annotation), &[(FILE, &text)]).expect("rendered");
+        (objects.len(), shown(&objects).len())
+    };
+    assert_eq!(counted("apply"), (5, 0));
+    assert_eq!(counted("skip"), (2, 0));
+    let wrong = mistake(&app("", ", annotations: {tutti.dev/chart-hooks: run}"), &[(FILE, &text)]);
+    let wrong = wrong.expect("refused").to_string();
+    assert!(
+        wrong.starts_with("error[E3049]: annotation tutti.dev/chart-hooks of default/web is \"run\""),
+        "{wrong}"
+    );
 }
 
 #[test]

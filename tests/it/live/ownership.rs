@@ -36,7 +36,7 @@ async fn a_deployment_that_is_there_already_is_refused_until_it_goes() {
 }
 
 #[tokio::test]
-async fn a_field_that_another_manager_took_is_refused_and_both_are_named() {
+async fn a_field_that_another_manager_had_first_is_refused_and_both_are_named() {
     let Some(scene) = Scene::new("conflict", 1).await else { return };
     let cluster = scene.cluster(0);
     scene.write_app("settings", &[configmap("settings", "level", "info")]);
@@ -45,23 +45,14 @@ async fn a_field_that_another_manager_took_is_refused_and_both_are_named() {
     scene.start(&[]).await;
     scene.succeeded(&first).await;
 
-    let theirs = configmap("settings", "level", "debug").to_string();
-    let take = [
-        "apply",
-        "--server-side",
-        "--field-manager=somebody",
-        "--force-conflicts",
-        "-n",
-        scene.name(),
-        "-f",
-        "-",
-    ];
+    let theirs = configmap("settings", "verbose", "yes").to_string();
+    let take = ["apply", "--server-side", "--field-manager=somebody", "-n", scene.name(), "-f", "-"];
     cluster.kubectl_with_input(&take, &theirs).await.expect("an apply");
 
-    scene.write_objects("settings", &[configmap("settings", "level", "warn")]);
+    scene.write_objects("settings", &[configmap("settings", "verbose", "no")]);
     scene.write_objects("neighbour", &[configmap("neighbour", "a", "2")]);
     let second = scene.worktree.publish("both apps");
-    scene.told(&second, "deploy", "failure", &["settings", "conflict", "somebody", ".data.level"]).await;
+    scene.told(&second, "deploy", "failure", &["settings", "conflict", "somebody", ".data.verbose"]).await;
     scene
         .eventually("the other app goes on", async || {
             let neighbour = scene.object(cluster, "configmaps", "neighbour").await?;
@@ -69,5 +60,5 @@ async fn a_field_that_another_manager_took_is_refused_and_both_are_named() {
         })
         .await;
     let settings = scene.object(cluster, "configmaps", "settings").await.expect("an object");
-    assert_eq!(settings["data"]["level"], "debug", "theirs");
+    assert_eq!(settings["data"], serde_json::json!({"level": "info", "verbose": "yes"}), "untouched");
 }

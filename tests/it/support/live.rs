@@ -67,6 +67,21 @@ pub async fn apply_as(sandbox: &Sandbox, manager: &str, manifest: &str) -> Value
     serde_json::to_value(written.expect("apply")).expect("JSON")
 }
 
+/// Changes an object as `kubectl edit`, `kubectl scale` (subresource `scale`) and controllers do.
+pub async fn edit_as(sandbox: &Sandbox, manager: &str, (kind, name): (&str, &str), patch: &Value) -> Value {
+    let api = api(sandbox, kind, Some("default"));
+    let parameters = PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() };
+    let edited = api.patch(name, &parameters, &Patch::Merge(patch)).await.expect("an edit");
+    serde_json::to_value(edited).expect("JSON")
+}
+
+pub async fn scale_as(sandbox: &Sandbox, manager: &str, deployment: &str, replicas: i64) {
+    let api = api(sandbox, "Deployment", Some("default"));
+    let parameters = PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() };
+    let patch = serde_json::json!({"spec": {"replicas": replicas}});
+    api.patch_scale(deployment, &parameters, &Patch::Merge(&patch)).await.expect("scaled");
+}
+
 /// Creates an object as `kubectl apply` does, with the text that it was made of beside it.
 pub async fn create_as(sandbox: &Sandbox, manager: &str, manifest: &str) -> Value {
     let mut object: Value = serde_yaml::from_str(manifest).expect("YAML");

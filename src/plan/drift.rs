@@ -1,0 +1,89 @@
+//! Whether a live object that was applied as rendered is still what it was then.
+
+use serde::Serialize;
+
+use crate::model::{Live, LiveReplicas, Scaler};
+
+/// How it is not, or may not be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Drift {
+    /// Nothing of it is ours any more in its `managedFields`.
+    Disowned,
+    /// Somebody else set fields of ours, perhaps to what they were.
+    FieldsTaken,
+    /// Values of ours are others, though nobody else set them: admission did.
+    ValuesChanged,
+    Scaled,
+    /// A doubt: what is ours there is not all that was applied.
+    NotCovered,
+    /// A doubt: somebody wrote it, and its values are not watched.
+    Written,
+}
+
+impl Drift {
+    /// Only the cluster can tell whether anything is different.
+    pub fn is_doubt(self) -> bool {
+        matches!(self, Self::NotCovered | Self::Written)
+    }
+
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Disowned => "our fields are nobody's any more",
+            Self::FieldsTaken => "somebody else set fields of ours",
+            Self::ValuesChanged => "values of ours were changed",
+            Self::Scaled => "somebody scaled it",
+            Self::NotCovered => "not known to hold all that was applied",
+            Self::Written => "somebody else wrote it",
+        }
+    }
+}
+
+/// Of an object whose hash is that of what is rendered. `autoscaled`: an autoscaler of ours targets it.
+pub fn of(live: &Live, autoscaled: bool) -> Option<Drift> {
+    let now = &live.ownership;
+    if now.fields.is_none() {
+        return Some(Drift::Disowned);
+    }
+    let Some(then) = &live.settled else { return Some(Drift::NotCovered) };
+    if now.fields != then.fields {
+        return Some(Drift::FieldsTaken);
+    }
+    if now.values != then.values {
+        return Some(Drift::ValuesChanged);
+    }
+    if !autoscaled && is_scaled(then.replicas, now.replicas) {
+        return Some(Drift::Scaled);
+    }
+    (now.others != then.others).then_some(Drift::Written)
+}
+
+/// An autoscaler scales as it likes.
+fn is_scaled(then: Option<LiveReplicas>, now: Option<LiveReplicas>) -> bool {
+    let is_ours = |replicas: Option<LiveReplicas>| replicas.filter(|it| it.owner == Scaler::Applied);
+    let by_autoscaler = now.is_some_and(|now| now.owner == Scaler::Autoscaler);
+    !by_autoscaler && is_ours(then).is_some() && now != then
+}
+
+/// What an apply says of `spec.replicas`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum SentReplicas {
+    #[default]
+    AsRendered,
+    /// An autoscaler decides, and the field is still ours: to leave it out would reset it.
+    AsLive(i64),
+    /// An autoscaler decides, and the field is its own.
+    LeftOut,
+}
+
+impl SentReplicas {
+    pub fn of(live: Option<&Live>, autoscaled: bool) -> Self {
+        match live.and_then(|live| live.ownership.replicas) {
+            Some(LiveReplicas { owner: Scaler::Autoscaler, .. }) => Self::LeftOut,
+            Some(LiveReplicas { owner: Scaler::Applied, count }) if autoscaled => Self::AsLive(count),
+            Some(LiveReplicas { owner: Scaler::Other, .. }) if autoscaled => Self::LeftOut,
+            _ => Self::AsRendered,
+        }
+    }
+}

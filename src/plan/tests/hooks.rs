@@ -1,0 +1,207 @@
+//! Hooks of charts: what comes first, what waits for what, and what never waits.
+
+use super::{empty, lines, live, parse, plan_with, rendered, with_absent};
+use crate::model::{Health, Hook, Mode, Observation, Rendered, Stage, Status};
+use crate::plan::{Action, Plan};
+
+const CONFIG: &str = "v1/ConfigMap/shop/scripts";
+const MIGRATE: &str = "batch/v1/Job/shop/migrate-1";
+const NAMESPACE: &str = "v1/Namespace//shop";
+const SETTINGS: &str = "v1/ConfigMap/shop/pay";
+const WEB: &str = "apps/v1/Deployment/shop/pay";
+const WARM: &str = "batch/v1/Job/shop/warm-1";
+const NOTIFY: &str = "batch/v1/Job/shop/notify-1";
+
+const HOOKS: [(&str, Stage, i64, bool); 4] = [
+    (CONFIG, Stage::Before, 0, false),
+    (MIGRATE, Stage::Before, 5, true),
+    (WARM, Stage::After, -1, true),
+    (NOTIFY, Stage::After, 2, true),
+];
+
+/// A release with every sort of object; `change` has a word in each hook.
+fn release(change: impl Fn(&str, &mut Hook)) -> Rendered {
+    let texts = [CONFIG, MIGRATE, NAMESPACE, SETTINGS, WEB, WARM, NOTIFY];
+    let mut release = rendered("pay", &texts);
+    let mut objects = release.objects.to_vec();
+    for (text, stage, weight, runs) in HOOKS {
+        let mut hook = Hook { stage, weight, once: false, runs };
+        change(text, &mut hook);
+        for object in objects.iter_mut().filter(|object| object.id == parse(text).1) {
+            object.hook = Some(hook);
+        }
+    }
+    release.objects = objects.into();
+    release
+}
+
+/// A cluster in which some objects are there; the others were looked for. `text=b`: with another content, `text!`: failed,
+/// `text…`: not there yet.
+fn seen(objects: &[&str]) -> Observation {
+    let mut observation = empty();
+    observation.served.insert(parse(MIGRATE).0, true);
+    let texts = [CONFIG, MIGRATE, NAMESPACE, SETTINGS, WEB, WARM, NOTIFY];
+    observation = with_absent(observation, &texts);
+    for text in objects {
+        let (text, content) = text.split_once('=').unwrap_or((text, "a"));
+        let status = if text.ends_with('!') {
+            Status::Failed
+        } else if text.ends_with('…') {
+            Status::InProgress
+        } else {
+            Status::Current
+        };
+        let text = text.trim_end_matches(['!', '…']);
+        let record = super::Live { health: Health::new(status, "said"), ..live("pay", text, content) };
+        observation.absent.remove(&parse(text).1);
+        observation.objects.insert(parse(text).1, record);
+    }
+    observation
+}
+
+/// `create Job shop/migrate-1` for each step that is not `unchanged`.
+fn shown(plan: &Plan) -> Vec<String> {
+    let steps = plan.steps.iter().filter(|step| step.action != Action::Unchanged);
+    steps.map(|step| format!("{} {}", step.action, step.object)).collect()
+}
+
+#[track_caller]
+fn check(objects: &[&str], expected: &[&str]) {
+    let plan = plan_with(&release(|_, _| {}), &seen(objects), |_| {});
+    assert_eq!(shown(&plan), expected);
+}
+
+fn all_but<'t>(without: &[&str], more: &[&'t str]) -> Vec<&'t str> {
+    let texts = [CONFIG, MIGRATE, NAMESPACE, SETTINGS, WEB, WARM, NOTIFY];
+    texts.into_iter().filter(|text| !without.contains(text)).chain(more.iter().copied()).collect()
+}
+
+#[test]
+fn hooks_and_their_release_come_one_after_the_other() {
+    let waiting = [
+        "wait ConfigMap shop/pay",
+        "wait Deployment shop/pay",
+        "wait Job shop/warm-1",
+        "wait Job shop/notify-1",
+    ];
+    let first = ["create Namespace shop", "create ConfigMap shop/scripts", "create Job shop/migrate-1"];
+    check(&[], &[&first[..], &waiting].concat());
+    check(&[NAMESPACE, CONFIG, "batch/v1/Job/shop/migrate-1…"], &waiting);
+    check(&[NAMESPACE, CONFIG, "batch/v1/Job/shop/migrate-1!"], &waiting);
+    check(
+        &[NAMESPACE, CONFIG, MIGRATE],
+        &[
+            "create ConfigMap shop/pay",
+            "create Deployment shop/pay",
+            "wait Job shop/warm-1",
+            "wait Job shop/notify-1",
+        ],
+    );
+    let after = ["wait Job shop/warm-1", "wait Job shop/notify-1"];
+    check(&all_but(&[WEB, WARM, NOTIFY], &["apps/v1/Deployment/shop/pay…"]), &after);
+    check(&all_but(&[WEB, WARM, NOTIFY], &["apps/v1/Deployment/shop/pay!"]), &after);
+    check(&all_but(&[WARM, NOTIFY], &[]), &["create Job shop/warm-1", "wait Job shop/notify-1"]);
+    check(&all_but(&[WARM, NOTIFY], &["batch/v1/Job/shop/warm-1!"]), &["wait Job shop/notify-1"]);
+    check(&all_but(&[NOTIFY], &[]), &["create Job shop/notify-1"]);
+    check(&all_but(&[], &[]), &[]);
+}
+
+#[test]
+fn a_hook_without_its_hash_has_not_run_for_this_release() {
+    check(
+        &all_but(&[MIGRATE, WEB], &["batch/v1/Job/shop/migrate-1=b", "apps/v1/Deployment/shop/pay=b"]),
+        &["configure Job shop/migrate-1", "wait Deployment shop/pay"],
+    );
+}
+
+#[test]
+fn what_was_released_is_never_held_back() {
+    // A finished run that somebody deleted runs again, beside all others.
+    check(&all_but(&[MIGRATE], &[]), &["create Job shop/migrate-1"]);
+    check(&all_but(&[MIGRATE, NOTIFY], &["batch/v1/Job/shop/migrate-1!"]), &["wait Job shop/notify-1"]);
+    // Of what changed nothing is hidden by what did not.
+    check(
+        &all_but(&[MIGRATE, SETTINGS], &["batch/v1/Job/shop/migrate-1!", "v1/ConfigMap/shop/pay=b"]),
+        &["wait ConfigMap shop/pay"],
+    );
+}
+
+#[test]
+fn weights_order_the_hooks_of_a_stage() {
+    let later = release(|text, hook| {
+        if text == CONFIG {
+            hook.weight = 6;
+        }
+    });
+    let first = |objects: &[&str]| {
+        shown(&plan_with(&later, &seen(objects), |_| {})).into_iter().take(2).collect::<Vec<_>>()
+    };
+    assert_eq!(first(&[NAMESPACE]), ["create Job shop/migrate-1", "wait ConfigMap shop/scripts"]);
+    assert_eq!(first(&[NAMESPACE, MIGRATE]), ["create ConfigMap shop/scripts", "create ConfigMap shop/pay"]);
+    let same = release(|_, hook| hook.weight = 0);
+    assert_eq!(
+        shown(&plan_with(&same, &seen(&all_but(&[WARM, NOTIFY], &[])), |_| {})),
+        ["create Job shop/notify-1", "create Job shop/warm-1"]
+    );
+}
+
+#[test]
+fn a_hook_of_the_installation_stays_as_it_is() {
+    let once = release(|_, hook| hook.once = true);
+    let changed = all_but(
+        &[CONFIG, MIGRATE, WARM],
+        &["v1/ConfigMap/shop/scripts=b", "batch/v1/Job/shop/migrate-1=b", "batch/v1/Job/shop/warm-1=b"],
+    );
+    let plan = plan_with(&once, &seen(&changed), |_| {});
+    assert_eq!(shown(&plan), [""; 0]);
+    assert_eq!(lines(&plan)[2], "unchanged Job shop/migrate-1: a hook of the installation, which is over");
+    let failed = ["batch/v1/Job/shop/migrate-1!=b", "apps/v1/Deployment/shop/pay=b"];
+    let plan = plan_with(&once, &seen(&all_but(&[MIGRATE, WEB], &failed)), |_| {});
+    assert_eq!(shown(&plan), ["wait Deployment shop/pay"]);
+    let mut bare = seen(&all_but(&[], &[]));
+    bare.objects.values_mut().for_each(|live| live.hash = None);
+    let actions = plan_with(&once, &bare, |_| {}).summary();
+    assert_eq!((actions[&Action::Configure], actions[&Action::Unchanged]), (3, 4));
+}
+
+#[test]
+fn hooks_that_run_nothing_after_their_release_are_ordinary() {
+    let still = release(|_, hook| {
+        hook.stage = Stage::After;
+        hook.runs = false;
+    });
+    let plan = plan_with(&still, &seen(&[NAMESPACE]), |_| {});
+    assert_eq!(plan.summary()[&Action::Create], 6);
+    let phases: Vec<_> = plan.steps.iter().map(|step| step.phase).collect();
+    assert!(phases.is_sorted());
+}
+
+#[test]
+fn waits_say_for_what_and_what_would_be() {
+    let plan = plan_with(&release(|_, _| {}), &seen(&[NAMESPACE, CONFIG]), |_| {});
+    assert_eq!(
+        lines(&plan)[2..],
+        [
+            "create Job shop/migrate-1: new",
+            "wait ConfigMap shop/pay: waits for hook Job shop/migrate-1: new",
+            "wait Deployment shop/pay: waits for hook Job shop/migrate-1: new",
+            "wait Job shop/warm-1: waits for hook Job shop/migrate-1: new",
+            "wait Job shop/notify-1: waits for hook Job shop/migrate-1: new",
+        ]
+    );
+    assert!(plan.steps[3..].iter().all(|step| step.intent() == Action::Create));
+    assert_eq!(plan.writes().count(), 1);
+    let started = seen(&all_but(&[WEB, WARM, NOTIFY], &["apps/v1/Deployment/shop/pay…"]));
+    let plan = plan_with(&release(|_, _| {}), &started, |_| {});
+    assert_eq!(lines(&plan)[5], "wait Job shop/warm-1: comes when Deployment shop/pay is healthy: new");
+    // Who only looks sees both: what holds it, and what would be.
+    let looked = plan_with(&release(|_, _| {}), &seen(&[NAMESPACE]), |input| input.mode = Mode::Observe);
+    assert_eq!(lines(&looked)[2], "skip Job shop/migrate-1: observe mode, would create: new");
+    assert_eq!(looked.steps[4].intent(), Action::Create);
+    let shown = serde_json::to_value(&plan.steps[5]).unwrap();
+    assert_eq!(shown["hook"]["stage"], "after");
+    assert_eq!(
+        (&shown["reason"]["code"], &shown["reason"]["would"]),
+        (&"waitsForRelease".into(), &"create".into())
+    );
+}

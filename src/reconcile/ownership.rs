@@ -1,0 +1,118 @@
+//! Who set what of a live object, from its `managedFields`.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::apply::owned::FieldSet;
+use crate::health;
+use crate::model::{Kind, LiveReplicas, Observation, Ownership, RenderedObject, Scaler, labels};
+
+/// Who writes `spec.replicas` for an autoscaler on servers that do not say that it was the subresource.
+const AUTOSCALING: &str = "kube-controller-manager";
+/// People scale with it.
+const KUBECTL: &str = "kubectl";
+
+/// What `managedFields` says of an object of this instance, and the fields that are ours.
+pub fn ownership(kind: &Kind, object: &Value, instance: &str) -> (Ownership, Arc<Value>) {
+    let manager = labels::field_manager(instance);
+    let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array);
+    let entries = || entries.into_iter().flatten();
+    let mut ours = entries().filter(|entry| is_ours(entry, &manager)).peekable();
+    let is_there = ours.peek().is_some();
+    let mut owned = FieldSet::default();
+    let mut since = Vec::new();
+    for entry in ours {
+        owned.add(&FieldSet::parse(&entry["fieldsV1"]));
+        since.push([&entry["time"], &entry["apiVersion"]]);
+    }
+    let replicas = replicas(object, &owned, &manager);
+    owned.forget(&["spec", "replicas"]);
+    let fields = owned.to_value();
+    let others = || {
+        let others =
+            entries().filter(|entry| !is_ours(entry, &manager) && text(entry, "subresource") != "status");
+        number(&json!(others.collect::<Vec<_>>()))
+    };
+    let is_whole = !health::is_metadata_only(kind);
+    let ownership = Ownership {
+        fields: is_there.then(|| number(&json!([since, fields]))),
+        values: is_whole.then(|| values(&owned, object)),
+        others: (!is_whole).then(others),
+        replicas,
+    };
+    (ownership, Arc::new(fields))
+}
+
+/// Objects that are seen for the first time with this content: what is ours in them is all that was applied, or that stays
+/// a doubt.
+pub fn settle(observation: &mut Observation, rendered: &[RenderedObject]) {
+    for object in rendered {
+        if let Some(live) = observation.objects.get_mut(&object.id)
+            && live.hash == Some(object.hash)
+            && live.settled.is_none()
+            && let Some(fields) = live.fields.take()
+            && covers(&fields, object)
+        {
+            live.settled = Some(live.ownership.clone());
+        }
+    }
+}
+
+/// Replicas stand apart.
+fn covers(fields: &Value, rendered: &RenderedObject) -> bool {
+    let mut body = rendered.body.clone();
+    if let Some(spec) = body.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.shift_remove("replicas");
+    }
+    FieldSet::parse(fields).covers(&body)
+}
+
+fn is_ours(entry: &Value, manager: &str) -> bool {
+    text(entry, "manager") == manager
+        && text(entry, "operation") == "Apply"
+        && text(entry, "subresource").is_empty()
+}
+
+fn text<'a>(entry: &'a Value, field: &str) -> &'a str {
+    entry.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn replicas(object: &Value, owned: &FieldSet, manager: &str) -> Option<LiveReplicas> {
+    let count = object.pointer("/spec/replicas")?.as_i64()?;
+    let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten();
+    let has_it = |entry: &&Value| entry.pointer("/fieldsV1/f:spec/f:replicas").is_some();
+    let scales = |entry: &Value| {
+        let name = text(entry, "manager");
+        let by_subresource = text(entry, "subresource") == "scale" && !name.starts_with(KUBECTL);
+        name != manager && (by_subresource || name == AUTOSCALING)
+    };
+    let owner = if entries.filter(has_it).any(scales) {
+        Scaler::Autoscaler
+    } else if owned.has_path(&["spec", "replicas"]) {
+        Scaler::Applied
+    } else {
+        Scaler::Other
+    };
+    Some(LiveReplicas { count, owner })
+}
+
+fn values(owned: &FieldSet, object: &Value) -> u64 {
+    let mut hasher = Sha256::new();
+    owned.values(object, &mut |place, value| {
+        hasher.update(place);
+        hasher.update([0]);
+        hasher.update(value.to_string());
+        hasher.update([0]);
+    });
+    first(&hasher.finalize())
+}
+
+fn number(value: &Value) -> u64 {
+    first(&Sha256::digest(value.to_string()))
+}
+
+fn first(digest: &[u8]) -> u64 {
+    digest.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
+}

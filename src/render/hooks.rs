@@ -1,0 +1,211 @@
+//! The hooks of charts: which of them are taken, when they come, and what those that run are called.
+
+use serde_json::{Map, Value, json};
+
+use super::documents::Document;
+use super::{Job, canonical, codes};
+use crate::model::labels::CHART_HOOKS;
+use crate::model::{ChartHook, Diagnostic, Digest, Hook, Kind, Stage};
+
+/// Hooks at moments that there are none of here: they are left out, as `helm template --no-hooks` does.
+const NEVER: [&str; 5] = ["test", "pre-delete", "post-delete", "pre-rollback", "post-rollback"];
+
+/// A Job has room for its name in a label of its pods.
+const LONGEST_NAME: usize = 63;
+/// Of the digest that ends the name of a run.
+const DIGITS: usize = 8;
+
+/// What an app wants of the hooks of its charts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// In their place.
+    InPlace,
+    /// As ordinary objects, beside the others.
+    Beside,
+    /// Without those that run something.
+    Without,
+}
+
+pub fn wanted(job: &Job<'_>) -> Result<Wanted, Box<Diagnostic>> {
+    match job.app.annotations.get(CHART_HOOKS).map(String::as_str) {
+        None => Ok(Wanted::InPlace),
+        Some("apply") => Ok(Wanted::Beside),
+        Some("skip") => Ok(Wanted::Without),
+        Some(other) => {
+            let message = format!("annotation {CHART_HOOKS} of {} is {other:?}", job.app.id);
+            let help = "apply takes hooks as ordinary objects, skip leaves those out that run something; without the \
+                        annotation they run before or after the others";
+            Err(job.error(codes::CHART_HOOK, message).at(job.app.location.clone()).help(help).into())
+        }
+    }
+}
+
+/// What becomes of an object of a chart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    LeftOut,
+    As(Option<Hook>),
+}
+
+pub fn take(hook: Option<&ChartHook>, object: &Value, wanted: Wanted) -> Taken {
+    let Some(hook) = hook else { return Taken::As(None) };
+    let Some(hook) = of_events(hook, runs(object)) else { return Taken::LeftOut };
+    match wanted {
+        Wanted::InPlace => Taken::As(Some(hook)),
+        Wanted::Without if hook.runs => Taken::LeftOut,
+        Wanted::Beside | Wanted::Without => Taken::As(None),
+    }
+}
+
+/// As Argo CD does, install and upgrade are not told apart: what wants both before and after comes before.
+fn of_events(hook: &ChartHook, runs: bool) -> Option<Hook> {
+    let events = || hook.events.iter().map(String::as_str).filter(|event| !NEVER.contains(event));
+    events().next()?;
+    let before = events().any(|event| event.starts_with("pre-"));
+    Some(Hook {
+        stage: if before { Stage::Before } else { Stage::After },
+        weight: hook.weight,
+        once: events().all(|event| event.ends_with("-install")),
+        runs,
+    })
+}
+
+fn runs(object: &Value) -> bool {
+    let kind = Kind::of(object);
+    kind.is_some_and(|kind| matches!((&*kind.group, &*kind.kind), ("batch", "Job") | ("", "Pod")))
+}
+
+/// Names each run after what it belongs to, once patches have been made: the release with another object in it is another
+/// run, and the same release is the run that there was.
+pub fn name_runs(documents: &mut [Document]) {
+    let runs = |document: &Document| document.hook.is_some_and(|hook| hook.runs);
+    for document in documents.iter_mut().filter(|document| runs(document)) {
+        // A Job that is removed some time after its end would be there no more, and be made again.
+        if let Some(Value::Object(spec)) = document.object.get_mut("spec") {
+            spec.shift_remove("ttlSecondsAfterFinished");
+        }
+    }
+    let each_time = |document: &Document| document.hook.is_some_and(|hook| hook.runs && !hook.once);
+    if !documents.iter().any(each_time) {
+        return;
+    }
+    let digests: Vec<String> = documents.iter().map(digest).collect();
+    // The two renderers have different orders.
+    let mut release = digests.clone();
+    release.sort();
+    for (document, own) in documents.iter_mut().zip(&digests).filter(|(document, _)| each_time(document)) {
+        let run = Digest::of_json(&json!([own, release])).to_string();
+        if let Some(Value::String(name)) =
+            document.object.get_mut("metadata").and_then(|it| it.get_mut("name"))
+        {
+            *name = run_name(name, &run);
+        }
+    }
+}
+
+/// Of what is applied, so that another way to write the same is the same run.
+fn digest(document: &Document) -> String {
+    let mut object: Map<String, Value> = document.object.clone();
+    canonical::canonical(&mut object);
+    let body = Value::Object(object);
+    let digest =
+        document.sealed.as_ref().map_or_else(|| Digest::of_json(&body), |sealed| sealed.digest(&body));
+    digest.to_string()
+}
+
+fn run_name(name: &str, run: &str) -> String {
+    let kept: String = name.chars().take(LONGEST_NAME - DIGITS - 1).collect();
+    let digits: String = run.chars().take(DIGITS).collect();
+    format!("{}-{digits}", kept.trim_end_matches(['-', '.']))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Location;
+
+    #[test]
+    fn events_say_when_and_how_often() {
+        let check = |events: &[&str], expected: Option<(Stage, bool)>| {
+            let events = events.iter().map(|event| (*event).to_owned()).collect();
+            let hook = ChartHook { events, weight: 3, delete_policies: Vec::new() };
+            let made = of_events(&hook, true);
+            assert_eq!(made.map(|hook| (hook.stage, hook.once)), expected, "{:?}", hook.events);
+            assert!(made.is_none_or(|hook| hook.weight == 3 && hook.runs));
+        };
+        check(&["pre-install"], Some((Stage::Before, true)));
+        check(&["pre-upgrade"], Some((Stage::Before, false)));
+        check(&["pre-install", "pre-upgrade"], Some((Stage::Before, false)));
+        check(&["post-install"], Some((Stage::After, true)));
+        check(&["post-install", "post-upgrade"], Some((Stage::After, false)));
+        check(&["post-install", "pre-upgrade"], Some((Stage::Before, false)));
+        check(&["pre-install", "post-install"], Some((Stage::Before, true)));
+        check(&["post-install", "post-delete", "test"], Some((Stage::After, true)));
+        check(&["test"], None);
+        check(&["pre-delete", "post-rollback"], None);
+    }
+
+    #[test]
+    fn what_runs_is_known_by_group_and_kind() {
+        let check = |version: &str, kind: &str, expected: bool| {
+            assert_eq!(runs(&json!({"apiVersion": version, "kind": kind})), expected, "{version} {kind}");
+        };
+        check("batch/v1", "Job", true);
+        check("v1", "Pod", true);
+        check("batch/v1", "CronJob", false);
+        check("batch.volcano.sh/v1alpha1", "Job", false);
+        check("v1", "ConfigMap", false);
+    }
+
+    const RUN: Hook = Hook { stage: Stage::Before, weight: 0, once: false, runs: true };
+
+    fn document(object: Value, hook: Option<Hook>) -> Document {
+        let Value::Object(object) = object else { panic!("{object}") };
+        Document { hook, ..Document::new(object, Location::new("a.yaml", 1, 1)) }
+    }
+
+    fn job(image: &str, hook: Hook) -> Document {
+        let object = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "migrate"},
+                            "spec": {"image": image, "ttlSecondsAfterFinished": 5}});
+        document(object, Some(hook))
+    }
+
+    fn config(object: &Value) -> Document {
+        document(
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": object}),
+            None,
+        )
+    }
+
+    fn names(mut documents: Vec<Document>) -> Vec<String> {
+        name_runs(&mut documents);
+        assert!(documents.iter().all(
+            |it| it.object["kind"] != "Job" || it.object["spec"].get("ttlSecondsAfterFinished").is_none()
+        ));
+        documents.iter().map(|it| it.object["metadata"]["name"].as_str().unwrap().to_owned()).collect()
+    }
+
+    #[test]
+    fn a_run_has_the_name_of_its_release() {
+        let first = names(vec![job("a", RUN), config(&json!({"x": "1"}))]);
+        assert_eq!((first[0].len(), first[0].starts_with("migrate-"), first[1].as_str()), (16, true, "c"));
+        let check = |documents: Vec<Document>, same: bool| {
+            let all = names(documents);
+            assert_eq!(all.contains(&first[0]), same, "{all:?}");
+        };
+        check(vec![config(&json!({"x": "1"})), job("a", RUN)], true);
+        check(vec![job("a", RUN), config(&json!({"x": "1", "y": null}))], true);
+        check(vec![job("b", RUN), config(&json!({"x": "1"}))], false);
+        check(vec![job("a", RUN), config(&json!({"x": "2"}))], false);
+        check(vec![job("a", RUN)], false);
+        assert_eq!(names(vec![job("a", Hook { once: true, ..RUN }), config(&json!({}))]), ["migrate", "c"]);
+    }
+
+    #[test]
+    fn names_of_runs_fit_a_label() {
+        let check = |name: &str, expected: &str| assert_eq!(run_name(name, "0123456789ab"), expected);
+        check("migrate", "migrate-01234567");
+        check(&"x".repeat(70), &format!("{}-01234567", "x".repeat(54)));
+        check(&format!("{}-{}", "x".repeat(53), "y".repeat(20)), &format!("{}-01234567", "x".repeat(53)));
+    }
+}

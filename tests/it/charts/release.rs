@@ -1,0 +1,252 @@
+//! A chart with hooks, through the controller: what runs before and after, once and again, and what fails.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use sandbox::{Sandbox, SandboxOptions};
+use serde_json::Value;
+use tutti::chart::{Limits, Service};
+use tutti::fleet::assemble;
+use tutti::manifest;
+use tutti::model::Snapshot;
+use tutti::plan::Action;
+use tutti::render::trace::explain::explain;
+use tutti::render::trace::touch::{Touch, touched};
+use tutti::report::Phase;
+
+use super::support::{engine, fixture, helm};
+use crate::support::fleet::{Fleet, Running, target};
+use crate::support::live;
+use crate::support::wires::Wires;
+
+const APP: &str = "apps/web/app.yaml";
+
+fn app(values: &str) -> String {
+    format!(
+        "apiVersion: tutti.dev/v1alpha1\nkind: AppSet\nmetadata: {{name: web}}\nspec:\n  podSpec: {{deployType: \
+         Helm, chart: {{chartUrl: {{url: charts/release, chartVersion: 1.0.0}}}}}}\n  clusterTopology: {{clusters: \
+         [{{name: bj1, podSets: [{{name: web, rawValues: {{{values}}}}}]}}]}}\n"
+    )
+}
+
+/// The files of the chart, as they lie in a config repository.
+fn chart() -> Vec<(String, String)> {
+    let root = fixture("release");
+    let files = |folder: &Path| -> Vec<_> {
+        let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+        entries.filter(|path| path.is_file()).collect()
+    };
+    let mut paths = files(&root);
+    paths.extend(files(&root.join("templates")));
+    let named = |path: &std::path::PathBuf| {
+        let name = path.strip_prefix(&root).expect("inside").display().to_string();
+        (format!("charts/release/{name}"), fs::read_to_string(path).expect("text"))
+    };
+    paths.iter().map(named).collect()
+}
+
+struct Scene {
+    fleet: Fleet,
+    running: Running,
+}
+
+impl Scene {
+    /// Pods take their time here, so that what waits is seen to wait.
+    async fn new() -> Option<Self> {
+        let helm = helm()?;
+        let (app, chart) = (app(""), chart());
+        let mut files: Vec<(&str, &str)> =
+            chart.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+        files.push((APP, &app));
+        let fleet = Fleet::with(&["bj1"], &files, |name| SandboxOptions {
+            name: name.to_owned(),
+            ..SandboxOptions::default()
+        });
+        let service = Service::new(engine(&helm, Limits::default()), None);
+        let running =
+            fleet.start_with(&Wires::lasting(), |settings| settings.charts = Arc::new(service)).await;
+        running.converged(&fleet.begin).await;
+        Some(Self { fleet, running })
+    }
+
+    fn cluster(&self) -> &Sandbox {
+        self.fleet.cluster("bj1")
+    }
+
+    /// The Job of which the chart says that it is named so.
+    async fn run_of(&self, name: &str) -> Value {
+        let mut found = Vec::new();
+        for job in live::names(self.cluster(), "Job").await {
+            if job == name || job.strip_prefix(name).is_some_and(|rest| rest.len() == 9) {
+                found.push(job);
+            }
+        }
+        assert_eq!(found.len(), 1, "runs of {name}: {found:?}");
+        live::get(self.cluster(), "Job", "default", &found[0]).await.expect("it is there")
+    }
+
+    async fn uids(&self) -> [String; 3] {
+        let mut uids = ["web-migrate", "web-seed", "web-warm"].map(str::to_owned);
+        for uid in &mut uids {
+            *uid = text(&self.run_of(uid).await, "/metadata/uid");
+        }
+        uids
+    }
+
+    async fn web(&self) -> Value {
+        live::get(self.cluster(), "Deployment", "default", "web").await.expect("it is there")
+    }
+}
+
+fn text(object: &Value, pointer: &str) -> String {
+    object
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_else(|| panic!("{pointer} of {object:#}"))
+        .to_owned()
+}
+
+/// Of the day.
+fn seconds(time: &str) -> i64 {
+    let parts =
+        time.get(11..19).expect("a time").split(':').map(|part| part.parse::<i64>().expect("a number"));
+    parts.fold(0, |sum, part| sum * 60 + part)
+}
+
+const CREATED: &str = "/metadata/creationTimestamp";
+const IMAGE: &str = "/spec/template/spec/containers/0/image";
+
+#[tokio::test(start_paused = true)]
+async fn hooks_run_before_and_after_their_release() {
+    let Some(scene) = Scene::new().await else { return };
+    let scripts = live::get(scene.cluster(), "ConfigMap", "default", "web-scripts").await.expect("a hook");
+    let (migrate, seed) = (scene.run_of("web-migrate").await, scene.run_of("web-seed").await);
+    let (web, warm) = (scene.web().await, scene.run_of("web-warm").await);
+    let available = web["status"]["conditions"].as_array().expect("conditions").iter();
+    let mut available =
+        available.filter(|it| it["type"] == "Available").map(|it| text(it, "/lastTransitionTime"));
+    let times = [
+        text(&scripts, CREATED),
+        text(&migrate, CREATED),
+        text(&migrate, "/status/completionTime"),
+        text(&seed, CREATED),
+        text(&seed, "/status/completionTime"),
+        text(&web, CREATED),
+        available.next().expect("it is available"),
+        text(&warm, CREATED),
+        text(&warm, "/status/completionTime"),
+    ];
+    assert!(times.is_sorted(), "{times:#?}");
+    assert!(times[1] < times[2] && times[3] < times[4] && times[5] < times[7], "{times:#?}");
+    // What waited goes on when the wait is over, however often the release was written to before.
+    for (ended, next) in [(2, 3), (4, 5), (6, 7)] {
+        let pause = (seconds(&times[next]) - seconds(&times[ended])).rem_euclid(24 * 60 * 60);
+        assert!(pause <= 1, "{pause} s between {} and {}: {times:#?}", times[ended], times[next]);
+    }
+    assert_eq!(seed["metadata"]["name"], "web-seed", "it runs once, so it keeps its name");
+    assert_eq!(migrate["spec"].get("ttlSecondsAfterFinished"), None);
+    assert_eq!(live::names(scene.cluster(), "Job").await.len(), 3);
+    assert!(!live::names(scene.cluster(), "Pod").await.contains(&"web-test".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn hooks_run_again_when_their_release_changes_and_not_before() {
+    let Some(scene) = Scene::new().await else { return };
+    let first = scene.uids().await;
+
+    // Longer than the chart would leave a finished Job.
+    tokio::time::sleep(std::time::Duration::from_secs(600)).await;
+    scene.fleet.forget_requests();
+    let other = scene.fleet.push(&scene.running, "Words", &[("README.md", Some("Words.\n"))]).await;
+    scene.running.until("the commit", |now| now.revision.as_ref() == Some(&other)).await;
+    scene.running.converged(&other).await;
+    assert_eq!(scene.uids().await, first);
+    let writes = scene.fleet.counted();
+    assert!(!writes.iter().any(|line| line.contains("apply")), "{writes:?}");
+
+    let blue = scene.fleet.push(&scene.running, "Blue", &[(APP, Some(&app("colour: blue")))]).await;
+    scene.running.converged(&blue).await;
+    let second = scene.uids().await;
+    assert!(second[0] != first[0] && second[2] != first[2], "{first:?} {second:?}");
+    assert_eq!(second[1], first[1], "of the installation");
+    let settings = live::get(scene.cluster(), "ConfigMap", "default", "web").await.expect("it is there");
+    let migrated = scene.run_of("web-migrate").await;
+    assert_eq!(settings["data"]["colour"], "blue");
+    assert!(text(&migrated, "/status/completionTime") <= text(&scene.run_of("web-warm").await, CREATED));
+
+    // A finished run that somebody deletes runs again, and holds up nothing.
+    let name = text(&migrated, "/metadata/name");
+    let jobs = live::api(scene.cluster(), "Job", Some("default"));
+    jobs.delete(&name, &kube::api::DeleteParams::background()).await.expect("deleted");
+    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+    scene.running.converged(&blue).await;
+    let third = scene.uids().await;
+    assert!(third[0] != second[0] && third[1..] == second[1..], "{second:?} {third:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_migration_that_fails_keeps_the_release_back() {
+    let Some(scene) = Scene::new().await else { return };
+    let first = scene.uids().await;
+    let values = "image: {tag: '2.0'}, migration: crash-loop";
+    let broken = scene.fleet.push(&scene.running, "Broken", &[(APP, Some(&app(values)))]).await;
+    let failed = scene.running.until("a failure", |now| {
+        now.revision.as_ref() == Some(&broken) && now.targets.iter().any(|it| it.phase == Phase::Degraded)
+    });
+    let failed = failed.await;
+    let report = target(&failed, "bj1", "default/web");
+    assert!(report.detail.starts_with("Job default/web-migrate-"), "{}", report.detail);
+    assert!(report.detail.contains("BackoffLimitExceeded"), "{}", report.detail);
+    let plan = report.plan.as_ref().expect("a plan");
+    let waits: Vec<String> = plan
+        .steps
+        .iter()
+        .filter(|step| step.action == Action::Wait)
+        .map(|step| step.object.to_string())
+        .collect();
+    assert_eq!(waits.len(), 2, "{waits:?}");
+    assert!(
+        waits[0] == "Deployment default/web" && waits[1].starts_with("Job default/web-warm-"),
+        "{waits:?}"
+    );
+    tokio::time::sleep(std::time::Duration::from_secs(600)).await;
+    assert_eq!(text(&scene.web().await, IMAGE), "shop/web:1.0");
+    let jobs = live::names(scene.cluster(), "Job").await;
+    assert_eq!(jobs.len(), 4, "nothing of the release that runs is deleted: {jobs:?}");
+
+    let fixed = scene.fleet.push(&scene.running, "Fixed", &[(APP, Some(&app("image: {tag: '2.0'}")))]).await;
+    scene.running.converged(&fixed).await;
+    assert_eq!(text(&scene.web().await, IMAGE), "shop/web:2.0");
+    let last = scene.uids().await;
+    assert!(last[0] != first[0] && last[2] != first[2], "{first:?} {last:?}");
+}
+
+#[test]
+fn a_run_is_traced_to_what_its_release_is_made_of() {
+    let Some(helm) = helm() else { return };
+    let service = Service::new(engine(&helm, Limits::default()), None);
+    let (app, chart) = (app("colour: blue"), chart());
+    let texts = chart.iter().map(|(path, text)| (path.as_str(), text.as_str()));
+    let clusters = "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: {name: bj1}\nspec: {connection: {sandbox: \
+                    {}}}\n";
+    let snapshot = Snapshot::of_texts(texts.chain([
+        (APP, app.as_str()),
+        ("clusters/bj1.yaml", clusters),
+        ("tutti.yaml", crate::support::manifests::INSTANCE),
+    ]));
+    let fleet = assemble(manifest::read(&snapshot), &snapshot);
+    let target = fleet.targets().into_iter().next().expect("a target");
+    let objects = explain(&fleet, &snapshot, &service, &target).expect("it renders");
+    let migrate = objects.iter().find(|it| it.id.name.starts_with("web-migrate-")).expect("a run");
+    let from = |path: &str| -> Vec<Value> {
+        let field = migrate.fields.iter().find(|field| field.path == path).expect("a field");
+        field.from.iter().filter_map(|origin| origin.value.clone()).collect()
+    };
+    assert!(from("metadata.name").contains(&"blue".into()), "{:?}", from("metadata.name"));
+    assert!(!from("spec.backoffLimit").contains(&"blue".into()));
+    let line = app.lines().position(|line| line.contains("colour")).expect("a line") + 1;
+    let touch = Touch { file: APP.to_owned(), line: u32::try_from(line).ok() };
+    let reached = touched(&fleet, &snapshot, &service, &target, &touch).expect("it renders");
+    assert!(reached.contains(&migrate.id), "{reached:?}");
+}

@@ -1,0 +1,225 @@
+//! What somebody else changes of what is applied: seen for nothing, put back by one apply, and nothing else is drift.
+
+use std::time::Duration;
+
+use kube::api::{DeleteParams, Patch, PatchParams};
+use sandbox::Sandbox;
+use serde_json::{Value, json};
+use tutti::report::Phase;
+
+use crate::support::fleet::{Fleet, Running, target};
+use crate::support::live::{self, edit_as, scale_as};
+use crate::support::manifests::{config_map, deployment, objects};
+
+const APP: &str = "apps/web/app.yaml";
+const MANIFESTS: &str = "apps/web/objects/all.yaml";
+const SECRET: &str = "apiVersion: v1\nkind: Secret\nmetadata: {name: web, namespace: default}\nstringData: {password: \"one\"}\n";
+const SERVICE: &str = "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: default}\nspec: {selector: {app: web}, \
+                       ports: [{port: 80}]}\n";
+
+fn manifests() -> String {
+    let (web, map) = (deployment("default", "web", "web", "web:1"), config_map("default", "web", "one"));
+    [&web, &map, SECRET, SERVICE].join("---\n")
+}
+
+/// One cluster on which all is as Git says.
+struct Scene {
+    fleet: Fleet,
+    running: Running,
+}
+
+impl Scene {
+    async fn new(drift: &str) -> Self {
+        let app = objects("default", "web").replace("spec: {", &format!("spec: {{drift: {drift}, "));
+        let fleet = Fleet::new(&["bj1"], &[(APP, &app), (MANIFESTS, &manifests())]);
+        let running = fleet.start().await;
+        running.converged(&fleet.begin).await;
+        settle().await;
+        fleet.forget_requests();
+        Self { fleet, running }
+    }
+
+    fn cluster(&self) -> &Sandbox {
+        self.fleet.cluster("bj1")
+    }
+
+    async fn get(&self, kind: &str) -> Value {
+        live::get(self.cluster(), kind, "default", "web").await.expect("it is there")
+    }
+
+    /// What tutti asked for, after a while: reads of tests are not counted, their writes are.
+    async fn counted(&self) -> Vec<String> {
+        settle().await;
+        self.fleet.counted()
+    }
+}
+
+fn writes(fleet: &Fleet) -> Vec<String> {
+    let is_write = |what: &String| !what.contains(" get ") && !what.contains(" list ");
+    fleet.counted().into_iter().filter(is_write).collect()
+}
+
+async fn settle() {
+    tokio::time::sleep(Duration::from_secs(20)).await;
+}
+
+/// An edit is seen, put back by one apply, and that is the end of it.
+async fn check_repaired(kind: &str, field: &str, edit: Value) {
+    let scene = Scene::new("repair").await;
+    let before = scene.get(kind).await;
+    scene.fleet.forget_requests();
+    edit_as(scene.cluster(), "kubectl-edit", (kind, "web"), &edit).await;
+    let group = if kind == "Deployment" { ".apps" } else { "" };
+    let resource = format!("{}s{group}", kind.to_lowercase());
+    assert_eq!(
+        scene.counted().await,
+        [format!("1 apply {resource}"), format!("1 patch {resource}")],
+        "{edit}"
+    );
+    let after = scene.get(kind).await;
+    assert_eq!(after.pointer(field), before.pointer(field), "{edit}");
+    let entries = after["metadata"]["managedFields"].as_array().expect("entries");
+    let ours = entries.iter().find(|entry| entry["manager"] == "tutti-main").expect("ours");
+    let known = before["metadata"]["managedFields"].as_array().expect("entries");
+    let known = known.iter().find(|entry| entry["manager"] == "tutti-main").expect("ours");
+    assert_eq!(ours["fieldsV1"], known["fieldsV1"], "{edit}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn edits_of_people_are_put_back() {
+    check_repaired("ConfigMap", "/data", json!({"data": {"value": "two"}})).await;
+    check_repaired("ConfigMap", "/data", json!({"data": {"value": null}})).await;
+    check_repaired("Secret", "/data", json!({"data": {"password": "dHdv"}})).await;
+    check_repaired("Service", "/spec/selector", json!({"spec": {"selector": {"app": "other"}}})).await;
+    check_repaired("Deployment", "/spec/replicas", json!({"spec": {"replicas": 7}})).await;
+    let image = json!({"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "web:2"}]}}}});
+    check_repaired("Deployment", "/spec/template/spec/containers", image).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_set_and_set_back_is_ours_again() {
+    let scene = Scene::new("repair").await;
+    for value in ["two", "one"] {
+        edit_as(scene.cluster(), "kubectl-edit", ("ConfigMap", "web"), &json!({"data": {"value": value}}))
+            .await;
+    }
+    settle().await;
+    let map = scene.get("ConfigMap").await;
+    let entries = map["metadata"]["managedFields"].as_array().expect("entries");
+    let ours = entries.iter().find(|entry| entry["manager"] == "tutti-main").expect("ours");
+    assert_eq!(ours["fieldsV1"]["f:data"], json!({"f:value": {}}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_another_manager_applies_by_force_is_put_back() {
+    let scene = Scene::new("repair").await;
+    live::apply_as(scene.cluster(), "helm", &config_map("default", "web", "two")).await;
+    assert_eq!(scene.counted().await, ["2 apply configmaps"], "theirs and ours");
+    assert_eq!(scene.get("ConfigMap").await["data"]["value"], "one");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_person_who_scales_is_put_back_an_autoscaler_is_not() {
+    let scene = Scene::new("repair").await;
+    scale_as(scene.cluster(), "kubectl", "web", 7).await;
+    settle().await;
+    assert_eq!(scene.get("Deployment").await["spec"]["replicas"], 2);
+
+    scene.fleet.forget_requests();
+    scale_as(scene.cluster(), "kube-controller-manager", "web", 5).await;
+    assert_eq!(scene.counted().await, ["1 patch deployments.apps"], "the test's own");
+    assert_eq!(scene.get("Deployment").await["spec"]["replicas"], 5);
+
+    // A new version leaves its number alone too.
+    let newer = manifests().replace("web:1", "web:2");
+    let revision = scene.fleet.push(&scene.running, "Release 2", &[(MANIFESTS, Some(&newer))]).await;
+    scene.running.converged(&revision).await;
+    settle().await;
+    let live = scene.get("Deployment").await;
+    assert_eq!(live["spec"]["replicas"], 5);
+    assert_eq!(live.pointer("/spec/template/spec/containers/0/image"), Some(&json!("web:2")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn managed_fields_that_are_cleared_are_written_again() {
+    let scene = Scene::new("repair").await;
+    let cleared = json!({"metadata": {"managedFields": [{}]}});
+    edit_as(scene.cluster(), "anybody", ("ConfigMap", "web"), &cleared).await;
+    assert_eq!(scene.counted().await, ["1 apply configmaps", "1 patch configmaps"]);
+    let map = scene.get("ConfigMap").await;
+    assert!(map["metadata"]["managedFields"].to_string().contains("tutti-main"), "{map}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_label_taken_off_costs_one_read_and_one_apply() {
+    let scene = Scene::new("repair").await;
+    let off = json!({"metadata": {"labels": {"tutti.dev/managed-by": null}}});
+    edit_as(scene.cluster(), "kubectl-label", ("ConfigMap", "web"), &off).await;
+    assert_eq!(scene.counted().await, ["1 apply configmaps", "1 get configmaps", "1 patch configmaps"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_deleted_by_hand_is_made_again() {
+    let scene = Scene::new("repair").await;
+    let api = live::api(scene.cluster(), "ConfigMap", Some("default"));
+    api.delete("web", &DeleteParams::default()).await.expect("deleted");
+    assert_eq!(scene.counted().await, ["1 apply configmaps", "1 delete configmaps", "1 get configmaps"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_ours_is_no_drift() {
+    let scene = Scene::new("repair").await;
+    let note = json!({"metadata": {"annotations": {"example.com/note": "seen"}}});
+    for kind in ["Deployment", "Service"] {
+        edit_as(scene.cluster(), "operator", (kind, "web"), &note).await;
+    }
+    let status = json!({"status": {"conditions": [{"type": "Odd", "status": "True"}]}});
+    let api = live::api(scene.cluster(), "Deployment", Some("default"));
+    api.patch_status("web", &PatchParams::default(), &Patch::Merge(&status)).await.expect("a status");
+    assert_eq!(scene.counted().await, ["2 patch deployments.apps", "1 patch services"]);
+    // Of what is watched without its values only an apply can tell.
+    scene.fleet.forget_requests();
+    edit_as(scene.cluster(), "operator", ("ConfigMap", "web"), &note).await;
+    assert_eq!(scene.counted().await, ["1 apply configmaps", "1 patch configmaps"]);
+    assert_eq!(scene.get("ConfigMap").await["metadata"]["annotations"]["example.com/note"], "seen");
+}
+
+#[tokio::test(start_paused = true)]
+async fn drift_that_is_reported_or_ignored_stays() {
+    for (drift, phase) in [("report", Phase::OutOfSync), ("ignore", Phase::Running)] {
+        let scene = Scene::new(drift).await;
+        edit_as(scene.cluster(), "kubectl-edit", ("ConfigMap", "web"), &json!({"data": {"value": "two"}}))
+            .await;
+        assert_eq!(scene.counted().await, ["1 patch configmaps"], "{drift}");
+        let now = scene.running.overview.borrow().clone();
+        let target = target(&now, "bj1", "default/web");
+        assert_eq!(target.phase, phase, "{drift}: {}", target.detail);
+        if drift == "report" {
+            assert_eq!(
+                target.detail,
+                "ConfigMap default/web: somebody else set fields of ours; the app only reports drift"
+            );
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_changed_while_nobody_looked_is_put_back_and_nothing_else_is_written() {
+    let Scene { fleet, running } = Scene::new("repair").await;
+    running.stop().await;
+    edit_as(fleet.cluster("bj1"), "kubectl-edit", ("ConfigMap", "web"), &json!({"data": {"value": "two"}}))
+        .await;
+    fleet.forget_requests();
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    settle().await;
+    assert_eq!(writes(&fleet), ["1 apply configmaps"]);
+    let map = live::get(fleet.cluster("bj1"), "ConfigMap", "default", "web").await.expect("a map");
+    assert_eq!(map["data"]["value"], "one");
+    running.stop().await;
+    fleet.forget_requests();
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    settle().await;
+    assert_eq!(writes(&fleet), Vec::<String>::new());
+}
