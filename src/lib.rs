@@ -1,5 +1,6 @@
 //! tutti: a GitOps reconciler for many Kubernetes clusters. See ARCHITECTURE.md for the map.
 
+pub mod access;
 pub mod api;
 pub mod apply;
 pub mod chart;

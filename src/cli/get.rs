@@ -10,6 +10,7 @@ use super::exit::{self, Exit};
 use super::output::{self, Format, age, say, table, write_table};
 use super::process::ProcessArgs;
 use super::{diagnostics, progress, session};
+use crate::cluster::Credential;
 use crate::model::{AppId, PodCount};
 use crate::report::words::count;
 use crate::report::{Overview, Phase, TargetReport, version};
@@ -166,17 +167,25 @@ fn write_targets(overview: &Overview) {
 }
 
 fn write_clusters(overview: &Overview) {
-    let mut lines = table(&["NAME", "RING", "STATE", "OBJECTS", "CAUSE"]);
+    let now = jiff::Timestamp::now();
+    let mut lines = table(&["NAME", "RING", "STATE", "OBJECTS", "CREDENTIAL", "CAUSE"]);
     for cluster in &overview.clusters {
         lines.add_row([
             cluster.name.to_string(),
             cluster.ring.clone().unwrap_or_else(|| "-".to_owned()),
             cluster.state.to_owned(),
             cluster.objects.to_string(),
+            credential(cluster.credential_expires.as_deref(), now),
             cluster.detail.clone(),
         ]);
     }
     write_table(&lines);
+}
+
+/// How long it is good.
+fn credential(expires: Option<&str>, now: jiff::Timestamp) -> String {
+    let expires = expires.and_then(|text| text.parse().ok());
+    expires.map_or_else(|| "-".to_owned(), |expires| Credential::left(expires, now))
 }
 
 fn write_deletions(overview: &Overview) {

@@ -6,8 +6,10 @@
 
 mod approve;
 mod changes;
+mod cluster;
 mod demo;
 pub mod diagnostics;
+mod doctor;
 mod exit;
 mod explain;
 mod fields;
@@ -88,6 +90,10 @@ enum Command {
     Approve(approve::ApproveArgs),
     /// Show apps, targets, clusters or waiting deletes
     Get(get::GetArgs),
+    /// Say what stands between the repository and its clusters: access, rights, kinds, clocks
+    Doctor(doctor::DoctorArgs),
+    /// Print what tutti needs on a cluster
+    Cluster(cluster::ClusterArgs),
     /// Say the health of each object in a dump
     Health(health::HealthArgs),
     /// Print the version
@@ -124,6 +130,8 @@ pub fn main() -> ExitCode {
         Command::Approve(args) => on_runtime(approve::run(args)),
         Command::Get(args) => on_runtime(get::run(args)),
         Command::Health(args) => on_runtime(health::run(args)),
+        Command::Doctor(args) => on_runtime(doctor::run(args)),
+        Command::Cluster(args) => on_runtime(cluster::run(args)),
         Command::Version(args) => version(&args),
     };
     match result {

@@ -17,6 +17,13 @@ pub struct Resource {
     pub(super) api: ApiResource,
 }
 
+impl Resource {
+    /// As in paths and roles: `deployments`.
+    pub fn plural(&self) -> &str {
+        &self.api.plural
+    }
+}
+
 /// All kinds that a cluster serves, every version.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Catalog {
@@ -82,6 +89,11 @@ impl Catalog {
     /// Some server of an API does not answer.
     pub fn has_stale(&self) -> bool {
         !self.stale.is_empty()
+    }
+
+    /// API versions whose own server does not answer.
+    pub fn stale(&self) -> impl Iterator<Item = &str> {
+        self.stale.iter().map(String::as_str)
     }
 
     /// This API version or kind was there a moment ago, and counts as if it still were.

@@ -1,5 +1,6 @@
 //! Requests to one cluster.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -12,7 +13,7 @@ use kube::discovery::ApiResource;
 use serde_json::{Value, json};
 
 use super::error::classify;
-use super::{Catalog, Error, Link, Resource};
+use super::{Catalog, Credential, Error, Link, Resource};
 use crate::model::{ClusterName, Kind, ObjectId, labels};
 
 /// What became of a delete.
@@ -39,6 +40,8 @@ pub struct KindsInUse {
 pub struct Client {
     name: ClusterName,
     kube: kube::Client,
+    /// As it was when this connected.
+    credential: Arc<Credential>,
 }
 
 impl std::fmt::Debug for Client {
@@ -56,11 +59,18 @@ impl Client {
     /// Reads the connection's files; asks the cluster nothing.
     pub async fn connect(name: ClusterName, link: &Link) -> Result<Self, Error> {
         let kube = link.client(&name).await?;
-        Ok(Self { name, kube })
+        // Whoever reads the connection's files has found out already when they cannot be read.
+        let credential = Arc::new(link.credential(&name).unwrap_or_default());
+        Ok(Self { name, kube, credential })
     }
 
     pub fn name(&self) -> &ClusterName {
         &self.name
+    }
+
+    /// With what it logs in.
+    pub fn credential(&self) -> &Credential {
+        &self.credential
     }
 
     pub(super) fn kube(&self) -> &kube::Client {

@@ -1,4 +1,4 @@
-//! One registered cluster: connect, discover, watch, look up, apply one object, delete one object.
+//! One registered cluster: connect, discover, watch, look up, apply one object, delete one object, ask about our rights.
 //!
 //! Needs a [`Link`] (a kubeconfig, the service account of the pod that tutti runs in, or an
 //! in-process service). Everything here is one request or one stream; what to ask for, in which
@@ -7,9 +7,11 @@
 
 mod catalog;
 mod client;
+mod credential;
 mod discover;
 mod error;
 mod link;
+mod review;
 mod watch;
 
 #[cfg(test)]
@@ -17,6 +19,8 @@ mod tests;
 
 pub use catalog::{Catalog, Resource};
 pub use client::{Client, Deleted, KindsInUse};
+pub use credential::Credential;
 pub use error::{Conflict, Error};
 pub use link::Link;
+pub use review::Question;
 pub use watch::Change;

@@ -141,8 +141,10 @@ impl ClusterEntry {
 
     /// A watch that cannot list its kind: without it nothing is known to be whole.
     pub fn trouble(&self) -> Option<String> {
-        let broken = self.watches.iter().filter(|(_, watch)| !watch.listed).find_map(|(kind, watch)| {
-            watch.trouble.as_ref().map(|error| format!("{kind} cannot be watched: {error}"))
+        let broken = self.watches.iter().find_map(|(kind, watch)| {
+            // One that listed goes on by itself after a break, but not where we may list and not watch.
+            let is_told = |error: &&String| !watch.listed || error.contains("cannot watch resource");
+            watch.trouble.as_ref().filter(is_told).map(|error| format!("{kind} cannot be watched: {error}"))
         });
         let unknown =
             || Some(format!("the server of {} does not answer: nothing is deleted", self.unknown_api()?));

@@ -11,6 +11,7 @@ mod advance;
 mod cluster_entry;
 mod clusters;
 mod event;
+mod expiry;
 mod load;
 mod outcome;
 mod overview;

@@ -3,6 +3,7 @@
 use super::cluster_entry::{ClusterEntry, Reach};
 use super::target::TargetEntry;
 use super::world::World;
+use crate::cluster::Credential;
 use crate::fleet::Target;
 use crate::model::{AppId, ClusterName, ClusterState, Diagnostic, ObjectId, PodCount, Revision};
 use crate::plan::{Action, Decided};
@@ -96,6 +97,7 @@ impl World {
             detail,
             observed: entry.is_observed(),
             objects: entry.observation.objects.len(),
+            credential_expires: entry.client.as_ref().and_then(|client| expiry(client.credential())),
         }
     }
 
@@ -139,8 +141,21 @@ impl World {
     }
 }
 
+/// What is renewed by others is theirs to watch.
+fn expiry(credential: &Credential) -> Option<String> {
+    credential.expires.filter(|_| !credential.renewed).map(|expires| format!("{expires:.0}"))
+}
+
 /// A Cluster file that vanished is no reason to delete anything: every report says so instead.
 fn dropped_report(name: ClusterName) -> ClusterReport {
     let detail = "its file is gone from the repository; its objects are left as they are".to_owned();
-    ClusterReport { name, ring: None, state: "Dropped", detail, observed: true, objects: 0 }
+    ClusterReport {
+        name,
+        ring: None,
+        state: "Dropped",
+        detail,
+        observed: true,
+        objects: 0,
+        credential_expires: None,
+    }
 }

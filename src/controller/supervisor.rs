@@ -7,10 +7,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use super::event::{ClusterNews, Event};
+use super::expiry::Expiry;
 use super::serving::{Known, Serving};
 use crate::cluster::{Catalog, Client, Error, Link};
 use crate::model::{ClusterName, Kind};
@@ -47,10 +49,11 @@ impl Supervisor {
         let mut epoch = self.first_epoch;
         let mut unanswered = 0;
         let mut known = Known::default();
+        let mut expiry = Expiry::default();
         loop {
             epoch += 1;
             let Ok(client) = self.connect(epoch, unanswered, &mut known).await else { return };
-            match self.stay(epoch, &client, &mut known).await {
+            match self.stay(epoch, &client, &mut known, &mut expiry).await {
                 Ok(failures) => unanswered = failures,
                 Err(Closed) => return,
             }
@@ -73,12 +76,23 @@ impl Supervisor {
                 Err(error) => {
                     attempts += 1;
                     let lasting = matches!(error, Error::Connection { .. } | Error::Denied { .. });
-                    self.tell(epoch, ClusterNews::Down { detail: detail(&error), attempts, lasting }).await?;
+                    let detail = self.with_expiry(&error, detail(&error));
+                    self.tell(epoch, ClusterNews::Down { detail, attempts, lasting }).await?;
                 }
             }
             tokio::time::sleep(jittered(pause)).await;
             // A cluster that was here a moment ago is likely back soon: it is asked every 5 s.
             pause = (pause * 2).min(if was_offline { PROBE_EVERY } else { LONGEST_PAUSE });
+        }
+    }
+
+    /// A login that is refused may be one that has ended.
+    fn with_expiry(&self, error: &Error, detail: String) -> String {
+        let is_refused = matches!(error, Error::Denied { .. });
+        let credential = is_refused.then(|| self.link.credential(&self.cluster).ok()).flatten();
+        match credential.and_then(|credential| credential.warning(Timestamp::now())) {
+            Some(warning) => format!("{detail}; {warning}"),
+            None => detail,
         }
     }
 
@@ -91,17 +105,18 @@ impl Supervisor {
         }
         let catalog = client.discover().await?;
         let found = client.kinds_in_use(&catalog, &self.instance).await?;
-        for (kind, error) in &found.hidden {
-            tracing::warn!(
-                cluster = %self.cluster, %kind, %error,
-                "a kind cannot be listed: what is ours there is neither seen nor pruned"
-            );
-        }
+        tell_hidden(&self.cluster, &found.hidden);
         Ok((client, catalog, found.kinds))
     }
 
     /// Until the cluster has not answered three times in a row; how often it has not.
-    async fn stay(&mut self, epoch: u64, client: &Client, known: &mut Known) -> Result<u32, Closed> {
+    async fn stay(
+        &mut self,
+        epoch: u64,
+        client: &Client,
+        known: &mut Known,
+        expiry: &mut Expiry,
+    ) -> Result<u32, Closed> {
         let mut failures = 0;
         let mut serving = Serving::of(client, &known.catalog);
         if known.catalog.missing().next().is_some() {
@@ -113,6 +128,7 @@ impl Supervisor {
         // Somebody waits for the answer.
         let mut asked = false;
         loop {
+            expiry.look(&self.cluster, client.credential(), Timestamp::now());
             // The probe is first: requests that keep coming must not put it off.
             tokio::select! {
                 biased;
@@ -188,6 +204,27 @@ impl Supervisor {
     async fn tell(&self, epoch: u64, news: ClusterNews) -> Result<(), Closed> {
         let event = Event::Cluster { cluster: self.cluster.clone(), epoch, news };
         self.events.send(event).await.map_err(|_| Closed)
+    }
+}
+
+/// What cannot be listed. An account with no more rights than it needs may not list what nobody renders: one line.
+fn tell_hidden(cluster: &ClusterName, hidden: &[(Kind, Error)]) {
+    let (denied, down): (Vec<_>, Vec<_>) =
+        hidden.iter().partition(|(_, error)| matches!(error, Error::Denied { .. }));
+    for (kind, error) in down {
+        tracing::warn!(
+            %cluster, %kind, %error,
+            "a kind cannot be listed: what is ours there is neither seen nor pruned"
+        );
+    }
+    if !denied.is_empty() {
+        let mut kinds: Vec<String> = denied.iter().map(|(kind, _)| kind.to_string()).collect();
+        kinds.sort();
+        tracing::warn!(
+            %cluster, kinds = kinds.len(),
+            "we may not list some kinds: if something of ours is left there, it is neither seen nor pruned"
+        );
+        tracing::debug!(%cluster, kinds = kinds.join(", "), "they may not be listed");
     }
 }
 

@@ -339,7 +339,7 @@ spec:
             "E1206 7:9 spec.poll: `poll` must be a duration, not the number 60",
             "E1206 8:12 spec.pageUrl: \"tutti.example.com\" is not an address",
             "E1290 9:14 spec.defaults.force: `spec.defaults.force: true` is not supported yet",
-            "E1205 9:34 spec.defaults.drift: X",
+            "E1204 9:34 spec.defaults.drift: `drift` cannot be \"forgive\"",
             "E1206 10:25 spec.caps.deletePercent: `deletePercent` must be from 0 to 100, not 101",
             "E1206 10:39 spec.caps.deletes: `deletes` must be from 0 to 4294967295, not -1",
             "E1206 11:42 spec.charts.repositories[0].url: \"x\" is not an address",

@@ -98,6 +98,8 @@ pub struct ClusterReport {
     pub observed: bool,
     /// Objects of this instance that were seen in it.
     pub objects: usize,
+    /// When what we log in with ends (RFC 3339), where that is known and nobody renews it by itself.
+    pub credential_expires: Option<String>,
 }
 
 /// One object that Git no longer wants.

@@ -12,7 +12,7 @@ use scan::{Name, names};
 
 /// Line by line the table of the architecture: layer, purity, module. Modules of one layer do not
 /// know each other, but for [`NEIGHBOURS`].
-const MODULES: [(u8, Purity, &str); 21] = [
+const MODULES: [(u8, Purity, &str); 22] = [
     (0, Purity::Pure, "model"),
     (1, Purity::Io, "source"),
     (1, Purity::Io, "forge"),
@@ -27,6 +27,7 @@ const MODULES: [(u8, Purity, &str); 21] = [
     (4, Purity::Pure, "schedule"),
     (5, Purity::Pure, "render"),
     (6, Purity::Pure, "plan"),
+    (6, Purity::Pure, "access"),
     (7, Purity::Pure, "policy"),
     (8, Purity::Pure, "rollout"),
     (9, Purity::Io, "apply"),

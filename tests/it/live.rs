@@ -20,6 +20,7 @@ mod prune;
 mod push;
 mod releases;
 mod restart;
+mod rights;
 #[cfg(feature = "sops")]
 mod secrets;
 mod seeds;

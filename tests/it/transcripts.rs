@@ -1,7 +1,7 @@
 //! What the commands print: `tests/transcripts/*.txt`, each command with its output beneath.
 //!
 //! `$ tutti …` is a command, run in a folder with `repo` (the example repository, committed),
-//! `mistakes` and `old` (fixtures), `values.yaml` and `dump.yaml`. Below stand its lines on standard output, then those on
+//! `mistakes`, `access` and `old` (fixtures), `values.yaml` and `dump.yaml`. Below stand its lines on standard output, then those on
 //! standard error behind `2> `, then `? CODE` when the exit code is not 0. Standard error of a
 //! command whose progress depends on time is left out by `$! tutti …`. Commits are written `COMMIT`,
 //! the folder `FOLDER`. `TUTTI_TRANSCRIPTS=write cargo test --test it transcripts` writes anew.
@@ -34,6 +34,7 @@ impl Stage {
             example.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
         let commit = ConfigRepository::at(&folder.path().join("repo")).commit("The example", &changes);
         write(&folder.path().join("mistakes"), &read(&root.join("tests/fixtures/mistakes-instance")));
+        write(&folder.path().join("access"), &read(&root.join("tests/fixtures/access")));
         write(&folder.path().join("old"), &read(&root.join("tests/fixtures/migrate")));
         fs::copy(root.join("tests/fixtures/dump.yaml"), folder.path().join("dump.yaml")).expect("copy");
         fs::write(folder.path().join("values.yaml"), VALUES).expect("write");
@@ -67,7 +68,7 @@ impl Stage {
 }
 
 /// All files of a folder as text, by their path in it.
-fn read(root: &Path) -> Vec<(String, String)> {
+pub(crate) fn read(root: &Path) -> Vec<(String, String)> {
     let mut files = Vec::new();
     let mut folders = vec![root.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -153,6 +154,16 @@ fn plan() {
 #[test]
 fn run_once() {
     check("run-once");
+}
+
+#[test]
+fn cluster_rbac() {
+    check("cluster-rbac");
+}
+
+#[test]
+fn doctor() {
+    check("doctor");
 }
 
 #[test]

@@ -63,6 +63,6 @@ fn user_of(kubeconfig: &str) -> &str {
     rest.split_once("contexts:").expect("contexts after users").0
 }
 
-fn with_user(kubeconfig: &str, user: &str) -> String {
+pub(super) fn with_user(kubeconfig: &str, user: &str) -> String {
     kubeconfig.replace(user_of(kubeconfig), user)
 }

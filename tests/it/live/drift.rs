@@ -44,7 +44,7 @@ async fn every_kind_of_drift_is_put_back() {
     for kind in KINDS {
         before.push(scene.object(cluster, kind, "web").await.expect("an object"));
     }
-    let image = r#"{"spec":{"template":{"spec":{"containers":[{"name":"web","image":"shop/web:9"}]}}}}"#;
+    let image = r#"{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"shop/web:9"}]}}}}"#;
     let off = r#"{"metadata":{"labels":{"tutti.dev/managed-by":null}}}"#;
     let patch = |kind, what| vec!["patch", kind, "web", "--patch", what];
     let merge = |kind, what| vec!["patch", kind, "web", "--type=merge", "--patch", what];

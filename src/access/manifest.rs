@@ -1,0 +1,206 @@
+//! The ClusterRole and the Roles that grant some rights, as text for `kubectl apply`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use super::needs::Needs;
+use super::right::{Right, Verb, Why};
+use crate::model::{ClusterName, labels};
+
+/// A service account that gets the roles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    pub namespace: String,
+    pub name: String,
+}
+
+/// What every user may ask unless a cluster took it away: its version and what it serves.
+const DISCOVERY: [&str; 5] = ["/api", "/api/*", "/apis", "/apis/*", "/version"];
+
+/// The name of all roles and bindings of an instance.
+pub fn role_name(instance: &str) -> String {
+    labels::field_manager(instance)
+}
+
+/// Every document, the account first. The same rights are the same text.
+pub fn manifest(cluster: &ClusterName, instance: &str, needs: &Needs, account: Option<&Account>) -> String {
+    let name = role_name(instance);
+    let mut text = format!(
+        "# The rights that tutti (instance {instance}) needs on cluster {cluster} for what the repository renders there now.\n\
+         # Written by `tutti cluster rbac {cluster}`. Apply it again before the repository renders other kinds or\n\
+         # namespaces; rights to what it renders no longer may go when the last object of it is deleted.\n"
+    );
+    if let Some(account) = account {
+        account_document(&mut text, account);
+    }
+    let mut by_namespace: BTreeMap<Option<&Arc<str>>, BTreeMap<Why, BTreeSet<&Right>>> = BTreeMap::new();
+    for (right, why) in &needs.rights {
+        by_namespace.entry(right.namespace.as_ref()).or_default().entry(*why).or_default().insert(right);
+    }
+    for (namespace, sections) in &by_namespace {
+        head(&mut text, if namespace.is_some() { "Role" } else { "ClusterRole" }, &name, *namespace);
+        text.push_str("rules:\n");
+        if namespace.is_none() {
+            text.push_str("  # What it serves and which version it has; every user may ask unless the cluster took that away.\n");
+            let urls: Vec<String> = DISCOVERY.iter().map(|url| quoted(url)).collect();
+            let _ = writeln!(text, "  - nonResourceURLs: [{}]\n    verbs: [get]", urls.join(", "));
+        }
+        for (why, rights) in sections {
+            for line in comment(*why, rights, needs) {
+                let _ = writeln!(text, "  # {line}");
+            }
+            for rule in rules(rights) {
+                rule.write(&mut text, "  ", &needs.guessed);
+            }
+        }
+        if let Some(account) = account {
+            binding(&mut text, &name, *namespace, account);
+        }
+    }
+    text
+}
+
+/// One rule that grants some rights of one place, for whoever misses them.
+pub fn rule_of<'a>(rights: impl IntoIterator<Item = &'a Right>) -> String {
+    let mut text = String::new();
+    for rule in rules(&rights.into_iter().collect()) {
+        rule.write(&mut text, "", &BTreeSet::new());
+    }
+    text
+}
+
+fn account_document(text: &mut String, account: &Account) {
+    let _ = write!(
+        text,
+        "---\n# Its namespace must be there.\napiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: {}\n  namespace: {}\n",
+        quoted(&account.name),
+        quoted(&account.namespace)
+    );
+}
+
+fn head(text: &mut String, kind: &str, name: &str, namespace: Option<&Arc<str>>) {
+    let _ = write!(
+        text,
+        "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: {kind}\nmetadata:\n  name: {}\n",
+        quoted(name)
+    );
+    if let Some(namespace) = namespace {
+        let _ = writeln!(text, "  namespace: {}", quoted(namespace));
+    }
+}
+
+fn binding(text: &mut String, name: &str, namespace: Option<&Arc<str>>, account: &Account) {
+    let role = if namespace.is_some() { "Role" } else { "ClusterRole" };
+    head(text, &format!("{role}Binding"), name, namespace);
+    let _ = write!(
+        text,
+        "roleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: {role}\n  name: {}\nsubjects:\n  - kind: ServiceAccount\n    \
+         name: {}\n    namespace: {}\n",
+        quoted(name),
+        quoted(&account.name),
+        quoted(&account.namespace)
+    );
+}
+
+fn comment(why: Why, rights: &BTreeSet<&Right>, needs: &Needs) -> Vec<String> {
+    match why {
+        Why::Serving => vec![
+            "Definitions and API services, whosever they are: what is served changes with them.".to_owned(),
+        ],
+        Why::Observing => {
+            let mut lines = vec!["Watches and the list at each start are over all namespaces.".to_owned()];
+            if rights.iter().any(|right| right.group.is_empty() && right.resource == "secrets") {
+                lines.push("Of Secrets tutti asks for the metadata alone, but this right is to read every one of them.".to_owned());
+            }
+            lines
+        }
+        Why::Writing => vec!["Objects as they are rendered: looked up, applied, deleted.".to_owned()],
+        Why::WritingInOwnNamespaces => {
+            let names: Vec<&str> = needs.own_namespaces.iter().map(|name| &**name).collect();
+            vec![
+                "The same in every namespace: a Role cannot be there before its namespace, and tutti makes these itself:".to_owned(),
+                format!("{}. `--namespaces-exist` prints Roles for them.", names.join(", ")),
+            ]
+        }
+        Why::Causes => vec!["Why a workload does not get healthy.".to_owned()],
+        Why::Granting => vec![
+            "Roles and bindings are rendered too: whoever writes them has their rules itself or may do this."
+                .to_owned(),
+            "Whoever may write to the repository can grant what stands here.".to_owned(),
+        ],
+    }
+}
+
+/// One rule of a role.
+#[derive(Debug)]
+struct Rule<'a> {
+    group: &'a str,
+    resources: Vec<&'a str>,
+    names: Vec<&'a str>,
+    verbs: Vec<Verb>,
+}
+
+impl Rule<'_> {
+    fn write(&self, text: &mut String, indent: &str, guessed: &BTreeSet<(Arc<str>, String)>) {
+        let list = |items: &[&str]| items.iter().map(|item| quoted(item)).collect::<Vec<_>>().join(", ");
+        let verbs: Vec<&str> = self.verbs.iter().map(|verb| verb.as_str()).collect();
+        let is_guessed = |name: &&&str| guessed.contains(&(self.group.into(), (***name).to_owned()));
+        let unsure: Vec<&str> = self.resources.iter().filter(is_guessed).copied().collect();
+        if !unsure.is_empty() {
+            let _ = writeln!(
+                text,
+                "{indent}# The plural is a guess, as the repository does not define it: {}.",
+                unsure.join(", ")
+            );
+        }
+        let _ = writeln!(text, "{indent}- apiGroups: [{}]", quoted(self.group));
+        let _ = writeln!(text, "{indent}  resources: [{}]", list(&self.resources));
+        if !self.names.is_empty() {
+            let _ = writeln!(text, "{indent}  resourceNames: [{}]", list(&self.names));
+        }
+        let _ = writeln!(text, "{indent}  verbs: [{}]", verbs.join(", "));
+    }
+}
+
+/// As few rules as grant these and no more: resources of one group that are used alike stand together, and so do the
+/// names of one resource.
+fn rules<'a>(rights: &BTreeSet<&'a Right>) -> Vec<Rule<'a>> {
+    let mut verbs: BTreeMap<(&str, &str, Option<&str>), BTreeSet<Verb>> = BTreeMap::new();
+    for right in rights {
+        let key = (&*right.group, right.resource.as_str(), right.name.as_deref());
+        verbs.entry(key).or_default().insert(right.verb);
+    }
+    let mut of_resources: BTreeMap<(&str, BTreeSet<Verb>), Vec<&str>> = BTreeMap::new();
+    let mut of_names: BTreeMap<(&str, &str, BTreeSet<Verb>), Vec<&str>> = BTreeMap::new();
+    for ((group, resource, name), verbs) in verbs {
+        match name {
+            None => of_resources.entry((group, verbs)).or_default().push(resource),
+            Some(name) => of_names.entry((group, resource, verbs)).or_default().push(name),
+        }
+    }
+    let of_resources = of_resources.into_iter().map(|((group, verbs), resources)| Rule {
+        group,
+        resources,
+        names: Vec::new(),
+        verbs: verbs.into_iter().collect(),
+    });
+    let of_names = of_names.into_iter().map(|((group, resource, verbs), names)| Rule {
+        group,
+        resources: vec![resource],
+        names,
+        verbs: verbs.into_iter().collect(),
+    });
+    of_resources.chain(of_names).collect()
+}
+
+/// A scalar of YAML that is read back as this text, also inside `[…]`.
+fn quoted(text: &str) -> String {
+    let plain = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '.' | '/' | ':');
+    let words = ["true", "false", "yes", "no", "on", "off", "null", "y", "n"];
+    let is_plain = text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '/')
+        && text.chars().all(plain)
+        && !text.ends_with(':')
+        && !words.contains(&&*text.to_lowercase());
+    if is_plain { text.to_owned() } else { serde_json::Value::from(text).to_string() }
+}

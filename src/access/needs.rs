@@ -1,0 +1,178 @@
+//! From renders to rights.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::naming;
+use super::right::{Right, Verb, Why};
+use crate::model::{App, Instance, Kind, Mode, PruneMode, Rendered, RenderedObject, labels};
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+/// What is rendered for one cluster.
+#[derive(Clone, Copy)]
+pub struct Input<'a> {
+    pub instance: &'a Instance,
+    pub renders: &'a [(&'a App, &'a Rendered)],
+    /// The plural of a kind, where the cluster has said it.
+    pub known: &'a dyn Fn(&Kind) -> Option<String>,
+    /// Every namespace is there before tutti, also those that it renders: no right to their objects is needed
+    /// outside of them.
+    pub namespaces_exist: bool,
+}
+
+impl std::fmt::Debug for Input<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Input").field("renders", &self.renders).finish_non_exhaustive()
+    }
+}
+
+/// The rights, each once.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Needs {
+    pub rights: BTreeMap<Right, Why>,
+    /// Group and plural of custom kinds that nobody named: guessed.
+    pub guessed: BTreeSet<(Arc<str>, String)>,
+    /// Namespaces that tutti makes: a Role cannot be there before them.
+    pub own_namespaces: BTreeSet<Arc<str>>,
+}
+
+/// What tutti does with these renders, request by request.
+pub fn needs(input: &Input<'_>) -> Needs {
+    let managed: Vec<_> = input.renders.iter().filter(|(app, _)| !app.unmanaged).copied().collect();
+    let mut work = Work {
+        input,
+        defined: naming::defined(managed.iter().map(|(_, rendered)| *rendered)),
+        needs: Needs::default(),
+    };
+    if !input.namespaces_exist {
+        let objects = managed.iter().flat_map(|(_, rendered)| rendered.objects.iter());
+        let namespaces =
+            objects.filter(|object| object.id.group.is_empty() && &*object.id.kind == "Namespace");
+        work.needs.own_namespaces = namespaces.map(|object| Arc::clone(&object.id.name)).collect();
+    }
+    for (group, resource) in
+        [("apiextensions.k8s.io", "customresourcedefinitions"), ("apiregistration.k8s.io", "apiservices")]
+    {
+        for verb in [Verb::List, Verb::Watch] {
+            work.add(None, group, resource, None, verb, Why::Serving);
+        }
+    }
+    for (app, rendered) in managed {
+        for object in &*rendered.objects {
+            work.object(app, object);
+        }
+    }
+    work.needs
+}
+
+struct Work<'a> {
+    input: &'a Input<'a>,
+    defined: BTreeMap<(String, String), String>,
+    needs: Needs,
+}
+
+impl Work<'_> {
+    fn object(&mut self, app: &App, object: &RenderedObject) {
+        let resource = self.resource(&object.kind);
+        let group = Arc::clone(&object.kind.group);
+        for verb in [Verb::List, Verb::Watch] {
+            self.add(None, &group, &resource, None, verb, Why::Observing);
+        }
+        let (place, why) = match &object.id.namespace {
+            None => (None, Why::Writing),
+            Some(namespace) if self.needs.own_namespaces.contains(namespace) => {
+                (None, Why::WritingInOwnNamespaces)
+            }
+            Some(namespace) => (Some(Arc::clone(namespace)), Why::Writing),
+        };
+        for verb in self.verbs(app, object) {
+            self.add(place.clone(), &group, &resource, None, verb, why);
+        }
+        // The pods of what the engine takes for a workload; in any group, as the engine does.
+        if matches!(&*object.id.kind, "Deployment" | "StatefulSet" | "DaemonSet") {
+            self.add(place.clone(), "", "pods", None, Verb::List, Why::Causes);
+        }
+        if &*group == RBAC && self.writes() {
+            self.grant(place, object);
+        }
+    }
+
+    fn writes(&self) -> bool {
+        self.input.instance.mode == Mode::Enforce
+    }
+
+    /// What is asked of one object.
+    fn verbs(&self, app: &App, object: &RenderedObject) -> BTreeSet<Verb> {
+        // It is looked up by name when it is new to us.
+        let mut verbs = BTreeSet::from([Verb::Get]);
+        if app.adopt {
+            // Dry runs of the apply and of the object without what would be dropped, also where nothing is written.
+            verbs.extend([Verb::Patch, Verb::Update]);
+        }
+        if self.writes() {
+            // A server-side apply of what is not there yet is a create too.
+            verbs.extend([Verb::Patch, Verb::Create]);
+            // An app that leaves the repository is under the default of the instance.
+            let default = self.input.instance.defaults.prune;
+            let stays_for_good = default == PruneMode::Never && app.prune.is_none_or(|own| own == default);
+            if !stays_for_good && !is_kept(object) {
+                verbs.insert(Verb::Delete);
+            }
+        }
+        verbs
+    }
+
+    /// Whoever writes a role must have its rules, or be allowed to escalate; whoever writes a binding must have the
+    /// rules of its role, or be allowed to bind it.
+    fn grant(&mut self, place: Option<Arc<str>>, object: &RenderedObject) {
+        let name = |text: &str| Some(text.to_owned());
+        match &*object.id.kind {
+            "Role" | "ClusterRole" => {
+                let resource = naming::plural(&object.id.kind);
+                self.add(place, RBAC, &resource, name(&object.id.name), Verb::Escalate, Why::Granting);
+            }
+            "RoleBinding" | "ClusterRoleBinding" => {
+                let text = |pointer: &str| object.body.pointer(pointer).and_then(|it| it.as_str());
+                let (Some(kind), Some(role)) = (text("/roleRef/kind"), text("/roleRef/name")) else { return };
+                self.add(place, RBAC, &naming::plural(kind), name(role), Verb::Bind, Why::Granting);
+            }
+            _ => {}
+        }
+    }
+
+    fn resource(&mut self, kind: &Kind) -> String {
+        if let Some(known) = (self.input.known)(kind) {
+            return known;
+        }
+        if let Some(defined) = self.defined.get(&(kind.group.to_string(), kind.kind.to_string())) {
+            return defined.clone();
+        }
+        let plural = naming::plural(&kind.kind);
+        if !naming::is_built_in(&kind.group) {
+            self.needs.guessed.insert((Arc::clone(&kind.group), plural.clone()));
+        }
+        plural
+    }
+
+    fn add(
+        &mut self,
+        namespace: Option<Arc<str>>,
+        group: &str,
+        resource: &str,
+        name: Option<String>,
+        verb: Verb,
+        why: Why,
+    ) {
+        let right = Right { namespace, group: group.into(), resource: resource.to_owned(), name, verb };
+        // The first reason in the order of reasons stays.
+        let known = self.needs.rights.entry(right).or_insert(why);
+        *known = why.min(*known);
+    }
+}
+
+/// Its annotation says that it is not deleted.
+fn is_kept(object: &RenderedObject) -> bool {
+    let annotations = object.body.pointer("/metadata/annotations");
+    annotations.and_then(|all| all.get(labels::PRUNE)).and_then(|it| it.as_str()) == Some("keep")
+}

@@ -1,0 +1,106 @@
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::manifest;
+use crate::model::{App, Instance, Kind, Mode, NoCharts, PruneMode, Rendered, Snapshot};
+use crate::render::Renderer;
+
+const CLUSTER: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: {name: one}\nspec: {connection: {sandbox: {}}}\n";
+
+/// The rights that one app with these objects needs; its spec has these further fields.
+fn rights(instance: &Instance, fields: &str, objects: &[Value]) -> BTreeSet<String> {
+    let app = format!(
+        "apiVersion: tutti.dev/v1alpha1\nkind: Objects\nmetadata: {{name: web, namespace: shop}}\nspec: {{files: [all.yaml]{fields}}}\n"
+    );
+    let texts: Vec<String> = objects.iter().map(Value::to_string).collect();
+    let all = texts.join("\n---\n");
+    let files = [("clusters/one.yaml", CLUSTER), ("apps/web/app.yaml", &*app), ("apps/web/all.yaml", &*all)];
+    let snapshot = Snapshot::of_texts(files);
+    let fleet = crate::fleet::assemble(manifest::read(&snapshot), &snapshot);
+    let errors: Vec<_> = fleet.diagnostics.iter().filter(|it| it.is_error()).collect();
+    assert!(errors.is_empty(), "{errors:?}");
+    let renderer = Renderer::new(&fleet, &snapshot, &NoCharts);
+    let target = fleet.targets().remove(0);
+    let rendered = renderer.render(&target).expect("a render");
+    let renders: Vec<(&App, &Rendered)> = vec![(&fleet.apps[&target.app], &rendered)];
+    let known = |_: &Kind| None;
+    let needs = needs(&Input { instance, renders: &renders, known: &known, namespaces_exist: false });
+    let own = |why: &Why| *why != Why::Serving;
+    needs.rights.iter().filter(|(_, why)| own(why)).map(|(right, _)| right.to_string()).collect()
+}
+
+fn check(instance: &Instance, fields: &str, objects: &[Value], expected: &[&str]) {
+    let expected: BTreeSet<String> = expected.iter().map(|&it| it.to_owned()).collect();
+    assert_eq!(rights(instance, fields, objects), expected, "{fields}");
+}
+
+fn settings() -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}})
+}
+
+const READ: [&str; 3] = ["list configmaps", "watch configmaps", "get configmaps in namespace shop"];
+const WRITE: [&str; 2] = ["create configmaps in namespace shop", "patch configmaps in namespace shop"];
+const DELETE: [&str; 1] = ["delete configmaps in namespace shop"];
+const TAKE_OVER: [&str; 2] = ["update configmaps in namespace shop", "patch configmaps in namespace shop"];
+
+#[test]
+fn what_is_written_decides_over_the_verbs() {
+    let enforce = Instance::default();
+    let observe = Instance { mode: Mode::Observe, ..Instance::default() };
+    let mut lasting = Instance::default();
+    lasting.defaults.prune = PruneMode::Never;
+    let objects = [settings()];
+    let mut kept = settings();
+    kept["metadata"]["annotations"] = json!({"tutti.dev/prune": "keep"});
+
+    check(&enforce, "", &objects, &[&READ[..], &WRITE, &DELETE].concat());
+    check(&observe, "", &objects, &READ);
+    check(&lasting, "", &objects, &[&READ[..], &WRITE].concat());
+    check(&lasting, ", prune: always", &objects, &[&READ[..], &WRITE, &DELETE].concat());
+    // When its file goes, the default of the instance counts.
+    check(&enforce, ", prune: never", &objects, &[&READ[..], &WRITE, &DELETE].concat());
+    check(&enforce, "", &[kept], &[&READ[..], &WRITE].concat());
+    check(&enforce, ", adopt: true", &objects, &[&READ[..], &WRITE, &DELETE, &TAKE_OVER].concat());
+    check(&observe, ", adopt: true", &objects, &[&READ[..], &TAKE_OVER].concat());
+}
+
+#[test]
+fn a_namespace_that_tutti_makes_cannot_hold_a_role_before() {
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}});
+    let found = rights(&Instance::default(), "", &[namespace, settings()]);
+    assert!(found.contains("patch configmaps") && found.contains("delete namespaces"), "{found:?}");
+    assert!(!found.iter().any(|right| right.contains("in namespace")), "{found:?}");
+}
+
+#[test]
+fn plurals_are_those_of_kubernetes() {
+    let check = |kind: &str, expected: &str| assert_eq!(plural(kind), expected);
+    check("Deployment", "deployments");
+    check("Ingress", "ingresses");
+    check("NetworkPolicy", "networkpolicies");
+    check("Endpoints", "endpoints");
+    check("Gateway", "gateways");
+    check("StorageClass", "storageclasses");
+    check("Prometheus", "prometheuses");
+    check("HorizontalPodAutoscaler", "horizontalpodautoscalers");
+}
+
+#[test]
+fn a_rule_to_add_holds_what_is_missing_and_no_more() {
+    let right = |resource: &str, name: Option<&str>, verb: Verb| Right {
+        namespace: None,
+        group: "".into(),
+        resource: resource.to_owned(),
+        name: name.map(ToOwned::to_owned),
+        verb,
+    };
+    let missing = [right("secrets", None, Verb::Patch), right("configmaps", None, Verb::Patch)];
+    let expected = "- apiGroups: [\"\"]\n  resources: [configmaps, secrets]\n  verbs: [patch]\n";
+    assert_eq!(rule_of(&missing), expected);
+    let named = [right("clusterroles", Some("view"), Verb::Bind)];
+    let expected =
+        "- apiGroups: [\"\"]\n  resources: [clusterroles]\n  resourceNames: [view]\n  verbs: [bind]\n";
+    assert_eq!(rule_of(&named), expected);
+}

@@ -1,0 +1,129 @@
+//! `tutti cluster rbac`: the rights that the repository needs on a cluster, as roles to apply there.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use anyhow::bail;
+use clap::{Args, Subcommand};
+
+use super::exit::Exit;
+use super::keys::KeyArgs;
+use super::output;
+use super::{diagnostics, repository};
+use crate::access::{self, Account};
+use crate::fleet::Fleet;
+use crate::model::{App, ClusterName, Diagnostic, Rendered};
+use crate::render::Renderer;
+
+#[derive(Args, Debug)]
+pub struct ClusterArgs {
+    #[command(subcommand)]
+    command: ClusterCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ClusterCommand {
+    /// Print the least ClusterRole and Roles that tutti needs on a cluster
+    Rbac(RbacArgs),
+}
+
+#[derive(Args, Debug)]
+struct RbacArgs {
+    /// The cluster, as its file names it
+    name: String,
+    /// The config repository; read as it stands on disk
+    #[arg(long, default_value = ".", value_name = "PATH")]
+    repo: PathBuf,
+    /// Folder of the manifests inside the repository
+    #[arg(long, default_value = ".", value_name = "PATH")]
+    path: PathBuf,
+    /// Read this commit (or branch, or tag) instead
+    #[arg(long)]
+    revision: Option<String>,
+    /// Also print this service account, and bindings of the roles to it
+    #[arg(long, value_name = "NAMESPACE/NAME")]
+    service_account: Option<Account>,
+    /// All namespaces are there already, also those that the repository renders: Roles instead of rights to every
+    /// namespace
+    #[arg(long)]
+    namespaces_exist: bool,
+    #[command(flatten)]
+    keys: KeyArgs,
+}
+
+impl FromStr for Account {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.split_once('/') {
+            Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => {
+                Ok(Self { namespace: namespace.to_owned(), name: name.to_owned() })
+            }
+            _ => Err("expected NAMESPACE/NAME".to_owned()),
+        }
+    }
+}
+
+pub async fn run(args: ClusterArgs) -> anyhow::Result<Exit> {
+    match args.command {
+        ClusterCommand::Rbac(args) => rbac(args).await,
+    }
+}
+
+async fn rbac(args: RbacArgs) -> anyhow::Result<Exit> {
+    let mut snapshot = match &args.revision {
+        Some(_) if args.path.as_os_str() != "." => bail!("give --path or --revision, not both"),
+        revision => repository::snapshot(&args.repo.join(&args.path), revision.as_deref()).await?,
+    };
+    snapshot.keys = args.keys.resolve(Vec::new())?;
+    let fleet = repository::fleet(&snapshot);
+    let cluster = chosen(&fleet, &args.name)?;
+    let charts = repository::charts(&fleet).await;
+    let renderer = Renderer::new(&fleet, &snapshot, &charts);
+    let (renders, mut mistakes) = renders_of(&fleet, &renderer, &cluster);
+    mistakes.extend(fleet.diagnostics.iter().filter(|it| it.is_error()).cloned());
+    if !mistakes.is_empty() {
+        // Less than everything would be too little.
+        diagnostics::print_from(&mistakes, &|file| snapshot.text(file).map(ToOwned::to_owned));
+        return Ok(Exit::Configuration);
+    }
+    let pairs: Vec<(&App, &Rendered)> = renders.iter().map(|(app, rendered)| (*app, rendered)).collect();
+    let needs = access::needs(&access::Input {
+        instance: &fleet.instance,
+        renders: &pairs,
+        known: &|_| None,
+        namespaces_exist: args.namespaces_exist,
+    });
+    let text = access::manifest(&cluster, &fleet.instance.name, &needs, args.service_account.as_ref());
+    output::write_text(format_args!("{text}"));
+    repository::note_guesses(&fleet, renders.iter().map(|(_, rendered)| rendered));
+    Ok(Exit::Ok)
+}
+
+/// A cluster of the repository, by its name.
+pub fn chosen(fleet: &Fleet, name: &str) -> anyhow::Result<ClusterName> {
+    match fleet.clusters.get_key_value(name) {
+        Some((name, _)) => Ok(name.clone()),
+        None => {
+            let known: Vec<&str> = fleet.clusters.keys().map(|cluster| cluster.as_str()).collect();
+            bail!("no cluster {name}; there are {}", known.join(", "))
+        }
+    }
+}
+
+/// What is rendered for one cluster, and the mistakes of what cannot be.
+pub fn renders_of<'f>(
+    fleet: &'f Fleet,
+    renderer: &Renderer<'_>,
+    cluster: &ClusterName,
+) -> (Vec<(&'f App, Rendered)>, Vec<Diagnostic>) {
+    let (mut renders, mut mistakes) = (Vec::new(), Vec::new());
+    for target in fleet.targets().into_iter().filter(|target| target.cluster == *cluster) {
+        let Some(app) = fleet.apps.get(&target.app) else { continue };
+        match renderer.render(&target) {
+            Ok(rendered) => renders.push((&**app, rendered)),
+            Err(errors) => mistakes.extend(errors),
+        }
+    }
+    (renders, mistakes)
+}

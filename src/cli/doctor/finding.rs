@@ -1,0 +1,113 @@
+//! What was found, in words and for programs.
+
+use serde::Serialize;
+
+use crate::cli::exit::Exit;
+use crate::cli::output::say;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    Ok,
+    Warning,
+    Error,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Check {
+    Manifests,
+    Forge,
+    Credential,
+    Connection,
+    Clock,
+    Apis,
+    Renders,
+    Kinds,
+    Rights,
+}
+
+impl Check {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Manifests => "manifests",
+            Self::Forge => "forge",
+            Self::Credential => "credential",
+            Self::Connection => "connection",
+            Self::Clock => "clock",
+            Self::Apis => "apis",
+            Self::Renders => "renders",
+            Self::Kinds => "kinds",
+            Self::Rights => "rights",
+        }
+    }
+}
+
+/// Rights of one role that are missing, and the rules that would grant them.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Missing {
+    pub role: String,
+    pub rights: Vec<String>,
+    pub rules: String,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Finding {
+    pub check: Check,
+    pub level: Level,
+    pub message: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<Missing>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
+    /// What the command ends with because of it.
+    #[serde(skip)]
+    pub exit: Option<Exit>,
+}
+
+impl Finding {
+    fn new(check: Check, level: Level, message: impl Into<String>) -> Self {
+        Self { check, level, message: message.into(), missing: Vec::new(), help: None, exit: None }
+    }
+
+    pub fn good(check: Check, message: impl Into<String>) -> Self {
+        Self::new(check, Level::Ok, message)
+    }
+
+    pub fn doubtful(check: Check, message: impl Into<String>) -> Self {
+        Self::new(check, Level::Warning, message)
+    }
+
+    pub fn bad(check: Check, exit: Exit, message: impl Into<String>) -> Self {
+        Self { exit: Some(exit), ..Self::new(check, Level::Error, message) }
+    }
+
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+pub fn write(finding: &Finding) {
+    let level = match finding.level {
+        Level::Ok => "ok",
+        Level::Warning => "warning",
+        Level::Error => "error",
+    };
+    say!("  {level:<8} {:<10} {}", finding.check.as_str(), finding.message);
+    for missing in &finding.missing {
+        for right in &missing.rights {
+            say!("           missing: {right}");
+        }
+        say!("           add to {}:", missing.role);
+        for line in missing.rules.lines() {
+            say!("             {line}");
+        }
+    }
+    if let Some(help) = &finding.help {
+        say!("           help: {help}");
+    }
+}

@@ -1,0 +1,169 @@
+//! `tutti doctor`: what stands between the repository and its clusters.
+//!
+//! Reads the repository as `plan` does, asks the forge, and asks every cluster: does it answer, as whom do we log in and
+//! for how long, does its clock go right, may we do there all that the renders need ([`crate::access`]), does it serve
+//! their kinds. It writes nothing: rights are asked for, not tried.
+
+mod examine;
+mod finding;
+
+use anyhow::bail;
+use clap::Args;
+use futures::StreamExt as _;
+use serde::Serialize;
+
+use super::exit::Exit;
+use super::output::{self, Format, say};
+use super::process::{Process, ProcessArgs};
+use super::session::{Source, folder};
+use super::{cluster, diagnostics, repository};
+use crate::controller::resolve_secret;
+use crate::fleet::Fleet;
+use crate::forge;
+use crate::model::{ClusterName, Revision, Snapshot};
+use crate::source::{self, Repository};
+use examine::Examination;
+use finding::{Check, Finding};
+
+/// Clusters that are examined side by side.
+const SIDE_BY_SIDE: usize = 8;
+
+#[derive(Args, Debug)]
+pub struct DoctorArgs {
+    /// Only these clusters
+    #[arg(value_name = "CLUSTER")]
+    clusters: Vec<String>,
+    #[command(flatten)]
+    process: ProcessArgs,
+    /// Read the folder as it stands on disk, before a commit
+    #[arg(long)]
+    worktree: bool,
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Format,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Report {
+    revision: Revision,
+    repository: Vec<Finding>,
+    clusters: Vec<ClusterReport>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ClusterReport {
+    name: ClusterName,
+    findings: Vec<Finding>,
+}
+
+pub async fn run(args: DoctorArgs) -> anyhow::Result<Exit> {
+    let process = args.process.resolve(Some("."))?;
+    let mut snapshot = load(&process, args.worktree).await?;
+    snapshot.keys = process.keys.clone();
+    let fleet = repository::fleet(&snapshot);
+    let mut names = Vec::new();
+    for name in &args.clusters {
+        names.push(cluster::chosen(&fleet, name)?);
+    }
+    if names.is_empty() {
+        names = fleet.clusters.keys().cloned().collect();
+    }
+    if !fleet.is_usable() {
+        diagnostics::print(&fleet.diagnostics);
+        bail!("the instance cannot be read");
+    }
+    let charts = repository::charts(&fleet).await;
+    let links = process.ways.links();
+    let (fleet, snapshot) = (&fleet, &snapshot);
+    let examined = names.iter().filter_map(|name| fleet.clusters.get(name)).map(|cluster| {
+        let examination = Examination { fleet, snapshot, charts: &charts, cluster, link: links(cluster) };
+        async move { ClusterReport { name: cluster.name.clone(), findings: examination.run().await } }
+    });
+    let clusters = futures::stream::iter(examined).buffered(SIDE_BY_SIDE).collect().await;
+    let report = Report {
+        revision: snapshot.revision.clone(),
+        repository: of_repository(fleet, snapshot).await,
+        clusters,
+    };
+    match args.output {
+        Format::Table => write(&report),
+        format => output::write_value(format, &report)?,
+    }
+    Ok(exit(&report))
+}
+
+async fn load(process: &Process, worktree: bool) -> anyhow::Result<Snapshot> {
+    if worktree {
+        return Ok(source::read_folder(&folder(&process.source)).map_err(Source)?);
+    }
+    let repository = Repository::open(process.source.clone()).await.map_err(Source)?;
+    let revision = repository.fetch().await.map_err(Source)?;
+    Ok(repository.snapshot(&revision).await.map_err(Source)?)
+}
+
+/// What holds for all clusters: the manifests, and the forge that is told.
+async fn of_repository(fleet: &Fleet, snapshot: &Snapshot) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let errors = fleet.diagnostics.iter().filter(|it| it.is_error()).count();
+    findings.push(if errors == 0 {
+        Finding::good(Check::Manifests, "the manifests have no mistake")
+    } else {
+        let count = crate::report::words::count(errors, "mistake");
+        let message = format!("{count} in the manifests: nothing is deleted anywhere while they stand");
+        Finding::bad(Check::Manifests, Exit::Failed, message).help("`tutti lint` shows them")
+    });
+    if let Some(forge) = &fleet.instance.forge {
+        findings.push(of_forge(forge, &snapshot.revision).await);
+    }
+    findings
+}
+
+async fn of_forge(wanted: &crate::model::Forge, revision: &Revision) -> Finding {
+    let place = format!("{} at {}", wanted.repository, wanted.url);
+    let token = match wanted.token.as_ref().map(resolve_secret).transpose() {
+        Ok(token) => token,
+        Err(error) => return Finding::bad(Check::Forge, Exit::Denied, error.to_string()),
+    };
+    let asked = async {
+        let client = forge::Client::gitea(&wanted.url, &wanted.repository, token)?;
+        let version = client.version().await?;
+        // The folder on disk is no commit.
+        if revision.as_str() != Revision::WORKTREE {
+            match client.statuses(revision).await {
+                // Not pushed yet.
+                Ok(_) | Err(forge::Error::UnknownCommit { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok::<_, forge::Error>(version)
+    };
+    match asked.await {
+        Ok(version) => Finding::good(Check::Forge, format!("{place} answers, version {version}")),
+        Err(error) => {
+            let exit = match error.kind() {
+                forge::ErrorKind::Authentication => Exit::Denied,
+                forge::ErrorKind::Configuration => Exit::Configuration,
+                _ => Exit::Unreachable,
+            };
+            Finding::bad(Check::Forge, exit, error.to_string())
+        }
+    }
+}
+
+fn write(report: &Report) {
+    say!("repository at {}", report.revision.short());
+    report.repository.iter().for_each(finding::write);
+    for cluster in &report.clusters {
+        say!("\n{}", cluster.name);
+        cluster.findings.iter().for_each(finding::write);
+    }
+}
+
+/// The worst finding, as the codes of `run` are ordered.
+fn exit(report: &Report) -> Exit {
+    let all = report.clusters.iter().flat_map(|cluster| &cluster.findings).chain(&report.repository);
+    let found: Vec<Exit> = all.filter_map(|finding| finding.exit).collect();
+    let order = [Exit::Configuration, Exit::Unreachable, Exit::Denied, Exit::Failed];
+    order.into_iter().find(|exit| found.contains(exit)).unwrap_or(Exit::Ok)
+}

@@ -1,0 +1,63 @@
+//! Asking a cluster about ourselves: what we may do there, and what time it is there.
+
+use http::header::DATE;
+use jiff::fmt::rfc2822;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
+};
+use kube::api::{Api, PostParams};
+use kube::client::Body;
+
+use super::{Client, Error};
+
+/// May we do this?
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    pub verb: &'a str,
+    pub group: &'a str,
+    /// The plural.
+    pub resource: &'a str,
+    /// `None`: everywhere in the cluster.
+    pub namespace: Option<&'a str>,
+    /// `None`: with every object.
+    pub name: Option<&'a str>,
+}
+
+impl Client {
+    /// The cluster's own answer, whoever of its authorizers gives it. Every user may ask about oneself.
+    pub async fn may(&self, question: Question<'_>) -> Result<bool, Error> {
+        let owned = |text: &str| Some(text.to_owned());
+        let attributes = ResourceAttributes {
+            verb: owned(question.verb),
+            group: owned(question.group),
+            resource: owned(question.resource),
+            namespace: question.namespace.and_then(owned),
+            name: question.name.and_then(owned),
+            ..ResourceAttributes::default()
+        };
+        let spec = SelfSubjectAccessReviewSpec {
+            resource_attributes: Some(attributes),
+            ..SelfSubjectAccessReviewSpec::default()
+        };
+        let review = SelfSubjectAccessReview { spec, ..SelfSubjectAccessReview::default() };
+        let api: Api<SelfSubjectAccessReview> = Api::all(self.kube().clone());
+        let parameters = PostParams::default();
+        let answer = self.patiently("review our rights", || api.create(&parameters, &review)).await?;
+        Ok(answer.status.is_some_and(|status| status.allowed))
+    }
+
+    /// How far the cluster's clock is ahead of ours, to a second or so; `None` when it does not say.
+    pub async fn clock_ahead(&self) -> Result<Option<SignedDuration>, Error> {
+        let request = || http::Request::get("/version").body(Body::empty()).map_err(kube::Error::HttpError);
+        let asked = Timestamp::now();
+        let send = || async { self.kube().send(request()?).await };
+        let response = self.patiently("probe", send).await?;
+        let answered = Timestamp::now();
+        let date = response.headers().get(DATE).and_then(|date| date.to_str().ok());
+        let Some(theirs) = date.and_then(|date| rfc2822::parse(date).ok()) else { return Ok(None) };
+        // The date is cut to seconds, and said somewhere between question and answer.
+        let middle = asked + answered.duration_since(asked) / 2;
+        Ok(Some(theirs.timestamp().duration_since(middle) + SignedDuration::from_millis(500)))
+    }
+}

@@ -1,0 +1,73 @@
+//! Says in the log, while there is time, that the credential of a cluster ends.
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::cluster::Credential;
+use crate::model::ClusterName;
+
+const DAY: SignedDuration = SignedDuration::from_hours(24);
+
+/// What was said already: a line at 30 days, 7 days, one day and the end, each once.
+#[derive(Debug, Default)]
+pub struct Expiry {
+    told: u8,
+}
+
+impl Expiry {
+    /// Looks at the clock, and says what is new.
+    pub fn look(&mut self, cluster: &ClusterName, credential: &Credential, now: Timestamp) {
+        if let Some(warning) = self.news(credential, now) {
+            tracing::warn!(%cluster, "{warning}");
+        }
+    }
+
+    fn news(&mut self, credential: &Credential, now: Timestamp) -> Option<String> {
+        // Who renews it is watched by others; when that fails, the cluster refuses us and that is told.
+        let warning = credential.warning(now).filter(|_| !credential.renewed);
+        let left = credential.expires.map(|expires| expires.duration_since(now));
+        let stage = match (&warning, left) {
+            (None, _) | (_, None) => 0,
+            (_, Some(left)) if !left.is_positive() => 4,
+            (_, Some(left)) if left < DAY => 3,
+            (_, Some(left)) if left < DAY * 7 => 2,
+            _ => 1,
+        };
+        let is_news = stage > self.told;
+        self.told = stage;
+        warning.filter(|_| is_news)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_stage_is_told_once() {
+        let now: Timestamp = "2026-11-22T00:00:00Z".parse().expect("a time");
+        let mut expiry = Expiry::default();
+        let mut check = |hours: i64, expected: bool| {
+            let credential = Credential {
+                way: "token of user admin".to_owned(),
+                expires: Some(now + SignedDuration::from_hours(hours)),
+                ..Credential::default()
+            };
+            assert_eq!(expiry.news(&credential, now).is_some(), expected, "{hours}");
+        };
+        for (hours, expected) in [
+            (24 * 40, false),
+            (24 * 29, true),
+            (24 * 28, false),
+            (24 * 6, true),
+            (24 * 5, false),
+            (20, true),
+            (-1, true),
+            (-2, false),
+            // Another one.
+            (24 * 90, false),
+            (24 * 20, true),
+        ] {
+            check(hours, expected);
+        }
+    }
+}
