@@ -1,28 +1,34 @@
-//! `tutti health -f FILE|-`: status and reason of each object in a dump.
+//! `tutti health -f FILE|-`: status and reason of each object in a dump, by the shipped rules or those of a repository.
 
 use std::io::Read as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::diagnostics;
 use super::exit::Exit;
 use super::output::{self, Format, table, write_table};
+use super::{diagnostics, repository};
+use crate::health::Rules;
+use crate::manifest::health_rule::FOLDER as HEALTH_RULES;
 use crate::manifest::yaml;
-use crate::model::{ObjectId, Status};
+use crate::model::{Diagnostic, ObjectId, Status};
 
 #[derive(Args, Debug)]
 pub struct HealthArgs {
     /// JSON or YAML: objects, a List, or an array of them; `-` reads standard input
     #[arg(short, long, value_name = "FILE|-")]
     file: PathBuf,
+    /// Judge by the health rules of this config repository
+    #[arg(long, value_name = "PATH")]
+    repo: Option<PathBuf>,
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
 }
 
-pub fn run(args: &HealthArgs) -> anyhow::Result<Exit> {
+pub async fn run(args: HealthArgs) -> anyhow::Result<Exit> {
     let name = args.file.display().to_string();
     let text = if name == "-" {
         let mut text = String::new();
@@ -32,11 +38,15 @@ pub fn run(args: &HealthArgs) -> anyhow::Result<Exit> {
         std::fs::read_to_string(&args.file).with_context(|| format!("failed to read {name}"))?
     };
     let objects = read(&name, &text)?;
+    let rules = match &args.repo {
+        Some(path) => rules(path).await?,
+        None => Arc::default(),
+    };
     let healths: Vec<_> = objects
         .iter()
         .map(|object| {
             let id = ObjectId::of(object).map_or_else(|| "-".to_owned(), |id| id.to_string());
-            (id, crate::health::of(object))
+            (id, rules.of(object))
         })
         .collect();
     match args.output {
@@ -65,6 +75,18 @@ pub fn run(args: &HealthArgs) -> anyhow::Result<Exit> {
     })
 }
 
+/// A rule with a mistake is told: it makes its objects Unknown.
+async fn rules(path: &Path) -> anyhow::Result<Arc<Rules>> {
+    let snapshot = repository::snapshot(path, None).await?;
+    let fleet = repository::fleet(&snapshot);
+    let of_rules = |mistake: &&Diagnostic| {
+        mistake.location.as_ref().is_some_and(|location| location.file.starts_with(HEALTH_RULES))
+    };
+    let mistakes: Vec<Diagnostic> = fleet.diagnostics.iter().filter(of_rules).cloned().collect();
+    diagnostics::print_from(&mistakes, &|file| snapshot.text(file).map(ToOwned::to_owned));
+    Ok(fleet.health)
+}
+
 /// JSON first: dumps are large, and JSON is read many times faster than YAML.
 fn read(name: &str, text: &str) -> anyhow::Result<Vec<Value>> {
     let mut objects = Vec::new();
@@ -72,7 +94,7 @@ fn read(name: &str, text: &str) -> anyhow::Result<Vec<Value>> {
         objects.extend(crate::health::read_dump(value));
     } else {
         let (documents, mistakes) = yaml::parse(name, text);
-        if mistakes.iter().any(crate::model::Diagnostic::is_error) {
+        if mistakes.iter().any(Diagnostic::is_error) {
             diagnostics::print_from(&mistakes, &|_| Some(text.to_owned()));
             bail!("{name} could not be read");
         }

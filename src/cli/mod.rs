@@ -129,9 +129,9 @@ pub fn main() -> ExitCode {
         Command::Plan(args) => on_runtime(plan::run(args)),
         Command::Approve(args) => on_runtime(approve::run(args)),
         Command::Get(args) => on_runtime(get::run(args)),
+        Command::Health(args) => on_runtime(health::run(args)),
         Command::Doctor(args) => on_runtime(doctor::run(args)),
         Command::Cluster(args) => on_runtime(cluster::run(args)),
-        Command::Health(args) => health::run(&args),
         Command::Version(args) => version(&args),
     };
     match result {

@@ -123,6 +123,7 @@ impl World {
             client: cluster.client.clone()?,
             catalog: Arc::clone(&cluster.catalog),
             instance: self.instance.name.clone(),
+            rules: Arc::clone(&self.fleet.as_ref()?.health),
             mode: self.mode(),
             paused: entry.app.paused,
             unmanaged: entry.app.unmanaged,

@@ -31,6 +31,10 @@ struct KindWatch {
     listing: Option<BTreeSet<ObjectId>>,
     /// Why it broke, until it tells something again.
     trouble: Option<String>,
+    /// What a watch that was replaced has still told is not taken for what this one tells.
+    number: u64,
+    /// By what its objects are judged.
+    mark: Option<health::Mark>,
 }
 
 impl Drop for KindWatch {
@@ -58,6 +62,9 @@ pub struct ClusterEntry {
     /// Workloads that are not healthy, whole: what their pods suffer from is judged by them.
     pub unwell: BTreeMap<ObjectId, Value>,
     watches: BTreeMap<Kind, KindWatch>,
+    /// Watches so far.
+    watched: u64,
+    rules: Arc<health::Rules>,
     rediscover: watch::Sender<u64>,
     supervisor: JoinHandle<()>,
 }
@@ -82,6 +89,7 @@ impl ClusterEntry {
     pub fn new(
         cluster: Cluster,
         epoch: u64,
+        rules: Arc<health::Rules>,
         supervisor: JoinHandle<()>,
         rediscover: watch::Sender<u64>,
     ) -> Self {
@@ -98,6 +106,8 @@ impl ClusterEntry {
             running: 0,
             unwell: BTreeMap::new(),
             watches: BTreeMap::new(),
+            watched: 0,
+            rules,
             rediscover,
             supervisor,
         }
@@ -165,21 +175,44 @@ impl ClusterEntry {
             let Some(resource) = self.catalog.get(&kind).filter(|it| it.manageable && !watched) else {
                 continue;
             };
-            let stream = client.watch(resource, instance, health::is_metadata_only(&kind));
+            let stream = client.watch(resource, instance, self.rules.is_metadata_only(&kind));
+            self.watched += 1;
+            let number = self.watched;
             let (events, cluster, epoch, watched_kind) =
                 (events.clone(), self.cluster.name.clone(), self.epoch, kind.clone());
             let task = tokio::spawn(async move {
                 let mut stream = std::pin::pin!(stream);
                 while let Some(change) = stream.next().await {
-                    let news = ClusterNews::Watch { kind: watched_kind.clone(), change };
+                    let news = ClusterNews::Watch { kind: watched_kind.clone(), number, change };
                     if events.send(Event::Cluster { cluster: cluster.clone(), epoch, news }).await.is_err() {
                         return;
                     }
                 }
             });
-            self.watches.insert(kind, KindWatch { task, listed: false, listing: None, trouble: None });
+            let mark = self.rules.mark(&kind);
+            let watch = KindWatch { task, listed: false, listing: None, trouble: None, number, mark };
+            self.watches.insert(kind, watch);
         }
         self.observation.complete = self.watches.values().all(|watch| watch.listed);
+    }
+
+    /// Judges by these rules from now on. Objects are not kept whole, so kinds that are judged otherwise than before are listed
+    /// again; what was known of them stays until then.
+    pub fn take_rules(&mut self, rules: &Arc<health::Rules>, instance: &str, events: &mpsc::Sender<Event>) {
+        if self.rules == *rules {
+            return;
+        }
+        self.rules = Arc::clone(rules);
+        let changed: Vec<Kind> = self
+            .watches
+            .iter()
+            .filter(|(kind, watch)| watch.mark != rules.mark(kind))
+            .map(|(kind, _)| kind.clone())
+            .collect();
+        for kind in &changed {
+            self.watches.remove(kind);
+        }
+        self.watch(changed, instance, events);
     }
 
     /// A new connection: everything is listed again. What was seen stays until the lists say otherwise.
@@ -226,8 +259,10 @@ impl ClusterEntry {
     }
 
     /// Takes in what a watch tells.
-    pub fn watched(&mut self, kind: &Kind, change: Change, instance: &str) -> Touched {
-        let Some(watch) = self.watches.get_mut(kind) else { return Touched::Nothing };
+    pub fn watched(&mut self, kind: &Kind, number: u64, change: Change, instance: &str) -> Touched {
+        let Some(watch) = self.watches.get_mut(kind).filter(|watch| watch.number == number) else {
+            return Touched::Nothing;
+        };
         if !matches!(change, Change::Broken(_) | Change::Listing) {
             watch.trouble = None;
         }
@@ -263,7 +298,7 @@ impl ClusterEntry {
     /// An object as a watch or an apply showed it, whole.
     pub fn see_object(&mut self, kind: &Kind, object: Value, instance: &str) -> Touched {
         let Some(id) = ObjectId::of(&object) else { return Touched::Nothing };
-        let Some(live) = reconcile::live(kind, &object, instance) else {
+        let Some(live) = reconcile::live(kind, &object, instance, &self.rules) else {
             // It carries our label, and is a copy or not ours (any more).
             return self.forget(&id);
         };

@@ -10,6 +10,7 @@ use super::event::ClusterNews;
 use super::supervisor::Supervisor;
 use super::world::World;
 use crate::fleet::Fleet;
+use crate::health;
 use crate::model::{AppId, Cluster, ClusterName};
 
 /// How far apart the epochs of two entries begin: no supervisor connects that often.
@@ -41,9 +42,10 @@ impl World {
             match self.clusters.get_mut(name) {
                 Some(entry) if entry.cluster.connection == cluster.connection => {
                     entry.cluster = cluster.clone();
+                    entry.take_rules(&fleet.health, &self.instance.name, &self.events);
                 }
                 _ => {
-                    let entry = self.supervise(cluster);
+                    let entry = self.supervise(cluster, &fleet.health);
                     self.clusters.insert(name.clone(), entry);
                     for running in self.targets.iter().filter(|(id, _)| id.cluster == *name) {
                         if let Some(running) = &running.1.running {
@@ -55,7 +57,7 @@ impl World {
         }
     }
 
-    fn supervise(&mut self, cluster: &Cluster) -> ClusterEntry {
+    fn supervise(&mut self, cluster: &Cluster, rules: &Arc<health::Rules>) -> ClusterEntry {
         let (rediscover, asked) = watch::channel(0);
         self.epochs += EPOCHS_EACH;
         let supervisor = Supervisor {
@@ -67,7 +69,7 @@ impl World {
             first_epoch: self.epochs,
         };
         let task = tokio::spawn(supervisor.run());
-        ClusterEntry::new(cluster.clone(), self.epochs, task, rediscover)
+        ClusterEntry::new(cluster.clone(), self.epochs, Arc::clone(rules), task, rediscover)
     }
 
     /// Watches every kind that is rendered for a cluster.
@@ -112,8 +114,8 @@ impl World {
                 }
                 entry.reach = Reach::Offline { detail, attempts, lasting };
             }
-            ClusterNews::Watch { kind, change } => {
-                let touched = entry.watched(&kind, change, &self.instance.name);
+            ClusterNews::Watch { kind, number, change } => {
+                let touched = entry.watched(&kind, number, change, &self.instance.name);
                 if &*kind.kind == "CustomResourceDefinition" && touched != Touched::Nothing {
                     entry.ask_what_it_serves();
                 }

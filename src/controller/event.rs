@@ -73,6 +73,8 @@ pub enum ClusterNews {
     },
     Watch {
         kind: Kind,
+        /// Which watch of the cluster.
+        number: u64,
         change: Change,
     },
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::checks::{CHECKS, Facts};
-use super::{Broken, Fleet, pins, projects, routes};
+use super::{Broken, Fleet, health_rules, pins, projects, routes};
 use crate::manifest::Manifests;
 use crate::model::{App, AppId, Cluster, ClusterName, Diagnostic, Ring, Scope, Snapshot};
 
@@ -19,6 +19,8 @@ pub fn assemble(mut manifests: Manifests, snapshot: &Snapshot) -> Fleet {
     let facts = Facts { manifests: &manifests, snapshot, clusters: &clusters, rings, ring_of: &ring_of };
     let mut found: Vec<Diagnostic> = CHECKS.iter().flat_map(|(_, check)| check(&facts)).collect();
     found.append(&mut lost_routes);
+    let (health, mut mistakes) = health_rules::of(snapshot);
+    found.append(&mut mistakes);
     found.append(&mut projects::held(&manifests, &found));
 
     let mut diagnostics = manifests.diagnostics;
@@ -39,6 +41,7 @@ pub fn assemble(mut manifests: Manifests, snapshot: &Snapshot) -> Fleet {
         apps,
         broken,
         approvals: manifests.approvals,
+        health: Arc::new(health),
         diagnostics,
         ring_of,
         projects: of_namespace,

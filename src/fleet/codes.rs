@@ -35,5 +35,9 @@ pub const PROJECT_BROKEN: &str = "E2053";
 pub const ROUTE_TWICE: &str = "E2061";
 /// A Route manifest without an app.
 pub const ROUTE_OF_NOBODY: &str = "E2062";
+/// A health rule that cannot be compiled.
+pub const HEALTH_RULE: &str = "E2081";
+/// A file among the health rules that is none, or for a kind that has no rules, or that has one already.
+pub const NOT_A_HEALTH_RULE: &str = "E2082";
 /// A pin that fits no app, or none that has a version, or that is not the only one to say it.
 pub const PIN: &str = "E2071";

@@ -11,6 +11,7 @@ mod assemble;
 pub mod charts;
 mod checks;
 pub mod codes;
+mod health_rules;
 pub mod layers;
 mod pins;
 mod placement;
@@ -30,6 +31,7 @@ pub use assemble::assemble;
 pub use placement::{files_of, placement, selector};
 pub use replicas::{Division, divide};
 
+use crate::health;
 use crate::manifest::Manifests;
 use crate::model::{
     App, AppId, Approval, Cluster, ClusterName, Diagnostic, Instance, Location, Project, Ring, Route, Scope,
@@ -68,6 +70,8 @@ pub struct Fleet {
     pub apps: BTreeMap<AppId, Arc<App>>,
     pub broken: BTreeMap<AppId, Broken>,
     pub approvals: Vec<Approval>,
+    /// How the health of objects is judged.
+    pub health: Arc<health::Rules>,
     /// Of reading and of the checks here, by place.
     pub diagnostics: Vec<Diagnostic>,
     ring_of: BTreeMap<ClusterName, String>,
@@ -147,6 +151,7 @@ impl Fleet {
             apps: BTreeMap::from([(app.id.clone(), app)]),
             broken: BTreeMap::new(),
             approvals: Vec::new(),
+            health: Arc::clone(&self.health),
             diagnostics: Vec::new(),
             projects: BTreeMap::new(),
         }

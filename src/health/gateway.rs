@@ -13,9 +13,15 @@ const PROGRAMMED: &str = "Programmed";
 
 pub fn health(object: &Value, kind: &str) -> Health {
     match kind {
-        "Gateway" => gateway(object),
+        "Gateway" | "ListenerSet" | "XListenerSet" => gateway(object),
         "GatewayClass" => waiting_for(object, items(object, "/status/conditions"), "class"),
-        route if route.ends_with("Route") => route_health(object),
+        route if route.ends_with("Route") => {
+            of_each(object, "/status/parents", "parentRef", "no gateway has taken the route yet")
+        }
+        // What a policy is attached to may be there later, and then says so.
+        policy if policy.ends_with("Policy") && !items(object, "/status/ancestors").is_empty() => {
+            of_each(object, "/status/ancestors", "ancestorRef", "")
+        }
         "ReferenceGrant" => Health::current(),
         _ => generic::health(object),
     }
@@ -37,14 +43,15 @@ fn gateway(object: &Value) -> Health {
     Health::current()
 }
 
-fn route_health(object: &Value) -> Health {
-    let parents = items(object, "/status/parents");
+/// By the conditions of each gateway that has an opinion.
+fn of_each(object: &Value, list: &str, reference: &str, none: &str) -> Health {
+    let parents = items(object, list);
     if parents.is_empty() {
-        return Health::new(Status::InProgress, "no gateway has taken the route yet");
+        return Health::new(Status::InProgress, none);
     }
     let mut worst = Health::current();
     for parent in parents {
-        let name = text(parent, "/parentRef/name").unwrap_or("?");
+        let name = text(parent, &format!("/{reference}/name")).unwrap_or("?");
         let health = waiting_for(object, items(parent, "/conditions"), &format!("parent {name}"));
         match health.status {
             Status::Failed => return health,

@@ -1,5 +1,8 @@
 //! The health of one live object: a pure function of its JSON.
 //!
+//! The rules that are shipped are code, here; those of a config repository stand over them ([`Rules`]). All of them are
+//! listed in `docs/health.md`, with where they differ from kstatus and Argo CD.
+//!
 //! Needs the whole object as served (kinds of [`is_metadata_only`] need no more than its metadata).
 //! Never asks for anything else, never waits, never panics, whatever the object holds.
 //!
@@ -20,6 +23,7 @@ mod generic;
 mod network;
 mod pod;
 mod read;
+mod rules;
 mod scaling;
 mod storage;
 #[cfg(test)]
@@ -28,19 +32,18 @@ mod workload;
 
 pub use cause::{Cause, pods_cause};
 pub use dump::read_dump;
+pub use rules::{Expressions, Mark, Part, RuleBody, RuleMistake, RuleSource, Rules};
 
 use serde_json::Value;
 
 use crate::model::{Health, Kind, Status};
 
-/// The health of one object as the API server serves it.
+/// The health of one object as the API server serves it, by the shipped rules.
 pub fn of(object: &Value) -> Health {
-    let Some(kind) = read::kind(object) else {
-        return Health::new(Status::Unknown, "not a Kubernetes object: apiVersion or kind is missing");
-    };
-    if let Some(terminating) = terminating(object) {
-        return terminating;
-    }
+    Rules::default().of(object)
+}
+
+fn shipped(kind: &Kind, object: &Value) -> Health {
     match (&*kind.group, &*kind.kind) {
         ("apps" | "extensions", "Deployment") => workload::deployment(object),
         ("apps", "StatefulSet") => workload::stateful_set(object),
@@ -54,28 +57,44 @@ pub fn of(object: &Value) -> Health {
         ("", "PersistentVolume") => storage::volume(object),
         ("", "Service") => network::service(object),
         ("networking.k8s.io" | "extensions", "Ingress") => Health::current(),
-        ("gateway.networking.k8s.io", route) => gateway::health(object, route),
+        ("gateway.networking.k8s.io" | "gateway.networking.x-k8s.io", route) => {
+            gateway::health(object, route)
+        }
         ("autoscaling", "HorizontalPodAutoscaler") => scaling::autoscaler(object),
         ("policy", "PodDisruptionBudget") => scaling::disruption_budget(object),
         ("apiextensions.k8s.io", "CustomResourceDefinition") => cluster_scoped::definition(object),
         ("apiregistration.k8s.io", "APIService") => cluster_scoped::api_service(object),
         ("", "Namespace") => cluster_scoped::namespace(object),
-        _ if is_metadata_only(&kind) => Health::current(),
+        _ if is_metadata_only(kind) => Health::current(),
         _ => generic::health(object),
     }
 }
 
-/// Kinds whose health is always Current: seeing their metadata is enough.
+/// Kinds whose health is always Current by the shipped rules: seeing their metadata is enough. What a kind is compared by
+/// depends on this and not on rules of the repository ([`Rules::is_metadata_only`]): a rule that comes changes no object.
 pub fn is_metadata_only(kind: &Kind) -> bool {
     match &*kind.group {
         "" => matches!(
             &*kind.kind,
-            "ConfigMap" | "Secret" | "ServiceAccount" | "LimitRange" | "ResourceQuota" | "Endpoints"
+            "ConfigMap"
+                | "Secret"
+                | "ServiceAccount"
+                | "LimitRange"
+                | "ResourceQuota"
+                | "Endpoints"
+                | "PodTemplate"
         ),
+        "apps" => &*kind.kind == "ControllerRevision",
+        "coordination.k8s.io" => &*kind.kind == "Lease",
+        "discovery.k8s.io" => &*kind.kind == "EndpointSlice",
+        "gateway.networking.k8s.io" => &*kind.kind == "ReferenceGrant",
+        "node.k8s.io" => &*kind.kind == "RuntimeClass",
         "rbac.authorization.k8s.io" | "admissionregistration.k8s.io" => true,
         "networking.k8s.io" => matches!(&*kind.kind, "NetworkPolicy" | "IngressClass"),
         "scheduling.k8s.io" => &*kind.kind == "PriorityClass",
-        "storage.k8s.io" => &*kind.kind == "StorageClass",
+        "storage.k8s.io" => {
+            matches!(&*kind.kind, "StorageClass" | "CSIDriver" | "VolumeAttributesClass")
+        }
         _ => false,
     }
 }

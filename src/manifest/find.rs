@@ -9,9 +9,9 @@ pub fn is_candidate(path: &str) -> bool {
     is_yaml && !hidden && !has_other_meaning(&parts)
 }
 
-/// Templates, charts and plug-ins are found by folder; an app's layer has the shape of a template layer.
+/// Templates, charts, plug-ins and health rules are found by folder; an app's layer has the shape of a template layer.
 fn has_other_meaning(folders: &[&str]) -> bool {
-    matches!(folders, ["templates" | "charts" | "plugins", ..] | ["apps", _, "layer", ..])
+    matches!(folders, ["templates" | "charts" | "plugins" | "health", ..] | ["apps", _, "layer", ..])
 }
 
 /// Whether a file is a pin, `apps/<app>/pins/<ring>.yaml`.
@@ -36,6 +36,7 @@ mod tests {
             "templates/base/values.yaml",
             "charts/a/Chart.yaml",
             "plugins/trait/x/1/definition.yaml",
+            "health/example.com/Database.yaml",
             "apps/a/layer/values.yaml",
             "README.md",
             "apps/a/objects/x.yaml.j2",

@@ -29,6 +29,7 @@ pub mod yaml;
 pub use collect::{Memory, read, read_again};
 pub use kinds::approval::to_yaml as approval_to_yaml;
 pub use kinds::conversion::FOLDER as CONVERSIONS;
+pub use kinds::health_rule::{self, HealthRule};
 pub use kinds::pin::PinManifest;
 
 use std::sync::Arc;

@@ -16,6 +16,7 @@ pub use ownership::settle;
 
 use crate::apply::{self, Receipt, takeover};
 use crate::cluster::{Catalog, Client, Error, Resource};
+use crate::health::Rules;
 use crate::model::{
     AppId, ClusterState, DriftMode, Mode, ObjectId, Observation, Rendered, RenderedObject, Stranger,
     Takeover, labels,
@@ -31,6 +32,8 @@ pub struct Job {
     pub client: Client,
     pub catalog: Arc<Catalog>,
     pub instance: String,
+    /// How health is judged.
+    pub rules: Arc<Rules>,
     pub mode: Mode,
     pub paused: bool,
     pub unmanaged: bool,
@@ -144,7 +147,7 @@ async fn look_up(job: &Job, observation: &Observation) -> (Vec<(ObjectId, Found)
 
 async fn look_at(job: &Job, resource: &Resource, object: &RenderedObject) -> Result<Found, Error> {
     let Some(metadata) = job.client.lookup(resource, &object.id).await? else { return Ok(Found::Nothing) };
-    if let Some(ours) = live(&object.kind, &metadata, &job.instance) {
+    if let Some(ours) = live(&object.kind, &metadata, &job.instance, &job.rules) {
         return Ok(Found::Ours(Box::new(ours)));
     }
     let mut stranger = observe::stranger(&metadata);

@@ -5,18 +5,18 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::ownership::ownership;
-use crate::health;
+use crate::health::Rules;
 use crate::model::{Digest, Health, Kind, Live, ObjectId, PodCount, Status, Stranger, labels};
 
 /// The record of an object that carries this instance's label and is itself what was applied;
 /// `None` for anybody else's, and for copies of our labels that controllers make.
-pub fn live(kind: &Kind, object: &Value, instance: &str) -> Option<Live> {
+pub fn live(kind: &Kind, object: &Value, instance: &str, rules: &Rules) -> Option<Live> {
     if label(object, labels::MANAGED_BY)? != instance || is_copy(object) {
         return None;
     }
     let metadata = object.get("metadata")?;
     let text = |field: &str| metadata.get(field).and_then(Value::as_str);
-    let health = health::of(object);
+    let health = rules.of(object);
     let (ownership, fields) = ownership(kind, object, instance);
     Some(Live {
         uid: text("uid")?.into(),
@@ -113,10 +113,13 @@ mod tests {
 
     #[test]
     fn only_the_object_that_its_origin_names_is_ours() {
-        let kind = Kind::new("", "v1", "ConfigMap");
-        assert!(live(&kind, &object("/ConfigMap/shop/web"), "main").is_some());
-        assert!(live(&kind, &object("/Service/shop/web"), "main").is_none(), "labels copied by a controller");
-        assert!(live(&kind, &object("/ConfigMap/shop/web"), "other").is_none(), "another instance");
+        let (kind, rules) = (Kind::new("", "v1", "ConfigMap"), Rules::default());
+        assert!(live(&kind, &object("/ConfigMap/shop/web"), "main", &rules).is_some());
+        assert!(
+            live(&kind, &object("/Service/shop/web"), "main", &rules).is_none(),
+            "labels copied by a controller"
+        );
+        assert!(live(&kind, &object("/ConfigMap/shop/web"), "other", &rules).is_none(), "another instance");
     }
 
     #[test]

@@ -75,11 +75,13 @@ const IO: [&str; 25] = [
 ];
 
 /// Libraries that only one module knows, beside the wiring.
-const HOMES: [(&str, &[&str]); 5] = [
+const HOMES: [(&str, &[&str]); 7] = [
     ("git2", &["source"]),
     ("kube", &["cluster"]),
     ("axum", &["api"]),
     ("jsonschema", &["chart"]),
+    ("kube_cel", &["health"]),
+    ("mlua", &["health"]),
     // Errors keep their types until they are printed.
     ("anyhow", &[]),
 ];

@@ -16,6 +16,8 @@ mod charts;
 mod drift;
 mod example_repo;
 mod faults;
+mod health;
+mod health_cases;
 mod import;
 mod layering;
 mod layers;

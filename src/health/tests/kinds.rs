@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::{check, condition, object};
-use crate::health::is_metadata_only;
+use crate::health::Rules;
 use crate::model::Kind;
 
 #[test]
@@ -25,13 +25,23 @@ fn kinds_without_an_end_state_are_current() {
         ("v1", "ServiceAccount"),
         ("v1", "LimitRange"),
         ("v1", "ResourceQuota"),
+        ("v1", "Endpoints"),
+        ("v1", "PodTemplate"),
+        ("apps/v1", "ControllerRevision"),
+        ("coordination.k8s.io/v1", "Lease"),
+        ("discovery.k8s.io/v1", "EndpointSlice"),
+        ("gateway.networking.k8s.io/v1beta1", "ReferenceGrant"),
+        ("node.k8s.io/v1", "RuntimeClass"),
+        ("storage.k8s.io/v1", "CSIDriver"),
+        ("storage.k8s.io/v1", "VolumeAttributesClass"),
+        ("networking.k8s.io/v1", "IngressClass"),
         ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
         ("networking.k8s.io/v1", "NetworkPolicy"),
         ("scheduling.k8s.io/v1", "PriorityClass"),
         ("storage.k8s.io/v1", "StorageClass"),
         ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
     ] {
-        assert!(is_metadata_only(&Kind::from_api_version(api_version, kind)), "{kind}");
+        assert!(Rules::default().is_metadata_only(&Kind::from_api_version(api_version, kind)), "{kind}");
         check(json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}}), "Current");
     }
     for (api_version, kind) in [
@@ -41,7 +51,7 @@ fn kinds_without_an_end_state_are_current() {
         ("networking.k8s.io/v1", "Ingress"),
         ("example.com/v1", "Secret"),
     ] {
-        assert!(!is_metadata_only(&Kind::from_api_version(api_version, kind)), "{kind}");
+        assert!(!Rules::default().is_metadata_only(&Kind::from_api_version(api_version, kind)), "{kind}");
     }
     check(object("networking.k8s.io/v1", "Ingress", json!({}), json!({"loadBalancer": {}})), "Current");
     check(object("v1", "Namespace", json!({}), json!({"phase": "Active"})), "Current");
@@ -191,6 +201,30 @@ fn gateways_and_routes() {
     check(
         route(json!([parent("front", "True", 1), parent("back", "False", 2)])),
         "Failed: parent back: Because",
+    );
+}
+
+#[test]
+fn listeners_and_policies_of_gateways() {
+    let seen = |name: &str, status: &str| json!({"type": name, "status": status, "reason": "Because"});
+    let set = |status: &str| {
+        let listeners = json!([{"name": "https", "conditions": [seen("Programmed", status)]}]);
+        let status = json!({"conditions": [seen("Accepted", "True")], "listeners": listeners});
+        object("gateway.networking.k8s.io/v1", "ListenerSet", json!({}), status)
+    };
+    check(set("True"), "Current");
+    check(set("False"), "InProgress: listener https: Because");
+    let policy = |ancestors: Value| {
+        object("gateway.networking.k8s.io/v1", "BackendTLSPolicy", json!({}), json!({"ancestors": ancestors}))
+    };
+    let ancestor =
+        |status: &str| json!([{"ancestorRef": {"name": "front"}, "conditions": [seen("Accepted", status)]}]);
+    check(policy(ancestor("True")), "Current");
+    check(policy(ancestor("False")), "Failed: parent front: Because");
+    check(policy(json!([])), "Current");
+    check(
+        object("gateway.networking.x-k8s.io/v1alpha1", "XListenerSet", json!({}), json!({})),
+        "InProgress: gateway: no status yet",
     );
 }
 

@@ -4,7 +4,7 @@ use super::super::hub::Hub;
 use super::super::read::{Reading, suggest};
 use super::super::yaml::Node;
 use super::super::{OWN_VERSION as OWN, codes};
-use super::conversion;
+use super::{conversion, health_rule};
 use crate::model::Location;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +82,7 @@ const TABLE: &[(&[&str], &str, Known)] = &[
     (&[OWN], "AppSet", Known::Now(Native::AppSet)),
     (&[OWN], "Component", Known::Now(Native::Component)),
     (&[OWN], "Conversion", Known::InFolder(conversion::FOLDER)),
+    (&[OWN], "HealthRule", Known::InFolder(health_rule::FOLDER)),
     (&[OWN, "core.oam.dev/v1beta1"], "Application", Known::LaterApp),
     (&["core.oam.dev/v1alpha2"], "ApplicationConfiguration", Known::LaterApp),
     (&[OWN], "Middleware", Known::LaterApp),
@@ -171,7 +172,7 @@ fn text<'n>(root: &'n Node, key: &'static str, reading: &mut Reading<'_>) -> Opt
         let help = match kind.filter(|kind| TABLE.iter().any(|(_, known, _)| known == kind)) {
             Some(kind) if key == "apiVersion" => format!("a {kind} has `apiVersion: {OWN}`"),
             _ => {
-                "every YAML file outside templates/, charts/, plugins/ and apps/<app>/layer/ holds manifests"
+                "every YAML file outside templates/, charts/, plugins/, health/ and apps/<app>/layer/ holds manifests"
                     .to_owned()
             }
         };

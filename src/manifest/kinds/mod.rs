@@ -11,6 +11,7 @@ pub mod cluster;
 pub mod component;
 pub mod conversion;
 mod derived;
+pub mod health_rule;
 mod identity;
 pub mod instance;
 mod metadata;

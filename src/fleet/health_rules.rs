@@ -1,0 +1,328 @@
+//! The health rules of the repository: `health/<group>/<Kind>.yaml` with expressions, and
+//! `health/<group>/<Kind>/health.lua`, the layout in which the ecosystem keeps its scripts.
+
+use std::collections::BTreeMap;
+
+use super::codes;
+use crate::health::{Expressions, Part, RuleBody, RuleMistake, RuleSource, Rules};
+use crate::manifest::health_rule::{self, Expression, FOLDER, HealthRule};
+use crate::manifest::read::Reading;
+use crate::manifest::yaml;
+use crate::model::{Diagnostic, Location, Scope, Snapshot};
+
+/// The name of the core group's folder.
+const CORE: &str = "core";
+
+/// The rules of a snapshot, with the mistakes in them. One with a mistake is among them: its objects are Unknown.
+pub fn of(snapshot: &Snapshot) -> (Rules, Vec<Diagnostic>) {
+    let (mut sources, mut written, mut mistakes) = (Vec::new(), Vec::new(), Vec::new());
+    let mut taken: BTreeMap<(String, String), String> = BTreeMap::new();
+    for (path, _) in snapshot.files_in(FOLDER) {
+        let (group, kind) = match meaning(path) {
+            Meaning::Rule { group, kind } => (group, kind),
+            Meaning::Nothing => continue,
+            Meaning::Mistake(why) => {
+                mistakes.push(misplaced(path, why));
+                continue;
+            }
+        };
+        let key = (group.to_owned(), kind.to_owned());
+        if let Some(first) = taken.get(&key) {
+            let message = format!("a second health rule for {kind} of {group}");
+            let error = Diagnostic::error(codes::NOT_A_HEALTH_RULE, message, Scope::File(path.to_owned()))
+                .at(Location::new(path, 1, 1))
+                .related(Location::new(first, 1, 1), "the first one")
+                .help("keep one of them");
+            mistakes.push(error);
+            continue;
+        }
+        taken.insert(key, path.to_owned());
+        let (body, rule) = read(path, snapshot, &mut mistakes);
+        let group = if group == CORE { "" } else { group };
+        sources.push(RuleSource {
+            group: group.to_owned(),
+            kind: kind.to_owned(),
+            file: path.to_owned(),
+            body,
+        });
+        written.push((path, rule));
+    }
+    let (rules, found) = Rules::compile(sources);
+    for mistake in found {
+        // One that could not even be read has been told.
+        if let Some((path, rule)) = written.get(mistake.source)
+            && (rule.is_some() || mistake.part == Part::Script)
+        {
+            mistakes.push(told(path, rule.as_ref(), &mistake, snapshot));
+        }
+    }
+    (rules, mistakes)
+}
+
+enum Meaning<'a> {
+    Rule {
+        group: &'a str,
+        kind: &'a str,
+    },
+    /// It belongs to a rule, or to people.
+    Nothing,
+    Mistake(&'static str),
+}
+
+fn meaning(path: &str) -> Meaning<'_> {
+    let parts: Vec<&str> = path.strip_prefix(FOLDER).unwrap_or(path).split('/').collect();
+    let is_yaml = |file: &str| file.ends_with(".yaml") || file.ends_with(".yml");
+    let (group, kind) = match parts.as_slice() {
+        // What stands beside a script where scripts are published: its tests, and actions.
+        [_, _, "health_test.yaml"] | [_, _, "testdata" | "actions", ..] => return Meaning::Nothing,
+        [group, kind, "health.lua"] => (*group, *kind),
+        [group, file] if is_yaml(file) => (*group, file.rsplit_once('.').map_or(*file, |(kind, _)| kind)),
+        [.., file] if is_yaml(file) || file.ends_with(".lua") => {
+            return Meaning::Mistake(
+                "a file here is health/<group>/<Kind>.yaml or health/<group>/<Kind>/health.lua",
+            );
+        }
+        _ => return Meaning::Nothing,
+    };
+    match (group, kind) {
+        // What a rule says is shown to everybody.
+        (CORE, "Secret") => Meaning::Mistake("a Secret has no health, and nothing may look into it"),
+        (group, _) if group != CORE && !group.contains('.') && !SHORT.contains(&group) => {
+            Meaning::Mistake("the folder is named as the API group is, for example example.com, or core")
+        }
+        (group, kind) => Meaning::Rule { group, kind },
+    }
+}
+
+/// The API groups without a dot.
+const SHORT: [&str; 5] = ["apps", "autoscaling", "batch", "extensions", "policy"];
+
+fn misplaced(path: &str, why: &str) -> Diagnostic {
+    let message = format!("{path} is no health rule");
+    Diagnostic::error(codes::NOT_A_HEALTH_RULE, message, Scope::File(path.to_owned()))
+        .at(Location::new(path, 1, 1))
+        .help(why)
+}
+
+/// What cannot be read is a rule that cannot be used.
+fn read(path: &str, snapshot: &Snapshot, mistakes: &mut Vec<Diagnostic>) -> (RuleBody, Option<HealthRule>) {
+    let unusable = RuleBody::Expressions(Expressions::default());
+    let Some(text) = snapshot.text(path) else {
+        let error =
+            Diagnostic::error(codes::HEALTH_RULE, format!("the file {path} is not UTF-8"), scope(path));
+        mistakes.push(error.at(Location::new(path, 1, 1)).help("save it as UTF-8"));
+        return (unusable, None);
+    };
+    if path.ends_with(".lua") {
+        return (RuleBody::Script(text.to_owned()), None);
+    }
+    let mut reading = Reading::new(path, scope(path));
+    let mut stream = yaml::read(path, text);
+    reading.mistakes.append(&mut stream.mistakes);
+    let rule = match stream.documents.as_mut_slice() {
+        [document] => {
+            reading.mistakes.append(&mut document.mistakes);
+            health_rule::read(&document.root, &mut reading)
+        }
+        [] if !reading.mistakes.is_empty() => None,
+        _ => {
+            reading
+                .mistake(
+                    codes::NOT_A_HEALTH_RULE,
+                    "a health rule is one document",
+                    Location::new(path, 1, 1),
+                    "",
+                )
+                .help("its file is named as its kind is: another kind has another file");
+            None
+        }
+    };
+    let is_whole = !reading.mistakes.iter().any(Diagnostic::is_error);
+    mistakes.append(&mut reading.mistakes);
+    match rule.filter(|_| is_whole) {
+        Some(rule) => (RuleBody::Expressions(texts(&rule)), Some(rule)),
+        None => (unusable, None),
+    }
+}
+
+fn scope(path: &str) -> Scope {
+    Scope::File(path.to_owned())
+}
+
+fn texts(rule: &HealthRule) -> Expressions {
+    let text = |expression: &Expression| expression.text.clone();
+    Expressions {
+        in_progress: rule.in_progress.as_ref().map(text),
+        failed: rule.failed.as_ref().map(text),
+        current: rule.current.text.clone(),
+    }
+}
+
+fn told(path: &str, rule: Option<&HealthRule>, mistake: &RuleMistake, snapshot: &Snapshot) -> Diagnostic {
+    let expression = rule.and_then(|rule| match mistake.part {
+        Part::InProgress => rule.in_progress.as_ref(),
+        Part::Failed => rule.failed.as_ref(),
+        Part::Current => Some(&rule.current),
+        Part::Script => None,
+    });
+    let name = mistake.part.name();
+    let (message, place, help) = match expression {
+        Some(expression) => (
+            format!("`{name}` cannot be used: {}", mistake.message),
+            within(&expression.location, mistake, snapshot),
+            "an expression in CEL, as in admission policies: the fields of the object stand at its top, as status.phase",
+        ),
+        None => (
+            format!("the script cannot be used: {}", mistake.message),
+            Location::new(path, mistake.line, mistake.column.unwrap_or(1)),
+            "a script in Lua 5.4: the object is the global obj, and it returns a table with status and message",
+        ),
+    };
+    let error = Diagnostic::error(codes::HEALTH_RULE, message, scope(path)).at(place).help(help);
+    match expression {
+        Some(expression) => error.in_path(expression.path.clone()),
+        None => error,
+    }
+}
+
+/// A place in a text, as a place in the file that holds it. Where lines were folded or characters escaped, the
+/// beginning of the text.
+fn within(text: &Location, mistake: &RuleMistake, snapshot: &Snapshot) -> Location {
+    let Some(column) = mistake.column else { return text.clone() };
+    let line_at = |number: u32| {
+        let number = usize::try_from(number.saturating_sub(1)).unwrap_or_default();
+        snapshot.text(&text.file).and_then(|file| file.lines().nth(number)).unwrap_or_default()
+    };
+    let first: String = line_at(text.start.line).chars().skip(index(text.start.column)).collect();
+    let place = |line, column| Location::new(&text.file, line, column);
+    match first.chars().next() {
+        Some('|') => {
+            let line = text.start.line + mistake.line;
+            let indent = line_at(text.start.line + 1).chars().take_while(|it| *it == ' ').count();
+            place(line, u32::try_from(indent).unwrap_or_default() + column)
+        }
+        Some('\'' | '"') if mistake.line == 1 => place(text.start.line, text.start.column + column),
+        Some(other) if mistake.line == 1 && other != '>' => {
+            place(text.start.line, text.start.column + column - 1)
+        }
+        _ => text.clone(),
+    }
+}
+
+fn index(column: u32) -> usize {
+    usize::try_from(column.saturating_sub(1)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn snapshot(files: &[(&str, &str)]) -> Snapshot {
+        Snapshot::of_texts(files.iter().copied())
+    }
+
+    /// `file:line:column code message`, one line each.
+    #[track_caller]
+    fn check(files: &[(&str, &str)], expected: &[&str]) {
+        let (_, mistakes) = of(&snapshot(files));
+        let place = |it: &Diagnostic| it.location.as_ref().map(ToString::to_string).unwrap_or_default();
+        let told: Vec<String> =
+            mistakes.iter().map(|it| format!("{} {} {}", place(it), it.code, it.message)).collect();
+        assert_eq!(told, expected);
+        assert!(mistakes.iter().all(|it| it.help.is_some() || it.code < "E2"));
+    }
+
+    fn rule(spec: &str) -> String {
+        format!("apiVersion: tutti.dev/v1alpha1\nkind: HealthRule\nspec:\n{spec}")
+    }
+
+    #[test]
+    fn the_path_says_which_kind_a_rule_is_for() {
+        let (yaml, lua) = (rule("  current: 'false'\n"), "return {status = 'Degraded', message = 'lua'}");
+        let files = [
+            ("health/core/ConfigMap.yaml", yaml.as_str()),
+            ("health/example.com/Cache/health.lua", lua),
+            ("health/example.com/Cache/health_test.yaml", "tests: []"),
+            ("health/example.com/Cache/testdata/up.yaml", "kind: Cache"),
+            ("health/_.example.com/_/health.lua", lua),
+            ("health/README.md", "Ours."),
+        ];
+        check(&files, &[]);
+        let (rules, _) = of(&snapshot(&files));
+        let of = |api_version: &str, kind: &str| {
+            rules.of(&json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}})).reason
+        };
+        assert_eq!(of("v1", "ConfigMap"), "none of the expressions holds");
+        assert_eq!(of("example.com/v1", "Cache"), "lua");
+        assert_eq!(of("db.example.com/v1", "Other"), "lua");
+        assert_eq!(of("v1", "Secret"), "");
+    }
+
+    #[test]
+    fn files_that_are_no_rules() {
+        let (yaml, lua) = (rule("  current: 'true'\n"), "return nil");
+        check(
+            &[("health/Database.yaml", &yaml)],
+            &["health/Database.yaml:1:1 E2082 health/Database.yaml is no health rule"],
+        );
+        check(
+            &[("health/exmaple/X.yaml", &yaml)],
+            &["health/exmaple/X.yaml:1:1 E2082 health/exmaple/X.yaml is no health rule"],
+        );
+        check(
+            &[("health/a.b/C/wealth.lua", lua)],
+            &["health/a.b/C/wealth.lua:1:1 E2082 health/a.b/C/wealth.lua is no health rule"],
+        );
+        check(
+            &[("health/core/Secret.yaml", &yaml)],
+            &["health/core/Secret.yaml:1:1 E2082 health/core/Secret.yaml is no health rule"],
+        );
+        check(
+            &[("health/a.b/C.yaml", &yaml), ("health/a.b/C/health.lua", lua)],
+            &["health/a.b/C/health.lua:1:1 E2082 a second health rule for C of a.b"],
+        );
+        check(
+            &[("health/a.b/C.yaml", "apiVersion: v1\nkind: ConfigMap\n")],
+            &["health/a.b/C.yaml:2:1 E1110 health/ holds health rules, and this is none"],
+        );
+        check(&[("health/a.b/C.yaml", "")], &["health/a.b/C.yaml:1:1 E2082 a health rule is one document"]);
+    }
+
+    #[test]
+    fn mistakes_stand_where_they_are_written() {
+        let at = |spec: &str, expected: &[&str]| check(&[("health/a.b/C.yaml", &rule(spec))], expected);
+        at(
+            "  current: nope(1)\n",
+            &["health/a.b/C.yaml:4:12 E2081 `current` cannot be used: there is no function `nope`"],
+        );
+        at(
+            "  current: '1 + nope(1)'\n",
+            &["health/a.b/C.yaml:4:17 E2081 `current` cannot be used: there is no function `nope`"],
+        );
+        at(
+            "  failed: |\n    true &&\n      nope(1)\n  current: 'true'\n",
+            &["health/a.b/C.yaml:6:7 E2081 `failed` cannot be used: there is no function `nope`"],
+        );
+        at(
+            "  failed: >\n    true &&\n    nope(1)\n  current: 'true'\n",
+            &["health/a.b/C.yaml:4:11 E2081 `failed` cannot be used: there is no function `nope`"],
+        );
+        at(
+            "  curent: 'true'\n",
+            &[
+                "health/a.b/C.yaml:3:1 E1202 `current` is missing",
+                "health/a.b/C.yaml:4:3 E1201 unknown field `curent` in `spec`",
+            ],
+        );
+        at(
+            "  current: true\n",
+            &["health/a.b/C.yaml:4:12 E1203 `current` must be a text, not the boolean true"],
+        );
+        check(
+            &[("health/a.b/C/health.lua", "local a = 1\nreturn {")],
+            &["health/a.b/C/health.lua:2:1 E2081 the script cannot be used: unexpected symbol near <eof>"],
+        );
+    }
+}

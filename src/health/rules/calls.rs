@@ -1,0 +1,56 @@
+//! The functions that an expression calls.
+
+use std::collections::BTreeSet;
+
+use kube_cel::cel::IdedExpr;
+use kube_cel::cel::common::ast::{CallExpr, EntryExpr, Expr};
+
+/// Of each call the names that it may mean: `lists.range(3)` is a function of a library, or a method of a field.
+pub fn names(expression: &IdedExpr) -> BTreeSet<Vec<String>> {
+    let mut found = BTreeSet::new();
+    let mut left = vec![expression];
+    while let Some(next) = left.pop() {
+        if let Expr::Call(call) = &next.expr
+            && !is_operator(&call.func_name)
+        {
+            let qualified = qualified(call);
+            found.insert(std::iter::once(call.func_name.clone()).chain(qualified).collect());
+        }
+        left.extend(inside(&next.expr));
+    }
+    found
+}
+
+/// `lists.range`, if the call can be read so.
+pub fn qualified(call: &CallExpr) -> Option<String> {
+    match &call.target.as_ref()?.expr {
+        Expr::Ident(library) => Some(format!("{library}.{}", call.func_name)),
+        _ => None,
+    }
+}
+
+fn is_operator(name: &str) -> bool {
+    name.starts_with(['_', '!', '-', '@'])
+}
+
+/// The expressions that one is made of.
+pub fn inside(expression: &Expr) -> Vec<&IdedExpr> {
+    match expression {
+        Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) => Vec::new(),
+        Expr::Call(call) => call.target.as_deref().into_iter().chain(&call.args).collect(),
+        Expr::Comprehension(it) => {
+            vec![&it.iter_range, &it.accu_init, &it.loop_cond, &it.loop_step, &it.result]
+        }
+        Expr::List(list) => list.elements.iter().collect(),
+        Expr::Map(map) => map.entries.iter().flat_map(|entry| of_entry(&entry.expr)).collect(),
+        Expr::Select(select) => vec![&select.operand],
+        Expr::Struct(fields) => fields.entries.iter().flat_map(|entry| of_entry(&entry.expr)).collect(),
+    }
+}
+
+fn of_entry(entry: &EntryExpr) -> Vec<&IdedExpr> {
+    match entry {
+        EntryExpr::StructField(field) => vec![&field.value],
+        EntryExpr::MapEntry(entry) => vec![&entry.key, &entry.value],
+    }
+}

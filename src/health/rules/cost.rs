@@ -1,0 +1,221 @@
+//! What an expression may cost at most on an object, found before it runs.
+//!
+//! CEL has no loops but those over lists and maps, so its work is bounded by their lengths; the evaluator itself
+//! keeps no account. The bound is a rough one and always above the truth: lengths and sizes are the largest that
+//! occur anywhere in the object.
+
+use kube_cel::cel::IdedExpr;
+use kube_cel::cel::common::ast::{Expr, LiteralValue};
+use serde_json::Value;
+
+use super::calls::{inside, qualified};
+
+/// Steps of the evaluator: about a second, and a thousand times what conditions of an object need.
+pub const LIMIT: f64 = 10_000_000.0;
+/// How much is copied or compared in the time of a step.
+const SIZE_OF_STEP: f64 = 32.0;
+
+/// The largest of everything in an object.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Extent {
+    /// Values, and bytes of text.
+    pub size: f64,
+    /// The longest list or map.
+    pub length: f64,
+    /// The largest item of a list or map below the top.
+    pub item: f64,
+}
+
+impl Extent {
+    pub fn of(object: &Value) -> Self {
+        let mut extent = Self { size: 1.0, length: 0.0, item: 1.0 };
+        for value in object.as_object().into_iter().flat_map(|map| map.values()) {
+            extent.size += extent.measure(value, 0);
+        }
+        extent.length = extent.length.max(object.as_object().map_or(0.0, |map| number(map.len())));
+        extent
+    }
+
+    fn measure(&mut self, value: &Value, depth: usize) -> f64 {
+        let mut size = 1.0;
+        let mut length = 0.0;
+        let mut add = |extent: &mut Self, item: &Value| {
+            let of_item = extent.measure(item, depth + 1);
+            if depth > 0 {
+                extent.item = extent.item.max(of_item);
+            }
+            size += of_item;
+            length += 1.0;
+        };
+        match value {
+            Value::Array(items) => items.iter().for_each(|item| add(self, item)),
+            Value::Object(map) => {
+                map.values().for_each(|item| add(self, item));
+                size += map.keys().map(|key| number(key.len())).sum::<f64>();
+            }
+            Value::String(text) => size += number(text.len()),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+        self.length = self.length.max(length);
+        size
+    }
+}
+
+/// Of the value of an expression, and of getting there.
+#[derive(Clone, Copy, Debug)]
+struct Bound {
+    cost: f64,
+    size: f64,
+    /// The longest list or map in it.
+    length: f64,
+    item: f64,
+}
+
+impl Bound {
+    fn small(cost: f64) -> Self {
+        Self { cost, size: 1.0, length: 0.0, item: 1.0 }
+    }
+}
+
+/// No evaluation of this on this object takes more steps.
+pub fn bound(expression: &IdedExpr, extent: Extent) -> f64 {
+    let bound = of(expression, extent, &mut Vec::new());
+    // What is held counts as well as what is done.
+    bound.cost + bound.size / SIZE_OF_STEP
+}
+
+fn of<'e>(expression: &'e IdedExpr, extent: Extent, scope: &mut Vec<(&'e str, Bound)>) -> Bound {
+    match &expression.expr {
+        Expr::Unspecified => Bound::small(1.0),
+        Expr::Literal(LiteralValue::String(text)) => {
+            Bound { size: 1.0 + number(text.inner().len()), ..Bound::small(1.0) }
+        }
+        Expr::Literal(_) => Bound { size: 16.0, ..Bound::small(1.0) },
+        Expr::Ident(name) => match scope.iter().rev().find(|(known, _)| known == name) {
+            Some((_, known)) => Bound { cost: 1.0, ..*known },
+            None => Bound { cost: 1.0, size: extent.size, length: extent.length, item: extent.item },
+        },
+        Expr::Select(select) => {
+            let operand = of(&select.operand, extent, scope);
+            if select.test {
+                return Bound::small(1.0 + operand.cost);
+            }
+            Bound { cost: 1.0 + operand.cost + operand.size / SIZE_OF_STEP, ..operand }
+        }
+        Expr::List(_) | Expr::Map(_) | Expr::Struct(_) => together(inside(&expression.expr), extent, scope),
+        Expr::Call(call) => {
+            let name = qualified(call).filter(|name| name.starts_with("sets."));
+            called(name.as_deref().unwrap_or(&call.func_name), &inside(&expression.expr), extent, scope)
+        }
+        Expr::Comprehension(loops) => {
+            let range = of(&loops.iter_range, extent, scope);
+            let start = of(&loops.accu_init, extent, scope);
+            let depth = scope.len();
+            let item = Bound { cost: 1.0, size: range.item.min(range.size), ..range };
+            scope.push((&loops.iter_var, item));
+            if let Some(second) = &loops.iter_var2 {
+                scope.push((second, item));
+            }
+            // Macros only ever add to the result, by as much in each turn.
+            scope.push((&loops.accu_var, Bound { size: 0.0, ..Bound::small(1.0) }));
+            let step = of(&loops.loop_step, extent, scope);
+            scope.pop();
+            let result = Bound {
+                cost: 1.0,
+                size: start.size + range.length * step.size,
+                length: (start.length + range.length).max(step.length),
+                item: step.item.max(step.size),
+            };
+            scope.push((&loops.accu_var, result));
+            let check = of(&loops.loop_cond, extent, scope);
+            let last = of(&loops.result, extent, scope);
+            scope.truncate(depth);
+            let turn = check.cost + step.cost + 1.0 + item.size / SIZE_OF_STEP;
+            Bound { cost: range.cost + start.cost + last.cost + range.length * turn, ..last }
+        }
+    }
+}
+
+/// All of them in one list.
+fn together<'e>(parts: Vec<&'e IdedExpr>, extent: Extent, scope: &mut Vec<(&'e str, Bound)>) -> Bound {
+    let mut all = Bound { length: number(parts.len()), ..Bound::small(1.0) };
+    for part in parts {
+        let part = of(part, extent, scope);
+        all.cost += part.cost + part.size / SIZE_OF_STEP;
+        all.size += part.size;
+        all.length = all.length.max(part.length);
+        all.item = all.item.max(part.size);
+    }
+    all
+}
+
+fn called<'e>(
+    name: &str,
+    arguments: &[&'e IdedExpr],
+    extent: Extent,
+    scope: &mut Vec<(&'e str, Bound)>,
+) -> Bound {
+    let bounds: Vec<Bound> = arguments.iter().map(|argument| of(argument, extent, scope)).collect();
+    let total = |part: fn(&Bound) -> f64| bounds.iter().map(part).sum::<f64>();
+    let product = bounds.iter().map(|bound| 1.0 + bound.size).product::<f64>();
+    let size = total(|bound| bound.size);
+    let mut result = Bound {
+        cost: 1.0 + total(|bound| bound.cost) + size / SIZE_OF_STEP,
+        size: 64.0 + size,
+        length: total(|bound| bound.length),
+        item: bounds.iter().map(|bound| bound.item).fold(1.0, f64::max),
+    };
+    match name {
+        "_&&_"
+        | "_||_"
+        | "!_"
+        | "_==_"
+        | "_!=_"
+        | "_<_"
+        | "_<=_"
+        | "_>_"
+        | "_>=_"
+        | "@not_strictly_false"
+        | "size"
+        | "startsWith"
+        | "endsWith"
+        | "contains"
+        | "indexOf"
+        | "lastIndexOf" => {
+            result.size = 1.0;
+            result.length = 0.0;
+        }
+        // Every one of the left with every one of the right.
+        "@in" | "distinct" | "sets.contains" | "sets.equivalent" | "sets.intersects" => {
+            result.cost += product / SIZE_OF_STEP;
+        }
+        "matches" | "find" | "findAll" => result.cost += 1000.0 + product / SIZE_OF_STEP,
+        "split" | "flatten" => result.length = size,
+        "join" | "replace" | "format" => {
+            result.size = product;
+            result.cost += product / SIZE_OF_STEP;
+        }
+        "range" => {
+            result.length = arguments.last().map_or(0.0, |argument| count(argument));
+            result.size = result.length;
+            result.cost += result.length;
+        }
+        _ => {}
+    }
+    result
+}
+
+/// A number that is written out; what is computed may be any.
+fn count(expression: &IdedExpr) -> f64 {
+    match &expression.expr {
+        Expr::Literal(LiteralValue::Int(count)) => {
+            i32::try_from(*count.inner()).map_or(f64::INFINITY, f64::from)
+        }
+        _ => f64::INFINITY,
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a bound need not be exact")]
+fn number(count: usize) -> f64 {
+    count as f64
+}

@@ -1,0 +1,209 @@
+//! Rules in CEL, with the functions that Kubernetes gives it.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::LazyLock;
+
+use kube_cel::KubeCelExt as _;
+use kube_cel::cel::{Context, ExecutionError, Program, Value as Cel};
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use super::super::read::{Condition, old_status, sentence};
+use super::cost::{self, Extent};
+use super::{Expressions, Part, RuleMistake, calls, values};
+use crate::model::{Health, Status};
+
+/// In bytes; a rule of one kind needs a few hundred.
+const LONGEST: usize = 4096;
+/// Top-level fields that are there for every object, if only empty: `has(status.phase)` can then be asked.
+const ALWAYS: [&str; 3] = ["metadata", "spec", "status"];
+
+/// The library of functions. Evaluations take turns: each is short.
+static FUNCTIONS: LazyLock<Mutex<Context<'static>>> =
+    LazyLock::new(|| Mutex::new(Context::default().with_all()));
+
+/// The expressions of one rule, in the order in which they are asked.
+pub struct Compiled {
+    parts: Vec<(Part, Program)>,
+}
+
+impl fmt::Debug for Compiled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.parts.iter().map(|(part, _)| part)).finish()
+    }
+}
+
+impl Compiled {
+    pub fn of(texts: &Expressions) -> Result<Self, Vec<RuleMistake>> {
+        let (mut parts, mut mistakes) = (Vec::new(), Vec::new());
+        let given = [
+            (Part::InProgress, texts.in_progress.as_deref()),
+            (Part::Failed, texts.failed.as_deref()),
+            (Part::Current, Some(&*texts.current)),
+        ];
+        for (part, text) in given {
+            let Some(text) = text else { continue };
+            match compile(part, text) {
+                Ok(program) => parts.push((part, program)),
+                Err(mut found) => mistakes.append(&mut found),
+            }
+        }
+        if mistakes.is_empty() { Ok(Self { parts }) } else { Err(mistakes) }
+    }
+
+    /// Or why it cannot be told.
+    pub fn of_object(&self, object: &Value) -> Result<Health, String> {
+        // Whatever the rule says of the status, it says it of an older spec.
+        if let Some(old) = old_status(object, false) {
+            return Ok(old);
+        }
+        let extent = Extent::of(object);
+        let functions = FUNCTIONS.lock();
+        let mut scope = functions.new_inner_scope();
+        for name in ALWAYS {
+            scope.add_variable_from_value(name, values::empty());
+        }
+        for (name, value) in object.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null()) {
+            scope.add_variable_from_value(name.as_str(), values::cel(value));
+        }
+        for (part, program) in &self.parts {
+            if holds(program, &scope, extent).map_err(|why| format!("{}: {why}", part.name()))? {
+                return Ok(Health::new(part.status(), words(*part, object)));
+            }
+        }
+        let words = main_condition(object).unwrap_or_else(|| "none of the expressions holds".to_owned());
+        Ok(Health::new(Status::InProgress, words))
+    }
+}
+
+impl Part {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::InProgress => "inProgress",
+            Self::Failed => "failed",
+            Self::Current => "current",
+            Self::Script => "script",
+        }
+    }
+
+    fn status(self) -> Status {
+        match self {
+            Self::InProgress => Status::InProgress,
+            Self::Failed => Status::Failed,
+            Self::Current => Status::Current,
+            Self::Script => Status::Unknown,
+        }
+    }
+}
+
+fn compile(part: Part, text: &str) -> Result<Program, Vec<RuleMistake>> {
+    let mistake = |line, column, message: String| RuleMistake { source: 0, part, line, column, message };
+    if text.len() > LONGEST {
+        let message = format!("{} bytes long; {LONGEST} is the most", text.len());
+        return Err(vec![mistake(1, None, message)]);
+    }
+    // The grammar's engine is not ours: what it gives up on is a mistake, and not the end of the process.
+    let program = match catch_unwind(|| Program::compile(text)) {
+        Ok(Ok(program)) => program,
+        Ok(Err(errors)) => {
+            let place = |number: isize| u32::try_from(number).unwrap_or(1).max(1);
+            let mistakes = errors
+                .errors
+                .into_iter()
+                .map(|error| mistake(place(error.pos.0), Some(place(error.pos.1)), plain(&error.msg)));
+            return Err(mistakes.collect());
+        }
+        Err(_) => return Err(vec![mistake(1, None, "it is not an expression".to_owned())]),
+    };
+    let unknown: Vec<_> = calls::names(program.expression())
+        .into_iter()
+        .filter(|names| !names.iter().any(|name| is_known(name)))
+        .filter_map(|names| {
+            let name = names.first()?;
+            let (line, column) = place_of(text, name);
+            Some(mistake(line, Some(column), format!("there is no function `{name}`")))
+        })
+        .collect();
+    if unknown.is_empty() { Ok(program) } else { Err(unknown) }
+}
+
+/// What the grammar's engine says, without the list of all that could stand there.
+fn plain(message: &str) -> String {
+    let message = message.strip_prefix("Syntax error: ").unwrap_or(message);
+    let message = message.split(" expecting ").next().unwrap_or(message);
+    sentence(&message.replace("'<EOF>'", "the end").replace("mismatched input", "unexpected"))
+}
+
+/// A function is known if calling it without anything fails for another reason.
+fn is_known(name: &str) -> bool {
+    let called = || {
+        let program = Program::compile(&format!("{name}()")).ok()?;
+        Some(matches!(program.execute(&FUNCTIONS.lock()), Err(ExecutionError::UndeclaredReference(_))))
+    };
+    !catch_unwind(called).ok().flatten().unwrap_or(false)
+}
+
+fn place_of(text: &str, name: &str) -> (u32, u32) {
+    let at = text.find(name).unwrap_or(0);
+    let before = text.get(..at).unwrap_or_default();
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    (u32::try_from(line).unwrap_or(1), u32::try_from(column).unwrap_or(1))
+}
+
+fn holds(program: &Program, scope: &Context<'_>, extent: Extent) -> Result<bool, String> {
+    if cost::bound(program.expression(), extent) > cost::LIMIT {
+        return Err("it could take too long on an object of this size".to_owned());
+    }
+    match catch_unwind(AssertUnwindSafe(|| program.execute(scope))) {
+        Ok(Ok(Cel::Bool(holds))) => Ok(holds),
+        Ok(Ok(other)) => Err(format!("it is a {}, not true or false", other.type_of())),
+        Ok(Err(error)) => Err(say(&error)),
+        Err(_) => Err("the evaluator gave up".to_owned()),
+    }
+}
+
+/// Without the values, which may be anything.
+fn say(error: &ExecutionError) -> String {
+    match error {
+        ExecutionError::NoSuchKey(name) => format!("there is no field `{name}`; ask `has(…)` first"),
+        ExecutionError::UndeclaredReference(name) => {
+            format!("there is no field `{name}` at the top of the object")
+        }
+        ExecutionError::NoSuchOverload
+        | ExecutionError::ValuesNotComparable(..)
+        | ExecutionError::UnsupportedBinaryOperator(..)
+        | ExecutionError::UnsupportedUnaryOperator(..) => {
+            "an operator has values that it does not take".to_owned()
+        }
+        ExecutionError::FunctionError { function, .. } => format!("the function `{function}` failed"),
+        ExecutionError::InvalidArgumentCount { expected, actual } => {
+            format!("a function takes {expected} arguments, not {actual}")
+        }
+        ExecutionError::UnexpectedType { got, want } => format!("a {got} where a {want} is wanted"),
+        ExecutionError::IndexOutOfBounds(_) => "a list is shorter than that".to_owned(),
+        ExecutionError::DivisionByZero(_) | ExecutionError::RemainderByZero(_) => {
+            "a division by zero".to_owned()
+        }
+        ExecutionError::Overflow(..) => "a number is too large".to_owned(),
+        ExecutionError::NotSupportedAsMethod { method, .. } => {
+            format!("the function `{method}` does not take such a value")
+        }
+        _ => "it cannot be evaluated".to_owned(),
+    }
+}
+
+/// An expression says that, and not why; most kinds do so in their conditions.
+fn words(part: Part, object: &Value) -> String {
+    if part == Part::Current {
+        return String::new();
+    }
+    main_condition(object).unwrap_or_else(|| format!("`{}` holds", part.name()))
+}
+
+fn main_condition(object: &Value) -> Option<String> {
+    let stalled = Condition::of(object, "Stalled").filter(|condition| condition.is("True"));
+    let goal = ["Ready", "Available"].into_iter().find_map(|name| Condition::of(object, name));
+    Some(stalled.or(goal.filter(|goal| !goal.is("True")))?.words())
+}

@@ -1,0 +1,231 @@
+//! Health of kinds that the shipped rules do not know, or judge otherwise: rules of the config repository.
+//!
+//! Two forms, each for one kind. **Expressions** in CEL, named as Flux names them: `inProgress`, `failed`,
+//! `current`; the first that holds decides, and none of them means InProgress. **Scripts** in Lua as Argo CD
+//! runs them: the global `obj` is the object, the result a table with `status` and `message`.
+//!
+//! A rule of the repository stands over the shipped one; a rule for one kind stands over one with `_` in its
+//! name. An object that is being deleted is Terminating whatever its rule says. A rule that fails makes the
+//! object Unknown, with the reason: never Current, and never anybody else's trouble.
+//!
+//! Rules are pure. They see one object and nothing else: no clock, no file, no network, no other object; what
+//! they may compute and hold is bounded ([`cost`], [`interpreter`]).
+
+mod calls;
+mod cost;
+mod expressions;
+mod interpreter;
+mod script;
+#[cfg(test)]
+mod tests;
+mod values;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use super::{is_metadata_only, read, shipped, terminating};
+use crate::model::{Health, Kind, Status};
+use expressions::Compiled;
+use script::Script;
+
+/// A rule as it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleSource {
+    /// The kinds that it is for; `_` stands for any text.
+    pub group: String,
+    pub kind: String,
+    /// Where it stands, for reasons.
+    pub file: String,
+    pub body: RuleBody,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RuleBody {
+    Expressions(Expressions),
+    Script(String),
+}
+
+/// Each is true or false of an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Expressions {
+    pub in_progress: Option<String>,
+    pub failed: Option<String>,
+    pub current: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    InProgress,
+    Failed,
+    Current,
+    Script,
+}
+
+/// Why a rule cannot be used, and where in its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleMistake {
+    /// Which of the sources.
+    pub source: usize,
+    pub part: Part,
+    /// Counted from 1 in the text of the part.
+    pub line: u32,
+    pub column: Option<u32>,
+    pub message: String,
+}
+
+/// How the health of objects is judged: the shipped rules, and those of a config repository over them.
+#[derive(Debug, Default)]
+pub struct Rules {
+    exact: BTreeMap<(String, String), Arc<Rule>>,
+    /// In the order of their files.
+    patterns: Vec<Arc<Rule>>,
+}
+
+#[derive(Debug)]
+struct Rule {
+    source: RuleSource,
+    mark: Mark,
+    judge: Judge,
+}
+
+#[derive(Debug)]
+enum Judge {
+    Expressions(Compiled),
+    Script(Script),
+    /// It has a mistake, which is told elsewhere.
+    Broken,
+}
+
+/// What a kind is judged by: another mark, another judgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark([u8; 32]);
+
+impl Rules {
+    /// Compiles the rules; one with a mistake stays, and makes its objects Unknown. Of two for one kind the
+    /// first counts.
+    pub fn compile(sources: Vec<RuleSource>) -> (Self, Vec<RuleMistake>) {
+        let (mut rules, mut mistakes) = (Self::default(), Vec::new());
+        for (number, source) in sources.into_iter().enumerate() {
+            let judge = match &source.body {
+                RuleBody::Expressions(texts) => Compiled::of(texts).map(Judge::Expressions),
+                RuleBody::Script(text) => Script::of(&source.file, text).map(Judge::Script),
+            };
+            let judge = judge.unwrap_or_else(|found| {
+                mistakes.extend(found.into_iter().map(|mistake| RuleMistake { source: number, ..mistake }));
+                Judge::Broken
+            });
+            let key = (source.group.clone(), source.kind.clone());
+            let is_pattern = source.group.contains('_') || source.kind.contains('_');
+            let rule = Arc::new(Rule { mark: mark(&source), source, judge });
+            if is_pattern {
+                rules.patterns.push(rule);
+            } else {
+                rules.exact.entry(key).or_insert(rule);
+            }
+        }
+        (rules, mistakes)
+    }
+
+    /// The health of one object as the API server serves it.
+    pub fn of(&self, object: &Value) -> Health {
+        let Some(kind) = read::kind(object) else {
+            return Health::new(Status::Unknown, "not a Kubernetes object: apiVersion or kind is missing");
+        };
+        if let Some(terminating) = terminating(object) {
+            return terminating;
+        }
+        match self.rule(&kind) {
+            Some(rule) => rule.judge(object).unwrap_or_else(|| shipped(&kind, object)),
+            None => shipped(&kind, object),
+        }
+    }
+
+    /// Seeing the metadata of these is enough.
+    pub fn is_metadata_only(&self, kind: &Kind) -> bool {
+        self.rule(kind).is_none() && is_metadata_only(kind)
+    }
+
+    /// `None`: the shipped rules judge it.
+    pub fn mark(&self, kind: &Kind) -> Option<Mark> {
+        Some(self.rule(kind)?.mark)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.exact.is_empty() && self.patterns.is_empty()
+    }
+
+    fn rule(&self, kind: &Kind) -> Option<&Rule> {
+        if self.is_empty() {
+            return None;
+        }
+        let exact = self.exact.get(&(kind.group.to_string(), kind.kind.to_string()));
+        let fits =
+            |rule: &&Arc<Rule>| fits(&rule.source.group, &kind.group) && fits(&rule.source.kind, &kind.kind);
+        // The core group has Secrets; what is meant for somebody's own kinds does not reach there.
+        let by_pattern = || self.patterns.iter().find(fits).filter(|_| !kind.group.is_empty());
+        exact.or_else(by_pattern).map(|rule| &**rule)
+    }
+}
+
+/// Rules are what they are written as.
+impl PartialEq for Rules {
+    fn eq(&self, other: &Self) -> bool {
+        let marks = |rules: &Self| -> Vec<[u8; 32]> {
+            rules.exact.values().chain(&rules.patterns).map(|rule| rule.mark.0).collect()
+        };
+        marks(self) == marks(other)
+    }
+}
+
+impl Rule {
+    /// `None`: a script that says nothing of this object.
+    fn judge(&self, object: &Value) -> Option<Health> {
+        let judged = match &self.judge {
+            Judge::Expressions(compiled) => compiled.of_object(object).map(Some),
+            Judge::Script(script) => script.of_object(object),
+            Judge::Broken => Err("it has a mistake".to_owned()),
+        };
+        judged.unwrap_or_else(|why| {
+            let words = read::sentence(&format!("the health rule {}: {why}", self.source.file));
+            Some(Health::new(Status::Unknown, words))
+        })
+    }
+}
+
+fn mark(source: &RuleSource) -> Mark {
+    let mut hash = Sha256::new();
+    let mut add = |text: &str| {
+        hash.update(text.len().to_le_bytes());
+        hash.update(text);
+    };
+    add(&source.group);
+    add(&source.kind);
+    match &source.body {
+        RuleBody::Script(text) => add(text),
+        RuleBody::Expressions(texts) => {
+            add("expressions");
+            add(texts.in_progress.as_deref().unwrap_or_default());
+            add(texts.failed.as_deref().unwrap_or_default());
+            add(&texts.current);
+        }
+    }
+    Mark(hash.finalize().into())
+}
+
+/// `_` stands for any text, also an empty one.
+fn fits(pattern: &str, text: &str) -> bool {
+    let Some((before, after)) = pattern.split_once('_') else { return pattern == text };
+    let Some(mut rest) = text.strip_prefix(before) else { return false };
+    let mut parts: Vec<&str> = after.split('_').collect();
+    let Some(last) = parts.pop() else { return true };
+    for part in parts {
+        match rest.find(part) {
+            Some(at) => rest = rest.get(at + part.len()..).unwrap_or_default(),
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}

@@ -1,0 +1,145 @@
+//! Rules in Lua, as Argo CD's users write them: the global `obj` is the object, `return {status=…, message=…}`.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use mlua::chunk::ChunkMode;
+use mlua::{Function, Lua, Value as Lue};
+use serde_json::Value;
+
+use super::super::read::sentence;
+use super::interpreter::{self, Interpreter};
+use super::{Part, RuleMistake};
+use crate::model::{Health, Status};
+
+/// In bytes.
+const LONGEST: usize = 256 * 1024;
+/// A script that ran into a limit so often is not run again: others wait for it.
+const STRIKES: u32 = 3;
+/// Deeper than any object that an API server takes.
+const DEEPEST: usize = 200;
+
+#[derive(Debug)]
+pub struct Script {
+    interpreter: Interpreter,
+    chunk: Function,
+    strikes: AtomicU32,
+}
+
+impl Script {
+    pub fn of(file: &str, text: &str) -> Result<Self, Vec<RuleMistake>> {
+        let mistake =
+            |line, message| vec![RuleMistake { source: 0, part: Part::Script, line, column: None, message }];
+        if text.len() > LONGEST {
+            return Err(mistake(1, format!("{} bytes long; {LONGEST} is the most", text.len())));
+        }
+        let name = file.rsplit('/').next().unwrap_or(file);
+        let made = Interpreter::new().and_then(|interpreter| {
+            let chunk = interpreter.lua().load(text).set_name(format!("={name}")).set_mode(ChunkMode::Text);
+            let chunk = chunk.into_function()?;
+            Ok((interpreter, chunk))
+        });
+        match made {
+            Ok((interpreter, chunk)) => Ok(Self { interpreter, chunk, strikes: AtomicU32::new(0) }),
+            Err(error) => {
+                let (line, message) = place(name, &interpreter::message(&error));
+                Err(mistake(line, message))
+            }
+        }
+    }
+
+    /// `None`: it says nothing of this object. Or why it cannot be told.
+    pub fn of_object(&self, object: &Value) -> Result<Option<Health>, String> {
+        if self.strikes.load(Ordering::Relaxed) >= STRIKES {
+            return Err(format!("it reached its limits {STRIKES} times and is not run any more"));
+        }
+        let judged = self.interpreter.run(|lua| {
+            let environment = self.interpreter.environment()?;
+            environment.raw_set("obj", table(lua, object, 0)?)?;
+            self.chunk.set_environment(environment)?;
+            self.interpreter.begin();
+            Ok(health(&self.chunk.call::<Lue>(())?))
+        });
+        // The environment goes with its object.
+        if let Ok(empty) = self.interpreter.lua().create_table() {
+            let _ = self.chunk.set_environment(empty);
+        }
+        judged.map_err(|why| {
+            if why == interpreter::OUT_OF_INSTRUCTIONS || why == interpreter::OUT_OF_MEMORY {
+                self.strikes.fetch_add(1, Ordering::Relaxed);
+            }
+            why
+        })?
+    }
+}
+
+/// `health.lua:3: unexpected symbol near '='` → 3, the rest.
+fn place(name: &str, message: &str) -> (u32, String) {
+    let parts = message.strip_prefix(name).and_then(|rest| rest.strip_prefix(':')?.split_once(':'));
+    match parts.and_then(|(line, words)| Some((line.parse().ok()?, words.trim().to_owned()))) {
+        Some(found) => found,
+        None => (1, message.to_owned()),
+    }
+}
+
+fn table(lua: &Lua, value: &Value, depth: usize) -> mlua::Result<Lue> {
+    if depth > DEEPEST {
+        return Err(mlua::Error::runtime("the object is too deep"));
+    }
+    Ok(match value {
+        Value::Null => Lue::Nil,
+        Value::Bool(boolean) => Lue::Boolean(*boolean),
+        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(whole), _) => Lue::Integer(whole),
+            // In the Lua of the ecosystem there is one kind of numbers, and 2.0 is shown as 2.
+            (None, Some(float)) => {
+                lua.coerce_integer(Lue::Number(float))?.map_or(Lue::Number(float), Lue::Integer)
+            }
+            (None, None) => Lue::Nil,
+        },
+        Value::String(text) => Lue::String(lua.create_string(text)?),
+        Value::Array(items) => {
+            let list = lua.create_table_with_capacity(items.len(), 0)?;
+            for (place, item) in (1_i64..).zip(items) {
+                list.raw_set(place, table(lua, item, depth + 1)?)?;
+            }
+            Lue::Table(list)
+        }
+        Value::Object(fields) => {
+            let map = lua.create_table_with_capacity(0, fields.len())?;
+            for (name, field) in fields {
+                map.raw_set(name.as_str(), table(lua, field, depth + 1)?)?;
+            }
+            Lue::Table(map)
+        }
+    })
+}
+
+fn health(returned: &Lue) -> Result<Option<Health>, String> {
+    let result = match returned {
+        Lue::Table(result) if result.is_empty() => return Ok(None),
+        Lue::Table(result) => result,
+        Lue::Nil => return Ok(None),
+        other => return Err(format!("it returned a {}, not a table", other.type_name())),
+    };
+    let field = |name: &str| result.raw_get::<Lue>(name).ok();
+    let status = match field("status").as_ref().and_then(Lue::as_string).map(|it| it.to_string_lossy()) {
+        Some(status) => match status.as_str() {
+            "Healthy" => Status::Current,
+            "Progressing" => Status::InProgress,
+            "Degraded" => Status::Failed,
+            "Suspended" => Status::Suspended,
+            "Missing" => Status::NotFound,
+            "Unknown" => Status::Unknown,
+            other => return Err(format!("it returned the status {other:?}")),
+        },
+        None => return Err("it returned no status".to_owned()),
+    };
+    let words = match field("message") {
+        Some(Lue::String(text)) => sentence(&text.to_string_lossy()),
+        Some(Lue::Integer(number)) => number.to_string(),
+        Some(Lue::Number(number)) => number.to_string(),
+        Some(Lue::Boolean(boolean)) => boolean.to_string(),
+        _ => String::new(),
+    };
+    Ok(Some(Health::new(status, words)))
+}

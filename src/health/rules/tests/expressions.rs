@@ -1,0 +1,113 @@
+use serde_json::{Value, json};
+
+use super::super::{Part, Rules};
+use super::{check, database, expressions, mistakes, shown, source};
+
+const READY: &str = "status.conditions.exists(c, c.type == 'Ready' && c.status == 'True')";
+
+#[test]
+fn the_first_that_holds_decides() {
+    let body = || {
+        expressions(
+            "status.phase == 'Creating'",
+            "status.phase in ['Broken', 'Lost']",
+            "status.phase == 'Up'",
+        )
+    };
+    check(body(), json!({"phase": "Creating"}), "InProgress: `inProgress` holds");
+    check(body(), json!({"phase": "Broken"}), "Failed: `failed` holds");
+    check(body(), json!({"phase": "Up"}), "Current");
+    check(body(), json!({"phase": "Odd"}), "InProgress: none of the expressions holds");
+    check(expressions("true", "true", "true"), json!({}), "InProgress: `inProgress` holds");
+    check(expressions("", "true", "true"), json!({}), "Failed: `failed` holds");
+}
+
+#[test]
+fn conditions_give_the_words() {
+    let with = |status: &str| json!({"conditions": [{"type": "Ready", "status": status, "reason": "NoDisk", "message": "no disk left"}]});
+    check(expressions("", "", READY), with("True"), "Current");
+    check(expressions("", "", READY), with("False"), "InProgress: NoDisk: no disk left");
+    let stuck = "status.conditions.exists(c, c.type == 'Ready' && c.status == 'False')";
+    check(expressions("", stuck, READY), with("False"), "Failed: NoDisk: no disk left");
+}
+
+#[test]
+fn numbers_texts_and_the_library_of_kubernetes() {
+    let status = || json!({"replicas": 3, "ready": 3, "share": 0.5, "version": "1.30.2", "memory": "2Gi", "phase": "Up and RUNNING"});
+    for holds in [
+        "status.replicas == spec.replicas && status.ready >= 3",
+        "status.share < 1.0",
+        "metadata.name == 'orders' && kind == 'Database' && apiVersion.startsWith('example.com/')",
+        "has(status.phase) && !has(status.missing)",
+        "status.phase.lowerAscii().contains('running')",
+        "status.version.matches('^1[.]')",
+        "semver(status.version).isGreaterThan(semver('1.29.0'))",
+        "quantity(status.memory).isGreaterThan(quantity('1Gi'))",
+        "status.phase.split(' ').size() == 3",
+        "[1, 2, 3].all(n, n <= status.replicas)",
+        "sets.contains([1, 2, 3], [status.replicas]) && math.abs(-1) == 1 && lists.range(3).size() == 3",
+    ] {
+        check(expressions("", "", holds), status(), "Current");
+    }
+}
+
+#[test]
+fn what_cannot_be_evaluated_makes_the_object_unknown() {
+    let unknown = |why: &str| format!("Unknown: the health rule health/example.com/Database.yaml: {why}");
+    for (current, why) in [
+        ("status.phase == 'Up'", "current: there is no field `phase`; ask `has(…)` first"),
+        ("statsu.phase == 'Up'", "current: there is no field `statsu` at the top of the object"),
+        ("status.number + 'x' == 'y'", "current: an operator has values that it does not take"),
+        ("status.number", "current: it is a int, not true or false"),
+        ("status.number / 0 == 1", "current: a division by zero"),
+        ("quantity('lots').isInteger()", "current: the function `quantity` failed"),
+    ] {
+        check(expressions("", "", current), json!({"number": 1}), &unknown(why));
+    }
+}
+
+/// What a rule says of the status, it would say of an older spec.
+#[test]
+fn an_old_status_is_in_progress() {
+    check(
+        expressions("", "", "true"),
+        json!({"observedGeneration": 1}),
+        "InProgress: generation 2 is not observed yet, the status is of 1",
+    );
+    check(expressions("", "", "true"), json!({"observedGeneration": 2}), "Current");
+    check(expressions("", "", "!has(status.phase)"), Value::Null, "Current");
+}
+
+#[test]
+fn mistakes_have_their_place() {
+    let told = |current: &str| -> Vec<String> {
+        let mistakes = mistakes(expressions("", "", current));
+        mistakes
+            .iter()
+            .map(|it| format!("{}:{}:{} {}", it.part.name(), it.line, it.column.unwrap_or(0), it.message))
+            .collect()
+    };
+    assert_eq!(told("status.phase ==\n  'Up' &&"), ["current:2:10 unexpected the end"]);
+    assert_eq!(told("size(status) > 1 &&\n isGreat(status)"), ["current:2:2 there is no function `isGreat`"]);
+    assert_eq!(
+        told(&format!("'{}' == ''", "x".repeat(5000))),
+        ["current:1:0 5008 bytes long; 4096 is the most"]
+    );
+    let all = mistakes(expressions("a &&", "b ||", "c =="));
+    assert_eq!(
+        all.iter().map(|mistake| mistake.part).collect::<std::collections::BTreeSet<_>>().len(),
+        3,
+        "all at once: {all:?}"
+    );
+}
+
+#[test]
+fn a_broken_rule_makes_its_objects_unknown() {
+    let (rules, mistakes) =
+        Rules::compile(vec![source("example.com", "Database", expressions("", "", "a &&"))]);
+    assert_eq!(mistakes.first().map(|mistake| mistake.part), Some(Part::Current));
+    assert_eq!(
+        shown(&rules.of(&database(json!({})))),
+        "Unknown: the health rule health/example.com/Database.yaml: it has a mistake"
+    );
+}

@@ -1,0 +1,72 @@
+use serde_json::{Value, json};
+
+use super::super::{Rules, fits};
+use super::{expressions, rules, script, shown, source};
+use crate::model::Kind;
+
+fn failed(message: &str) -> super::RuleBody {
+    script(&format!("return {{status = 'Degraded', message = '{message}'}}"))
+}
+
+fn of(rules: &Rules, api_version: &str, kind: &str) -> String {
+    shown(&rules.of(&json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}})))
+}
+
+#[test]
+fn the_nearest_rule_judges() {
+    let rules = rules(vec![
+        source("_.example.com", "_", failed("pattern")),
+        source("db.example.com", "Database", failed("exact")),
+        source("", "ConfigMap", failed("map")),
+        source("apps", "Deployment", expressions("", "", "true")),
+    ]);
+    assert_eq!(of(&rules, "db.example.com/v1", "Database"), "Failed: exact");
+    assert_eq!(of(&rules, "db.example.com/v2", "Database"), "Failed: exact", "of all versions");
+    assert_eq!(of(&rules, "db.example.com/v1", "Table"), "Failed: pattern");
+    assert_eq!(of(&rules, "other.com/v1", "Table"), "Current");
+    assert_eq!(of(&rules, "v1", "ConfigMap"), "Failed: map");
+    assert_eq!(of(&rules, "v1", "Secret"), "Current");
+    assert_eq!(of(&rules, "apps/v1", "Deployment"), "Current", "over the shipped rule");
+    let mut leaving = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}});
+    leaving["metadata"]["deletionTimestamp"] = json!("2026-11-01T00:00:00Z");
+    assert_eq!(shown(&rules.of(&leaving)), "Terminating: being deleted");
+}
+
+#[test]
+fn patterns() {
+    for (pattern, text, expected) in [
+        ("_.example.com", "db.example.com", true),
+        ("_.example.com", "example.com", false),
+        ("_", "", true),
+        ("a_c", "abbc", true),
+        ("a_c", "ac", true),
+        ("a_c", "abcd", false),
+        ("_a_", "banana", true),
+        ("_x_", "banana", false),
+        ("Database", "Databases", false),
+    ] {
+        assert_eq!(fits(pattern, text), expected, "{pattern} on {text}");
+    }
+}
+
+#[test]
+fn a_kind_with_a_rule_is_seen_whole_and_a_changed_rule_has_another_mark() {
+    let map = Kind::new("", "v1", "ConfigMap");
+    let with = |message: &str| rules(vec![source("", "ConfigMap", failed(message))]);
+    assert!(Rules::default().is_metadata_only(&map));
+    assert!(!with("a").is_metadata_only(&map));
+    assert_eq!(with("a").mark(&map), with("a").mark(&map));
+    assert_ne!(with("a").mark(&map), with("b").mark(&map));
+    assert_eq!(Rules::default().mark(&map), None);
+    assert_eq!(with("a"), with("a"));
+    assert_ne!(with("a"), Rules::default());
+}
+
+/// A pattern is for somebody's own kinds: the core group, which has Secrets, is not among them.
+#[test]
+fn patterns_do_not_reach_the_core_group() {
+    let rules = rules(vec![source("_", "_", failed("all"))]);
+    assert_eq!(of(&rules, "v1", "Secret"), "Current");
+    assert_eq!(of(&rules, "example.com/v1", "Secret"), "Failed: all");
+    assert_eq!(rules.of(&Value::Null).status, crate::model::Status::Unknown);
+}

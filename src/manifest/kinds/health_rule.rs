@@ -1,0 +1,84 @@
+//! Kind HealthRule: when objects of a kind are healthy, as expressions over the object.
+//!
+//! It is found by its folder, `health/<group>/<Kind>.yaml`: its path says which kind it is for. Whether the
+//! expressions can be used is found when they are compiled.
+
+use super::super::read::{Fields, NameRule, Reading, Value};
+use super::super::yaml::Node;
+use super::super::{OWN_VERSION, codes};
+use super::{metadata, spec_fields};
+use crate::model::Location;
+
+/// Where the health rules of a repository are.
+pub const FOLDER: &str = "health/";
+
+/// As written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HealthRule {
+    pub in_progress: Option<Expression>,
+    pub failed: Option<Expression>,
+    pub current: Expression,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expression {
+    pub text: String,
+    /// Where it begins.
+    pub location: Location,
+    pub path: String,
+}
+
+pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<HealthRule> {
+    is_rule(root, reading)?;
+    let mut fields = Fields::of(&Value::root(root), reading)?;
+    for name in ["apiVersion", "kind"] {
+        fields.optional(name, reading);
+    }
+    if let Some(value) = fields.optional("metadata", reading) {
+        metadata::read(&value, NameRule::Subdomain, false, reading);
+    }
+    let spec = fields.optional("spec", reading);
+    fields.finish(reading);
+    let mut fields = spec_fields(root, spec, reading)?;
+    let in_progress = fields.optional("inProgress", reading).map(|value| expression(&value, reading));
+    let failed = fields.optional("failed", reading).map(|value| expression(&value, reading));
+    let current = fields.required("current", reading).and_then(|value| expression(&value, reading));
+    fields.finish(reading);
+    Some(HealthRule { in_progress: all(in_progress)?, failed: all(failed)?, current: current? })
+}
+
+/// Given and wrong is not the same as not given.
+fn all<T>(given: Option<Option<T>>) -> Option<Option<T>> {
+    match given {
+        Some(read) => Some(Some(read?)),
+        None => Some(None),
+    }
+}
+
+fn expression(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Expression> {
+    let text = reading.text(value)?;
+    if text.trim().is_empty() {
+        let message = format!("`{}` is empty", value.path);
+        reading.bad_value(value, message, "write an expression, or remove the field");
+        return None;
+    }
+    Some(Expression { text, location: reading.location(value.node), path: value.path.clone() })
+}
+
+fn is_rule(root: &Node, reading: &mut Reading<'_>) -> Option<()> {
+    let is = |key, wanted| root.get(key).and_then(Node::as_str) == Some(wanted);
+    if is("apiVersion", OWN_VERSION) && is("kind", "HealthRule") {
+        return Some(());
+    }
+    let place =
+        root.entry("kind").map_or_else(|| reading.location(root), |entry| entry.location(reading.file));
+    reading
+        .mistake(
+            codes::NOT_A_MANIFEST,
+            format!("{FOLDER} holds health rules, and this is none"),
+            place,
+            "kind",
+        )
+        .help(format!("a health rule has `apiVersion: {OWN_VERSION}` and `kind: HealthRule`"));
+    None
+}

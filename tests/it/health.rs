@@ -1,0 +1,203 @@
+//! Health rules of the repository: objects of custom kinds are judged by them, from the watch to the overview.
+
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use serde_json::json;
+use tutti::report::Phase;
+
+use crate::support::fleet::{Fleet, Running, target};
+use crate::support::live;
+use crate::support::manifests::{config_map, objects};
+
+const BY_EXPRESSION: &str = "
+apiVersion: tutti.dev/v1alpha1
+kind: HealthRule
+spec:
+  failed: has(status.phase) && status.phase == 'Broken'
+  current: has(status.phase) && status.phase == 'Up'
+";
+
+const BY_SCRIPT: &str = r#"
+hs = {}
+if obj.status ~= nil and obj.status.phase == "Broken" then
+  hs.status = "Degraded"
+  hs.message = "phase " .. obj.status.phase
+  return hs
+end
+if obj.status ~= nil and obj.status.phase == "Up" then
+  hs.status = "Healthy"
+  return hs
+end
+hs.status = "Progressing"
+hs.message = "Waiting for a phase"
+return hs
+"#;
+
+fn definition(kind: &str) -> String {
+    let singular = kind.to_lowercase();
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{singular}s.example.com")},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": {"kind": kind, "plural": format!("{singular}s"), "singular": singular},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+            }],
+        },
+    })
+    .to_string()
+}
+
+fn custom(kind: &str, name: &str) -> String {
+    let object = json!({
+        "apiVersion": "example.com/v1", "kind": kind,
+        "metadata": {"name": name, "namespace": "default"}, "spec": {"size": 1},
+    });
+    format!("---\n{object}\n")
+}
+
+/// What its controller would write.
+async fn report(fleet: &Fleet, kind: &str, name: &str, phase: &str) {
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", kind));
+    let client = kube::Client::new(fleet.cluster("bj1").service(), "default");
+    let api: Api<DynamicObject> = Api::namespaced_with(client, "default", &resource);
+    let patch = Patch::Merge(json!({"status": {"phase": phase}}));
+    api.patch(name, &PatchParams::default(), &patch).await.expect("patched");
+}
+
+/// Waits until an app stands so, and gives the words.
+async fn until(running: &Running, app: &str, phase: Phase) -> String {
+    let name = format!("{app} {}", phase.as_str());
+    let stands = |now: &tutti::report::Overview| {
+        now.targets.iter().any(|it| it.app.to_string() == app && it.phase == phase)
+    };
+    target(&*running.until(&name, stands).await, "bj1", app).detail.clone()
+}
+
+fn fleet(rules: &[(&str, &str)]) -> Fleet {
+    let definitions = [definition("Database"), definition("Cache")].join("\n---\n");
+    let (kinds, shop, till) =
+        (objects("default", "kinds"), objects("default", "shop"), objects("default", "till"));
+    let (orders, sessions) = (custom("Database", "orders"), custom("Cache", "sessions"));
+    let files = [
+        ("apps/kinds/app.yaml", kinds.as_str()),
+        ("apps/kinds/objects/definitions.yaml", &definitions),
+        ("apps/shop/app.yaml", &shop),
+        ("apps/shop/objects/orders.yaml", &orders),
+        ("apps/till/app.yaml", &till),
+        ("apps/till/objects/sessions.yaml", &sessions),
+    ];
+    Fleet::new(&["bj1"], &[&files, rules].concat())
+}
+
+const EXPRESSION: &str = "health/example.com/Database.yaml";
+const SCRIPT: &str = "health/example.com/Cache/health.lua";
+
+#[tokio::test(start_paused = true)]
+async fn an_app_is_as_healthy_as_its_rules_say() {
+    let fleet = fleet(&[(EXPRESSION, BY_EXPRESSION), (SCRIPT, BY_SCRIPT)]);
+    let running = fleet.start().await;
+    let waits = until(&running, "default/till", Phase::Progressing).await;
+    assert_eq!(waits, "Cache default/sessions: Waiting for a phase");
+    let waits = until(&running, "default/shop", Phase::Progressing).await;
+    assert_eq!(waits, "Database default/orders: none of the expressions holds");
+
+    for (kind, name, app) in [("Database", "orders", "default/shop"), ("Cache", "sessions", "default/till")] {
+        report(&fleet, kind, name, "Broken").await;
+        let why = until(&running, app, Phase::Degraded).await;
+        assert!(
+            ["Database default/orders: `failed` holds", "Cache default/sessions: phase Broken"]
+                .contains(&&*why),
+            "{why}"
+        );
+        report(&fleet, kind, name, "Up").await;
+        until(&running, app, Phase::Running).await;
+    }
+    running.converged(&fleet.begin).await;
+}
+
+/// A ConfigMap is watched by its metadata; one with a rule is seen whole, from the commit that brings the rule.
+#[tokio::test(start_paused = true)]
+async fn a_rule_that_comes_changes_or_goes_judges_what_is_there_anew() {
+    let rule = |wanted: &str| {
+        format!(
+            "apiVersion: tutti.dev/v1alpha1\nkind: HealthRule\nspec: {{current: \"data.value == '{wanted}'\"}}\n"
+        )
+    };
+    let (app, map) = (objects("default", "settings"), config_map("default", "one", "first"));
+    let fleet =
+        Fleet::new(&["bj1"], &[("apps/settings/app.yaml", &app), ("apps/settings/objects/one.yaml", &map)]);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    fleet.forget_requests();
+
+    let path = "health/core/ConfigMap.yaml";
+    fleet.push(&running, "A rule", &[(path, Some(&rule("second")))]).await;
+    until(&running, "default/settings", Phase::Progressing).await;
+    let fits = fleet.push(&running, "Another", &[(path, Some(&rule("first")))]).await;
+    running.converged(&fits).await;
+    fleet.push(&running, "The first again", &[(path, Some(&rule("second")))]).await;
+    until(&running, "default/settings", Phase::Progressing).await;
+    let gone = fleet.push(&running, "None", &[(path, None)]).await;
+    running.converged(&gone).await;
+    assert_eq!(
+        fleet.counted(),
+        ["4 list configmaps"],
+        "nothing is written, and each rule lists its kind once"
+    );
+    assert!(live::get(fleet.cluster("bj1"), "ConfigMap", "default", "one").await.is_some());
+}
+
+/// Scripts that never end, that take all memory, and that reach out: their own objects are Unknown, the others go on.
+#[tokio::test(start_paused = true)]
+async fn a_hostile_script_is_refused_and_others_go_on() {
+    for (script, why) in [
+        ("while true do end", "it ran for too long"),
+        ("local t = {} while true do t[#t + 1] = string.rep('x', 1000000) end", "it needed too much memory"),
+        (
+            "os.execute('touch /tmp/tutti-was-here')",
+            "health.lua:1: attempt to index a nil value (global 'os')",
+        ),
+    ] {
+        let fleet = fleet(&[(EXPRESSION, BY_EXPRESSION), (SCRIPT, script)]);
+        let running = fleet.start().await;
+        let detail = until(&running, "default/till", Phase::Pending).await;
+        let detail = if detail.contains("health rule") {
+            detail
+        } else {
+            let judged = running
+                .until("judged", |now| target(now, "bj1", "default/till").detail.contains("health rule"));
+            target(&*judged.await, "bj1", "default/till").detail.clone()
+        };
+        assert_eq!(detail, format!("Cache default/sessions: the health rule {SCRIPT}: {why}"));
+        report(&fleet, "Database", "orders", "Up").await;
+        until(&running, "default/shop", Phase::Running).await;
+        running.stop().await;
+    }
+}
+
+/// A rule with a mistake is told, and its objects are Unknown; the rest of the repository goes on.
+#[tokio::test(start_paused = true)]
+async fn a_rule_with_a_mistake_holds_up_its_kind_only() {
+    let broken = BY_EXPRESSION.replace("== 'Up'", "==");
+    let fleet = fleet(&[(EXPRESSION, &broken), (SCRIPT, BY_SCRIPT)]);
+    let running = fleet.start().await;
+    report_when_there(&fleet, &running).await;
+    until(&running, "default/till", Phase::Running).await;
+    let now = running
+        .until("judged", |now| target(now, "bj1", "default/shop").detail.contains("health rule"))
+        .await;
+    assert_eq!(
+        target(&now, "bj1", "default/shop").detail,
+        format!("Database default/orders: the health rule {EXPRESSION}: it has a mistake")
+    );
+    let told: Vec<&str> = now.diagnostics.iter().map(|mistake| mistake.code).collect();
+    assert_eq!(told, ["E2081"]);
+}
+
+async fn report_when_there(fleet: &Fleet, running: &Running) {
+    until(running, "default/till", Phase::Progressing).await;
+    report(fleet, "Cache", "sessions", "Up").await;
+}

@@ -1,0 +1,101 @@
+//! Scripts of the ecosystem, as they are published: a folder of `<group>/<Kind>/health.lua`, each with a `health_test.yaml` that says
+//! what objects in `testdata/` come to. None of it is here: `TUTTI_HEALTH_CASES=DIR` names such a folder, and without it this is skipped.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize as _;
+use serde_json::Value;
+use tutti::health::{RuleBody, RuleSource, Rules};
+use tutti::model::Status;
+
+/// The others ask for the time.
+const SHARE: f64 = 0.99;
+
+#[derive(Default)]
+struct Score {
+    right: usize,
+    /// What is being deleted is Terminating whatever its script says.
+    terminating: usize,
+    wrong: Vec<String>,
+}
+
+#[test]
+fn published_scripts_decide_as_published() {
+    let Some(root) = std::env::var_os("TUTTI_HEALTH_CASES").map(PathBuf::from) else { return };
+    let kinds: Vec<PathBuf> = folders(&root).iter().flat_map(|group| folders(group)).collect();
+    let sources: Vec<RuleSource> = kinds.iter().filter_map(|folder| rule(folder)).collect();
+    let scripts = sources.len();
+    let (rules, mistakes) = Rules::compile(sources);
+    assert_eq!(mistakes, []);
+    let mut score = Score::default();
+    for folder in &kinds {
+        judge(&rules, folder, &mut score);
+    }
+    let Score { right, terminating, wrong } = score;
+    let all = right + terminating + wrong.len();
+    eprintln!("{}", wrong.join("\n"));
+    eprintln!("figure health_scripts={scripts} health_cases={all} right={right} terminating={terminating}");
+    #[expect(clippy::cast_precision_loss, reason = "a share of some thousand")]
+    let share = (right + terminating) as f64 / all as f64;
+    assert!(share >= SHARE, "{right} and {terminating} of {all}");
+}
+
+fn folders(of: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(of).expect("a folder").filter_map(Result::ok).map(|entry| entry.path());
+    let mut found: Vec<PathBuf> = entries.filter(|path| path.is_dir()).collect();
+    found.sort();
+    found
+}
+
+fn rule(folder: &Path) -> Option<RuleSource> {
+    let script = fs::read_to_string(folder.join("health.lua")).ok()?;
+    let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    let file = "health.lua".to_owned();
+    Some(RuleSource {
+        group: name(folder.parent()?)?,
+        kind: name(folder)?,
+        file,
+        body: RuleBody::Script(script),
+    })
+}
+
+fn judge(rules: &Rules, folder: &Path, score: &mut Score) {
+    let text = |name: &str| fs::read_to_string(folder.join(name)).ok();
+    let Some(cases) = text("health_test.yaml") else { return };
+    let cases: Value = serde_yaml::from_str(&cases).expect("YAML");
+    for case in cases["tests"].as_array().into_iter().flatten() {
+        let input = case["inputPath"].as_str().or(case["inputpath"].as_str()).unwrap_or_default();
+        let (wanted, words) = (&case["healthStatus"]["status"], &case["healthStatus"]["message"]);
+        let expected = match wanted.as_str().unwrap_or_default() {
+            "Healthy" => "Current",
+            "Progressing" => "InProgress",
+            "Degraded" => "Failed",
+            "Missing" => "NotFound",
+            other => other,
+        };
+        let expected_words =
+            words.as_str().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
+        let object = text(input).and_then(|text| first_object(&text)).unwrap_or_default();
+        let health = rules.of(&object);
+        let said = health.reason.strip_suffix('…').unwrap_or(&health.reason);
+        if health.status == Status::Terminating {
+            score.terminating += 1;
+        } else if health.status.as_str() == expected && expected_words.starts_with(said) {
+            score.right += 1;
+        } else {
+            let place = folder.join(input).display().to_string();
+            score.wrong.push(format!(
+                "{place}: {wanted} {words}, but {} {:?}",
+                health.status.as_str(),
+                health.reason
+            ));
+        }
+    }
+}
+
+/// Of several documents the first that is one.
+fn first_object(text: &str) -> Option<Value> {
+    let documents = serde_yaml::Deserializer::from_str(text);
+    documents.filter_map(|document| Value::deserialize(document).ok()).find(Value::is_object)
+}
