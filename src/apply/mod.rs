@@ -105,7 +105,13 @@ async fn apply_one(
     let applied = match (&step.action, &step.reason) {
         (Action::Adopt, _) => takeover::take(client, resource, manager, &object.id, &body).await,
         // All of it was ours: who set it since then did so in our place.
-        (_, Reason::Drifted { .. }) => client.apply_by_force(resource, &object.id, &body, manager).await,
+        (_, Reason::Drifted { .. }) => {
+            // Another object of that name may not be ours.
+            if let Some(uid) = &step.uid {
+                body["metadata"]["uid"] = Value::String(uid.clone());
+            }
+            client.apply_by_force(resource, &object.id, &body, manager).await
+        }
         _ => client.apply(resource, &object.id, &body, manager).await,
     };
     applied.map(|live| Done::Applied(Box::new(live))).map_err(|error| NotDone::Failed(told(object, error)))

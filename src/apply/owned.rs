@@ -55,7 +55,7 @@ impl FieldSet {
         fields.filter(|(name, _)| !never.contains(&name.as_str())).all(|(name, value)| {
             let child = self.below.get(&format!("f:{name}"));
             match value.as_object().filter(|_| name == "metadata") {
-                None => value.is_null() || child.is_some_and(|child| child.has(value)),
+                None => leaves_no_trace(value) || child.is_some_and(|child| child.has(value)),
                 Some(metadata) => metadata
                     .iter()
                     .filter(|(name, _)| !of_metadata.contains(&name.as_str()))
@@ -65,8 +65,7 @@ impl FieldSet {
     }
 
     fn has_field(&self, name: &str, value: &Value) -> bool {
-        // What is empty or null may leave no trace.
-        value.is_null() || self.below.get(&format!("f:{name}")).is_some_and(|child| child.has(value))
+        leaves_no_trace(value) || self.below.get(&format!("f:{name}")).is_some_and(|child| child.has(value))
     }
 
     /// Of the value that the set is of.
@@ -75,15 +74,16 @@ impl FieldSet {
             _ if self.whole => true,
             Value::Object(map) => map.iter().all(|(name, value)| self.has_field(name, value)),
             Value::Array(items) => {
-                items.iter().all(|item| self.item(item).is_some_and(|child| child.has(item)))
+                let keys: Vec<(ItemKey, &Self)> = self
+                    .below
+                    .iter()
+                    .filter_map(|(key, child)| Some((ItemKey::parse(key)?, child)))
+                    .collect();
+                let has = |item: &Value| keys.iter().any(|(key, child)| key.is_of(item) && child.has(item));
+                items.iter().all(has)
             }
             _ => self.owned,
         }
-    }
-
-    /// What the set has of an item of a list. Keys with a default stand in the set and not always in the item.
-    fn item(&self, item: &Value) -> Option<&Self> {
-        self.below.iter().find(|(key, _)| is_item(key, item)).map(|(_, child)| child)
     }
 
     /// Calls for each value of an object that the set has, in order, with its place in the set. What is not there is null.
@@ -91,7 +91,9 @@ impl FieldSet {
         for (key, child) in &self.below {
             let value = match key.split_once(':') {
                 Some(("f", name)) => object.get(name),
-                _ => object.as_array().and_then(|items| items.iter().find(|item| is_item(key, item))),
+                _ => {
+                    ItemKey::parse(key).and_then(|key| object.as_array()?.iter().find(|item| key.is_of(item)))
+                }
             };
             let value = value.unwrap_or(&Value::Null);
             if child.whole {
@@ -193,16 +195,34 @@ impl FieldSet {
     }
 }
 
-/// Whether the entry of a list in a set is of this item.
-fn is_item(key: &str, item: &Value) -> bool {
-    let parsed = |text: &str| serde_json::from_str::<Value>(text).ok();
-    match key.split_once(':') {
-        Some(("k", keys)) => parsed(keys).is_some_and(|keys| {
-            let mut keys = keys.as_object().into_iter().flatten();
-            keys.all(|(key, value)| item.get(key).is_none_or(|known| known == value))
-        }),
-        Some(("v", value)) => parsed(value).as_ref() == Some(item),
-        _ => false,
+/// Nobody owns what is null, nor a list that says its keys and is empty.
+fn leaves_no_trace(value: &Value) -> bool {
+    value.is_null() || value.as_array().is_some_and(Vec::is_empty)
+}
+
+/// What the key of an entry says of the item of a list that it is of.
+enum ItemKey {
+    Keys(Map<String, Value>),
+    Value(Value),
+}
+
+impl ItemKey {
+    fn parse(key: &str) -> Option<Self> {
+        match key.split_once(':')? {
+            ("k", keys) => serde_json::from_str(keys).ok().map(Self::Keys),
+            ("v", value) => serde_json::from_str(value).ok().map(Self::Value),
+            _ => None,
+        }
+    }
+
+    /// Keys with a default stand in the set and not always in the item.
+    fn is_of(&self, item: &Value) -> bool {
+        match self {
+            Self::Keys(keys) => {
+                keys.iter().all(|(key, value)| item.get(key).is_none_or(|known| known == value))
+            }
+            Self::Value(value) => value == item,
+        }
     }
 }
 
@@ -273,6 +293,8 @@ mod tests {
         check(&of_values, &list(json!([1])), true);
         check(&of_values, &list(json!([1, 2])), false);
         check(&json!({"f:spec": {}}), &json!({"spec": {}}), true);
+        // An empty list is nobody's.
+        check(&json!({"f:spec": {"f:x": {}}}), &json!({"spec": {"x": 1, "volumes": []}}), true);
     }
 
     #[test]

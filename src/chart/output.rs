@@ -65,9 +65,14 @@ fn read_all(made: &[Object]) -> Vec<Option<Value>> {
         bytes * workers / total == share
     });
     thread::scope(|scope| {
-        let readers: Vec<_> = shares.map(|share| scope.spawn(move || read_some(share))).collect();
-        let join = |reader: thread::ScopedJoinHandle<'_, Vec<Option<Value>>>| {
-            reader.join().unwrap_or_else(|panicked| std::panic::resume_unwind(panicked))
+        // Where the system gives no thread, this one reads.
+        let start =
+            |share| thread::Builder::new().spawn_scoped(scope, move || read_some(share)).map_err(|_| share);
+        let readers: Vec<_> = shares.map(start).collect();
+        let join = |reader: Result<thread::ScopedJoinHandle<'_, Vec<Option<Value>>>, &[Object]>| match reader
+        {
+            Ok(reader) => reader.join().unwrap_or_else(|panicked| std::panic::resume_unwind(panicked)),
+            Err(share) => read_some(share),
         };
         readers.into_iter().flat_map(join).collect()
     })

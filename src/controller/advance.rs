@@ -14,7 +14,7 @@ use super::world::World;
 use crate::fleet::Target;
 use crate::health;
 use crate::model::{AppId, ClusterName, Diagnostic, Rendered, Scope};
-use crate::plan::{self, Action, Pending, Reason};
+use crate::plan::{self, Action, Pending, Reason, Step};
 use crate::reconcile::{self, Job, Shared};
 
 /// Reconciliations side by side in one cluster.
@@ -22,6 +22,9 @@ const PER_CLUSTER: usize = 8;
 /// Pods of a workload that is not healthy are asked for at most this often, and first after this.
 const ASK_EVERY: Duration = Duration::from_secs(5);
 const ASK_FIRST: Duration = Duration::from_secs(1);
+
+/// Whether an object that somebody else wrote is still what it was is asked at most this often.
+const DOUBT_EVERY: Duration = Duration::from_secs(60);
 
 impl World {
     /// One turn: returns the next deadline, if there is one.
@@ -76,6 +79,13 @@ impl World {
         }
         let entry = self.targets.get_mut(id)?;
         entry.due = false;
+        if starts && !unknown && plan.writes().all(Step::decides_a_doubt) {
+            if let Some(at) = entry.doubted_at.map(|at| at + DOUBT_EVERY).filter(|at| *at > now) {
+                entry.look_at = Some(entry.look_at.map_or(at, |known| known.min(at)));
+                return entry.look_at;
+            }
+            entry.doubted_at = Some(now);
+        }
         if writes || !starts {
             entry.plan = Some(Arc::new(plan));
         }

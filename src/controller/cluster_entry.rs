@@ -332,17 +332,19 @@ impl ClusterEntry {
         }
     }
 
-    /// An apply went through, and this is its answer: what it shows is what was wanted.
+    /// An apply went through, and this is its answer: what it shows is what was wanted. A watch may have told of something
+    /// newer already, which is held to it.
     pub fn applied(&mut self, kind: &Kind, object: Value, instance: &str) {
-        let Some(id) = ObjectId::of(&object) else { return };
-        let version =
-            object.pointer("/metadata/resourceVersion").and_then(Value::as_str).map(Arc::<str>::from);
+        let (Some(id), Some(answer)) =
+            (ObjectId::of(&object), reconcile::live(kind, &object, instance, &self.rules))
+        else {
+            return;
+        };
         self.see_object(kind, object, instance);
-        // A watch may have told of something newer already, which somebody else did.
         if let Some(live) = self.observation.objects.get_mut(&id)
-            && version.as_ref() == Some(&live.resource_version)
+            && (&live.uid, live.hash) == (&answer.uid, answer.hash)
         {
-            live.settled = Some(live.ownership.clone());
+            live.settled = Some(answer.ownership);
             live.fields = None;
         }
     }

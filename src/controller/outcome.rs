@@ -32,11 +32,22 @@ impl World {
             opened |= is_namespace(id) && !matches!(found, Found::Nothing);
         }
         let mut failure = outcome.error.as_ref().map(failure_of);
-        let mut applied = BTreeSet::new();
+        // An apply that only decides a doubt is nothing that somebody undoes.
+        let doubts: BTreeSet<ObjectId> = outcome
+            .plan
+            .steps
+            .iter()
+            .filter(|step| step.decides_a_doubt())
+            .map(|step| step.object.clone())
+            .collect();
+        let (mut applied, mut wrote) = (BTreeSet::new(), false);
         for receipt in outcome.receipts {
             match receipt.result {
                 Ok(Done::Applied(object)) => {
-                    applied.insert(receipt.object.clone());
+                    wrote = true;
+                    if !doubts.contains(&receipt.object) {
+                        applied.insert(receipt.object.clone());
+                    }
                     opened |= is_namespace(&receipt.object);
                     if let Some(kind) = Kind::of(&object) {
                         cluster.applied(&kind, *object, &self.instance.name);
@@ -66,7 +77,7 @@ impl World {
         entry.plan = Some(std::sync::Arc::new(outcome.plan));
         match failure {
             Some(failure) => entry.failed(failure, now),
-            None if !applied.is_empty() => entry.applied(rendered, applied, now),
+            None if wrote => entry.applied(rendered, applied, now),
             None => entry.went_through(),
         }
     }

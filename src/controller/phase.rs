@@ -64,10 +64,6 @@ impl World {
         if entry.running.is_some() || entry.due || !plan.is_empty() {
             return (Phase::Pending, "applying".to_owned());
         }
-        if let Some(step) = plan.steps.iter().find(|step| matches!(step.reason, Reason::DriftReported { .. }))
-        {
-            return (Phase::OutOfSync, format!("{}: {}", step.object, step.reason));
-        }
         let mut waiting = plan.steps.iter().filter(|step| step.action == Action::Wait);
         if let Some(step) = waiting.find(|step| !step.reason.is_about_hooks()) {
             return (Phase::Waiting, told(step));
@@ -80,7 +76,10 @@ impl World {
             Some(cause) if matches!(phase, Phase::Progressing | Phase::Degraded) => {
                 (phase, cause.to_string())
             }
-            _ => (phase, detail),
+            _ => match plan.steps.iter().find(|step| matches!(step.reason, Reason::DriftReported { .. })) {
+                Some(drifted) if phase == Phase::Running => (Phase::OutOfSync, told(drifted)),
+                _ => (phase, detail),
+            },
         }
     }
 }

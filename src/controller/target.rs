@@ -47,6 +47,8 @@ pub struct TargetEntry {
     pub cause: Option<Cause>,
     pub asked_at: Option<Instant>,
     pub asking: bool,
+    /// When an apply last decided doubts alone.
+    pub doubted_at: Option<Instant>,
     /// Which of its workloads is asked about next.
     pub turn: usize,
     /// What was applied last without an error.
@@ -80,6 +82,7 @@ impl TargetEntry {
             cause: None,
             asked_at: None,
             asking: false,
+            doubted_at: None,
             turn: 0,
             applied: None,
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::hooks::{Barriers, Turn};
-use super::{Action, Claims, Hold, Pending, Phase, Plan, Reason, SentReplicas, Step, drift, waves};
+use super::{Action, Claims, Drift, Hold, Pending, Phase, Plan, Reason, SentReplicas, Step, drift, waves};
 use crate::model::{
     AppId, ClusterState, DriftMode, Kind, Live, Mode, ObjectId, Observation, Rendered, RenderedObject,
     Revision, Stranger, Takeover, labels,
@@ -61,8 +61,9 @@ pub fn compute(input: &Input<'_>) -> Plan {
     let Input { instance, rendered, observation, .. } = *input;
     let waits = input.in_waves.then(|| waves::changed_workload(instance, rendered, observation)).flatten();
     let barriers = Barriers::of(input);
+    let autoscaled = rendered.objects.iter().filter_map(target_of_autoscaler).collect();
     let mut steps: Vec<Step> =
-        rendered.objects.iter().map(|object| step(input, waits, &barriers, object)).collect();
+        rendered.objects.iter().map(|object| step(input, waits, &barriers, &autoscaled, object)).collect();
     steps.sort_by(|one, other| (one.turn(), &one.object).cmp(&(other.turn(), &other.object)));
     Plan {
         app: rendered.app.clone(),
@@ -78,11 +79,14 @@ fn step(
     input: &Input<'_>,
     waits: Option<&ObjectId>,
     barriers: &Barriers<'_>,
+    autoscaled: &BTreeSet<Named<'_>>,
     object: &RenderedObject,
 ) -> Step {
     let phase = Phase::of(&object.id);
     let live = input.observation.objects.get(&object.id);
-    let decided = match (decide(input, object, live), waits) {
+    let autoscaled =
+        autoscaled.contains(&(object.id.namespace.as_deref(), &*object.id.kind, &*object.id.name));
+    let decided = match (decide(input, object, live, autoscaled), waits) {
         ((action, _), Some(workload)) if action.is_write() => {
             (Action::Refuse, Reason::InWaves { workload: workload.clone() })
         }
@@ -99,7 +103,7 @@ fn step(
         reason,
         uid: live.map(|live| live.uid.to_string()),
         resource_version: live.map(|live| live.resource_version.to_string()),
-        replicas: SentReplicas::of(live, is_autoscaled(input.rendered, &object.id)),
+        replicas: SentReplicas::of(live, autoscaled),
         applied: live.and_then(|live| live.revision.as_deref()).map(Revision::from),
         source: Some(object.source.clone()),
     }
@@ -108,8 +112,10 @@ fn step(
 /// What may not be written is still planned, and shown with what it would be.
 fn held(input: &Input<'_>, (action, reason): (Action, Reason)) -> (Action, Reason) {
     let hold = hold(input.mode, input.cluster_state, input.paused);
-    match hold {
-        Some(by) if action.is_write() => {
+    match (hold, &reason) {
+        // Nothing will decide the doubt, so it is none.
+        (Some(_), Reason::Drifted { drift }) if drift.is_doubt() => (Action::Unchanged, Reason::Same),
+        (Some(by), _) if action.is_write() => {
             (Action::Skip, Reason::Held { by, would: action, because: Box::new(reason) })
         }
         _ => (action, reason),
@@ -124,7 +130,12 @@ pub(super) fn hold(mode: Mode, cluster: ClusterState, paused: bool) -> Option<Ho
     }
 }
 
-fn decide(input: &Input<'_>, object: &RenderedObject, live: Option<&Live>) -> (Action, Reason) {
+fn decide(
+    input: &Input<'_>,
+    object: &RenderedObject,
+    live: Option<&Live>,
+    autoscaled: bool,
+) -> (Action, Reason) {
     if input.unmanaged {
         return (Action::Skip, Reason::Unmanaged);
     }
@@ -136,7 +147,7 @@ fn decide(input: &Input<'_>, object: &RenderedObject, live: Option<&Live>) -> (A
         return obstacle;
     }
     if let Some(live) = live {
-        return against_live(input, object, live);
+        return against_live(input, object, live, autoscaled);
     }
     if let Some(stranger) = input.observation.strangers.get(&object.id) {
         return against_stranger(input, object, stranger);
@@ -193,7 +204,12 @@ fn not_served(input: &Input<'_>, kind: &Kind) -> (Action, Reason) {
     (Action::Refuse, Reason::NotServed { kind: kind.clone(), served })
 }
 
-fn against_live(input: &Input<'_>, object: &RenderedObject, live: &Live) -> (Action, Reason) {
+fn against_live(
+    input: &Input<'_>,
+    object: &RenderedObject,
+    live: &Live,
+    autoscaled: bool,
+) -> (Action, Reason) {
     if live.deleting {
         return (Action::Wait, Reason::Terminating);
     }
@@ -208,28 +224,29 @@ fn against_live(input: &Input<'_>, object: &RenderedObject, live: &Live) -> (Act
             (Action::Unchanged, Reason::OnlyOnce)
         }
         None => (Action::Configure, Reason::HashMissing),
-        Some(hash) if hash == object.hash => as_applied(input, object, live),
+        Some(hash) if hash == object.hash => as_applied(input, live, autoscaled),
         Some(from) => (Action::Configure, Reason::HashChanged { from, to: object.hash }),
     }
 }
 
 /// The commit changed nothing of it; somebody else may have.
-fn as_applied(input: &Input<'_>, object: &RenderedObject, live: &Live) -> (Action, Reason) {
-    match (drift::of(live, is_autoscaled(input.rendered, &object.id)), input.drift) {
+fn as_applied(input: &Input<'_>, live: &Live, autoscaled: bool) -> (Action, Reason) {
+    match (drift::of(live, autoscaled), input.drift) {
         (None, _) | (Some(_), DriftMode::Ignore) => (Action::Unchanged, Reason::Same),
         (Some(drift), DriftMode::Repair) => (Action::Configure, Reason::Drifted { drift }),
-        (Some(drift), DriftMode::Report) if drift.is_doubt() => (Action::Unchanged, Reason::Same),
+        (Some(Drift::Written), DriftMode::Report) => (Action::Unchanged, Reason::Same),
         (Some(drift), DriftMode::Report) => (Action::Skip, Reason::DriftReported { drift }),
     }
 }
 
-/// An autoscaler among the rendered objects targets it.
-fn is_autoscaled(rendered: &Rendered, id: &ObjectId) -> bool {
-    rendered.objects.iter().filter(|other| other.id.namespace == id.namespace).any(|other| {
-        let target = other.body.pointer("/spec/scaleTargetRef");
-        let says = |field: &str| target.and_then(|target| target.get(field)).and_then(Value::as_str);
-        says("name") == Some(&id.name) && says("kind").unwrap_or("Deployment") == &*id.kind
-    })
+/// Namespace, kind and name.
+type Named<'a> = (Option<&'a str>, &'a str, &'a str);
+
+/// What an autoscaler targets.
+fn target_of_autoscaler(object: &RenderedObject) -> Option<Named<'_>> {
+    let target = object.body.pointer("/spec/scaleTargetRef")?;
+    let says = |field: &str| target.get(field).and_then(Value::as_str);
+    Some((object.id.namespace.as_deref(), says("kind").unwrap_or("Deployment"), says("name")?))
 }
 
 /// Found under this name, without our label.

@@ -187,9 +187,6 @@ fn judge(input: &PruneInput<'_>, approvals: &Approvals<'_>, limit: &Limit, candi
 }
 
 fn need(input: &PruneInput<'_>, limit: &Limit, candidate: &Candidate) -> Option<Need> {
-    if candidate.is_ended_run {
-        return None;
-    }
     if takes_others_along(&candidate.object) {
         return Some(Need::Kind);
     }
@@ -197,7 +194,7 @@ fn need(input: &PruneInput<'_>, limit: &Limit, candidate: &Candidate) -> Option<
     if input.empty_renders.contains(&place) {
         return Some(Need::EmptyRender);
     }
-    (limit.pending > limit.cap).then_some(Need::OverCap)
+    (limit.pending > limit.cap && !candidate.is_ended_run).then_some(Need::OverCap)
 }
 
 /// With these goes what is in them: objects, data.

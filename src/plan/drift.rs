@@ -49,13 +49,13 @@ pub fn of(live: &Live, autoscaled: bool) -> Option<Drift> {
     if now.fields != then.fields {
         return Some(Drift::FieldsTaken);
     }
-    if now.values != then.values {
+    if now.values.zip(then.values).is_some_and(|(now, then)| now != then) {
         return Some(Drift::ValuesChanged);
     }
     if !autoscaled && is_scaled(then.replicas, now.replicas) {
         return Some(Drift::Scaled);
     }
-    (now.others != then.others).then_some(Drift::Written)
+    now.others.zip(then.others).is_some_and(|(now, then)| now != then).then_some(Drift::Written)
 }
 
 /// An autoscaler scales as it likes.

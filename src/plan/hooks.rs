@@ -69,7 +69,8 @@ impl<'a> Barriers<'a> {
 
     /// What is decided of an object, or that it waits.
     pub fn hold_back(&self, turn: Turn, (action, reason): (Action, Reason)) -> (Action, Reason) {
-        if !action.is_write() {
+        // A repair brings back what was released already.
+        if !action.is_write() || matches!(reason, Reason::Drifted { .. }) {
             return (action, reason);
         }
         let Some(obstacle) = self.before(turn) else { return (action, reason) };

@@ -37,6 +37,11 @@ pub struct Step {
 }
 
 impl Step {
+    /// Applied only to find out whether anything is different.
+    pub fn decides_a_doubt(&self) -> bool {
+        matches!(self.reason, Reason::Drifted { drift } if drift.is_doubt())
+    }
+
     /// The action that it is, or would be if nothing held it.
     pub fn intent(&self) -> Action {
         match &self.reason {

@@ -18,8 +18,8 @@ use crate::apply::{self, Receipt, takeover};
 use crate::cluster::{Catalog, Client, Error, Resource};
 use crate::health::Rules;
 use crate::model::{
-    AppId, ClusterState, DriftMode, Mode, ObjectId, Observation, Rendered, RenderedObject, Stranger,
-    Takeover, labels,
+    AppId, ClusterState, DriftMode, Live, Mode, ObjectId, Observation, Ownership, Rendered, RenderedObject,
+    Stranger, Takeover, labels,
 };
 use crate::plan::{self, Claims, Pending, Plan};
 
@@ -64,7 +64,7 @@ pub enum Found {
     Nothing,
     Stranger(Stranger),
     /// It is ours already; the watch has not told it yet.
-    Ours(Box<crate::model::Live>),
+    Ours(Box<Live>),
 }
 
 #[derive(Debug)]
@@ -148,7 +148,9 @@ async fn look_up(job: &Job, observation: &Observation) -> (Vec<(ObjectId, Found)
 async fn look_at(job: &Job, resource: &Resource, object: &RenderedObject) -> Result<Found, Error> {
     let Some(metadata) = job.client.lookup(resource, &object.id).await? else { return Ok(Found::Nothing) };
     if let Some(ours) = live(&object.kind, &metadata, &job.instance, &job.rules) {
-        return Ok(Found::Ours(Box::new(ours)));
+        // Only its metadata was asked for.
+        let ownership = Ownership { values: None, replicas: None, ..ours.ownership };
+        return Ok(Found::Ours(Box::new(Live { ownership, ..ours })));
     }
     let mut stranger = observe::stranger(&metadata);
     if job.adopt {

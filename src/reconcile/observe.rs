@@ -27,7 +27,7 @@ pub fn live(kind: &Kind, object: &Value, instance: &str, rules: &Rules) -> Optio
         hash: annotation(object, labels::HASH).and_then(Digest::parse),
         revision: annotation(object, labels::REVISION).map(Into::into),
         keep: annotation(object, labels::PRUNE) == Some("keep"),
-        is_ended_run: annotation(object, labels::RUN).is_some() && is_ended(kind, &health),
+        is_ended_run: annotation(object, labels::RUN).is_some() && is_ended(kind, object, &health),
         deleting: metadata.get("deletionTimestamp").is_some_and(|time| !time.is_null()),
         health,
         pods: pod_count(object),
@@ -39,9 +39,15 @@ pub fn live(kind: &Kind, object: &Value, instance: &str, rules: &Rules) -> Optio
 }
 
 /// A Job or Pod that does nothing any more.
-fn is_ended(kind: &Kind, health: &Health) -> bool {
-    let runs = matches!((&*kind.group, &*kind.kind), ("batch", "Job") | ("", "Pod"));
-    runs && matches!(health.status, Status::Current | Status::Failed)
+fn is_ended(kind: &Kind, object: &Value, health: &Health) -> bool {
+    match (&*kind.group, &*kind.kind) {
+        ("batch", "Job") => matches!(health.status, Status::Current | Status::Failed),
+        ("", "Pod") => {
+            let phase = object.pointer("/status/phase").and_then(Value::as_str);
+            matches!(phase, Some("Succeeded" | "Failed"))
+        }
+        _ => false,
+    }
 }
 
 /// The origin annotation is missing or names another object.

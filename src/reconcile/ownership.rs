@@ -22,23 +22,30 @@ pub fn ownership(kind: &Kind, object: &Value, instance: &str) -> (Ownership, Arc
     let mut ours = entries().filter(|entry| is_ours(entry, &manager)).peekable();
     let is_there = ours.peek().is_some();
     let mut owned = FieldSet::default();
-    let mut since = Vec::new();
+    let (mut since, mut is_comparable) = (Vec::new(), true);
     for entry in ours {
         owned.add(&FieldSet::parse(&entry["fieldsV1"]));
         since.push([&entry["time"], &entry["apiVersion"]]);
+        // Another version of the object has other fields.
+        is_comparable &= entry.get("apiVersion") == object.get("apiVersion");
     }
     let replicas = replicas(object, &owned, &manager);
     owned.forget(&["spec", "replicas"]);
     let fields = owned.to_value();
+    // Old servers do not say that a write was of the status.
+    let is_status = |entry: &Value| {
+        let fields = entry.get("fieldsV1").and_then(Value::as_object);
+        text(entry, "subresource") == "status"
+            || fields.is_some_and(|fields| fields.keys().all(|field| field == "f:status"))
+    };
     let others = || {
-        let others =
-            entries().filter(|entry| !is_ours(entry, &manager) && text(entry, "subresource") != "status");
+        let others = entries().filter(|entry| !is_ours(entry, &manager) && !is_status(entry));
         number(&json!(others.collect::<Vec<_>>()))
     };
     let is_whole = !health::is_metadata_only(kind);
     let ownership = Ownership {
         fields: is_there.then(|| number(&json!([since, fields]))),
-        values: is_whole.then(|| values(&owned, object)),
+        values: (is_whole && is_comparable).then(|| values(&owned, object)),
         others: (!is_whole).then(others),
         replicas,
     };

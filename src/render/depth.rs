@@ -2,91 +2,30 @@
 //! expression and for every `elif`: some thousands of them are more than a thread's stack has room for, and end the
 //! process.
 
+use minijinja::machinery::{Token, tokenize};
+use minijinja::syntax::SyntaxConfig;
+
 /// More operators in one tag, or more `elif`s in one template, than anybody writes.
 const MOST: usize = 400;
 
-/// The line of the first tag that is too much for the engine.
+/// The line of the first tag that is too much for the engine, by its own tokens.
 pub fn too_deep(text: &str) -> Option<usize> {
-    let (mut rest, mut line, mut alternatives) = (text, 1, 0);
-    while let Some(start) = rest.find('{') {
-        line += newlines(&rest[..start]);
-        rest = &rest[start..];
-        let length = match rest.as_bytes().get(1) {
-            Some(b'#') => rest.find("#}").map_or(rest.len(), |end| end + 2),
-            Some(b'{' | b'%') => {
-                let tag = Tag::of(rest);
-                alternatives += usize::from(tag.is_alternative);
-                if tag.operators > MOST || alternatives > MOST {
-                    return Some(line);
-                }
-                tag.length
-            }
-            _ => 1,
-        };
-        line += newlines(&rest[..length]);
-        rest = &rest[length..];
+    let (mut operators, mut alternatives) = (0, 0);
+    // Where the tokens end in a mistake, the engine ends too.
+    for (token, span) in tokenize(text, false, SyntaxConfig::default()).map_while(Result::ok) {
+        match token {
+            Token::BlockStart | Token::VariableStart => operators = 0,
+            Token::Ident("elif") => alternatives += 1,
+            Token::Ident("and" | "or" | "not" | "is" | "in" | "if") => operators += 1,
+            Token::Ident(_) | Token::TemplateData(_) | Token::Str(_) | Token::String(_) => {}
+            Token::Int(_) | Token::Int128(_) | Token::Float(_) | Token::Comma | Token::Colon => {}
+            _ => operators += 1,
+        }
+        if operators > MOST || alternatives > MOST {
+            return Some(usize::from(span.start_line));
+        }
     }
     None
-}
-
-fn newlines(text: &str) -> usize {
-    text.bytes().filter(|byte| *byte == b'\n').count()
-}
-
-/// One `{{ … }}` or `{% … %}`.
-struct Tag {
-    length: usize,
-    operators: usize,
-    is_alternative: bool,
-}
-
-impl Tag {
-    /// At the beginning of a text that begins with one.
-    fn of(text: &str) -> Self {
-        let bytes = text.as_bytes();
-        let end = if bytes.get(1) == Some(&b'{') { b'}' } else { b'%' };
-        let mut tag = Self { length: 2, operators: 0, is_alternative: false };
-        while let Some(&byte) = bytes.get(tag.length) {
-            if byte == end && bytes.get(tag.length + 1) == Some(&b'}') {
-                tag.length += 2;
-                return tag;
-            }
-            tag.length += match byte {
-                b'"' | b'\'' => quoted(&bytes[tag.length..]),
-                b'a'..=b'z' | b'A'..=b'Z' | b'_' => {
-                    let word = word(&text[tag.length..]);
-                    tag.operators += usize::from(matches!(word, "and" | "or" | "not" | "is" | "in" | "if"));
-                    tag.is_alternative |= word == "elif";
-                    word.len()
-                }
-                b'-' | b'+' | b'*' | b'/' | b'%' | b'~' | b'.' | b'|' | b'=' | b'<' | b'>' | b'!' | b'('
-                | b'[' => {
-                    tag.operators += 1;
-                    1
-                }
-                _ => 1,
-            };
-        }
-        tag
-    }
-}
-
-fn word(text: &str) -> &str {
-    let end = text.bytes().position(|byte| !byte.is_ascii_alphanumeric() && byte != b'_');
-    &text[..end.unwrap_or(text.len())]
-}
-
-/// The length of a text in quotes, or of the rest when it does not end.
-fn quoted(bytes: &[u8]) -> usize {
-    let mut at = 1;
-    while let Some(&byte) = bytes.get(at) {
-        match byte {
-            b'\\' => at += 2,
-            _ if Some(&byte) == bytes.first() => return at + 1,
-            _ => at += 1,
-        }
-    }
-    bytes.len()
 }
 
 #[cfg(test)]
@@ -99,13 +38,16 @@ mod tests {
             assert_eq!(too_deep(text), expected, "{}", &text[..text.len().min(60)]);
         }
         let many = |text: &str| text.repeat(MOST + 1);
-        for operator in ["-", "not ", "a + ", "a and ", "a ** ", "a."] {
+        for operator in ["- ", "not ", "a + ", "a and ", "a ** ", "a."] {
             check(&format!("a: 1\nb: {{{{ {}a }}}}\n", many(operator)), Some(2));
         }
         for operator in [".a", "[0]", "()", "|upper", " is defined", " if a else a"] {
             check(&format!("{{{{ a{} }}}}", many(operator)), Some(1));
         }
         check(&format!("{{% if a %}}{}{{% endif %}}", many("\n{% elif b %}")), Some(MOST + 2));
+        // What looks like the end of a tag, or like a comment, and is none.
+        check(&format!("{{{{ {{'a': {{}}}} {}1 }}}}", many("- ")), Some(1));
+        check(&format!("{{% raw %}}{{#{{% endraw %}}{{{{ {}1 }}}}", many("- ")), Some(1));
         // In comments, texts and quotes, and in several tags, it is as much as anybody likes.
         check(&format!("{{# {} #}}{}{{{{ '{}' }}}}", many("-"), many("{ - "), many("-")), None);
         check(&many("{{ a.b - 1 }}"), None);

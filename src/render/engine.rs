@@ -82,7 +82,8 @@ impl Engine {
                     None => source.text.to_string(),
                 };
                 let path = source.path.clone();
-                if let Some(line) = too_deep(&source.text) {
+                // What it panics on, the engine does too.
+                if let Ok(Some(line)) = catch_unwind(|| too_deep(&source.text)) {
                     mistakes.push(Unread::TooDeep { file: path, line });
                     continue;
                 }
@@ -168,9 +169,11 @@ fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Res
 
 /// Whether a template reads a variable of the context. A text that is no template reads nothing.
 pub fn reads(text: &str, variable: &str) -> bool {
-    let mentioned = || Some(Environment::new().template_from_str(text).ok()?.undeclared_variables(false));
+    let mentioned = || match too_deep(text) {
+        None => Some(Environment::new().template_from_str(text).ok()?.undeclared_variables(false)),
+        Some(_) => None,
+    };
     // Most templates do not even hold the word. What the engine gives up on is told where it is rendered.
     text.contains(variable)
-        && too_deep(text).is_none()
         && catch_unwind(mentioned).is_ok_and(|found| found.is_some_and(|names| names.contains(variable)))
 }

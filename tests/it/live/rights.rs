@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::Path;
 
+use live::Cluster;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -16,15 +17,21 @@ struct Account {
     scene: Scene,
     /// What the repository calls it.
     cluster: &'static str,
+    /// Which of the scene's clusters that is.
+    server: usize,
     way: String,
 }
 
 impl Account {
     async fn new(name: &'static str, cluster: &'static str) -> Option<Self> {
-        let scene = Scene::new(name, 1).await?;
+        Self::on(name, cluster, 0).await
+    }
+
+    async fn on(name: &'static str, cluster: &'static str, server: usize) -> Option<Self> {
+        let scene = Scene::new(name, server + 1).await?;
         scene.write_instance("poll: 1s\n  caps: {deletes: 100, deletePercent: 100}");
         let way = scene.folder().join("account.yaml").display().to_string();
-        Some(Self { scene, cluster, way: format!("{cluster}={way}#admin") })
+        Some(Self { scene, cluster, server, way: format!("{cluster}={way}#admin") })
     }
 
     /// What the command prints, document by document.
@@ -42,17 +49,21 @@ impl Account {
             .collect()
     }
 
+    fn server(&self) -> &'static Cluster {
+        self.scene.cluster(self.server)
+    }
+
     async fn grant(&self, documents: &[Value]) {
         let list = json!({"apiVersion": "v1", "kind": "List", "items": documents}).to_string();
         let arguments = ["apply", "-f", "-"];
-        self.scene.cluster(0).kubectl_with_input(&arguments, &list).await.expect("roles");
+        self.server().kubectl_with_input(&arguments, &list).await.expect("roles");
     }
 
     /// Logs in with a token of the account from now on.
     async fn log_in(&self) {
         let arguments = ["create", "token", "tutti", "-n", self.scene.name()];
-        let token = self.scene.cluster(0).kubectl(&arguments).await.expect("a token");
-        let text = fs::read_to_string(self.scene.cluster(0).kubeconfig()).expect("a kubeconfig");
+        let token = self.server().kubectl(&arguments).await.expect("a token");
+        let text = fs::read_to_string(self.server().kubeconfig()).expect("a kubeconfig");
         let text = with_user(&text, &format!("    token: {}\n", token.trim()));
         fs::write(self.scene.folder().join("account.yaml"), text).expect("a file");
     }
@@ -221,9 +232,12 @@ async fn with_the_printed_rights_everything_works() {
 
 #[tokio::test]
 async fn the_example_rolls_out_with_the_printed_rights() {
-    let Some(account) = Account::new("rights-example", "bj-prod").await else { return };
+    // The first two have the samples, whose apps are in the example too.
+    let Some(account) = Account::on("rights-example", "bj-prod", 2).await else { return };
     let scene = &account.scene;
-    scene.worktree.remove("clusters/cluster-1.yaml");
+    for cluster in ["cluster-1", "cluster-2", "cluster-3"] {
+        scene.worktree.remove(&format!("clusters/{cluster}.yaml"));
+    }
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/repo");
     for (path, text) in transcripts::read(&example) {
         scene.worktree.write(&path, &text);
@@ -242,7 +256,7 @@ async fn the_example_rolls_out_with_the_printed_rights() {
     let ended = scene.run(&scene.local_arguments(&["run", "--once", "--timeout", "90"], &ways)).await;
     assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
     assert!(!ended.stderr.contains("forbidden"), "{}", ended.stderr);
-    let deployment = scene.cluster(0).get("/apis/apps/v1/namespaces/shop/deployments/shop-web").await;
+    let deployment = account.server().get("/apis/apps/v1/namespaces/shop/deployments/shop-web").await;
     assert_eq!(deployment.expect("there")["metadata"]["labels"]["tutti.dev/managed-by"], "main");
 }
 
