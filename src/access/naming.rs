@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Kind, Rendered};
+use crate::model::Rendered;
 
 /// The plural as Kubernetes makes it. Right for every built-in kind; a definition may have named any other.
 pub fn plural(kind: &str) -> String {
@@ -29,11 +29,11 @@ pub(super) fn is_built_in(group: &str) -> bool {
 
 /// The plurals that the definitions among some renders say, by group and kind.
 pub(super) fn defined<'a>(renders: impl Iterator<Item = &'a Rendered>) -> BTreeMap<(String, String), String> {
-    let definition = Kind::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
     let objects = renders.flat_map(|rendered| rendered.objects.iter());
-    let said = objects.filter(|object| object.id.is_of(&definition)).filter_map(|object| {
-        let text = |pointer: &str| object.body.pointer(pointer)?.as_str().map(ToOwned::to_owned);
-        Some(((text("/spec/group")?, text("/spec/names/kind")?), text("/spec/names/plural")?))
+    let said = objects.filter_map(|object| {
+        let (group, kind) = object.defines()?;
+        let plural = object.body.pointer("/spec/names/plural")?.as_str()?;
+        Some(((group.to_owned(), kind.to_owned()), plural.to_owned()))
     });
     said.collect()
 }

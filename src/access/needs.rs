@@ -13,7 +13,7 @@ const RBAC: &str = "rbac.authorization.k8s.io";
 #[derive(Clone, Copy)]
 pub struct Input<'a> {
     pub instance: &'a Instance,
-    pub renders: &'a [(&'a App, &'a Rendered)],
+    pub renders: &'a [(&'a App, Rendered)],
     /// The plural of a kind, where the cluster has said it.
     pub known: &'a dyn Fn(&Kind) -> Option<String>,
     /// Every namespace is there before tutti, also those that it renders: no right to their objects is needed
@@ -39,10 +39,10 @@ pub struct Needs {
 
 /// What tutti does with these renders, request by request.
 pub fn needs(input: &Input<'_>) -> Needs {
-    let managed: Vec<_> = input.renders.iter().filter(|(app, _)| !app.unmanaged).copied().collect();
+    let managed: Vec<_> = input.renders.iter().filter(|(app, _)| !app.unmanaged).collect();
     let mut work = Work {
         input,
-        defined: naming::defined(managed.iter().map(|(_, rendered)| *rendered)),
+        defined: naming::defined(managed.iter().map(|(_, rendered)| rendered)),
         needs: Needs::default(),
     };
     if !input.namespaces_exist {

@@ -24,7 +24,7 @@ fn rights(instance: &Instance, fields: &str, objects: &[Value]) -> BTreeSet<Stri
     let renderer = Renderer::new(&fleet, &snapshot, &NoCharts);
     let target = fleet.targets().remove(0);
     let rendered = renderer.render(&target).expect("a render");
-    let renders: Vec<(&App, &Rendered)> = vec![(&fleet.apps[&target.app], &rendered)];
+    let renders: Vec<(&App, Rendered)> = vec![(&fleet.apps[&target.app], rendered)];
     let known = |_: &Kind| None;
     let needs = needs(&Input { instance, renders: &renders, known: &known, namespaces_exist: false });
     let own = |why: &Why| *why != Why::Serving;

@@ -7,6 +7,28 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
+/// Who wrote an object, entry by entry.
+pub fn entries(object: &Value) -> &[Value] {
+    object.pointer("/metadata/managedFields").and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// A field of an entry; empty when it is not there.
+pub fn text<'a>(entry: &'a Value, field: &str) -> &'a str {
+    entry.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// What an entry has.
+pub fn fields(entry: &Value) -> FieldSet {
+    entry.get("fieldsV1").map(FieldSet::parse).unwrap_or_default()
+}
+
+/// The entry of the applies of a manager.
+pub fn is_ours(entry: &Value, manager: &str) -> bool {
+    text(entry, "manager") == manager
+        && text(entry, "operation") == "Apply"
+        && text(entry, "subresource").is_empty()
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSet {
     owned: bool,
@@ -156,22 +178,21 @@ impl FieldSet {
     /// Removes from an object what the set has.
     pub fn cut(&self, object: &mut Value) {
         for (key, child) in &self.below {
-            match (key.split_once(':'), &mut *object) {
-                (Some(("f", name)), Value::Object(map)) => child.cut_field(map, name),
-                (Some(("k", keys)), Value::Array(items)) => {
-                    let Ok(Value::Object(keys)) = serde_json::from_str(keys) else { continue };
-                    let is_it = |item: &Value| keys.iter().all(|(key, value)| item.get(key) == Some(value));
-                    if child.owned {
-                        items.retain(|item| !is_it(item));
-                    } else if let Some(item) = items.iter_mut().find(|item| is_it(item)) {
-                        child.cut(item);
+            match (key.strip_prefix("f:"), &mut *object) {
+                (Some(name), Value::Object(map)) => child.cut_field(map, name),
+                (None, Value::Array(items)) => match ItemKey::parse(key) {
+                    Some(ItemKey::Keys(keys)) => {
+                        let is_it =
+                            |item: &Value| keys.iter().all(|(key, value)| item.get(key) == Some(value));
+                        if child.owned {
+                            items.retain(|item| !is_it(item));
+                        } else if let Some(item) = items.iter_mut().find(|item| is_it(item)) {
+                            child.cut(item);
+                        }
                     }
-                }
-                (Some(("v", value)), Value::Array(items)) => {
-                    if let Ok(value) = serde_json::from_str::<Value>(value) {
-                        items.retain(|item| *item != value);
-                    }
-                }
+                    Some(ItemKey::Value(value)) => items.retain(|item| *item != value),
+                    None => {}
+                },
                 _ => {}
             }
         }

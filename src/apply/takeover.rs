@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::owned::FieldSet;
+use super::owned::{FieldSet, entries, fields, is_ours, text};
 use super::{as_sent, told};
 use crate::cluster::{Client, Error, Resource};
 use crate::model::{Effect, ObjectId, RenderedObject, Revision, labels};
@@ -160,18 +160,6 @@ pub async fn take(
 
 // ---- entries ----
 
-fn entries(object: &Value) -> &[Value] {
-    object.pointer("/metadata/managedFields").and_then(Value::as_array).map_or(&[], Vec::as_slice)
-}
-
-fn text<'a>(entry: &'a Value, field: &str) -> &'a str {
-    entry.get(field).and_then(Value::as_str).unwrap_or_default()
-}
-
-fn fields(entry: &Value) -> FieldSet {
-    entry.get("fieldsV1").map(FieldSet::parse).unwrap_or_default()
-}
-
 fn is_tool(manager: &str) -> bool {
     manager.starts_with("kubectl") || TOOLS.contains(&manager)
 }
@@ -210,12 +198,6 @@ fn forget_replicas(fields: &mut FieldSet, body: &Value) {
     if body.pointer("/spec/replicas").is_none() {
         fields.forget(&["spec", "replicas"]);
     }
-}
-
-fn is_ours(entry: &Value, manager: &str) -> bool {
-    text(entry, "manager") == manager
-        && text(entry, "operation") == "Apply"
-        && text(entry, "subresource").is_empty()
 }
 
 fn taken_from(object: &Value, body: &Value, manager: &str) -> Vec<String> {

@@ -87,10 +87,9 @@ async fn rbac(args: RbacArgs) -> anyhow::Result<Exit> {
         diagnostics::print_from(&mistakes, &|file| snapshot.text(file).map(ToOwned::to_owned));
         return Ok(Exit::Configuration);
     }
-    let pairs: Vec<(&App, &Rendered)> = renders.iter().map(|(app, rendered)| (*app, rendered)).collect();
     let needs = access::needs(&access::Input {
         instance: &fleet.instance,
-        renders: &pairs,
+        renders: &renders,
         known: &|_| None,
         namespaces_exist: args.namespaces_exist,
     });

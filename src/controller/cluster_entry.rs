@@ -295,13 +295,18 @@ impl ClusterEntry {
         }
     }
 
-    /// An object as a watch or an apply showed it, whole.
-    pub fn see_object(&mut self, kind: &Kind, object: Value, instance: &str) -> Touched {
+    /// An object as a watch showed it, whole.
+    fn see_object(&mut self, kind: &Kind, object: Value, instance: &str) -> Touched {
         let Some(id) = ObjectId::of(&object) else { return Touched::Nothing };
-        let Some(live) = reconcile::live(kind, &object, instance, &self.rules) else {
+        match reconcile::live(kind, &object, instance, &self.rules) {
+            Some(live) => self.see_whole(id, live, object),
             // It carries our label, and is a copy or not ours (any more).
-            return self.forget(&id);
-        };
+            None => self.forget(&id),
+        }
+    }
+
+    /// An object with its record.
+    fn see_whole(&mut self, id: ObjectId, live: Live, object: Value) -> Touched {
         let unwell = live.pods.is_some() && !live.health.is_settled_well();
         let touched = self.see(id.clone(), live);
         if !unwell {
@@ -335,16 +340,17 @@ impl ClusterEntry {
     /// An apply went through, and this is its answer: what it shows is what was wanted. A watch may have told of something
     /// newer already, which is held to it.
     pub fn applied(&mut self, kind: &Kind, object: Value, instance: &str) {
-        let (Some(id), Some(answer)) =
-            (ObjectId::of(&object), reconcile::live(kind, &object, instance, &self.rules))
-        else {
+        let Some(id) = ObjectId::of(&object) else { return };
+        let Some(answer) = reconcile::live(kind, &object, instance, &self.rules) else {
+            self.forget(&id);
             return;
         };
-        self.see_object(kind, object, instance);
+        let (uid, hash, ownership) = (Arc::clone(&answer.uid), answer.hash, answer.ownership.clone());
+        self.see_whole(id.clone(), answer, object);
         if let Some(live) = self.observation.objects.get_mut(&id)
-            && (&live.uid, live.hash) == (&answer.uid, answer.hash)
+            && (&live.uid, live.hash) == (&uid, hash)
         {
-            live.settled = Some(answer.ownership);
+            live.settled = Some(ownership);
             live.fields = None;
         }
     }

@@ -30,6 +30,14 @@ pub struct RenderedObject {
 }
 
 impl RenderedObject {
+    /// Group and kind that it defines, if it is the definition of a custom kind.
+    pub fn defines(&self) -> Option<(&str, &str)> {
+        let is_definition =
+            (&*self.id.group, &*self.id.kind) == ("apiextensions.k8s.io", "CustomResourceDefinition");
+        let text = |pointer| self.body.pointer(pointer).and_then(Value::as_str);
+        Some((text("/spec/group")?, text("/spec/names/kind")?)).filter(|_| is_definition)
+    }
+
     /// Nothing of its values may be told.
     pub fn holds_secrets(&self) -> bool {
         self.sealed.is_some() || is_secret(&self.kind.kind)

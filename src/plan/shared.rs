@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use crate::model::{AppId, ObjectId, Observation, Rendered, RenderedObject};
 
 /// Objects that more than one app renders, with all of these apps. None of them may have it.
@@ -42,17 +40,15 @@ impl Pending {
         let mut pending = Self::default();
         for render in renders {
             for object in &*render.objects {
+                if let Some((group, kind)) = object.defines()
+                    && !is_served(observation, group, kind)
+                {
+                    pending.definitions.insert((group.into(), kind.into()), render.app.clone());
+                }
                 match (&*object.id.group, &*object.id.kind) {
                     // A stranger's namespace is there, though it is not ours.
                     ("", "Namespace") if !is_there(observation, object) => {
                         pending.namespaces.insert(object.id.name.clone(), render.app.clone());
-                    }
-                    ("apiextensions.k8s.io", "CustomResourceDefinition") => {
-                        if let Some(defined) = defined_kind(&object.body)
-                            && !is_served(observation, &defined)
-                        {
-                            pending.definitions.insert(defined, render.app.clone());
-                        }
                     }
                     // What limits the pods of a project must hold before the first of them.
                     ("", "ResourceQuota" | "LimitRange") | ("networking.k8s.io", "NetworkPolicy")
@@ -74,11 +70,6 @@ fn is_there(observation: &Observation, object: &RenderedObject) -> bool {
     observation.objects.contains_key(&object.id) || observation.strangers.contains_key(&object.id)
 }
 
-fn defined_kind(definition: &Value) -> Option<(Arc<str>, Arc<str>)> {
-    let text = |pointer| definition.pointer(pointer).and_then(Value::as_str);
-    Some((text("/spec/group")?.into(), text("/spec/names/kind")?.into()))
-}
-
-fn is_served(observation: &Observation, (group, kind): &(Arc<str>, Arc<str>)) -> bool {
-    observation.served.keys().any(|served| served.group == *group && served.kind == *kind)
+fn is_served(observation: &Observation, group: &str, kind: &str) -> bool {
+    observation.served.keys().any(|served| *served.group == *group && *served.kind == *kind)
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::ownership::ownership;
+use crate::apply::owned::entries;
 use crate::health::Rules;
 use crate::model::{Digest, Health, Kind, Live, ObjectId, PodCount, Status, Stranger, labels};
 
@@ -63,10 +64,8 @@ pub(super) fn stranger(object: &Value) -> Stranger {
     {
         return Stranger { managers: vec![labels::field_manager(instance)], takeover: None };
     }
-    let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array);
-    let mut managers: Vec<String> = entries
-        .into_iter()
-        .flatten()
+    let mut managers: Vec<String> = entries(object)
+        .iter()
         .filter_map(|entry| entry.get("manager").and_then(Value::as_str).map(ToOwned::to_owned))
         .collect();
     managers.sort();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::apply::owned::FieldSet;
+use crate::apply::owned::{self, FieldSet, entries, is_ours, text};
 use crate::health;
 use crate::model::{Kind, LiveReplicas, Observation, Ownership, RenderedObject, Scaler, labels};
 
@@ -17,19 +17,18 @@ const KUBECTL: &str = "kubectl";
 /// What `managedFields` says of an object of this instance, and the fields that are ours.
 pub fn ownership(kind: &Kind, object: &Value, instance: &str) -> (Ownership, Arc<Value>) {
     let manager = labels::field_manager(instance);
-    let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array);
-    let entries = || entries.into_iter().flatten();
-    let mut ours = entries().filter(|entry| is_ours(entry, &manager)).peekable();
+    let entries = entries(object);
+    let mut ours = entries.iter().filter(|entry| is_ours(entry, &manager)).peekable();
     let is_there = ours.peek().is_some();
     let mut owned = FieldSet::default();
     let (mut since, mut is_comparable) = (Vec::new(), true);
     for entry in ours {
-        owned.add(&FieldSet::parse(&entry["fieldsV1"]));
+        owned.add(&owned::fields(entry));
         since.push([&entry["time"], &entry["apiVersion"]]);
         // Another version of the object has other fields.
         is_comparable &= entry.get("apiVersion") == object.get("apiVersion");
     }
-    let replicas = replicas(object, &owned, &manager);
+    let replicas = replicas(object, entries, &owned, &manager);
     owned.forget(&["spec", "replicas"]);
     let fields = owned.to_value();
     // Old servers do not say that a write was of the status.
@@ -39,9 +38,10 @@ pub fn ownership(kind: &Kind, object: &Value, instance: &str) -> (Ownership, Arc
             || fields.is_some_and(|fields| fields.keys().all(|field| field == "f:status"))
     };
     let others = || {
-        let others = entries().filter(|entry| !is_ours(entry, &manager) && !is_status(entry));
+        let others = entries.iter().filter(|entry| !is_ours(entry, &manager) && !is_status(entry));
         number(&json!(others.collect::<Vec<_>>()))
     };
+    // By the shipped rules alone: a new health rule of the repository must not look like drift.
     let is_whole = !health::is_metadata_only(kind);
     let ownership = Ownership {
         fields: is_there.then(|| number(&json!([since, fields]))),
@@ -76,26 +76,15 @@ fn covers(fields: &Value, rendered: &RenderedObject) -> bool {
     FieldSet::parse(fields).covers(&body)
 }
 
-fn is_ours(entry: &Value, manager: &str) -> bool {
-    text(entry, "manager") == manager
-        && text(entry, "operation") == "Apply"
-        && text(entry, "subresource").is_empty()
-}
-
-fn text<'a>(entry: &'a Value, field: &str) -> &'a str {
-    entry.get(field).and_then(Value::as_str).unwrap_or_default()
-}
-
-fn replicas(object: &Value, owned: &FieldSet, manager: &str) -> Option<LiveReplicas> {
+fn replicas(object: &Value, entries: &[Value], owned: &FieldSet, manager: &str) -> Option<LiveReplicas> {
     let count = object.pointer("/spec/replicas")?.as_i64()?;
-    let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten();
     let has_it = |entry: &&Value| entry.pointer("/fieldsV1/f:spec/f:replicas").is_some();
     let scales = |entry: &Value| {
         let name = text(entry, "manager");
         let by_subresource = text(entry, "subresource") == "scale" && !name.starts_with(KUBECTL);
         name != manager && (by_subresource || name == AUTOSCALING)
     };
-    let owner = if entries.filter(has_it).any(scales) {
+    let owner = if entries.iter().filter(has_it).any(scales) {
         Scaler::Autoscaler
     } else if owned.has_path(&["spec", "replicas"]) {
         Scaler::Applied

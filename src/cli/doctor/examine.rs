@@ -13,7 +13,7 @@ use crate::cli::cluster::renders_of;
 use crate::cli::exit::Exit;
 use crate::cluster::{Catalog, Client, Error, Link, Question};
 use crate::fleet::Fleet;
-use crate::model::{App, Cluster, Kind, ObjectId, Rendered, Snapshot};
+use crate::model::{App, Cluster, Kind, ObjectId, Rendered, RenderedObject, Snapshot};
 use crate::render::{Discovered, Renderer};
 use crate::report::words::count;
 
@@ -85,10 +85,9 @@ impl Examination<'_> {
     }
 
     async fn rights(&self, client: &Client, catalog: &Catalog, renders: &[(&App, Rendered)]) -> Finding {
-        let pairs: Vec<(&App, &Rendered)> = renders.iter().map(|(app, rendered)| (*app, rendered)).collect();
         let needs = access::needs(&access::Input {
             instance: &self.fleet.instance,
-            renders: &pairs,
+            renders,
             known: &|kind| catalog.get(kind).map(|resource| resource.plural().to_owned()),
             // What is needed in a namespace is asked there: whoever has it everywhere has it there too.
             namespaces_exist: true,
@@ -136,18 +135,11 @@ fn apis(catalog: &Catalog) -> Option<Finding> {
 /// Kinds that are rendered and that the cluster does not serve, nor will when what is rendered is there.
 fn kinds(catalog: &Catalog, renders: &[(&App, Rendered)]) -> Finding {
     let objects = || renders.iter().flat_map(|(_, rendered)| rendered.objects.iter());
-    let definition = Kind::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
-    let text = |object: &crate::model::RenderedObject, pointer: &str| {
-        object.body.pointer(pointer).and_then(|it| it.as_str()).map(ToOwned::to_owned)
-    };
-    let defined: BTreeSet<(String, String)> = objects()
-        .filter(|object| object.id.is_of(&definition))
-        .filter_map(|object| Some((text(object, "/spec/group")?, text(object, "/spec/names/kind")?)))
-        .collect();
+    let defined: BTreeSet<(&str, &str)> = objects().filter_map(RenderedObject::defines).collect();
     let mut lacking: BTreeMap<&Kind, &ObjectId> = BTreeMap::new();
     let mut served = BTreeSet::new();
     for object in objects() {
-        let comes = || defined.contains(&(object.kind.group.to_string(), object.kind.kind.to_string()));
+        let comes = || defined.contains(&(&*object.kind.group, &*object.kind.kind));
         if catalog.get(&object.kind).is_some_and(|resource| resource.manageable) || comes() {
             served.insert(&object.kind);
         } else {

@@ -17,7 +17,7 @@ use tutti::report::Phase;
 
 use super::support::{engine, fixture, helm};
 use crate::support::fleet::{Fleet, Running, target};
-use crate::support::live;
+use crate::support::live::{self, text};
 use crate::support::wires::Wires;
 
 const APP: &str = "apps/web/app.yaml";
@@ -97,14 +97,6 @@ impl Scene {
     async fn web(&self) -> Value {
         live::get(self.cluster(), "Deployment", "default", "web").await.expect("it is there")
     }
-}
-
-fn text(object: &Value, pointer: &str) -> String {
-    object
-        .pointer(pointer)
-        .and_then(Value::as_str)
-        .unwrap_or_else(|| panic!("{pointer} of {object:#}"))
-        .to_owned()
 }
 
 /// Of the day.

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::support::Scene;
+use crate::support::live::text;
 
 fn app(values: &str) -> String {
     format!(
@@ -48,14 +49,6 @@ async fn uids(scene: &Scene) -> Vec<String> {
         uids.push(text(&run_of(scene, name).await, "/metadata/uid"));
     }
     uids
-}
-
-fn text(object: &Value, pointer: &str) -> String {
-    object
-        .pointer(pointer)
-        .and_then(Value::as_str)
-        .unwrap_or_else(|| panic!("{pointer} of {object:#}"))
-        .to_owned()
 }
 
 const CREATED: &str = "/metadata/creationTimestamp";

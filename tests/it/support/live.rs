@@ -45,6 +45,15 @@ pub fn api(sandbox: &Sandbox, kind: &str, namespace: Option<&str>) -> Api<Dynami
     }
 }
 
+/// A text that an object must have.
+pub fn text(object: &Value, pointer: &str) -> String {
+    object
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_else(|| panic!("{pointer} of {object:#}"))
+        .to_owned()
+}
+
 /// One object, as the cluster has it.
 pub async fn get(sandbox: &Sandbox, kind: &str, namespace: &str, name: &str) -> Option<Value> {
     let found = api(sandbox, kind, Some(namespace)).get_opt(name).await.expect("get");
