@@ -62,8 +62,21 @@ pub fn settle(observation: &mut Observation, rendered: &[RenderedObject]) {
             && let Some(fields) = live.fields.take()
             && covers(&fields, object)
         {
-            live.settled = Some(live.ownership.clone());
+            let replicas = replicas_as_applied(&live.ownership, object);
+            live.settled = Some(Ownership { replicas, ..live.ownership.clone() });
         }
+    }
+}
+
+/// A number of replicas that Git says was applied with the rest. Who set another one since did so in our place, also while no
+/// process ran.
+fn replicas_as_applied(now: &Ownership, rendered: &RenderedObject) -> Option<LiveReplicas> {
+    let said = rendered.body.pointer("/spec/replicas").and_then(Value::as_i64);
+    match (now.replicas, said) {
+        (Some(LiveReplicas { owner: Scaler::Other, .. }), Some(count)) => {
+            Some(LiveReplicas { count, owner: Scaler::Applied })
+        }
+        (now, _) => now,
     }
 }
 

@@ -119,6 +119,18 @@ async fn what_another_manager_applies_by_force_is_put_back() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_person_who_scales_while_no_process_runs_is_put_back() {
+    let scene = Scene::new("repair").await;
+    scene.running.stop().await;
+    scale_as(scene.fleet.cluster("bj1"), "kubectl", "web", 7).await;
+    let running = scene.fleet.start().await;
+    running.converged(&scene.fleet.begin).await;
+    settle().await;
+    let web = live::get(scene.fleet.cluster("bj1"), "Deployment", "default", "web").await.expect("it is there");
+    assert_eq!(web["spec"]["replicas"], 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_person_who_scales_is_put_back_an_autoscaler_is_not() {
     let scene = Scene::new("repair").await;
     scale_as(scene.cluster(), "kubectl", "web", 7).await;

@@ -127,6 +127,12 @@ impl Sandbox {
         SandboxService::new(self.cluster.clone())
     }
 
+    /// The API without its faults, as one who stands beside the server: a request meets no trouble, is answered at once also
+    /// while the cluster is down, and is not in the log of requests.
+    pub fn undisturbed(&self) -> SandboxService {
+        SandboxService::undisturbed(self.cluster.clone())
+    }
+
     /// Takes the cluster down (requests fail to connect, open watches are cut) or up again.
     pub fn set_down(&self, down: bool) {
         self.cluster.faults.lock().down = down;

@@ -212,7 +212,7 @@ pub fn observing(settings: &mut Settings) {
 }
 
 /// Everything that a person would ask for when it did not work.
-fn described(overview: &Overview) -> String {
+pub fn described(overview: &Overview) -> String {
     let mut lines = vec![format!("revision {:?}, {:?}", overview.revision, overview.source_error)];
     lines.extend(overview.clusters.iter().map(|it| format!("{} {} {}", it.name, it.state, it.detail)));
     lines.extend(

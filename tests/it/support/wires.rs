@@ -6,34 +6,70 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use http::{Method, Request, Response};
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
 use parking_lot::Mutex;
 use sandbox::{Sandbox, SandboxService};
 use tokio::sync::watch;
 use tower::Service;
 use tutti::cluster::Link;
 
+/// Sees every request of a process on its way.
+pub trait Witness: Send + Sync {
+    /// It is sent now.
+    fn sent(&self, cluster: &str, request: &Request<Bytes>);
+    /// It was answered, or the connection broke.
+    fn answered(&self, cluster: &str, request: &Request<Bytes>, answer: Result<StatusCode, String>);
+}
+
 /// Shared by all connections of one process.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Wires {
     /// Writes that still get through; `None`: all.
     left: Arc<Mutex<Option<usize>>>,
     dead: watch::Sender<bool>,
+    witness: Option<Arc<dyn Witness>>,
 }
 
 impl Wires {
     pub fn lasting() -> Self {
-        Self { left: Arc::default(), dead: watch::Sender::new(false) }
+        Self { left: Arc::default(), dead: watch::Sender::new(false), witness: None }
+    }
+
+    pub fn seen_by(witness: Arc<dyn Witness>) -> Self {
+        Self { witness: Some(witness), ..Self::lasting() }
     }
 
     /// The process dies right after its `writes`-th write was done, before it hears of it; with 0,
     /// before its first.
     pub fn dying_after(writes: usize) -> Self {
-        Self { left: Arc::new(Mutex::new(Some(writes))), dead: watch::Sender::new(false) }
+        Self { left: Arc::new(Mutex::new(Some(writes))), ..Self::lasting() }
+    }
+
+    /// The process will die right after this many more writes; with 0 it dies now.
+    pub fn die_after(&self, writes: usize) {
+        *self.left.lock() = Some(writes);
+        if writes == 0 {
+            self.dead.send_replace(true);
+        }
+    }
+
+    /// The process does not die as it was about to.
+    pub fn live_on(&self) {
+        *self.left.lock() = None;
+    }
+
+    pub fn is_dead(&self) -> bool {
+        *self.dead.borrow()
     }
 
     pub fn link(&self, sandbox: &Sandbox) -> Link {
-        Link::in_process(Wire { wires: self.clone(), service: sandbox.service() })
+        Link::in_process(Wire {
+            wires: self.clone(),
+            cluster: sandbox.name().into(),
+            service: sandbox.service(),
+        })
     }
 
     /// Waits for the end of the process.
@@ -72,12 +108,13 @@ enum Admitted {
 #[derive(Clone)]
 struct Wire {
     wires: Wires,
+    cluster: Arc<str>,
     service: SandboxService,
 }
 
 impl<B> Service<Request<B>> for Wire
 where
-    B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<tower::BoxError>,
 {
     type Response = Response<sandbox::ResponseBody>;
@@ -89,14 +126,17 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let wires = self.wires.clone();
+        let (wires, cluster) = (self.wires.clone(), Arc::clone(&self.cluster));
         let mut service = self.service.clone();
         Box::pin(async move {
             let admitted = wires.admit(request.method());
             if admitted == Admitted::Never {
                 return pending().await;
             }
-            let answer = service.call(request).await;
+            let answer = match &wires.witness {
+                None => service.call(request).await,
+                Some(witness) => seen(&**witness, &cluster, &mut service, request).await,
+            };
             if admitted == Admitted::Last {
                 wires.dead.send_replace(true);
             }
@@ -106,4 +146,25 @@ where
             answer
         })
     }
+}
+
+async fn seen<B>(
+    witness: &dyn Witness,
+    cluster: &str,
+    service: &mut SandboxService,
+    request: Request<B>,
+) -> Result<Response<sandbox::ResponseBody>, std::io::Error>
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<tower::BoxError>,
+{
+    let (parts, body) = request.into_parts();
+    let body = body.collect().await.map_err(|error| std::io::Error::other(error.into()))?.to_bytes();
+    let request = Request::from_parts(parts, body);
+    witness.sent(cluster, &request);
+    let (parts, body) = request.clone().into_parts();
+    let answer = service.call(Request::from_parts(parts, Full::new(body))).await;
+    let told = answer.as_ref().map(Response::status).map_err(ToString::to_string);
+    witness.answered(cluster, &request, told);
+    answer
 }

@@ -1,0 +1,65 @@
+//! Random schedules of commits, edits, faults and crashes, each held to what must hold of every one.
+//!
+//! `cargo run --release --example chaos -- --schedules 100000 --seed 1` carries out that many, from that seed on, and says what
+//! they did; `--log` prints one schedule step by step.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a command for developers prints, and fails by panicking"
+)]
+
+#[path = "../../tests/it/chaos/mod.rs"]
+mod chaos;
+
+#[allow(dead_code, reason = "the tests use more of it")]
+#[path = "../../tests/it/support"]
+mod support {
+    pub mod fleet;
+    pub mod manifests;
+    pub mod repository;
+    pub mod wires;
+}
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::Parser;
+
+#[derive(Parser)]
+struct Arguments {
+    /// How many schedules
+    #[arg(long, default_value_t = 1000)]
+    schedules: u64,
+    /// The seed of the first; the others follow it
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How many side by side; all cores without it
+    #[arg(long)]
+    threads: Option<usize>,
+    /// Print what happened in each schedule, not only in those with violations
+    #[arg(long)]
+    log: bool,
+}
+
+fn main() -> ExitCode {
+    let Arguments { schedules, seed, threads, log } = Arguments::parse();
+    let threads = threads.or_else(|| std::thread::available_parallelism().ok().map(usize::from)).unwrap_or(1);
+    let start = Instant::now();
+    let report = chaos::many(seed, schedules, threads, &|seed, outcome| {
+        if log || !outcome.violations.is_empty() {
+            println!("schedule {seed}\n{}", outcome.log.join("\n"));
+            outcome.violations.iter().for_each(|words| println!("seed {seed}: {words}"));
+            println!("again: cargo run --release --example chaos -- --schedules 1 --seed {seed} --log");
+        }
+    });
+    let minutes = start.elapsed().as_secs_f64() / 60.0;
+    println!("{report}");
+    println!("seeds {seed}..{}, {:.0} schedules a minute on {threads} threads", seed + schedules, schedules as f64 / minutes);
+    for (seed, violations) in &report.violations {
+        println!("seed {seed}: {}", violations[0].lines().next().unwrap_or_default());
+    }
+    if report.violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,20 @@
+//! No storm: how often one object may be written.
+
+use super::run::Run;
+
+/// An object is written once for each change of it and of the one before, each edit, each fault that hid an answer and each start
+/// of a process, some of them twice. Never for nothing.
+pub fn check(run: &Run) {
+    let state = run.witness.state.lock();
+    let mut found = Vec::new();
+    for (place, writes) in &state.writes {
+        let count = |counts: &std::collections::BTreeMap<_, usize>| counts.get(place).copied().unwrap_or_default();
+        let causes = count(&state.changes) + count(&state.traces.edits) + writes.lost + state.processes;
+        let most = 3 + 2 * causes;
+        if writes.done > most {
+            found.push(format!("{} {} was written {} times, {most} is the most", place.0, place.1, writes.done));
+        }
+    }
+    drop(state);
+    found.iter().for_each(|words| run.witness.violation(words));
+}

@@ -1,0 +1,313 @@
+//! What a commit does to the repository. A change names its subject by a number that was drawn beforehand; where there is no
+//! such subject it does nothing, so that a schedule can be made shorter and still makes sense.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::draw::{Draw, pick};
+use super::object::{Kind, Name};
+use super::wanted::{App, Drift, Mistake, Prune, Sort, Wanted};
+
+/// Objects are named out of this many, so that apps get into each other's way and take over from each other.
+const NAMES: u64 = 6;
+const APPS: u64 = 10;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    Value,
+    AddObject,
+    RemoveObject,
+    MoveObject,
+    ClaimObject,
+    AddApp,
+    RemoveApp,
+    Clusters,
+    Break,
+    Mend,
+    Pause,
+    Resume,
+    Maintain,
+    EndMaintenance,
+    Observe,
+    Enforce,
+    Drift,
+    Prune,
+    BreakImage,
+    MendImage,
+    Words,
+    Withdraw,
+}
+
+/// With how often each is drawn.
+pub const WEIGHTS: [(u64, What); 22] = [
+    (20, What::Value),
+    (10, What::AddObject),
+    (10, What::RemoveObject),
+    (7, What::MoveObject),
+    (1, What::ClaimObject),
+    (5, What::AddApp),
+    (5, What::RemoveApp),
+    (6, What::Clusters),
+    (4, What::Break),
+    (6, What::Mend),
+    (3, What::Pause),
+    (5, What::Resume),
+    (2, What::Maintain),
+    (4, What::EndMaintenance),
+    (1, What::Observe),
+    (3, What::Enforce),
+    (3, What::Drift),
+    (3, What::Prune),
+    (2, What::BreakImage),
+    (4, What::MendImage),
+    (3, What::Words),
+    (1, What::Withdraw),
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    pub what: What,
+    pub number: u64,
+}
+
+impl std::fmt::Display for Change {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?} #{}", self.what, self.number % 1000)
+    }
+}
+
+/// A repository to begin with.
+pub fn begin(draw: &mut Draw) -> Wanted {
+    let clusters = (1..=draw.within(1..5)).map(|number| (format!("c{number}"), false)).collect();
+    let mut wanted = Wanted { clusters, ..Wanted::default() };
+    for number in 0..draw.within(2..9) {
+        let app = app(&wanted, number, draw);
+        wanted.apps.insert(format!("app{number}"), app);
+    }
+    wanted
+}
+
+fn app(wanted: &Wanted, number: u64, draw: &mut Draw) -> App {
+    let sort = if draw.chance(30) {
+        Sort::Component { version: 1, replicas: draw.within(1..3) }
+    } else {
+        // One of its own, so that it never renders to nothing.
+        let mut objects = BTreeMap::from([(Name::new(Kind::ConfigMap, &format!("app{number}")), 0)]);
+        for _ in 0..draw.within(0..4) {
+            let name = free(wanted, draw.next());
+            objects.insert(name, draw.within(0..4));
+        }
+        Sort::Objects(objects)
+    };
+    App {
+        sort,
+        clusters: some_clusters(wanted, draw),
+        paused: false,
+        drift: Drift::Repair,
+        prune: Prune::WhenHealthy,
+        mistake: None,
+        broken_image: false,
+    }
+}
+
+fn some_clusters(wanted: &Wanted, draw: &mut Draw) -> BTreeSet<String> {
+    let all: Vec<String> = wanted.clusters.keys().cloned().collect();
+    let mut some: BTreeSet<String> = all.iter().filter(|_| draw.chance(75)).cloned().collect();
+    some.insert(draw.of(&all));
+    some
+}
+
+/// A name that no app has; where all are taken, one that may be somebody's and never is: of its own number.
+fn free(wanted: &Wanted, number: u64) -> Name {
+    let mut draw = Draw::new(number);
+    for _ in 0..20 {
+        let kind = draw.weighed(&[
+            (4, Kind::ConfigMap),
+            (2, Kind::Secret),
+            (1, Kind::ServiceAccount),
+            (2, Kind::Service),
+            (2, Kind::Deployment),
+        ]);
+        let name = Name::new(kind, &format!("o{}", draw.within(0..NAMES)));
+        let taken = |app: &App| matches!(&app.sort, Sort::Objects(objects) if objects.contains_key(&name));
+        if !wanted.apps.values().any(taken) {
+            return name;
+        }
+    }
+    Name::new(Kind::ConfigMap, &format!("n{}", number % 1000))
+}
+
+impl Change {
+    /// What it did, in words; `None` when there was nothing to do.
+    pub fn apply(self, wanted: &mut Wanted) -> Option<String> {
+        let Self { what, number } = self;
+        let mut draw = Draw::new(number);
+        let ids: Vec<String> = wanted.apps.keys().cloned().collect();
+        let id = pick(&ids, number).cloned();
+        let objects_apps: Vec<String> = ids
+            .iter()
+            .filter(|id| matches!(wanted.apps[*id].sort, Sort::Objects(_)))
+            .cloned()
+            .collect();
+        match what {
+            What::Value => {
+                let id = id?;
+                let app = wanted.apps.get_mut(&id)?;
+                match &mut app.sort {
+                    Sort::Component { version, replicas } => {
+                        if draw.chance(50) {
+                            *version += 1;
+                            return Some(format!("version {version} of {id}"));
+                        }
+                        *replicas = 1 + (*replicas % 3);
+                        Some(format!("{replicas} replicas of {id}"))
+                    }
+                    Sort::Objects(objects) => {
+                        let names: Vec<Name> = objects.keys().cloned().collect();
+                        let name = pick(&names, draw.next())?;
+                        let version = objects.get_mut(name)?;
+                        *version = draw.within(0..6);
+                        Some(format!("{name} of {id} to version {version}"))
+                    }
+                }
+            }
+            What::AddObject => {
+                let name = free(wanted, draw.next());
+                let id = pick(&objects_apps, number)?;
+                let Sort::Objects(objects) = &mut wanted.apps.get_mut(id)?.sort else { return None };
+                objects.insert(name.clone(), draw.within(0..4));
+                Some(format!("{name} is new in {id}"))
+            }
+            What::RemoveObject => {
+                let id = pick(&objects_apps, number)?;
+                let Sort::Objects(objects) = &mut wanted.apps.get_mut(id)?.sort else { return None };
+                let name = movable(objects, id, draw.next())?;
+                objects.remove(&name);
+                Some(format!("{name} goes from {id}"))
+            }
+            What::MoveObject | What::ClaimObject => {
+                let from = pick(&objects_apps, number)?.clone();
+                let to = pick(&objects_apps, draw.next())?.clone();
+                let Sort::Objects(objects) = &mut wanted.apps.get_mut(&from)?.sort else { return None };
+                let name = movable(objects, &from, draw.next()).filter(|_| from != to)?;
+                let version = objects[&name];
+                if what == What::MoveObject {
+                    objects.remove(&name);
+                }
+                let Sort::Objects(objects) = &mut wanted.apps.get_mut(&to)?.sort else { return None };
+                objects.insert(name.clone(), version);
+                let word = if what == What::MoveObject { "moves" } else { "is also rendered" };
+                Some(format!("{name} of {from} {word} in {to}"))
+            }
+            What::AddApp => {
+                let free: Vec<u64> =
+                    (0..APPS).filter(|number| !wanted.apps.contains_key(&format!("app{number}"))).collect();
+                let number = *pick(&free, number)?;
+                let app = app(wanted, number, &mut draw);
+                wanted.apps.insert(format!("app{number}"), app);
+                Some(format!("app{number} is new"))
+            }
+            What::RemoveApp => {
+                let id = id.filter(|_| ids.len() > 1)?;
+                wanted.apps.remove(&id);
+                Some(format!("{id} goes"))
+            }
+            What::Clusters => {
+                let id = id?;
+                let clusters = some_clusters(wanted, &mut draw);
+                wanted.apps.get_mut(&id)?.clusters = clusters.clone();
+                Some(format!("{id} on {clusters:?}"))
+            }
+            What::Break if draw.chance(25) => {
+                wanted.stray = true;
+                Some("a stray file".to_owned())
+            }
+            What::Break => {
+                let id = id?;
+                let mistake = draw.of(&[Mistake::Field, Mistake::Syntax]);
+                wanted.apps.get_mut(&id)?.mistake = Some(mistake);
+                Some(format!("{id} has a mistake: {mistake:?}"))
+            }
+            What::Mend => {
+                wanted.stray = false;
+                wanted.apps.values_mut().for_each(|app| app.mistake = None);
+                Some("mistakes are mended".to_owned())
+            }
+            What::Pause => {
+                let id = id?;
+                wanted.apps.get_mut(&id)?.paused = true;
+                Some(format!("{id} is paused"))
+            }
+            What::Resume => {
+                wanted.apps.values_mut().for_each(|app| app.paused = false);
+                Some("nothing is paused".to_owned())
+            }
+            What::Maintain => {
+                let names: Vec<String> = wanted.clusters.keys().cloned().collect();
+                let name = pick(&names, number)?;
+                wanted.clusters.insert(name.clone(), true);
+                Some(format!("{name} is in maintenance"))
+            }
+            What::EndMaintenance => {
+                wanted.clusters.values_mut().for_each(|maintaining| *maintaining = false);
+                Some("no cluster is in maintenance".to_owned())
+            }
+            What::Observe | What::Enforce => {
+                wanted.observes = what == What::Observe;
+                Some(format!("{what:?}"))
+            }
+            What::Drift => {
+                let id = id?;
+                let drift = draw.of(&[Drift::Repair, Drift::Report, Drift::Ignore]);
+                wanted.apps.get_mut(&id)?.drift = drift;
+                Some(format!("drift of {id}: {drift:?}"))
+            }
+            What::Prune => {
+                let id = id?;
+                let prune = draw.of(&[Prune::WhenHealthy, Prune::Always, Prune::Never]);
+                wanted.apps.get_mut(&id)?.prune = prune;
+                Some(format!("prune of {id}: {prune:?}"))
+            }
+            What::BreakImage => {
+                let id = id?;
+                wanted.apps.get_mut(&id)?.broken_image = true;
+                Some(format!("images of {id} cannot be pulled"))
+            }
+            What::MendImage => {
+                wanted.apps.values_mut().for_each(|app| app.broken_image = false);
+                Some("all images can be pulled".to_owned())
+            }
+            What::Words => {
+                wanted.words = number % 1000;
+                Some("words".to_owned())
+            }
+            What::Withdraw => {
+                wanted.approvals.clear();
+                wanted.approved.clear();
+                Some("approvals are taken back".to_owned())
+            }
+        }
+    }
+}
+
+/// Not the one that keeps the app from rendering to nothing.
+fn movable(objects: &BTreeMap<Name, u64>, id: &str, number: u64) -> Option<Name> {
+    let names: Vec<&Name> = objects.keys().filter(|name| name.name != id).collect();
+    pick(&names, number).map(|name| (*name).clone())
+}
+
+/// What the last commit of a schedule says: everything as it may converge.
+pub fn settle(wanted: &mut Wanted) {
+    let mends = [What::Mend, What::Resume, What::EndMaintenance, What::Enforce, What::MendImage];
+    for what in mends {
+        Change { what, number: 0 }.apply(wanted);
+    }
+    // Of those that claim the same the first keeps it.
+    let mut seen = BTreeSet::new();
+    for app in wanted.apps.values_mut() {
+        (app.drift, app.prune) = (Drift::Repair, Prune::WhenHealthy);
+        if let Sort::Objects(objects) = &mut app.sort {
+            objects.retain(|name, _| seen.insert(name.clone()));
+        }
+    }
+    wanted.words += 1;
+}

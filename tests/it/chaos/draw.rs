@@ -1,0 +1,58 @@
+//! Random numbers of a schedule: one seed gives one sequence.
+
+use std::ops::Range;
+use std::time::Duration;
+
+/// SplitMix64.
+#[derive(Clone, Debug)]
+pub struct Draw(u64);
+
+impl Draw {
+    pub fn new(seed: u64) -> Self {
+        // Neighbouring seeds are no neighbours in the sequence.
+        let mut draw = Self(seed.wrapping_mul(0xD134_2543_DE82_EF95) ^ 0x7F4A_7C15);
+        draw.next();
+        draw
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    pub fn within(&mut self, range: Range<u64>) -> u64 {
+        range.start + self.next() % (range.end - range.start).max(1)
+    }
+
+    pub fn chance(&mut self, of_hundred: u64) -> bool {
+        self.within(0..100) < of_hundred
+    }
+
+    pub fn of<T: Clone>(&mut self, choices: &[T]) -> T {
+        choices[self.within(0..choices.len() as u64) as usize].clone()
+    }
+
+    /// Of choices with weights.
+    pub fn weighed<T: Clone>(&mut self, choices: &[(u64, T)]) -> T {
+        let mut left = self.within(0..choices.iter().map(|(weight, _)| weight).sum());
+        for (weight, choice) in choices {
+            if left < *weight {
+                return choice.clone();
+            }
+            left -= weight;
+        }
+        choices[0].1.clone()
+    }
+
+    pub fn milliseconds(&mut self, range: Range<u64>) -> Duration {
+        Duration::from_millis(self.within(range))
+    }
+}
+
+/// One of these, by a number that was drawn before they were known.
+pub fn pick<T>(choices: &[T], number: u64) -> Option<&T> {
+    choices.get(number.checked_rem(choices.len() as u64)? as usize)
+}

@@ -1,0 +1,224 @@
+//! What people and other tools do to a cluster while tutti is at work.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sandbox::Sandbox;
+use serde_json::{Value, json};
+
+use super::draw::{Draw, pick};
+use super::hands;
+use super::object::{Kind, Name, body};
+use super::wanted::Wanted;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum What {
+    /// `kubectl edit` of a field that Git says.
+    Field,
+    /// A field that Git says goes.
+    Remove,
+    SetAndBack,
+    /// Another manager applies by force.
+    Force,
+    Delete,
+    /// Our label is taken off.
+    Label,
+    /// Our hash is taken off.
+    Hash,
+    Scale,
+    Autoscale,
+    /// Nobody has any field any more.
+    Managers,
+    /// A field that Git does not say.
+    Foreign,
+    /// Somebody makes an object of a name that an app may have.
+    Stranger,
+    /// It goes again.
+    StrangerGoes,
+}
+
+pub const WEIGHTS: [(u64, What); 13] = [
+    (8, What::Field),
+    (3, What::Remove),
+    (3, What::SetAndBack),
+    (4, What::Force),
+    (8, What::Delete),
+    (4, What::Label),
+    (2, What::Hash),
+    (4, What::Scale),
+    (2, What::Autoscale),
+    (2, What::Managers),
+    (5, What::Foreign),
+    (4, What::Stranger),
+    (3, What::StrangerGoes),
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edit {
+    pub what: What,
+    pub cluster: u64,
+    pub number: u64,
+}
+
+impl std::fmt::Display for Edit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?} #{}", self.what, self.number % 1000)
+    }
+}
+
+/// An object on a cluster, by its path.
+pub type Place = (String, String);
+
+/// What was done to clusters from outside, and what of it must last.
+#[derive(Debug, Default)]
+pub struct Traces {
+    /// How often each place was edited.
+    pub edits: BTreeMap<Place, usize>,
+    /// Fields of others by the uid of the object: pointer and value.
+    pub foreign: BTreeMap<(String, String), (String, Value)>,
+    /// Replicas of these uids are an autoscaler's.
+    pub autoscaled: BTreeSet<String>,
+    /// What was dropped from Git may stay: nobody knows any more who set it.
+    pub loosened: BTreeSet<String>,
+    /// What a person deleted because it was in conflict.
+    pub resolved: BTreeSet<Place>,
+    /// Objects of somebody else, as they are.
+    pub strangers: BTreeMap<Place, Value>,
+}
+
+impl Edit {
+    /// Does it, and says what was done.
+    pub fn apply(self, wanted: &Wanted, sandbox: &Sandbox, traces: &mut Traces) -> Option<String> {
+        let cluster = sandbox.name();
+        let mut draw = Draw::new(self.number);
+        if self.what == What::StrangerGoes {
+            let places: Vec<Place> = traces.strangers.keys().filter(|(name, _)| name == cluster).cloned().collect();
+            let place = pick(&places, self.number)?.clone();
+            hands::delete(sandbox, &place.1);
+            traces.strangers.remove(&place);
+            *traces.edits.entry(place.clone()).or_default() += 1;
+            return Some(format!("somebody's {} goes from {cluster}", place.1));
+        }
+        if self.what == What::Stranger {
+            return stranger(wanted, sandbox, traces, &mut draw);
+        }
+        let name = self.subject(wanted, cluster)?;
+        let path = name.path();
+        let place = (cluster.to_owned(), path.clone());
+        if traces.strangers.contains_key(&place) {
+            return None;
+        }
+        let live = hands::get(sandbox, &path)?;
+        let uid = live["metadata"]["uid"].as_str()?.to_owned();
+        let done = match self.what {
+            What::Field => hands::merge(sandbox, "kubectl-edit", &path, &field(&name, &json!("ZWRpdGVk"))),
+            What::Remove => hands::merge(sandbox, "kubectl-edit", &path, &field(&name, &Value::Null)),
+            What::SetAndBack => {
+                let pointer = value_of(&name);
+                let before = pointer.and_then(|pointer| live.pointer(pointer)).cloned()?;
+                hands::merge(sandbox, "kubectl-edit", &path, &field(&name, &json!("ZWRpdGVk")))
+                    && hands::merge(sandbox, "kubectl-edit", &path, &field(&name, &before))
+            }
+            What::Force => {
+                let mut object = body(&name, 0, false);
+                object["metadata"]["labels"] = json!({"version": "helm", "team": "helm"});
+                object.as_object_mut()?.retain(|field, _| !matches!(field.as_str(), "spec" | "stringData"));
+                let done = hands::apply_by_force(sandbox, "helm", &name, &object);
+                if done {
+                    let field = ("/metadata/labels/team".to_owned(), json!("helm"));
+                    traces.foreign.insert((uid.clone(), "team".to_owned()), field);
+                    // What it has beside us stays.
+                    traces.loosened.insert(uid.clone());
+                }
+                done
+            }
+            What::Delete => hands::delete(sandbox, &path),
+            What::Label => {
+                let patch = json!({"metadata": {"labels": {"tutti.dev/managed-by": null}}});
+                hands::merge(sandbox, "kubectl-edit", &path, &patch)
+            }
+            What::Hash => {
+                let patch = json!({"metadata": {"annotations": {"tutti.dev/hash": null}}});
+                hands::merge(sandbox, "kubectl-edit", &path, &patch)
+            }
+            What::Scale => hands::scale(sandbox, "kubectl", &name, draw.within(4..7)),
+            What::Autoscale => {
+                let done = hands::scale(sandbox, "kube-controller-manager", &name, draw.within(4..7));
+                if done {
+                    traces.autoscaled.insert(uid.clone());
+                }
+                done
+            }
+            What::Managers => {
+                traces.loosened.insert(uid.clone());
+                hands::merge(sandbox, "kubectl-edit", &path, &json!({"metadata": {"managedFields": [{}]}}))
+            }
+            What::Foreign => {
+                let key = draw.of(&["team", "owner"]);
+                let done = hands::merge(sandbox, "somebody", &path, &json!({"metadata": {"labels": {key: "theirs"}}}));
+                if done {
+                    let field = (format!("/metadata/labels/{key}"), json!("theirs"));
+                    traces.foreign.insert((uid.clone(), key.to_owned()), field);
+                }
+                done
+            }
+            What::Stranger | What::StrangerGoes => false,
+        };
+        if !done {
+            return None;
+        }
+        *traces.edits.entry(place).or_default() += 1;
+        Some(format!("{:?} of {name} on {cluster}", self.what))
+    }
+
+    /// An object that this can be done to.
+    fn subject(self, wanted: &Wanted, cluster: &str) -> Option<Name> {
+        let fits = |name: &Name| match self.what {
+            What::Scale | What::Autoscale => name.kind == Kind::Deployment,
+            // What Git drops stays then, and two ports of one name are refused.
+            What::Managers => name.kind != Kind::Service,
+            What::Field | What::Remove | What::SetAndBack => value_of(name).is_some(),
+            _ => true,
+        };
+        let names: Vec<Name> = wanted.on(cluster).map(|it| it.2).filter(fits).collect();
+        pick(&names, self.number).cloned()
+    }
+}
+
+/// A text in it that Git says.
+fn value_of(name: &Name) -> Option<&'static str> {
+    match name.kind {
+        Kind::ConfigMap | Kind::Secret => Some("/data/value"),
+        Kind::ServiceAccount => Some("/metadata/annotations/value"),
+        Kind::Service => Some("/spec/selector/app"),
+        Kind::Deployment => None,
+    }
+}
+
+fn field(name: &Name, value: &Value) -> Value {
+    match name.kind {
+        Kind::ServiceAccount => json!({"metadata": {"annotations": {"value": value}}}),
+        Kind::Service => json!({"spec": {"selector": {"app": value}}}),
+        _ => json!({"data": {"value": value}}),
+    }
+}
+
+/// With a value in it that is another than any app's, so that nobody could take it over without force.
+fn stranger(wanted: &Wanted, sandbox: &Sandbox, traces: &mut Traces, draw: &mut Draw) -> Option<String> {
+    let cluster = sandbox.name();
+    let kind = draw.of(&[Kind::ConfigMap, Kind::Service]);
+    let name = Name::new(kind, &format!("o{}", draw.within(0..6)));
+    // Where an app has it now it is there in a moment: who comes first is a race that no rule decides.
+    if wanted.owners(cluster, &name).next().is_some() && draw.chance(90) {
+        return None;
+    }
+    let mut object = body(&name, 77, false);
+    object["metadata"]["labels"] = json!({"version": "theirs"});
+    if !hands::create(sandbox, "kubectl-create", kind.folder(), &object) {
+        return None;
+    }
+    let place = (cluster.to_owned(), name.path());
+    *traces.edits.entry(place.clone()).or_default() += 1;
+    let live = hands::get(sandbox, &name.path())?;
+    traces.strangers.insert(place, live);
+    Some(format!("somebody makes {name} on {cluster}"))
+}

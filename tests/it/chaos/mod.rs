@@ -1,0 +1,23 @@
+//! Chaos: seeded schedules of commits, edits of others, trouble of clusters and ends of tutti's process, under a paused clock.
+//!
+//! A schedule is drawn whole from its seed ([`schedule`]) and carried out ([`run`]) on embedded clusters and a Git repository.
+//! The generator keeps its own copy of what the repository says ([`wanted`]), which is the truth; a [`witness`] on the wire holds
+//! every write to it, [`truth`] and [`quiet`] the clusters and what tutti says of them, [`budget`] the number of writes.
+
+mod budget;
+mod change;
+mod draw;
+mod edit;
+mod hands;
+mod many;
+mod object;
+mod quiet;
+mod report;
+mod run;
+mod schedule;
+mod trouble;
+mod truth;
+mod wanted;
+mod witness;
+
+pub use many::many;

@@ -1,0 +1,130 @@
+//! The objects that schedules are about, as their authors write them: the truth that clusters are held to.
+
+use serde_json::{Value, json};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    ConfigMap,
+    Secret,
+    ServiceAccount,
+    Service,
+    Deployment,
+}
+
+impl Kind {
+    pub const ALL: [Self; 5] =
+        [Self::ConfigMap, Self::Secret, Self::ServiceAccount, Self::Service, Self::Deployment];
+
+    pub fn folder(self) -> &'static str {
+        match self {
+            Self::ConfigMap => "/api/v1/namespaces/default/configmaps",
+            Self::Secret => "/api/v1/namespaces/default/secrets",
+            Self::ServiceAccount => "/api/v1/namespaces/default/serviceaccounts",
+            Self::Service => "/api/v1/namespaces/default/services",
+            Self::Deployment => "/apis/apps/v1/namespaces/default/deployments",
+        }
+    }
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::ConfigMap => "ConfigMap",
+            Self::Secret => "Secret",
+            Self::ServiceAccount => "ServiceAccount",
+            Self::Service => "Service",
+            Self::Deployment => "Deployment",
+        }
+    }
+}
+
+/// One object on whatever cluster; all live in the namespace `default`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Name {
+    pub kind: Kind,
+    pub name: String,
+}
+
+impl Name {
+    pub fn new(kind: Kind, name: &str) -> Self {
+        Self { kind, name: name.to_owned() }
+    }
+
+    pub fn path(&self) -> String {
+        format!("{}/{}", self.kind.folder(), self.name)
+    }
+
+    /// Of a path without a query; `None` for what schedules do not write.
+    pub fn parse(path: &str) -> Option<Self> {
+        let (folder, name) = path.rsplit_once('/')?;
+        Kind::ALL.into_iter().find(|kind| kind.folder() == folder).map(|kind| Self::new(kind, name))
+    }
+}
+
+impl std::fmt::Display for Name {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.kind.word(), self.name)
+    }
+}
+
+/// The object with its `version`-th content. Versions differ in values, and in which fields there are at all.
+pub fn body(name: &Name, version: u64, broken: bool) -> Value {
+    let api = if name.kind == Kind::Deployment { "apps/v1" } else { "v1" };
+    let mut body = json!({
+        "apiVersion": api, "kind": name.kind.word(),
+        "metadata": {"name": name.name, "namespace": "default", "labels": {"version": format!("v{version}")}},
+    });
+    let changing = format!("only-{}", version % 3);
+    let text = format!("value {version}");
+    match name.kind {
+        Kind::ConfigMap => body["data"] = json!({"value": text, changing: "x"}),
+        Kind::Secret => body["stringData"] = json!({"value": text, changing: "x"}),
+        Kind::ServiceAccount => body["metadata"]["annotations"] = json!({"value": text, changing: "x"}),
+        Kind::Service => {
+            let mut ports = vec![json!({"name": "http", "port": 80, "targetPort": 8000 + version})];
+            if version % 2 == 1 {
+                ports.push(json!({"name": "metrics", "port": 9000 + version % 3}));
+            }
+            body["spec"] = json!({"selector": {"app": name.name}, "ports": ports});
+        }
+        Kind::Deployment => {
+            let tag = if broken { format!("broken-{version}") } else { version.to_string() };
+            let image = format!("registry.example.com/{}:{tag}", name.name);
+            let mut containers = vec![json!({"name": "main", "image": image, "env": [{"name": "A", "value": text}]})];
+            if version % 3 == 1 {
+                containers.push(json!({"name": "side", "image": "registry.example.com/side:1"}));
+            }
+            let labels = json!({"app": name.name});
+            body["spec"] = json!({
+                "replicas": 1 + version % 2, "selector": {"matchLabels": labels},
+                "template": {"metadata": {"labels": labels}, "spec": {"containers": containers}},
+            });
+        }
+    }
+    body
+}
+
+/// Where `live` does not hold what is wanted: every leaf must be there, items of lists of containers, ports and
+/// variables by name.
+pub fn missing(wanted: &Value, live: &Value, path: &str) -> Option<String> {
+    match (wanted, live) {
+        (Value::Object(wanted), Value::Object(live)) => wanted.iter().find_map(|(key, value)| {
+            let path = format!("{path}.{key}");
+            match live.get(key) {
+                Some(live) => missing(value, live, &path),
+                None => Some(format!("{path} is not there")),
+            }
+        }),
+        (Value::Array(wanted), Value::Array(live)) => wanted.iter().enumerate().find_map(|(index, value)| {
+            let path = format!("{path}[{index}]");
+            let found = match value.get("name") {
+                Some(name) => live.iter().find(|item| item.get("name") == Some(name)),
+                None => live.get(index),
+            };
+            match found {
+                Some(live) => missing(value, live, &path),
+                None => Some(format!("{path} is not there")),
+            }
+        }),
+        _ if wanted == live => None,
+        _ => Some(format!("{path} is {live}, not {wanted}")),
+    }
+}

@@ -1,0 +1,114 @@
+//! What must be said of a fleet that is left alone, with its mistakes, pauses and strangers.
+
+use std::collections::BTreeMap;
+
+use sandbox::Sandbox;
+use serde_json::json;
+use tutti::report::Phase;
+
+use super::edit::Traces;
+use super::object::{Kind, Name};
+use super::run::Run;
+use super::wanted::{App, Drift, Wanted};
+use super::{hands, truth};
+
+/// Objects that are nobody's business: one that carries our label and is a copy, one of another instance.
+pub fn neighbours(clusters: &BTreeMap<String, Sandbox>, traces: &mut Traces) {
+    for (cluster, sandbox) in clusters {
+        for (name, instance, origin) in [("copy", "main", "/Service/default/app0"), ("other", "other", "/ConfigMap/default/other")] {
+            let object = json!({
+                "apiVersion": "v1", "kind": "ConfigMap", "data": {"value": "theirs"},
+                "metadata": {
+                    "name": name, "namespace": "default", "labels": {"tutti.dev/managed-by": instance},
+                    "annotations": {"tutti.dev/app": "default/app0", "tutti.dev/origin": origin},
+                },
+            });
+            assert!(hands::create(sandbox, "somebody", Kind::ConfigMap.folder(), &object), "created");
+            let path = Name::new(Kind::ConfigMap, name).path();
+            let live = hands::get(sandbox, &path).expect("it was created");
+            traces.strangers.insert((cluster.clone(), path), live);
+        }
+    }
+}
+
+/// Who stands in the way of an app goes.
+pub fn strangers_go(wanted: &Wanted, clusters: &BTreeMap<String, Sandbox>, traces: &mut Traces) {
+    let in_the_way = |(cluster, path): &(String, String)| {
+        Name::parse(path).is_some_and(|name| wanted.owners(cluster, &name).next().is_some())
+    };
+    let gone: Vec<_> = traces.strangers.keys().filter(|place| in_the_way(place)).cloned().collect();
+    for place in gone {
+        hands::delete(&clusters[&place.0], &place.1);
+        traces.strangers.remove(&place);
+        *traces.edits.entry(place).or_default() += 1;
+    }
+}
+
+/// Each target is called what it is.
+pub fn look(run: &Run) {
+    let (wanted, overview) = (&run.wanted, run.overview());
+    if wanted.observes || !wanted.is_valid() {
+        return;
+    }
+    let mut found = Vec::new();
+    {
+        let state = run.witness.state.lock();
+        for (id, app) in &wanted.apps {
+            for cluster in &app.clusters {
+                let said = overview.targets.iter().find(|it| *it.app.name == **id && it.cluster.as_str() == cluster);
+                let Some(said) = said else {
+                    found.push(format!("nothing is said of {id} on {cluster}"));
+                    continue;
+                };
+                if let Err(why) = check(run, (id, app), cluster, (said.phase, &said.detail), &state.traces) {
+                    found.push(format!("{id} on {cluster} is called {}: {why} ({})", said.phase.as_str(), said.detail));
+                }
+            }
+        }
+        for sandbox in run.clusters().values() {
+            found.extend(truth::touched(sandbox, &state.traces));
+        }
+    }
+    found.iter().for_each(|words| run.witness.violation(words));
+}
+
+fn check(run: &Run, (id, app): (&str, &App), cluster: &str, (phase, detail): (Phase, &str), traces: &Traces) -> Result<(), String> {
+    let wanted = &run.wanted;
+    let expect = |right: bool, why: &str| if right { Ok(()) } else { Err(why.to_owned()) };
+    if app.paused {
+        return expect(phase == Phase::Paused, "it is paused");
+    }
+    let mine: Vec<_> = wanted.on(cluster).filter(|(owner, ..)| *owner == id).collect();
+    let place = |name: &Name| (cluster.to_owned(), name.path());
+    let is_maintained = wanted.clusters[cluster];
+    let holds = mine.iter().find_map(|(_, _, name, body)| {
+        truth::holds(&run.clusters()[cluster], name, body, traces).err()
+    });
+    if mine.iter().any(|(_, _, name, _)| wanted.owners(cluster, name).count() > 1) {
+        return expect(phase == Phase::Refused, "two apps claim an object of it");
+    }
+    let is_blocked = mine.iter().any(|(_, _, name, _)| traces.strangers.contains_key(&place(name)));
+    if is_maintained {
+        return match (phase, holds) {
+            (Phase::Running, Some(why)) if app.drift == Drift::Repair => Err(why),
+            (Phase::Running, _) if is_blocked => Err("somebody else's object is in the way".to_owned()),
+            _ => Ok(()),
+        };
+    }
+    if is_blocked {
+        return expect(phase == Phase::Refused, "somebody else's object is in the way");
+    }
+    let is_edited = || mine.iter().any(|(_, _, name, _)| traces.edits.contains_key(&place(name)));
+    if phase == Phase::Refused && detail.contains(": conflict with") && is_edited() {
+        return Ok(());
+    }
+    let runs = mine.iter().any(|(_, _, name, _)| name.kind == Kind::Deployment);
+    if app.broken_image && runs {
+        return expect(matches!(phase, Phase::Degraded | Phase::Progressing), "its image cannot be pulled");
+    }
+    match holds {
+        None => expect(matches!(phase, Phase::Running | Phase::OutOfSync), "it is as wanted"),
+        Some(_) if app.drift != Drift::Repair && is_edited() => Ok(()),
+        Some(why) => Err(why),
+    }
+}

@@ -1,0 +1,364 @@
+//! One schedule, carried out.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use sandbox::{Pods, Sandbox, SandboxOptions};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tutti::controller::Origin;
+use tutti::manifest::approval_to_yaml;
+use tutti::model::Revision;
+use tutti::report::{Overview, Phase, statuses};
+
+use super::change;
+use super::draw::pick;
+use super::report::Report;
+use super::schedule::{Schedule, Step};
+use super::trouble::{Trouble, Troubles};
+use super::wanted::Wanted;
+use super::witness::Witness;
+use super::object::{Kind, Name};
+use super::{budget, hands, quiet, truth};
+use crate::support::fleet::{Fleet, Running, described};
+use crate::support::repository::{Change, ConfigRepository};
+use crate::support::wires::Wires;
+
+/// As long as a request takes where nothing is wrong.
+const LATENCY: Duration = Duration::from_millis(1);
+/// The longest pauses of everything that is tried again, one after the other.
+const PATIENCE: Duration = Duration::from_secs(3_600);
+/// A watch that fell silent is ended by the server after this, and what was missed is seen.
+const SILENT: Duration = Duration::from_secs(400);
+
+pub struct Run {
+    fleet: Fleet,
+    pub wanted: Wanted,
+    pub witness: Arc<Witness>,
+    files: BTreeMap<String, String>,
+    head: Revision,
+    troubles: BTreeMap<String, Troubles>,
+    process: Option<Process>,
+    report: Report,
+}
+
+struct Process {
+    running: Running,
+    wires: Wires,
+    observer: JoinHandle<()>,
+}
+
+/// What came of a schedule.
+pub struct Outcome {
+    pub violations: Vec<String>,
+    pub log: Vec<String>,
+    pub report: Report,
+}
+
+pub async fn run(schedule: &Schedule) -> Outcome {
+    let mut run = Run::begin(schedule);
+    run.start().await;
+    for (gap, step) in &schedule.steps {
+        tokio::time::sleep(*gap).await;
+        run.revive().await;
+        run.step(step).await;
+    }
+    run.end(schedule).await;
+    run.outcome()
+}
+
+impl Run {
+    fn begin(schedule: &Schedule) -> Self {
+        let options = |name: &str| {
+            let start = if schedule.slow_pods { 3 } else { 0 };
+            SandboxOptions {
+                // Two clusters do not hand out the same uids.
+                seed: name.bytes().fold(schedule.seed, |seed, byte| seed.wrapping_mul(31) + u64::from(byte)),
+                pods: Pods::Virtual,
+                pod_start: (Duration::from_secs(start / 3), Duration::from_secs(start)),
+                epoch: SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000),
+                ..SandboxOptions::instant(name)
+            }
+        };
+        let sandboxes = schedule.begin.clusters.keys().map(|name| (name.clone(), Sandbox::new(options(name))));
+        let clusters: BTreeMap<String, Sandbox> = sandboxes.collect();
+        clusters.values().for_each(|sandbox| sandbox.set_latency(LATENCY));
+        let witness = Arc::new(Witness::new(clusters.clone()));
+        quiet::neighbours(&clusters, &mut witness.state.lock().traces);
+        let repository = ConfigRepository::empty();
+        let files = schedule.begin.files();
+        let changes: Vec<Change<'_>> =
+            files.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
+        let begin = repository.commit("Begin", &changes);
+        witness.committed(&begin, &schedule.begin, None);
+        Self {
+            fleet: Fleet { repository, begin: begin.clone(), clusters },
+            wanted: schedule.begin.clone(),
+            witness,
+            files,
+            head: begin,
+            troubles: BTreeMap::new(),
+            process: None,
+            report: Report::default(),
+        }
+    }
+
+    async fn start(&mut self) {
+        // Nothing of an earlier process is left: not even what it has read of Git.
+        let origin = Origin::Repository(self.fleet.repository.open().await);
+        let wires = Wires::seen_by(self.witness.clone());
+        let running = self.fleet.start_from(origin, &wires, |_| {});
+        self.witness.follows(running.overview.clone());
+        let (witness, mut overview) = (self.witness.clone(), running.overview.clone());
+        let observer = tokio::spawn(async move {
+            while overview.changed().await.is_ok() {
+                let now = overview.borrow_and_update().clone();
+                witness.sees(&now);
+                // What was just read from Git is rendered in the same moment.
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                let now = overview.borrow().clone();
+                witness.sees(&now);
+                witness.is_told_the_truth(&now);
+            }
+        });
+        self.process = Some(Process { running, wires, observer });
+    }
+
+    /// A process that has died is replaced.
+    async fn revive(&mut self) {
+        if self.process.as_ref().is_some_and(|process| process.wires.is_dead()) {
+            self.crash().await;
+        }
+    }
+
+    async fn crash(&mut self) {
+        let Some(Process { running, wires, observer }) = self.process.take() else { return };
+        self.witness.say("crash");
+        wires.die_after(0);
+        running.kill().await;
+        observer.abort();
+        self.start().await;
+    }
+
+    async fn step(&mut self, step: &Step) {
+        self.report.steps += 1;
+        match step {
+            Step::Commit { changes, told } => {
+                let mut wanted = self.wanted.clone();
+                let done: Vec<String> =
+                    changes.iter().filter_map(|change| change.apply(&mut wanted)).collect();
+                for change in changes {
+                    self.report.count(&format!("commit {:?}", change.what));
+                }
+                self.commit(wanted, &done.join(", "), *told);
+            }
+            Step::Edit(edit) => {
+                let clusters: Vec<Sandbox> = self.fleet.clusters.values().cloned().collect();
+                let Some(sandbox) = pick(&clusters, edit.cluster) else { return };
+                let done = edit.apply(&self.wanted, sandbox, &mut self.witness.state.lock().traces);
+                if let Some(done) = done {
+                    self.report.count(&format!("edit {:?}", edit.what));
+                    self.witness.say(&done);
+                }
+            }
+            Step::Trouble { cluster, trouble, per_mille, lasting } => {
+                let names: Vec<String> = self.fleet.clusters.keys().cloned().collect();
+                let Some(name) = pick(&names, *cluster) else { return };
+                self.witness.say(&format!("{trouble:?} {per_mille}/1000 on {name} for {lasting:?}"));
+                self.report.inject(*trouble);
+                if *trouble == Trouble::StaleList {
+                    self.witness.state.lock().stale.insert(name.clone());
+                }
+                let troubles = self.troubles.entry(name.clone()).or_default();
+                troubles.begin(self.fleet.cluster(name), *trouble, *per_mille, *lasting);
+            }
+            Step::Crash { writes } => {
+                self.report.count("crash");
+                match &self.process {
+                    Some(process) if *writes > 0 => {
+                        self.witness.say(&format!("crash after {writes} writes"));
+                        process.wires.die_after(*writes);
+                    }
+                    _ => self.crash().await,
+                }
+            }
+            Step::Restart => {
+                self.report.count("restart");
+                self.witness.say("restart");
+                let Some(process) = self.process.take() else { return };
+                process.running.stop().await;
+                process.wires.die_after(0);
+                process.observer.abort();
+                self.start().await;
+            }
+            Step::Wake => self.wake(),
+            Step::Approve => {
+                self.report.count("approve");
+                self.approve();
+            }
+        }
+    }
+
+    fn wake(&self) {
+        if let Some(process) = &self.process {
+            // A full queue of wakes is a wake.
+            let _ = process.running.wake.try_send(());
+        }
+    }
+
+    pub fn commit(&mut self, wanted: Wanted, words: &str, told: bool) {
+        let files = wanted.files();
+        let gone = self.files.keys().filter(|path| !files.contains_key(*path)).map(|path| (path.as_str(), None));
+        let new = files.iter().filter(|(path, text)| self.files.get(*path) != Some(text));
+        let changes: Vec<Change<'_>> =
+            gone.chain(new.map(|(path, text)| (path.as_str(), Some(text.as_str())))).collect();
+        if changes.is_empty() {
+            return;
+        }
+        self.head = self.fleet.repository.commit(words, &changes);
+        self.report.commits += 1;
+        self.witness.say(&format!("commit {} {words}{}", self.head.short(), if told { "" } else { " (unseen)" }));
+        self.witness.committed(&self.head, &wanted, Some(&self.wanted));
+        (self.wanted, self.files) = (wanted, files);
+        if told {
+            self.wake();
+        }
+    }
+
+    /// Approves what waits for it; whether there was something.
+    fn approve(&mut self) -> bool {
+        let Some(process) = &self.process else { return false };
+        let asked = process.running.overview.borrow().approvals_wanted.clone();
+        let mut wanted = self.wanted.clone();
+        for approval in &asked {
+            let objects = approval.objects.iter();
+            wanted.approved.extend(objects.map(|object| (object.cluster.to_string(), object.uid.clone())));
+            wanted.approvals.insert(approval.name.clone(), approval_to_yaml(approval));
+        }
+        self.commit(wanted, &format!("approve {}", asked.len()), true);
+        !asked.is_empty()
+    }
+
+    pub fn overview(&self) -> Arc<Overview> {
+        let process = self.process.as_ref();
+        process.map(|process| process.running.overview.borrow().clone()).unwrap_or_default()
+    }
+
+    async fn end(&mut self, schedule: &Schedule) {
+        self.witness.say("the trouble is over");
+        let over = Instant::now();
+        self.revive().await;
+        if let Some(process) = &self.process {
+            process.wires.live_on();
+        }
+        for (name, troubles) in &mut self.troubles {
+            troubles.end(self.fleet.cluster(name));
+        }
+        if schedule.looks_before_settling {
+            self.wake();
+            tokio::time::sleep(Duration::from_secs(1_200)).await;
+            self.witness.say("a look while it is quiet");
+            quiet::look(self);
+        }
+        let mut wanted = self.wanted.clone();
+        change::settle(&mut wanted);
+        quiet::strangers_go(&wanted, &self.fleet.clusters, &mut self.witness.state.lock().traces);
+        self.commit(wanted, "settle", true);
+        let begin = Instant::now();
+        let mut converged = self.converge().await;
+        self.report.converged_after(begin.elapsed());
+        tokio::time::sleep_until(over + SILENT).await;
+        converged = converged && self.converge().await;
+        if converged {
+            self.check_end(schedule).await;
+        }
+        budget::check(self);
+    }
+
+    /// Until everything is healthy and nothing waits, and that has lasted a while.
+    async fn converge(&mut self) -> bool {
+        let give_up = Instant::now() + PATIENCE;
+        let mut settled = 0;
+        while settled < 3 {
+            tokio::time::sleep(Duration::from_secs(if settled == 0 { 15 } else { 5 })).await;
+            let now = self.overview();
+            let done = now.revision.as_ref() == Some(&self.head)
+                && now.targets.iter().all(|target| target.phase.is_done())
+                && now.deletions.is_empty();
+            settled = if done { settled + 1 } else { 0 };
+            if !done && (self.approve() || self.resolve(&now)) {
+                continue;
+            }
+            if Instant::now() > give_up {
+                let words = described(&now);
+                self.witness.violation(&format!("it does not converge: {words}"));
+                return false;
+            }
+        }
+        true
+    }
+
+    /// A person settles what a commit and somebody else's hands both changed, by deleting the object.
+    fn resolve(&mut self, overview: &Overview) -> bool {
+        let mut found = false;
+        for target in overview.targets.iter().filter(|target| target.phase == Phase::Refused) {
+            let object = target.detail.strip_prefix("failed to apply ").and_then(|rest| rest.split_once(": conflict with"));
+            let Some((object, _)) = object else { continue };
+            let Some(name) = object.split_once(' ').and_then(|(kind, name)| {
+                let kind = Kind::ALL.into_iter().find(|known| known.word() == kind)?;
+                Some(Name::new(kind, name.strip_prefix("default/")?))
+            }) else { continue };
+            let place = (target.cluster.to_string(), name.path());
+            let mut state = self.witness.state.lock();
+            if state.traces.edits.get(&place).is_some_and(|edits| *edits > 0) && !state.traces.resolved.contains(&place) {
+                found |= hands::delete(self.fleet.cluster(target.cluster.as_str()), &place.1);
+                *state.traces.edits.entry(place.clone()).or_default() += 1;
+                state.traces.resolved.insert(place);
+                drop(state);
+                self.report.count("conflict resolved by a person");
+                self.witness.say(&format!("a person deletes {object}, which is in conflict"));
+            }
+        }
+        found
+    }
+
+    async fn check_end(&mut self, schedule: &Schedule) {
+        for sandbox in self.fleet.clusters.values() {
+            let differences = truth::differences(&self.wanted, sandbox, &self.witness.state.lock().traces);
+            differences.iter().for_each(|words| self.witness.violation(words));
+        }
+        let statuses = statuses::desired(&self.overview());
+        let of_head = statuses.iter().filter(|((revision, _), _)| *revision == self.head);
+        for ((_, context), status) in of_head {
+            if status.state.as_str() != "success" {
+                self.witness.violation(&format!("{context} is {:?}: {}", status.state, status.description));
+            }
+        }
+        self.witness.state.lock().requests.clear();
+        tokio::time::sleep(schedule.idle).await;
+        let requests = std::mem::take(&mut self.witness.state.lock().requests);
+        if !requests.is_empty() {
+            self.witness.violation(&format!("{} requests while nothing happens: {requests:?}", requests.len()));
+        }
+    }
+
+    fn outcome(mut self) -> Outcome {
+        let mut state = self.witness.state.lock();
+        for sandbox in self.fleet.clusters.values() {
+            self.report.strike(&sandbox.struck());
+        }
+        self.report.refused += state.refused;
+        self.report.requests += state.total;
+        self.report.processes += state.processes as u64;
+        let violations = std::mem::take(&mut state.violations);
+        let log = std::mem::take(&mut state.log);
+        drop(state);
+        Outcome { violations, log, report: self.report }
+    }
+
+    pub fn clusters(&self) -> &BTreeMap<String, Sandbox> {
+        &self.fleet.clusters
+    }
+
+}

@@ -1,0 +1,166 @@
+//! Trouble between tutti and a cluster: each kind by a name that reports count it under.
+
+use std::time::Duration;
+
+use sandbox::{ClusterEvent, Fault, FaultPlan, FaultRule, RequestMatch, Sandbox, Trouble as Kind};
+use tokio::time::Instant;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Trouble {
+    Latency,
+    LongLatency,
+    TooManyRequests,
+    InternalError,
+    Unavailable,
+    Unauthorized,
+    DropBefore,
+    DropAfter,
+    Quota,
+    Invalid,
+    Conflict,
+    WatchCut,
+    WatchSilent,
+    WatchExpired,
+    DuplicateEvents,
+    LateBookmarks,
+    StaleList,
+    Down,
+    Restart,
+    Compact,
+}
+
+impl Trouble {
+    pub const ALL: [Self; 20] = [
+        Self::Latency,
+        Self::LongLatency,
+        Self::TooManyRequests,
+        Self::InternalError,
+        Self::Unavailable,
+        Self::Unauthorized,
+        Self::DropBefore,
+        Self::DropAfter,
+        Self::Quota,
+        Self::Invalid,
+        Self::Conflict,
+        Self::WatchCut,
+        Self::WatchSilent,
+        Self::WatchExpired,
+        Self::DuplicateEvents,
+        Self::LateBookmarks,
+        Self::StaleList,
+        Self::Down,
+        Self::Restart,
+        Self::Compact,
+    ];
+
+    /// The name under which the sandbox counts what it struck.
+    pub fn counted_as(self) -> &'static str {
+        match self {
+            Self::Latency | Self::LongLatency => "latency",
+            Self::TooManyRequests => "429",
+            Self::InternalError => "500",
+            Self::Unavailable => "503",
+            Self::Unauthorized => "401",
+            Self::DropBefore => "drop-before",
+            Self::DropAfter => "drop-after",
+            Self::Quota => "403",
+            Self::Invalid => "422",
+            Self::Conflict => "409",
+            Self::WatchCut => "watch-cut",
+            Self::WatchSilent => "watch-silent",
+            Self::WatchExpired => "watch-expired",
+            Self::DuplicateEvents => "duplicate-events",
+            Self::LateBookmarks => "late-bookmarks",
+            Self::StaleList => "stale-list",
+            Self::Down => "down",
+            Self::Restart => "cut-watches",
+            Self::Compact => "compact",
+        }
+    }
+
+    fn rule(self, per_mille: u16) -> Option<FaultRule> {
+        let seconds = Duration::from_secs;
+        let (any, writes) = (RequestMatch::any, RequestMatch::writes);
+        let between = |shortest: u64, longest: u64| (Duration::from_millis(shortest), Duration::from_millis(longest));
+        let (matching, kind) = match self {
+            Self::Latency => {
+                let (shortest, longest) = between(1, 3_000);
+                (any(), Kind::Latency { shortest, longest })
+            }
+            Self::LongLatency => {
+                let (shortest, longest) = between(3_000, 40_000);
+                (any(), Kind::Latency { shortest, longest })
+            }
+            Self::TooManyRequests => (any(), Kind::Request(Fault::too_many_requests(2))),
+            Self::InternalError => (any(), Kind::Request(Fault::internal_error())),
+            Self::Unavailable => (any(), Kind::Request(Fault::unavailable())),
+            Self::Unauthorized => (any(), Kind::Request(Fault::unauthorized())),
+            Self::DropBefore => (any(), Kind::Request(Fault::DropBefore)),
+            Self::DropAfter => (any(), Kind::Request(Fault::DropAfter)),
+            Self::Quota => (writes(), Kind::Request(Fault::quota())),
+            Self::Invalid => (writes(), Kind::Request(Fault::invalid("denied by a policy"))),
+            Self::Conflict => (writes(), Kind::Request(Fault::conflict())),
+            Self::WatchCut => {
+                let (shortest, longest) = between(0, 30_000);
+                (any(), Kind::WatchCut { shortest, longest })
+            }
+            Self::WatchSilent => {
+                let (shortest, longest) = between(0, 30_000);
+                (any(), Kind::WatchSilent { shortest, longest })
+            }
+            Self::WatchExpired => {
+                let (shortest, longest) = between(0, 30_000);
+                (any(), Kind::WatchExpired { shortest, longest })
+            }
+            Self::DuplicateEvents => (any(), Kind::DuplicateEvents { per_mille: 300 }),
+            Self::LateBookmarks => (any(), Kind::LateBookmarks { by: seconds(45) }),
+            Self::StaleList => (any(), Kind::StaleList { lag: 15 }),
+            Self::Down | Self::Restart | Self::Compact => return None,
+        };
+        Some(FaultRule::new(matching, kind).per_mille(per_mille))
+    }
+}
+
+/// What is wrong with one cluster now.
+#[derive(Debug, Default)]
+pub struct Troubles {
+    running: Vec<(Trouble, u16, Instant)>,
+    seed: u64,
+}
+
+impl Troubles {
+    /// Adds one; what was there before goes on to its own end.
+    pub fn begin(&mut self, sandbox: &Sandbox, trouble: Trouble, per_mille: u16, lasting: Duration) {
+        let now = Instant::now();
+        self.running.retain(|(_, _, end)| *end > now);
+        let lasting = if trouble == Trouble::Restart { Duration::from_secs(2) } else { lasting };
+        self.running.push((trouble, per_mille, now + lasting));
+        if matches!(trouble, Trouble::Compact | Trouble::Restart) {
+            sandbox.compact();
+        }
+        if trouble == Trouble::Restart {
+            sandbox.cut_watches();
+        }
+        self.seed += 1;
+        let mut plan = FaultPlan::new(self.seed);
+        for (trouble, per_mille, end) in &self.running {
+            if let Some(rule) = trouble.rule(*per_mille) {
+                plan = plan.rule(rule.within(Duration::ZERO..*end - now));
+            }
+        }
+        let is_down = |trouble: &Trouble| matches!(trouble, Trouble::Down | Trouble::Restart);
+        let down = self.running.iter().filter(|(trouble, _, _)| is_down(trouble)).map(|(_, _, end)| *end).max();
+        if let Some(end) = down {
+            plan = plan.event(end - now, ClusterEvent::Up);
+        }
+        sandbox.set_faults(&plan);
+        if down.is_some() {
+            sandbox.set_down(true);
+        }
+    }
+
+    pub fn end(&mut self, sandbox: &Sandbox) {
+        self.running.clear();
+        sandbox.set_faults(&FaultPlan::default());
+    }
+}

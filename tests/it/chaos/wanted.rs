@@ -1,0 +1,197 @@
+//! What the config repository says at one commit, known without reading it: the generator's own copy of the truth.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::object::{Kind, Name, body};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drift {
+    Repair,
+    Report,
+    Ignore,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prune {
+    WhenHealthy,
+    Always,
+    Never,
+}
+
+/// A mistake that somebody commits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mistake {
+    /// An unknown field in its manifest.
+    Field,
+    /// No YAML.
+    Syntax,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sort {
+    /// Objects by name, with their version.
+    Objects(BTreeMap<Name, u64>),
+    Component { version: u64, replicas: u64 },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct App {
+    pub sort: Sort,
+    pub clusters: BTreeSet<String>,
+    pub paused: bool,
+    pub drift: Drift,
+    pub prune: Prune,
+    pub mistake: Option<Mistake>,
+    /// Its images cannot be pulled.
+    pub broken_image: bool,
+}
+
+/// The whole repository at one commit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// With whether it is in maintenance.
+    pub clusters: BTreeMap<String, bool>,
+    pub apps: BTreeMap<String, App>,
+    /// `mode: observe`.
+    pub observes: bool,
+    /// A file that is nothing that anybody knows.
+    pub stray: bool,
+    /// Approval files by name.
+    pub approvals: BTreeMap<String, String>,
+    /// What of which cluster was approved.
+    pub approved: BTreeSet<(String, String)>,
+    /// Of a file that means nothing.
+    pub words: u64,
+}
+
+impl Wanted {
+    pub fn is_valid(&self) -> bool {
+        !self.stray && self.apps.values().all(|app| app.mistake.is_none())
+    }
+
+    /// Who renders this on that cluster; several when they are in each other's way.
+    pub fn owners<'a>(&'a self, cluster: &'a str, name: &'a Name) -> impl Iterator<Item = (&'a String, &'a App)> {
+        self.apps.iter().filter(move |(id, app)| app.clusters.contains(cluster) && app.holds(id, name))
+    }
+
+    /// Everything that the cluster shall hold, with the app that says so. An app with a mistake is left out.
+    pub fn on<'a>(&'a self, cluster: &'a str) -> impl Iterator<Item = (&'a str, &'a App, Name, Value)> {
+        let here = self.apps.iter().filter(move |(_, app)| app.clusters.contains(cluster) && app.mistake.is_none());
+        here.flat_map(|(id, app)| {
+            app.objects(id).into_iter().map(move |(name, body)| (id.as_str(), app, name, body))
+        })
+    }
+
+    /// The repository, file by file.
+    pub fn files(&self) -> BTreeMap<String, String> {
+        let mode = if self.observes { "mode: observe" } else { "" };
+        let instance =
+            format!("apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {{name: main}}\nspec: {{{mode}}}\n");
+        let mut files = BTreeMap::from([("tutti.yaml".to_owned(), instance)]);
+        for (cluster, maintaining) in &self.clusters {
+            let state = if *maintaining { ", state: Maintaining" } else { "" };
+            let text = format!(
+                "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: {{name: {cluster}}}\n\
+                 spec: {{connection: {{kubeconfig: {{path: {cluster}.kubeconfig}}}}{state}}}\n"
+            );
+            files.insert(format!("clusters/{cluster}.yaml"), text);
+        }
+        for (id, app) in &self.apps {
+            files.extend(app.files(id));
+        }
+        for (name, text) in &self.approvals {
+            files.insert(format!("approvals/{name}.yaml"), text.clone());
+        }
+        if self.stray {
+            files.insert("notes/list.yaml".to_owned(), "just: a list\n".to_owned());
+        }
+        files.insert("README.md".to_owned(), format!("Words {}.\n", self.words));
+        files
+    }
+}
+
+impl App {
+    fn holds(&self, id: &str, name: &Name) -> bool {
+        match &self.sort {
+            Sort::Objects(objects) => objects.contains_key(name),
+            Sort::Component { .. } => {
+                name.name == id && matches!(name.kind, Kind::Service | Kind::Deployment)
+            }
+        }
+    }
+
+    /// What it renders to, as far as its author says it.
+    pub fn objects(&self, id: &str) -> Vec<(Name, Value)> {
+        match &self.sort {
+            Sort::Objects(objects) => objects
+                .iter()
+                .map(|(name, version)| (name.clone(), body(name, *version, self.broken_image)))
+                .collect(),
+            Sort::Component { version, replicas } => {
+                let image = self.image(id, *version);
+                let deployment = json!({"spec": {
+                    "replicas": replicas,
+                    "template": {"spec": {"containers": [{"image": image, "ports": [{"containerPort": 8080}]}]}},
+                }});
+                let service = json!({"spec": {"ports": [{"port": 8080}]}});
+                vec![(Name::new(Kind::Deployment, id), deployment), (Name::new(Kind::Service, id), service)]
+            }
+        }
+    }
+
+    fn image(&self, id: &str, version: u64) -> String {
+        let tag = if self.broken_image { format!("broken-{version}") } else { version.to_string() };
+        format!("registry.example.com/{id}:{tag}")
+    }
+
+    fn files(&self, id: &str) -> BTreeMap<String, String> {
+        let folder = format!("apps/{id}");
+        let mut spec = json!({"placement": {"clusters": {"names": self.clusters}}});
+        if self.paused {
+            spec["paused"] = json!(true);
+        }
+        match self.drift {
+            Drift::Repair => {}
+            Drift::Report => spec["drift"] = json!("report"),
+            Drift::Ignore => spec["drift"] = json!("ignore"),
+        }
+        match self.prune {
+            Prune::WhenHealthy => {}
+            Prune::Always => spec["prune"] = json!("always"),
+            Prune::Never => spec["prune"] = json!("never"),
+        }
+        if self.mistake == Some(Mistake::Field) {
+            spec["colour"] = json!("red");
+        }
+        let mut files = BTreeMap::new();
+        let kind = match &self.sort {
+            Sort::Objects(objects) => {
+                spec["files"] = json!(["objects/*.yaml"]);
+                for (name, version) in objects {
+                    let file = format!("{folder}/objects/{}-{}.yaml", name.kind.word(), name.name);
+                    files.insert(file, format!("{:#}\n", body(name, *version, self.broken_image)));
+                }
+                "Objects"
+            }
+            Sort::Component { version, replicas } => {
+                spec["workloadType"] = json!("Deployment");
+                spec["developLanguage"] = json!("python");
+                spec["runType"] = json!("server");
+                spec["image"] = json!(self.image(id, *version));
+                spec["replicas"] = json!(replicas);
+                spec["port"] = json!(8080);
+                "Component"
+            }
+        };
+        let manifest = json!({"apiVersion": "tutti.dev/v1alpha1", "kind": kind, "metadata": {"name": id}, "spec": spec});
+        let text = if self.mistake == Some(Mistake::Syntax) {
+            "kind: [Objects\n".to_owned()
+        } else {
+            format!("{manifest:#}\n")
+        };
+        files.insert(format!("{folder}/app.yaml"), text);
+        files
+    }
+}

@@ -1,0 +1,344 @@
+//! Stands on the wire between tutti and the clusters: every write is held to what Git said at that moment.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request, StatusCode};
+use parking_lot::Mutex;
+use sandbox::Sandbox;
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tutti::model::Revision;
+use tutti::report::{Overview, Phase};
+
+use super::edit::{Place, Traces};
+use super::object::Name;
+use super::wanted::{App, Prune, Wanted};
+use super::{hands, truth};
+use crate::support::wires;
+
+/// A task that was started before the news may begin after it, in the same moment.
+const MOMENT: Duration = Duration::from_millis(10);
+/// What is never approved and may always be deleted.
+const FLOOR: u64 = 3;
+
+pub struct Witness {
+    clusters: BTreeMap<String, Sandbox>,
+    started: Instant,
+    pub state: Mutex<State>,
+}
+
+#[derive(Default)]
+pub struct State {
+    pub log: Vec<String>,
+    pub violations: Vec<String>,
+    pub traces: Traces,
+    /// What was committed, and when.
+    wanted: HashMap<Revision, Arc<Wanted>>,
+    /// How often what a place shall hold was changed.
+    pub changes: BTreeMap<Place, usize>,
+    pub writes: BTreeMap<Place, Writes>,
+    /// Clusters whose lists were stale at some time.
+    pub stale: BTreeSet<String>,
+    /// Processes so far.
+    pub processes: usize,
+    seen: Seen,
+    /// Requests that are neither probes nor watches, since this was set to none.
+    pub requests: Vec<String>,
+    pub total: u64,
+    /// Connections that were refused.
+    pub refused: u64,
+}
+
+/// How many writes of one object there were.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Writes {
+    pub done: usize,
+    pub failed: usize,
+    /// Nobody knows.
+    pub lost: usize,
+}
+
+/// What the process that runs now has said.
+#[derive(Default)]
+struct Seen {
+    overview: Option<watch::Receiver<Arc<Overview>>>,
+    head: Option<(Revision, Instant)>,
+    before: Option<Revision>,
+    offline: BTreeMap<String, Instant>,
+    /// Deletes without approval at a head.
+    deletes: BTreeMap<Revision, u64>,
+    /// Targets that were called healthy at a head.
+    healthy: BTreeSet<(Revision, String, String)>,
+}
+
+impl Witness {
+    pub fn new(clusters: BTreeMap<String, Sandbox>) -> Self {
+        Self { clusters, started: Instant::now(), state: Mutex::default() }
+    }
+
+    pub fn say(&self, line: &str) {
+        let at = self.started.elapsed().as_secs_f64();
+        self.state.lock().log.push(format!("{at:9.3} {line}"));
+    }
+
+    pub fn violation(&self, words: &str) {
+        self.say(&format!("VIOLATION {words}"));
+        let at = self.started.elapsed().as_secs_f64();
+        self.state.lock().violations.push(format!("{words} (at {at:.3})"));
+    }
+
+    pub fn committed(&self, revision: &Revision, wanted: &Wanted, before: Option<&Wanted>) {
+        let mut state = self.state.lock();
+        for cluster in wanted.clusters.keys() {
+            let all = |wanted: &Wanted| -> BTreeMap<Name, String> {
+                let describe = |(id, app, name, body): (&str, &App, Name, Value)| {
+                    (name, format!("{id} {} {:?} {body}", app.paused, app.drift))
+                };
+                wanted.on(cluster).map(describe).collect()
+            };
+            let (now, then) = (all(wanted), before.map(all).unwrap_or_default());
+            let names: BTreeSet<&Name> = now.keys().chain(then.keys()).collect();
+            for name in names.into_iter().filter(|name| now.get(*name) != then.get(*name)) {
+                *state.changes.entry((cluster.clone(), name.path())).or_default() += 1;
+            }
+        }
+        state.wanted.insert(revision.clone(), Arc::new(wanted.clone()));
+    }
+
+    /// A process starts.
+    pub fn follows(&self, overview: watch::Receiver<Arc<Overview>>) {
+        let mut state = self.state.lock();
+        state.processes += 1;
+        state.seen = Seen { overview: Some(overview), ..Seen::default() };
+    }
+
+    /// What the process says now; called whenever that changes.
+    pub fn sees(&self, overview: &Overview) {
+        let now = Instant::now();
+        let mut state = self.state.lock();
+        let seen = &mut state.seen;
+        if let Some(revision) = &overview.revision
+            && seen.head.as_ref().map(|(known, _)| known) != Some(revision)
+        {
+            seen.before = seen.head.take().map(|(known, _)| known);
+            seen.head = Some((revision.clone(), now));
+        }
+        for cluster in &overview.clusters {
+            if cluster.state == "Offline" {
+                seen.offline.entry(cluster.name.to_string()).or_insert(now);
+            } else {
+                seen.offline.remove(cluster.name.as_str());
+            }
+        }
+    }
+
+    /// Whoever is called healthy for the first time since a commit must hold what that commit says.
+    pub fn is_told_the_truth(&self, overview: &Overview) {
+        let Some(revision) = &overview.revision else { return };
+        let mut found = Vec::new();
+        {
+            let mut state = self.state.lock();
+            let Some(wanted) = state.wanted.get(revision).cloned() else { return };
+            for target in overview.targets.iter().filter(|target| target.phase == Phase::Running) {
+                let (cluster, id) = (target.cluster.to_string(), target.app.name.to_string());
+                let key = (revision.clone(), cluster.clone(), id.clone());
+                if !state.seen.healthy.insert(key) || state.stale.contains(&cluster) {
+                    continue;
+                }
+                let objects = wanted.on(&cluster).filter(|(owner, ..)| *owner == id);
+                for (_, _, name, body) in objects {
+                    let place = (cluster.clone(), name.path());
+                    if state.traces.edits.contains_key(&place) {
+                        continue;
+                    }
+                    if let Err(why) = truth::holds(&self.clusters[&cluster], &name, &body, &state.traces) {
+                        found.push(format!("{id} is called healthy on {cluster}: {why}"));
+                    }
+                }
+            }
+        }
+        found.iter().for_each(|words| self.violation(words));
+    }
+
+    /// The heads that a write may come from.
+    fn heads(&self, state: &State) -> Vec<Arc<Wanted>> {
+        let overview = state.seen.overview.as_ref().map(|overview| overview.borrow().clone());
+        let Some(head) = overview.and_then(|overview| overview.revision.clone()) else { return Vec::new() };
+        let mut heads = vec![head.clone()];
+        match &state.seen.head {
+            Some((known, since)) if *known == head => {
+                if since.elapsed() <= MOMENT {
+                    heads.extend(state.seen.before.clone());
+                }
+            }
+            // It is read in this very moment.
+            Some((known, _)) => heads.push(known.clone()),
+            None => {}
+        }
+        heads.iter().filter_map(|revision| state.wanted.get(revision).cloned()).collect()
+    }
+
+    fn judge(&self, cluster: &str, request: &Request<Bytes>) -> Result<(), String> {
+        let state = self.state.lock();
+        let path = request.uri().path();
+        let name = Name::parse(path).ok_or_else(|| "nobody renders that".to_owned())?;
+        let body: Value = serde_json::from_slice(request.body()).unwrap_or_default();
+        let heads = self.heads(&state);
+        if heads.is_empty() {
+            return Err("nothing was read from Git yet".to_owned());
+        }
+        if state.seen.offline.get(cluster).is_some_and(|since| since.elapsed() > MOMENT) {
+            return Err("the cluster is known to be offline".to_owned());
+        }
+        let live = hands::get(&self.clusters[cluster], path);
+        let judge = |wanted: &Wanted| match *request.method() {
+            Method::PATCH => may_apply(wanted, cluster, &name, &body),
+            Method::DELETE => may_delete(wanted, cluster, &name, &body, live.as_ref()),
+            _ => Err("tutti never does that".to_owned()),
+        };
+        let verdicts: Vec<Result<(), String>> = heads.iter().map(|wanted| judge(wanted)).collect();
+        if verdicts.iter().any(Result::is_ok) { Ok(()) } else { verdicts[0].clone() }
+    }
+
+    fn count_delete(&self, cluster: &str, request: &Request<Bytes>) -> Option<String> {
+        let mut state = self.state.lock();
+        let body: Value = serde_json::from_slice(request.body()).unwrap_or_default();
+        let uid = body["preconditions"]["uid"].as_str().unwrap_or_default().to_owned();
+        let overview = state.seen.overview.as_ref()?.borrow().clone();
+        let head = overview.revision.clone()?;
+        if state.wanted.get(&head)?.approved.contains(&(cluster.to_owned(), uid)) {
+            return None;
+        }
+        let before = state.seen.deletes.get(&head).copied().unwrap_or_default();
+        let managed: usize = overview.clusters.iter().map(|cluster| cluster.objects).sum();
+        let cap = FLOOR.max(10.min((managed as u64 + before + 1) / 5));
+        state.seen.deletes.insert(head, before + 1);
+        (before + 1 > cap).then(|| format!("{} deletes at one commit, {cap} is the cap", before + 1))
+    }
+}
+
+fn held(wanted: &Wanted, cluster: &str) -> Result<(), String> {
+    if wanted.observes {
+        return Err("the instance only observes".to_owned());
+    }
+    match wanted.clusters.get(cluster) {
+        Some(true) => Err("the cluster is in maintenance".to_owned()),
+        Some(false) => Ok(()),
+        None => Err("there is no such cluster".to_owned()),
+    }
+}
+
+fn annotation<'a>(object: &'a Value, name: &str) -> &'a str {
+    object["metadata"]["annotations"][name].as_str().unwrap_or_default()
+}
+
+fn may_apply(wanted: &Wanted, cluster: &str, name: &Name, body: &Value) -> Result<(), String> {
+    held(wanted, cluster)?;
+    let id = annotation(body, "tutti.dev/app").trim_start_matches("default/");
+    let app = wanted.apps.get(id).ok_or_else(|| format!("{id} is no app"))?;
+    if app.paused {
+        return Err(format!("{id} is paused"));
+    }
+    if app.mistake.is_some() {
+        return Err(format!("{id} has a mistake"));
+    }
+    if !wanted.owners(cluster, name).any(|(owner, _)| owner == id) {
+        return Err(format!("{id} does not render it there"));
+    }
+    let same = |(_, said): &(Name, Value)| {
+        let version = |object: &Value| object["metadata"]["labels"]["version"].clone();
+        version(said).is_null() || version(said) == version(body)
+    };
+    let objects = app.objects(id);
+    let said = objects.iter().find(|(known, _)| known == name);
+    if said.is_some_and(same) { Ok(()) } else { Err("it is of another commit".to_owned()) }
+}
+
+fn may_delete(
+    wanted: &Wanted,
+    cluster: &str,
+    name: &Name,
+    body: &Value,
+    live: Option<&Value>,
+) -> Result<(), String> {
+    held(wanted, cluster)?;
+    if !wanted.is_valid() {
+        return Err("the repository has mistakes".to_owned());
+    }
+    if let Some((id, _)) = wanted.owners(cluster, name).next() {
+        return Err(format!("{id} wants it"));
+    }
+    let meant = &body["preconditions"];
+    if meant["uid"].is_null() || meant["resourceVersion"].is_null() {
+        return Err("it does not say which object it means".to_owned());
+    }
+    let is_it = |live: &&Value| ["uid", "resourceVersion"].iter().all(|it| live["metadata"][it] == meant[it]);
+    // What is another object by now the server refuses to delete.
+    let Some(live) = live.filter(is_it) else { return Ok(()) };
+    let origin = format!("/default/{}", name.name);
+    if live["metadata"]["labels"]["tutti.dev/managed-by"] != "main"
+        || !annotation(live, "tutti.dev/origin").ends_with(&origin)
+    {
+        return Err("it is not ours".to_owned());
+    }
+    match wanted.apps.get(annotation(live, "tutti.dev/app").trim_start_matches("default/")) {
+        Some(app) if app.paused => Err("its app is paused".to_owned()),
+        Some(app) if app.prune == Prune::Never => Err("its app never prunes".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+impl wires::Witness for Witness {
+    fn sent(&self, cluster: &str, request: &Request<Bytes>) {
+        let query = request.uri().query().unwrap_or_default();
+        let path = request.uri().path();
+        let is_watch = query.contains("watch=");
+        let what = || format!("{} {cluster} {path}", request.method());
+        {
+            let mut state = self.state.lock();
+            state.total += 1;
+            if !is_watch && path != "/version" {
+                state.requests.push(what());
+            }
+        }
+        if *request.method() == Method::GET || query.contains("dryRun=") {
+            return;
+        }
+        self.say(&format!("  {}", what()));
+        if let Err(why) = self.judge(cluster, request) {
+            self.violation(&format!("{}: {why}", what()));
+        }
+    }
+
+    fn answered(&self, cluster: &str, request: &Request<Bytes>, answer: Result<StatusCode, String>) {
+        if answer.as_ref().is_err_and(|error| error == "connection refused") {
+            self.state.lock().refused += 1;
+        }
+        if *request.method() == Method::GET {
+            return;
+        }
+        let is_done = answer.as_ref().is_ok_and(StatusCode::is_success);
+        {
+            let mut state = self.state.lock();
+            let place = (cluster.to_owned(), request.uri().path().to_owned());
+            let writes = state.writes.entry(place).or_default();
+            match &answer {
+                Ok(_) if is_done => writes.done += 1,
+                Ok(_) => writes.failed += 1,
+                Err(_) => writes.lost += 1,
+            }
+        }
+        let word = answer.map_or_else(|error| error, |status| status.as_str().to_owned());
+        self.say(&format!("  {} {cluster} {}: {word}", request.method(), request.uri().path()));
+        if is_done
+            && *request.method() == Method::DELETE
+            && let Some(words) = self.count_delete(cluster, request)
+        {
+            self.violation(&words);
+        }
+    }
+}
