@@ -9,10 +9,11 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use super::event::{ClusterNews, Event};
+use super::wanted::Wanted;
 use crate::cluster::{Catalog, Change, Client};
 use crate::health;
-use crate::model::{AppId, Capabilities, Cluster, ClusterName, Kind, Live, ObjectId, Observation};
-use crate::reconcile::{self, Shared};
+use crate::model::{Capabilities, Cluster, ClusterName, Kind, Live, ObjectId, Observation, Rendered};
+use crate::reconcile::{self, Found, Shared};
 
 /// Whether it answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,8 +56,14 @@ pub struct ClusterEntry {
     /// Some of its targets were rendered for something else than it is now.
     pub stale: bool,
     pub observation: Observation,
+    /// What is rendered for it.
+    pub wanted: Wanted,
+    /// `wanted` was set since this entry began.
+    pub knows_wanted: bool,
     /// What the apps that are rendered here have to do with each other.
     pub shared: Arc<Shared>,
+    /// Objects of ours that the app that applied them does not render here (any more).
+    pub strays: BTreeSet<ObjectId>,
     /// Reconciliations under way.
     pub running: usize,
     /// Workloads that are not healthy, whole: what their pods suffer from is judged by them.
@@ -102,7 +109,10 @@ impl ClusterEntry {
             facts: None,
             stale: false,
             observation: Observation::default(),
+            wanted: Wanted::default(),
+            knows_wanted: false,
             shared: Arc::default(),
+            strays: BTreeSet::new(),
             running: 0,
             unwell: BTreeMap::new(),
             watches: BTreeMap::new(),
@@ -229,9 +239,52 @@ impl ClusterEntry {
 
     /// Objects of kinds that nobody watches any more may be long gone.
     pub fn forget_unwatched(&mut self) {
-        let watched = |id: &ObjectId| self.watches.keys().any(|kind| id.is_of(kind));
-        self.observation.objects.retain(|id, _| watched(id));
-        self.unwell.retain(|id, _| watched(id));
+        let watched: Vec<Kind> = self.watches.keys().cloned().collect();
+        self.retain(|id| watched.iter().any(|kind| id.is_of(kind)));
+    }
+
+    fn retain(&mut self, stays: impl Fn(&ObjectId) -> bool) {
+        self.observation.objects.retain(|id, _| stays(id));
+        self.unwell.retain(|id, _| stays(id));
+        self.strays.retain(|id| stays(id));
+    }
+
+    /// Other objects are rendered here from now on.
+    pub fn take_wanted(&mut self, wanted: Wanted) {
+        self.wanted = wanted;
+        self.knows_wanted = true;
+        self.strays.clear();
+        for (id, live) in &mut self.observation.objects {
+            match self.wanted.get(&live.app, id) {
+                Some(object) => reconcile::settle(live, object),
+                None => {
+                    self.strays.insert(id.clone());
+                }
+            }
+        }
+    }
+
+    /// What a lookup by name found.
+    pub fn note(&mut self, id: &ObjectId, found: &Found) {
+        reconcile::note(&mut self.observation, id, found);
+        self.compare(id);
+    }
+
+    /// Holds one object to what its app renders.
+    fn compare(&mut self, id: &ObjectId) {
+        let Some(live) = self.observation.objects.get_mut(id) else {
+            self.strays.remove(id);
+            return;
+        };
+        match self.wanted.get(&live.app, id) {
+            Some(object) => {
+                reconcile::settle(live, object);
+                self.strays.remove(id);
+            }
+            None => {
+                self.strays.insert(id.clone());
+            }
+        }
     }
 
     /// Every list that says something about these kinds has been read whole. One kind that cannot be
@@ -245,11 +298,9 @@ impl ClusterEntry {
     }
 
     pub fn serves(&mut self, catalog: Arc<Catalog>) {
-        self.observation.served = catalog
-            .iter()
-            .filter(|(_, resource)| resource.manageable)
-            .map(|(kind, resource)| (kind.clone(), resource.namespaced))
-            .collect();
+        let manageable = catalog.iter().filter(|(_, resource)| resource.manageable);
+        let served = manageable.map(|(kind, resource)| (kind.clone(), resource.namespaced)).collect();
+        self.observation.served = Arc::new(served);
         let facts = catalog.capabilities(self.facts.as_deref());
         // The same value stays the same allocation: renders are compared with it.
         if self.facts.as_deref() != Some(&facts) {
@@ -274,8 +325,7 @@ impl ClusterEntry {
             Change::Listed => {
                 watch.listed = true;
                 if let Some(seen) = watch.listing.take() {
-                    self.observation.objects.retain(|id, _| !id.is_of(kind) || seen.contains(id));
-                    self.unwell.retain(|id, _| !id.is_of(kind) || seen.contains(id));
+                    self.retain(|id| !id.is_of(kind) || seen.contains(id));
                 }
                 self.observation.complete = self.watches.values().all(|watch| watch.listed);
                 Touched::Everything
@@ -329,7 +379,8 @@ impl ClusterEntry {
         self.observation.strangers.remove(&id);
         let live = as_settled_before(self.observation.objects.get(&id), live);
         let app = Arc::clone(&live.app);
-        let before = self.observation.objects.insert(id, live);
+        let before = self.observation.objects.insert(id.clone(), live);
+        self.compare(&id);
         match before {
             // It changed hands: both apps must look again.
             Some(before) if before.app != app => Touched::Everything,
@@ -355,9 +406,11 @@ impl ClusterEntry {
         }
     }
 
-    fn forget(&mut self, id: &ObjectId) -> Touched {
+    /// It is not there any more, or not ours.
+    pub fn forget(&mut self, id: &ObjectId) -> Touched {
         self.observation.absent.remove(id);
         self.unwell.remove(id);
+        self.strays.remove(id);
         match self.observation.objects.remove(id) {
             // Whoever waits for it to be gone may be another app.
             Some(live) if live.deleting => Touched::Everything,
@@ -366,30 +419,22 @@ impl ClusterEntry {
         }
     }
 
-    /// What one app needs to see: its own objects and those that it renders.
+    /// What one app needs to see: the objects that it renders, and those that it applied and renders no longer.
     /// `complete` then means: of these kinds.
-    pub fn seen_by(&self, app: &AppId, rendered: impl Iterator<Item = ObjectId>) -> Observation {
-        let app = app.to_string();
-        let wanted: BTreeSet<ObjectId> = rendered.collect();
-        let part = |id: &ObjectId| wanted.contains(id);
+    pub fn seen_by(&self, rendered: &Rendered) -> Observation {
+        let app = rendered.app.to_string();
+        let seen = &self.observation;
+        let ids = || rendered.objects.iter().map(|object| &object.id);
+        let strays =
+            self.strays.iter().filter(|id| seen.objects.get(*id).is_some_and(|live| *live.app == *app));
+        let live = |id: &ObjectId| Some((id.clone(), seen.objects.get(id)?.clone()));
+        let stranger = |id: &ObjectId| Some((id.clone(), seen.strangers.get(id)?.clone()));
         Observation {
             complete: true,
-            objects: self
-                .observation
-                .objects
-                .iter()
-                .filter(|(id, live)| *live.app == *app || part(id))
-                .map(|(id, live)| (id.clone(), live.clone()))
-                .collect(),
-            strangers: self
-                .observation
-                .strangers
-                .iter()
-                .filter(|(id, _)| part(id))
-                .map(|(id, stranger)| (id.clone(), stranger.clone()))
-                .collect(),
-            absent: self.observation.absent.iter().filter(|id| part(id)).cloned().collect(),
-            served: self.observation.served.clone(),
+            objects: ids().chain(strays).filter_map(live).collect(),
+            strangers: ids().filter_map(stranger).collect(),
+            absent: ids().filter(|id| seen.absent.contains(*id)).cloned().collect(),
+            served: Arc::clone(&seen.served),
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::fleet::Target;
 use crate::health::Cause;
 use crate::model::{Digest, Kind, ObjectId};
 use crate::plan::Candidate;
-use crate::reconcile::{self, Found, Outcome};
+use crate::reconcile::{Found, Outcome};
 
 impl World {
     pub(super) fn reconciled(&mut self, target: &Target, epoch: u64, outcome: Outcome) {
@@ -28,7 +28,7 @@ impl World {
         // Whether a namespace is there decides for every app that lives in it.
         let mut opened = target.app.is_project();
         for (id, found) in &outcome.lookups {
-            reconcile::note(&mut cluster.observation, id, found);
+            cluster.note(id, found);
             opened |= is_namespace(id) && !matches!(found, Found::Nothing);
         }
         let mut failure = outcome.error.as_ref().map(failure_of);
@@ -66,8 +66,8 @@ impl World {
         if opened {
             self.touch(&target.cluster, &Touched::Everything);
         }
+        self.look_at(target);
         let Some(entry) = self.targets.get_mut(target) else { return };
-        entry.due = true;
         let rendered = entry.render.as_ref().ok().map(|rendered| rendered.digest());
         if cancelled || rendered != Some(outcome.plan.rendered) {
             // A newer revision took over while this one was applied: its verdict is not about that.
@@ -89,8 +89,8 @@ impl World {
         if let Some(cluster) = self.clusters.get_mut(&target.cluster) {
             cluster.running = cluster.running.saturating_sub(1);
         }
+        self.look_at(target);
         if let Some(entry) = self.targets.get_mut(target) {
-            entry.due = true;
             entry.failed(Failure { text: error, unreachable: false, lasting: true }, Instant::now());
         }
     }
@@ -104,6 +104,7 @@ impl World {
     pub(super) fn explained(&mut self, target: &Target, rendered: Digest, cause: Option<Cause>) {
         let Some(entry) = self.targets.get_mut(target) else { return };
         entry.asking = false;
+        self.agenda.mark(target.clone());
         if entry.render.as_ref().ok().map(|it| it.digest()) != Some(rendered) {
             // It was asked for the revision before.
             return;
@@ -125,7 +126,7 @@ impl World {
             Ok(Deleted::Gone) => {
                 self.prune.accepted(candidate);
                 if let Some(entry) = self.clusters.get_mut(cluster) {
-                    entry.observation.objects.remove(object);
+                    entry.forget(object);
                 }
             }
             Ok(Deleted::Changed) => {

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use super::event::{ClusterNews, Event};
 use super::expiry::Expiry;
+use super::jitter::jittered;
 use super::serving::{Known, Serving};
 use crate::cluster::{Catalog, Client, Error, Link};
 use crate::model::{ClusterName, Kind};
@@ -22,6 +23,8 @@ const FAILURES_TO_OFFLINE: u32 = 3;
 const ANSWERS_TO_READY: u32 = 2;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// Pauses are up to a fifth longer, so that a thousand clusters behind one broken router do not ask at once.
+const JITTER: u32 = 20;
 
 /// Runs until the queue closes or the task is aborted.
 pub struct Supervisor {
@@ -80,7 +83,7 @@ impl Supervisor {
                     self.tell(epoch, ClusterNews::Down { detail, attempts, lasting }).await?;
                 }
             }
-            tokio::time::sleep(jittered(pause)).await;
+            tokio::time::sleep(jittered(pause, JITTER, &self.cluster, attempts)).await;
             // A cluster that was here a moment ago is likely back soon: it is asked every 5 s.
             pause = (pause * 2).min(if was_offline { PROBE_EVERY } else { LONGEST_PAUSE });
         }
@@ -124,7 +127,7 @@ impl Supervisor {
         }
         let mut probe_at = Instant::now() + PROBE_EVERY;
         // When to ask again what it serves, and how long to wait after that.
-        let mut again = known.catalog.has_stale().then(|| after(FIRST_PAUSE));
+        let mut again = known.catalog.has_stale().then(|| self.after(FIRST_PAUSE));
         // Somebody waits for the answer.
         let mut asked = false;
         loop {
@@ -163,12 +166,12 @@ impl Supervisor {
                 }
                 () = serving.next(&known.catalog) => {
                     if !self.ask(epoch, client, known, &mut serving, &mut asked).await? {
-                        again = again.or_else(|| Some(after(FIRST_PAUSE)));
+                        again = again.or_else(|| Some(self.after(FIRST_PAUSE)));
                     }
                 }
                 pause = due(again) => {
                     let is_said = self.ask(epoch, client, known, &mut serving, &mut asked).await?;
-                    again = (!is_said).then(|| after(pause));
+                    again = (!is_said).then(|| self.after(pause));
                 }
             }
         }
@@ -201,6 +204,12 @@ impl Supervisor {
         Ok(!known.catalog.has_stale())
     }
 
+    /// A repetition after about this pause, and the pause after it.
+    fn after(&self, pause: Duration) -> (Instant, Duration) {
+        let number = u32::try_from(pause.as_secs()).unwrap_or(u32::MAX);
+        (Instant::now() + jittered(pause, JITTER, &self.cluster, number), (pause * 2).min(LONGEST_PAUSE))
+    }
+
     async fn tell(&self, epoch: u64, news: ClusterNews) -> Result<(), Closed> {
         let event = Event::Cluster { cluster: self.cluster.clone(), epoch, news };
         self.events.send(event).await.map_err(|_| Closed)
@@ -228,11 +237,6 @@ fn tell_hidden(cluster: &ClusterName, hidden: &[(Kind, Error)]) {
     }
 }
 
-/// A repetition after about this pause, and the pause after it.
-fn after(pause: Duration) -> (Instant, Duration) {
-    (Instant::now() + jittered(pause), (pause * 2).min(LONGEST_PAUSE))
-}
-
 /// Waits for a repetition, if there is one; the pause after it.
 async fn due(again: Option<(Instant, Duration)>) -> Duration {
     match again {
@@ -251,11 +255,6 @@ fn detail(error: &Error) -> String {
         Error::Denied { detail, .. } => format!("not allowed: {detail}"),
         other => other.to_string(),
     }
-}
-
-/// Up to a fifth longer, so that a thousand clusters behind one broken router do not ask at once.
-fn jittered(pause: Duration) -> Duration {
-    pause.mul_f64(1.0 + rand::random::<f64>() / 5.0)
 }
 
 #[cfg(test)]

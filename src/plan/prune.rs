@@ -34,11 +34,12 @@ impl Candidate {
     }
 }
 
-/// The candidates of one cluster. `rendered` holds what all apps render there. None from a view that
-/// is not whole; none that is being deleted already.
-pub fn candidates(
+/// The candidates of one cluster, among the objects that the app which applied them renders no longer (`strays`).
+/// `rendered` holds what all apps render there. None from a view that is not whole; none that is being deleted already.
+pub fn candidates<'a>(
     cluster: &ClusterName,
     observation: &Observation,
+    strays: impl IntoIterator<Item = &'a ObjectId>,
     rendered: &BTreeSet<ObjectId>,
 ) -> Vec<Candidate> {
     if !observation.complete {
@@ -60,7 +61,8 @@ pub fn candidates(
             is_ended_run: live.is_ended_run,
         })
     };
-    observation.objects.iter().filter(|(id, live)| gone(id, live)).filter_map(candidate).collect()
+    let live = |id| observation.objects.get_key_value(id);
+    strays.into_iter().filter_map(live).filter(|(id, live)| gone(id, live)).filter_map(candidate).collect()
 }
 
 /// Old servers show one and the same object in the group `extensions` and in its later group.

@@ -124,7 +124,7 @@ fn candidates_are_ours_and_rendered_by_nobody() {
         parse("networking.k8s.io/v1/Ingress/shop/pay").1,
     ]);
     let names = |observation: &Observation| -> Vec<String> {
-        let found = candidates(&cluster("bj5"), observation, &rendered);
+        let found = candidates(&cluster("bj5"), observation, observation.objects.keys(), &rendered);
         found.iter().map(|candidate| candidate.object.to_string()).collect()
     };
     assert_eq!(names(&observation), ["ConfigMap shop/gone", "Ingress shop/old"]);
