@@ -35,6 +35,14 @@ pub struct KindsInUse {
     pub hidden: Vec<(Kind, Error)>,
 }
 
+impl KindsInUse {
+    /// What may be listed some time later.
+    pub fn unlisted(&self) -> Vec<Kind> {
+        let later = self.hidden.iter().filter(|(_, error)| error.is_transient());
+        later.map(|(kind, _)| kind.clone()).collect()
+    }
+}
+
 /// A connection to one cluster; clones share it.
 #[derive(Clone)]
 pub struct Client {
@@ -95,11 +103,21 @@ impl Client {
     /// list per manageable kind: asked once per connection, so that an inventory needs no memory of
     /// what was applied before a restart.
     pub async fn kinds_in_use(&self, catalog: &Catalog, instance: &str) -> Result<KindsInUse, Error> {
+        let kinds: Vec<Kind> = catalog.preferred().filter(|kind| !is_derived(kind)).cloned().collect();
+        self.kinds_in_use_of(&kinds, catalog, instance).await
+    }
+
+    /// As [`Client::kinds_in_use`], of some kinds.
+    pub async fn kinds_in_use_of(
+        &self,
+        kinds: &[Kind],
+        catalog: &Catalog,
+        instance: &str,
+    ) -> Result<KindsInUse, Error> {
         let selector = format!("{}={instance}", labels::MANAGED_BY);
         let parameters = &ListParams::default().labels(&selector).limit(1);
-        let resources: Vec<_> = catalog
-            .preferred()
-            .filter(|kind| !is_derived(kind))
+        let resources: Vec<_> = kinds
+            .iter()
             .filter_map(|kind| catalog.get(kind).map(|resource| (kind.clone(), resource.api.clone())))
             .collect();
         let mut answers = futures::stream::iter(resources.into_iter().map(|(kind, api)| async move {
@@ -112,7 +130,8 @@ impl Client {
             match answer {
                 Ok(list) if list.items.is_empty() => {}
                 Ok(_) => found.kinds.push(kind),
-                Err(error @ (Error::Request { .. } | Error::Denied { .. })) => {
+                // A login that is refused hides everything, for the moment.
+                Err(error @ (Error::Request { .. } | Error::Denied { forbidden: true, .. })) => {
                     found.hidden.push((kind, error));
                 }
                 Err(error) => return Err(error),

@@ -19,7 +19,12 @@ pub enum Error {
     #[error("failed to reach cluster {cluster}: {detail}")]
     Unreachable { cluster: ClusterName, detail: String },
     #[error("failed to log in to cluster {cluster}: {detail}")]
-    Denied { cluster: ClusterName, detail: String },
+    Denied {
+        cluster: ClusterName,
+        detail: String,
+        /// It knows us, and we may not.
+        forbidden: bool,
+    },
     #[error("failed to find {kind} in cluster {cluster}: it serves no such kind")]
     NotServed { cluster: ClusterName, kind: String },
     #[error("failed to apply {object}: conflict with {}", managers(.conflicts))]
@@ -106,7 +111,7 @@ pub(super) fn classify(
 ) -> Error {
     match error {
         kube::Error::Api(status) => classify_status(cluster, action, object, status),
-        kube::Error::Auth(auth) => Error::Denied { cluster: cluster.clone(), detail: auth.to_string() },
+        kube::Error::Auth(auth) => Error::Denied { cluster: cluster.clone(), detail: auth.to_string(), forbidden: false },
         kube::Error::SerdeError(detail) => Error::Request {
             cluster: cluster.clone(),
             action,
@@ -128,12 +133,12 @@ fn classify_status(
 ) -> Error {
     let code = status.code;
     if code == 401 {
-        return Error::Denied { cluster: cluster.clone(), detail: status.message.clone() };
+        return Error::Denied { cluster: cluster.clone(), detail: status.message.clone(), forbidden: false };
     }
     let Some(object) = object else {
         let detail = status.message.clone();
         return if code == 403 {
-            Error::Denied { cluster: cluster.clone(), detail }
+            Error::Denied { cluster: cluster.clone(), detail, forbidden: true }
         } else {
             Error::Request { cluster: cluster.clone(), action, code, detail }
         };

@@ -109,6 +109,7 @@ impl World {
                 self.render_stale();
                 self.touch(name, &Touched::Everything);
             }
+            ClusterNews::InUse(kinds) => entry.watch(kinds, &self.instance.name, &self.events),
             ClusterNews::Down { detail, attempts, lasting } => {
                 if entry.reach == Reach::Ready || attempts == 1 {
                     tracing::warn!(cluster = %name, detail, "the cluster does not answer; the others go on");

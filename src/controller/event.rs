@@ -64,6 +64,8 @@ pub enum ClusterNews {
     },
     /// It serves other kinds than before.
     Serves(Arc<Catalog>),
+    /// Kinds that could not be listed before, of which it holds objects of ours.
+    InUse(Vec<Kind>),
     Down {
         detail: String,
         /// Counted from 1 since it last answered.

@@ -15,7 +15,7 @@ use super::event::{ClusterNews, Event};
 use super::expiry::Expiry;
 use super::jitter::jittered;
 use super::serving::{Known, Serving};
-use crate::cluster::{Catalog, Client, Error, Link};
+use crate::cluster::{Catalog, Client, Error, KindsInUse, Link};
 use crate::model::{ClusterName, Kind};
 
 const PROBE_EVERY: Duration = Duration::from_secs(5);
@@ -47,6 +47,12 @@ impl std::fmt::Debug for Supervisor {
 /// The queue was closed: the controller has stopped.
 struct Closed;
 
+struct Connected {
+    client: Client,
+    /// Kinds that could not be listed, for the moment. What is ours there is not seen before they are.
+    unlisted: Vec<Kind>,
+}
+
 impl Supervisor {
     pub async fn run(mut self) {
         let mut epoch = self.first_epoch;
@@ -55,8 +61,8 @@ impl Supervisor {
         let mut expiry = Expiry::default();
         loop {
             epoch += 1;
-            let Ok(client) = self.connect(epoch, unanswered, &mut known).await else { return };
-            match self.stay(epoch, &client, &mut known, &mut expiry).await {
+            let Ok(connected) = self.connect(epoch, unanswered, &mut known).await else { return };
+            match self.stay(epoch, connected, &mut known, &mut expiry).await {
                 Ok(failures) => unanswered = failures,
                 Err(Closed) => return,
             }
@@ -65,16 +71,22 @@ impl Supervisor {
 
     /// Until the cluster has answered everything that a start needs. `attempts` counts on from the
     /// probes that have failed since it answered last.
-    async fn connect(&mut self, epoch: u64, mut attempts: u32, known: &mut Known) -> Result<Client, Closed> {
+    async fn connect(
+        &mut self,
+        epoch: u64,
+        mut attempts: u32,
+        known: &mut Known,
+    ) -> Result<Connected, Closed> {
         let was_offline = attempts > 0;
         let mut pause = FIRST_PAUSE;
         loop {
             match self.take_inventory(was_offline).await {
-                Ok((client, catalog, in_use)) => {
+                Ok((client, catalog, found)) => {
                     known.connected(catalog);
                     let catalog = Arc::clone(&known.catalog);
+                    let (unlisted, in_use) = (found.unlisted(), found.kinds);
                     self.tell(epoch, ClusterNews::Up { client: client.clone(), catalog, in_use }).await?;
-                    return Ok(client);
+                    return Ok(Connected { client, unlisted });
                 }
                 Err(error) => {
                     attempts += 1;
@@ -99,7 +111,7 @@ impl Supervisor {
         }
     }
 
-    async fn take_inventory(&self, was_offline: bool) -> Result<(Client, Catalog, Vec<Kind>), Error> {
+    async fn take_inventory(&self, was_offline: bool) -> Result<(Client, Catalog, KindsInUse), Error> {
         let client = Client::connect(self.cluster.clone(), &self.link).await?;
         if was_offline {
             for _ in 1..ANSWERS_TO_READY {
@@ -109,25 +121,27 @@ impl Supervisor {
         let catalog = client.discover().await?;
         let found = client.kinds_in_use(&catalog, &self.instance).await?;
         tell_hidden(&self.cluster, &found.hidden);
-        Ok((client, catalog, found.kinds))
+        Ok((client, catalog, found))
     }
 
     /// Until the cluster has not answered three times in a row; how often it has not.
     async fn stay(
         &mut self,
         epoch: u64,
-        client: &Client,
+        mut connected: Connected,
         known: &mut Known,
         expiry: &mut Expiry,
     ) -> Result<u32, Closed> {
+        let client = connected.client.clone();
         let mut failures = 0;
-        let mut serving = Serving::of(client, &known.catalog);
+        let mut serving = Serving::of(&client, &known.catalog);
         if known.catalog.missing().next().is_some() {
             serving.doubted();
         }
         let mut probe_at = Instant::now() + PROBE_EVERY;
         // When to ask again what it serves, and how long to wait after that.
-        let mut again = known.catalog.has_stale().then(|| self.after(FIRST_PAUSE));
+        let is_known = !known.catalog.has_stale() && connected.unlisted.is_empty();
+        let mut again = (!is_known).then(|| self.after(FIRST_PAUSE));
         // Somebody waits for the answer.
         let mut asked = false;
         loop {
@@ -165,12 +179,12 @@ impl Supervisor {
                     }
                 }
                 () = serving.next(&known.catalog) => {
-                    if !self.ask(epoch, client, known, &mut serving, &mut asked).await? {
+                    if !self.ask(epoch, &mut connected, known, &mut serving, &mut asked).await? {
                         again = again.or_else(|| Some(self.after(FIRST_PAUSE)));
                     }
                 }
                 pause = due(again) => {
-                    let is_said = self.ask(epoch, client, known, &mut serving, &mut asked).await?;
+                    let is_said = self.ask(epoch, &mut connected, known, &mut serving, &mut asked).await?;
                     again = (!is_said).then(|| self.after(pause));
                 }
             }
@@ -181,12 +195,12 @@ impl Supervisor {
     async fn ask(
         &self,
         epoch: u64,
-        client: &Client,
+        connected: &mut Connected,
         known: &mut Known,
         serving: &mut Serving,
         asked: &mut bool,
     ) -> Result<bool, Closed> {
-        let found = match client.discover().await {
+        let found = match connected.client.discover().await {
             Ok(found) => found,
             Err(error) => {
                 tracing::debug!(cluster = %self.cluster, %error, "what it serves is asked again");
@@ -201,7 +215,30 @@ impl Supervisor {
         if is_news || is_asked {
             self.tell(epoch, ClusterNews::Serves(Arc::clone(&known.catalog))).await?;
         }
-        Ok(!known.catalog.has_stale())
+        self.list_again(epoch, connected, &known.catalog).await?;
+        Ok(!known.catalog.has_stale() && connected.unlisted.is_empty())
+    }
+
+    /// Looks for objects of ours where that was not possible before.
+    async fn list_again(
+        &self,
+        epoch: u64,
+        connected: &mut Connected,
+        catalog: &Catalog,
+    ) -> Result<(), Closed> {
+        if connected.unlisted.is_empty() {
+            return Ok(());
+        }
+        match connected.client.kinds_in_use_of(&connected.unlisted, catalog, &self.instance).await {
+            Ok(found) => {
+                connected.unlisted = found.unlisted();
+                if found.kinds.is_empty() { Ok(()) } else { self.tell(epoch, ClusterNews::InUse(found.kinds)).await }
+            }
+            Err(error) => {
+                tracing::debug!(cluster = %self.cluster, %error, "kinds that could not be listed are asked for again");
+                Ok(())
+            }
+        }
     }
 
     /// A repetition after about this pause, and the pause after it.

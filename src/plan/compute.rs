@@ -113,8 +113,9 @@ fn step(
 fn held(input: &Input<'_>, (action, reason): (Action, Reason)) -> (Action, Reason) {
     let hold = hold(input.mode, input.cluster_state, input.paused);
     match (hold, &reason) {
-        // Nothing will decide the doubt, so it is none.
-        (Some(_), Reason::Drifted { drift }) if drift.is_doubt() => (Action::Unchanged, Reason::Same),
+        // Nothing will decide this doubt, so it is none. That not all is ours that was applied is more than a doubt as long as
+        // nobody may find out.
+        (Some(_), Reason::Drifted { drift: Drift::Written }) => (Action::Unchanged, Reason::Same),
         (Some(by), _) if action.is_write() => {
             (Action::Skip, Reason::Held { by, would: action, because: Box::new(reason) })
         }

@@ -109,6 +109,12 @@ impl Edit {
         }
         let live = hands::get(sandbox, &path)?;
         let uid = live["metadata"]["uid"].as_str()?.to_owned();
+        // Without both nobody can tell whose it is.
+        let is_labelled = live["metadata"]["labels"]["tutti.dev/managed-by"] == "main";
+        let has_entry = live["metadata"]["managedFields"].to_string().contains("tutti-main");
+        if (self.what == What::Managers && !is_labelled) || (self.what == What::Label && !has_entry) {
+            return None;
+        }
         let done = match self.what {
             What::Field => hands::merge(sandbox, "kubectl-edit", &path, &field(&name, &json!("ZWRpdGVk"))),
             What::Remove => hands::merge(sandbox, "kubectl-edit", &path, &field(&name, &Value::Null)),

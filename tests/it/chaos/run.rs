@@ -40,6 +40,8 @@ pub struct Run {
     head: Revision,
     troubles: BTreeMap<String, Troubles>,
     process: Option<Process>,
+    /// When tutti was last told to ask Git.
+    woken: Instant,
     report: Report,
 }
 
@@ -100,6 +102,7 @@ impl Run {
             head: begin,
             troubles: BTreeMap::new(),
             process: None,
+            woken: Instant::now(),
             report: Report::default(),
         }
     }
@@ -109,14 +112,15 @@ impl Run {
         let origin = Origin::Repository(self.fleet.repository.open().await);
         let wires = Wires::seen_by(self.witness.clone());
         let running = self.fleet.start_from(origin, &wires, |_| {});
-        self.witness.follows(running.overview.clone());
+        self.witness.follows();
+        self.woken = Instant::now();
         let (witness, mut overview) = (self.witness.clone(), running.overview.clone());
         let observer = tokio::spawn(async move {
             while overview.changed().await.is_ok() {
                 let now = overview.borrow_and_update().clone();
                 witness.sees(&now);
                 // What was just read from Git is rendered in the same moment.
-                tokio::time::sleep(Duration::from_millis(1)).await;
+                tokio::time::sleep(Duration::from_millis(20)).await;
                 let now = overview.borrow().clone();
                 witness.sees(&now);
                 witness.is_told_the_truth(&now);
@@ -200,14 +204,18 @@ impl Run {
         }
     }
 
-    fn wake(&self) {
+    fn wake(&mut self) {
+        self.woken = Instant::now();
         if let Some(process) = &self.process {
+            self.witness.wakes();
             // A full queue of wakes is a wake.
             let _ = process.running.wake.try_send(());
         }
     }
 
-    pub fn commit(&mut self, wanted: Wanted, words: &str, told: bool) {
+    fn commit(&mut self, wanted: Wanted, words: &str, told: bool) {
+        // Who asks in this very moment finds it.
+        let told = told || self.woken == Instant::now();
         let files = wanted.files();
         let gone = self.files.keys().filter(|path| !files.contains_key(*path)).map(|path| (path.as_str(), None));
         let new = files.iter().filter(|(path, text)| self.files.get(*path) != Some(text));

@@ -9,19 +9,19 @@ use http::{Method, Request, StatusCode};
 use parking_lot::Mutex;
 use sandbox::Sandbox;
 use serde_json::Value;
-use tokio::sync::watch;
 use tokio::time::Instant;
 use tutti::model::Revision;
 use tutti::report::{Overview, Phase};
 
 use super::edit::{Place, Traces};
-use super::object::Name;
+use super::object::{Kind, Name};
 use super::wanted::{App, Prune, Wanted};
 use super::{hands, truth};
 use crate::support::wires;
 
-/// A task that was started before the news may begin after it, in the same moment.
-const MOMENT: Duration = Duration::from_millis(10);
+/// Git is read in the moment in which tutti is woken; a task that was started before may begin after it in the same moment,
+/// and what tutti says of itself comes a moment later.
+const MOMENT: Duration = Duration::from_millis(20);
 /// What is never approved and may always be deleted.
 const FLOOR: u64 = 3;
 
@@ -38,6 +38,7 @@ pub struct State {
     pub traces: Traces,
     /// What was committed, and when.
     wanted: HashMap<Revision, Arc<Wanted>>,
+    newest: Option<Revision>,
     /// How often what a place shall hold was changed.
     pub changes: BTreeMap<Place, usize>,
     pub writes: BTreeMap<Place, Writes>,
@@ -65,14 +66,26 @@ pub struct Writes {
 /// What the process that runs now has said.
 #[derive(Default)]
 struct Seen {
-    overview: Option<watch::Receiver<Arc<Overview>>>,
-    head: Option<(Revision, Instant)>,
-    before: Option<Revision>,
+    /// What it has read of Git, and when.
+    heads: Vec<(Revision, Instant)>,
     offline: BTreeMap<String, Instant>,
     /// Deletes without approval at a head.
     deletes: BTreeMap<Revision, u64>,
     /// Targets that were called healthy at a head.
     healthy: BTreeSet<(Revision, String, String)>,
+}
+
+impl Seen {
+    fn head(&self) -> Option<&Revision> {
+        self.heads.last().map(|(revision, _)| revision)
+    }
+
+    /// The newest, and those that were the newest a moment ago.
+    fn recent_heads(&self) -> impl Iterator<Item = &Revision> {
+        let is_recent = |place: usize| self.heads.get(place + 1).is_none_or(|(_, since)| since.elapsed() <= MOMENT);
+        let heads = self.heads.iter().enumerate().rev();
+        heads.take_while(move |(place, _)| is_recent(*place)).map(|(_, (revision, _))| revision)
+    }
 }
 
 impl Witness {
@@ -107,13 +120,25 @@ impl Witness {
             }
         }
         state.wanted.insert(revision.clone(), Arc::new(wanted.clone()));
+        state.newest = Some(revision.clone());
+    }
+
+    /// The process asks Git now.
+    pub fn wakes(&self) {
+        let mut state = self.state.lock();
+        let newest = state.newest.clone();
+        if state.seen.head() != newest.as_ref() {
+            state.seen.heads.extend(newest.map(|newest| (newest, Instant::now())));
+        }
     }
 
     /// A process starts.
-    pub fn follows(&self, overview: watch::Receiver<Arc<Overview>>) {
+    pub fn follows(&self) {
         let mut state = self.state.lock();
         state.processes += 1;
-        state.seen = Seen { overview: Some(overview), ..Seen::default() };
+        state.seen = Seen::default();
+        drop(state);
+        self.wakes();
     }
 
     /// What the process says now; called whenever that changes.
@@ -121,12 +146,6 @@ impl Witness {
         let now = Instant::now();
         let mut state = self.state.lock();
         let seen = &mut state.seen;
-        if let Some(revision) = &overview.revision
-            && seen.head.as_ref().map(|(known, _)| known) != Some(revision)
-        {
-            seen.before = seen.head.take().map(|(known, _)| known);
-            seen.head = Some((revision.clone(), now));
-        }
         for cluster in &overview.clusters {
             if cluster.state == "Offline" {
                 seen.offline.entry(cluster.name.to_string()).or_insert(now);
@@ -146,7 +165,8 @@ impl Witness {
             for target in overview.targets.iter().filter(|target| target.phase == Phase::Running) {
                 let (cluster, id) = (target.cluster.to_string(), target.app.name.to_string());
                 let key = (revision.clone(), cluster.clone(), id.clone());
-                if !state.seen.healthy.insert(key) || state.stale.contains(&cluster) {
+                let is_read = state.seen.head() == Some(revision);
+                if !is_read || !state.seen.healthy.insert(key) || state.stale.contains(&cluster) {
                     continue;
                 }
                 let objects = wanted.on(&cluster).filter(|(owner, ..)| *owner == id);
@@ -165,21 +185,8 @@ impl Witness {
     }
 
     /// The heads that a write may come from.
-    fn heads(&self, state: &State) -> Vec<Arc<Wanted>> {
-        let overview = state.seen.overview.as_ref().map(|overview| overview.borrow().clone());
-        let Some(head) = overview.and_then(|overview| overview.revision.clone()) else { return Vec::new() };
-        let mut heads = vec![head.clone()];
-        match &state.seen.head {
-            Some((known, since)) if *known == head => {
-                if since.elapsed() <= MOMENT {
-                    heads.extend(state.seen.before.clone());
-                }
-            }
-            // It is read in this very moment.
-            Some((known, _)) => heads.push(known.clone()),
-            None => {}
-        }
-        heads.iter().filter_map(|revision| state.wanted.get(revision).cloned()).collect()
+    fn heads(state: &State) -> Vec<Arc<Wanted>> {
+        state.seen.recent_heads().filter_map(|revision| state.wanted.get(revision).cloned()).collect()
     }
 
     fn judge(&self, cluster: &str, request: &Request<Bytes>) -> Result<(), String> {
@@ -187,7 +194,7 @@ impl Witness {
         let path = request.uri().path();
         let name = Name::parse(path).ok_or_else(|| "nobody renders that".to_owned())?;
         let body: Value = serde_json::from_slice(request.body()).unwrap_or_default();
-        let heads = self.heads(&state);
+        let heads = Self::heads(&state);
         if heads.is_empty() {
             return Err("nothing was read from Git yet".to_owned());
         }
@@ -208,13 +215,14 @@ impl Witness {
         let mut state = self.state.lock();
         let body: Value = serde_json::from_slice(request.body()).unwrap_or_default();
         let uid = body["preconditions"]["uid"].as_str().unwrap_or_default().to_owned();
-        let overview = state.seen.overview.as_ref()?.borrow().clone();
-        let head = overview.revision.clone()?;
+        let head = state.seen.head()?.clone();
         if state.wanted.get(&head)?.approved.contains(&(cluster.to_owned(), uid)) {
             return None;
         }
         let before = state.seen.deletes.get(&head).copied().unwrap_or_default();
-        let managed: usize = overview.clusters.iter().map(|cluster| cluster.objects).sum();
+        let folders = || Kind::ALL.into_iter().map(Kind::folder);
+        let ours = |sandbox| folders().map(move |folder| hands::list(sandbox, folder, "tutti.dev/managed-by=main").len());
+        let managed: usize = self.clusters.values().flat_map(ours).sum();
         let cap = FLOOR.max(10.min((managed as u64 + before + 1) / 5));
         state.seen.deletes.insert(head, before + 1);
         (before + 1 > cap).then(|| format!("{} deletes at one commit, {cap} is the cap", before + 1))
