@@ -57,7 +57,11 @@ fn main() -> ExitCode {
     });
     let minutes = start.elapsed().as_secs_f64() / 60.0;
     println!("{report}");
-    println!("seeds {seed}..{}, {:.0} schedules a minute on {threads} threads", seed + schedules, schedules as f64 / minutes);
+    println!(
+        "seeds {seed}..{}, {:.0} schedules a minute on {threads} threads",
+        seed + schedules,
+        schedules as f64 / minutes
+    );
     for (seed, violations) in &report.violations {
         println!("seed {seed}: {}", violations[0].lines().next().unwrap_or_default());
     }

@@ -111,7 +111,9 @@ pub(super) fn classify(
 ) -> Error {
     match error {
         kube::Error::Api(status) => classify_status(cluster, action, object, status),
-        kube::Error::Auth(auth) => Error::Denied { cluster: cluster.clone(), detail: auth.to_string(), forbidden: false },
+        kube::Error::Auth(auth) => {
+            Error::Denied { cluster: cluster.clone(), detail: auth.to_string(), forbidden: false }
+        }
         kube::Error::SerdeError(detail) => Error::Request {
             cluster: cluster.clone(),
             action,

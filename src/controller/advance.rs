@@ -36,6 +36,9 @@ impl World {
             self.reload_at = None;
             self.handle(Event::Wake);
         }
+        if self.ground_moved {
+            return self.reload_at;
+        }
         while let Some(id) = self.next_target(now) {
             let deadlines = [self.advance_target(&id, now), self.ask_pods(&id, now)];
             self.agenda.remind(&id, deadlines.into_iter().flatten().min());

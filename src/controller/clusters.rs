@@ -18,6 +18,7 @@ const EPOCHS_EACH: u64 = 1 << 32;
 impl World {
     pub(super) fn take_fleet(&mut self, fleet: Arc<Fleet>) {
         if fleet.is_usable() {
+            self.stop_if_the_ground_moves(&fleet);
             if self.instance.name != fleet.instance.name {
                 // Another name is another inventory: nothing that was seen under the old one counts.
                 self.clusters.clear();
@@ -32,6 +33,21 @@ impl World {
             }
         }
         self.fleet = Some(fleet);
+    }
+
+    /// Whether anything may be written holds from the moment in which it is read. What is rendered is still that of the commit
+    /// before: what a commit lifts (maintenance, observe mode) is not lifted for that.
+    fn stop_if_the_ground_moves(&mut self, fleet: &Fleet) {
+        let same = |(name, cluster): (&ClusterName, &Cluster)| {
+            self.clusters.get(name).is_none_or(|known| known.cluster == *cluster)
+        };
+        if *self.instance == fleet.instance && fleet.clusters.iter().all(same) {
+            return;
+        }
+        self.ground_moved = true;
+        for running in self.targets.values().filter_map(|entry| entry.running.as_ref()) {
+            running.cancel();
+        }
     }
 
     fn take_clusters(&mut self, fleet: &Fleet) {
@@ -115,6 +131,10 @@ impl World {
                     tracing::warn!(cluster = %name, detail, "the cluster does not answer; the others go on");
                 }
                 entry.reach = Reach::Offline { detail, attempts, lasting };
+                // What is under way may still find out what is there; it writes nothing any more.
+                for running in self.targets.on(name).filter_map(|(_, entry)| entry.running.as_ref()) {
+                    running.cancel();
+                }
             }
             ClusterNews::Watch { kind, number, change } => {
                 let touched = entry.watched(&kind, number, change, &self.instance.name);

@@ -232,7 +232,11 @@ impl Supervisor {
         match connected.client.kinds_in_use_of(&connected.unlisted, catalog, &self.instance).await {
             Ok(found) => {
                 connected.unlisted = found.unlisted();
-                if found.kinds.is_empty() { Ok(()) } else { self.tell(epoch, ClusterNews::InUse(found.kinds)).await }
+                if found.kinds.is_empty() {
+                    Ok(())
+                } else {
+                    self.tell(epoch, ClusterNews::InUse(found.kinds)).await
+                }
             }
             Err(error) => {
                 tracing::debug!(cluster = %self.cluster, %error, "kinds that could not be listed are asked for again");

@@ -51,6 +51,8 @@ pub struct World {
     pub(super) load_error: Option<LoadError>,
     pub(super) head: Option<Revision>,
     pub(super) rendered_head: Option<Revision>,
+    /// The head says something else of the instance or of clusters, and is not rendered yet.
+    pub(super) ground_moved: bool,
     pub(super) fleet: Option<Arc<Fleet>>,
     pub(super) instance: Arc<Instance>,
     /// What earlier revisions rendered to.
@@ -102,6 +104,7 @@ impl World {
             load_error: None,
             head: None,
             rendered_head: None,
+            ground_moved: false,
             fleet: None,
             instance: Arc::default(),
             memory: Arc::default(),
@@ -257,6 +260,7 @@ impl World {
         self.renders = Some(Arc::clone(&renders));
         let Some(fleet) = self.fleet.clone() else { return };
         self.rendered_head = Some(renders.revision.clone());
+        self.ground_moved = false;
         if !fleet.is_usable() {
             // Without an instance nothing can be said of any app: what runs is left as it is.
             return;

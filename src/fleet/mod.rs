@@ -13,6 +13,7 @@ mod checks;
 pub mod codes;
 mod health_rules;
 pub mod layers;
+mod pattern;
 mod pins;
 mod placement;
 mod projects;

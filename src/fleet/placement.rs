@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::pattern::Pattern;
 use crate::model::{App, AppSpec, Cluster, ClusterName, Placement, Snapshot};
 
 /// The registered clusters that an app is placed on, sorted by name.
@@ -41,13 +42,9 @@ fn names(app: &App) -> impl Iterator<Item = &ClusterName> {
 /// The files of the repository that a path or pattern of an Objects app fits, sorted. `*` stays within
 /// one folder, `**` does not.
 pub fn files_of<'a>(pattern: &str, snapshot: &'a Snapshot) -> impl Iterator<Item = &'a str> {
-    let glob = globset::GlobBuilder::new(pattern).literal_separator(true).build();
-    let matcher = glob.ok().map(|glob| glob.compile_matcher());
-    let exact = pattern.to_owned();
     // Only what begins as the pattern does can fit it.
     let plain =
         pattern.find(['*', '?', '[', '{', '\\']).map_or(pattern, |special| &pattern[..special]).to_owned();
-    let fits =
-        move |path: &&str| **path == *exact || matcher.as_ref().is_some_and(|glob| glob.is_match(path));
-    snapshot.files_in(&plain).map(|(path, _)| path).filter(fits)
+    let matcher = Pattern::new(pattern);
+    snapshot.files_in(&plain).map(|(path, _)| path).filter(move |path| matcher.fits(path))
 }

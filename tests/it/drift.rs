@@ -9,7 +9,7 @@ use tutti::report::Phase;
 
 use crate::support::fleet::{Fleet, Running, target};
 use crate::support::live::{self, edit_as, scale_as};
-use crate::support::manifests::{config_map, deployment, objects};
+use crate::support::manifests::{cluster, config_map, deployment, objects};
 
 const APP: &str = "apps/web/app.yaml";
 const MANIFESTS: &str = "apps/web/objects/all.yaml";
@@ -126,8 +126,24 @@ async fn a_person_who_scales_while_no_process_runs_is_put_back() {
     let running = scene.fleet.start().await;
     running.converged(&scene.fleet.begin).await;
     settle().await;
-    let web = live::get(scene.fleet.cluster("bj1"), "Deployment", "default", "web").await.expect("it is there");
+    let web =
+        live::get(scene.fleet.cluster("bj1"), "Deployment", "default", "web").await.expect("it is there");
     assert_eq!(web["spec"]["replicas"], 2);
+}
+
+/// Nobody may write, so nobody finds out: it is not called as rendered.
+#[tokio::test(start_paused = true)]
+async fn an_edit_of_a_cluster_in_maintenance_while_no_process_ran_is_not_called_healthy() {
+    let scene = Scene::new("repair").await;
+    scene.running.stop().await;
+    let edit = json!({"data": {"value": "two"}});
+    edit_as(scene.fleet.cluster("bj1"), "kubectl-edit", ("ConfigMap", "web"), &edit).await;
+    let maintaining = cluster("bj1").replace("spec: {", "spec: {state: Maintaining, ");
+    scene.fleet.repository.commit("Maintenance", &[("clusters/bj1.yaml", Some(&maintaining))]);
+    let running = scene.fleet.start().await;
+    settle().await;
+    let now = running.overview.borrow().clone();
+    assert_eq!(target(&now, "bj1", "default/web").phase, Phase::Waiting);
 }
 
 #[tokio::test(start_paused = true)]

@@ -86,3 +86,22 @@ async fn changes_and_deletes_are_planned_and_not_done() {
     tokio::time::sleep(std::time::Duration::from_secs(300)).await;
     assert_eq!(fleet.cluster("bj1").count_requests(&RequestMatch::writes()), 0);
 }
+
+/// What was only planned before is never written by the commit that ends it: that says something else.
+#[tokio::test(start_paused = true)]
+async fn the_commit_that_ends_observing_writes_only_what_it_says() {
+    let fleet = fleet(INSTANCE);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let maps = |value: &str| ["one", "two"].map(|name| config_map("default", name, value)).join("---\n");
+    let (second, third) = (maps("second"), maps("third"));
+    let files = "apps/settings/objects/maps.yaml";
+    let changes = [("tutti.yaml", Some(&*observing_instance())), (files, Some(&*second))];
+    fleet.push(&running, "Observe", &changes).await;
+    running.until("a plan", |now| now.targets.iter().any(|it| it.phase == Phase::OutOfSync)).await;
+    fleet.forget_requests();
+    let revision =
+        fleet.push(&running, "Enforce", &[("tutti.yaml", Some(INSTANCE)), (files, Some(&third))]).await;
+    running.converged(&revision).await;
+    assert_eq!(fleet.counted(), ["2 apply configmaps"], "the second version is never written");
+}

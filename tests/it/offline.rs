@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use kube::api::DeleteParams;
+use sandbox::{Fault, RequestMatch};
 use tutti::report::Phase;
 
 use crate::support::fleet::{Fleet, target};
@@ -86,7 +87,7 @@ async fn a_cluster_that_goes_down_between_two_writes_is_finished_later() {
     let fleet = fleet();
     let running = fleet.start().await;
     let gz1 = fleet.cluster("gz1").clone();
-    while gz1.count_requests(&sandbox::RequestMatch::writes()) == 0 {
+    while gz1.count_requests(&RequestMatch::writes()) == 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     gz1.set_down(true);
@@ -114,4 +115,29 @@ async fn watches_that_are_cut_are_taken_up_where_they_were() {
     let revision = fleet.push(&running, "Release 2", &[("apps/web/app.yaml", Some(&newer))]).await;
     running.converged(&revision).await;
     assert_eq!(fleet.counted(), ["3 apply deployments.apps"]);
+}
+
+/// A lookup that was asked before is answered after the cluster was given up: no write follows it.
+#[tokio::test(start_paused = true)]
+async fn what_is_under_way_when_a_cluster_is_given_up_writes_nothing() {
+    let fleet = fleet();
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let gz1 = fleet.cluster("gz1");
+    let lookups = RequestMatch::any().verb("get").resource("configmaps");
+    gz1.fail_next(lookups, 1, Fault::Delay(Duration::from_secs(25)));
+    let probes = RequestMatch::any().verb("get").resource("/version");
+    gz1.fail_next(probes, 6, Fault::unavailable());
+    fleet.forget_requests();
+    let added = config_map("default", "two", "first");
+    fleet.push(&running, "One more", &[("apps/settings/objects/two.yaml", Some(&added))]).await;
+    running.until("gz1 away", |now| now.clusters.iter().any(|it| it.state == "Offline")).await;
+    let writes = || gz1.count_requests(&RequestMatch::writes());
+    let is_away = |now: &tutti::report::Overview| now.clusters.iter().any(|it| it.state == "Offline");
+    while is_away(&running.overview.borrow().clone()) {
+        assert_eq!(writes(), 0);
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    running.until("all again", |now| now.targets.iter().all(|it| it.phase == Phase::Running)).await;
+    assert_eq!(writes(), 1);
 }

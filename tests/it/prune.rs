@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sandbox::{RequestMatch, Sandbox};
+use sandbox::{Fault, RequestMatch, Sandbox};
 use tutti::manifest::approval_to_yaml;
 use tutti::model::{Approval, Digest};
 use tutti::report::Overview;
@@ -303,4 +303,26 @@ async fn an_object_that_says_keep_stays() {
     a_while().await;
     assert_eq!(deletes(fleet.cluster("bj1")), 0);
     assert_eq!(names(fleet.cluster("bj1")).await.len(), 2);
+}
+
+/// While a process starts, the lists of a kind fail: what is left of it goes as soon as it can be listed.
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_could_not_be_listed_at_the_start_is_listed_again() {
+    let errors = [(Fault::internal_error(), 3), (Fault::unauthorized(), 1)];
+    for (fault, times) in errors {
+        let service = "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: default}\nspec: {ports: [{port: 80}]}\n";
+        let fleet = settings(&[
+            ("apps/settings/objects/maps.yaml", &numbered(0..1)),
+            ("apps/settings/objects/service.yaml", service),
+        ]);
+        let running = fleet.start().await;
+        running.converged(&fleet.begin).await;
+        running.stop().await;
+        fleet.repository.commit("Without the Service", &[("apps/settings/objects/service.yaml", None)]);
+        let lists = RequestMatch::any().verb("list").resource("services");
+        fleet.cluster("bj1").fail_next(lists, times, fault.clone());
+        let _running = fleet.start().await;
+        a_while().await;
+        assert_eq!(names(fleet.cluster("bj1")).await, ["ConfigMap default/map-0"], "{fault:?}");
+    }
 }

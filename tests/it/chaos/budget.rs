@@ -8,11 +8,15 @@ pub fn check(run: &Run) {
     let state = run.witness.state.lock();
     let mut found = Vec::new();
     for (place, writes) in &state.writes {
-        let count = |counts: &std::collections::BTreeMap<_, usize>| counts.get(place).copied().unwrap_or_default();
+        let count =
+            |counts: &std::collections::BTreeMap<_, usize>| counts.get(place).copied().unwrap_or_default();
         let causes = count(&state.changes) + count(&state.traces.edits) + writes.lost + state.processes;
         let most = 3 + 2 * causes;
         if writes.done > most {
-            found.push(format!("{} {} was written {} times, {most} is the most", place.0, place.1, writes.done));
+            found.push(format!(
+                "{} {} was written {} times, {most} is the most",
+                place.0, place.1, writes.done
+            ));
         }
     }
     drop(state);

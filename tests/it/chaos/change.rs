@@ -143,11 +143,8 @@ impl Change {
         let mut draw = Draw::new(number);
         let ids: Vec<String> = wanted.apps.keys().cloned().collect();
         let id = pick(&ids, number).cloned();
-        let objects_apps: Vec<String> = ids
-            .iter()
-            .filter(|id| matches!(wanted.apps[*id].sort, Sort::Objects(_)))
-            .cloned()
-            .collect();
+        let objects_apps: Vec<String> =
+            ids.iter().filter(|id| matches!(wanted.apps[*id].sort, Sort::Objects(_))).cloned().collect();
         match what {
             What::Value => {
                 let id = id?;

@@ -91,7 +91,8 @@ impl Edit {
         let cluster = sandbox.name();
         let mut draw = Draw::new(self.number);
         if self.what == What::StrangerGoes {
-            let places: Vec<Place> = traces.strangers.keys().filter(|(name, _)| name == cluster).cloned().collect();
+            let places: Vec<Place> =
+                traces.strangers.keys().filter(|(name, _)| name == cluster).cloned().collect();
             let place = pick(&places, self.number)?.clone();
             hands::delete(sandbox, &place.1);
             traces.strangers.remove(&place);
@@ -160,7 +161,12 @@ impl Edit {
             }
             What::Foreign => {
                 let key = draw.of(&["team", "owner"]);
-                let done = hands::merge(sandbox, "somebody", &path, &json!({"metadata": {"labels": {key: "theirs"}}}));
+                let done = hands::merge(
+                    sandbox,
+                    "somebody",
+                    &path,
+                    &json!({"metadata": {"labels": {key: "theirs"}}}),
+                );
                 if done {
                     let field = (format!("/metadata/labels/{key}"), json!("theirs"));
                     traces.foreign.insert((uid.clone(), key.to_owned()), field);

@@ -15,9 +15,12 @@ mod quiet;
 mod report;
 mod run;
 mod schedule;
+#[cfg(test)]
+mod tests;
 mod trouble;
 mod truth;
 mod wanted;
 mod witness;
 
+#[cfg_attr(test, allow(unused_imports, reason = "for the example of the same name"))]
 pub use many::many;

@@ -88,7 +88,8 @@ pub fn body(name: &Name, version: u64, broken: bool) -> Value {
         Kind::Deployment => {
             let tag = if broken { format!("broken-{version}") } else { version.to_string() };
             let image = format!("registry.example.com/{}:{tag}", name.name);
-            let mut containers = vec![json!({"name": "main", "image": image, "env": [{"name": "A", "value": text}]})];
+            let mut containers =
+                vec![json!({"name": "main", "image": image, "env": [{"name": "A", "value": text}]})];
             if version % 3 == 1 {
                 containers.push(json!({"name": "side", "image": "registry.example.com/side:1"}));
             }

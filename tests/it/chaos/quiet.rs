@@ -15,7 +15,9 @@ use super::{hands, truth};
 /// Objects that are nobody's business: one that carries our label and is a copy, one of another instance.
 pub fn neighbours(clusters: &BTreeMap<String, Sandbox>, traces: &mut Traces) {
     for (cluster, sandbox) in clusters {
-        for (name, instance, origin) in [("copy", "main", "/Service/default/app0"), ("other", "other", "/ConfigMap/default/other")] {
+        for (name, instance, origin) in
+            [("copy", "main", "/Service/default/app0"), ("other", "other", "/ConfigMap/default/other")]
+        {
             let object = json!({
                 "apiVersion": "v1", "kind": "ConfigMap", "data": {"value": "theirs"},
                 "metadata": {
@@ -55,13 +57,18 @@ pub fn look(run: &Run) {
         let state = run.witness.state.lock();
         for (id, app) in &wanted.apps {
             for cluster in &app.clusters {
-                let said = overview.targets.iter().find(|it| *it.app.name == **id && it.cluster.as_str() == cluster);
+                let said =
+                    overview.targets.iter().find(|it| *it.app.name == **id && it.cluster.as_str() == cluster);
                 let Some(said) = said else {
                     found.push(format!("nothing is said of {id} on {cluster}"));
                     continue;
                 };
                 if let Err(why) = check(run, (id, app), cluster, (said.phase, &said.detail), &state.traces) {
-                    found.push(format!("{id} on {cluster} is called {}: {why} ({})", said.phase.as_str(), said.detail));
+                    found.push(format!(
+                        "{id} on {cluster} is called {}: {why} ({})",
+                        said.phase.as_str(),
+                        said.detail
+                    ));
                 }
             }
         }
@@ -72,7 +79,13 @@ pub fn look(run: &Run) {
     found.iter().for_each(|words| run.witness.violation(words));
 }
 
-fn check(run: &Run, (id, app): (&str, &App), cluster: &str, (phase, detail): (Phase, &str), traces: &Traces) -> Result<(), String> {
+fn check(
+    run: &Run,
+    (id, app): (&str, &App),
+    cluster: &str,
+    (phase, detail): (Phase, &str),
+    traces: &Traces,
+) -> Result<(), String> {
     let wanted = &run.wanted;
     let expect = |right: bool, why: &str| if right { Ok(()) } else { Err(why.to_owned()) };
     if app.paused {
@@ -81,9 +94,9 @@ fn check(run: &Run, (id, app): (&str, &App), cluster: &str, (phase, detail): (Ph
     let mine: Vec<_> = wanted.on(cluster).filter(|(owner, ..)| *owner == id).collect();
     let place = |name: &Name| (cluster.to_owned(), name.path());
     let is_maintained = wanted.clusters[cluster];
-    let holds = mine.iter().find_map(|(_, _, name, body)| {
-        truth::holds(&run.clusters()[cluster], name, body, traces).err()
-    });
+    let holds = mine
+        .iter()
+        .find_map(|(_, _, name, body)| truth::holds(&run.clusters()[cluster], name, body, traces).err());
     if mine.iter().any(|(_, _, name, _)| wanted.owners(cluster, name).count() > 1) {
         return expect(phase == Phase::Refused, "two apps claim an object of it");
     }

@@ -1,6 +1,7 @@
 //! One schedule, carried out.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -14,12 +15,12 @@ use tutti::report::{Overview, Phase, statuses};
 
 use super::change;
 use super::draw::pick;
+use super::object::{Kind, Name};
 use super::report::Report;
 use super::schedule::{Schedule, Step};
 use super::trouble::{Trouble, Troubles};
 use super::wanted::Wanted;
 use super::witness::Witness;
-use super::object::{Kind, Name};
 use super::{budget, hands, quiet, truth};
 use crate::support::fleet::{Fleet, Running, described};
 use crate::support::repository::{Change, ConfigRepository};
@@ -83,19 +84,23 @@ impl Run {
                 ..SandboxOptions::instant(name)
             }
         };
-        let sandboxes = schedule.begin.clusters.keys().map(|name| (name.clone(), Sandbox::new(options(name))));
+        let sandboxes =
+            schedule.begin.clusters.keys().map(|name| (name.clone(), Sandbox::new(options(name))));
         let clusters: BTreeMap<String, Sandbox> = sandboxes.collect();
         clusters.values().for_each(|sandbox| sandbox.set_latency(LATENCY));
         let witness = Arc::new(Witness::new(clusters.clone()));
         quiet::neighbours(&clusters, &mut witness.state.lock().traces);
-        let repository = ConfigRepository::empty();
+        // A disk would take most of the time.
+        let memory = Path::new("/dev/shm");
+        let folder = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+        let repository = ConfigRepository::within(&folder);
         let files = schedule.begin.files();
         let changes: Vec<Change<'_>> =
             files.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
         let begin = repository.commit("Begin", &changes);
         witness.committed(&begin, &schedule.begin, None);
         Self {
-            fleet: Fleet { repository, begin: begin.clone(), clusters },
+            fleet: Fleet { repository, begin: begin.clone(), clusters, charts: Arc::default() },
             wanted: schedule.begin.clone(),
             witness,
             files,
@@ -147,6 +152,7 @@ impl Run {
 
     async fn step(&mut self, step: &Step) {
         self.report.steps += 1;
+        self.witness.sees(&self.overview());
         match step {
             Step::Commit { changes, told } => {
                 let mut wanted = self.wanted.clone();
@@ -217,7 +223,8 @@ impl Run {
         // Who asks in this very moment finds it.
         let told = told || self.woken == Instant::now();
         let files = wanted.files();
-        let gone = self.files.keys().filter(|path| !files.contains_key(*path)).map(|path| (path.as_str(), None));
+        let gone =
+            self.files.keys().filter(|path| !files.contains_key(*path)).map(|path| (path.as_str(), None));
         let new = files.iter().filter(|(path, text)| self.files.get(*path) != Some(text));
         let changes: Vec<Change<'_>> =
             gone.chain(new.map(|(path, text)| (path.as_str(), Some(text.as_str())))).collect();
@@ -226,7 +233,11 @@ impl Run {
         }
         self.head = self.fleet.repository.commit(words, &changes);
         self.report.commits += 1;
-        self.witness.say(&format!("commit {} {words}{}", self.head.short(), if told { "" } else { " (unseen)" }));
+        self.witness.say(&format!(
+            "commit {} {words}{}",
+            self.head.short(),
+            if told { "" } else { " (unseen)" }
+        ));
         self.witness.committed(&self.head, &wanted, Some(&self.wanted));
         (self.wanted, self.files) = (wanted, files);
         if told {
@@ -311,15 +322,22 @@ impl Run {
     fn resolve(&mut self, overview: &Overview) -> bool {
         let mut found = false;
         for target in overview.targets.iter().filter(|target| target.phase == Phase::Refused) {
-            let object = target.detail.strip_prefix("failed to apply ").and_then(|rest| rest.split_once(": conflict with"));
+            let object = target
+                .detail
+                .strip_prefix("failed to apply ")
+                .and_then(|rest| rest.split_once(": conflict with"));
             let Some((object, _)) = object else { continue };
             let Some(name) = object.split_once(' ').and_then(|(kind, name)| {
                 let kind = Kind::ALL.into_iter().find(|known| known.word() == kind)?;
                 Some(Name::new(kind, name.strip_prefix("default/")?))
-            }) else { continue };
+            }) else {
+                continue;
+            };
             let place = (target.cluster.to_string(), name.path());
             let mut state = self.witness.state.lock();
-            if state.traces.edits.get(&place).is_some_and(|edits| *edits > 0) && !state.traces.resolved.contains(&place) {
+            if state.traces.edits.get(&place).is_some_and(|edits| *edits > 0)
+                && !state.traces.resolved.contains(&place)
+            {
                 found |= hands::delete(self.fleet.cluster(target.cluster.as_str()), &place.1);
                 *state.traces.edits.entry(place.clone()).or_default() += 1;
                 state.traces.resolved.insert(place);
@@ -347,7 +365,8 @@ impl Run {
         tokio::time::sleep(schedule.idle).await;
         let requests = std::mem::take(&mut self.witness.state.lock().requests);
         if !requests.is_empty() {
-            self.witness.violation(&format!("{} requests while nothing happens: {requests:?}", requests.len()));
+            self.witness
+                .violation(&format!("{} requests while nothing happens: {requests:?}", requests.len()));
         }
     }
 
@@ -368,5 +387,4 @@ impl Run {
     pub fn clusters(&self) -> &BTreeMap<String, Sandbox> {
         &self.fleet.clusters
     }
-
 }

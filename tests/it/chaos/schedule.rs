@@ -17,9 +17,16 @@ pub enum Step {
         told: bool,
     },
     Edit(Edit),
-    Trouble { cluster: u64, trouble: Trouble, per_mille: u16, lasting: Duration },
+    Trouble {
+        cluster: u64,
+        trouble: Trouble,
+        per_mille: u16,
+        lasting: Duration,
+    },
     /// The process dies after so many more writes, or now; another one starts.
-    Crash { writes: usize },
+    Crash {
+        writes: usize,
+    },
     /// It is asked to stop, and another one starts.
     Restart,
     /// Tutti asks Git.
@@ -80,11 +87,12 @@ impl Schedule {
         ];
         let mut steps = Vec::new();
         for _ in 0..number {
+            // Never nothing: reading Git and rendering take no time of this clock, and some of the machine's.
             let gap = match draw.within(0..10) {
-                0..3 => Duration::ZERO,
-                3..6 => draw.milliseconds(0..50),
-                6..9 => draw.milliseconds(0..5_000),
-                _ => draw.milliseconds(0..60_000),
+                0..3 => Duration::from_millis(1),
+                3..6 => draw.milliseconds(1..50),
+                6..9 => draw.milliseconds(1..5_000),
+                _ => draw.milliseconds(1..60_000),
             };
             let step = match draw.weighed(&weights) {
                 "commit" => {

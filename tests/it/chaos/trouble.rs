@@ -81,7 +81,8 @@ impl Trouble {
     fn rule(self, per_mille: u16) -> Option<FaultRule> {
         let seconds = Duration::from_secs;
         let (any, writes) = (RequestMatch::any, RequestMatch::writes);
-        let between = |shortest: u64, longest: u64| (Duration::from_millis(shortest), Duration::from_millis(longest));
+        let between =
+            |shortest: u64, longest: u64| (Duration::from_millis(shortest), Duration::from_millis(longest));
         let (matching, kind) = match self {
             Self::Latency => {
                 let (shortest, longest) = between(1, 3_000);
@@ -149,7 +150,8 @@ impl Troubles {
             }
         }
         let is_down = |trouble: &Trouble| matches!(trouble, Trouble::Down | Trouble::Restart);
-        let down = self.running.iter().filter(|(trouble, _, _)| is_down(trouble)).map(|(_, _, end)| *end).max();
+        let down =
+            self.running.iter().filter(|(trouble, _, _)| is_down(trouble)).map(|(_, _, end)| *end).max();
         if let Some(end) = down {
             plan = plan.event(end - now, ClusterEvent::Up);
         }

@@ -33,7 +33,10 @@ pub enum Mistake {
 pub enum Sort {
     /// Objects by name, with their version.
     Objects(BTreeMap<Name, u64>),
-    Component { version: u64, replicas: u64 },
+    Component {
+        version: u64,
+        replicas: u64,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,13 +75,18 @@ impl Wanted {
     }
 
     /// Who renders this on that cluster; several when they are in each other's way.
-    pub fn owners<'a>(&'a self, cluster: &'a str, name: &'a Name) -> impl Iterator<Item = (&'a String, &'a App)> {
+    pub fn owners<'a>(
+        &'a self,
+        cluster: &'a str,
+        name: &'a Name,
+    ) -> impl Iterator<Item = (&'a String, &'a App)> {
         self.apps.iter().filter(move |(id, app)| app.clusters.contains(cluster) && app.holds(id, name))
     }
 
     /// Everything that the cluster shall hold, with the app that says so. An app with a mistake is left out.
     pub fn on<'a>(&'a self, cluster: &'a str) -> impl Iterator<Item = (&'a str, &'a App, Name, Value)> {
-        let here = self.apps.iter().filter(move |(_, app)| app.clusters.contains(cluster) && app.mistake.is_none());
+        let here =
+            self.apps.iter().filter(move |(_, app)| app.clusters.contains(cluster) && app.mistake.is_none());
         here.flat_map(|(id, app)| {
             app.objects(id).into_iter().map(move |(name, body)| (id.as_str(), app, name, body))
         })
@@ -87,8 +95,9 @@ impl Wanted {
     /// The repository, file by file.
     pub fn files(&self) -> BTreeMap<String, String> {
         let mode = if self.observes { "mode: observe" } else { "" };
-        let instance =
-            format!("apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {{name: main}}\nspec: {{{mode}}}\n");
+        let instance = format!(
+            "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {{name: main}}\nspec: {{{mode}}}\n"
+        );
         let mut files = BTreeMap::from([("tutti.yaml".to_owned(), instance)]);
         for (cluster, maintaining) in &self.clusters {
             let state = if *maintaining { ", state: Maintaining" } else { "" };
@@ -185,7 +194,8 @@ impl App {
                 "Component"
             }
         };
-        let manifest = json!({"apiVersion": "tutti.dev/v1alpha1", "kind": kind, "metadata": {"name": id}, "spec": spec});
+        let manifest =
+            json!({"apiVersion": "tutti.dev/v1alpha1", "kind": kind, "metadata": {"name": id}, "spec": spec});
         let text = if self.mistake == Some(Mistake::Syntax) {
             "kind: [Objects\n".to_owned()
         } else {

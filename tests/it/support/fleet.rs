@@ -8,6 +8,7 @@ use sandbox::{RequestRecord, Sandbox, SandboxOptions};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tutti::chart;
 use tutti::cluster::Link;
 use tutti::controller::{self, Ending, Inputs, Origin, Outputs, Settings, Until};
 use tutti::model::{Connection, Keys, Mode, Revision};
@@ -25,6 +26,7 @@ pub struct Fleet {
     /// The first commit.
     pub begin: Revision,
     pub clusters: BTreeMap<String, Sandbox>,
+    pub charts: Arc<chart::Service>,
 }
 
 impl Fleet {
@@ -49,7 +51,7 @@ impl Fleet {
         let begin = repository.commit("Begin", &changes);
         let clusters =
             clusters.iter().map(|name| ((*name).to_owned(), Sandbox::new(options(name)))).collect();
-        Self { repository, begin, clusters }
+        Self { repository, begin, clusters, charts: Arc::default() }
     }
 
     pub fn cluster(&self, name: &str) -> &Sandbox {
@@ -79,11 +81,10 @@ impl Fleet {
                 (None, other) => panic!("no way to {}: {other:?}", cluster.name),
             }
         });
-        let charts = Arc::default();
         let mut settings = Settings {
             origin,
             links,
-            charts,
+            charts: Arc::clone(&self.charts),
             keys: Keys::default(),
             until: Until::Stopped,
             mode: None,

@@ -25,7 +25,12 @@ pub struct ConfigRepository {
 impl ConfigRepository {
     /// Without a commit.
     pub fn empty() -> Self {
-        let folder = tempfile::tempdir().expect("temporary folder");
+        Self::within(&std::env::temp_dir())
+    }
+
+    /// Without a commit, in a folder of its own in this one.
+    pub fn within(folder: &Path) -> Self {
+        let folder = tempfile::tempdir_in(folder).expect("temporary folder");
         let path = folder.path().to_owned();
         Self { _folder: Some(folder), ..Self::at(&path) }
     }

@@ -1,0 +1,92 @@
+//! Patterns of paths. Nearly all say no more than `*` within a folder; those are matched by hand, as a matcher of any pattern takes
+//! far longer to make than to use, and every commit asks about every pattern.
+
+use globset::{GlobBuilder, GlobMatcher};
+
+/// `*` stays within one folder, `**` does not. What is called as the pattern is written fits it in any case.
+pub struct Pattern {
+    text: String,
+    /// Of a pattern that is not simple.
+    matcher: Option<GlobMatcher>,
+    is_simple: bool,
+}
+
+impl Pattern {
+    pub fn new(text: &str) -> Self {
+        let is_simple = !text.contains(['?', '[', ']', '{', '}', '\\', ',']) && !text.contains("**");
+        let glob = || GlobBuilder::new(text).literal_separator(true).build().ok();
+        let matcher = if is_simple { None } else { glob().map(|glob| glob.compile_matcher()) };
+        Self { text: text.to_owned(), matcher, is_simple }
+    }
+
+    pub fn fits(&self, path: &str) -> bool {
+        if !self.is_simple {
+            return self.text == path || self.matcher.as_ref().is_some_and(|matcher| matcher.is_match(path));
+        }
+        let (mut names, mut parts) = (path.split('/'), self.text.split('/'));
+        loop {
+            match (names.next(), parts.next()) {
+                (Some(name), Some(part)) if fits(part, name) => {}
+                (None, None) => return true,
+                _ => return false,
+            }
+        }
+    }
+}
+
+/// One name of a path. What stands between two stars is looked for as far to the left as it can be.
+fn fits(pattern: &str, name: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(mut left) = name.strip_prefix(first) else { return false };
+    let (between, last) = rest.rsplit_once('*').unwrap_or(("", rest));
+    for part in between.split('*') {
+        let Some(place) = left.find(part) else { return false };
+        left = &left[place + part.len()..];
+    }
+    left.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every text of these letters, up to a length.
+    fn texts(letters: &[char], longest: usize) -> Vec<String> {
+        let mut all = vec![String::new()];
+        let mut begin = 0;
+        for _ in 0..longest {
+            let end = all.len();
+            for place in begin..end {
+                let longer: Vec<String> =
+                    letters.iter().map(|letter| format!("{}{letter}", all[place])).collect();
+                all.extend(longer);
+            }
+            begin = end;
+        }
+        all
+    }
+
+    #[test]
+    fn simple_patterns_fit_what_any_matcher_fits() {
+        let paths = texts(&['a', 'b', '/'], 5);
+        for pattern in texts(&['a', 'b', '*', '/'], 4).iter().filter(|pattern| !pattern.contains("**")) {
+            let matcher = GlobBuilder::new(pattern).literal_separator(true).build().expect("a pattern");
+            let (matcher, simple) = (matcher.compile_matcher(), Pattern::new(pattern));
+            assert!(simple.is_simple);
+            for path in &paths {
+                assert_eq!(simple.fits(path), matcher.is_match(path), "{pattern} {path}");
+            }
+        }
+    }
+
+    #[test]
+    fn other_patterns_are_left_to_the_matcher() {
+        let check = |pattern: &str, path: &str, expected: bool| {
+            assert_eq!(Pattern::new(pattern).fits(path), expected, "{pattern} {path}");
+        };
+        check("apps/**/x.yaml", "apps/a/b/x.yaml", true);
+        check("apps/{a,b}.yaml", "apps/b.yaml", true);
+        check("apps/[.yaml", "apps/[.yaml", true);
+        check("apps/[.yaml", "apps/a.yaml", false);
+    }
+}
