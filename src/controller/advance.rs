@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::cluster_entry::ClusterEntry;
 use super::event::Event;
+use super::outcome::kept;
 use super::world::World;
 use crate::fleet::Target;
 use crate::health;
@@ -76,6 +77,7 @@ impl World {
         let writes = !plan.is_empty();
         let refused = plan.steps.iter().any(|step| step.action == Action::Refuse);
         let undefined = plan.steps.iter().any(|step| matches!(step.reason, Reason::DefinitionPending { .. }));
+        let mode = self.mode();
         let cluster = self.clusters.get_mut(&id.cluster)?;
         let starts = (unknown || writes) && cluster.is_ready();
         if starts && cluster.running >= PER_CLUSTER {
@@ -93,7 +95,7 @@ impl World {
             entry.doubted_at = Some(now);
         }
         if writes || !starts {
-            entry.plan = Some(Arc::new(plan));
+            entry.plan = Some(Arc::new(kept(plan, mode)));
         }
         self.changed = true;
         if let (true, Some(at)) = (starts, entry.retry_at) {

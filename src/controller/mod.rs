@@ -23,6 +23,7 @@ mod supervisor;
 mod target;
 mod targets;
 mod wanted;
+mod words;
 mod world;
 
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! What tasks report back: reconciliations, deletes, why pods are not ready.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use tokio::time::Instant;
 
@@ -11,8 +12,8 @@ use crate::apply::{Done, NotDone};
 use crate::cluster::{Deleted, Error};
 use crate::fleet::Target;
 use crate::health::Cause;
-use crate::model::{Digest, Kind, ObjectId};
-use crate::plan::Candidate;
+use crate::model::{Digest, Kind, Mode, ObjectId};
+use crate::plan::{Candidate, Plan, Reason};
 use crate::reconcile::{Found, Outcome};
 
 impl World {
@@ -50,7 +51,7 @@ impl World {
                     }
                     opened |= is_namespace(&receipt.object);
                     if let Some(kind) = Kind::of(&object) {
-                        cluster.applied(&kind, *object, &self.instance.name);
+                        cluster.applied(&kind, *object, &self.instance.name, &mut self.words);
                     }
                 }
                 Err(not_done) => {
@@ -67,6 +68,7 @@ impl World {
             self.touch(&target.cluster, &Touched::Everything);
         }
         self.look_at(target);
+        let mode = self.mode();
         let Some(entry) = self.targets.get_mut(target) else { return };
         let rendered = entry.render.as_ref().ok().map(|rendered| rendered.digest());
         if cancelled || rendered != Some(outcome.plan.rendered) {
@@ -74,7 +76,7 @@ impl World {
             return;
         }
         let rendered = outcome.plan.rendered;
-        entry.plan = Some(std::sync::Arc::new(outcome.plan));
+        entry.plan = Some(Arc::new(kept(outcome.plan, mode)));
         match failure {
             Some(failure) => entry.failed(failure, now),
             None if wrote => entry.applied(rendered, applied, now),
@@ -142,6 +144,15 @@ impl World {
             }
         }
     }
+}
+
+/// What is kept of a plan. Who only looks asks also for what stays as it is; who runs for months does not keep it.
+pub(super) fn kept(mut plan: Plan, mode: Mode) -> Plan {
+    if mode == Mode::Enforce {
+        plan.steps.retain(|step| step.reason != Reason::Same);
+        plan.steps.shrink_to_fit();
+    }
+    plan
 }
 
 fn is_namespace(id: &ObjectId) -> bool {
