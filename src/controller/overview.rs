@@ -89,6 +89,7 @@ impl World {
             (Reach::Offline { detail, .. }, _) => ("Offline", detail.clone()),
             (Reach::Ready, ClusterState::Maintaining) => ("Maintaining", String::new()),
             (Reach::Ready, ClusterState::Ready) => ("Ready", entry.trouble().unwrap_or_default()),
+            (Reach::Ready, ClusterState::Removed) => self.removal(entry),
         };
         ClusterReport {
             name: entry.name().clone(),

@@ -6,13 +6,19 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::cluster_entry::ClusterEntry;
+use super::cluster_entry::{ClusterEntry, Reach};
 use super::event::Event;
+use super::target::TargetEntry;
 use super::world::World;
 use crate::apply;
 use crate::fleet::{Fleet, Target};
-use crate::model::{AppId, ClusterName, ClusterState, Digest, Mode, ObjectId, Revision};
-use crate::plan::{self, AppFacts, Candidate, ClusterFacts, Decided, PruneDecision, PruneInput, Reason};
+use crate::model::{
+    AppId, ClusterName, ClusterState, Digest, Kind, Mode, ObjectId, RenderedObject, Revision,
+};
+use crate::plan::{
+    self, AppFacts, Candidate, ClusterFacts, Decided, PruneDecision, PruneInput, Reason, Standing,
+};
+use crate::report::Phase;
 
 /// Deletes side by side over all clusters.
 const SIDE_BY_SIDE: usize = 16;
@@ -124,7 +130,8 @@ impl World {
         for (name, entry) in &self.clusters {
             managed += entry.observation.objects.len();
             let rendered = self.rendered_on(name);
-            candidates.extend(plan::candidates(name, &entry.observation, &rendered));
+            let plural = |kind: &Kind| entry.catalog.get(kind).map(|resource| resource.plural().to_owned());
+            candidates.extend(plan::candidates(name, &entry.observation, &rendered, &plural));
             for (id, live) in &entry.observation.objects {
                 let key = (name.clone(), id.clone());
                 let leaves = live.deleting || self.prune.is_asked(&key, &live.uid);
@@ -181,7 +188,8 @@ impl World {
                     None => AppFacts { rendered, ..AppFacts::gone(default) },
                     Some(app) => AppFacts {
                         rendered,
-                        healthy: self.is_app_healthy(id),
+                        is_gone: false,
+                        places: self.places(id),
                         prune: app.prune.unwrap_or(default),
                         paused: app.paused,
                         unmanaged: app.unmanaged,
@@ -190,8 +198,12 @@ impl World {
                 }
             },
             cluster: &|name| match self.clusters.get(name) {
-                Some(entry) => ClusterFacts { state: entry.cluster.state, complete: entry.is_whole() },
-                None => ClusterFacts { state: ClusterState::Ready, complete: false },
+                Some(entry) => ClusterFacts {
+                    state: entry.cluster.state,
+                    complete: entry.is_whole(),
+                    away: matches!(entry.reach, Reach::Offline { .. }),
+                },
+                None => ClusterFacts { state: ClusterState::Ready, complete: false, away: true },
             },
         })
     }
@@ -227,21 +239,24 @@ impl World {
     }
 
     /// The deletes whose turn it is: of each app on each cluster only those of its last phase, and
-    /// only when what was asked for before is gone. So an app goes in the reverse of the order it came in.
+    /// only when what was asked for before is gone. So an app goes in the reverse of the order it came in, and a cluster
+    /// that is being removed as if all that runs there were one app.
     fn next_deletes(&self, now: Instant) -> impl Iterator<Item = &Decided> {
+        let is_removed = |name: &ClusterName| {
+            self.clusters.get(name).is_some_and(|entry| entry.cluster.state == ClusterState::Removed)
+        };
+        let queue = move |cluster, app| (cluster, Some(app).filter(|_| !is_removed(cluster)));
         let deletes = &self.prune.decision.deletes;
-        let going =
-            self.prune.going.iter().map(|((cluster, object), app)| (cluster, app, plan::Phase::of(object)));
-        let due = deletes.iter().map(|Decided { candidate, .. }| {
-            (&candidate.cluster, &candidate.app, plan::Phase::of(&candidate.object))
-        });
-        let mut turn: BTreeMap<(&ClusterName, &AppId), plan::Phase> = BTreeMap::new();
-        for (cluster, app, phase) in going.chain(due) {
-            let last = turn.entry((cluster, app)).or_insert(phase);
+        let going = self.prune.going.iter().map(|((cluster, object), app)| (cluster, app, object));
+        let due = deletes.iter().map(|Decided { candidate: it, .. }| (&it.cluster, &it.app, &it.object));
+        let mut turns: BTreeMap<(&ClusterName, Option<&AppId>), plan::Phase> = BTreeMap::new();
+        for (cluster, app, object) in going.chain(due) {
+            let phase = plan::Phase::of(object);
+            let last = turns.entry(queue(cluster, app)).or_insert(phase);
             *last = (*last).max(phase);
         }
         deletes.iter().filter(move |Decided { candidate, .. }| {
-            turn.get(&(&candidate.cluster, &candidate.app)) == Some(&plan::Phase::of(&candidate.object))
+            turns.get(&queue(&candidate.cluster, &candidate.app)) == Some(&plan::Phase::of(&candidate.object))
                 && self.prune.may_ask(candidate, now)
         })
     }
@@ -268,9 +283,31 @@ impl World {
         })
     }
 
-    /// On every cluster; an app that is gone has nothing that could be unhealthy.
-    fn is_app_healthy(&self, app: &AppId) -> bool {
-        self.targets.keys().filter(|id| id.app == *app).all(|id| self.phase(id).0.is_done())
+    /// How an app stands on each of its clusters.
+    fn places(&self, app: &AppId) -> BTreeMap<ClusterName, Standing> {
+        let standing = |id: &Target, target: &TargetEntry| match self.phase(id).0 {
+            phase if phase.is_done() => Standing::Healthy,
+            Phase::Unreachable if self.was_as_rendered(id, target) => Standing::AwayAsRendered,
+            _ => Standing::Unhealthy,
+        };
+        let targets = self.targets.iter().filter(|(id, _)| id.app == *app);
+        targets.map(|(id, target)| (id.cluster.clone(), standing(id, target))).collect()
+    }
+
+    /// When its cluster was seen whole for the last time, everything was there as it is rendered now, and well. A process
+    /// that has not seen it does not know.
+    fn was_as_rendered(&self, id: &Target, target: &TargetEntry) -> bool {
+        let (Some(cluster), Ok(rendered)) = (self.clusters.get(&id.cluster), &target.render) else {
+            return false;
+        };
+        let was_seen = |object: &RenderedObject| {
+            cluster.observation.objects.get(&object.id).is_some_and(|live| {
+                let is_applied =
+                    !live.deleting && live.hash == Some(object.hash) && *live.app == id.app.to_string();
+                is_applied && live.health.is_settled_well()
+            })
+        };
+        cluster.observation.complete && !target.stale && rendered.objects.iter().all(was_seen)
     }
 
     /// Nothing is being deleted, and what waits waits for a person or for good.

@@ -363,6 +363,8 @@ fn clusters() {
     assert_eq!((found.state, found.vip.as_deref()), (ClusterState::Maintaining, Some("10.1.2.3")));
     assert_eq!(found.meta["number"], json!(5));
     assert_eq!(clean(&cluster("{connection: {sandbox: {}}}")).clusters[0].connection, Connection::Sandbox);
+    let removed = clean(&cluster("{connection: {sandbox: {}}, state: Removed}"));
+    assert_eq!(removed.clusters[0].state, ClusterState::Removed);
     assert_eq!(
         clean(&cluster("{connection: {inCluster: {}}}")).clusters[0].connection,
         Connection::InCluster
@@ -383,7 +385,6 @@ fn cluster_mistakes() {
         &cluster("{connection: {agent: {}}, state: Removed, weight: 2}"),
         &[
             "E1290 4:21 spec.connection.agent: `spec.connection.agent` is not supported yet",
-            "E1290 4:40 spec.state: `spec.state: Removed` is not supported yet",
             "E1290 4:49 spec.weight: `spec.weight: 2` is not supported yet",
         ],
     );

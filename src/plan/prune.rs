@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use serde_json::json;
 
+use super::decide::takes_others_along;
 use super::reason::with_words;
 use super::{Action, Phase, Reason, SentReplicas, Step};
 use crate::model::{
@@ -26,6 +27,9 @@ pub struct Candidate {
     pub keep: bool,
     /// A run of an earlier release of a chart: it did its work, and no release comes without leaving one behind.
     pub is_ended_run: bool,
+    /// Objects of ours, of whatever app, that would go with it: what is in a namespace, what a definition defines. A
+    /// namespace goes when nothing in it is wanted, kept, or on its way any more.
+    pub contents: Vec<ObjectId>,
 }
 
 impl Candidate {
@@ -35,11 +39,12 @@ impl Candidate {
 }
 
 /// The candidates of one cluster. `rendered` holds what all apps render there. None from a view that
-/// is not whole; none that is being deleted already.
+/// is not whole; none that is being deleted already. `plural` is the name of a kind in paths.
 pub fn candidates(
     cluster: &ClusterName,
     observation: &Observation,
     rendered: &BTreeSet<ObjectId>,
+    plural: &dyn Fn(&Kind) -> Option<String>,
 ) -> Vec<Candidate> {
     if !observation.complete {
         return Vec::new();
@@ -58,9 +63,29 @@ pub fn candidates(
             resource_version: live.resource_version.to_string(),
             keep: live.keep,
             is_ended_run: live.is_ended_run,
+            contents: contents(id, observation, plural),
         })
     };
     observation.objects.iter().filter(|(id, live)| gone(id, live)).filter_map(candidate).collect()
+}
+
+fn contents(
+    id: &ObjectId,
+    observation: &Observation,
+    plural: &dyn Fn(&Kind) -> Option<String>,
+) -> Vec<ObjectId> {
+    if !takes_others_along(id) {
+        return Vec::new();
+    }
+    let is_inside = |(other, live): &(&ObjectId, &Live)| match &*id.kind {
+        "Namespace" => other.namespace.as_ref() == Some(&id.name),
+        // Named `menus.example.com`. A kind whose plural nobody knows may be the one.
+        "CustomResourceDefinition" => id.name.split_once('.').is_some_and(|(defined, group)| {
+            *other.group == *group && plural(&live.kind).is_none_or(|plural| plural == defined)
+        }),
+        _ => false,
+    };
+    observation.objects.iter().filter(is_inside).map(|(other, _)| other.clone()).collect()
 }
 
 /// Old servers show one and the same object in the group `extensions` and in its later group.

@@ -91,7 +91,7 @@ fn shared<S: Serializer>(plan: &Option<Arc<Plan>>, serializer: S) -> Result<S::O
 pub struct ClusterReport {
     pub name: ClusterName,
     pub ring: Option<String>,
-    /// Ready, Connecting, Offline, Maintaining, Dropped.
+    /// Ready, Connecting, Offline, Maintaining, Removing, Removed, Dropped.
     pub state: &'static str,
     pub detail: String,
     /// Every list has been read whole, or it does not answer: there is nothing left to see now.
