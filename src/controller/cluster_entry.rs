@@ -196,6 +196,11 @@ impl ClusterEntry {
         self.observation.complete = self.watches.values().all(|watch| watch.listed);
     }
 
+    /// By what objects are judged.
+    pub fn rules(&self) -> Arc<health::Rules> {
+        Arc::clone(&self.rules)
+    }
+
     /// Judges by these rules from now on. Objects are not kept whole, so kinds that are judged otherwise than before are listed
     /// again; what was known of them stays until then.
     pub fn take_rules(&mut self, rules: &Arc<health::Rules>, instance: &str, events: &mpsc::Sender<Event>) {

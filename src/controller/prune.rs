@@ -10,14 +10,14 @@ use super::cluster_entry::{ClusterEntry, Reach};
 use super::event::Event;
 use super::target::TargetEntry;
 use super::world::World;
-use crate::apply;
 use crate::fleet::{Fleet, Target};
 use crate::model::{
     AppId, ClusterName, ClusterState, Digest, Kind, Mode, ObjectId, RenderedObject, Revision,
 };
 use crate::plan::{
-    self, AppFacts, Candidate, ClusterFacts, Decided, PruneDecision, PruneInput, Reason, Standing,
+    self, Action, AppFacts, Candidate, ClusterFacts, Decided, PruneDecision, PruneInput, Reason, Standing,
 };
+use crate::reconcile::Gone;
 use crate::report::Phase;
 
 /// Deletes side by side over all clusters.
@@ -38,6 +38,8 @@ pub struct Pruning {
     /// Asked for at this head, and accepted or under way, with the uid that was meant: an object of the
     /// same name that came later is another one.
     asked: BTreeMap<Key, (Asked, String)>,
+    /// Objects that went, by the commit that no longer wanted them: what it has done when all are gone.
+    pub confirmed: BTreeMap<(Revision, ClusterName), usize>,
     /// Requests under way.
     asking: BTreeSet<Key>,
     refused: BTreeMap<Key, Refusal>,
@@ -142,7 +144,8 @@ impl World {
         }
         // What was asked for already and is still shown counts once.
         candidates.retain(|it| !self.prune.is_asked(&key(it), &it.uid));
-        self.prune.going = going;
+        let before = std::mem::replace(&mut self.prune.going, going);
+        self.note_gone(before.into_keys());
 
         let broken: BTreeSet<&AppId> =
             self.targets.iter().filter(|(_, target)| target.render.is_err()).map(|(id, _)| &id.app).collect();
@@ -150,7 +153,13 @@ impl World {
         if valid {
             let wanted: BTreeSet<Key> =
                 candidates.iter().map(key).chain(self.prune.going.keys().cloned()).collect();
-            self.prune.vanished.retain(|key, _| wanted.contains(key));
+            // Of a cluster that is read anew nothing is a candidate until it was read whole.
+            let is_unread = |key: &Key| {
+                self.clusters.get(&key.0).is_some_and(|entry| {
+                    !entry.observation.complete && entry.observation.objects.contains_key(&key.1)
+                })
+            };
+            self.prune.vanished.retain(|key, _| wanted.contains(key) || is_unread(key));
             self.prune.refused.retain(|key, _| wanted.contains(key));
         } else {
             // What a broken app wants is not known, so neither is whether nobody wants its objects.
@@ -160,6 +169,21 @@ impl World {
             self.prune.vanished.entry(key(candidate)).or_insert_with(|| head.clone());
         }
         self.prune.decision = self.decide(fleet, &candidates, managed, valid);
+    }
+
+    /// Objects that were on their way out: those that are seen no more have gone.
+    fn note_gone(&mut self, before: impl Iterator<Item = Key>) {
+        for key in before.filter(|key| !self.prune.going.contains_key(key)) {
+            let is_gone = self
+                .clusters
+                .get(&key.0)
+                .is_some_and(|entry| entry.is_ready() && !entry.observation.objects.contains_key(&key.1));
+            if let (true, Some(revision)) = (is_gone, self.prune.vanished.get(&key)) {
+                *self.prune.confirmed.entry((revision.clone(), key.0)).or_default() += 1;
+            }
+        }
+        let told = &self.told;
+        self.prune.confirmed.retain(|(revision, _), _| told.contains(revision));
     }
 
     fn decide(&self, fleet: &Fleet, candidates: &[Candidate], managed: usize, valid: bool) -> PruneDecision {
@@ -218,24 +242,45 @@ impl World {
 
     fn start_deletes(&mut self, now: Instant) {
         let free = SIDE_BY_SIDE.saturating_sub(self.prune.asking.len());
-        let started: Vec<Decided> = self.next_deletes(now).take(free).cloned().collect();
-        for Decided { candidate, reason, .. } in started {
-            let Some(cluster) = self.clusters.get(&candidate.cluster) else { continue };
-            let Some(client) = cluster.client.clone() else { continue };
-            let catalog = Arc::clone(&cluster.catalog);
+        let started: Vec<Decided> =
+            self.next_releases(now).chain(self.next_deletes(now)).take(free).cloned().collect();
+        for decided in started {
+            self.start(decided);
+        }
+    }
+
+    /// Deletes one object, or lets it go.
+    fn start(&mut self, Decided { candidate, action, reason }: Decided) {
+        let Some(cluster) = self.clusters.get(&candidate.cluster) else { return };
+        let Some(client) = cluster.client.clone() else { return };
+        let (catalog, rules) = (Arc::clone(&cluster.catalog), cluster.rules());
+        let instance = self.instance.name.clone();
+        let is_delete = action == Action::Delete;
+        self.prune.asking.insert(key(&candidate));
+        if is_delete {
             let counts = !candidate.is_ended_run && !matches!(reason, Reason::Approved { .. });
-            self.prune.asking.insert(key(&candidate));
             let asked = if counts { Asked::UnderCap } else { Asked::Uncounted };
             self.prune.asked.insert(key(&candidate), (asked, candidate.uid.clone()));
             self.prune.going.insert(key(&candidate), candidate.app.clone());
-            self.changed = true;
-            let events = self.events.clone();
-            tokio::spawn(async move {
-                let result = apply::delete(&client, &catalog, &candidate).await;
-                // A closed queue means that the controller has stopped: nobody is left to tell.
-                let _ = events.send(Event::Deleted { candidate: Box::new(candidate), result }).await;
-            });
         }
+        self.changed = true;
+        let events = self.events.clone();
+        tokio::spawn(async move {
+            let gone = Gone { client: &client, catalog: &catalog, instance: &instance, rules: &rules };
+            let result =
+                if is_delete { gone.delete(&candidate).await } else { gone.release(&candidate).await };
+            // A closed queue means that the controller has stopped: nobody is left to tell.
+            let _ = events.send(Event::Deleted { candidate: Box::new(candidate), result }).await;
+        });
+    }
+
+    /// What is let go of loses nothing, so that no order is kept.
+    fn next_releases(&self, now: Instant) -> impl Iterator<Item = &Decided> {
+        let is_due = move |decided: &&Decided| {
+            let candidate = &decided.candidate;
+            !self.prune.asking.contains(&key(candidate)) && self.prune.may_ask(candidate, now)
+        };
+        self.prune.decision.releases.iter().filter(is_due)
     }
 
     /// The deletes whose turn it is: of each app on each cluster only those of its last phase, and
@@ -315,6 +360,7 @@ impl World {
         self.mode() == Mode::Observe
             || (self.prune.asking.is_empty()
                 && self.prune.going.is_empty()
-                && self.prune.decision.deletes.is_empty())
+                && self.prune.decision.deletes.is_empty()
+                && self.prune.decision.releases.is_empty())
     }
 }

@@ -2,8 +2,8 @@ use serde_json::{Value, json};
 
 use super::{Manifests, Memory, approval_to_yaml, read, read_again};
 use crate::model::{
-    AppId, AppSpec, Approval, ApprovedObject, ClusterName, ClusterState, Connection, Digest, ObjectId,
-    Operator, PruneMode, Replicas, RolloutGroup, Scope, SecretRef, Snapshot,
+    AppId, AppSpec, Approval, ApprovedAction, ApprovedObject, ClusterName, ClusterState, Connection, Digest,
+    ObjectId, Operator, PruneMode, Replicas, RolloutGroup, Scope, SecretRef, Snapshot,
 };
 
 fn read_texts(texts: &[(&str, &str)]) -> Manifests {
@@ -450,6 +450,7 @@ fn approvals_are_written_and_read_back() {
     objects.sort();
     for objects in [objects, Vec::new()] {
         let approval = Approval {
+            action: ApprovedAction::Delete,
             name: "drop-old-config".to_owned(),
             app: AppId::new("infra", "platform-config"),
             rendered: Digest::of(b"x"),

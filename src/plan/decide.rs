@@ -8,7 +8,8 @@ use super::compute::hold;
 use super::prune::{Candidate, Decided, PruneDecision, Unused, UnusedApproval};
 use super::{Action, Hold, Phase, Reason};
 use crate::model::{
-    AppId, Approval, ApprovedObject, Caps, ClusterName, ClusterState, Digest, Mode, ObjectId, PruneMode,
+    AppId, Approval, ApprovedAction, ApprovedObject, Caps, ClusterName, ClusterState, Digest, Mode, ObjectId,
+    PruneMode,
 };
 
 /// How an app stands on one of its clusters.
@@ -128,6 +129,7 @@ pub fn decide(input: &PruneInput<'_>) -> PruneDecision {
         let (action, reason) = verdict.into_step(limit, candidate, digest);
         let list = match action {
             Action::Delete => &mut decision.deletes,
+            Action::Orphan if matches!(reason, Reason::Released { .. }) => &mut decision.releases,
             Action::Orphan => &mut decision.orphans,
             _ => &mut decision.waiting,
         };
@@ -198,9 +200,10 @@ impl<'a> Judge<'a> {
     fn verdict(&self, candidate: &Candidate) -> Verdict {
         let input = self.input;
         let app = &self.apps[&candidate.app];
-        if let Some((action, reason)) = stays(app, candidate) {
+        if let Some((action, reason)) = self.stays(candidate) {
             return Verdict::Settled(action, reason);
         }
+        let released = self.approvals.releasing(candidate);
         let wait = |reason| Verdict::Settled(Action::Wait, reason);
         if !input.fleet_valid {
             return wait(Reason::FleetInvalid);
@@ -214,7 +217,12 @@ impl<'a> Judge<'a> {
         }
         if let Some(by) = hold_of_delete(input.mode, cluster.state, app.paused) {
             let because = Box::new(Reason::NoLongerRendered);
-            return Verdict::Settled(Action::Skip, Reason::Held { by, would: Action::Delete, because });
+            let would = if released.is_some() { Action::Orphan } else { Action::Delete };
+            return Verdict::Settled(Action::Skip, Reason::Held { by, would, because });
+        }
+        if let Some(approval) = released {
+            let approval = approval.name.clone();
+            return Verdict::Settled(Action::Orphan, Reason::Released { approval });
         }
         if app.waits_for_waves {
             return wait(Reason::WaitsForWaves);
@@ -242,6 +250,11 @@ impl<'a> Judge<'a> {
         Verdict::Settled(Action::Delete, reason)
     }
 
+    fn stays(&self, candidate: &Candidate) -> Option<(Action, Reason)> {
+        let is_released = self.approvals.releasing(candidate).is_some();
+        stays(&self.apps[&candidate.app], candidate, is_released)
+    }
+
     fn need(&self, app: &AppFacts, candidate: &Candidate) -> Option<Need> {
         if takes_others_along(&candidate.object) {
             return Some(Need::Kind);
@@ -257,15 +270,18 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// Stays, whatever else holds; does not count.
-fn stays(app: &AppFacts, candidate: &Candidate) -> Option<(Action, Reason)> {
-    if candidate.keep {
-        Some((Action::Orphan, Reason::KeepAnnotation))
-    } else if app.unmanaged {
-        Some((Action::Skip, Reason::Unmanaged))
-    } else {
-        (app.prune == PruneMode::Never).then_some((Action::Orphan, Reason::PruneNever))
+/// Stays as it is, whatever else holds.
+fn stays(app: &AppFacts, candidate: &Candidate, is_released: bool) -> Option<(Action, Reason)> {
+    if app.unmanaged {
+        return Some((Action::Skip, Reason::Unmanaged));
     }
+    if is_released {
+        return None;
+    }
+    if candidate.keep {
+        return Some((Action::Orphan, Reason::KeepAnnotation));
+    }
+    (app.prune == PruneMode::Never).then_some((Action::Orphan, Reason::PruneNever))
 }
 
 /// A cluster that is being removed is written to no more, and deleted from.
@@ -290,7 +306,9 @@ struct Limit {
 impl Limit {
     fn of(input: &PruneInput<'_>, apps: &Apps<'_>, approvals: &Approvals<'_>) -> Self {
         let counts = |candidate: &&Candidate| {
-            !candidate.is_ended_run && stays(&apps[&candidate.app], candidate).is_none()
+            let is_released = approvals.releasing(candidate).is_some();
+            let stays = is_released || stays(&apps[&candidate.app], candidate, false).is_some();
+            !candidate.is_ended_run && !stays
         };
         let pending = input.candidates.iter().filter(counts);
         let mut counted: BTreeSet<ApprovedObject> = pending.map(Candidate::approved_object).collect();
@@ -306,12 +324,21 @@ impl Limit {
 /// be said only of a valid fleet.
 struct Approvals<'a> {
     valid: Vec<&'a Approval>,
+    /// Those that delete nothing, and so are never void.
+    releases: Vec<&'a Approval>,
 }
 
 impl<'a> Approvals<'a> {
     fn of(input: &PruneInput<'a>, apps: &Apps<'_>) -> Self {
-        let valid = input.approvals.iter().filter(|it| apps[&it.app].rendered == it.rendered);
-        Self { valid: valid.collect() }
+        let (deletes, releases): (Vec<_>, Vec<_>) =
+            input.approvals.iter().partition(|it| it.action == ApprovedAction::Delete);
+        let valid = deletes.into_iter().filter(|it| apps[&it.app].rendered == it.rendered).collect();
+        Self { valid, releases }
+    }
+
+    /// The approval by which the object is left, and ours no longer.
+    fn releasing(&self, candidate: &Candidate) -> Option<&'a Approval> {
+        self.releases.iter().copied().find(|approval| approval.app == candidate.app)
     }
 
     fn covering(&self, candidate: &Candidate) -> Option<&'a Approval> {
@@ -328,14 +355,17 @@ impl<'a> Approvals<'a> {
         }
         let useful = |approval: &Approval| {
             input.candidates.iter().any(|candidate| {
-                approval.app == candidate.app && approval.objects.contains(&candidate.approved_object())
+                let is_whole = approval.action == ApprovedAction::Orphan;
+                approval.app == candidate.app
+                    && (is_whole || approval.objects.contains(&candidate.approved_object()))
             })
         };
         input
             .approvals
             .iter()
             .filter_map(|approval| {
-                let valid = self.valid.iter().any(|valid| std::ptr::eq(*valid, approval));
+                let mut known = self.valid.iter().chain(&self.releases);
+                let valid = known.any(|valid| std::ptr::eq(*valid, approval));
                 let because = if !valid { Unused::RenderChanged } else { Unused::NothingPending };
                 (!valid || !useful(approval)).then(|| UnusedApproval { name: approval.name.clone(), because })
             })
@@ -351,6 +381,7 @@ fn wanted(apps: &Apps<'_>, verdicts: &[(&Candidate, Verdict)]) -> BTreeMap<AppId
             let approval = wanted.entry(candidate.app.clone()).or_insert_with(|| Approval {
                 name: format!("delete-{}-{}", candidate.app.namespace, candidate.app.name),
                 app: candidate.app.clone(),
+                action: ApprovedAction::Delete,
                 rendered: apps[&candidate.app].rendered,
                 objects: Vec::new(),
                 location: None,

@@ -36,6 +36,13 @@ impl Candidate {
     pub(super) fn approved_object(&self) -> ApprovedObject {
         ApprovedObject { cluster: self.cluster.clone(), id: self.object.clone(), uid: self.uid.clone() }
     }
+
+    /// The same object in a newer state. `None` when what was decided about it may not hold for that: it is another one of
+    /// its name, another app's, or says meanwhile that it stays.
+    pub fn seen_again(&self, live: &Live) -> Option<Self> {
+        let is_same = *live.uid == *self.uid && *live.app == self.app.to_string() && live.keep == self.keep;
+        is_same.then(|| Self { resource_version: live.resource_version.to_string(), ..self.clone() })
+    }
 }
 
 /// The candidates of one cluster. `rendered` holds what all apps render there. None from a view that
@@ -142,6 +149,8 @@ impl Decided {
 pub struct PruneDecision {
     /// To be deleted now.
     pub deletes: Vec<Decided>,
+    /// To be left now, without our labels and our ownership of fields.
+    pub releases: Vec<Decided>,
     /// Not now: Wait, or Skip while a hold stands.
     pub waiting: Vec<Decided>,
     /// Left for good.
@@ -153,7 +162,7 @@ pub struct PruneDecision {
 
 impl PruneDecision {
     pub fn all(&self) -> impl Iterator<Item = &Decided> {
-        self.deletes.iter().chain(&self.waiting).chain(&self.orphans)
+        self.deletes.iter().chain(&self.releases).chain(&self.waiting).chain(&self.orphans)
     }
 }
 

@@ -129,6 +129,10 @@ pub enum Reason {
     },
     KeepAnnotation,
     PruneNever,
+    /// It stays and is ours no longer: an approval says so.
+    Released {
+        approval: String,
+    },
 
     // Deleted, or not yet.
     NoLongerRendered,
@@ -249,6 +253,9 @@ impl fmt::Display for Reason {
             Self::Held { by, would, because } => write!(f, "{by}, would {would}: {because}"),
             Self::KeepAnnotation => f.write_str("no longer rendered, its annotation says keep"),
             Self::PruneNever => f.write_str("no longer rendered, the app never prunes"),
+            Self::Released { approval } => {
+                write!(f, "no longer rendered, stays and is no longer managed, as {approval} says")
+            }
             Self::NoLongerRendered => f.write_str("no longer rendered"),
             Self::Approved { approval } => write!(f, "no longer rendered, approved by {approval}"),
             Self::WaitsForHealth { on: None } => {

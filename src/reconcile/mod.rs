@@ -3,6 +3,7 @@
 //! Needs a render, what was observed, and a connection; everything it decides is decided by the
 //! pure `plan`. Health is not waited for here: the watches tell it, and the controller listens.
 
+mod gone;
 mod observe;
 mod ownership;
 
@@ -11,6 +12,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+pub use gone::Gone;
 pub use observe::{is_copy, live};
 pub use ownership::settle;
 

@@ -1,11 +1,12 @@
 //! Everything that is known at one moment.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 
 use crate::model::{AppId, Approval, ClusterName, Diagnostic, Mode, PodCount, Revision};
-use crate::plan::Plan;
+use crate::plan::{Action, Plan};
 
 /// Where a target (an app on a cluster) stands. Ordered from good to bad for the worst-of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -111,6 +112,8 @@ pub struct DeletionReport {
     pub object: String,
     /// The head at which it was first found to be no longer wanted.
     pub revision: Revision,
+    /// Delete, wait, or orphan: it stays.
+    pub action: Action,
     /// It waits: for an approval, or until what replaces it is healthy.
     pub waits: bool,
     /// The digest to approve, when a person's word is what is missing.
@@ -131,6 +134,11 @@ pub struct Overview {
     pub targets: Vec<TargetReport>,
     pub clusters: Vec<ClusterReport>,
     pub deletions: Vec<DeletionReport>,
+    /// What Git no longer wants and is left where it is, for good.
+    pub orphans: Vec<DeletionReport>,
+    /// How many objects of a cluster went by a commit, since this process began.
+    #[serde(skip)]
+    pub deleted: BTreeMap<(Revision, ClusterName), usize>,
     /// What a person may approve.
     pub approvals_wanted: Vec<Approval>,
     /// Approval files that fit nothing.
