@@ -12,6 +12,7 @@ use super::event::{ClusterNews, Event};
 use crate::cluster::{Catalog, Change, Client};
 use crate::health;
 use crate::model::{AppId, Capabilities, Cluster, ClusterName, Kind, Live, ObjectId, Observation};
+use crate::plan::Candidate;
 use crate::reconcile::{self, Shared};
 
 /// Whether it answers.
@@ -357,6 +358,17 @@ impl ClusterEntry {
         {
             live.settled = Some(ownership);
             live.fields = None;
+        }
+    }
+
+    /// An object that changed while it was deleted, as it was read then: a watch may tell of it later.
+    pub fn read_again(&mut self, candidate: &Candidate) {
+        if let Some(live) = self.observation.objects.get_mut(&candidate.object)
+            && *live.uid == *candidate.uid
+            && is_older(&live.resource_version, &candidate.resource_version)
+        {
+            live.resource_version = candidate.resource_version.as_str().into();
+            live.keep = candidate.keep;
         }
     }
 

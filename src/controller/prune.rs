@@ -17,13 +17,15 @@ use crate::model::{
 use crate::plan::{
     self, Action, AppFacts, Candidate, ClusterFacts, Decided, PruneDecision, PruneInput, Reason, Standing,
 };
-use crate::reconcile::Gone;
+use crate::reconcile::Farewell;
 use crate::report::Phase;
 
 /// Deletes side by side over all clusters.
 const SIDE_BY_SIDE: usize = 16;
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+/// An object that changed is asked for again at once, but not one that is written without a pause.
+const AT_ONCE: u32 = 3;
 
 type Key = (ClusterName, ObjectId);
 
@@ -99,7 +101,8 @@ impl Pruning {
 
     fn may_ask(&self, candidate: &Candidate, now: Instant) -> bool {
         self.refused.get(&key(candidate)).is_none_or(|refusal| {
-            refusal.retry_at <= now || refusal.resource_version != candidate.resource_version
+            let is_another = refusal.resource_version != candidate.resource_version;
+            refusal.retry_at <= now || (is_another && refusal.attempts < AT_ONCE)
         })
     }
 }
@@ -266,9 +269,12 @@ impl World {
         self.changed = true;
         let events = self.events.clone();
         tokio::spawn(async move {
-            let gone = Gone { client: &client, catalog: &catalog, instance: &instance, rules: &rules };
-            let result =
-                if is_delete { gone.delete(&candidate).await } else { gone.release(&candidate).await };
+            let farewell = Farewell { client: &client, catalog: &catalog, instance: &instance, rules: &rules };
+            let result = if is_delete {
+                farewell.delete(&candidate).await
+            } else {
+                farewell.release(&candidate).await
+            };
             // A closed queue means that the controller has stopped: nobody is left to tell.
             let _ = events.send(Event::Deleted { candidate: Box::new(candidate), result }).await;
         });

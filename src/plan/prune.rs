@@ -37,11 +37,14 @@ impl Candidate {
         ApprovedObject { cluster: self.cluster.clone(), id: self.object.clone(), uid: self.uid.clone() }
     }
 
-    /// The same object in a newer state. `None` when what was decided about it may not hold for that: it is another one of
-    /// its name, another app's, or says meanwhile that it stays.
+    /// The same object in a newer state. `None` when it is another one of its name, or another app's.
     pub fn seen_again(&self, live: &Live) -> Option<Self> {
-        let is_same = *live.uid == *self.uid && *live.app == self.app.to_string() && live.keep == self.keep;
-        is_same.then(|| Self { resource_version: live.resource_version.to_string(), ..self.clone() })
+        let is_same = *live.uid == *self.uid && *live.app == self.app.to_string();
+        is_same.then(|| Self {
+            resource_version: live.resource_version.to_string(),
+            keep: live.keep,
+            ..self.clone()
+        })
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-pub use gone::Gone;
+pub use gone::{Farewell, Went};
 pub use observe::{is_copy, live};
 pub use ownership::settle;
 
