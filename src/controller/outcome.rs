@@ -1,6 +1,7 @@
 //! What tasks report back: reconciliations, deletes, why pods are not ready.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use tokio::time::Instant;
 
@@ -11,9 +12,9 @@ use crate::apply::{Done, NotDone};
 use crate::cluster::Error;
 use crate::fleet::Target;
 use crate::health::Cause;
-use crate::model::{Digest, Kind, ObjectId};
-use crate::plan::Candidate;
-use crate::reconcile::{self, Found, Outcome, Went};
+use crate::model::{Digest, Kind, Mode, ObjectId};
+use crate::plan::{Candidate, Plan, Reason};
+use crate::reconcile::{Found, Outcome, Went};
 
 impl World {
     pub(super) fn reconciled(&mut self, target: &Target, epoch: u64, outcome: Outcome) {
@@ -28,7 +29,7 @@ impl World {
         // Whether a namespace is there decides for every app that lives in it.
         let mut opened = target.app.is_project();
         for (id, found) in &outcome.lookups {
-            reconcile::note(&mut cluster.observation, id, found);
+            cluster.note(id, found);
             opened |= is_namespace(id) && !matches!(found, Found::Nothing);
         }
         let mut failure = outcome.error.as_ref().map(failure_of);
@@ -50,7 +51,7 @@ impl World {
                     }
                     opened |= is_namespace(&receipt.object);
                     if let Some(kind) = Kind::of(&object) {
-                        cluster.applied(&kind, *object, &self.instance.name);
+                        cluster.applied(&kind, *object, &self.instance.name, &mut self.words);
                     }
                 }
                 Err(not_done) => {
@@ -66,15 +67,16 @@ impl World {
         if opened {
             self.touch(&target.cluster, &Touched::Everything);
         }
+        self.look_at(target);
+        let mode = self.mode();
         let Some(entry) = self.targets.get_mut(target) else { return };
-        entry.due = true;
         let rendered = entry.render.as_ref().ok().map(|rendered| rendered.digest());
         if cancelled || rendered != Some(outcome.plan.rendered) {
             // A newer revision took over while this one was applied: its verdict is not about that.
             return;
         }
         let rendered = outcome.plan.rendered;
-        entry.plan = Some(std::sync::Arc::new(outcome.plan));
+        entry.plan = Some(Arc::new(kept(outcome.plan, mode)));
         match failure {
             Some(failure) => entry.failed(failure, now),
             None if wrote => entry.applied(rendered, applied, now),
@@ -89,8 +91,8 @@ impl World {
         if let Some(cluster) = self.clusters.get_mut(&target.cluster) {
             cluster.running = cluster.running.saturating_sub(1);
         }
+        self.look_at(target);
         if let Some(entry) = self.targets.get_mut(target) {
-            entry.due = true;
             entry.failed(Failure { text: error, unreachable: false, lasting: true }, Instant::now());
         }
     }
@@ -104,6 +106,7 @@ impl World {
     pub(super) fn explained(&mut self, target: &Target, rendered: Digest, cause: Option<Cause>) {
         let Some(entry) = self.targets.get_mut(target) else { return };
         entry.asking = false;
+        self.agenda.mark(target.clone());
         if entry.render.as_ref().ok().map(|it| it.digest()) != Some(rendered) {
             // It was asked for the revision before.
             return;
@@ -125,7 +128,7 @@ impl World {
             Ok(Went::Gone) => {
                 self.prune.accepted(candidate);
                 if let Some(entry) = self.clusters.get_mut(cluster) {
-                    entry.observation.objects.remove(object);
+                    entry.forget(object);
                 }
             }
             Ok(Went::Changed(newer)) => {
@@ -144,6 +147,15 @@ impl World {
             }
         }
     }
+}
+
+/// What is kept of a plan. Who only looks asks also for what stays as it is; who runs for months does not keep it.
+pub(super) fn kept(mut plan: Plan, mode: Mode) -> Plan {
+    if mode == Mode::Enforce {
+        plan.steps.retain(|step| step.reason != Reason::Same);
+        plan.steps.shrink_to_fit();
+    }
+    plan
 }
 
 fn is_namespace(id: &ObjectId) -> bool {

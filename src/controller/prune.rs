@@ -118,13 +118,29 @@ impl World {
         if self.head.is_none() || self.head != self.rendered_head || !fleet.is_usable() {
             return None;
         }
-        self.decide_prune(&fleet);
+        if self.is_anything_unwanted(&fleet) {
+            self.decide_prune(&fleet);
+        }
         // The cap holds over all clusters: nothing is deleted before all of them were looked at.
         let whole = self.clusters.values().all(ClusterEntry::is_observed);
         if self.mode() == Mode::Enforce && whole {
             self.start_deletes(now);
         }
         self.prune.refused.values().map(|refusal| refusal.retry_at).filter(|at| *at > now).min()
+    }
+
+    /// Or was, or may be approved. If not, there is nothing to decide, whatever the size of the fleet.
+    fn is_anything_unwanted(&self, fleet: &Fleet) -> bool {
+        let Pruning { decision, vanished, going, confirmed: _, asked, asking, refused } = &self.prune;
+        let is_idle = *decision == PruneDecision::default()
+            && vanished.is_empty()
+            && going.is_empty()
+            && asked.is_empty()
+            && asking.is_empty()
+            && refused.is_empty();
+        !is_idle
+            || !fleet.approvals.is_empty()
+            || self.clusters.values().any(|entry| !entry.strays.is_empty())
     }
 
     fn decide_prune(&mut self, fleet: &Fleet) {
@@ -134,10 +150,14 @@ impl World {
         let mut managed = 0;
         for (name, entry) in &self.clusters {
             managed += entry.observation.objects.len();
-            let rendered = self.rendered_on(name);
+            if entry.strays.is_empty() {
+                continue;
+            }
+            let rendered = entry.wanted.ids();
             let plural = |kind: &Kind| entry.catalog.get(kind).map(|resource| resource.plural().to_owned());
-            candidates.extend(plan::candidates(name, &entry.observation, &rendered, &plural));
-            for (id, live) in &entry.observation.objects {
+            candidates.extend(plan::candidates(name, &entry.observation, &entry.strays, rendered, &plural));
+            let strays = entry.strays.iter().filter_map(|id| entry.observation.objects.get_key_value(id));
+            for (id, live) in strays {
                 let key = (name.clone(), id.clone());
                 let leaves = live.deleting || self.prune.is_asked(&key, &live.uid);
                 if let (true, false, Some(app)) = (leaves, rendered.contains(id), AppId::parse(&live.app)) {
@@ -190,7 +210,6 @@ impl World {
     }
 
     fn decide(&self, fleet: &Fleet, candidates: &[Candidate], managed: usize, valid: bool) -> PruneDecision {
-        let default = self.instance.defaults.prune;
         let empty_renders = self
             .targets
             .iter()
@@ -209,21 +228,7 @@ impl World {
             candidates,
             approvals: &fleet.approvals,
             empty_renders: &empty_renders,
-            app: &|id| {
-                let rendered = self.rendered_digest(id);
-                match fleet.apps.get(id) {
-                    None => AppFacts { rendered, ..AppFacts::gone(default) },
-                    Some(app) => AppFacts {
-                        rendered,
-                        is_gone: false,
-                        places: self.places(id),
-                        prune: app.prune.unwrap_or(default),
-                        paused: app.paused,
-                        unmanaged: app.unmanaged,
-                        waits_for_waves: app.is_in_waves() && self.waits_for_waves(id),
-                    },
-                }
-            },
+            app: &|id| self.facts_of(fleet, id),
             cluster: &|name| match self.clusters.get(name) {
                 Some(entry) => ClusterFacts {
                     state: entry.cluster.state,
@@ -235,12 +240,21 @@ impl World {
         })
     }
 
-    fn rendered_on(&self, cluster: &ClusterName) -> BTreeSet<ObjectId> {
-        let targets = self.targets.iter().filter(|(id, _)| id.cluster == *cluster);
-        targets
-            .filter_map(|(_, target)| target.render.as_ref().ok())
-            .flat_map(|rendered| rendered.objects.iter().map(|object| object.id.clone()))
-            .collect()
+    fn facts_of(&self, fleet: &Fleet, id: &AppId) -> AppFacts {
+        let default = self.instance.defaults.prune;
+        let rendered = self.rendered_digest(id);
+        match fleet.apps.get(id) {
+            None => AppFacts { rendered, ..AppFacts::gone(default) },
+            Some(app) => AppFacts {
+                rendered,
+                is_gone: false,
+                places: self.places(id),
+                prune: app.prune.unwrap_or(default),
+                paused: app.paused,
+                unmanaged: app.unmanaged,
+                waits_for_waves: app.is_in_waves() && self.waits_for_waves(id),
+            },
+        }
     }
 
     fn start_deletes(&mut self, now: Instant) {
@@ -269,7 +283,8 @@ impl World {
         self.changed = true;
         let events = self.events.clone();
         tokio::spawn(async move {
-            let farewell = Farewell { client: &client, catalog: &catalog, instance: &instance, rules: &rules };
+            let farewell =
+                Farewell { client: &client, catalog: &catalog, instance: &instance, rules: &rules };
             let result = if is_delete {
                 farewell.delete(&candidate).await
             } else {
@@ -314,7 +329,7 @@ impl World {
 
     /// The app as rendered on all its clusters; of an app that is gone, of nothing.
     fn rendered_digest(&self, app: &AppId) -> Digest {
-        let renders = self.targets.iter().filter(|(id, _)| id.app == *app);
+        let renders = self.targets.of_app(app);
         plan::rendered_digest(renders.filter_map(|(_, target)| target.render.as_deref().ok()))
     }
 
@@ -341,7 +356,7 @@ impl World {
             Phase::Unreachable if self.was_as_rendered(id, target) => Standing::AwayAsRendered,
             _ => Standing::Unhealthy,
         };
-        let targets = self.targets.iter().filter(|(id, _)| id.app == *app);
+        let targets = self.targets.of_app(app);
         targets.map(|(id, target)| (id.cluster.clone(), standing(id, target))).collect()
     }
 

@@ -88,20 +88,22 @@ impl TargetEntry {
         }
     }
 
-    /// A new revision. What renders to the same objects goes on undisturbed.
+    /// A new revision. What renders to the same objects goes on undisturbed; whether it does not.
     pub fn take_over(
         &mut self,
         app: Arc<App>,
         revision: Revision,
         render: Result<Arc<Rendered>, Vec<Diagnostic>>,
-    ) {
+    ) -> bool {
         let same = match (&self.render, &render) {
             (Ok(old), Ok(new)) => Arc::ptr_eq(&old.objects, &new.objects) || old.objects == new.objects,
             _ => false,
         };
         let flags =
             |app: &App| (app.paused, app.unmanaged, app.adopt, app.prune, app.drift, app.is_in_waves());
-        if !same || flags(&self.app) != flags(&app) {
+        let is_other = !same || flags(&self.app) != flags(&app);
+        if is_other {
+            self.due = true;
             if let Some(running) = &self.running {
                 running.cancel();
             }
@@ -114,10 +116,10 @@ impl TargetEntry {
             self.plan = None;
             self.applied = None;
         }
-        self.due = true;
         self.app = app;
         self.revision = revision;
         self.render = render;
+        is_other
     }
 
     /// Tries again after 1 s, 2 s, 4 s … 5 min, with jitter; refusals begin at 30 s.

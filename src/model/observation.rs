@@ -3,10 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde::Serialize;
-use serde_json::Value;
-
 use super::{Digest, Health, Kind, ObjectId};
+use serde::Serialize;
 
 /// One object that carries this instance's label and is itself the object that was applied (its
 /// origin fits): the compact record that is kept of it.
@@ -38,8 +36,8 @@ pub struct Live {
     pub ownership: Ownership,
     /// What `ownership` was when it was known to hold everything that `hash` says; `None` until that is known.
     pub settled: Option<Ownership>,
-    /// The fields that are ours, as `managedFields` writes them; kept until it is settled.
-    pub fields: Option<Arc<Value>>,
+    /// The fields that are ours, as `managedFields` writes them: the text, which is small. Kept until it is settled.
+    pub fields: Option<Arc<str>>,
 }
 
 /// Who set what of an object, in little space: equal numbers, equal fields.
@@ -120,5 +118,5 @@ pub struct Observation {
     /// Looked up by name before a first apply, and not there.
     pub absent: BTreeSet<ObjectId>,
     /// Kinds that the cluster serves (any version), with whether they are namespaced.
-    pub served: BTreeMap<Kind, bool>,
+    pub served: Arc<BTreeMap<Kind, bool>>,
 }

@@ -31,5 +31,5 @@ pub use hooks::Turn;
 pub use phase::Phase;
 pub use prune::{Candidate, Decided, PruneDecision, Unused, UnusedApproval, candidates, rendered_digest};
 pub use reason::{Hold, Reason};
-pub use shared::{Claims, Pending, claims};
+pub use shared::{Claims, Pending, claims, is_waited_for};
 pub use step::{Plan, Step};

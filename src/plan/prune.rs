@@ -48,11 +48,13 @@ impl Candidate {
     }
 }
 
-/// The candidates of one cluster. `rendered` holds what all apps render there. None from a view that
-/// is not whole; none that is being deleted already. `plural` is the name of a kind in paths.
-pub fn candidates(
+/// The candidates of one cluster, among the objects that the app which applied them renders no longer (`strays`).
+/// `rendered` holds what all apps render there. None from a view that is not whole; none that is being deleted already.
+/// `plural` is the name of a kind in paths.
+pub fn candidates<'a>(
     cluster: &ClusterName,
     observation: &Observation,
+    strays: impl IntoIterator<Item = &'a ObjectId>,
     rendered: &BTreeSet<ObjectId>,
     plural: &dyn Fn(&Kind) -> Option<String>,
 ) -> Vec<Candidate> {
@@ -76,7 +78,8 @@ pub fn candidates(
             contents: contents(id, observation, plural),
         })
     };
-    observation.objects.iter().filter(|(id, live)| gone(id, live)).filter_map(candidate).collect()
+    let live = |id| observation.objects.get_key_value(id);
+    strays.into_iter().filter_map(live).filter(|(id, live)| gone(id, live)).filter_map(candidate).collect()
 }
 
 fn contents(

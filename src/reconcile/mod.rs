@@ -52,7 +52,7 @@ pub struct Job {
 }
 
 /// What the apps of one cluster have to do with each other.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq)]
 pub struct Shared {
     pub claims: Claims,
     pub pending: Pending,
@@ -91,7 +91,11 @@ pub async fn run(job: Job) -> Outcome {
     for (id, found) in &lookups {
         note(&mut observation, id, found);
     }
-    settle(&mut observation, &job.rendered.objects);
+    for object in &*job.rendered.objects {
+        if let Some(live) = observation.objects.get_mut(&object.id) {
+            settle(live, object);
+        }
+    }
     let plan = plan::compute(&input(&job, &observation));
     let receipts = if error.is_none() && job.mode == Mode::Enforce {
         let manager = labels::field_manager(&job.instance);

@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::apply::owned::{self, FieldSet, entries, is_ours, text};
 use crate::health;
-use crate::model::{Kind, LiveReplicas, Observation, Ownership, RenderedObject, Scaler, labels};
+use crate::model::{Kind, Live, LiveReplicas, Ownership, RenderedObject, Scaler, labels};
 
 /// Who writes `spec.replicas` for an autoscaler on servers that do not say that it was the subresource.
 const AUTOSCALING: &str = "kube-controller-manager";
@@ -15,7 +15,7 @@ const AUTOSCALING: &str = "kube-controller-manager";
 const KUBECTL: &str = "kubectl";
 
 /// What `managedFields` says of an object of this instance, and the fields that are ours.
-pub fn ownership(kind: &Kind, object: &Value, instance: &str) -> (Ownership, Arc<Value>) {
+pub fn ownership(kind: &Kind, object: &Value, instance: &str) -> (Ownership, Arc<str>) {
     let manager = labels::field_manager(instance);
     let entries = entries(object);
     let mut ours = entries.iter().filter(|entry| is_ours(entry, &manager)).peekable();
@@ -49,31 +49,29 @@ pub fn ownership(kind: &Kind, object: &Value, instance: &str) -> (Ownership, Arc
         others: (!is_whole).then(others),
         replicas,
     };
-    (ownership, Arc::new(fields))
+    (ownership, fields.to_string().into())
 }
 
-/// Objects that are seen for the first time with this content: what is ours in them is all that was applied, or that stays
+/// An object that is seen for the first time with this content: what is ours in it is all that was applied, or that stays
 /// a doubt.
-pub fn settle(observation: &mut Observation, rendered: &[RenderedObject]) {
-    for object in rendered {
-        if let Some(live) = observation.objects.get_mut(&object.id)
-            && live.hash == Some(object.hash)
-            && live.settled.is_none()
-            && let Some(fields) = live.fields.take()
-            && covers(&fields, object)
-        {
-            live.settled = Some(live.ownership.clone());
-        }
+pub fn settle(live: &mut Live, object: &RenderedObject) {
+    if live.hash == Some(object.hash)
+        && live.settled.is_none()
+        && let Some(fields) = live.fields.take()
+        && covers(&fields, object)
+    {
+        live.settled = Some(live.ownership.clone());
     }
 }
 
 /// Replicas stand apart.
-fn covers(fields: &Value, rendered: &RenderedObject) -> bool {
+fn covers(fields: &str, rendered: &RenderedObject) -> bool {
+    let Ok(fields) = serde_json::from_str(fields) else { return false };
     let mut body = rendered.body.clone();
     if let Some(spec) = body.get_mut("spec").and_then(Value::as_object_mut) {
         spec.shift_remove("replicas");
     }
-    FieldSet::parse(fields).covers(&body)
+    FieldSet::parse(&fields).covers(&body)
 }
 
 fn replicas(object: &Value, entries: &[Value], owned: &FieldSet, manager: &str) -> Option<LiveReplicas> {

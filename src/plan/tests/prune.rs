@@ -130,7 +130,8 @@ fn candidates_are_ours_and_rendered_by_nobody() {
         parse("networking.k8s.io/v1/Ingress/shop/pay").1,
     ]);
     let names = |observation: &Observation| -> Vec<String> {
-        let found = candidates(&cluster("bj5"), observation, &rendered, &|_| None);
+        let all = observation.objects.keys();
+        let found = candidates(&cluster("bj5"), observation, all, &rendered, &|_| None);
         found.iter().map(|candidate| candidate.object.to_string()).collect()
     };
     assert_eq!(names(&observation), ["ConfigMap shop/gone", "Ingress shop/old"]);
@@ -282,7 +283,7 @@ fn what_holds_others_goes_after_them() {
         parse("example.com/v1/Guest/other/out").1,
     ]);
     let plural = |kind: &crate::model::Kind| Some(format!("{}s", kind.kind.to_lowercase()));
-    let found = candidates(&cluster("bj5"), &observation, &rendered, &plural);
+    let found = candidates(&cluster("bj5"), &observation, observation.objects.keys(), &rendered, &plural);
     let contents: Vec<(String, String)> = found
         .iter()
         .map(|it| (it.object.to_string(), it.contents.iter().map(ToString::to_string).collect()))
