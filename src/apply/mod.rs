@@ -6,6 +6,7 @@
 //! here: the next reconciliation looks again first.
 
 pub mod owned;
+pub mod release;
 pub mod takeover;
 
 use std::collections::BTreeMap;

@@ -161,7 +161,8 @@ pub async fn take(
             Some(entries) => {
                 let version =
                     live.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
-                client.set_managers(resource, id, version, &entries, manager).await?
+                let metadata = json!({"resourceVersion": version, "managedFields": entries});
+                client.set_metadata(resource, id, &metadata, manager).await?
             }
             None => live,
         };

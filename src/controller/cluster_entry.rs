@@ -14,6 +14,7 @@ use super::words::Words;
 use crate::cluster::{Catalog, Change, Client};
 use crate::health;
 use crate::model::{Capabilities, Cluster, ClusterName, Kind, Live, ObjectId, Observation, Rendered};
+use crate::plan::Candidate;
 use crate::reconcile::{self, Found, Shared};
 
 /// Whether it answers.
@@ -205,6 +206,11 @@ impl ClusterEntry {
             self.watches.insert(kind, watch);
         }
         self.observation.complete = self.watches.values().all(|watch| watch.listed);
+    }
+
+    /// By what objects are judged.
+    pub fn rules(&self) -> Arc<health::Rules> {
+        Arc::clone(&self.rules)
     }
 
     /// Judges by these rules from now on. Objects are not kept whole, so kinds that are judged otherwise than before are listed
@@ -413,6 +419,17 @@ impl ClusterEntry {
         {
             live.settled = Some(ownership);
             live.fields = None;
+        }
+    }
+
+    /// An object that changed while it was deleted, as it was read then: a watch may tell of it later.
+    pub fn read_again(&mut self, candidate: &Candidate) {
+        if let Some(live) = self.observation.objects.get_mut(&candidate.object)
+            && *live.uid == *candidate.uid
+            && is_older(&live.resource_version, &candidate.resource_version)
+        {
+            live.resource_version = candidate.resource_version.as_str().into();
+            live.keep = candidate.keep;
         }
     }
 

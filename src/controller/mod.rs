@@ -17,6 +17,7 @@ mod outcome;
 mod overview;
 mod phase;
 mod prune;
+mod removal;
 mod secrets;
 mod serving;
 mod supervisor;

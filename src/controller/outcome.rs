@@ -9,12 +9,12 @@ use super::cluster_entry::Touched;
 use super::target::Failure;
 use super::world::World;
 use crate::apply::{Done, NotDone};
-use crate::cluster::{Deleted, Error};
+use crate::cluster::Error;
 use crate::fleet::Target;
 use crate::health::Cause;
 use crate::model::{Digest, Kind, Mode, ObjectId};
 use crate::plan::{Candidate, Plan, Reason};
-use crate::reconcile::{Found, Outcome};
+use crate::reconcile::{Found, Outcome, Went};
 
 impl World {
     pub(super) fn reconciled(&mut self, target: &Target, epoch: u64, outcome: Outcome) {
@@ -121,20 +121,23 @@ impl World {
         }
     }
 
-    pub(super) fn object_deleted(&mut self, candidate: &Candidate, result: Result<Deleted, Error>) {
+    pub(super) fn object_deleted(&mut self, candidate: &Candidate, result: Result<Went, Error>) {
         let Candidate { app, cluster, object, .. } = candidate;
         match result {
-            Ok(Deleted::Accepted) => {
+            Ok(Went::Accepted) => {
                 tracing::info!(%cluster, %app, %object, "deleted");
                 self.prune.accepted(candidate);
             }
-            Ok(Deleted::Gone) => {
+            Ok(Went::Gone) => {
                 self.prune.accepted(candidate);
                 if let Some(entry) = self.clusters.get_mut(cluster) {
                     entry.forget(object);
                 }
             }
-            Ok(Deleted::Changed) => {
+            Ok(Went::Changed(newer)) => {
+                if let (Some(newer), Some(entry)) = (newer, self.clusters.get_mut(cluster)) {
+                    entry.read_again(&newer);
+                }
                 self.prune.refused(
                     candidate,
                     "it changed meanwhile, looked at again".to_owned(),

@@ -34,7 +34,7 @@ pub use app::{
     App, AppSet, AppSpec, Component, DeployType, Objects, Pin, Placement, PodSet, Replicas, TopologyCluster,
     WorkloadKind,
 };
-pub use approval::{Approval, ApprovedObject};
+pub use approval::{Approval, ApprovedAction, ApprovedObject};
 pub use capabilities::{Capabilities, KubeVersion, Questions};
 pub use chart::{
     Chart, ChartCapabilities, ChartFailure, ChartFault, ChartHook, ChartName, ChartObject, ChartOutput,

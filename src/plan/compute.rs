@@ -130,6 +130,8 @@ pub(super) fn hold(mode: Mode, cluster: ClusterState, paused: bool) -> Option<Ho
     match (mode, cluster) {
         (Mode::Observe, _) => Some(Hold::ObserveMode),
         (Mode::Enforce, ClusterState::Maintaining) => Some(Hold::ClusterMaintaining),
+        // Between the commit that removes it and its render, apps still seem to be placed there.
+        (Mode::Enforce, ClusterState::Removed) => Some(Hold::ClusterRemoved),
         (Mode::Enforce, ClusterState::Ready) => paused.then_some(Hold::Paused),
     }
 }

@@ -26,7 +26,7 @@ pub mod waves;
 
 pub use action::Action;
 pub use compute::{Input, compute, unknown_objects};
-pub use decide::{AppFacts, ClusterFacts, PruneInput, decide};
+pub use decide::{AppFacts, ClusterFacts, PruneInput, Standing, decide};
 pub use difference::Difference;
 pub use drift::{Drift, SentReplicas};
 pub use hooks::Turn;

@@ -4,6 +4,7 @@
 //! pure `plan`. Health is not waited for here: the watches tell it, and the controller listens.
 
 mod foresee;
+mod gone;
 mod observe;
 mod ownership;
 
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 pub use foresee::is_foreseen;
+pub use gone::{Farewell, Went};
 pub use observe::{is_copy, live};
 pub use ownership::settle;
 

@@ -46,7 +46,7 @@ pub async fn run(args: DiffArgs) -> anyhow::Result<Exit> {
     let timeout = Duration::from_secs(args.timeout);
     let (ending, overview) = session::look_for(&process, timeout, args.worktree, true).await?;
     diagnostics::print(&overview.diagnostics);
-    let (targets, deletions) = plan::chosen(&overview, args.app.as_deref())?;
+    let plan::Chosen { targets, deletions, .. } = plan::chosen(&overview, args.app.as_deref())?;
     let folded = fold(&targets);
     let shown = match (args.output, std::env::var(EXTERNAL).ok().filter(|command| !command.trim().is_empty()))
     {
