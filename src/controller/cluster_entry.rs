@@ -10,9 +10,11 @@ use tokio::task::JoinHandle;
 
 use super::event::{ClusterNews, Event};
 use super::wanted::Wanted;
+use super::words::Words;
 use crate::cluster::{Catalog, Change, Client};
 use crate::health;
 use crate::model::{Capabilities, Cluster, ClusterName, Kind, Live, ObjectId, Observation, Rendered};
+use crate::plan::Candidate;
 use crate::reconcile::{self, Found, Shared};
 
 /// Whether it answers.
@@ -206,6 +208,11 @@ impl ClusterEntry {
         self.observation.complete = self.watches.values().all(|watch| watch.listed);
     }
 
+    /// By what objects are judged.
+    pub fn rules(&self) -> Arc<health::Rules> {
+        Arc::clone(&self.rules)
+    }
+
     /// Judges by these rules from now on. Objects are not kept whole, so kinds that are judged otherwise than before are listed
     /// again; what was known of them stays until then.
     pub fn take_rules(&mut self, rules: &Arc<health::Rules>, instance: &str, events: &mpsc::Sender<Event>) {
@@ -310,7 +317,14 @@ impl ClusterEntry {
     }
 
     /// Takes in what a watch tells.
-    pub fn watched(&mut self, kind: &Kind, number: u64, change: Change, instance: &str) -> Touched {
+    pub fn watched(
+        &mut self,
+        kind: &Kind,
+        number: u64,
+        change: Change,
+        instance: &str,
+        words: &mut Words,
+    ) -> Touched {
         let Some(watch) = self.watches.get_mut(kind).filter(|watch| watch.number == number) else {
             return Touched::Nothing;
         };
@@ -334,7 +348,7 @@ impl ClusterEntry {
                 if let (Some(seen), Some(id)) = (&mut watch.listing, ObjectId::of(&object)) {
                     seen.insert(id);
                 }
-                self.see_object(kind, *object, instance)
+                self.see_object(kind, *object, instance, words)
             }
             Change::Left(object) => ObjectId::of(&object).map_or(Touched::Nothing, |id| self.forget(&id)),
             Change::Broken(error) => {
@@ -346,19 +360,21 @@ impl ClusterEntry {
     }
 
     /// An object as a watch showed it, whole.
-    fn see_object(&mut self, kind: &Kind, object: Value, instance: &str) -> Touched {
+    fn see_object(&mut self, kind: &Kind, object: Value, instance: &str, words: &mut Words) -> Touched {
         let Some(id) = ObjectId::of(&object) else { return Touched::Nothing };
         match reconcile::live(kind, &object, instance, &self.rules) {
-            Some(live) => self.see_whole(id, live, object),
+            Some(live) => self.see_whole(id, live, object, words),
             // It carries our label, and is a copy or not ours (any more).
             None => self.forget(&id),
         }
     }
 
     /// An object with its record.
-    fn see_whole(&mut self, id: ObjectId, live: Live, object: Value) -> Touched {
+    fn see_whole(&mut self, mut id: ObjectId, mut live: Live, object: Value, words: &mut Words) -> Touched {
+        words.share_id(&mut id);
+        words.share_record(&mut live);
         let unwell = live.pods.is_some() && !live.health.is_settled_well();
-        let touched = self.see(id.clone(), live);
+        let touched = self.see(&id, live);
         if !unwell {
             self.unwell.remove(&id);
         } else if touched != Touched::Nothing {
@@ -368,19 +384,19 @@ impl ClusterEntry {
     }
 
     /// An object as it was seen; an older state than the known one is dropped.
-    pub fn see(&mut self, id: ObjectId, live: Live) -> Touched {
-        if let Some(known) = self.observation.objects.get(&id)
+    fn see(&mut self, id: &ObjectId, live: Live) -> Touched {
+        if let Some(known) = self.observation.objects.get(id)
             && known.uid == live.uid
             && is_older(&live.resource_version, &known.resource_version)
         {
             return Touched::Nothing;
         }
-        self.observation.absent.remove(&id);
-        self.observation.strangers.remove(&id);
-        let live = as_settled_before(self.observation.objects.get(&id), live);
+        self.observation.absent.remove(id);
+        self.observation.strangers.remove(id);
+        let live = as_settled_before(self.observation.objects.get(id), live);
         let app = Arc::clone(&live.app);
         let before = self.observation.objects.insert(id.clone(), live);
-        self.compare(&id);
+        self.compare(id);
         match before {
             // It changed hands: both apps must look again.
             Some(before) if before.app != app => Touched::Everything,
@@ -390,19 +406,30 @@ impl ClusterEntry {
 
     /// An apply went through, and this is its answer: what it shows is what was wanted. A watch may have told of something
     /// newer already, which is held to it.
-    pub fn applied(&mut self, kind: &Kind, object: Value, instance: &str) {
+    pub fn applied(&mut self, kind: &Kind, object: Value, instance: &str, words: &mut Words) {
         let Some(id) = ObjectId::of(&object) else { return };
         let Some(answer) = reconcile::live(kind, &object, instance, &self.rules) else {
             self.forget(&id);
             return;
         };
         let (uid, hash, ownership) = (Arc::clone(&answer.uid), answer.hash, answer.ownership.clone());
-        self.see_whole(id.clone(), answer, object);
+        self.see_whole(id.clone(), answer, object, words);
         if let Some(live) = self.observation.objects.get_mut(&id)
             && (&live.uid, live.hash) == (&uid, hash)
         {
             live.settled = Some(ownership);
             live.fields = None;
+        }
+    }
+
+    /// An object that changed while it was deleted, as it was read then: a watch may tell of it later.
+    pub fn read_again(&mut self, candidate: &Candidate) {
+        if let Some(live) = self.observation.objects.get_mut(&candidate.object)
+            && *live.uid == *candidate.uid
+            && is_older(&live.resource_version, &candidate.resource_version)
+        {
+            live.resource_version = candidate.resource_version.as_str().into();
+            live.keep = candidate.keep;
         }
     }
 

@@ -137,7 +137,7 @@ impl World {
                 }
             }
             ClusterNews::Watch { kind, number, change } => {
-                let touched = entry.watched(&kind, number, change, &self.instance.name);
+                let touched = entry.watched(&kind, number, change, &self.instance.name, &mut self.words);
                 if &*kind.kind == "CustomResourceDefinition" && touched != Touched::Nothing {
                     entry.ask_what_it_serves();
                 }

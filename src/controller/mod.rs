@@ -18,12 +18,14 @@ mod outcome;
 mod overview;
 mod phase;
 mod prune;
+mod removal;
 mod secrets;
 mod serving;
 mod supervisor;
 mod target;
 mod targets;
 mod wanted;
+mod words;
 mod world;
 
 use std::sync::Arc;
@@ -73,6 +75,8 @@ pub struct Settings {
     pub until: Until,
     /// Overrides the instance's own mode: `plan` and its like observe, whatever Git says.
     pub mode: Option<Mode>,
+    /// Clusters are asked what the plans would make of their objects; for a run that only observes.
+    pub foresee: bool,
     /// Commit statuses are written.
     pub report: bool,
 }

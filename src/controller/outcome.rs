@@ -1,6 +1,7 @@
 //! What tasks report back: reconciliations, deletes, why pods are not ready.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use tokio::time::Instant;
 
@@ -8,12 +9,12 @@ use super::cluster_entry::Touched;
 use super::target::Failure;
 use super::world::World;
 use crate::apply::{Done, NotDone};
-use crate::cluster::{Deleted, Error};
+use crate::cluster::Error;
 use crate::fleet::Target;
 use crate::health::Cause;
-use crate::model::{Digest, Kind, ObjectId};
-use crate::plan::Candidate;
-use crate::reconcile::{Found, Outcome};
+use crate::model::{Digest, Kind, Mode, ObjectId};
+use crate::plan::{Candidate, Plan, Reason};
+use crate::reconcile::{Found, Outcome, Went};
 
 impl World {
     pub(super) fn reconciled(&mut self, target: &Target, epoch: u64, outcome: Outcome) {
@@ -50,7 +51,7 @@ impl World {
                     }
                     opened |= is_namespace(&receipt.object);
                     if let Some(kind) = Kind::of(&object) {
-                        cluster.applied(&kind, *object, &self.instance.name);
+                        cluster.applied(&kind, *object, &self.instance.name, &mut self.words);
                     }
                 }
                 Err(not_done) => {
@@ -67,6 +68,7 @@ impl World {
             self.touch(&target.cluster, &Touched::Everything);
         }
         self.look_at(target);
+        let mode = self.mode();
         let Some(entry) = self.targets.get_mut(target) else { return };
         let rendered = entry.render.as_ref().ok().map(|rendered| rendered.digest());
         if cancelled || rendered != Some(outcome.plan.rendered) {
@@ -74,7 +76,10 @@ impl World {
             return;
         }
         let rendered = outcome.plan.rendered;
-        entry.plan = Some(std::sync::Arc::new(outcome.plan));
+        if failure.is_none() {
+            entry.foreseen = Some((outcome.plan.digest(), Arc::new(outcome.differences)));
+        }
+        entry.plan = Some(Arc::new(kept(outcome.plan, mode)));
         match failure {
             Some(failure) => entry.failed(failure, now),
             None if wrote => entry.applied(rendered, applied, now),
@@ -116,20 +121,23 @@ impl World {
         }
     }
 
-    pub(super) fn object_deleted(&mut self, candidate: &Candidate, result: Result<Deleted, Error>) {
+    pub(super) fn object_deleted(&mut self, candidate: &Candidate, result: Result<Went, Error>) {
         let Candidate { app, cluster, object, .. } = candidate;
         match result {
-            Ok(Deleted::Accepted) => {
+            Ok(Went::Accepted) => {
                 tracing::info!(%cluster, %app, %object, "deleted");
                 self.prune.accepted(candidate);
             }
-            Ok(Deleted::Gone) => {
+            Ok(Went::Gone) => {
                 self.prune.accepted(candidate);
                 if let Some(entry) = self.clusters.get_mut(cluster) {
                     entry.forget(object);
                 }
             }
-            Ok(Deleted::Changed) => {
+            Ok(Went::Changed(newer)) => {
+                if let (Some(newer), Some(entry)) = (newer, self.clusters.get_mut(cluster)) {
+                    entry.read_again(&newer);
+                }
                 self.prune.refused(
                     candidate,
                     "it changed meanwhile, looked at again".to_owned(),
@@ -142,6 +150,15 @@ impl World {
             }
         }
     }
+}
+
+/// What is kept of a plan. Who only looks asks also for what stays as it is; who runs for months does not keep it.
+pub(super) fn kept(mut plan: Plan, mode: Mode) -> Plan {
+    if mode == Mode::Enforce {
+        plan.steps.retain(|step| step.reason != Reason::Same);
+        plan.steps.shrink_to_fit();
+    }
+    plan
 }
 
 fn is_namespace(id: &ObjectId) -> bool {

@@ -14,6 +14,7 @@ use super::load::{self, Loaded, Rendering};
 use super::target::TargetEntry;
 use super::targets::{Agenda, Targets};
 use super::wanted::Wanted;
+use super::words::Words;
 use super::{Ending, Settings, Until, secrets};
 use crate::fleet::{Fleet, Target};
 use crate::forge::{self, State};
@@ -65,6 +66,7 @@ pub struct World {
     pub(super) targets: Targets,
     /// Which of them are looked at next.
     pub(super) agenda: Agenda,
+    pub(super) words: Words,
     /// The files of the head.
     snapshot: Option<Arc<Snapshot>>,
     /// What was rendered last.
@@ -113,6 +115,7 @@ impl World {
             dropped: BTreeSet::new(),
             targets: Targets::default(),
             agenda: Agenda::default(),
+            words: Words::default(),
             snapshot: None,
             renders: None,
             rendering: false,

@@ -26,6 +26,8 @@ pub struct Input<'a> {
     pub adopt: bool,
     /// What is done when somebody else changed what was applied.
     pub drift: DriftMode,
+    /// The cluster is asked what would change, so a doubt is decided even where nothing is written.
+    pub foresees: bool,
     pub rendered: &'a Rendered,
     pub observation: &'a Observation,
     /// Of the renders of this cluster.
@@ -115,7 +117,9 @@ fn held(input: &Input<'_>, (action, reason): (Action, Reason)) -> (Action, Reaso
     match (hold, &reason) {
         // Nothing will decide this doubt, so it is none. That not all is ours that was applied is more than a doubt as long as
         // nobody may find out.
-        (Some(_), Reason::Drifted { drift: Drift::Written }) => (Action::Unchanged, Reason::Same),
+        (Some(_), Reason::Drifted { drift: Drift::Written }) if !input.foresees => {
+            (Action::Unchanged, Reason::Same)
+        }
         (Some(by), _) if action.is_write() => {
             (Action::Skip, Reason::Held { by, would: action, because: Box::new(reason) })
         }
@@ -127,6 +131,8 @@ pub(super) fn hold(mode: Mode, cluster: ClusterState, paused: bool) -> Option<Ho
     match (mode, cluster) {
         (Mode::Observe, _) => Some(Hold::ObserveMode),
         (Mode::Enforce, ClusterState::Maintaining) => Some(Hold::ClusterMaintaining),
+        // Between the commit that removes it and its render, apps still seem to be placed there.
+        (Mode::Enforce, ClusterState::Removed) => Some(Hold::ClusterRemoved),
         (Mode::Enforce, ClusterState::Ready) => paused.then_some(Hold::Paused),
     }
 }
