@@ -20,6 +20,8 @@ impl World {
     pub(super) fn reconciled(&mut self, target: &Target, epoch: u64, outcome: Outcome) {
         let now = Instant::now();
         let cancelled = self.not_running(target);
+        // Whatever came of it: it was passed over while it ran, also when its cluster went and came back meanwhile.
+        self.look_at(target);
         let Some(cluster) = self.clusters.get_mut(&target.cluster) else { return };
         cluster.running = cluster.running.saturating_sub(1);
         if cluster.epoch != epoch {

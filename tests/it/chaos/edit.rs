@@ -134,7 +134,7 @@ impl Edit {
                     let field = ("/metadata/labels/team".to_owned(), json!("helm"));
                     traces.foreign.insert((uid.clone(), "team".to_owned()), field);
                     // What it has beside us stays.
-                    traces.loosened.insert(uid.clone());
+                    traces.loosened.insert(uid);
                 }
                 done
             }
@@ -151,12 +151,12 @@ impl Edit {
             What::Autoscale => {
                 let done = hands::scale(sandbox, "kube-controller-manager", &name, draw.within(4..7));
                 if done {
-                    traces.autoscaled.insert(uid.clone());
+                    traces.autoscaled.insert(uid);
                 }
                 done
             }
             What::Managers => {
-                traces.loosened.insert(uid.clone());
+                traces.loosened.insert(uid);
                 hands::merge(sandbox, "kubectl-edit", &path, &json!({"metadata": {"managedFields": [{}]}}))
             }
             What::Foreign => {
@@ -169,7 +169,7 @@ impl Edit {
                 );
                 if done {
                     let field = (format!("/metadata/labels/{key}"), json!("theirs"));
-                    traces.foreign.insert((uid.clone(), key.to_owned()), field);
+                    traces.foreign.insert((uid, key.to_owned()), field);
                 }
                 done
             }

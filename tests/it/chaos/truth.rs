@@ -67,7 +67,9 @@ pub fn differences(wanted: &Wanted, sandbox: &Sandbox, traces: &Traces) -> Vec<S
     for kind in Kind::ALL {
         for live in hands::list(sandbox, kind.folder(), "tutti.dev/managed-by=main") {
             let name = Name::new(kind, live["metadata"]["name"].as_str().unwrap_or_default());
-            let is_strange = traces.strangers.contains_key(&(cluster.to_owned(), name.path()));
+            // It was told to stay while somebody wanted it.
+            let is_kept = live["metadata"]["annotations"]["tutti.dev/prune"] == "keep";
+            let is_strange = is_kept || traces.strangers.contains_key(&(cluster.to_owned(), name.path()));
             if !is_strange && wanted.owners(cluster, &name).next().is_none() {
                 found.push(format!("{cluster}: {name} is there and nobody wants it"));
             }

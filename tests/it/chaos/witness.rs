@@ -272,6 +272,9 @@ pub fn may_apply(wanted: &Wanted, cluster: &str, name: &Name, body: &Value) -> R
     if !wanted.owners(cluster, name).any(|(owner, _)| owner == id) {
         return Err(format!("{id} does not render it there"));
     }
+    if (annotation(body, "tutti.dev/prune") == "keep") != (app.prune == Prune::Never) {
+        return Err("whether it stays is not as its app says".to_owned());
+    }
     let same = |(_, said): &(Name, Value)| {
         let version = |object: &Value| object["metadata"]["labels"]["version"].clone();
         version(said).is_null() || version(said) == version(body)
