@@ -15,7 +15,7 @@ use futures::{FutureExt as _, StreamExt as _};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::cluster::{Catalog, Client, Deleted, Error};
+use crate::cluster::{Catalog, Client, Deleted, Error, Resource};
 use crate::model::{ObjectId, Rendered, RenderedObject, Revision, labels};
 use crate::plan::{Action, Candidate, Plan, Reason, SentReplicas, Step};
 
@@ -116,6 +116,25 @@ async fn apply_one(
         _ => client.apply(resource, &object.id, &body, manager).await,
     };
     applied.map(|live| Done::Applied(Box::new(live))).map_err(|error| NotDone::Failed(told(object, error)))
+}
+
+/// What a step would make of an object, whatever holds it: a dry run, nothing is written.
+pub async fn foresee(
+    client: &Client,
+    resource: &Resource,
+    manager: &str,
+    step: &Step,
+    object: &RenderedObject,
+    revision: &Revision,
+) -> Result<Value, Error> {
+    let mut body = as_sent(object, revision);
+    scale(&mut body, step.replicas);
+    let foreseen = match (step.intent(), step.reason.cause()) {
+        (Action::Adopt, _) => takeover::foreseen(client, resource, manager, &object.id, &body).await,
+        (_, Reason::Drifted { .. }) => client.try_apply(resource, &object.id, &body, manager, true).await,
+        _ => client.try_apply(resource, &object.id, &body, manager, false).await,
+    };
+    foreseen.map_err(|error| told(object, error))
 }
 
 /// What may be said of an error: the server quotes values that it refuses.

@@ -14,7 +14,7 @@ use super::outcome::kept;
 use super::world::World;
 use crate::fleet::Target;
 use crate::health;
-use crate::model::{AppId, ClusterName, Diagnostic, Rendered, Scope};
+use crate::model::{AppId, ClusterName, Diagnostic, Mode, Rendered, Scope};
 use crate::plan::{self, Action, Reason, Step};
 use crate::reconcile::{self, Job, Shared};
 
@@ -79,7 +79,10 @@ impl World {
         let undefined = plan.steps.iter().any(|step| matches!(step.reason, Reason::DefinitionPending { .. }));
         let mode = self.mode();
         let cluster = self.clusters.get_mut(&id.cluster)?;
-        let starts = (unknown || writes) && cluster.is_ready();
+        let foresees = job.foresees
+            && plan.steps.iter().any(reconcile::is_foreseen)
+            && self.targets.get(id)?.foreseen.as_ref().is_none_or(|(digest, _)| *digest != plan.digest());
+        let starts = (unknown || writes || foresees) && cluster.is_ready();
         if starts && cluster.running >= PER_CLUSTER {
             // It stays due.
             self.agenda.queue(id);
@@ -87,7 +90,7 @@ impl World {
         }
         let entry = self.targets.get_mut(id)?;
         entry.due = false;
-        if starts && !unknown && plan.writes().all(Step::decides_a_doubt) {
+        if starts && !unknown && !foresees && plan.writes().all(Step::decides_a_doubt) {
             if let Some(at) = entry.doubted_at.map(|at| at + DOUBT_EVERY).filter(|at| *at > now) {
                 entry.look_at = Some(entry.look_at.map_or(at, |known| known.min(at)));
                 return entry.look_at;
@@ -152,6 +155,7 @@ impl World {
             rendered: Arc::clone(rendered),
             observation: cluster.seen_by(rendered),
             shared: Arc::clone(&cluster.shared),
+            foresees: self.settings.foresee && self.mode() == Mode::Observe,
             cancelled: CancellationToken::new(),
         })
     }

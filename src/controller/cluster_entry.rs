@@ -374,7 +374,7 @@ impl ClusterEntry {
         words.share_id(&mut id);
         words.share_record(&mut live);
         let unwell = live.pods.is_some() && !live.health.is_settled_well();
-        let touched = self.see(id.clone(), live);
+        let touched = self.see(&id, live);
         if !unwell {
             self.unwell.remove(&id);
         } else if touched != Touched::Nothing {
@@ -384,19 +384,19 @@ impl ClusterEntry {
     }
 
     /// An object as it was seen; an older state than the known one is dropped.
-    fn see(&mut self, id: ObjectId, live: Live) -> Touched {
-        if let Some(known) = self.observation.objects.get(&id)
+    fn see(&mut self, id: &ObjectId, live: Live) -> Touched {
+        if let Some(known) = self.observation.objects.get(id)
             && known.uid == live.uid
             && is_older(&live.resource_version, &known.resource_version)
         {
             return Touched::Nothing;
         }
-        self.observation.absent.remove(&id);
-        self.observation.strangers.remove(&id);
-        let live = as_settled_before(self.observation.objects.get(&id), live);
+        self.observation.absent.remove(id);
+        self.observation.strangers.remove(id);
+        let live = as_settled_before(self.observation.objects.get(id), live);
         let app = Arc::clone(&live.app);
         let before = self.observation.objects.insert(id.clone(), live);
-        self.compare(&id);
+        self.compare(id);
         match before {
             // It changed hands: both apps must look again.
             Some(before) if before.app != app => Touched::Everything,

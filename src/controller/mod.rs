@@ -74,6 +74,8 @@ pub struct Settings {
     pub until: Until,
     /// Overrides the instance's own mode: `plan` and its like observe, whatever Git says.
     pub mode: Option<Mode>,
+    /// Clusters are asked what the plans would make of their objects; for a run that only observes.
+    pub foresee: bool,
     /// Commit statuses are written.
     pub report: bool,
 }

@@ -76,6 +76,9 @@ impl World {
             return;
         }
         let rendered = outcome.plan.rendered;
+        if failure.is_none() {
+            entry.foreseen = Some((outcome.plan.digest(), Arc::new(outcome.differences)));
+        }
         entry.plan = Some(Arc::new(kept(outcome.plan, mode)));
         match failure {
             Some(failure) => entry.failed(failure, now),

@@ -1,5 +1,7 @@
 //! Everything that is known, as the report shows it.
 
+use std::sync::Arc;
+
 use super::cluster_entry::{ClusterEntry, Reach};
 use super::target::TargetEntry;
 use super::world::World;
@@ -82,6 +84,7 @@ impl World {
             version: version::merge(versions.iter().map(String::as_str)),
             created: created.map(ToOwned::to_owned),
             plan: entry.plan.clone(),
+            differences: entry.foreseen.as_ref().map(|(_, differences)| Arc::clone(differences)),
         }
     }
 

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::health::Cause;
 use crate::model::{App, Diagnostic, Digest, ObjectId, Rendered, Revision};
-use crate::plan::Plan;
+use crate::plan::{Difference, Plan};
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
@@ -51,6 +51,8 @@ pub struct TargetEntry {
     pub doubted_at: Option<Instant>,
     /// Which of its workloads is asked about next.
     pub turn: usize,
+    /// What a plan, by its digest, would make of the objects.
+    pub foreseen: Option<(Digest, Arc<Vec<Difference>>)>,
     /// What was applied last without an error.
     applied: Option<Applied>,
 }
@@ -84,6 +86,7 @@ impl TargetEntry {
             asking: false,
             doubted_at: None,
             turn: 0,
+            foreseen: None,
             applied: None,
         }
     }

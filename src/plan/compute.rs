@@ -26,6 +26,8 @@ pub struct Input<'a> {
     pub adopt: bool,
     /// What is done when somebody else changed what was applied.
     pub drift: DriftMode,
+    /// The cluster is asked what would change, so a doubt is decided even where nothing is written.
+    pub foresees: bool,
     pub rendered: &'a Rendered,
     pub observation: &'a Observation,
     /// Of the renders of this cluster.
@@ -114,7 +116,9 @@ fn held(input: &Input<'_>, (action, reason): (Action, Reason)) -> (Action, Reaso
     let hold = hold(input.mode, input.cluster_state, input.paused);
     match (hold, &reason) {
         // Nothing will decide the doubt, so it is none.
-        (Some(_), Reason::Drifted { drift }) if drift.is_doubt() => (Action::Unchanged, Reason::Same),
+        (Some(_), Reason::Drifted { drift }) if drift.is_doubt() && !input.foresees => {
+            (Action::Unchanged, Reason::Same)
+        }
         (Some(by), _) if action.is_write() => {
             (Action::Skip, Reason::Held { by, would: action, because: Box::new(reason) })
         }

@@ -12,6 +12,7 @@
 mod action;
 mod compute;
 mod decide;
+mod difference;
 mod drift;
 mod hooks;
 pub mod phase;
@@ -26,6 +27,7 @@ pub mod waves;
 pub use action::Action;
 pub use compute::{Input, compute, unknown_objects};
 pub use decide::{AppFacts, ClusterFacts, PruneInput, Standing, decide};
+pub use difference::Difference;
 pub use drift::{Drift, SentReplicas};
 pub use hooks::Turn;
 pub use phase::Phase;

@@ -181,6 +181,16 @@ impl Reason {
         matches!(self, Self::WaitsForHook { .. } | Self::WaitsForRelease { .. })
     }
 
+    /// Why it would be done, whatever holds it.
+    pub fn cause(&self) -> &Self {
+        match self {
+            Self::Held { because, .. }
+            | Self::WaitsForHook { because, .. }
+            | Self::WaitsForRelease { because, .. } => because.cause(),
+            cause => cause,
+        }
+    }
+
     /// The digest to approve, when a person's word is what is missing.
     pub fn approval(&self) -> Option<Digest> {
         match self {

@@ -3,6 +3,7 @@
 //! Needs a render, what was observed, and a connection; everything it decides is decided by the
 //! pure `plan`. Health is not waited for here: the watches tell it, and the controller listens.
 
+mod foresee;
 mod gone;
 mod observe;
 mod ownership;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+pub use foresee::is_foreseen;
 pub use gone::{Farewell, Went};
 pub use observe::{is_copy, live};
 pub use ownership::settle;
@@ -23,7 +25,7 @@ use crate::model::{
     AppId, ClusterState, DriftMode, Live, Mode, ObjectId, Observation, Ownership, Rendered, RenderedObject,
     Stranger, Takeover, labels,
 };
-use crate::plan::{self, Claims, Pending, Plan};
+use crate::plan::{self, Claims, Difference, Pending, Plan};
 
 /// How many lookups are under way at once.
 const SIDE_BY_SIDE: usize = 8;
@@ -48,6 +50,8 @@ pub struct Job {
     pub observation: Observation,
     /// What this app has to do with the others on this cluster.
     pub shared: Arc<Shared>,
+    /// The cluster is also asked what the plan would make of its objects.
+    pub foresees: bool,
     pub cancelled: CancellationToken,
 }
 
@@ -74,6 +78,8 @@ pub struct Outcome {
     pub plan: Plan,
     pub lookups: Vec<(ObjectId, Found)>,
     pub receipts: Vec<Receipt>,
+    /// What the plan would make of the objects, where that was asked.
+    pub differences: Vec<Difference>,
     /// A lookup failed: nothing was applied.
     pub error: Option<Error>,
 }
@@ -87,7 +93,7 @@ pub async fn run(job: Job) -> Outcome {
         observation.absent.clear();
         observation.strangers.clear();
     }
-    let (lookups, error) = look_up(&job, &observation).await;
+    let (lookups, mut error) = look_up(&job, &observation).await;
     for (id, found) in &lookups {
         note(&mut observation, id, found);
     }
@@ -103,7 +109,14 @@ pub async fn run(job: Job) -> Outcome {
     } else {
         Vec::new()
     };
-    Outcome { plan, lookups, receipts, error }
+    let mut differences = Vec::new();
+    if job.foresees && error.is_none() {
+        match foresee::foresee(&job, &plan).await {
+            Ok(foreseen) => differences = foreseen,
+            Err(failure) => error = Some(failure),
+        }
+    }
+    Outcome { plan, lookups, receipts, differences, error }
 }
 
 /// The pure plan for what is known now; `unknown_objects` may have to be looked up first.
@@ -120,6 +133,7 @@ fn input<'a>(job: &'a Job, observation: &'a Observation) -> plan::Input<'a> {
         in_waves: job.in_waves,
         adopt: job.adopt,
         drift: job.drift,
+        foresees: job.foresees,
         cluster_state: job.cluster_state,
         rendered: &job.rendered,
         observation,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Serialize, Serializer};
 
 use crate::model::{AppId, Approval, ClusterName, Diagnostic, Mode, PodCount, Revision};
-use crate::plan::{Action, Plan};
+use crate::plan::{Action, Difference, Plan};
 
 /// Where a target (an app on a cluster) stands. Ordered from good to bad for the worst-of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -81,6 +81,9 @@ pub struct TargetReport {
     pub created: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "shared")]
     pub plan: Option<Arc<Plan>>,
+    /// What the plan would make of the objects, where clusters were asked.
+    #[serde(skip)]
+    pub differences: Option<Arc<Vec<Difference>>>,
 }
 
 fn shared<S: Serializer>(plan: &Option<Arc<Plan>>, serializer: S) -> Result<S::Ok, S::Error> {

@@ -13,6 +13,7 @@ mod bad_input;
 mod budgets;
 mod capabilities;
 mod charts;
+mod diff;
 mod drift;
 mod example_repo;
 mod faults;

@@ -135,6 +135,7 @@ fn plan_with(rendered: &Rendered, observation: &Observation, change: impl Fn(&mu
         unmanaged: false,
         in_waves: false,
         drift: DriftMode::Repair,
+        foresees: false,
         adopt: false,
         rendered,
         observation,
