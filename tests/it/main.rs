@@ -32,6 +32,7 @@ mod offline;
 mod orphan;
 mod pins;
 mod projects;
+mod proxy;
 mod prune;
 mod removed;
 mod restart;
