@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use super::event::{ClusterNews, Event};
 use crate::cluster::{Catalog, Change, Client};
 use crate::health;
-use crate::model::{AppId, Capabilities, Cluster, ClusterName, Kind, Live, ObjectId, Observation};
+use crate::model::{AppId, Capabilities, Cluster, ClusterName, Ignores, Kind, Live, ObjectId, Observation};
 use crate::reconcile::{self, Shared};
 
 /// Whether it answers.
@@ -65,6 +65,8 @@ pub struct ClusterEntry {
     /// Watches so far.
     watched: u64,
     rules: Arc<health::Rules>,
+    /// Which fields apps leave to others.
+    pub ignores: Arc<Ignores>,
     rediscover: watch::Sender<u64>,
     supervisor: JoinHandle<()>,
 }
@@ -108,6 +110,7 @@ impl ClusterEntry {
             watches: BTreeMap::new(),
             watched: 0,
             rules,
+            ignores: Arc::default(),
             rediscover,
             supervisor,
         }
@@ -215,6 +218,28 @@ impl ClusterEntry {
         self.watch(changed, instance, events);
     }
 
+    /// What is known of an object is without the fields that its app leaves to others: where they become others, it is listed
+    /// again.
+    pub fn take_ignores(&mut self, ignores: &Arc<Ignores>, instance: &str, events: &mpsc::Sender<Event>) {
+        if self.ignores == *ignores {
+            return;
+        }
+        let changed = |app: &str| self.ignores.get(app) != ignores.get(app);
+        let objects = self.observation.objects.iter().filter(|(_, live)| changed(&live.app));
+        let objects: BTreeSet<(Arc<str>, Arc<str>)> =
+            objects.map(|(id, _)| (Arc::clone(&id.group), Arc::clone(&id.kind))).collect();
+        self.ignores = Arc::clone(ignores);
+        let kinds = self.watches.keys();
+        let kinds: Vec<Kind> = kinds
+            .filter(|it| objects.contains(&(Arc::clone(&it.group), Arc::clone(&it.kind))))
+            .cloned()
+            .collect();
+        for kind in &kinds {
+            self.watches.remove(kind);
+        }
+        self.watch(kinds, instance, events);
+    }
+
     /// A new connection: everything is listed again. What was seen stays until the lists say otherwise.
     pub fn connected(&mut self, epoch: u64, client: Client, catalog: Arc<Catalog>) {
         self.reach = Reach::Ready;
@@ -224,6 +249,7 @@ impl ClusterEntry {
         self.observation.complete = false;
         self.observation.strangers.clear();
         self.observation.absent.clear();
+        self.observation.immutable.clear();
         self.serves(catalog);
     }
 
@@ -298,7 +324,7 @@ impl ClusterEntry {
     /// An object as a watch showed it, whole.
     fn see_object(&mut self, kind: &Kind, object: Value, instance: &str) -> Touched {
         let Some(id) = ObjectId::of(&object) else { return Touched::Nothing };
-        match reconcile::live(kind, &object, instance, &self.rules) {
+        match reconcile::live(kind, &object, instance, &self.rules, &self.ignores) {
             Some(live) => self.see_whole(id, live, object),
             // It carries our label, and is a copy or not ours (any more).
             None => self.forget(&id),
@@ -339,15 +365,20 @@ impl ClusterEntry {
 
     /// An apply went through, and this is its answer: what it shows is what was wanted. A watch may have told of something
     /// newer already, which is held to it.
-    pub fn applied(&mut self, kind: &Kind, object: Value, instance: &str) {
+    /// `ignores`: what was left to others then.
+    pub fn applied(&mut self, kind: &Kind, object: Value, instance: &str, ignores: &Ignores) {
         let Some(id) = ObjectId::of(&object) else { return };
-        let Some(answer) = reconcile::live(kind, &object, instance, &self.rules) else {
+        let Some(answer) = reconcile::live(kind, &object, instance, &self.rules, &self.ignores) else {
             self.forget(&id);
             return;
         };
+        // What was left out under other rules may be wanted by now.
+        let is_all = self.ignores.get(&answer.app) == ignores.get(&answer.app);
         let (uid, hash, ownership) = (Arc::clone(&answer.uid), answer.hash, answer.ownership.clone());
         self.see_whole(id.clone(), answer, object);
+        self.observation.immutable.remove(&id);
         if let Some(live) = self.observation.objects.get_mut(&id)
+            && is_all
             && (&live.uid, live.hash) == (&uid, hash)
         {
             live.settled = Some(ownership);
@@ -357,12 +388,22 @@ impl ClusterEntry {
 
     fn forget(&mut self, id: &ObjectId) -> Touched {
         self.observation.absent.remove(id);
+        self.observation.immutable.remove(id);
         self.unwell.remove(id);
         match self.observation.objects.remove(id) {
             // Whoever waits for it to be gone may be another app.
             Some(live) if live.deleting => Touched::Everything,
             Some(live) => Touched::App(live.app),
             None => Touched::Nothing,
+        }
+    }
+
+    /// It was deleted, to be created anew: the watch tells when it is gone.
+    pub fn replaced(&mut self, id: &ObjectId, is_gone: bool) {
+        if is_gone {
+            self.forget(id);
+        } else if let Some(live) = self.observation.objects.get_mut(id) {
+            live.deleting = true;
         }
     }
 
@@ -389,6 +430,13 @@ impl ClusterEntry {
                 .map(|(id, stranger)| (id.clone(), stranger.clone()))
                 .collect(),
             absent: self.observation.absent.iter().filter(|id| part(id)).cloned().collect(),
+            immutable: self
+                .observation
+                .immutable
+                .iter()
+                .filter(|(id, _)| part(id))
+                .map(|(id, it)| (id.clone(), it.clone()))
+                .collect(),
             served: self.observation.served.clone(),
         }
     }
@@ -396,7 +444,14 @@ impl ClusterEntry {
 
 /// With what was known of it while it held the same.
 fn as_settled_before(known: Option<&Live>, live: Live) -> Live {
-    match known.filter(|known| known.uid == live.uid && known.hash == live.hash && known.settled.is_some()) {
+    let is_comparable = |known: &&Live| {
+        let paths = |live: &Live| live.ignored.as_ref().map(|ignored| ignored.paths.clone());
+        known.uid == live.uid
+            && known.hash == live.hash
+            && known.settled.is_some()
+            && paths(known) == paths(&live)
+    };
+    match known.filter(is_comparable) {
         Some(known) => Live { settled: known.settled.clone(), fields: None, ..live },
         None => live,
     }

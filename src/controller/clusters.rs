@@ -11,7 +11,7 @@ use super::supervisor::Supervisor;
 use super::world::World;
 use crate::fleet::Fleet;
 use crate::health;
-use crate::model::{AppId, Cluster, ClusterName};
+use crate::model::{AppId, Cluster, ClusterName, Ignores};
 
 /// How far apart the epochs of two entries begin: no supervisor connects that often.
 const EPOCHS_EACH: u64 = 1 << 32;
@@ -26,6 +26,7 @@ impl World {
             }
             self.instance = Arc::new(fleet.instance.clone());
             self.take_clusters(&fleet);
+            self.take_ignores(&fleet);
         }
         self.fleet = Some(fleet);
     }
@@ -54,6 +55,16 @@ impl World {
                     }
                 }
             }
+        }
+    }
+
+    /// Fields that apps leave to others are looked at as such from now on.
+    fn take_ignores(&mut self, fleet: &Fleet) {
+        let ignores = fleet.apps.values().filter(|app| !app.ignore.is_empty());
+        let ignores: Arc<Ignores> =
+            Arc::new(ignores.map(|app| (app.id.to_string().into(), app.ignore.clone())).collect());
+        for entry in self.clusters.values_mut() {
+            entry.take_ignores(&ignores, &self.instance.name, &self.events);
         }
     }
 

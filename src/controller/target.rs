@@ -99,8 +99,10 @@ impl TargetEntry {
             (Ok(old), Ok(new)) => Arc::ptr_eq(&old.objects, &new.objects) || old.objects == new.objects,
             _ => false,
         };
-        let flags =
-            |app: &App| (app.paused, app.unmanaged, app.adopt, app.prune, app.drift, app.is_in_waves());
+        let flags = |app: &App| {
+            let ownership = (app.adopt, app.drift, app.force, app.replace, app.ignore.clone());
+            (app.paused, app.unmanaged, app.prune, app.is_in_waves(), ownership)
+        };
         if !same || flags(&self.app) != flags(&app) {
             if let Some(running) = &self.running {
                 running.cancel();

@@ -17,6 +17,7 @@ mod hooks;
 pub mod phase;
 pub mod prune;
 mod reason;
+mod replacement;
 mod shared;
 mod step;
 #[cfg(test)]
@@ -32,4 +33,4 @@ pub use phase::Phase;
 pub use prune::{Candidate, Decided, PruneDecision, Unused, UnusedApproval, candidates, rendered_digest};
 pub use reason::{Hold, Reason};
 pub use shared::{Claims, Pending, claims};
-pub use step::{Plan, Step};
+pub use step::{Left, Plan, Step, Was};

@@ -3,6 +3,7 @@
 //! Needs a render, what was observed, and a connection; everything it decides is decided by the
 //! pure `plan`. Health is not waited for here: the watches tell it, and the controller listens.
 
+mod history;
 mod observe;
 mod ownership;
 
@@ -11,15 +12,16 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+pub use history::History;
 pub use observe::{is_copy, live};
 pub use ownership::settle;
 
-use crate::apply::{self, Receipt, takeover};
+use crate::apply::{self, Destination, Receipt, takeover};
 use crate::cluster::{Catalog, Client, Error, Resource};
 use crate::health::Rules;
 use crate::model::{
-    AppId, ClusterState, DriftMode, Live, Mode, ObjectId, Observation, Ownership, Rendered, RenderedObject,
-    Stranger, Takeover, labels,
+    AppId, Capabilities, ClusterState, DriftMode, IgnoreRule, Ignores, Live, Mode, ObjectId, Observation,
+    Ownership, Rendered, RenderedObject, Stranger, Takeover, labels,
 };
 use crate::plan::{self, Claims, Pending, Plan};
 
@@ -34,12 +36,21 @@ pub struct Job {
     pub instance: String,
     /// How health is judged.
     pub rules: Arc<Rules>,
+    /// Which fields apps leave to others.
+    pub ignores: Arc<Ignores>,
     pub mode: Mode,
     pub paused: bool,
     pub unmanaged: bool,
     pub in_waves: bool,
     pub adopt: bool,
     pub drift: DriftMode,
+    pub force: bool,
+    pub replace: bool,
+    pub ignore: Vec<IgnoreRule>,
+    /// What earlier commits rendered.
+    pub history: Arc<History>,
+    /// What the cluster says of itself.
+    pub facts: Option<Arc<Capabilities>>,
     pub cluster_state: ClusterState,
     pub rendered: Arc<Rendered>,
     /// At least the objects of this app and those that it renders.
@@ -72,6 +83,8 @@ pub struct Outcome {
     pub plan: Plan,
     pub lookups: Vec<(ObjectId, Found)>,
     pub receipts: Vec<Receipt>,
+    /// What was left to others.
+    pub ignores: Arc<Ignores>,
     /// A lookup failed: nothing was applied.
     pub error: Option<Error>,
 }
@@ -93,11 +106,14 @@ pub async fn run(job: Job) -> Outcome {
     let plan = plan::compute(&input(&job, &observation));
     let receipts = if error.is_none() && job.mode == Mode::Enforce {
         let manager = labels::field_manager(&job.instance);
-        apply::run(&job.client, &job.catalog, &manager, &plan, &job.rendered, &job.cancelled).await
+        let past = history::Past { history: &job.history, cluster: &job.rendered.cluster, facts: &job.facts };
+        let (client, catalog) = (&job.client, &*job.catalog);
+        let place = Destination { client, catalog, manager: &manager, past: &past };
+        apply::run(place, &plan, &job.rendered, &job.cancelled).await
     } else {
         Vec::new()
     };
-    Outcome { plan, lookups, receipts, error }
+    Outcome { plan, lookups, receipts, ignores: job.ignores, error }
 }
 
 /// The pure plan for what is known now; `unknown_objects` may have to be looked up first.
@@ -114,6 +130,9 @@ fn input<'a>(job: &'a Job, observation: &'a Observation) -> plan::Input<'a> {
         in_waves: job.in_waves,
         adopt: job.adopt,
         drift: job.drift,
+        force: job.force,
+        replace: job.replace,
+        ignore: &job.ignore,
         cluster_state: job.cluster_state,
         rendered: &job.rendered,
         observation,
@@ -147,7 +166,7 @@ async fn look_up(job: &Job, observation: &Observation) -> (Vec<(ObjectId, Found)
 
 async fn look_at(job: &Job, resource: &Resource, object: &RenderedObject) -> Result<Found, Error> {
     let Some(metadata) = job.client.lookup(resource, &object.id).await? else { return Ok(Found::Nothing) };
-    if let Some(ours) = live(&object.kind, &metadata, &job.instance, &job.rules) {
+    if let Some(ours) = live(&object.kind, &metadata, &job.instance, &job.rules, &job.ignores) {
         // Only its metadata was asked for.
         let ownership = Ownership { values: None, replicas: None, ..ours.ownership };
         return Ok(Found::Ours(Box::new(Live { ownership, ..ours })));

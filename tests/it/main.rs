@@ -25,6 +25,7 @@ mod live;
 mod mistakes;
 mod observe;
 mod offline;
+mod ownership;
 mod pins;
 mod projects;
 mod prune;
