@@ -61,8 +61,8 @@ fn what_is_written_decides_over_the_verbs() {
     // It may be deleted to be created anew, whatever is pruned.
     check(&lasting, ", replace: true", &objects, &[&READ[..], &WRITE, &DELETE].concat());
     check(&lasting, ", prune: always", &objects, &[&READ[..], &WRITE, &DELETE].concat());
-    // When its file goes, the default of the instance counts.
-    check(&enforce, ", prune: never", &objects, &[&READ[..], &WRITE, &DELETE].concat());
+    // Its objects say so themselves, also when its file goes.
+    check(&enforce, ", prune: never", &objects, &[&READ[..], &WRITE].concat());
     check(&enforce, "", &[kept], &[&READ[..], &WRITE].concat());
     check(&enforce, ", adopt: true", &objects, &[&READ[..], &WRITE, &DELETE, &TAKE_OVER].concat());
     check(&observe, ", adopt: true", &objects, &[&READ[..], &TAKE_OVER].concat());

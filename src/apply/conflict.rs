@@ -30,6 +30,8 @@ pub struct Attempt<'a> {
     pub past: &'a dyn Past,
     pub step: &'a Step,
     pub object: &'a RenderedObject,
+    /// Nothing is written.
+    pub is_dry: bool,
 }
 
 impl std::fmt::Debug for Attempt<'_> {
@@ -41,7 +43,7 @@ impl std::fmt::Debug for Attempt<'_> {
 impl Attempt<'_> {
     pub async fn run(&self, mut body: Value) -> Result<Value, Error> {
         let ignored = &self.step.left.paths;
-        let takes_all = self.step.force || matches!(self.step.reason, Reason::Drifted { .. });
+        let takes_all = self.step.force || matches!(self.step.reason.cause(), Reason::Drifted { .. });
         // Whatever is left to others is never taken, also when it came to be theirs a moment ago.
         let conflicts = match self.apply(&body, takes_all && ignored.is_empty()).await {
             Err(Error::Conflict { conflicts, .. }) => conflicts,
@@ -64,7 +66,7 @@ impl Attempt<'_> {
             if let Some(version) = &self.step.resource_version {
                 body["metadata"]["resourceVersion"] = Value::String(version.clone());
             }
-            for Conflict { manager, field } in ours {
+            for Conflict { manager, field } in ours.iter().filter(|_| !self.is_dry) {
                 tracing::info!(object = %self.object.id, manager, field, "taken back: it was ours");
             }
         }
@@ -73,7 +75,9 @@ impl Attempt<'_> {
 
     async fn apply(&self, body: &Value, by_force: bool) -> Result<Value, Error> {
         let Self { client, resource, manager, object, .. } = self;
-        if by_force {
+        if self.is_dry {
+            client.try_apply(resource, &object.id, body, manager, by_force).await
+        } else if by_force {
             client.apply_by_force(resource, &object.id, body, manager).await
         } else {
             client.apply(resource, &object.id, body, manager).await

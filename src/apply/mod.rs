@@ -9,6 +9,7 @@ mod conflict;
 pub mod left;
 pub mod owned;
 mod places;
+pub mod release;
 mod replace;
 pub mod takeover;
 
@@ -22,7 +23,7 @@ use conflict::Attempt;
 pub use conflict::Past;
 use owned::FieldSet;
 
-use crate::cluster::{Catalog, Client, Deleted, Error};
+use crate::cluster::{Catalog, Client, Deleted, Error, Resource};
 use crate::model::{Digest, FieldPath, ObjectId, Rendered, RenderedObject, Revision, labels};
 use crate::plan::{Action, Candidate, Left, Plan, Reason, SentReplicas, Step};
 
@@ -75,7 +76,7 @@ impl std::fmt::Debug for Destination<'_> {
 
 /// Applies what the plan creates and configures, and deletes what has to be created anew.
 pub async fn run(
-    place: Destination<'_>,
+    destination: Destination<'_>,
     plan: &Plan,
     rendered: &Rendered,
     cancelled: &CancellationToken,
@@ -100,7 +101,7 @@ pub async fn run(
                 } else if cancelled.is_cancelled() {
                     Err(NotDone::Cancelled)
                 } else {
-                    apply_one(place, step, object, &rendered.revision).await
+                    apply_one(destination, step, object, &rendered.revision).await
                 };
                 Receipt { object: object.id.clone(), hash: object.hash, result }
             };
@@ -115,12 +116,12 @@ pub async fn run(
 }
 
 async fn apply_one(
-    place: Destination<'_>,
+    destination: Destination<'_>,
     step: &Step,
     object: &RenderedObject,
     revision: &Revision,
 ) -> Result<Done, NotDone> {
-    let Destination { client, catalog, manager, past } = place;
+    let Destination { client, catalog, manager, past } = destination;
     let failed = |error| NotDone::Failed(told(object, error));
     let Some(resource) = catalog.get(&object.kind) else {
         return Err(NotDone::Failed(Error::NotServed {
@@ -147,7 +148,7 @@ async fn apply_one(
             // Another object of that name may not be ours.
             body["metadata"]["uid"] = Value::String(uid.clone());
         }
-        Attempt { client, resource, manager, past, step, object }.run(body).await
+        Attempt { client, resource, manager, past, step, object, is_dry: false }.run(body).await
     };
     applied.map(|live| Done::Applied(Box::new(live))).map_err(failed)
 }
@@ -169,6 +170,26 @@ fn leave_out(body: &mut Value, left: &Left) {
 /// `spec.replicas`, which stands apart wherever fields are compared.
 pub fn is_replicas(path: &FieldPath) -> bool {
     path.is(&["spec", "replicas"])
+}
+
+/// What a step would make of an object, whatever holds it: a dry run, nothing is written.
+pub async fn foresee(
+    destination: Destination<'_>,
+    resource: &Resource,
+    step: &Step,
+    object: &RenderedObject,
+    revision: &Revision,
+) -> Result<Value, Error> {
+    let Destination { client, manager, past, .. } = destination;
+    let mut body = as_sent(object, revision);
+    scale(&mut body, step.replicas);
+    leave_out(&mut body, &step.left);
+    let foreseen = if step.intent() == Action::Adopt {
+        takeover::foreseen(client, resource, manager, &object.id, &body).await
+    } else {
+        Attempt { client, resource, manager, past, step, object, is_dry: true }.run(body).await
+    };
+    foreseen.map_err(|error| told(object, error))
 }
 
 /// What may be said of an error: the server quotes values that it refuses.

@@ -79,15 +79,46 @@ async fn try_out(
     body: &Value,
 ) -> Result<Effect, Error> {
     let Some(live) = client.get(resource, id).await? else { return Ok(Effect::default()) };
+    let after = after(client, resource, manager, id, body, &live).await?;
+    let changes = differences(&live, &after);
+    let replaces_pods = live
+        .pointer("/spec/template/spec")
+        .filter(|_| &*id.group == "apps")
+        .map(|_| changes.iter().any(|path| path.starts_with("spec.template.") || path == "spec.template"));
+    Ok(Effect { from: taken_from(&live, body, manager), changes, replaces_pods })
+}
+
+/// The object as it would be once it is taken over, asked of the cluster by dry runs.
+pub async fn foreseen(
+    client: &Client,
+    resource: &Resource,
+    manager: &str,
+    id: &ObjectId,
+    body: &Value,
+) -> Result<Value, Error> {
+    match client.get(resource, id).await? {
+        Some(live) => after(client, resource, manager, id, body, &live).await,
+        None => client.try_apply(resource, id, body, manager, false).await,
+    }
+}
+
+async fn after(
+    client: &Client,
+    resource: &Resource,
+    manager: &str,
+    id: &ObjectId,
+    body: &Value,
+    live: &Value,
+) -> Result<Value, Error> {
     let applied = match client.try_apply(resource, id, body, manager, false).await {
         Err(Error::Conflict { conflicts, .. })
-            if conflicts.iter().all(|it| may_overrule(&live, &it.manager)) =>
+            if conflicts.iter().all(|it| may_overrule(live, &it.manager)) =>
         {
             client.try_apply(resource, id, body, manager, true).await?
         }
         result => result?,
     };
-    let dropped = dropped(&live, &applied, body, manager);
+    let dropped = dropped(live, &applied, body, manager);
     let mut after = applied;
     dropped.cut(&mut after);
     if !dropped.is_empty() {
@@ -98,12 +129,7 @@ async fn try_out(
         }
         after = client.try_replace(resource, id, &after, manager).await?;
     }
-    let changes = differences(&live, &after);
-    let replaces_pods = live
-        .pointer("/spec/template/spec")
-        .filter(|_| &*id.group == "apps")
-        .map(|_| changes.iter().any(|path| path.starts_with("spec.template.") || path == "spec.template"));
-    Ok(Effect { from: taken_from(&live, body, manager), changes, replaces_pods })
+    Ok(after)
 }
 
 /// Takes it over; the object as the cluster has it then.
@@ -135,7 +161,8 @@ pub async fn take(
             Some(entries) => {
                 let version =
                     live.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
-                client.set_managers(resource, id, version, &entries, manager).await?
+                let metadata = json!({"resourceVersion": version, "managedFields": entries});
+                client.set_metadata(resource, id, &metadata, manager).await?
             }
             None => live,
         };

@@ -12,7 +12,7 @@ use super::output;
 use super::{diagnostics, repository};
 use crate::access::{self, Account};
 use crate::fleet::Fleet;
-use crate::model::{App, ClusterName, Diagnostic, Rendered};
+use crate::model::{App, ClusterName, ClusterState, Diagnostic, Rendered};
 use crate::render::Renderer;
 
 #[derive(Args, Debug)]
@@ -78,6 +78,11 @@ async fn rbac(args: RbacArgs) -> anyhow::Result<Exit> {
     snapshot.keys = args.keys.resolve(Vec::new())?;
     let fleet = repository::fleet(&snapshot);
     let cluster = chosen(&fleet, &args.name)?;
+    if fleet.clusters.get(&cluster).is_some_and(|it| it.state == ClusterState::Removed) {
+        bail!(
+            "{cluster} is being removed and nothing is rendered for it: leave it the roles that it has until its file goes"
+        );
+    }
     let charts = repository::charts(&fleet).await;
     let renderer = Renderer::new(&fleet, &snapshot, &charts);
     let (renders, mut mistakes) = renders_of(&fleet, &renderer, &cluster);

@@ -51,7 +51,9 @@ pub async fn run(args: DemoArgs) -> anyhow::Result<Exit> {
     };
 
     eprintln!("{} {}", style("config repository").bold().for_stderr(), repository.display());
-    let session = Session::start(&process, Wish { until, mode: None, serve: None, worktree: false }).await?;
+    let session =
+        Session::start(&process, Wish { until, mode: None, foresee: false, serve: None, worktree: false })
+            .await?;
     let shown = tokio::spawn(progress::show(session.overview.clone()));
     let invitation = (!args.once).then(|| {
         let overview = session.overview.clone();

@@ -68,7 +68,10 @@ pub async fn run(args: GetArgs) -> anyhow::Result<Exit> {
         (What::Clusters, Format::Table) => write_clusters(&overview),
         (What::Clusters, format) => output::write_value(format, &overview.clusters)?,
         (What::Deletions, Format::Table) => write_deletions(&overview),
-        (What::Deletions, format) => output::write_value(format, &overview.deletions)?,
+        (What::Deletions, format) => {
+            let all: Vec<_> = overview.deletions.iter().chain(&overview.orphans).collect();
+            output::write_value(format, &all)?;
+        }
     }
     Ok(exit::of_run(&ending, &overview))
 }
@@ -190,12 +193,12 @@ fn credential(expires: Option<&str>, now: jiff::Timestamp) -> String {
 
 fn write_deletions(overview: &Overview) {
     let mut lines = table(&["CLUSTER", "APP", "OBJECT", "ACTION", "REASON"]);
-    for deletion in &overview.deletions {
+    for deletion in overview.deletions.iter().chain(&overview.orphans) {
         lines.add_row([
             deletion.cluster.to_string(),
             deletion.app.to_string(),
             deletion.object.clone(),
-            (if deletion.waits { "wait" } else { "delete" }).to_owned(),
+            deletion.action.as_str().to_owned(),
             deletion.reason.clone(),
         ]);
     }

@@ -9,6 +9,7 @@ mod changes;
 mod cluster;
 mod demo;
 pub mod diagnostics;
+mod diff;
 mod doctor;
 mod exit;
 mod explain;
@@ -86,6 +87,8 @@ enum Command {
     Templates(templates::TemplatesArgs),
     /// Show what would be written to the clusters, and write nothing
     Plan(plan::PlanArgs),
+    /// Show what an apply would change in the objects, as the clusters say; write nothing
+    Diff(diff::DiffArgs),
     /// Write the approval for deletes that wait
     Approve(approve::ApproveArgs),
     /// Show apps, targets, clusters or waiting deletes
@@ -127,6 +130,7 @@ pub fn main() -> ExitCode {
         Command::Trace(args) => on_runtime(trace::run(args)),
         Command::Templates(args) => templates::run(args),
         Command::Plan(args) => on_runtime(plan::run(args)),
+        Command::Diff(args) => on_runtime(diff::run(args)),
         Command::Approve(args) => on_runtime(approve::run(args)),
         Command::Get(args) => on_runtime(get::run(args)),
         Command::Health(args) => on_runtime(health::run(args)),

@@ -47,30 +47,21 @@ pub async fn run(args: PlanArgs) -> anyhow::Result<Exit> {
     let (ending, overview) =
         session::look(&process, Duration::from_secs(args.timeout), args.worktree).await?;
     diagnostics::print(&overview.diagnostics);
-    let wanted =
-        |app: &AppId| args.app.as_ref().is_none_or(|name| *name == app.to_string() || *name == *app.name);
-    let targets: Vec<&TargetReport> = overview.targets.iter().filter(|it| wanted(&it.app)).collect();
-    let deletions: Vec<&DeletionReport> = overview.deletions.iter().filter(|it| wanted(&it.app)).collect();
-    if let Some(name) = &args.app
-        && targets.is_empty()
-        && deletions.is_empty()
-        && !overview.has_errors()
-    {
-        let known: BTreeSet<String> = overview.targets.iter().map(|it| it.app.to_string()).collect();
-        bail!("no app {name} here; there are {}", known.into_iter().collect::<Vec<_>>().join(", "));
-    }
+    let Chosen { targets, deletions, orphans } = chosen(&overview, args.app.as_deref())?;
     let writes: usize = targets.iter().filter_map(|target| target.plan.as_deref()).map(intended).sum();
     let explained = match &overview.revision {
         Some(revision) if args.explain => explain(&process, args.worktree, revision, &targets).await?,
         _ => Explained::new(),
     };
     match args.output {
-        Format::Table => write(&overview, &targets, &deletions, args.all, &explained),
+        Format::Table => {
+            write(&overview, &targets, &[deletions.as_slice(), &orphans].concat(), args.all, &explained)
+        }
         format => output::write_value(
             format,
             &serde_json::json!({
                 "revision": overview.revision, "plans": targets.iter().map(|target| target.plan.as_deref()).collect::<Vec<_>>(),
-                "deletions": deletions, "clusters": overview.clusters, "explained": explained_json(&explained),
+                "deletions": deletions, "orphans": orphans, "clusters": overview.clusters, "explained": explained_json(&explained),
             }),
         )?,
     }
@@ -82,6 +73,30 @@ pub async fn run(args: PlanArgs) -> anyhow::Result<Exit> {
         Exit::Differences => Exit::Ok,
         exit => exit,
     })
+}
+
+/// What concerns one app, or everything.
+pub struct Chosen<'o> {
+    pub targets: Vec<&'o TargetReport>,
+    pub deletions: Vec<&'o DeletionReport>,
+    pub orphans: Vec<&'o DeletionReport>,
+}
+
+pub fn chosen<'o>(overview: &'o Overview, app: Option<&str>) -> anyhow::Result<Chosen<'o>> {
+    let wanted = |it: &AppId| app.is_none_or(|name| *name == it.to_string() || *name == *it.name);
+    let targets: Vec<&TargetReport> = overview.targets.iter().filter(|it| wanted(&it.app)).collect();
+    let deletions: Vec<&DeletionReport> = overview.deletions.iter().filter(|it| wanted(&it.app)).collect();
+    let orphans: Vec<&DeletionReport> = overview.orphans.iter().filter(|it| wanted(&it.app)).collect();
+    if let Some(name) = app
+        && targets.is_empty()
+        && deletions.is_empty()
+        && orphans.is_empty()
+        && !overview.has_errors()
+    {
+        let known: BTreeSet<String> = overview.targets.iter().map(|it| it.app.to_string()).collect();
+        bail!("no app {name} here; there are {}", known.into_iter().collect::<Vec<_>>().join(", "));
+    }
+    Ok(Chosen { targets, deletions, orphans })
 }
 
 /// What changes in an object, by its target and itself.
@@ -154,20 +169,22 @@ fn write(
         }
     }
     for deletion in deletions {
-        let action = if deletion.waits { "wait" } else { "delete" };
+        let (sign, action) = (if deletion.action == Action::Orphan { ' ' } else { '-' }, deletion.action);
         say!(
-            "{} {}\n  - {action:<10} {}: {}",
+            "{} {}\n  {sign} {action:<10} {}: {}",
             deletion.cluster,
             deletion.app,
             deletion.object,
             deletion.reason
         );
     }
-    let deletes = deletions.len();
+    let orphans = deletions.iter().filter(|deletion| deletion.action == Action::Orphan).count();
+    let deletes = deletions.len() - orphans;
     let summary: Vec<String> = counts
         .iter()
         .map(|(action, number)| format!("{number} {action}"))
         .chain((deletes > 0).then(|| count(deletes, "delete")))
+        .chain((orphans > 0).then(|| count(orphans, "orphan")))
         .chain((unknown > 0).then(|| format!("{} without a plan", count(unknown, "target"))))
         .collect();
     say!("\n{}", if summary.is_empty() { "nothing to do".to_owned() } else { summary.join(", ") });

@@ -49,8 +49,11 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Exit> {
         listen: pick(args.listen, &process.listen, listen),
         hooks_listen: pick(args.hooks_listen, &process.hooks_listen, hooks),
     };
-    let session =
-        Session::start(&process, Wish { until, mode: None, serve: Some(doors), worktree: false }).await?;
+    let session = Session::start(
+        &process,
+        Wish { until, mode: None, foresee: false, serve: Some(doors), worktree: false },
+    )
+    .await?;
     let shown = tokio::spawn(progress::show(session.overview.clone()));
     let (ending, overview) = session.finish().await?;
     shown.abort();

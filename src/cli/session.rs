@@ -28,6 +28,8 @@ const HINTS: usize = 64;
 pub struct Wish {
     pub until: Until,
     pub mode: Option<Mode>,
+    /// Clusters are asked what the plans would make of their objects.
+    pub foresee: bool,
     /// Commit statuses, hooks and probes: a command that only looks has none of them.
     pub serve: Option<Doors>,
     /// Read the folder as it stands on disk instead of the last commit.
@@ -100,6 +102,7 @@ impl Session {
             keys: process.keys.clone(),
             until: wish.until,
             mode: wish.mode,
+            foresee: wish.foresee,
             // A success on embedded clusters says nothing of the commit.
             report: wish.serve.is_some() && !process.ways.all_are_sandbox(),
         };
@@ -150,7 +153,18 @@ pub async fn look(
     timeout: Duration,
     worktree: bool,
 ) -> anyhow::Result<(Ending, Arc<Overview>)> {
-    let wish = Wish { until: Until::Settled { timeout }, mode: Some(Mode::Observe), serve: None, worktree };
+    look_for(process, timeout, worktree, false).await
+}
+
+/// As [`look`]; `foresee`: clusters are also asked what the plans would make of their objects.
+pub async fn look_for(
+    process: &Process,
+    timeout: Duration,
+    worktree: bool,
+    foresee: bool,
+) -> anyhow::Result<(Ending, Arc<Overview>)> {
+    let wish =
+        Wish { until: Until::Settled { timeout }, mode: Some(Mode::Observe), foresee, serve: None, worktree };
     let session = Session::start(process, wish).await?;
     let (ways, stop, mut read) = (process.ways.clone(), session.stop.clone(), session.overview.clone());
     let slip = tokio::spawn(async move {

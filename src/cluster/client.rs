@@ -224,16 +224,15 @@ impl Client {
         }
     }
 
-    /// Says anew who has which fields; values stay. Refused when the object changed since.
-    pub async fn set_managers(
+    /// Changes metadata by a merge: also who has which fields, whose values stay. With a `resourceVersion` in it, refused
+    /// when the object changed since.
+    pub async fn set_metadata(
         &self,
         resource: &Resource,
         id: &ObjectId,
-        resource_version: &str,
-        managed_fields: &[Value],
+        metadata: &Value,
         manager: &str,
     ) -> Result<Value, Error> {
-        let metadata = json!({"resourceVersion": resource_version, "managedFields": managed_fields});
         let parameters = PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() };
         self.patch(resource, id, &parameters, &Patch::Merge(json!({"metadata": metadata}))).await
     }

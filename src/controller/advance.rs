@@ -10,11 +10,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::cluster_entry::ClusterEntry;
 use super::event::Event;
+use super::outcome::kept;
 use super::world::World;
 use crate::fleet::Target;
 use crate::health;
-use crate::model::{AppId, ClusterName, Diagnostic, Rendered, Scope};
-use crate::plan::{self, Action, Pending, Reason, Step};
+use crate::model::{AppId, ClusterName, Diagnostic, Mode, Rendered, Scope};
+use crate::plan::{self, Action, Reason, Step};
 use crate::reconcile::{self, Job, Shared};
 
 /// Reconciliations side by side in one cluster.
@@ -36,13 +37,19 @@ impl World {
             self.reload_at = None;
             self.handle(Event::Wake);
         }
-        let ids: Vec<Target> = self.targets.keys().cloned().collect();
-        let mut wake = self.reload_at;
-        for id in &ids {
-            let deadline = [self.advance_target(id, now), self.ask_pods(id, now)];
-            wake = [wake, deadline[0], deadline[1]].into_iter().flatten().min();
+        while let Some(id) = self.next_target(now) {
+            let deadlines = [self.advance_target(&id, now), self.ask_pods(&id, now)];
+            self.agenda.remind(&id, deadlines.into_iter().flatten().min());
         }
-        [wake, self.advance_prune(now)].into_iter().flatten().min()
+        let prune = self.advance_prune(now);
+        [self.reload_at, self.agenda.next_deadline(), prune].into_iter().flatten().min()
+    }
+
+    fn next_target(&mut self, now: Instant) -> Option<Target> {
+        let clusters = &self.clusters;
+        self.agenda.next(now, |name| {
+            clusters.get(name).is_none_or(|cluster| !cluster.is_ready() || cluster.running < PER_CLUSTER)
+        })
     }
 
     fn advance_target(&mut self, id: &Target, now: Instant) -> Option<Instant> {
@@ -62,7 +69,6 @@ impl World {
             return [entry.retry_at, entry.look_at].into_iter().flatten().min();
         }
         let rendered = Arc::clone(entry.render.as_ref().ok()?);
-        reconcile::settle(&mut self.clusters.get_mut(&id.cluster)?.observation, &rendered.objects);
         let job = self.job(id, &rendered)?;
         let plan = reconcile::preview(&job);
         let unknown = plan::unknown_objects(&rendered, &job.observation, job.adopt)
@@ -71,15 +77,20 @@ impl World {
         let writes = !plan.is_empty();
         let refused = plan.steps.iter().any(|step| step.action == Action::Refuse);
         let undefined = plan.steps.iter().any(|step| matches!(step.reason, Reason::DefinitionPending { .. }));
+        let mode = self.mode();
         let cluster = self.clusters.get_mut(&id.cluster)?;
-        let starts = (unknown || writes) && cluster.is_ready();
+        let foresees = job.foresees
+            && plan.steps.iter().any(reconcile::is_foreseen)
+            && self.targets.get(id)?.foreseen.as_ref().is_none_or(|(digest, _)| *digest != plan.digest());
+        let starts = (unknown || writes || foresees) && cluster.is_ready();
         if starts && cluster.running >= PER_CLUSTER {
-            // It stays due: the end of another reconciliation brings the next turn.
+            // It stays due.
+            self.agenda.queue(id);
             return None;
         }
         let entry = self.targets.get_mut(id)?;
         entry.due = false;
-        if starts && !unknown && plan.writes().all(Step::decides_a_doubt) {
+        if starts && !unknown && !foresees && plan.writes().all(Step::decides_a_doubt) {
             if let Some(at) = entry.doubted_at.map(|at| at + DOUBT_EVERY).filter(|at| *at > now) {
                 entry.look_at = Some(entry.look_at.map_or(at, |known| known.min(at)));
                 return entry.look_at;
@@ -87,7 +98,7 @@ impl World {
             entry.doubted_at = Some(now);
         }
         if writes || !starts {
-            entry.plan = Some(Arc::new(plan));
+            entry.plan = Some(Arc::new(kept(plan, mode)));
         }
         self.changed = true;
         if let (true, Some(at)) = (starts, entry.retry_at) {
@@ -153,25 +164,27 @@ impl World {
             facts: cluster.facts.clone(),
             cluster_state: cluster.cluster.state,
             rendered: Arc::clone(rendered),
-            observation: cluster.seen_by(&id.app, rendered.objects.iter().map(|object| object.id.clone())),
+            observation: cluster.seen_by(rendered),
             shared: Arc::clone(&cluster.shared),
+            foresees: self.settings.foresee && self.mode() == Mode::Observe,
             cancelled: CancellationToken::new(),
         })
     }
 
-    /// What the apps of a cluster have to do with each other, from what is rendered and seen now.
-    pub(super) fn relate(&mut self, cluster: &ClusterName) {
-        let targets = || self.targets.iter().filter(|(id, _)| id.cluster == *cluster);
-        let renders = || targets().filter_map(|(_, target)| target.render.as_deref().ok());
-        let Some(entry) = self.clusters.get(cluster) else { return };
+    /// What the apps of a cluster have to do with each other, from what is rendered and seen now; whether it is something
+    /// else than before.
+    pub(super) fn relate(&mut self, cluster: &ClusterName) -> bool {
+        let Some(entry) = self.clusters.get(cluster) else { return false };
         let shared = Shared {
-            claims: plan::claims(renders()),
-            pending: Pending::of(renders(), &entry.observation),
+            claims: entry.wanted.claims.clone(),
+            pending: entry.wanted.pending(&entry.observation),
             unrendered: self.unrendered(cluster, entry),
         };
-        if let Some(entry) = self.clusters.get_mut(cluster) {
-            entry.shared = Arc::new(shared);
-        }
+        let Some(entry) = self.clusters.get_mut(cluster).filter(|entry| *entry.shared != shared) else {
+            return false;
+        };
+        entry.shared = Arc::new(shared);
+        true
     }
 
     /// Apps that may want something of a cluster that is not known: they could not be rendered, or
@@ -179,8 +192,8 @@ impl World {
     /// applied something there and is no longer to be found.
     fn unrendered(&self, cluster: &ClusterName, entry: &ClusterEntry) -> BTreeSet<AppId> {
         let Some(fleet) = &self.fleet else { return BTreeSet::new() };
-        let failed = self.targets.iter().filter(|(id, it)| id.cluster == *cluster && it.render.is_err());
-        let mut apps: BTreeSet<AppId> = failed.map(|(id, _)| id.app.clone()).collect();
+        let failed = self.targets.on(cluster).filter(|(_, entry)| entry.render.is_err());
+        let mut apps: BTreeSet<AppId> = failed.map(|(app, _)| app.clone()).collect();
         apps.extend(fleet.broken.keys().cloned());
         let unreadable =
             |it: &Diagnostic| it.is_error() && matches!(it.scope, Scope::File(_) | Scope::Instance);

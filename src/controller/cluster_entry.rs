@@ -9,10 +9,15 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use super::event::{ClusterNews, Event};
+use super::wanted::Wanted;
+use super::words::Words;
 use crate::cluster::{Catalog, Change, Client};
 use crate::health;
-use crate::model::{AppId, Capabilities, Cluster, ClusterName, Ignores, Kind, Live, ObjectId, Observation};
-use crate::reconcile::{self, Shared};
+use crate::model::{
+    Capabilities, Cluster, ClusterName, Ignores, Kind, Live, ObjectId, Observation, Rendered,
+};
+use crate::plan::Candidate;
+use crate::reconcile::{self, Found, Shared};
 
 /// Whether it answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,8 +60,14 @@ pub struct ClusterEntry {
     /// Some of its targets were rendered for something else than it is now.
     pub stale: bool,
     pub observation: Observation,
+    /// What is rendered for it.
+    pub wanted: Wanted,
+    /// `wanted` was set since this entry began.
+    pub knows_wanted: bool,
     /// What the apps that are rendered here have to do with each other.
     pub shared: Arc<Shared>,
+    /// Objects of ours that the app that applied them does not render here (any more).
+    pub strays: BTreeSet<ObjectId>,
     /// Reconciliations under way.
     pub running: usize,
     /// Workloads that are not healthy, whole: what their pods suffer from is judged by them.
@@ -104,7 +115,10 @@ impl ClusterEntry {
             facts: None,
             stale: false,
             observation: Observation::default(),
+            wanted: Wanted::default(),
+            knows_wanted: false,
             shared: Arc::default(),
+            strays: BTreeSet::new(),
             running: 0,
             unwell: BTreeMap::new(),
             watches: BTreeMap::new(),
@@ -199,6 +213,11 @@ impl ClusterEntry {
         self.observation.complete = self.watches.values().all(|watch| watch.listed);
     }
 
+    /// By what objects are judged.
+    pub fn rules(&self) -> Arc<health::Rules> {
+        Arc::clone(&self.rules)
+    }
+
     /// Judges by these rules from now on. Objects are not kept whole, so kinds that are judged otherwise than before are listed
     /// again; what was known of them stays until then.
     pub fn take_rules(&mut self, rules: &Arc<health::Rules>, instance: &str, events: &mpsc::Sender<Event>) {
@@ -255,9 +274,52 @@ impl ClusterEntry {
 
     /// Objects of kinds that nobody watches any more may be long gone.
     pub fn forget_unwatched(&mut self) {
-        let watched = |id: &ObjectId| self.watches.keys().any(|kind| id.is_of(kind));
-        self.observation.objects.retain(|id, _| watched(id));
-        self.unwell.retain(|id, _| watched(id));
+        let watched: Vec<Kind> = self.watches.keys().cloned().collect();
+        self.retain(|id| watched.iter().any(|kind| id.is_of(kind)));
+    }
+
+    fn retain(&mut self, stays: impl Fn(&ObjectId) -> bool) {
+        self.observation.objects.retain(|id, _| stays(id));
+        self.unwell.retain(|id, _| stays(id));
+        self.strays.retain(|id| stays(id));
+    }
+
+    /// Other objects are rendered here from now on.
+    pub fn take_wanted(&mut self, wanted: Wanted) {
+        self.wanted = wanted;
+        self.knows_wanted = true;
+        self.strays.clear();
+        for (id, live) in &mut self.observation.objects {
+            match self.wanted.get(&live.app, id) {
+                Some(object) => reconcile::settle(live, object),
+                None => {
+                    self.strays.insert(id.clone());
+                }
+            }
+        }
+    }
+
+    /// What a lookup by name found.
+    pub fn note(&mut self, id: &ObjectId, found: &Found) {
+        reconcile::note(&mut self.observation, id, found);
+        self.compare(id);
+    }
+
+    /// Holds one object to what its app renders.
+    fn compare(&mut self, id: &ObjectId) {
+        let Some(live) = self.observation.objects.get_mut(id) else {
+            self.strays.remove(id);
+            return;
+        };
+        match self.wanted.get(&live.app, id) {
+            Some(object) => {
+                reconcile::settle(live, object);
+                self.strays.remove(id);
+            }
+            None => {
+                self.strays.insert(id.clone());
+            }
+        }
     }
 
     /// Every list that says something about these kinds has been read whole. One kind that cannot be
@@ -271,11 +333,9 @@ impl ClusterEntry {
     }
 
     pub fn serves(&mut self, catalog: Arc<Catalog>) {
-        self.observation.served = catalog
-            .iter()
-            .filter(|(_, resource)| resource.manageable)
-            .map(|(kind, resource)| (kind.clone(), resource.namespaced))
-            .collect();
+        let manageable = catalog.iter().filter(|(_, resource)| resource.manageable);
+        let served = manageable.map(|(kind, resource)| (kind.clone(), resource.namespaced)).collect();
+        self.observation.served = Arc::new(served);
         let facts = catalog.capabilities(self.facts.as_deref());
         // The same value stays the same allocation: renders are compared with it.
         if self.facts.as_deref() != Some(&facts) {
@@ -285,7 +345,14 @@ impl ClusterEntry {
     }
 
     /// Takes in what a watch tells.
-    pub fn watched(&mut self, kind: &Kind, number: u64, change: Change, instance: &str) -> Touched {
+    pub fn watched(
+        &mut self,
+        kind: &Kind,
+        number: u64,
+        change: Change,
+        instance: &str,
+        words: &mut Words,
+    ) -> Touched {
         let Some(watch) = self.watches.get_mut(kind).filter(|watch| watch.number == number) else {
             return Touched::Nothing;
         };
@@ -300,8 +367,7 @@ impl ClusterEntry {
             Change::Listed => {
                 watch.listed = true;
                 if let Some(seen) = watch.listing.take() {
-                    self.observation.objects.retain(|id, _| !id.is_of(kind) || seen.contains(id));
-                    self.unwell.retain(|id, _| !id.is_of(kind) || seen.contains(id));
+                    self.retain(|id| !id.is_of(kind) || seen.contains(id));
                 }
                 self.observation.complete = self.watches.values().all(|watch| watch.listed);
                 Touched::Everything
@@ -310,7 +376,7 @@ impl ClusterEntry {
                 if let (Some(seen), Some(id)) = (&mut watch.listing, ObjectId::of(&object)) {
                     seen.insert(id);
                 }
-                self.see_object(kind, *object, instance)
+                self.see_object(kind, *object, instance, words)
             }
             Change::Left(object) => ObjectId::of(&object).map_or(Touched::Nothing, |id| self.forget(&id)),
             Change::Broken(error) => {
@@ -322,19 +388,21 @@ impl ClusterEntry {
     }
 
     /// An object as a watch showed it, whole.
-    fn see_object(&mut self, kind: &Kind, object: Value, instance: &str) -> Touched {
+    fn see_object(&mut self, kind: &Kind, object: Value, instance: &str, words: &mut Words) -> Touched {
         let Some(id) = ObjectId::of(&object) else { return Touched::Nothing };
         match reconcile::live(kind, &object, instance, &self.rules, &self.ignores) {
-            Some(live) => self.see_whole(id, live, object),
+            Some(live) => self.see_whole(id, live, object, words),
             // It carries our label, and is a copy or not ours (any more).
             None => self.forget(&id),
         }
     }
 
     /// An object with its record.
-    fn see_whole(&mut self, id: ObjectId, live: Live, object: Value) -> Touched {
+    fn see_whole(&mut self, mut id: ObjectId, mut live: Live, object: Value, words: &mut Words) -> Touched {
+        words.share_id(&mut id);
+        words.share_record(&mut live);
         let unwell = live.pods.is_some() && !live.health.is_settled_well();
-        let touched = self.see(id.clone(), live);
+        let touched = self.see(&id, live);
         if !unwell {
             self.unwell.remove(&id);
         } else if touched != Touched::Nothing {
@@ -344,18 +412,19 @@ impl ClusterEntry {
     }
 
     /// An object as it was seen; an older state than the known one is dropped.
-    pub fn see(&mut self, id: ObjectId, live: Live) -> Touched {
-        if let Some(known) = self.observation.objects.get(&id)
+    fn see(&mut self, id: &ObjectId, live: Live) -> Touched {
+        if let Some(known) = self.observation.objects.get(id)
             && known.uid == live.uid
             && is_older(&live.resource_version, &known.resource_version)
         {
             return Touched::Nothing;
         }
-        self.observation.absent.remove(&id);
-        self.observation.strangers.remove(&id);
-        let live = as_settled_before(self.observation.objects.get(&id), live);
+        self.observation.absent.remove(id);
+        self.observation.strangers.remove(id);
+        let live = as_settled_before(self.observation.objects.get(id), live);
         let app = Arc::clone(&live.app);
-        let before = self.observation.objects.insert(id, live);
+        let before = self.observation.objects.insert(id.clone(), live);
+        self.compare(id);
         match before {
             // It changed hands: both apps must look again.
             Some(before) if before.app != app => Touched::Everything,
@@ -366,7 +435,14 @@ impl ClusterEntry {
     /// An apply went through, and this is its answer: what it shows is what was wanted. A watch may have told of something
     /// newer already, which is held to it.
     /// `ignores`: what was left to others then.
-    pub fn applied(&mut self, kind: &Kind, object: Value, instance: &str, ignores: &Ignores) {
+    pub fn applied(
+        &mut self,
+        kind: &Kind,
+        object: Value,
+        instance: &str,
+        ignores: &Ignores,
+        words: &mut Words,
+    ) {
         let Some(id) = ObjectId::of(&object) else { return };
         let Some(answer) = reconcile::live(kind, &object, instance, &self.rules, &self.ignores) else {
             self.forget(&id);
@@ -375,7 +451,7 @@ impl ClusterEntry {
         // What was left out under other rules may be wanted by now.
         let is_all = self.ignores.get(&answer.app) == ignores.get(&answer.app);
         let (uid, hash, ownership) = (Arc::clone(&answer.uid), answer.hash, answer.ownership.clone());
-        self.see_whole(id.clone(), answer, object);
+        self.see_whole(id.clone(), answer, object, words);
         self.observation.immutable.remove(&id);
         if let Some(live) = self.observation.objects.get_mut(&id)
             && is_all
@@ -386,10 +462,23 @@ impl ClusterEntry {
         }
     }
 
-    fn forget(&mut self, id: &ObjectId) -> Touched {
+    /// An object that changed while it was deleted, as it was read then: a watch may tell of it later.
+    pub fn read_again(&mut self, candidate: &Candidate) {
+        if let Some(live) = self.observation.objects.get_mut(&candidate.object)
+            && *live.uid == *candidate.uid
+            && is_older(&live.resource_version, &candidate.resource_version)
+        {
+            live.resource_version = candidate.resource_version.as_str().into();
+            live.keep = candidate.keep;
+        }
+    }
+
+    /// It is not there any more, or not ours.
+    pub fn forget(&mut self, id: &ObjectId) -> Touched {
         self.observation.absent.remove(id);
         self.observation.immutable.remove(id);
         self.unwell.remove(id);
+        self.strays.remove(id);
         match self.observation.objects.remove(id) {
             // Whoever waits for it to be gone may be another app.
             Some(live) if live.deleting => Touched::Everything,
@@ -407,37 +496,23 @@ impl ClusterEntry {
         }
     }
 
-    /// What one app needs to see: its own objects and those that it renders.
+    /// What one app needs to see: the objects that it renders, and those that it applied and renders no longer.
     /// `complete` then means: of these kinds.
-    pub fn seen_by(&self, app: &AppId, rendered: impl Iterator<Item = ObjectId>) -> Observation {
-        let app = app.to_string();
-        let wanted: BTreeSet<ObjectId> = rendered.collect();
-        let part = |id: &ObjectId| wanted.contains(id);
+    pub fn seen_by(&self, rendered: &Rendered) -> Observation {
+        let app = rendered.app.to_string();
+        let seen = &self.observation;
+        let ids = || rendered.objects.iter().map(|object| &object.id);
+        let strays =
+            self.strays.iter().filter(|id| seen.objects.get(*id).is_some_and(|live| *live.app == *app));
+        let live = |id: &ObjectId| Some((id.clone(), seen.objects.get(id)?.clone()));
+        let stranger = |id: &ObjectId| Some((id.clone(), seen.strangers.get(id)?.clone()));
         Observation {
             complete: true,
-            objects: self
-                .observation
-                .objects
-                .iter()
-                .filter(|(id, live)| *live.app == *app || part(id))
-                .map(|(id, live)| (id.clone(), live.clone()))
-                .collect(),
-            strangers: self
-                .observation
-                .strangers
-                .iter()
-                .filter(|(id, _)| part(id))
-                .map(|(id, stranger)| (id.clone(), stranger.clone()))
-                .collect(),
-            absent: self.observation.absent.iter().filter(|id| part(id)).cloned().collect(),
-            immutable: self
-                .observation
-                .immutable
-                .iter()
-                .filter(|(id, _)| part(id))
-                .map(|(id, it)| (id.clone(), it.clone()))
-                .collect(),
-            served: self.observation.served.clone(),
+            objects: ids().chain(strays).filter_map(live).collect(),
+            strangers: ids().filter_map(stranger).collect(),
+            absent: ids().filter(|id| seen.absent.contains(*id)).cloned().collect(),
+            immutable: ids().filter_map(|id| Some((id.clone(), seen.immutable.get(id)?.clone()))).collect(),
+            served: Arc::clone(&seen.served),
         }
     }
 }

@@ -1,6 +1,5 @@
 //! Clusters as events tell of them: come, go, change, show objects.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tokio::sync::watch;
@@ -9,7 +8,7 @@ use super::cluster_entry::{ClusterEntry, Reach, Touched};
 use super::event::ClusterNews;
 use super::supervisor::Supervisor;
 use super::world::World;
-use crate::fleet::Fleet;
+use crate::fleet::{Fleet, Target};
 use crate::health;
 use crate::model::{AppId, Cluster, ClusterName, Ignores};
 
@@ -24,9 +23,14 @@ impl World {
                 self.clusters.clear();
                 self.targets.clear();
             }
+            let is_other = *self.instance != fleet.instance;
             self.instance = Arc::new(fleet.instance.clone());
             self.take_clusters(&fleet);
             self.take_ignores(&fleet);
+            if is_other {
+                let all: Vec<Target> = self.targets.keys().cloned().collect();
+                all.iter().for_each(|id| self.look_at(id));
+            }
         }
         self.fleet = Some(fleet);
     }
@@ -42,14 +46,17 @@ impl World {
         for (name, cluster) in &fleet.clusters {
             match self.clusters.get_mut(name) {
                 Some(entry) if entry.cluster.connection == cluster.connection => {
-                    entry.cluster = cluster.clone();
                     entry.take_rules(&fleet.health, &self.instance.name, &self.events);
+                    if entry.cluster != *cluster {
+                        entry.cluster = cluster.clone();
+                        self.look_at_all(name);
+                    }
                 }
                 _ => {
                     let entry = self.supervise(cluster, &fleet.health);
                     self.clusters.insert(name.clone(), entry);
-                    for running in self.targets.iter().filter(|(id, _)| id.cluster == *name) {
-                        if let Some(running) = &running.1.running {
+                    for (_, entry) in self.targets.on(name) {
+                        if let Some(running) = &entry.running {
                             running.cancel();
                         }
                     }
@@ -85,14 +92,8 @@ impl World {
 
     /// Watches every kind that is rendered for a cluster.
     pub(super) fn watch_rendered(&mut self, name: &ClusterName) {
-        let kinds: BTreeSet<_> = self
-            .targets
-            .iter()
-            .filter(|(id, _)| id.cluster == *name)
-            .filter_map(|(_, entry)| entry.render.as_ref().ok())
-            .flat_map(|rendered| rendered.objects.iter().map(|object| object.kind.clone()))
-            .collect();
         if let Some(entry) = self.clusters.get_mut(name) {
+            let kinds = entry.wanted.kinds.clone();
             entry.watch(kinds, &self.instance.name, &self.events);
         }
     }
@@ -126,7 +127,7 @@ impl World {
                 entry.reach = Reach::Offline { detail, attempts, lasting };
             }
             ClusterNews::Watch { kind, number, change } => {
-                let touched = entry.watched(&kind, number, change, &self.instance.name);
+                let touched = entry.watched(&kind, number, change, &self.instance.name, &mut self.words);
                 if &*kind.kind == "CustomResourceDefinition" && touched != Touched::Nothing {
                     entry.ask_what_it_serves();
                 }
@@ -144,22 +145,23 @@ impl World {
 
     /// Looks again at what an event may concern.
     pub(super) fn touch(&mut self, cluster: &ClusterName, touched: &Touched) {
-        if *touched == Touched::Everything {
-            self.relate(cluster);
-        }
-        for (id, entry) in self.targets.iter_mut().filter(|(id, _)| id.cluster == *cluster) {
-            match touched {
-                Touched::Nothing => {}
-                Touched::App(app) => {
-                    if id.app.to_string() == **app {
-                        entry.due = true;
-                    }
+        match touched {
+            Touched::Nothing => {}
+            Touched::App(app) => {
+                if let Some(app) = AppId::parse(app) {
+                    self.look_at(&Target { app, cluster: cluster.clone() });
                 }
-                Touched::Everything => {
-                    entry.due = true;
-                    if entry.failure.as_ref().is_some_and(|failure| failure.unreachable) {
+            }
+            Touched::Everything => {
+                self.relate(cluster);
+                for id in self.targets.names_on(cluster) {
+                    let entry = self.targets.get_mut(&id);
+                    if let Some(entry) = entry
+                        && entry.failure.as_ref().is_some_and(|failure| failure.unreachable)
+                    {
                         entry.went_through();
                     }
+                    self.look_at(&id);
                 }
             }
         }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::load::Loaded;
-use crate::cluster::{Catalog, Change, Client, Deleted, Error};
+use crate::cluster::{Catalog, Change, Client, Error};
 use crate::fleet::Target;
 use crate::forge::Hint;
 use crate::health::Cause;
 use crate::model::{ClusterName, Digest, Kind, Revision};
 use crate::plan::Candidate;
-use crate::reconcile::Outcome;
+use crate::reconcile::{Outcome, Went};
 use crate::render::Renders;
 
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub enum Event {
     },
     Deleted {
         candidate: Box<Candidate>,
-        result: Result<Deleted, Error>,
+        result: Result<Went, Error>,
     },
     /// Why the pods of a workload are not ready.
     Explained {

@@ -17,10 +17,14 @@ mod outcome;
 mod overview;
 mod phase;
 mod prune;
+mod removal;
 mod secrets;
 mod serving;
 mod supervisor;
 mod target;
+mod targets;
+mod wanted;
+mod words;
 mod world;
 
 use std::sync::Arc;
@@ -70,6 +74,8 @@ pub struct Settings {
     pub until: Until,
     /// Overrides the instance's own mode: `plan` and its like observe, whatever Git says.
     pub mode: Option<Mode>,
+    /// Clusters are asked what the plans would make of their objects; for a run that only observes.
+    pub foresee: bool,
     /// Commit statuses are written.
     pub report: bool,
 }
@@ -119,14 +125,15 @@ pub async fn run(settings: Settings, mut inputs: Inputs, outputs: Outputs) -> (E
     };
     let mut world = World::new(settings, sender);
     world.handle(Event::Wake);
+    let mut published = None;
 
     let ending = loop {
         let wake = world.advance(Instant::now());
-        publish(&mut world, &outputs);
+        let next = publish(&mut world, &outputs, &mut published);
         if let Some(ending) = world.ending() {
             break ending;
         }
-        let wake = [wake, deadline].into_iter().flatten().min();
+        let wake = [wake, next, deadline].into_iter().flatten().min();
         tokio::select! {
             biased;
             () = inputs.stop.cancelled() => break Ending::Stopped,
@@ -148,7 +155,7 @@ pub async fn run(settings: Settings, mut inputs: Inputs, outputs: Outputs) -> (E
     };
 
     drain(&mut world, &mut events).await;
-    publish(&mut world, &outputs);
+    publish(&mut world, &outputs, &mut None);
     world.flush(&mut events, FORGE_GRACE).await;
     let overview = Arc::clone(&outputs.overview.borrow());
     (ending, overview)
@@ -170,19 +177,27 @@ async fn drain(world: &mut World, events: &mut mpsc::Receiver<Event>) {
     }
 }
 
-/// Tells everybody what is known now, if anything changed since the last time.
-fn publish(world: &mut World, outputs: &Outputs) {
-    if world.take_changed() {
-        let overview = Arc::new(world.overview());
-        world.post(&overview);
-        outputs.overview.send_replace(overview);
-        outputs.instance.send_if_modified(|known| {
-            let instance = world.instance();
-            let changed = *known != instance;
-            *known = instance;
-            changed
-        });
+/// Tells everybody what is known now, if anything changed since the last time; or says when it will. The overview is of
+/// everything: a large fleet that changes all the time is not told of at each change.
+fn publish(world: &mut World, outputs: &Outputs, last: &mut Option<Instant>) -> Option<Instant> {
+    if !world.has_changed() {
+        return None;
     }
+    let now = Instant::now();
+    if let Some(next) = last.map(|last| last + world.pause_of_overviews()).filter(|next| *next > now) {
+        return Some(next);
+    }
+    *last = Some(now);
+    let overview = Arc::new(world.overview());
+    world.published(&overview);
+    outputs.overview.send_replace(overview);
+    outputs.instance.send_if_modified(|known| {
+        let instance = world.instance();
+        let changed = *known != instance;
+        *known = instance;
+        changed
+    });
+    None
 }
 
 async fn sleep_until(at: Option<Instant>) {

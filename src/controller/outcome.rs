@@ -1,6 +1,7 @@
 //! What tasks report back: reconciliations, deletes, why pods are not ready.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use tokio::time::Instant;
 
@@ -8,12 +9,12 @@ use super::cluster_entry::Touched;
 use super::target::Failure;
 use super::world::World;
 use crate::apply::{Done, NotDone};
-use crate::cluster::{Deleted, Error};
+use crate::cluster::Error;
 use crate::fleet::Target;
 use crate::health::Cause;
-use crate::model::{Digest, Immutable, Kind, ObjectId};
-use crate::plan::{Action, Candidate, Step};
-use crate::reconcile::{self, Found, Outcome};
+use crate::model::{Digest, Immutable, Kind, Mode, ObjectId};
+use crate::plan::{Action, Candidate, Plan, Reason, Step};
+use crate::reconcile::{Found, Outcome, Went};
 
 impl World {
     pub(super) fn reconciled(&mut self, target: &Target, epoch: u64, outcome: Outcome) {
@@ -28,7 +29,7 @@ impl World {
         // Whether a namespace is there decides for every app that lives in it.
         let mut opened = target.app.is_project();
         for (id, found) in &outcome.lookups {
-            reconcile::note(&mut cluster.observation, id, found);
+            cluster.note(id, found);
             opened |= is_namespace(id) && !matches!(found, Found::Nothing);
         }
         let mut failure = outcome.error.as_ref().map(failure_of);
@@ -42,7 +43,6 @@ impl World {
             .collect();
         let (mut applied, mut wrote) = (BTreeSet::new(), false);
         for receipt in outcome.receipts {
-            let step = outcome.plan.steps.iter().find(|step| step.object == receipt.object);
             match receipt.result {
                 Ok(done @ (Done::Deleted | Done::Gone)) => {
                     wrote = true;
@@ -56,13 +56,15 @@ impl World {
                     }
                     opened |= is_namespace(&receipt.object);
                     if let Some(kind) = Kind::of(&object) {
-                        cluster.applied(&kind, *object, &self.instance.name, &outcome.ignores);
+                        let (name, ignores) = (&self.instance.name, &outcome.ignores);
+                        cluster.applied(&kind, *object, name, ignores, &mut self.words);
                     }
                 }
                 Err(not_done) => {
                     // It may have come into being all the same, or be somebody else's by now.
                     cluster.observation.absent.remove(&receipt.object);
                     if let NotDone::Failed(error) = not_done {
+                        let step = outcome.plan.steps.iter().find(|step| step.object == receipt.object);
                         if let (Error::Immutable { fields, .. }, Some(step)) = (&error, step)
                             && let (Action::Configure, Some(uid)) = (step.action, step.uid.as_deref())
                         {
@@ -86,15 +88,19 @@ impl World {
         if opened {
             self.touch(&target.cluster, &Touched::Everything);
         }
+        self.look_at(target);
+        let mode = self.mode();
         let Some(entry) = self.targets.get_mut(target) else { return };
-        entry.due = true;
         let rendered = entry.render.as_ref().ok().map(|rendered| rendered.digest());
         if cancelled || rendered != Some(outcome.plan.rendered) {
             // A newer revision took over while this one was applied: its verdict is not about that.
             return;
         }
         let rendered = outcome.plan.rendered;
-        entry.plan = Some(std::sync::Arc::new(outcome.plan));
+        if failure.is_none() {
+            entry.foreseen = Some((outcome.plan.digest(), Arc::new(outcome.differences)));
+        }
+        entry.plan = Some(Arc::new(kept(outcome.plan, mode)));
         match failure {
             Some(failure) => entry.failed(failure, now),
             None if wrote => entry.applied(rendered, applied, now),
@@ -109,8 +115,8 @@ impl World {
         if let Some(cluster) = self.clusters.get_mut(&target.cluster) {
             cluster.running = cluster.running.saturating_sub(1);
         }
+        self.look_at(target);
         if let Some(entry) = self.targets.get_mut(target) {
-            entry.due = true;
             entry.failed(Failure { text: error, unreachable: false, lasting: true }, Instant::now());
         }
     }
@@ -124,6 +130,7 @@ impl World {
     pub(super) fn explained(&mut self, target: &Target, rendered: Digest, cause: Option<Cause>) {
         let Some(entry) = self.targets.get_mut(target) else { return };
         entry.asking = false;
+        self.agenda.mark(target.clone());
         if entry.render.as_ref().ok().map(|it| it.digest()) != Some(rendered) {
             // It was asked for the revision before.
             return;
@@ -135,20 +142,23 @@ impl World {
         }
     }
 
-    pub(super) fn object_deleted(&mut self, candidate: &Candidate, result: Result<Deleted, Error>) {
+    pub(super) fn object_deleted(&mut self, candidate: &Candidate, result: Result<Went, Error>) {
         let Candidate { app, cluster, object, .. } = candidate;
         match result {
-            Ok(Deleted::Accepted) => {
+            Ok(Went::Accepted) => {
                 tracing::info!(%cluster, %app, %object, "deleted");
                 self.prune.accepted(candidate);
             }
-            Ok(Deleted::Gone) => {
+            Ok(Went::Gone) => {
                 self.prune.accepted(candidate);
                 if let Some(entry) = self.clusters.get_mut(cluster) {
-                    entry.observation.objects.remove(object);
+                    entry.forget(object);
                 }
             }
-            Ok(Deleted::Changed) => {
+            Ok(Went::Changed(newer)) => {
+                if let (Some(newer), Some(entry)) = (newer, self.clusters.get_mut(cluster)) {
+                    entry.read_again(&newer);
+                }
                 self.prune.refused(
                     candidate,
                     "it changed meanwhile, looked at again".to_owned(),
@@ -161,6 +171,15 @@ impl World {
             }
         }
     }
+}
+
+/// What is kept of a plan. Who only looks asks also for what stays as it is; who runs for months does not keep it.
+pub(super) fn kept(mut plan: Plan, mode: Mode) -> Plan {
+    if mode == Mode::Enforce {
+        plan.steps.retain(|step| step.reason != Reason::Same);
+        plan.steps.shrink_to_fit();
+    }
+    plan
 }
 
 fn is_namespace(id: &ObjectId) -> bool {

@@ -1,12 +1,14 @@
 //! Everything that is known, as the report shows it.
 
+use std::sync::Arc;
+
 use super::cluster_entry::{ClusterEntry, Reach};
 use super::target::TargetEntry;
 use super::world::World;
 use crate::cluster::Credential;
 use crate::fleet::Target;
 use crate::model::{AppId, ClusterName, ClusterState, Diagnostic, ObjectId, PodCount, Revision};
-use crate::plan::{Action, Decided};
+use crate::plan::{Action, Decided, Reason};
 use crate::report::{ClusterReport, DeletionReport, Overview, TargetReport, version};
 
 impl World {
@@ -36,6 +38,8 @@ impl World {
                 .chain(self.dropped.iter().map(|name| dropped_report(name.clone())))
                 .collect(),
             deletions: self.deletions(),
+            orphans: self.orphans(),
+            deleted: self.prune.confirmed.clone(),
             approvals_wanted: decision.approvals_wanted.clone(),
             approvals_unused: decision.approvals_unused.iter().map(|unused| unused.name.clone()).collect(),
             diagnostics,
@@ -80,6 +84,7 @@ impl World {
             version: version::merge(versions.iter().map(String::as_str)),
             created: created.map(ToOwned::to_owned),
             plan: entry.plan.clone(),
+            differences: entry.foreseen.as_ref().map(|(_, differences)| Arc::clone(differences)),
         }
     }
 
@@ -89,6 +94,7 @@ impl World {
             (Reach::Offline { detail, .. }, _) => ("Offline", detail.clone()),
             (Reach::Ready, ClusterState::Maintaining) => ("Maintaining", String::new()),
             (Reach::Ready, ClusterState::Ready) => ("Ready", entry.trouble().unwrap_or_default()),
+            (Reach::Ready, ClusterState::Removed) => self.removal(entry),
         };
         ClusterReport {
             name: entry.name().clone(),
@@ -104,27 +110,42 @@ impl World {
     /// What is due, what waits, what is on its way out. What is left for good is not among them.
     fn deletions(&self) -> Vec<DeletionReport> {
         let decision = &self.prune.decision;
-        let decided =
-            decision.deletes.iter().chain(decision.waiting.iter().filter(|it| it.action == Action::Wait));
-        let decided = decided.map(|Decided { candidate, action, reason }| {
-            let key = (candidate.cluster.clone(), candidate.object.clone());
-            let words = self.prune.refusal(&key).map_or_else(|| reason.to_string(), ToOwned::to_owned);
-            let approval = reason.approval().map(|digest| digest.short());
-            self.deletion(&key, candidate.app.clone(), *action == Action::Wait, approval, words)
+        let waiting = decision.waiting.iter().filter(|it| it.action == Action::Wait);
+        let decided = decision.deletes.iter().chain(&decision.releases).chain(waiting);
+        let going = self.prune.going.iter().map(|(key, app)| {
+            let words = "being deleted".to_owned();
+            self.deletion(key, app.clone(), Action::Delete, None, words)
         });
-        let going = self
-            .prune
-            .going
-            .iter()
-            .map(|(key, app)| self.deletion(key, app.clone(), false, None, "being deleted".to_owned()));
-        decided.chain(going).collect()
+        decided.map(|decided| self.decided(decided)).chain(going).chain(self.unread()).collect()
+    }
+
+    /// What was no longer wanted on a cluster that is read anew now: it may be there still.
+    fn unread(&self) -> impl Iterator<Item = DeletionReport> {
+        let going = &self.prune.going;
+        self.prune.vanished.keys().filter(|key| !going.contains_key(key)).filter_map(|key| {
+            let observation = &self.clusters.get(&key.0)?.observation;
+            let live = observation.objects.get(&key.1).filter(|_| !observation.complete)?;
+            let words = Reason::ObservationIncomplete.to_string();
+            Some(self.deletion(key, AppId::parse(&live.app)?, Action::Wait, None, words))
+        })
+    }
+
+    fn orphans(&self) -> Vec<DeletionReport> {
+        self.prune.decision.orphans.iter().map(|decided| self.decided(decided)).collect()
+    }
+
+    fn decided(&self, Decided { candidate, action, reason }: &Decided) -> DeletionReport {
+        let key = (candidate.cluster.clone(), candidate.object.clone());
+        let words = self.prune.refusal(&key).map_or_else(|| reason.to_string(), ToOwned::to_owned);
+        let approval = reason.approval().map(|digest| digest.short());
+        self.deletion(&key, candidate.app.clone(), *action, approval, words)
     }
 
     fn deletion(
         &self,
         key: &(ClusterName, ObjectId),
         app: AppId,
-        waits: bool,
+        action: Action,
         approval: Option<String>,
         reason: String,
     ) -> DeletionReport {
@@ -134,7 +155,8 @@ impl World {
             app,
             object: key.1.to_string(),
             revision: self.prune.vanished.get(key).cloned().unwrap_or_else(head),
-            waits,
+            action,
+            waits: action == Action::Wait,
             approval,
             reason,
         }

@@ -6,18 +6,26 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::cluster_entry::ClusterEntry;
+use super::cluster_entry::{ClusterEntry, Reach};
 use super::event::Event;
+use super::target::TargetEntry;
 use super::world::World;
-use crate::apply;
 use crate::fleet::{Fleet, Target};
-use crate::model::{AppId, ClusterName, ClusterState, Digest, Mode, ObjectId, Revision};
-use crate::plan::{self, AppFacts, Candidate, ClusterFacts, Decided, PruneDecision, PruneInput, Reason};
+use crate::model::{
+    AppId, ClusterName, ClusterState, Digest, Kind, Mode, ObjectId, RenderedObject, Revision,
+};
+use crate::plan::{
+    self, Action, AppFacts, Candidate, ClusterFacts, Decided, PruneDecision, PruneInput, Reason, Standing,
+};
+use crate::reconcile::Farewell;
+use crate::report::Phase;
 
 /// Deletes side by side over all clusters.
 const SIDE_BY_SIDE: usize = 16;
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+/// An object that changed is asked for again at once, but not one that is written without a pause.
+const AT_ONCE: u32 = 3;
 
 type Key = (ClusterName, ObjectId);
 
@@ -32,6 +40,8 @@ pub struct Pruning {
     /// Asked for at this head, and accepted or under way, with the uid that was meant: an object of the
     /// same name that came later is another one.
     asked: BTreeMap<Key, (Asked, String)>,
+    /// Objects that went, by the commit that no longer wanted them: what it has done when all are gone.
+    pub confirmed: BTreeMap<(Revision, ClusterName), usize>,
     /// Requests under way.
     asking: BTreeSet<Key>,
     refused: BTreeMap<Key, Refusal>,
@@ -91,7 +101,8 @@ impl Pruning {
 
     fn may_ask(&self, candidate: &Candidate, now: Instant) -> bool {
         self.refused.get(&key(candidate)).is_none_or(|refusal| {
-            refusal.retry_at <= now || refusal.resource_version != candidate.resource_version
+            let is_another = refusal.resource_version != candidate.resource_version;
+            refusal.retry_at <= now || (is_another && refusal.attempts < AT_ONCE)
         })
     }
 }
@@ -107,13 +118,29 @@ impl World {
         if self.head.is_none() || self.head != self.rendered_head || !fleet.is_usable() {
             return None;
         }
-        self.decide_prune(&fleet);
+        if self.is_anything_unwanted(&fleet) {
+            self.decide_prune(&fleet);
+        }
         // The cap holds over all clusters: nothing is deleted before all of them were looked at.
         let whole = self.clusters.values().all(ClusterEntry::is_observed);
         if self.mode() == Mode::Enforce && whole {
             self.start_deletes(now);
         }
         self.prune.refused.values().map(|refusal| refusal.retry_at).filter(|at| *at > now).min()
+    }
+
+    /// Or was, or may be approved. If not, there is nothing to decide, whatever the size of the fleet.
+    fn is_anything_unwanted(&self, fleet: &Fleet) -> bool {
+        let Pruning { decision, vanished, going, confirmed: _, asked, asking, refused } = &self.prune;
+        let is_idle = *decision == PruneDecision::default()
+            && vanished.is_empty()
+            && going.is_empty()
+            && asked.is_empty()
+            && asking.is_empty()
+            && refused.is_empty();
+        !is_idle
+            || !fleet.approvals.is_empty()
+            || self.clusters.values().any(|entry| !entry.strays.is_empty())
     }
 
     fn decide_prune(&mut self, fleet: &Fleet) {
@@ -123,9 +150,14 @@ impl World {
         let mut managed = 0;
         for (name, entry) in &self.clusters {
             managed += entry.observation.objects.len();
-            let rendered = self.rendered_on(name);
-            candidates.extend(plan::candidates(name, &entry.observation, &rendered));
-            for (id, live) in &entry.observation.objects {
+            if entry.strays.is_empty() {
+                continue;
+            }
+            let rendered = entry.wanted.ids();
+            let plural = |kind: &Kind| entry.catalog.get(kind).map(|resource| resource.plural().to_owned());
+            candidates.extend(plan::candidates(name, &entry.observation, &entry.strays, rendered, &plural));
+            let strays = entry.strays.iter().filter_map(|id| entry.observation.objects.get_key_value(id));
+            for (id, live) in strays {
                 let key = (name.clone(), id.clone());
                 let leaves = live.deleting || self.prune.is_asked(&key, &live.uid);
                 if let (true, false, Some(app)) = (leaves, rendered.contains(id), AppId::parse(&live.app)) {
@@ -135,7 +167,8 @@ impl World {
         }
         // What was asked for already and is still shown counts once.
         candidates.retain(|it| !self.prune.is_asked(&key(it), &it.uid));
-        self.prune.going = going;
+        let before = std::mem::replace(&mut self.prune.going, going);
+        self.note_gone(before.into_keys());
 
         let broken: BTreeSet<&AppId> =
             self.targets.iter().filter(|(_, target)| target.render.is_err()).map(|(id, _)| &id.app).collect();
@@ -143,7 +176,13 @@ impl World {
         if valid {
             let wanted: BTreeSet<Key> =
                 candidates.iter().map(key).chain(self.prune.going.keys().cloned()).collect();
-            self.prune.vanished.retain(|key, _| wanted.contains(key));
+            // Of a cluster that is read anew nothing is a candidate until it was read whole.
+            let is_unread = |key: &Key| {
+                self.clusters.get(&key.0).is_some_and(|entry| {
+                    !entry.observation.complete && entry.observation.objects.contains_key(&key.1)
+                })
+            };
+            self.prune.vanished.retain(|key, _| wanted.contains(key) || is_unread(key));
             self.prune.refused.retain(|key, _| wanted.contains(key));
         } else {
             // What a broken app wants is not known, so neither is whether nobody wants its objects.
@@ -155,8 +194,22 @@ impl World {
         self.prune.decision = self.decide(fleet, &candidates, managed, valid);
     }
 
+    /// Objects that were on their way out: those that are seen no more have gone.
+    fn note_gone(&mut self, before: impl Iterator<Item = Key>) {
+        for key in before.filter(|key| !self.prune.going.contains_key(key)) {
+            let is_gone = self
+                .clusters
+                .get(&key.0)
+                .is_some_and(|entry| entry.is_ready() && !entry.observation.objects.contains_key(&key.1));
+            if let (true, Some(revision)) = (is_gone, self.prune.vanished.get(&key)) {
+                *self.prune.confirmed.entry((revision.clone(), key.0)).or_default() += 1;
+            }
+        }
+        let told = &self.told;
+        self.prune.confirmed.retain(|(revision, _), _| told.contains(revision));
+    }
+
     fn decide(&self, fleet: &Fleet, candidates: &[Candidate], managed: usize, valid: bool) -> PruneDecision {
-        let default = self.instance.defaults.prune;
         let empty_renders = self
             .targets
             .iter()
@@ -175,80 +228,108 @@ impl World {
             candidates,
             approvals: &fleet.approvals,
             empty_renders: &empty_renders,
-            app: &|id| {
-                let rendered = self.rendered_digest(id);
-                match fleet.apps.get(id) {
-                    None => AppFacts { rendered, ..AppFacts::gone(default) },
-                    Some(app) => AppFacts {
-                        rendered,
-                        healthy: self.is_app_healthy(id),
-                        prune: app.prune.unwrap_or(default),
-                        paused: app.paused,
-                        unmanaged: app.unmanaged,
-                        waits_for_waves: app.is_in_waves() && self.waits_for_waves(id),
-                    },
-                }
-            },
+            app: &|id| self.facts_of(fleet, id),
             cluster: &|name| match self.clusters.get(name) {
-                Some(entry) => ClusterFacts { state: entry.cluster.state, complete: entry.is_whole() },
-                None => ClusterFacts { state: ClusterState::Ready, complete: false },
+                Some(entry) => ClusterFacts {
+                    state: entry.cluster.state,
+                    complete: entry.is_whole(),
+                    away: matches!(entry.reach, Reach::Offline { .. }),
+                },
+                None => ClusterFacts { state: ClusterState::Ready, complete: false, away: true },
             },
         })
     }
 
-    fn rendered_on(&self, cluster: &ClusterName) -> BTreeSet<ObjectId> {
-        let targets = self.targets.iter().filter(|(id, _)| id.cluster == *cluster);
-        targets
-            .filter_map(|(_, target)| target.render.as_ref().ok())
-            .flat_map(|rendered| rendered.objects.iter().map(|object| object.id.clone()))
-            .collect()
+    fn facts_of(&self, fleet: &Fleet, id: &AppId) -> AppFacts {
+        let default = self.instance.defaults.prune;
+        let rendered = self.rendered_digest(id);
+        match fleet.apps.get(id) {
+            None => AppFacts { rendered, ..AppFacts::gone(default) },
+            Some(app) => AppFacts {
+                rendered,
+                is_gone: false,
+                places: self.places(id),
+                prune: app.prune.unwrap_or(default),
+                paused: app.paused,
+                unmanaged: app.unmanaged,
+                waits_for_waves: app.is_in_waves() && self.waits_for_waves(id),
+            },
+        }
     }
 
     fn start_deletes(&mut self, now: Instant) {
         let free = SIDE_BY_SIDE.saturating_sub(self.prune.asking.len());
-        let started: Vec<Decided> = self.next_deletes(now).take(free).cloned().collect();
-        for Decided { candidate, reason, .. } in started {
-            let Some(cluster) = self.clusters.get(&candidate.cluster) else { continue };
-            let Some(client) = cluster.client.clone() else { continue };
-            let catalog = Arc::clone(&cluster.catalog);
-            let counts = !candidate.is_ended_run && !matches!(reason, Reason::Approved { .. });
-            self.prune.asking.insert(key(&candidate));
-            let asked = if counts { Asked::UnderCap } else { Asked::Uncounted };
-            self.prune.asked.insert(key(&candidate), (asked, candidate.uid.clone()));
-            self.prune.going.insert(key(&candidate), candidate.app.clone());
-            self.changed = true;
-            let events = self.events.clone();
-            tokio::spawn(async move {
-                let result = apply::delete(&client, &catalog, &candidate).await;
-                // A closed queue means that the controller has stopped: nobody is left to tell.
-                let _ = events.send(Event::Deleted { candidate: Box::new(candidate), result }).await;
-            });
+        let started: Vec<Decided> =
+            self.next_releases(now).chain(self.next_deletes(now)).take(free).cloned().collect();
+        for decided in started {
+            self.start(decided);
         }
     }
 
-    /// The deletes whose turn it is: of each app on each cluster only those of its last phase, and
-    /// only when what was asked for before is gone. So an app goes in the reverse of the order it came in.
-    fn next_deletes(&self, now: Instant) -> impl Iterator<Item = &Decided> {
-        let deletes = &self.prune.decision.deletes;
-        let going =
-            self.prune.going.iter().map(|((cluster, object), app)| (cluster, app, plan::Phase::of(object)));
-        let due = deletes.iter().map(|Decided { candidate, .. }| {
-            (&candidate.cluster, &candidate.app, plan::Phase::of(&candidate.object))
+    /// Deletes one object, or lets it go.
+    fn start(&mut self, Decided { candidate, action, reason }: Decided) {
+        let Some(cluster) = self.clusters.get(&candidate.cluster) else { return };
+        let Some(client) = cluster.client.clone() else { return };
+        let (catalog, rules) = (Arc::clone(&cluster.catalog), cluster.rules());
+        let instance = self.instance.name.clone();
+        let is_delete = action == Action::Delete;
+        self.prune.asking.insert(key(&candidate));
+        if is_delete {
+            let counts = !candidate.is_ended_run && !matches!(reason, Reason::Approved { .. });
+            let asked = if counts { Asked::UnderCap } else { Asked::Uncounted };
+            self.prune.asked.insert(key(&candidate), (asked, candidate.uid.clone()));
+            self.prune.going.insert(key(&candidate), candidate.app.clone());
+        }
+        self.changed = true;
+        let events = self.events.clone();
+        tokio::spawn(async move {
+            let farewell =
+                Farewell { client: &client, catalog: &catalog, instance: &instance, rules: &rules };
+            let result = if is_delete {
+                farewell.delete(&candidate).await
+            } else {
+                farewell.release(&candidate).await
+            };
+            // A closed queue means that the controller has stopped: nobody is left to tell.
+            let _ = events.send(Event::Deleted { candidate: Box::new(candidate), result }).await;
         });
-        let mut turn: BTreeMap<(&ClusterName, &AppId), plan::Phase> = BTreeMap::new();
-        for (cluster, app, phase) in going.chain(due) {
-            let last = turn.entry((cluster, app)).or_insert(phase);
+    }
+
+    /// What is let go of loses nothing, so that no order is kept.
+    fn next_releases(&self, now: Instant) -> impl Iterator<Item = &Decided> {
+        let is_due = move |decided: &&Decided| {
+            let candidate = &decided.candidate;
+            !self.prune.asking.contains(&key(candidate)) && self.prune.may_ask(candidate, now)
+        };
+        self.prune.decision.releases.iter().filter(is_due)
+    }
+
+    /// The deletes whose turn it is: of each app on each cluster only those of its last phase, and
+    /// only when what was asked for before is gone. So an app goes in the reverse of the order it came in, and a cluster
+    /// that is being removed as if all that runs there were one app.
+    fn next_deletes(&self, now: Instant) -> impl Iterator<Item = &Decided> {
+        let is_removed = |name: &ClusterName| {
+            self.clusters.get(name).is_some_and(|entry| entry.cluster.state == ClusterState::Removed)
+        };
+        let queue = move |cluster, app| (cluster, Some(app).filter(|_| !is_removed(cluster)));
+        let deletes = &self.prune.decision.deletes;
+        let going = self.prune.going.iter().map(|((cluster, object), app)| (cluster, app, object));
+        let due = deletes.iter().map(|Decided { candidate: it, .. }| (&it.cluster, &it.app, &it.object));
+        let mut turns: BTreeMap<(&ClusterName, Option<&AppId>), plan::Phase> = BTreeMap::new();
+        for (cluster, app, object) in going.chain(due) {
+            let phase = plan::Phase::of(object);
+            let last = turns.entry(queue(cluster, app)).or_insert(phase);
             *last = (*last).max(phase);
         }
         deletes.iter().filter(move |Decided { candidate, .. }| {
-            turn.get(&(&candidate.cluster, &candidate.app)) == Some(&plan::Phase::of(&candidate.object))
+            turns.get(&queue(&candidate.cluster, &candidate.app)) == Some(&plan::Phase::of(&candidate.object))
                 && self.prune.may_ask(candidate, now)
         })
     }
 
     /// The app as rendered on all its clusters; of an app that is gone, of nothing.
     fn rendered_digest(&self, app: &AppId) -> Digest {
-        let renders = self.targets.iter().filter(|(id, _)| id.app == *app);
+        let renders = self.targets.of_app(app);
         plan::rendered_digest(renders.filter_map(|(_, target)| target.render.as_deref().ok()))
     }
 
@@ -268,9 +349,31 @@ impl World {
         })
     }
 
-    /// On every cluster; an app that is gone has nothing that could be unhealthy.
-    fn is_app_healthy(&self, app: &AppId) -> bool {
-        self.targets.keys().filter(|id| id.app == *app).all(|id| self.phase(id).0.is_done())
+    /// How an app stands on each of its clusters.
+    fn places(&self, app: &AppId) -> BTreeMap<ClusterName, Standing> {
+        let standing = |id: &Target, target: &TargetEntry| match self.phase(id).0 {
+            phase if phase.is_done() => Standing::Healthy,
+            Phase::Unreachable if self.was_as_rendered(id, target) => Standing::AwayAsRendered,
+            _ => Standing::Unhealthy,
+        };
+        let targets = self.targets.of_app(app);
+        targets.map(|(id, target)| (id.cluster.clone(), standing(id, target))).collect()
+    }
+
+    /// When its cluster was seen whole for the last time, everything was there as it is rendered now, and well. A process
+    /// that has not seen it does not know.
+    fn was_as_rendered(&self, id: &Target, target: &TargetEntry) -> bool {
+        let (Some(cluster), Ok(rendered)) = (self.clusters.get(&id.cluster), &target.render) else {
+            return false;
+        };
+        let was_seen = |object: &RenderedObject| {
+            cluster.observation.objects.get(&object.id).is_some_and(|live| {
+                let is_applied =
+                    !live.deleting && live.hash == Some(object.hash) && *live.app == id.app.to_string();
+                is_applied && live.health.is_settled_well()
+            })
+        };
+        cluster.observation.complete && !target.stale && rendered.objects.iter().all(was_seen)
     }
 
     /// Nothing is being deleted, and what waits waits for a person or for good.
@@ -278,6 +381,7 @@ impl World {
         self.mode() == Mode::Observe
             || (self.prune.asking.is_empty()
                 && self.prune.going.is_empty()
-                && self.prune.decision.deletes.is_empty())
+                && self.prune.decision.deletes.is_empty()
+                && self.prune.decision.releases.is_empty())
     }
 }

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::health::Cause;
 use crate::model::{App, Diagnostic, Digest, ObjectId, Rendered, Revision};
-use crate::plan::Plan;
+use crate::plan::{Difference, Plan};
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
@@ -51,6 +51,8 @@ pub struct TargetEntry {
     pub doubted_at: Option<Instant>,
     /// Which of its workloads is asked about next.
     pub turn: usize,
+    /// What a plan, by its digest, would make of the objects.
+    pub foreseen: Option<(Digest, Arc<Vec<Difference>>)>,
     /// What was applied last without an error.
     applied: Option<Applied>,
 }
@@ -84,17 +86,18 @@ impl TargetEntry {
             asking: false,
             doubted_at: None,
             turn: 0,
+            foreseen: None,
             applied: None,
         }
     }
 
-    /// A new revision. What renders to the same objects goes on undisturbed.
+    /// A new revision. What renders to the same objects goes on undisturbed; whether it does not.
     pub fn take_over(
         &mut self,
         app: Arc<App>,
         revision: Revision,
         render: Result<Arc<Rendered>, Vec<Diagnostic>>,
-    ) {
+    ) -> bool {
         let same = match (&self.render, &render) {
             (Ok(old), Ok(new)) => Arc::ptr_eq(&old.objects, &new.objects) || old.objects == new.objects,
             _ => false,
@@ -103,7 +106,9 @@ impl TargetEntry {
             let ownership = (app.adopt, app.drift, app.force, app.replace, app.ignore.clone());
             (app.paused, app.unmanaged, app.prune, app.is_in_waves(), ownership)
         };
-        if !same || flags(&self.app) != flags(&app) {
+        let is_other = !same || flags(&self.app) != flags(&app);
+        if is_other {
+            self.due = true;
             if let Some(running) = &self.running {
                 running.cancel();
             }
@@ -116,10 +121,10 @@ impl TargetEntry {
             self.plan = None;
             self.applied = None;
         }
-        self.due = true;
         self.app = app;
         self.revision = revision;
         self.render = render;
+        is_other
     }
 
     /// Tries again after 1 s, 2 s, 4 s … 5 min, with jitter; refusals begin at 30 s.

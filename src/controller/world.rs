@@ -12,6 +12,9 @@ use super::cluster_entry::{ClusterEntry, Reach};
 use super::event::{Event, LoadError};
 use super::load::{self, Loaded, Rendering};
 use super::target::TargetEntry;
+use super::targets::{Agenda, Targets};
+use super::wanted::Wanted;
+use super::words::Words;
 use super::{Ending, Settings, Until, secrets};
 use crate::fleet::{Fleet, Target};
 use crate::forge::{self, State};
@@ -29,6 +32,9 @@ const RELOAD_FIRST: Duration = Duration::from_secs(1);
 const RELOAD_BEHIND: Duration = Duration::from_secs(8);
 /// The longest pause before the forge is asked again what was posted earlier.
 const RECALL_LONGEST: Duration = Duration::from_secs(30);
+
+const OVERVIEW_OF_A_TARGET: Duration = Duration::from_micros(200);
+const LONGEST_OVERVIEW: Duration = Duration::from_secs(2);
 
 pub struct World {
     pub(super) settings: Settings,
@@ -58,7 +64,10 @@ pub struct World {
     pub(super) clusters: BTreeMap<ClusterName, ClusterEntry>,
     /// Clusters whose file vanished while this process ran: their objects are left as they are.
     pub(super) dropped: BTreeSet<ClusterName>,
-    pub(super) targets: BTreeMap<Target, TargetEntry>,
+    pub(super) targets: Targets,
+    /// Which of them are looked at next.
+    pub(super) agenda: Agenda,
+    pub(super) words: Words,
     /// The files of the head.
     snapshot: Option<Arc<Snapshot>>,
     /// What was rendered last.
@@ -107,7 +116,9 @@ impl World {
             reading: Arc::default(),
             clusters: BTreeMap::new(),
             dropped: BTreeSet::new(),
-            targets: BTreeMap::new(),
+            targets: Targets::default(),
+            agenda: Agenda::default(),
+            words: Words::default(),
             snapshot: None,
             renders: None,
             rendering: false,
@@ -260,10 +271,20 @@ impl World {
             return;
         }
         let broken = self.broken_targets(&fleet);
+        // Clusters for which something else is rendered than before.
+        let mut changed: BTreeSet<ClusterName> = self
+            .clusters
+            .iter()
+            .filter(|(_, entry)| !entry.knows_wanted)
+            .map(|(name, _)| name.clone())
+            .collect();
         self.targets.retain(|id, entry| {
             let stays = renders.get(id).is_some() || broken.contains_key(id);
-            if let (false, Some(running)) = (stays, &entry.running) {
-                running.cancel();
+            if !stays {
+                changed.insert(id.cluster.clone());
+                if let Some(running) = &entry.running {
+                    running.cancel();
+                }
             }
             stays
         });
@@ -272,20 +293,54 @@ impl World {
             Some((id, (app, render.clone())))
         });
         for (id, (app, (revision, render))) in rendered.chain(broken) {
-            match self.targets.get_mut(&id) {
+            let is_other = match self.targets.get_mut(&id) {
                 Some(entry) => entry.take_over(app, revision, render),
                 None => {
-                    self.targets.insert(id, TargetEntry::new(app, revision, render));
+                    self.targets.insert(id.clone(), TargetEntry::new(app, revision, render));
+                    true
                 }
+            };
+            if is_other {
+                changed.insert(id.cluster.clone());
+                self.agenda.mark(id);
             }
         }
         let names: Vec<ClusterName> = self.clusters.keys().cloned().collect();
         for name in names {
-            self.relate(&name);
-            self.watch_rendered(&name);
+            if changed.contains(&name) {
+                self.take_wanted(&name);
+            }
+            if self.relate(&name) {
+                self.look_at_all(&name);
+            }
             self.note_stale(&name);
         }
         self.render_stale();
+    }
+
+    /// What is rendered for a cluster is something else than before.
+    fn take_wanted(&mut self, name: &ClusterName) {
+        let renders = self.targets.on(name).filter_map(|(_, entry)| entry.render.as_ref().ok());
+        let wanted = Wanted::of(renders);
+        if let Some(cluster) = self.clusters.get_mut(name) {
+            cluster.take_wanted(wanted);
+        }
+        self.watch_rendered(name);
+    }
+
+    /// Looks at a target in the next turn.
+    pub(super) fn look_at(&mut self, id: &Target) {
+        if let Some(entry) = self.targets.get_mut(id) {
+            entry.due = true;
+            self.agenda.mark(id.clone());
+        }
+    }
+
+    /// Looks at every target of a cluster in the next turn.
+    pub(super) fn look_at_all(&mut self, cluster: &ClusterName) {
+        for id in self.targets.names_on(cluster) {
+            self.look_at(&id);
+        }
     }
 
     /// Which targets of a cluster have to be rendered again, as it is not (any more) what they were rendered for.
@@ -295,10 +350,16 @@ impl World {
             (Some(renders), Some(found)) => renders.stale(&cluster.cluster, found).into_iter().collect(),
             _ => BTreeSet::new(),
         };
-        for (id, entry) in self.targets.iter_mut().filter(|(id, _)| id.cluster == *name) {
-            entry.stale = stale.contains(id);
-        }
         cluster.stale = !stale.is_empty();
+        for id in self.targets.names_on(name) {
+            let is_stale = stale.contains(&id);
+            if let Some(entry) = self.targets.get_mut(&id)
+                && entry.stale != is_stale
+            {
+                entry.stale = is_stale;
+                self.agenda.mark(id);
+            }
+        }
     }
 
     /// One render at a time: what changes meanwhile is seen when it is done.
@@ -322,7 +383,7 @@ impl World {
             let blamed = self.blamed.iter().find(|(_, mistake)| broken.errors.contains(mistake));
             let revision = blamed.map(|(revision, _)| revision.clone()).or_else(|| self.head.clone());
             let Some(revision) = revision else { continue };
-            let known = self.targets.iter().filter(|(id, _)| id.app == *app_id);
+            let known = self.targets.of_app(app_id);
             let mut places: BTreeMap<ClusterName, Arc<App>> =
                 known.map(|(id, entry)| (id.cluster.clone(), Arc::clone(&entry.app))).collect();
             if let Some(app) = &broken.app {
@@ -439,9 +500,22 @@ impl World {
         self.clusters.values().any(|entry| entry.running > 0) || self.prune.is_asking()
     }
 
-    /// Has anything changed since this was asked last?
-    pub fn take_changed(&mut self) -> bool {
-        std::mem::take(&mut self.changed)
+    /// Has anything changed since the last overview?
+    pub fn has_changed(&self) -> bool {
+        self.changed
+    }
+
+    /// The shortest time between two overviews: about twenty times what one takes.
+    pub fn pause_of_overviews(&self) -> Duration {
+        OVERVIEW_OF_A_TARGET
+            .saturating_mul(u32::try_from(self.targets.len()).unwrap_or(u32::MAX))
+            .min(LONGEST_OVERVIEW)
+    }
+
+    /// An overview was told to everybody; the forge hears it too.
+    pub fn published(&mut self, overview: &Overview) {
+        self.changed = false;
+        self.post(overview);
     }
 
     pub fn instance(&self) -> Option<Arc<Instance>> {
@@ -460,8 +534,9 @@ impl World {
                 return Some(Ending::Unreadable(error.clone()));
             }
         }
-        let settled = matches!(self.settings.until, Until::Settled { .. }) && self.is_settled();
-        settled.then_some(Ending::Settled)
+        // What has changed since the last overview may be the end, which it shall show.
+        let may_end = matches!(self.settings.until, Until::Settled { .. }) && !self.changed;
+        (may_end && self.is_settled()).then_some(Ending::Settled)
     }
 
     fn is_settled(&self) -> bool {
@@ -494,7 +569,7 @@ impl World {
         self.mode() == Mode::Enforce
             && self.phase(id).0 == Phase::Waiting
             && plan.is_some_and(|plan| plan.steps.iter().any(|step| passing(&step.reason)))
-            && !self.targets.keys().any(|it| it.cluster == id.cluster && self.phase(it).0.is_failure())
+            && !self.targets.names_on(&id.cluster).iter().any(|it| self.phase(it).0.is_failure())
     }
 
     /// Observed whole, or given up on for this run.

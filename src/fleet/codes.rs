@@ -9,6 +9,8 @@ pub const EMPTY_RING: &str = "E2005";
 pub const NO_RING: &str = "E2006";
 /// A placement that fits no cluster.
 pub const PLACED_NOWHERE: &str = "E2007";
+/// An app names a cluster that is being removed.
+pub const CLUSTER_REMOVED: &str = "E2008";
 /// replicas-mismatch.
 pub const REPLICAS_MISMATCH: &str = "E2011";
 pub const PERCENT_OF_NOTHING: &str = "E2012";

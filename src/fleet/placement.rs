@@ -2,22 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{App, AppSpec, Cluster, ClusterName, Placement, Snapshot};
+use crate::model::{App, AppSpec, Cluster, ClusterName, ClusterState, Placement, Snapshot};
 
-/// The registered clusters that an app is placed on, sorted by name.
+/// The registered clusters that an app is placed on, sorted by name. None of them is being removed.
 pub fn placement(
     app: &App,
     clusters: &BTreeMap<ClusterName, Cluster>,
     ring_of: &BTreeMap<ClusterName, String>,
 ) -> Vec<ClusterName> {
+    let stays = clusters.values().filter(|cluster| cluster.state != ClusterState::Removed);
     let Some(placement) = selector(app) else {
-        let named = |cluster: &&ClusterName| names(app).any(|name| name == *cluster);
-        return clusters.keys().filter(named).cloned().collect();
+        let named = |cluster: &&Cluster| names(app).any(|name| *name == cluster.name);
+        return stays.filter(named).map(|cluster| cluster.name.clone()).collect();
     };
     let matches = |cluster: &&Cluster| {
         placement.clusters.matches(cluster.facts(ring_of.get(&cluster.name).map(String::as_str)))
     };
-    clusters.values().filter(matches).map(|cluster| cluster.name.clone()).collect()
+    stays.filter(matches).map(|cluster| cluster.name.clone()).collect()
 }
 
 /// The placement of an app; `None` for an AppSet, which names its clusters one by one.

@@ -2,8 +2,8 @@ use serde_json::{Value, json};
 
 use super::{Manifests, Memory, approval_to_yaml, read, read_again};
 use crate::model::{
-    AppId, AppSpec, Approval, ApprovedObject, ClusterName, ClusterState, Connection, Digest, ObjectId,
-    Operator, PruneMode, Replicas, RolloutGroup, Scope, SecretRef, Snapshot,
+    AppId, AppSpec, Approval, ApprovedAction, ApprovedObject, ClusterName, ClusterState, Connection, Digest,
+    ObjectId, Operator, PruneMode, Replicas, RolloutGroup, Scope, SecretRef, Snapshot,
 };
 
 fn read_texts(texts: &[(&str, &str)]) -> Manifests {
@@ -363,6 +363,8 @@ fn clusters() {
     assert_eq!((found.state, found.vip.as_deref()), (ClusterState::Maintaining, Some("10.1.2.3")));
     assert_eq!(found.meta["number"], json!(5));
     assert_eq!(clean(&cluster("{connection: {sandbox: {}}}")).clusters[0].connection, Connection::Sandbox);
+    let removed = clean(&cluster("{connection: {sandbox: {}}, state: Removed}"));
+    assert_eq!(removed.clusters[0].state, ClusterState::Removed);
     assert_eq!(
         clean(&cluster("{connection: {inCluster: {}}}")).clusters[0].connection,
         Connection::InCluster
@@ -383,7 +385,6 @@ fn cluster_mistakes() {
         &cluster("{connection: {agent: {}}, state: Removed, weight: 2}"),
         &[
             "E1290 4:21 spec.connection.agent: `spec.connection.agent` is not supported yet",
-            "E1290 4:40 spec.state: `spec.state: Removed` is not supported yet",
             "E1290 4:49 spec.weight: `spec.weight: 2` is not supported yet",
         ],
     );
@@ -449,6 +450,7 @@ fn approvals_are_written_and_read_back() {
     objects.sort();
     for objects in [objects, Vec::new()] {
         let approval = Approval {
+            action: ApprovedAction::Delete,
             name: "drop-old-config".to_owned(),
             app: AppId::new("infra", "platform-config"),
             rendered: Digest::of(b"x"),

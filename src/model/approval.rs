@@ -1,4 +1,4 @@
-//! A person's word for deletes above the cap.
+//! A person's word on what is no longer rendered: deletes above the cap, or that it stays.
 
 use serde::Serialize;
 use serde_json::json;
@@ -15,14 +15,26 @@ pub struct ApprovedObject {
     pub uid: String,
 }
 
+/// What is approved of objects that are no longer rendered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ApprovedAction {
+    #[default]
+    Delete,
+    /// They stay as they are, and are ours no longer.
+    Orphan,
+}
+
 /// Approves any subset of its list while the app renders to `rendered`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Approval {
     pub name: String,
     pub app: AppId,
-    /// Hash of the app as rendered on all its clusters; another render voids the approval.
+    pub action: ApprovedAction,
+    /// Hash of the app as rendered on all its clusters; another render voids the approval. Not asked of one that deletes
+    /// nothing.
     pub rendered: Digest,
-    /// Sorted.
+    /// Sorted. Empty for all objects that are orphaned.
     pub objects: Vec<ApprovedObject>,
     #[serde(skip)]
     pub location: Option<Location>,

@@ -14,6 +14,8 @@ pub enum ClusterState {
     Ready,
     /// No writes.
     Maintaining,
+    /// What it runs is taken down, and no app is placed there.
+    Removed,
 }
 
 /// How to reach it: exactly one way.

@@ -35,7 +35,7 @@ pub use app::{
     App, AppSet, AppSpec, Component, DeployType, Objects, Pin, Placement, PodSet, Replicas, TopologyCluster,
     WorkloadKind,
 };
-pub use approval::{Approval, ApprovedObject};
+pub use approval::{Approval, ApprovedAction, ApprovedObject};
 pub use capabilities::{Capabilities, KubeVersion, Questions};
 pub use chart::{
     Chart, ChartCapabilities, ChartFailure, ChartFault, ChartHook, ChartName, ChartObject, ChartOutput,
@@ -64,6 +64,6 @@ pub use rendered::{Rendered, RenderedObject};
 pub use rings::{Ring, Rings};
 pub use rollout::{Rollout, RolloutGroup};
 pub use route::{Entry, Route, RoutePath, RouteSettings, Tls};
-pub use sealed::{Sealed, is_secret, masked};
+pub use sealed::{Sealed, hide_both, is_secret, masked};
 pub use selector::{ClusterFacts, Operator, Requirement, Selector};
 pub use snapshot::{File, History, Snapshot};

@@ -38,8 +38,8 @@ pub struct Live {
     pub ownership: Ownership,
     /// What `ownership` was when it was known to hold everything that `hash` says; `None` until that is known.
     pub settled: Option<Ownership>,
-    /// The fields that are ours, as `managedFields` writes them; kept until it is settled.
-    pub fields: Option<Arc<Value>>,
+    /// The fields that are ours, as `managedFields` writes them: the text, which is small. Kept until it is settled.
+    pub fields: Option<Arc<str>>,
     /// When its app leaves fields of it to others. What `ownership` says is without these fields.
     pub ignored: Option<Arc<Ignored>>,
 }
@@ -142,5 +142,5 @@ pub struct Observation {
     /// Applied, and refused for good.
     pub immutable: BTreeMap<ObjectId, Immutable>,
     /// Kinds that the cluster serves (any version), with whether they are namespaced.
-    pub served: BTreeMap<Kind, bool>,
+    pub served: Arc<BTreeMap<Kind, bool>>,
 }

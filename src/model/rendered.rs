@@ -81,6 +81,11 @@ pub struct Rendered {
 }
 
 impl Rendered {
+    pub fn object(&self, id: &ObjectId) -> Option<&RenderedObject> {
+        let place = self.objects.binary_search_by(|object| object.id.cmp(id)).ok()?;
+        self.objects.get(place)
+    }
+
     /// Over ids and hashes of all objects.
     pub fn digest(&self) -> Digest {
         Digest::of_json(&json!(

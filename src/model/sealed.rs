@@ -1,5 +1,6 @@
 //! Values that must not be shown: those of Secrets, and those that are encrypted in the config repository.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use secrecy::{ExposeSecret as _, SecretSlice, SecretString};
@@ -18,6 +19,9 @@ pub struct Sealed {
 
 /// Shorter values are hidden in their own place only: elsewhere, hiding a word would tell that it is one.
 const LONG: usize = 8;
+
+/// Where kubectl keeps what it applied last, values and all.
+const BOOKS: &str = "/metadata/annotations/kubectl.kubernetes.io/last-applied-configuration";
 
 /// How SOPS begins a value that it encrypted.
 pub const CIPHERTEXT: &str = "ENC[AES256_GCM,";
@@ -81,6 +85,68 @@ pub fn masked(object: &RenderedObject) -> Value {
         hide(&mut body, "", &|path, text| sealed.hides(path, text).then(|| mask(text)));
     }
     body
+}
+
+/// Hides in an object as it is and as it will be what may not be shown of either; where the two differ, they still do.
+/// `kind` and `sealed` are those of the object as rendered.
+pub fn hide_both(kind: &str, sealed: Option<&Sealed>, before: &mut Value, after: &mut Value) {
+    let is_secret = is_secret(kind);
+    // What a value was before is known to nobody here: it is told by its place.
+    let mut places: BTreeSet<String> = BTreeSet::new();
+    if let Some(sealed) = sealed {
+        places.extend(sealed.values.iter().map(|(path, _)| path.clone()));
+        for object in [&*before, &*after] {
+            each_scalar(object, "", "", &mut |path, _, text| {
+                if sealed.hides(path, text) {
+                    places.insert(path.to_owned());
+                }
+            });
+        }
+    }
+    let hidden = |path: &str| {
+        let of_secret =
+            ["/data/", "/stringData/"].iter().any(|field| path.starts_with(field)) || path == BOOKS;
+        !is_name(path) && (places.contains(path) || is_secret && of_secret)
+    };
+    let texts = |object: &Value| {
+        let mut texts = BTreeMap::new();
+        each_scalar(object, "", "", &mut |path, pointer, text| {
+            if hidden(path) {
+                texts.insert(pointer.to_owned(), text.to_owned());
+            }
+        });
+        texts
+    };
+    let (was, will_be) = (texts(before), texts(after));
+    for (object, own, others, word) in
+        [(before, &was, &will_be, "*** (before)"), (after, &will_be, &was, "*** (after)")]
+    {
+        for (pointer, text) in own {
+            let shown = if others.get(pointer) == Some(text) { "***" } else { word };
+            if let Some(value) = object.pointer_mut(pointer) {
+                *value = Value::String(shown.to_owned());
+            }
+        }
+    }
+}
+
+/// Calls with the keys that lead to each scalar, its JSON pointer, and its text.
+fn each_scalar(value: &Value, path: &str, pointer: &str, call: &mut dyn FnMut(&str, &str, &str)) {
+    match value {
+        Value::Null => {}
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                each_scalar(item, path, &format!("{pointer}/{index}"), call);
+            }
+        }
+        Value::Object(entries) => {
+            for (key, value) in entries {
+                let escaped = key.replace('~', "~0").replace('/', "~1");
+                each_scalar(value, &format!("{path}/{key}"), &format!("{pointer}/{escaped}"), call);
+            }
+        }
+        scalar => call(path, pointer, &text_of(scalar)),
+    }
 }
 
 /// What names an object is shown, wherever it comes from.
@@ -180,6 +246,40 @@ mod tests {
         assert_ne!(of_salt(b"salt"), of_salt(b"other"));
         let printed = format!("{:?}", object(&body, Some(sealed)));
         assert!(!printed.contains("@db"), "{printed}");
+    }
+
+    #[test]
+    fn of_two_states_of_a_secret_only_what_differs_is_told() {
+        let secret = |password: &str, user: &str| {
+            let books = format!("{{\"data\":{{\"password\":\"{password}\"}}}}");
+            json!({"kind": "Secret", "metadata": {"name": "db", "annotations": {
+                       "kubectl.kubernetes.io/last-applied-configuration": books, "team": "a"}},
+                   "type": "Opaque", "data": {"password": password, "user": user, "a/b": password}})
+        };
+        let (mut before, mut after) = (secret("hunter2", "me"), secret("hunter3", "me"));
+        hide_both("Secret", None, &mut before, &mut after);
+        assert_eq!(before["data"], json!({"password": "*** (before)", "user": "***", "a/b": "*** (before)"}));
+        assert_eq!(after["data"], json!({"password": "*** (after)", "user": "***", "a/b": "*** (after)"}));
+        assert_eq!(
+            (&before["type"], &before["metadata"]["annotations"]["team"]),
+            (&json!("Opaque"), &json!("a"))
+        );
+        assert!(!before.to_string().contains("hunter") && !after.to_string().contains("hunter"));
+    }
+
+    #[test]
+    fn what_was_at_the_place_of_an_encrypted_value_is_hidden_too() {
+        let values = vec![("/data/password".to_owned(), SecretString::from("newpassword"))];
+        let sealed = Sealed::new(b"salt", values);
+        let state = |password: &str| json!({"data": {"password": password, "open": "x", "url": [format!("u:{password}")]}});
+        let (mut before, mut after) = (state("oldpassword"), state("newpassword"));
+        hide_both("ConfigMap", Some(&sealed), &mut before, &mut after);
+        let hidden = |word: &str| json!({"data": {"password": word, "open": "x", "url": [word]}});
+        assert_eq!(before, hidden("*** (before)"));
+        assert_eq!(after, hidden("*** (after)"));
+        let (mut nothing, mut after) = (Value::Null, state("newpassword"));
+        hide_both("ConfigMap", Some(&sealed), &mut nothing, &mut after);
+        assert_eq!((nothing, after), (Value::Null, hidden("*** (after)")));
     }
 
     #[test]

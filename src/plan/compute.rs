@@ -35,6 +35,8 @@ pub struct Input<'a> {
     pub replace: bool,
     /// Fields that are left to others.
     pub ignore: &'a [IgnoreRule],
+    /// The cluster is asked what would change, so a doubt is decided even where nothing is written.
+    pub foresees: bool,
     pub rendered: &'a Rendered,
     pub observation: &'a Observation,
     /// Of the renders of this cluster.
@@ -146,7 +148,9 @@ fn held(input: &Input<'_>, (action, reason): (Action, Reason)) -> (Action, Reaso
     let hold = hold(input.mode, input.cluster_state, input.paused);
     match (hold, &reason) {
         // Nothing will decide the doubt, so it is none.
-        (Some(_), Reason::Drifted { drift }) if drift.is_doubt() => (Action::Unchanged, Reason::Same),
+        (Some(_), Reason::Drifted { drift }) if drift.is_doubt() && !input.foresees => {
+            (Action::Unchanged, Reason::Same)
+        }
         (Some(by), _) if action.is_write() => {
             (Action::Skip, Reason::Held { by, would: action, because: Box::new(reason) })
         }
@@ -158,6 +162,8 @@ pub(super) fn hold(mode: Mode, cluster: ClusterState, paused: bool) -> Option<Ho
     match (mode, cluster) {
         (Mode::Observe, _) => Some(Hold::ObserveMode),
         (Mode::Enforce, ClusterState::Maintaining) => Some(Hold::ClusterMaintaining),
+        // Between the commit that removes it and its render, apps still seem to be placed there.
+        (Mode::Enforce, ClusterState::Removed) => Some(Hold::ClusterRemoved),
         (Mode::Enforce, ClusterState::Ready) => paused.then_some(Hold::Paused),
     }
 }

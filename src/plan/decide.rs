@@ -6,18 +6,32 @@ use std::fmt;
 
 use super::compute::hold;
 use super::prune::{Candidate, Decided, PruneDecision, Unused, UnusedApproval};
-use super::{Action, Phase, Reason};
+use super::{Action, Hold, Phase, Reason};
 use crate::model::{
-    AppId, Approval, ApprovedObject, Caps, ClusterName, ClusterState, Digest, Mode, ObjectId, PruneMode,
+    AppId, Approval, ApprovedAction, ApprovedObject, Caps, ClusterName, ClusterState, Digest, Mode, ObjectId,
+    PruneMode,
 };
 
-/// What the decision needs to know of an app.
+/// How an app stands on one of its clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Everything that it renders is there, and healthy.
+    Healthy,
+    /// Its cluster does not answer. When it was seen last, everything was there as it is rendered now, and
+    /// healthy: so nothing that leaves another cluster comes to this one.
+    AwayAsRendered,
+    Unhealthy,
+}
+
+/// What the decision needs to know of an app.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppFacts {
     /// [`super::rendered_digest`] of it.
     pub rendered: Digest,
-    /// Everything that it renders is healthy, on all its clusters. True for an app that is gone.
-    pub healthy: bool,
+    /// It is in the config repository no longer.
+    pub is_gone: bool,
+    /// The clusters that it is placed on.
+    pub places: BTreeMap<ClusterName, Standing>,
     /// Its own, or the instance's.
     pub prune: PruneMode,
     pub paused: bool,
@@ -29,8 +43,28 @@ pub struct AppFacts {
 impl AppFacts {
     /// Of an app that is in the config repository no longer.
     pub fn gone(prune: PruneMode) -> Self {
-        let rendered = super::rendered_digest([]);
-        Self { rendered, healthy: true, prune, paused: false, unmanaged: false, waits_for_waves: false }
+        Self {
+            rendered: super::rendered_digest([]),
+            is_gone: true,
+            places: BTreeMap::new(),
+            prune,
+            paused: false,
+            unmanaged: false,
+            waits_for_waves: false,
+        }
+    }
+
+    /// Where it must become healthy before an object of it on `cluster` may go. That is on all its clusters, as what goes
+    /// here may come there. One that is away and has everything already gets nothing from here; but an app that leaves a
+    /// cluster altogether must be seen healthy on those that are left.
+    fn unhealthy_on(&self, cluster: &ClusterName) -> Option<&ClusterName> {
+        let stays_here = self.places.contains_key(cluster);
+        let holds = |(_, standing): &(&ClusterName, &Standing)| match standing {
+            Standing::Healthy => false,
+            Standing::AwayAsRendered => !stays_here,
+            Standing::Unhealthy => true,
+        };
+        self.places.iter().find(holds).map(|(name, _)| name)
     }
 }
 
@@ -40,6 +74,8 @@ pub struct ClusterFacts {
     pub state: ClusterState,
     /// Its view is whole, and it answers.
     pub complete: bool,
+    /// It does not answer.
+    pub away: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -79,23 +115,21 @@ pub fn cap(caps: Caps, managed_total: u64) -> u64 {
 /// Decides about every candidate. A function of the present only: what waits today counts again
 /// tomorrow, so that an unrelated commit frees nothing.
 pub fn decide(input: &PruneInput<'_>) -> PruneDecision {
-    let approvals = Approvals::of(input);
-    let limit = Limit::of(input, &approvals);
-    let mut verdicts: Vec<(&Candidate, Verdict)> = input
-        .candidates
-        .iter()
-        .map(|candidate| (candidate, judge(input, &approvals, &limit, candidate)))
-        .collect();
+    let judge = Judge::of(input);
+    let mut verdicts: Vec<(&Candidate, Verdict)> =
+        input.candidates.iter().map(|candidate| (candidate, judge.verdict(candidate))).collect();
     verdicts.sort_by_key(|(candidate, _)| in_order_of_deletion(candidate));
-    let wanted = wanted(input, &verdicts);
+    let wanted = wanted(&judge.apps, &verdicts);
 
+    let limit = &judge.limit;
     let mut decision =
-        PruneDecision { approvals_unused: approvals.unused(input), ..PruneDecision::default() };
+        PruneDecision { approvals_unused: judge.approvals.unused(input), ..PruneDecision::default() };
     for (candidate, verdict) in verdicts {
         let digest = wanted.get(&candidate.app).map_or_else(|| Digest::of(&[]), Approval::digest);
-        let (action, reason) = verdict.into_step(&limit, candidate, digest);
+        let (action, reason) = verdict.into_step(limit, candidate, digest);
         let list = match action {
             Action::Delete => &mut decision.deletes,
+            Action::Orphan if matches!(reason, Reason::Released { .. }) => &mut decision.releases,
             Action::Orphan => &mut decision.orphans,
             _ => &mut decision.waiting,
         };
@@ -110,18 +144,6 @@ fn in_order_of_deletion(candidate: &Candidate) -> (ClusterName, AppId, Reverse<P
     (candidate.cluster.clone(), candidate.app.clone(), Reverse(phase), Reverse(candidate.object.clone()))
 }
 
-/// Stays, whatever else holds; does not count.
-fn stays(input: &PruneInput<'_>, candidate: &Candidate) -> Option<(Action, Reason)> {
-    let app = (input.app)(&candidate.app);
-    if candidate.keep {
-        Some((Action::Orphan, Reason::KeepAnnotation))
-    } else if app.unmanaged {
-        Some((Action::Skip, Reason::Unmanaged))
-    } else {
-        (app.prune == PruneMode::Never).then_some((Action::Orphan, Reason::PruneNever))
-    }
-}
-
 enum Verdict {
     Settled(Action, Reason),
     NeedsApproval(Need),
@@ -133,6 +155,7 @@ enum Need {
     OverCap,
     Kind,
     EmptyRender,
+    PlacedNowhere,
 }
 
 impl Verdict {
@@ -145,60 +168,130 @@ impl Verdict {
             Need::OverCap => Reason::OverCap { pending: limit.pending, cap: limit.cap, digest },
             Need::Kind => Reason::KindNeedsApproval { kind: candidate.kind.clone(), digest },
             Need::EmptyRender => Reason::EmptyRender { digest },
+            Need::PlacedNowhere => Reason::PlacedNowhere { digest },
         };
         (Action::Wait, reason)
     }
 }
 
-fn judge(input: &PruneInput<'_>, approvals: &Approvals<'_>, limit: &Limit, candidate: &Candidate) -> Verdict {
-    if let Some((action, reason)) = stays(input, candidate) {
-        return Verdict::Settled(action, reason);
-    }
-    if !input.fleet_valid {
-        return Verdict::Settled(Action::Wait, Reason::FleetInvalid);
-    }
-    let cluster = (input.cluster)(&candidate.cluster);
-    if !cluster.complete {
-        return Verdict::Settled(Action::Wait, Reason::ObservationIncomplete);
-    }
-    let app = (input.app)(&candidate.app);
-    if let Some(by) = hold(input.mode, cluster.state, app.paused) {
-        let because = Box::new(Reason::NoLongerRendered);
-        return Verdict::Settled(Action::Skip, Reason::Held { by, would: Action::Delete, because });
-    }
-    if app.waits_for_waves {
-        return Verdict::Settled(Action::Wait, Reason::WaitsForWaves);
-    }
-    let approval = approvals.covering(candidate);
-    if approval.is_none()
-        && let Some(need) = need(input, limit, candidate)
-    {
-        return Verdict::NeedsApproval(need);
-    }
-    // An approval lifts the cap, not the order: what replaces it must be there first.
-    if app.prune == PruneMode::WhenHealthy && !app.healthy {
-        return Verdict::Settled(Action::Wait, Reason::WaitsForHealth);
-    }
-    let reason = match approval {
-        Some(approval) => Reason::Approved { approval: approval.name.clone() },
-        None => Reason::NoLongerRendered,
-    };
-    Verdict::Settled(Action::Delete, reason)
+/// What is the same for all candidates.
+struct Judge<'a> {
+    input: &'a PruneInput<'a>,
+    /// Of every app that is asked about, once.
+    apps: Apps<'a>,
+    approvals: Approvals<'a>,
+    limit: Limit,
 }
 
-fn need(input: &PruneInput<'_>, limit: &Limit, candidate: &Candidate) -> Option<Need> {
-    if takes_others_along(&candidate.object) {
-        return Some(Need::Kind);
+type Apps<'a> = BTreeMap<&'a AppId, AppFacts>;
+
+impl<'a> Judge<'a> {
+    fn of(input: &'a PruneInput<'a>) -> Self {
+        let asked = input.candidates.iter().map(|it| &it.app).chain(input.approvals.iter().map(|it| &it.app));
+        let mut apps = Apps::new();
+        for app in asked {
+            apps.entry(app).or_insert_with(|| (input.app)(app));
+        }
+        let approvals = Approvals::of(input, &apps);
+        let limit = Limit::of(input, &apps, &approvals);
+        Self { input, apps, approvals, limit }
     }
-    let place = (candidate.app.clone(), candidate.cluster.clone());
-    if input.empty_renders.contains(&place) {
-        return Some(Need::EmptyRender);
+
+    fn verdict(&self, candidate: &Candidate) -> Verdict {
+        let input = self.input;
+        let app = &self.apps[&candidate.app];
+        if let Some((action, reason)) = self.stays(candidate) {
+            return Verdict::Settled(action, reason);
+        }
+        let released = self.approvals.releasing(candidate);
+        let wait = |reason| Verdict::Settled(Action::Wait, reason);
+        if !input.fleet_valid {
+            return wait(Reason::FleetInvalid);
+        }
+        let cluster = (input.cluster)(&candidate.cluster);
+        if cluster.away {
+            return wait(Reason::WaitsForCluster { cluster: candidate.cluster.clone() });
+        }
+        if !cluster.complete {
+            return wait(Reason::ObservationIncomplete);
+        }
+        if let Some(by) = hold_of_delete(input.mode, cluster.state, app.paused) {
+            let because = Box::new(Reason::NoLongerRendered);
+            let would = if released.is_some() { Action::Orphan } else { Action::Delete };
+            return Verdict::Settled(Action::Skip, Reason::Held { by, would, because });
+        }
+        if let Some(approval) = released {
+            let approval = approval.name.clone();
+            return Verdict::Settled(Action::Orphan, Reason::Released { approval });
+        }
+        if app.waits_for_waves {
+            return wait(Reason::WaitsForWaves);
+        }
+        let approval = self.approvals.covering(candidate);
+        if approval.is_none()
+            && let Some(need) = self.need(app, candidate)
+        {
+            return Verdict::NeedsApproval(need);
+        }
+        // An approval lifts the cap, not the order: what replaces it must be there first.
+        if app.prune == PruneMode::WhenHealthy
+            && let Some(unhealthy) = app.unhealthy_on(&candidate.cluster)
+        {
+            let on = Some(unhealthy).filter(|name| **name != candidate.cluster).cloned();
+            return wait(Reason::WaitsForHealth { on });
+        }
+        if let Some((first, others)) = candidate.contents.split_first() {
+            return wait(Reason::WaitsForContents { object: first.clone(), others: others.len() });
+        }
+        let reason = match approval {
+            Some(approval) => Reason::Approved { approval: approval.name.clone() },
+            None => Reason::NoLongerRendered,
+        };
+        Verdict::Settled(Action::Delete, reason)
     }
-    (limit.pending > limit.cap && !candidate.is_ended_run).then_some(Need::OverCap)
+
+    fn stays(&self, candidate: &Candidate) -> Option<(Action, Reason)> {
+        let is_released = self.approvals.releasing(candidate).is_some();
+        stays(&self.apps[&candidate.app], candidate, is_released)
+    }
+
+    fn need(&self, app: &AppFacts, candidate: &Candidate) -> Option<Need> {
+        if takes_others_along(&candidate.object) {
+            return Some(Need::Kind);
+        }
+        if !app.is_gone && app.places.is_empty() {
+            return Some(Need::PlacedNowhere);
+        }
+        let place = (candidate.app.clone(), candidate.cluster.clone());
+        if self.input.empty_renders.contains(&place) {
+            return Some(Need::EmptyRender);
+        }
+        (self.limit.pending > self.limit.cap && !candidate.is_ended_run).then_some(Need::OverCap)
+    }
+}
+
+/// Stays as it is, whatever else holds.
+fn stays(app: &AppFacts, candidate: &Candidate, is_released: bool) -> Option<(Action, Reason)> {
+    if app.unmanaged {
+        return Some((Action::Skip, Reason::Unmanaged));
+    }
+    if is_released {
+        return None;
+    }
+    if candidate.keep {
+        return Some((Action::Orphan, Reason::KeepAnnotation));
+    }
+    (app.prune == PruneMode::Never).then_some((Action::Orphan, Reason::PruneNever))
+}
+
+/// A cluster that is being removed is written to no more, and deleted from.
+fn hold_of_delete(mode: Mode, cluster: ClusterState, paused: bool) -> Option<Hold> {
+    let state = if cluster == ClusterState::Removed { ClusterState::Ready } else { cluster };
+    hold(mode, state, paused)
 }
 
 /// With these goes what is in them: objects, data.
-fn takes_others_along(object: &ObjectId) -> bool {
+pub(super) fn takes_others_along(object: &ObjectId) -> bool {
     matches!(
         (&*object.group, &*object.kind),
         ("", "Namespace" | "PersistentVolumeClaim") | ("apiextensions.k8s.io", "CustomResourceDefinition")
@@ -211,8 +304,12 @@ struct Limit {
 }
 
 impl Limit {
-    fn of(input: &PruneInput<'_>, approvals: &Approvals<'_>) -> Self {
-        let counts = |candidate: &&Candidate| !candidate.is_ended_run && stays(input, candidate).is_none();
+    fn of(input: &PruneInput<'_>, apps: &Apps<'_>, approvals: &Approvals<'_>) -> Self {
+        let counts = |candidate: &&Candidate| {
+            let is_released = approvals.releasing(candidate).is_some();
+            let stays = is_released || stays(&apps[&candidate.app], candidate, false).is_some();
+            !candidate.is_ended_run && !stays
+        };
         let pending = input.candidates.iter().filter(counts);
         let mut counted: BTreeSet<ApprovedObject> = pending.map(Candidate::approved_object).collect();
         // Who approves six of twelve, of one app or of many, has not approved the other six. When the
@@ -227,12 +324,21 @@ impl Limit {
 /// be said only of a valid fleet.
 struct Approvals<'a> {
     valid: Vec<&'a Approval>,
+    /// Those that delete nothing, and so are never void.
+    releases: Vec<&'a Approval>,
 }
 
 impl<'a> Approvals<'a> {
-    fn of(input: &PruneInput<'a>) -> Self {
-        let valid = input.approvals.iter().filter(|a| (input.app)(&a.app).rendered == a.rendered);
-        Self { valid: valid.collect() }
+    fn of(input: &PruneInput<'a>, apps: &Apps<'_>) -> Self {
+        let (deletes, releases): (Vec<_>, Vec<_>) =
+            input.approvals.iter().partition(|it| it.action == ApprovedAction::Delete);
+        let valid = deletes.into_iter().filter(|it| apps[&it.app].rendered == it.rendered).collect();
+        Self { valid, releases }
+    }
+
+    /// The approval by which the object is left, and ours no longer.
+    fn releasing(&self, candidate: &Candidate) -> Option<&'a Approval> {
+        self.releases.iter().copied().find(|approval| approval.app == candidate.app)
     }
 
     fn covering(&self, candidate: &Candidate) -> Option<&'a Approval> {
@@ -249,14 +355,17 @@ impl<'a> Approvals<'a> {
         }
         let useful = |approval: &Approval| {
             input.candidates.iter().any(|candidate| {
-                approval.app == candidate.app && approval.objects.contains(&candidate.approved_object())
+                let is_whole = approval.action == ApprovedAction::Orphan;
+                approval.app == candidate.app
+                    && (is_whole || approval.objects.contains(&candidate.approved_object()))
             })
         };
         input
             .approvals
             .iter()
             .filter_map(|approval| {
-                let valid = self.valid.iter().any(|valid| std::ptr::eq(*valid, approval));
+                let mut known = self.valid.iter().chain(&self.releases);
+                let valid = known.any(|valid| std::ptr::eq(*valid, approval));
                 let because = if !valid { Unused::RenderChanged } else { Unused::NothingPending };
                 (!valid || !useful(approval)).then(|| UnusedApproval { name: approval.name.clone(), because })
             })
@@ -265,14 +374,15 @@ impl<'a> Approvals<'a> {
 }
 
 /// For each app what a person would have to approve for all of its deletes to run.
-fn wanted(input: &PruneInput<'_>, verdicts: &[(&Candidate, Verdict)]) -> BTreeMap<AppId, Approval> {
+fn wanted(apps: &Apps<'_>, verdicts: &[(&Candidate, Verdict)]) -> BTreeMap<AppId, Approval> {
     let mut wanted: BTreeMap<AppId, Approval> = BTreeMap::new();
     for (candidate, verdict) in verdicts {
         if matches!(verdict, Verdict::NeedsApproval(_)) {
             let approval = wanted.entry(candidate.app.clone()).or_insert_with(|| Approval {
                 name: format!("delete-{}-{}", candidate.app.namespace, candidate.app.name),
                 app: candidate.app.clone(),
-                rendered: (input.app)(&candidate.app).rendered,
+                action: ApprovedAction::Delete,
+                rendered: apps[&candidate.app].rendered,
                 objects: Vec::new(),
                 location: None,
             });

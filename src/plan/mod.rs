@@ -12,6 +12,7 @@
 mod action;
 mod compute;
 mod decide;
+mod difference;
 mod drift;
 mod hooks;
 pub mod phase;
@@ -26,11 +27,12 @@ pub mod waves;
 
 pub use action::Action;
 pub use compute::{Input, compute, unknown_objects};
-pub use decide::{AppFacts, ClusterFacts, PruneInput, decide};
+pub use decide::{AppFacts, ClusterFacts, PruneInput, Standing, decide};
+pub use difference::Difference;
 pub use drift::{Drift, SentReplicas};
 pub use hooks::Turn;
 pub use phase::Phase;
 pub use prune::{Candidate, Decided, PruneDecision, Unused, UnusedApproval, candidates, rendered_digest};
 pub use reason::{Hold, Reason};
-pub use shared::{Claims, Pending, claims};
+pub use shared::{Claims, Pending, claims, is_waited_for};
 pub use step::{Left, Plan, Step, Was};

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use serde_json::json;
 
+use super::decide::takes_others_along;
 use super::reason::with_words;
 use super::{Action, Left, Phase, Reason, SentReplicas, Step};
 use crate::model::{
@@ -26,20 +27,36 @@ pub struct Candidate {
     pub keep: bool,
     /// A run of an earlier release of a chart: it did its work, and no release comes without leaving one behind.
     pub is_ended_run: bool,
+    /// Objects of ours, of whatever app, that would go with it: what is in a namespace, what a definition defines. A
+    /// namespace goes when nothing in it is wanted, kept, or on its way any more.
+    pub contents: Vec<ObjectId>,
 }
 
 impl Candidate {
     pub(super) fn approved_object(&self) -> ApprovedObject {
         ApprovedObject { cluster: self.cluster.clone(), id: self.object.clone(), uid: self.uid.clone() }
     }
+
+    /// The same object in a newer state. `None` when it is another one of its name, or another app's.
+    pub fn seen_again(&self, live: &Live) -> Option<Self> {
+        let is_same = *live.uid == *self.uid && *live.app == self.app.to_string();
+        is_same.then(|| Self {
+            resource_version: live.resource_version.to_string(),
+            keep: live.keep,
+            ..self.clone()
+        })
+    }
 }
 
-/// The candidates of one cluster. `rendered` holds what all apps render there. None from a view that
-/// is not whole; none that is being deleted already.
-pub fn candidates(
+/// The candidates of one cluster, among the objects that the app which applied them renders no longer (`strays`).
+/// `rendered` holds what all apps render there. None from a view that is not whole; none that is being deleted already.
+/// `plural` is the name of a kind in paths.
+pub fn candidates<'a>(
     cluster: &ClusterName,
     observation: &Observation,
+    strays: impl IntoIterator<Item = &'a ObjectId>,
     rendered: &BTreeSet<ObjectId>,
+    plural: &dyn Fn(&Kind) -> Option<String>,
 ) -> Vec<Candidate> {
     if !observation.complete {
         return Vec::new();
@@ -58,9 +75,30 @@ pub fn candidates(
             resource_version: live.resource_version.to_string(),
             keep: live.keep,
             is_ended_run: live.is_ended_run,
+            contents: contents(id, observation, plural),
         })
     };
-    observation.objects.iter().filter(|(id, live)| gone(id, live)).filter_map(candidate).collect()
+    let live = |id| observation.objects.get_key_value(id);
+    strays.into_iter().filter_map(live).filter(|(id, live)| gone(id, live)).filter_map(candidate).collect()
+}
+
+fn contents(
+    id: &ObjectId,
+    observation: &Observation,
+    plural: &dyn Fn(&Kind) -> Option<String>,
+) -> Vec<ObjectId> {
+    if !takes_others_along(id) {
+        return Vec::new();
+    }
+    let is_inside = |(other, live): &(&ObjectId, &Live)| match &*id.kind {
+        "Namespace" => other.namespace.as_ref() == Some(&id.name),
+        // Named `menus.example.com`. A kind whose plural nobody knows may be the one.
+        "CustomResourceDefinition" => id.name.split_once('.').is_some_and(|(defined, group)| {
+            *other.group == *group && plural(&live.kind).is_none_or(|plural| plural == defined)
+        }),
+        _ => false,
+    };
+    observation.objects.iter().filter(is_inside).map(|(other, _)| other.clone()).collect()
 }
 
 /// Old servers show one and the same object in the group `extensions` and in its later group.
@@ -121,6 +159,8 @@ impl Decided {
 pub struct PruneDecision {
     /// To be deleted now.
     pub deletes: Vec<Decided>,
+    /// To be left now, without our labels and our ownership of fields.
+    pub releases: Vec<Decided>,
     /// Not now: Wait, or Skip while a hold stands.
     pub waiting: Vec<Decided>,
     /// Left for good.
@@ -132,7 +172,7 @@ pub struct PruneDecision {
 
 impl PruneDecision {
     pub fn all(&self) -> impl Iterator<Item = &Decided> {
-        self.deletes.iter().chain(&self.waiting).chain(&self.orphans)
+        self.deletes.iter().chain(&self.releases).chain(&self.waiting).chain(&self.orphans)
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 
 use super::{Action, Drift};
-use crate::model::{AppId, Digest, Effect, Kind, ObjectId};
+use crate::model::{AppId, ClusterName, Digest, Effect, Kind, ObjectId};
 
 /// What keeps a whole app or cluster from being written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -13,6 +13,7 @@ use crate::model::{AppId, Digest, Effect, Kind, ObjectId};
 pub enum Hold {
     ObserveMode,
     ClusterMaintaining,
+    ClusterRemoved,
     Paused,
 }
 
@@ -21,6 +22,7 @@ impl fmt::Display for Hold {
         f.write_str(match self {
             Self::ObserveMode => "observe mode",
             Self::ClusterMaintaining => "the cluster is in maintenance",
+            Self::ClusterRemoved => "the cluster is being removed",
             Self::Paused => "the app is paused",
         })
     }
@@ -136,13 +138,29 @@ pub enum Reason {
     },
     KeepAnnotation,
     PruneNever,
+    /// It stays and is ours no longer: an approval says so.
+    Released {
+        approval: String,
+    },
 
     // Deleted, or not yet.
     NoLongerRendered,
     Approved {
         approval: String,
     },
-    WaitsForHealth,
+    /// Its app is not healthy on all clusters that count; `on` is another one than its own.
+    WaitsForHealth {
+        on: Option<ClusterName>,
+    },
+    /// Its cluster does not answer.
+    WaitsForCluster {
+        cluster: ClusterName,
+    },
+    /// With it would go what is in it.
+    WaitsForContents {
+        object: ObjectId,
+        others: usize,
+    },
     /// A workload of its app may only change wave by wave.
     WaitsForWaves,
     FleetInvalid,
@@ -160,6 +178,10 @@ pub enum Reason {
     EmptyRender {
         digest: Digest,
     },
+    /// The app is still in the config repository and placed on no cluster: that may be a mistake.
+    PlacedNowhere {
+        digest: Digest,
+    },
 }
 
 impl Reason {
@@ -168,12 +190,23 @@ impl Reason {
         matches!(self, Self::WaitsForHook { .. } | Self::WaitsForRelease { .. })
     }
 
+    /// Why it would be done, whatever holds it.
+    pub fn cause(&self) -> &Self {
+        match self {
+            Self::Held { because, .. }
+            | Self::WaitsForHook { because, .. }
+            | Self::WaitsForRelease { because, .. } => because.cause(),
+            cause => cause,
+        }
+    }
+
     /// The digest to approve, when a person's word is what is missing.
     pub fn approval(&self) -> Option<Digest> {
         match self {
             Self::OverCap { digest, .. }
             | Self::KindNeedsApproval { digest, .. }
-            | Self::EmptyRender { digest } => Some(*digest),
+            | Self::EmptyRender { digest }
+            | Self::PlacedNowhere { digest } => Some(*digest),
             _ => None,
         }
     }
@@ -245,9 +278,26 @@ impl fmt::Display for Reason {
             Self::Held { by, would, because } => write!(f, "{by}, would {would}: {because}"),
             Self::KeepAnnotation => f.write_str("no longer rendered, its annotation says keep"),
             Self::PruneNever => f.write_str("no longer rendered, the app never prunes"),
+            Self::Released { approval } => {
+                write!(f, "no longer rendered, stays and is no longer managed, as {approval} says")
+            }
             Self::NoLongerRendered => f.write_str("no longer rendered"),
             Self::Approved { approval } => write!(f, "no longer rendered, approved by {approval}"),
-            Self::WaitsForHealth => f.write_str("no longer rendered, goes when its app is healthy"),
+            Self::WaitsForHealth { on: None } => {
+                f.write_str("no longer rendered, goes when its app is healthy")
+            }
+            Self::WaitsForHealth { on: Some(cluster) } => {
+                write!(f, "no longer rendered, goes when its app is healthy on {cluster}")
+            }
+            Self::WaitsForCluster { cluster } => {
+                write!(f, "{cluster} does not answer, goes when it is back")
+            }
+            Self::WaitsForContents { object, others: 0 } => {
+                write!(f, "no longer rendered, goes after {object}, which is in it")
+            }
+            Self::WaitsForContents { object, others } => {
+                write!(f, "no longer rendered, goes after {object} and {others} more, which are in it")
+            }
             Self::WaitsForWaves => {
                 f.write_str("no longer rendered, and its app changes wave by wave, which is not built yet")
             }
@@ -262,6 +312,9 @@ impl fmt::Display for Reason {
             }
             Self::EmptyRender { digest } => {
                 write!(f, "its app renders to nothing here, waits for approval {}", digest.short())
+            }
+            Self::PlacedNowhere { digest } => {
+                write!(f, "its app is placed on no cluster, waits for approval {}", digest.short())
             }
         }
     }

@@ -1,6 +1,7 @@
 //! What apps on one cluster have to do with each other.
 
-use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::model::{AppId, ObjectId, Observation, Rendered, RenderedObject};
@@ -11,15 +12,24 @@ pub type Claims = BTreeMap<ObjectId, Vec<AppId>>;
 /// The conflicting claims among the renders of one cluster.
 pub fn claims<'a>(renders: impl IntoIterator<Item = &'a Rendered>) -> Claims {
     let mut claims = Claims::new();
+    let mut first: HashMap<&ObjectId, &AppId> = HashMap::new();
     for render in renders {
         for object in &*render.objects {
-            let apps = claims.entry(object.id.clone()).or_default();
-            if !apps.contains(&render.app) {
-                apps.push(render.app.clone());
+            match first.entry(&object.id) {
+                Entry::Vacant(place) => {
+                    place.insert(&render.app);
+                }
+                Entry::Occupied(owner) if **owner.get() != render.app => {
+                    let apps =
+                        claims.entry(object.id.clone()).or_insert_with(|| vec![(*owner.get()).clone()]);
+                    if !apps.contains(&render.app) {
+                        apps.push(render.app.clone());
+                    }
+                }
+                Entry::Occupied(_) => {}
             }
         }
     }
-    claims.retain(|_, apps| apps.len() > 1);
     for apps in claims.values_mut() {
         apps.sort();
     }
@@ -35,37 +45,45 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// From all renders of one cluster.
-    pub fn of<'a>(renders: impl IntoIterator<Item = &'a Rendered>, observation: &Observation) -> Self {
+    /// From what [`is_waited_for`] on one cluster.
+    pub fn of<'a>(
+        objects: impl IntoIterator<Item = (&'a AppId, &'a RenderedObject)>,
+        observation: &Observation,
+    ) -> Self {
         let mut pending = Self::default();
-        for render in renders {
-            for object in &*render.objects {
-                if let Some((group, kind)) = object.defines()
-                    && !is_served(observation, group, kind)
-                {
-                    pending.definitions.insert((group.into(), kind.into()), render.app.clone());
+        for (app, object) in objects {
+            if let Some((group, kind)) = object.defines() {
+                if !is_served(observation, group, kind) {
+                    pending.definitions.insert((group.into(), kind.into()), app.clone());
                 }
-                match (&*object.id.group, &*object.id.kind) {
-                    // A stranger's namespace is there, though it is not ours.
-                    ("", "Namespace") if !is_there(observation, object) => {
-                        pending.namespaces.insert(object.id.name.clone(), render.app.clone());
-                    }
-                    // What limits the pods of a project must hold before the first of them.
-                    ("", "ResourceQuota" | "LimitRange") | ("networking.k8s.io", "NetworkPolicy")
-                        if render.app.is_project() && !is_there(observation, object) =>
-                    {
-                        if let Some(namespace) = &object.id.namespace {
-                            pending.namespaces.insert(namespace.clone(), render.app.clone());
-                        }
-                    }
-                    _ => {}
-                }
+            } else if !is_there(observation, object)
+                && let Some(namespace) = opened_namespace(app, object)
+            {
+                pending.namespaces.insert(Arc::clone(namespace), app.clone());
             }
         }
         pending
     }
 }
 
+/// Whether other apps may have to wait for this object of an app.
+pub fn is_waited_for(app: &AppId, object: &RenderedObject) -> bool {
+    object.defines().is_some() || opened_namespace(app, object).is_some()
+}
+
+/// The namespace that cannot be used before the object is there.
+fn opened_namespace<'o>(app: &AppId, object: &'o RenderedObject) -> Option<&'o Arc<str>> {
+    match (&*object.id.group, &*object.id.kind) {
+        ("", "Namespace") => Some(&object.id.name),
+        // What limits the pods of a project must hold before the first of them.
+        ("", "ResourceQuota" | "LimitRange") | ("networking.k8s.io", "NetworkPolicy") if app.is_project() => {
+            object.id.namespace.as_ref()
+        }
+        _ => None,
+    }
+}
+
+/// A stranger's is there, though it is not ours.
 fn is_there(observation: &Observation, object: &RenderedObject) -> bool {
     observation.objects.contains_key(&object.id) || observation.strangers.contains_key(&object.id)
 }

@@ -3,6 +3,8 @@
 //! Needs a render, what was observed, and a connection; everything it decides is decided by the
 //! pure `plan`. Health is not waited for here: the watches tell it, and the controller listens.
 
+mod foresee;
+mod gone;
 mod history;
 mod observe;
 mod ownership;
@@ -12,6 +14,8 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+pub use foresee::is_foreseen;
+pub use gone::{Farewell, Went};
 pub use history::History;
 pub use observe::{is_copy, live};
 pub use ownership::settle;
@@ -23,7 +27,7 @@ use crate::model::{
     AppId, Capabilities, ClusterState, DriftMode, IgnoreRule, Ignores, Live, Mode, ObjectId, Observation,
     Ownership, Rendered, RenderedObject, Stranger, Takeover, labels,
 };
-use crate::plan::{self, Claims, Pending, Plan};
+use crate::plan::{self, Claims, Difference, Pending, Plan};
 
 /// How many lookups are under way at once.
 const SIDE_BY_SIDE: usize = 8;
@@ -57,11 +61,23 @@ pub struct Job {
     pub observation: Observation,
     /// What this app has to do with the others on this cluster.
     pub shared: Arc<Shared>,
+    /// The cluster is also asked what the plan would make of its objects.
+    pub foresees: bool,
     pub cancelled: CancellationToken,
 }
 
+impl Job {
+    fn past(&self) -> history::Past<'_> {
+        history::Past { history: &self.history, cluster: &self.rendered.cluster, facts: &self.facts }
+    }
+
+    fn destination<'a>(&'a self, manager: &'a str, past: &'a history::Past<'a>) -> Destination<'a> {
+        Destination { client: &self.client, catalog: &self.catalog, manager, past }
+    }
+}
+
 /// What the apps of one cluster have to do with each other.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq)]
 pub struct Shared {
     pub claims: Claims,
     pub pending: Pending,
@@ -85,6 +101,8 @@ pub struct Outcome {
     pub receipts: Vec<Receipt>,
     /// What was left to others.
     pub ignores: Arc<Ignores>,
+    /// What the plan would make of the objects, where that was asked.
+    pub differences: Vec<Difference>,
     /// A lookup failed: nothing was applied.
     pub error: Option<Error>,
 }
@@ -98,22 +116,31 @@ pub async fn run(job: Job) -> Outcome {
         observation.absent.clear();
         observation.strangers.clear();
     }
-    let (lookups, error) = look_up(&job, &observation).await;
+    let (lookups, mut error) = look_up(&job, &observation).await;
     for (id, found) in &lookups {
         note(&mut observation, id, found);
     }
-    settle(&mut observation, &job.rendered.objects);
+    for object in &*job.rendered.objects {
+        if let Some(live) = observation.objects.get_mut(&object.id) {
+            settle(live, object);
+        }
+    }
     let plan = plan::compute(&input(&job, &observation));
     let receipts = if error.is_none() && job.mode == Mode::Enforce {
         let manager = labels::field_manager(&job.instance);
-        let past = history::Past { history: &job.history, cluster: &job.rendered.cluster, facts: &job.facts };
-        let (client, catalog) = (&job.client, &*job.catalog);
-        let place = Destination { client, catalog, manager: &manager, past: &past };
-        apply::run(place, &plan, &job.rendered, &job.cancelled).await
+        let past = job.past();
+        apply::run(job.destination(&manager, &past), &plan, &job.rendered, &job.cancelled).await
     } else {
         Vec::new()
     };
-    Outcome { plan, lookups, receipts, ignores: job.ignores, error }
+    let mut differences = Vec::new();
+    if job.foresees && error.is_none() {
+        match foresee::foresee(&job, &plan).await {
+            Ok(foreseen) => differences = foreseen,
+            Err(failure) => error = Some(failure),
+        }
+    }
+    Outcome { plan, lookups, receipts, ignores: job.ignores, differences, error }
 }
 
 /// The pure plan for what is known now; `unknown_objects` may have to be looked up first.
@@ -133,6 +160,7 @@ fn input<'a>(job: &'a Job, observation: &'a Observation) -> plan::Input<'a> {
         force: job.force,
         replace: job.replace,
         ignore: &job.ignore,
+        foresees: job.foresees,
         cluster_state: job.cluster_state,
         rendered: &job.rendered,
         observation,

@@ -8,9 +8,7 @@ use sha2::{Digest as _, Sha256};
 use crate::apply::owned::{self, FieldSet, entries, is_ours, text};
 use crate::apply::{is_replicas, left};
 use crate::health;
-use crate::model::{
-    FieldPath, Ignored, Kind, LiveReplicas, Observation, Ownership, RenderedObject, Scaler, labels,
-};
+use crate::model::{FieldPath, Ignored, Kind, Live, LiveReplicas, Ownership, RenderedObject, Scaler, labels};
 
 /// Who writes `spec.replicas` for an autoscaler on servers that do not say that it was the subresource.
 const AUTOSCALING: &str = "kube-controller-manager";
@@ -21,7 +19,7 @@ const KUBECTL: &str = "kubectl";
 pub struct Parts {
     pub ownership: Ownership,
     /// The fields that are ours, but for those that are left to others.
-    pub fields: Arc<Value>,
+    pub fields: Arc<str>,
     pub ignored: Option<Arc<Ignored>>,
 }
 
@@ -71,7 +69,7 @@ pub fn ownership(kind: &Kind, object: &Value, instance: &str, paths: Vec<FieldPa
         replicas,
     };
     let ignored = ignored.map(|ours| Arc::new(Ignored { paths, ours: ours.to_value() }));
-    Parts { ownership, fields: Arc::new(fields), ignored }
+    Parts { ownership, fields: fields.to_string().into(), ignored }
 }
 
 /// What is ours of the fields that are left to others; taken out of what is ours.
@@ -92,23 +90,21 @@ fn leave(
     Some(ours)
 }
 
-/// Objects that are seen for the first time with this content: what is ours in them is all that was applied, or that stays
+/// An object that is seen for the first time with this content: what is ours in it is all that was applied, or that stays
 /// a doubt.
-pub fn settle(observation: &mut Observation, rendered: &[RenderedObject]) {
-    for object in rendered {
-        if let Some(live) = observation.objects.get_mut(&object.id)
-            && live.hash == Some(object.hash)
-            && live.settled.is_none()
-            && let Some(fields) = live.fields.take()
-            && covers(&fields, object, live.ignored.as_ref().map_or(&[], |ignored| &ignored.paths))
-        {
-            live.settled = Some(live.ownership.clone());
-        }
+pub fn settle(live: &mut Live, object: &RenderedObject) {
+    if live.hash == Some(object.hash)
+        && live.settled.is_none()
+        && let Some(fields) = live.fields.take()
+        && covers(&fields, object, live.ignored.as_ref().map_or(&[], |ignored| &ignored.paths))
+    {
+        live.settled = Some(live.ownership.clone());
     }
 }
 
 /// Replicas stand apart, and so does what is left to others.
-fn covers(fields: &Value, rendered: &RenderedObject, ignored: &[FieldPath]) -> bool {
+fn covers(fields: &str, rendered: &RenderedObject, ignored: &[FieldPath]) -> bool {
+    let Ok(fields) = serde_json::from_str(fields) else { return false };
     let mut body = rendered.body.clone();
     for path in ignored.iter().filter(|path| !is_replicas(path)) {
         left::leave_out(&mut body, path, &FieldSet::default());
@@ -116,7 +112,7 @@ fn covers(fields: &Value, rendered: &RenderedObject, ignored: &[FieldPath]) -> b
     if let Some(spec) = body.get_mut("spec").and_then(Value::as_object_mut) {
         spec.shift_remove("replicas");
     }
-    FieldSet::parse(fields).covers(&body)
+    FieldSet::parse(&fields).covers(&body)
 }
 
 fn replicas(object: &Value, entries: &[Value], owned: &FieldSet, manager: &str) -> Option<LiveReplicas> {

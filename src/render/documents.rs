@@ -10,7 +10,8 @@ use super::trace::{self, marks};
 use super::{Job, canonical, codes};
 use crate::manifest::yaml;
 use crate::model::{
-    Diagnostic, Digest, Hook, Kind, Location, ObjectId, RenderedObject, Scope, Sealed, labels, sealed,
+    Diagnostic, Digest, Hook, Kind, Location, ObjectId, PruneMode, RenderedObject, Scope, Sealed, labels,
+    sealed,
 };
 use crate::sops::{self, Opened};
 
@@ -187,6 +188,11 @@ pub fn finish(job: &Job<'_>, document: Document) -> Result<RenderedObject, Box<D
     ];
     for (field, key, value) in ours {
         body["metadata"][field][key] = json!(value);
+    }
+    // When the manifest is gone too, only the object itself can still say that it stays.
+    let stays = job.app.prune == Some(PruneMode::Never);
+    if stays && body["metadata"]["annotations"].get(labels::PRUNE).is_none() {
+        body["metadata"]["annotations"][labels::PRUNE] = json!("keep");
     }
     let hash = sealed.as_ref().map_or_else(|| Digest::of_json(&body), |sealed| sealed.digest(&body));
     let object = RenderedObject { id, kind, body, hash, source, sealed, hook };

@@ -1,11 +1,12 @@
 //! Everything that is known at one moment.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 
 use crate::model::{AppId, Approval, ClusterName, Diagnostic, Mode, PodCount, Revision};
-use crate::plan::Plan;
+use crate::plan::{Action, Difference, Plan};
 
 /// Where a target (an app on a cluster) stands. Ordered from good to bad for the worst-of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -80,6 +81,9 @@ pub struct TargetReport {
     pub created: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "shared")]
     pub plan: Option<Arc<Plan>>,
+    /// What the plan would make of the objects, where clusters were asked.
+    #[serde(skip)]
+    pub differences: Option<Arc<Vec<Difference>>>,
 }
 
 fn shared<S: Serializer>(plan: &Option<Arc<Plan>>, serializer: S) -> Result<S::Ok, S::Error> {
@@ -91,7 +95,7 @@ fn shared<S: Serializer>(plan: &Option<Arc<Plan>>, serializer: S) -> Result<S::O
 pub struct ClusterReport {
     pub name: ClusterName,
     pub ring: Option<String>,
-    /// Ready, Connecting, Offline, Maintaining, Dropped.
+    /// Ready, Connecting, Offline, Maintaining, Removing, Removed, Dropped.
     pub state: &'static str,
     pub detail: String,
     /// Every list has been read whole, or it does not answer: there is nothing left to see now.
@@ -111,6 +115,8 @@ pub struct DeletionReport {
     pub object: String,
     /// The head at which it was first found to be no longer wanted.
     pub revision: Revision,
+    /// Delete, wait, or orphan: it stays.
+    pub action: Action,
     /// It waits: for an approval, or until what replaces it is healthy.
     pub waits: bool,
     /// The digest to approve, when a person's word is what is missing.
@@ -131,6 +137,11 @@ pub struct Overview {
     pub targets: Vec<TargetReport>,
     pub clusters: Vec<ClusterReport>,
     pub deletions: Vec<DeletionReport>,
+    /// What Git no longer wants and is left where it is, for good.
+    pub orphans: Vec<DeletionReport>,
+    /// How many objects of a cluster went by a commit, since this process began.
+    #[serde(skip)]
+    pub deleted: BTreeMap<(Revision, ClusterName), usize>,
     /// What a person may approve.
     pub approvals_wanted: Vec<Approval>,
     /// Approval files that fit nothing.

@@ -92,6 +92,8 @@ struct Told<'a> {
     /// Under way, and waiting.
     deletes: Vec<&'a DeletionReport>,
     waiting: Vec<&'a DeletionReport>,
+    /// Objects that went, on how many clusters.
+    deleted: (usize, usize),
 }
 
 impl<'a> Told<'a> {
@@ -109,7 +111,20 @@ impl<'a> Told<'a> {
             .iter()
             .filter(|deletion| deletion.revision == *revision && ring_of(&deletion.cluster) == Some(ring));
         let (waiting, deletes) = deletions.partition(|deletion| deletion.waits);
-        Self { overview, ring, targets: targets.collect(), errors: errors.collect(), deletes, waiting }
+        let deleted = overview
+            .deleted
+            .iter()
+            .filter(|((commit, cluster), _)| commit == revision && ring_of(cluster) == Some(ring))
+            .fold((0, 0), |(objects, clusters), (_, count)| (objects + count, clusters + 1));
+        Self {
+            overview,
+            ring,
+            targets: targets.collect(),
+            errors: errors.collect(),
+            deletes,
+            waiting,
+            deleted,
+        }
     }
 
     fn is_empty(&self) -> bool {
@@ -117,6 +132,7 @@ impl<'a> Told<'a> {
             && self.errors.is_empty()
             && self.deletes.is_empty()
             && self.waiting.is_empty()
+            && self.deleted.0 == 0
     }
 
     fn verdict(&self) -> (State, String) {
@@ -150,6 +166,9 @@ impl<'a> Told<'a> {
                 (State::Pending, words::paused(total - paused, total, paused))
             }
             _ if !is_observed(self.overview, self.ring) => (State::Pending, words::observing()),
+            _ if total == 0 && self.deleted.0 > 0 => {
+                (State::Success, words::deleted(self.deleted.0, self.deleted.1))
+            }
             _ => {
                 let mut clusters: Vec<_> = self.targets.iter().map(|target| &target.cluster).collect();
                 clusters.sort_unstable();

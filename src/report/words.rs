@@ -53,6 +53,10 @@ pub fn deletes_wait(objects: usize, digests: &[&str]) -> String {
     format!("{} wait: tutti approve {}", count(objects, "delete"), digests.join(", "))
 }
 
+pub fn deleted(objects: usize, clusters: usize) -> String {
+    format!("{} deleted on {}", count(objects, "object"), count(clusters, "cluster"))
+}
+
 pub fn deletes_pending(objects: usize) -> String {
     format!("{} under way", count(objects, "delete"))
 }

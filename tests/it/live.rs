@@ -19,6 +19,7 @@ mod projects;
 mod prune;
 mod push;
 mod releases;
+mod removal;
 mod restart;
 mod rights;
 #[cfg(feature = "sops")]

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use sandbox::{RequestMatch, Sandbox};
+use sandbox::{Fault, RequestMatch, Sandbox};
+use serde_json::json;
 use tutti::manifest::approval_to_yaml;
 use tutti::model::{Approval, Digest};
 use tutti::report::Overview;
@@ -303,4 +304,52 @@ async fn an_object_that_says_keep_stays() {
     a_while().await;
     assert_eq!(deletes(fleet.cluster("bj1")), 0);
     assert_eq!(names(fleet.cluster("bj1")).await.len(), 2);
+}
+
+/// Takes one map out of Git, and changes it in the cluster while its delete is under way.
+async fn changed_meanwhile(change: serde_json::Value) -> (Fleet, Running) {
+    let fleet = settings(&[("apps/settings/objects/maps.yaml", &numbered(0..2))]);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    fleet.forget_requests();
+    let bj1 = fleet.cluster("bj1");
+    let delete = RequestMatch::any().verb("delete");
+    bj1.fail_next(delete.clone(), 1, Fault::Delay(Duration::from_secs(5)));
+    fleet.push(&running, "One less", &[("apps/settings/objects/maps.yaml", Some(&numbered(0..1)))]).await;
+    while bj1.count_requests(&delete) == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    live::edit_as(bj1, "kubectl-edit", ("ConfigMap", "map-1"), &change).await;
+    a_while().await;
+    (fleet, running)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_changed_while_it_was_deleted_is_read_again() {
+    let (fleet, running) = changed_meanwhile(json!({"data": {"value": "second"}})).await;
+    // One delete is answered with 409; what is read is still ours, and goes with its new version.
+    let expected = ["2 delete configmaps", "1 get configmaps", "1 patch configmaps"];
+    let mut counted = fleet.counted();
+    counted.sort_by_key(|line| line.split(' ').nth(1).map(ToOwned::to_owned));
+    assert_eq!(counted, expected);
+    assert_eq!(names(fleet.cluster("bj1")).await, ["ConfigMap default/map-0"]);
+    assert!(running.overview.borrow().deletions.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_says_keep_at_the_last_moment_stays() {
+    let keep = json!({"metadata": {"annotations": {"tutti.dev/prune": "keep"}}});
+    let (fleet, running) = changed_meanwhile(keep).await;
+    assert_eq!(deletes(fleet.cluster("bj1")), 1);
+    assert_eq!(names(fleet.cluster("bj1")).await.len(), 2);
+    let now = running.overview.borrow().clone();
+    assert_eq!((now.deletions.len(), now.orphans.len()), (0, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_is_given_away_at_the_last_moment_stays() {
+    let nobodys = json!({"metadata": {"labels": {"tutti.dev/managed-by": null}}});
+    let (fleet, _running) = changed_meanwhile(nobodys).await;
+    assert_eq!(deletes(fleet.cluster("bj1")), 1);
+    assert!(live::get(fleet.cluster("bj1"), "ConfigMap", "default", "map-1").await.is_some());
 }

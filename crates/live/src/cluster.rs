@@ -12,7 +12,7 @@ use tokio::process::Command;
 use crate::certificates::{self, Certificates};
 use crate::client::JsonClient;
 use crate::process::{Process, until};
-use crate::{Error, Programs, kubeconfig, module, node, ports};
+use crate::{ControlPlane, Error, Programs, kubeconfig, module, node, ports};
 
 /// Generous: four clusters share two cores with a compiler at times.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -33,7 +33,12 @@ pub struct Cluster {
 
 impl Cluster {
     /// Starts the processes and waits until pods can be scheduled.
-    pub(crate) async fn start(name: &str, folder: &Path, programs: &Programs) -> Result<Self, Error> {
+    pub(crate) async fn start(
+        name: &str,
+        folder: &Path,
+        programs: &Programs,
+        control_plane: &ControlPlane,
+    ) -> Result<Self, Error> {
         fs::create_dir_all(folder).map_err(Error::file("create", folder))?;
         let certificates = certificates::write(folder)?;
         let (etcd_port, peer_port, server_port) = (ports::free()?, ports::free()?, ports::free()?);
@@ -44,16 +49,16 @@ impl Cluster {
         let etcd = Process::new("etcd", &programs.etcd, folder, etcd_arguments(etcd_port, peer_port));
         let apiserver = Process::new(
             "kube-apiserver",
-            &programs.apiserver,
+            &control_plane.apiserver,
             folder,
             apiserver_arguments(folder, etcd_port, server_port, &server),
         );
         let arguments = controller_manager_arguments(folder, &config);
         let controller_manager =
-            Process::new("kube-controller-manager", &programs.controller_manager, folder, arguments);
+            Process::new("kube-controller-manager", &control_plane.controller_manager, folder, arguments);
         let arguments =
             ["--kubeconfig", &config, "--leader-elect=false", "--secure-port=0"].map(str::to_owned).to_vec();
-        let scheduler = Process::new("kube-scheduler", &programs.scheduler, folder, arguments);
+        let scheduler = Process::new("kube-scheduler", &control_plane.scheduler, folder, arguments);
         let kwok = Process::new("kwok", &programs.kwok, folder, kwok_arguments(&config)?);
 
         let mut cluster = Self {
@@ -130,6 +135,11 @@ impl Cluster {
     /// The administrator's kubeconfig file, certificates embedded; its context is called `admin`.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
+    }
+
+    /// The process of the API server, while it runs.
+    pub fn server_id(&self) -> Option<u32> {
+        self.apiserver.id()
     }
 
     /// Kills kube-apiserver; etcd and the rest stay. Connections break, new ones are refused.

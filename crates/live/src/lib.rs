@@ -46,6 +46,6 @@ pub use error::Error;
 pub use gitea::Gitea;
 pub use helm::Helm;
 pub use kustomize::Kustomize;
-pub use programs::Programs;
+pub use programs::{ControlPlane, Programs};
 pub use setup::{Live, Setup};
 pub use tier::Tier;

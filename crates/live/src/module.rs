@@ -45,6 +45,18 @@ pub(crate) const KUBERNETES: Module = Module {
            -X k8s.io/component-base/version.gitMajor={major} -X k8s.io/component-base/version.gitMinor={minor}",
 };
 
+/// The oldest Kubernetes that the tier runs. It works with the etcd, kubectl and kwok of the newest.
+pub(crate) const OLD_KUBERNETES: Module = Module {
+    name: "k8s-1.30",
+    folder: "live/k8s-1.30",
+    programs: &[
+        Program { name: "kube-apiserver", package: "k8s.io/kubernetes/cmd/kube-apiserver" },
+        Program { name: "kube-controller-manager", package: "k8s.io/kubernetes/cmd/kube-controller-manager" },
+        Program { name: "kube-scheduler", package: "k8s.io/kubernetes/cmd/kube-scheduler" },
+    ],
+    ..KUBERNETES
+};
+
 pub(crate) const KWOK: Module = Module {
     name: "kwok",
     folder: "live/kwok",
@@ -205,7 +217,7 @@ mod tests {
 
     #[test]
     fn every_module_names_its_version_and_home() {
-        for module in [&KUBERNETES, &KWOK, &GITEA, &HELM_RENDER, &HELM, &KUSTOMIZE] {
+        for module in [&KUBERNETES, &OLD_KUBERNETES, &KWOK, &GITEA, &HELM_RENDER, &HELM, &KUSTOMIZE] {
             let home = module.home(Path::new("/cache")).unwrap();
             let name = home.file_name().unwrap().to_str().unwrap().to_owned();
             assert!(name.starts_with(&format!("{}-{}-", module.name, module.version().unwrap())), "{name}");
@@ -214,9 +226,11 @@ mod tests {
 
     #[test]
     fn kubernetes_carries_its_version_stamps() {
-        let flags = KUBERNETES.flags().unwrap().join(" ");
-        let version = KUBERNETES.version().unwrap();
-        assert!(flags.contains(&format!("gitVersion=v{version} ")), "{flags}");
-        assert!(!flags.contains('{'), "{flags}");
+        for module in [&KUBERNETES, &OLD_KUBERNETES] {
+            let flags = module.flags().unwrap().join(" ");
+            let version = module.version().unwrap();
+            assert!(flags.contains(&format!("gitVersion=v{version} ")), "{flags}");
+            assert!(!flags.contains('{'), "{flags}");
+        }
     }
 }

@@ -3,21 +3,40 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-use crate::module::{GITEA, KUBERNETES, KWOK, Module};
+use crate::module::{GITEA, KUBERNETES, KWOK, Module, OLD_KUBERNETES};
 use crate::{Error, cache, compile};
 
 const KUBERNETES_VARIABLE: &str = "TUTTI_K8S_BIN";
 const GITEA_VARIABLE: &str = "TUTTI_GITEA_BIN";
-const KUBERNETES_PROGRAMS: [&str; 6] =
-    ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok"];
+const CONTROL_PLANE: [&str; 3] = ["kube-apiserver", "kube-controller-manager", "kube-scheduler"];
+/// Of any version; those of the first folder serve all.
+const AROUND_IT: [&str; 3] = ["etcd", "kubectl", "kwok"];
+
+/// What differs between versions of Kubernetes.
+#[derive(Debug, Clone)]
+pub struct ControlPlane {
+    pub apiserver: PathBuf,
+    pub controller_manager: PathBuf,
+    pub scheduler: PathBuf,
+}
+
+impl ControlPlane {
+    fn in_folder(folder: &Path) -> Self {
+        Self {
+            apiserver: folder.join("kube-apiserver"),
+            controller_manager: folder.join("kube-controller-manager"),
+            scheduler: folder.join("kube-scheduler"),
+        }
+    }
+}
 
 /// Paths of programs that exist.
 #[derive(Debug, Clone)]
 pub struct Programs {
     pub etcd: PathBuf,
-    pub apiserver: PathBuf,
-    pub controller_manager: PathBuf,
-    pub scheduler: PathBuf,
+    /// What a cluster runs unless it is asked for another.
+    pub newest: ControlPlane,
+    pub older: Vec<ControlPlane>,
     pub kubectl: PathBuf,
     pub kwok: PathBuf,
     pub gitea: PathBuf,
@@ -41,25 +60,39 @@ impl Programs {
     }
 
     fn locate(home: &dyn Fn(&Module) -> Result<Option<PathBuf>, Error>) -> Result<Option<Self>, Error> {
-        let kubernetes = match named(KUBERNETES_VARIABLE, &KUBERNETES_PROGRAMS)? {
-            Some(folder) => Some((folder.clone(), folder)),
-            None => match (home(&KUBERNETES)?, home(&KWOK)?) {
-                (Some(kubernetes), Some(kwok)) => Some((kubernetes.join("bin"), kwok.join("bin"))),
+        let named_folders = folders(KUBERNETES_VARIABLE);
+        let kubernetes = match named_folders.split_first() {
+            Some((first, others)) => {
+                check(KUBERNETES_VARIABLE, first, &[AROUND_IT, CONTROL_PLANE].concat())?;
+                for other in others {
+                    check(KUBERNETES_VARIABLE, other, &CONTROL_PLANE)?;
+                }
+                Some((first.clone(), others.to_vec(), first.clone()))
+            }
+            None => match (home(&KUBERNETES)?, home(&OLD_KUBERNETES)?, home(&KWOK)?) {
+                (Some(newest), Some(old), Some(kwok)) => {
+                    Some((newest.join("bin"), vec![old.join("bin")], kwok.join("bin")))
+                }
                 _ => None,
             },
         };
-        let gitea = match named(GITEA_VARIABLE, &["gitea"])? {
-            Some(folder) => {
+        let gitea = match folders(GITEA_VARIABLE).as_slice() {
+            [] => home(&GITEA)?.map(|home| (home.join("bin/gitea"), Some(home.join("static")))),
+            [folder] => {
+                check(GITEA_VARIABLE, folder, &["gitea"])?;
                 Some((folder.join("gitea"), Some(folder.join("static")).filter(|path| path.is_dir())))
             }
-            None => home(&GITEA)?.map(|home| (home.join("bin/gitea"), Some(home.join("static")))),
+            several => {
+                let value = several.iter().map(|path| path.to_string_lossy()).collect::<Vec<_>>().join(":");
+                let reason = "there is one Gitea: name one folder".to_owned();
+                return Err(Error::Variable { variable: GITEA_VARIABLE, value, reason });
+            }
         };
-        Ok(kubernetes.zip(gitea).map(|((kubernetes, kwok), (gitea, gitea_static))| Self {
-            etcd: kubernetes.join("etcd"),
-            apiserver: kubernetes.join("kube-apiserver"),
-            controller_manager: kubernetes.join("kube-controller-manager"),
-            scheduler: kubernetes.join("kube-scheduler"),
-            kubectl: kubernetes.join("kubectl"),
+        Ok(kubernetes.zip(gitea).map(|((newest, older, kwok), (gitea, gitea_static))| Self {
+            etcd: newest.join("etcd"),
+            newest: ControlPlane::in_folder(&newest),
+            older: older.iter().map(|folder| ControlPlane::in_folder(folder)).collect(),
+            kubectl: newest.join("kubectl"),
             kwok: kwok.join("kwok"),
             gitea,
             gitea_static,
@@ -67,20 +100,19 @@ impl Programs {
     }
 }
 
-/// The folder that an environment variable names, if it is set; everything in `wanted` must be in it.
-fn named(variable: &'static str, wanted: &[&str]) -> Result<Option<PathBuf>, Error> {
-    let Some(value) = env::var_os(variable).filter(|value| !value.is_empty()) else { return Ok(None) };
-    let folders: Vec<_> = env::split_paths(&value).collect();
-    let [folder] = folders.as_slice() else {
-        let value = value.to_string_lossy().into_owned();
-        let reason = "several folders (several versions) are not supported yet, name one".to_owned();
-        return Err(Error::Variable { variable, value, reason });
-    };
+/// The folders that an environment variable names.
+fn folders(variable: &str) -> Vec<PathBuf> {
+    let value = env::var_os(variable).filter(|value| !value.is_empty());
+    value.map(|value| env::split_paths(&value).collect()).unwrap_or_default()
+}
+
+/// Everything in `wanted` must be there.
+fn check(variable: &'static str, folder: &Path, wanted: &[&str]) -> Result<(), Error> {
     let missing = missing(folder, wanted);
     if missing.is_empty() {
-        return Ok(Some(folder.clone()));
+        return Ok(());
     }
-    Err(Error::MissingPrograms { variable, folder: folder.clone(), missing })
+    Err(Error::MissingPrograms { variable, folder: folder.to_owned(), missing })
 }
 
 fn missing(folder: &Path, wanted: &[&str]) -> Vec<String> {

@@ -13,24 +13,39 @@ use crate::{Cluster, Error, Gitea, Programs, cache};
 pub struct Setup {
     /// One cluster per name.
     pub clusters: Vec<String>,
+    /// So many of the last clusters run the other versions of Kubernetes that there are, one after the other.
+    pub old: usize,
     pub gitea: bool,
 }
 
 impl Setup {
     /// `cluster-1` to `cluster-<count>`, and a Gitea.
     pub fn new(count: usize) -> Self {
-        Self { clusters: (1..=count).map(|number| format!("cluster-{number}")).collect(), gitea: true }
+        Self::named((1..=count).map(|number| format!("cluster-{number}")))
     }
 
     /// Clusters of these names, and a Gitea.
     pub fn named<Name: Into<String>>(names: impl IntoIterator<Item = Name>) -> Self {
-        Self { clusters: names.into_iter().map(Into::into).collect(), gitea: true }
+        Self { clusters: names.into_iter().map(Into::into).collect(), old: 0, gitea: true }
+    }
+
+    /// Lets the last clusters run older versions of Kubernetes.
+    #[must_use]
+    pub fn with_old(mut self, count: usize) -> Self {
+        self.old = count;
+        self
     }
 
     #[must_use]
     pub fn without_gitea(mut self) -> Self {
         self.gitea = false;
         self
+    }
+
+    /// Which of so many older versions a cluster runs; `None`: the newest.
+    fn older(&self, index: usize, versions: usize) -> Option<usize> {
+        let first = self.clusters.len().saturating_sub(self.old);
+        index.checked_sub(first).and_then(|place| place.checked_rem(versions))
     }
 }
 
@@ -50,9 +65,11 @@ impl Live {
     /// Starts everything side by side and waits until all of it is ready. Logs of a failed start are kept.
     pub async fn start(programs: &Programs, setup: &Setup) -> Result<Self, Error> {
         let folder = RunFolder::create(&cache::folder()?)?;
-        let clusters = setup.clusters.iter().map(|name| {
+        let clusters = setup.clusters.iter().enumerate().map(|(index, name)| {
             let home = folder.path().join(name);
-            async move { Cluster::start(name, &home, programs).await }
+            let older = setup.older(index, programs.older.len()).and_then(|place| programs.older.get(place));
+            let control_plane = older.unwrap_or(&programs.newest);
+            async move { Cluster::start(name, &home, programs, control_plane).await }
         });
         let home = folder.path().join("gitea");
         let gitea: OptionFuture<_> = setup.gitea.then(|| Gitea::start(&home, programs)).into();
@@ -90,11 +107,16 @@ impl Live {
         self.folder.keep();
     }
 
-    /// The versions that run, for the log: `Kubernetes v1.36.4 ×4, Gitea 1.26.4`.
+    /// The versions that run, for the log: `Kubernetes v1.36.4 ×3, v1.30.14 ×1, Gitea 1.26.4`.
     pub fn versions(&self) -> String {
-        let kubernetes = self.clusters.first().map_or("none", Cluster::version);
+        let versions: Vec<&str> = self.clusters.iter().map(Cluster::version).collect();
+        let runs: Vec<String> = versions
+            .chunk_by(|one, next| one == next)
+            .map(|run| format!("{} ×{}", run[0], run.len()))
+            .collect();
+        let kubernetes = if runs.is_empty() { "none".to_owned() } else { runs.join(", ") };
         let gitea = self.gitea.as_ref().map_or("none", Gitea::version);
-        format!("Kubernetes {kubernetes} ×{}, Gitea {gitea}", self.clusters.len())
+        format!("Kubernetes {kubernetes}, Gitea {gitea}")
     }
 
     /// The last lines of every log, to print when a test fails.
@@ -109,5 +131,23 @@ impl Live {
 
     fn processes(&self) -> impl Iterator<Item = &Process> {
         self.clusters.iter().flat_map(Cluster::processes).chain(self.gitea.iter().map(Gitea::process))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_clusters_run_the_old_versions() {
+        fn check(old: usize, versions: usize, expected: [Option<usize>; 4]) {
+            let setup = Setup::new(4).with_old(old);
+            let found: Vec<_> = (0..4).map(|index| setup.older(index, versions)).collect();
+            assert_eq!(found, expected, "{old} of {versions} versions");
+        }
+        check(0, 1, [None; 4]);
+        check(1, 1, [None, None, None, Some(0)]);
+        check(3, 2, [None, Some(0), Some(1), Some(0)]);
+        check(1, 0, [None; 4]);
     }
 }

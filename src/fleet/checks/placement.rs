@@ -3,7 +3,7 @@
 use super::Facts;
 use crate::fleet::{codes, placement, selector};
 use crate::manifest::read::suggest;
-use crate::model::{App, AppSpec, Diagnostic, Location, Scope, Selector};
+use crate::model::{App, AppSpec, ClusterState, Diagnostic, Location, Scope, Selector};
 
 pub fn clusters_exist(facts: &Facts<'_>) -> Vec<Diagnostic> {
     let known = facts.cluster_names();
@@ -34,6 +34,31 @@ pub fn clusters_exist(facts: &Facts<'_>) -> Vec<Diagnostic> {
                 found.push(unknown(name, scope.clone(), &rings.location, &format!("ring {}", ring.name)));
             }
         }
+    }
+    found
+}
+
+/// Who names a cluster that is being removed does not run there; what it loses by that is easily missed.
+pub fn clusters_stay(facts: &Facts<'_>) -> Vec<Diagnostic> {
+    let is_removed =
+        |name: &str| facts.clusters.get(name).is_some_and(|cluster| cluster.state == ClusterState::Removed);
+    let warn = |name: &str, app: &App, location: &Location| {
+        let message =
+            format!("{} names cluster {name}, which is being removed: it does not run there", app.title());
+        Diagnostic::warning(codes::CLUSTER_REMOVED, message, Scope::App(app.id.clone()))
+            .at(location.clone())
+            .help("take the cluster out of the app")
+    };
+    let mut found = Vec::new();
+    for app in &facts.manifests.apps {
+        if let AppSpec::AppSet(app_set) = &app.spec {
+            let named = app_set.clusters.iter().filter(|cluster| is_removed(cluster.name.as_str()));
+            found.extend(named.map(|cluster| warn(cluster.name.as_str(), app, &cluster.location)));
+        }
+        let Some(selected) = selector(app) else { continue };
+        let location = selected.location.as_ref().unwrap_or(&app.location);
+        let named = selected.clusters.names.iter().flatten().filter(|name| is_removed(name));
+        found.extend(named.map(|name| warn(name, app, location)));
     }
     found
 }

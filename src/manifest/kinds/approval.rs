@@ -5,28 +5,36 @@ use std::fmt::Write as _;
 use super::super::read::{Fields, NameRule, Reading, Value};
 use super::super::yaml::Node;
 use super::{envelope, spec_fields};
-use crate::model::{AppId, Approval, ApprovedObject, ClusterName, Digest, ObjectId};
+use crate::model::{AppId, Approval, ApprovedAction, ApprovedObject, ClusterName, Digest, ObjectId};
 
 pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Approval> {
     let (metadata, spec) = envelope(root, NameRule::Subdomain, false, reading)?;
     let mut fields = spec_fields(root, spec, reading)?;
     let app = fields.required("app", reading).and_then(|app| read_app(&app, reading));
     let action = fields.required("action", reading);
-    let action = action.and_then(|action| reading.choice(&action, &[("delete", ())], &[], false));
-    let rendered = fields.required("rendered", reading).and_then(|rendered| read_digest(&rendered, reading));
-    let objects = fields.required("objects", reading).and_then(|objects| {
-        let items = reading.list(&objects)?;
-        let read: Vec<_> = items.iter().map(|item| read_object(item, reading)).collect();
-        read.into_iter().collect::<Option<Vec<_>>>()
-    });
+    let actions = [("delete", ApprovedAction::Delete), ("orphan", ApprovedAction::Orphan)];
+    let action = action.and_then(|action| reading.choice(&action, &actions, &[], false));
+    let (rendered, objects) = if action == Some(ApprovedAction::Orphan) {
+        // Who leaves things be need not say what exactly: nothing is lost.
+        (Some(Digest::of(&[])), Some(Vec::new()))
+    } else {
+        let rendered = fields.required("rendered", reading);
+        let rendered = rendered.and_then(|rendered| read_digest(&rendered, reading));
+        let objects = fields.required("objects", reading).and_then(|objects| {
+            let items = reading.list(&objects)?;
+            let read: Vec<_> = items.iter().map(|item| read_object(item, reading)).collect();
+            read.into_iter().collect::<Option<Vec<_>>>()
+        });
+        (rendered, objects)
+    };
     fields.finish(reading);
     let (metadata, mut objects) = (metadata?, objects?);
-    action?;
     objects.sort_unstable();
     objects.dedup();
     Some(Approval {
         name: metadata.name,
         app: app?,
+        action: action?,
         rendered: rendered?,
         objects,
         location: Some(metadata.location),

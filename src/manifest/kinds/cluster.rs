@@ -14,8 +14,12 @@ pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Cluster> {
         fields.required("connection", reading).and_then(|connection| read_connection(&connection, reading));
     let state = match fields.optional("state", reading) {
         Some(state) => {
-            let states = [("Ready", ClusterState::Ready), ("Maintaining", ClusterState::Maintaining)];
-            reading.choice(&state, &states, &["Removed"], false).unwrap_or_default()
+            let states = [
+                ("Ready", ClusterState::Ready),
+                ("Maintaining", ClusterState::Maintaining),
+                ("Removed", ClusterState::Removed),
+            ];
+            reading.choice(&state, &states, &[], false).unwrap_or_default()
         }
         None => ClusterState::default(),
     };

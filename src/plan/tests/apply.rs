@@ -3,10 +3,11 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use super::{
-    app, empty, lines, live, object, parse, plan_with, rendered, with_absent, with_live, with_stranger,
+    app, empty, lines, live, object, parse, pending, plan_with, rendered, with_absent, with_live,
+    with_stranger,
 };
 use crate::model::{ClusterState, Effect, Live, Mode, Observation, Rendered, Takeover};
-use crate::plan::{Action, Input, Pending, Reason, claims, unknown_objects, waves};
+use crate::plan::{Action, Input, Reason, claims, unknown_objects, waves};
 
 const PAY: &str = "v1/ConfigMap/shop/pay";
 
@@ -155,8 +156,8 @@ fn what_another_app_brings_is_waited_for() {
     definition.body = json!({"spec": {"group": "example.com", "names": {"kind": "Menu"}}});
     base.objects = base.objects.iter().cloned().chain([definition]).collect();
 
-    let pending = Pending::of([&pay, &base], &observation);
-    let plan = plan_with(&pay, &observation, |input| input.pending = Box::leak(Box::new(pending.clone())));
+    let brought = pending([&pay, &base], &observation);
+    let plan = plan_with(&pay, &observation, |input| input.pending = Box::leak(Box::new(brought.clone())));
     assert_eq!(
         lines(&plan),
         [
@@ -166,9 +167,9 @@ fn what_another_app_brings_is_waited_for() {
     );
     // There, ours or not: nothing is waited for.
     let ours = with_live(observation.clone(), "base", "v1/Namespace//shop", "a");
-    assert!(Pending::of([&base], &ours).namespaces.is_empty());
+    assert!(pending([&base], &ours).namespaces.is_empty());
     let theirs = with_stranger(observation.clone(), "v1/Namespace//shop", &["kubectl"]);
-    assert!(Pending::of([&base], &theirs).namespaces.is_empty());
+    assert!(pending([&base], &theirs).namespaces.is_empty());
     // Its own namespace comes earlier in the same plan.
     let own = rendered("pay", &[PAY, "v1/Namespace//shop"]);
     assert_eq!(

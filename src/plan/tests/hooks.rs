@@ -39,7 +39,7 @@ fn release(change: impl Fn(&str, &mut Hook)) -> Rendered {
 /// `text…`: not there yet.
 fn seen(objects: &[&str]) -> Observation {
     let mut observation = empty();
-    observation.served.insert(parse(MIGRATE).0, true);
+    std::sync::Arc::make_mut(&mut observation.served).insert(parse(MIGRATE).0, true);
     let texts = [CONFIG, MIGRATE, NAMESPACE, SETTINGS, WEB, WARM, NOTIFY];
     observation = with_absent(observation, &texts);
     for text in objects {

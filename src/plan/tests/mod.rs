@@ -6,10 +6,11 @@ mod properties;
 mod prune;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Claims, Input, Pending, Plan, compute};
+use super::{Claims, Input, Pending, Plan, compute, is_waited_for};
 use crate::model::{
     AppId, ClusterName, ClusterState, Digest, DriftMode, Health, Kind, Live, Location, Mode, ObjectId,
     Observation, Ownership, Rendered, RenderedObject, Revision, Stranger,
@@ -72,10 +73,10 @@ fn rendered(name: &str, objects: &[&str]) -> Rendered {
 
 /// A whole view of a cluster that serves [`KINDS`] and holds nothing.
 fn empty() -> Observation {
-    let served = KINDS
-        .iter()
-        .map(|(api_version, kind, namespaced)| (Kind::from_api_version(api_version, kind), *namespaced))
-        .collect();
+    let kind = |(api_version, kind, namespaced): &(&str, &str, bool)| {
+        (Kind::from_api_version(api_version, kind), *namespaced)
+    };
+    let served = Arc::new(KINDS.iter().map(kind).collect());
     Observation { complete: true, served, ..Observation::default() }
 }
 
@@ -118,6 +119,11 @@ fn with_stranger(mut observation: Observation, text: &str, managers: &[&str]) ->
     observation
 }
 
+fn pending<'a>(renders: impl IntoIterator<Item = &'a Rendered>, observation: &Observation) -> Pending {
+    let objects = renders.into_iter().flat_map(|it| it.objects.iter().map(move |object| (&it.app, object)));
+    Pending::of(objects.filter(|(app, object)| is_waited_for(app, object)), observation)
+}
+
 /// With nothing special set.
 fn input<'a>(
     rendered: &'a Rendered,
@@ -134,6 +140,7 @@ fn input<'a>(
         unmanaged: false,
         in_waves: false,
         drift: DriftMode::Repair,
+        foresees: false,
         adopt: false,
         force: false,
         replace: false,
@@ -149,7 +156,7 @@ fn input<'a>(
 /// The plan with nothing special set, changed by `change` before it is computed.
 fn plan_with(rendered: &Rendered, observation: &Observation, change: impl Fn(&mut Input<'_>)) -> Plan {
     let claims = Claims::new();
-    let pending = Pending::of([rendered], observation);
+    let pending = pending([rendered], observation);
     let unrendered = BTreeSet::new();
     let mut input = input(rendered, observation, &claims, &pending, &unrendered);
     change(&mut input);

@@ -137,7 +137,7 @@ fn fields_that_are_left_to_others_are_known_by_the_rules_they_were_looked_at_wit
         let plan = plan_with(&rendered, observation, |_| {});
         assert!(only(&plan).left.paths.is_empty());
         let claims = crate::plan::Claims::new();
-        let pending = crate::plan::Pending::of([&rendered], observation);
+        let pending = super::pending([&rendered], observation);
         let unrendered = std::collections::BTreeSet::new();
         let input =
             Input { ignore: rules, ..super::input(&rendered, observation, &claims, &pending, &unrendered) };
@@ -160,7 +160,7 @@ fn replicas_that_are_left_to_others_are_those_of_an_autoscaler() {
             .for_each(|live| live.ownership.replicas = Some(LiveReplicas { count: 5, owner }));
         let rendered = rendered("pay", &[PAY]);
         let claims = crate::plan::Claims::new();
-        let pending = crate::plan::Pending::of([&rendered], &changed);
+        let pending = super::pending([&rendered], &changed);
         let unrendered = std::collections::BTreeSet::new();
         let input =
             Input { ignore: rules, ..super::input(&rendered, &changed, &claims, &pending, &unrendered) };

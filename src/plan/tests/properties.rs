@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use super::prune::{Case, candidate};
 use super::{app, cluster};
 use crate::model::{ClusterState, Digest, Mode, PruneMode};
-use crate::plan::Reason;
 use crate::plan::decide::cap;
+use crate::plan::{Reason, Standing};
 
 /// A linear congruential generator: the same cases in every run.
 struct Dice(u64);
@@ -29,6 +29,9 @@ fn made_up(dice: &mut Dice) -> Case {
         case.candidates.push(candidate("apps/v1/Deployment/shop/pay"));
     }
     for candidate in &mut case.candidates {
+        if &*candidate.object.kind == "Namespace" && dice.once_in(2) {
+            candidate.contents.push(candidate.object.clone());
+        }
         candidate.keep = dice.once_in(10);
         candidate.app = app(["pay", "web"][dice.below(2) as usize]);
         candidate.cluster = cluster(["bj5", "gz1"][dice.below(2) as usize]);
@@ -38,12 +41,19 @@ fn made_up(dice: &mut Dice) -> Case {
     case.mode = if dice.once_in(8) { Mode::Observe } else { Mode::Enforce };
     case.fleet_valid = !dice.once_in(8);
     case.cluster.complete = !dice.once_in(8);
-    if dice.once_in(8) {
-        case.cluster.state = ClusterState::Maintaining;
-    }
+    case.cluster.away = dice.once_in(8);
+    case.cluster.state = [ClusterState::Maintaining, ClusterState::Removed, ClusterState::Ready]
+        [dice.below(8).min(2) as usize];
     case.app.paused = dice.once_in(8);
     case.app.unmanaged = dice.once_in(8);
-    case.app.healthy = !dice.once_in(4);
+    use Standing::{AwayAsRendered, Healthy, Unhealthy};
+    case.app.places.clear();
+    for name in ["bj5", "gz1"] {
+        let standing = [Unhealthy, AwayAsRendered, Healthy, Healthy, Healthy][dice.below(5) as usize];
+        if !dice.once_in(5) {
+            case.app.places.insert(cluster(name), standing);
+        }
+    }
     case.app.prune = [PruneMode::Never, PruneMode::WhenHealthy, PruneMode::WhenHealthy, PruneMode::Always]
         [dice.below(4) as usize];
     if dice.once_in(6) {
@@ -83,12 +93,28 @@ fn of_every_decision() {
         let may_delete = case.fleet_valid
             && case.mode == Mode::Enforce
             && case.cluster.complete
-            && case.cluster.state == ClusterState::Ready
+            && !case.cluster.away
+            && case.cluster.state != ClusterState::Maintaining
             && !case.app.paused
             && !case.app.unmanaged
-            && case.app.prune != PruneMode::Never
-            && (case.app.healthy || case.app.prune == PruneMode::Always);
+            && case.app.prune != PruneMode::Never;
         assert!(may_delete || decision.deletes.is_empty());
+        if case.app.prune == PruneMode::WhenHealthy {
+            for delete in &decision.deletes {
+                let stays_here = case.app.places.contains_key(&delete.candidate.cluster);
+                assert!(case.app.places.values().all(|standing| match standing {
+                    Standing::Healthy => true,
+                    Standing::AwayAsRendered => stays_here,
+                    Standing::Unhealthy => false,
+                }));
+            }
+        }
+        // An app that runs nowhere is a doubt.
+        assert!(
+            !case.app.places.is_empty()
+                || decision.deletes.iter().all(|it| it.reason != Reason::NoLongerRendered)
+        );
+        assert!(decision.deletes.iter().all(|delete| delete.candidate.contents.is_empty()));
         assert!(decision.deletes.iter().all(|delete| !delete.candidate.keep));
 
         // Without a word from a person never more than the cap, and nothing that takes others along.

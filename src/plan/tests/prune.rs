@@ -1,12 +1,12 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{app, cluster, empty, parse, plan_with, rendered, with_live};
 use crate::model::{
     AppId, Approval, Caps, ClusterName, ClusterState, Digest, Mode, Observation, PruneMode, Revision,
 };
 use crate::plan::{
-    Action, AppFacts, Candidate, ClusterFacts, Plan, PruneDecision, PruneInput, Unused, candidates, decide,
-    rendered_digest,
+    Action, AppFacts, Candidate, ClusterFacts, Plan, PruneDecision, PruneInput, Standing, Unused, candidates,
+    decide, rendered_digest,
 };
 
 /// What a case changes; the rest stands well.
@@ -36,7 +36,7 @@ impl Case {
             approvals: Vec::new(),
             empty: BTreeSet::new(),
             app: AppFacts { paused: false, ..facts() },
-            cluster: ClusterFacts { state: ClusterState::Ready, complete: true },
+            cluster: ClusterFacts { state: ClusterState::Ready, complete: true, away: false },
         }
     }
 
@@ -55,7 +55,7 @@ impl Case {
             candidates: &self.candidates,
             approvals: &self.approvals,
             empty_renders: &self.empty,
-            app: &|_| self.app,
+            app: &|_| self.app.clone(),
             cluster: &|_| self.cluster,
         })
     }
@@ -81,10 +81,15 @@ fn reasons(decision: &PruneDecision) -> Vec<String> {
     decision.all().map(|decided| decided.reason.to_string()).collect()
 }
 
+pub(super) fn places(standings: &[(&str, Standing)]) -> BTreeMap<ClusterName, Standing> {
+    standings.iter().map(|(name, standing)| (cluster(name), *standing)).collect()
+}
+
 fn facts() -> AppFacts {
     AppFacts {
         rendered: Digest::of(b"one render"),
-        healthy: true,
+        is_gone: false,
+        places: places(&[("bj5", Standing::Healthy), ("gz1", Standing::Healthy)]),
         prune: PruneMode::WhenHealthy,
         paused: false,
         unmanaged: false,
@@ -103,6 +108,7 @@ pub(super) fn candidate(text: &str) -> Candidate {
         resource_version: "7".into(),
         keep: false,
         is_ended_run: false,
+        contents: Vec::new(),
     }
 }
 
@@ -124,7 +130,8 @@ fn candidates_are_ours_and_rendered_by_nobody() {
         parse("networking.k8s.io/v1/Ingress/shop/pay").1,
     ]);
     let names = |observation: &Observation| -> Vec<String> {
-        let found = candidates(&cluster("bj5"), observation, &rendered);
+        let all = observation.objects.keys();
+        let found = candidates(&cluster("bj5"), observation, all, &rendered, &|_| None);
         found.iter().map(|candidate| candidate.object.to_string()).collect()
     };
     assert_eq!(names(&observation), ["ConfigMap shop/gone", "Ingress shop/old"]);
@@ -174,16 +181,22 @@ fn over_cap(pending: u32, cap: u32, case: &Case) -> String {
 #[test]
 fn nothing_is_deleted_from_doubt_or_under_a_hold() {
     type Change = fn(&mut Case);
-    let changes: [(&str, Change); 9] = [
+    let changes: [(&str, Change); 11] = [
         ("nothing is deleted while the config repository has errors", |case| case.fleet_valid = false),
         ("the cluster has not been read whole yet", |case| case.cluster.complete = false),
+        ("bj5 does not answer, goes when it is back", |case| case.cluster.away = true),
         ("observe mode, would delete: no longer rendered", |case| case.mode = Mode::Observe),
         ("the app is paused, would delete: no longer rendered", |case| case.app.paused = true),
         ("the cluster is in maintenance, would delete: no longer rendered", |case| {
             case.cluster.state = ClusterState::Maintaining;
         }),
         ("the app is unmanaged", |case| case.app.unmanaged = true),
-        ("no longer rendered, goes when its app is healthy", |case| case.app.healthy = false),
+        ("no longer rendered, goes when its app is healthy", |case| {
+            case.app.places.insert(cluster("bj5"), Standing::Unhealthy);
+        }),
+        ("no longer rendered, goes when its app is healthy on gz1", |case| {
+            case.app.places.insert(cluster("gz1"), Standing::Unhealthy);
+        }),
         ("no longer rendered, and its app changes wave by wave, which is not built yet", |case| {
             case.app.waits_for_waves = true;
         }),
@@ -202,9 +215,96 @@ fn nothing_is_deleted_from_doubt_or_under_a_hold() {
         assert!(case.decide().deletes.is_empty(), "{expected}");
     }
     let mut always = Case::of(2);
-    always.app = AppFacts { healthy: false, prune: PruneMode::Always, ..facts() };
+    let unhealthy = places(&[("bj5", Standing::Unhealthy)]);
+    always.app = AppFacts { places: unhealthy, prune: PruneMode::Always, ..facts() };
     always.check([2, 0, 0]);
     Case { app: AppFacts::gone(PruneMode::WhenHealthy), ..Case::of(2) }.check([2, 0, 0]);
+}
+
+#[test]
+fn an_app_that_moves_is_healthy_there_before_it_goes_here() {
+    use Standing::{AwayAsRendered, Healthy, Unhealthy};
+    let check = |standings: &[(&str, Standing)], expected: [usize; 3]| {
+        Case { app: AppFacts { places: places(standings), ..facts() }, ..Case::of(2) }.check(expected)
+    };
+    // The candidates are on bj5. It stays there, and loses objects.
+    check(&[("bj5", Healthy)], [2, 0, 0]);
+    check(&[("bj5", Healthy), ("gz1", AwayAsRendered)], [2, 0, 0]);
+    // What is away and has not got everything may be where they move to.
+    check(&[("bj5", Healthy), ("gz1", Unhealthy)], [0, 2, 0]);
+    check(&[("bj5", Unhealthy), ("gz1", Healthy)], [0, 2, 0]);
+    // It leaves the cluster: where it is left must be seen to be healthy.
+    check(&[("gz1", Healthy)], [2, 0, 0]);
+    let decision = check(&[("gz1", AwayAsRendered), ("gz2", Healthy)], [0, 2, 0]);
+    assert_eq!(
+        decision.waiting[0].reason.to_string(),
+        "no longer rendered, goes when its app is healthy on gz1"
+    );
+    check(&[("gz1", Healthy), ("gz2", Unhealthy)], [0, 2, 0]);
+}
+
+#[test]
+fn an_app_that_is_placed_nowhere_deletes_nothing() {
+    let case = Case { app: AppFacts { places: places(&[]), ..facts() }, ..Case::of(2) };
+    let decision = case.check([0, 2, 0]);
+    let digest = decision.approvals_wanted[0].digest().short();
+    case.check_reason(&format!("its app is placed on no cluster, waits for approval {digest}"));
+    approved(case).check([2, 0, 0]);
+}
+
+#[test]
+fn a_cluster_that_is_being_removed_is_deleted_from() {
+    let mut case = Case::of(2);
+    case.cluster.state = ClusterState::Removed;
+    case.app.places.remove(&cluster("bj5"));
+    case.check([2, 0, 0]);
+    case.app.paused = true;
+    case.check_reason("the app is paused, would delete: no longer rendered");
+}
+
+#[test]
+fn what_holds_others_goes_after_them() {
+    let namespace = candidate("v1/Namespace//shop");
+    let definition = candidate("apiextensions.k8s.io/v1/CustomResourceDefinition//menus.example.com");
+    let mut observation = with_live(empty(), "pay", "v1/Namespace//shop", "a");
+    observation = with_live(
+        observation,
+        "pay",
+        "apiextensions.k8s.io/v1/CustomResourceDefinition//menus.example.com",
+        "a",
+    );
+    // Of another app, and wanted; of another namespace, and another kind of the group.
+    observation = with_live(observation, "web", "v1/ConfigMap/shop/in", "a");
+    observation = with_live(observation, "web", "example.com/v1/Menu/other/in", "a");
+    observation = with_live(observation, "web", "example.com/v1/Guest/other/out", "a");
+    let rendered = BTreeSet::from([
+        parse("v1/ConfigMap/shop/in").1,
+        parse("example.com/v1/Menu/other/in").1,
+        parse("example.com/v1/Guest/other/out").1,
+    ]);
+    let plural = |kind: &crate::model::Kind| Some(format!("{}s", kind.kind.to_lowercase()));
+    let found = candidates(&cluster("bj5"), &observation, observation.objects.keys(), &rendered, &plural);
+    let contents: Vec<(String, String)> = found
+        .iter()
+        .map(|it| (it.object.to_string(), it.contents.iter().map(ToString::to_string).collect()))
+        .collect();
+    assert_eq!(
+        contents,
+        [
+            (namespace.object.to_string(), "ConfigMap shop/in".to_owned()),
+            (definition.object.to_string(), "Menu other/in".to_owned()),
+        ]
+    );
+    let case = approved(Case { candidates: found, ..Case::of(0) });
+    let decision = case.check([0, 2, 0]);
+    let words: Vec<String> = decision.waiting.iter().map(|it| it.reason.to_string()).collect();
+    assert_eq!(
+        words,
+        [
+            "no longer rendered, goes after Menu other/in, which is in it",
+            "no longer rendered, goes after ConfigMap shop/in, which is in it",
+        ]
+    );
 }
 
 #[test]

@@ -87,6 +87,7 @@ impl Fleet {
             keys: Keys::default(),
             until: Until::Stopped,
             mode: None,
+            foresee: false,
             report: true,
         };
         change(&mut settings);

@@ -42,6 +42,11 @@ impl Scene {
         Some(Self::with(live, name, 4, Some(Servers::alone().await)).await)
     }
 
+    /// On other servers than those that the tests share.
+    pub async fn on(live: &'static Live, name: &'static str) -> Self {
+        Self::with(live, name, live.clusters().len(), None).await
+    }
+
     async fn with(
         live: &'static Live,
         name: &'static str,

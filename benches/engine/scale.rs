@@ -1,0 +1,240 @@
+//! A large fleet on embedded clusters that this process serves over TLS, and the program beside it: its memory is its own.
+
+use std::fs;
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use futures::StreamExt as _;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use sandbox::{Listener, Pods, Sandbox, SandboxOptions};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::manifests::{app, app_path, four_objects, objects_path};
+use crate::support::manifests::{INSTANCE, cluster};
+use crate::support::repository::{Change, ConfigRepository};
+use crate::{figure, percentile};
+
+/// Times four objects, on each cluster.
+const APPS: usize = 250;
+const CLUSTERS: usize = 100;
+/// What an object takes at the margin is told by the difference between two fleets.
+const FEW_CLUSTERS: usize = 10;
+const EDITS: usize = 200;
+const RAW: usize = 4000;
+const IN_FLIGHT: usize = 16;
+
+pub fn scale() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.expect("a runtime").block_on(async {
+        let few = Fleet::new(FEW_CLUSTERS).await;
+        few.raw().await;
+        few.install();
+        let of_few = few.cold_start();
+        few.drift().await;
+        drop(few);
+        let many = Fleet::new(CLUSTERS).await;
+        let installed = many.install();
+        let objects = (CLUSTERS * APPS * 4) as f64;
+        figure("apply_per_second", objects / installed.seconds, "objects/s");
+        let of_many = many.cold_start();
+        figure("cold_start_100k_s", of_many.seconds, "s");
+        figure("cold_start_100k_peak_mib", of_many.peak / 1024.0, "MiB");
+        figure("memory_100k_mib", of_many.resident / 1024.0, "MiB");
+        let more = ((CLUSTERS - FEW_CLUSTERS) * APPS * 4) as f64;
+        figure("bytes_per_object", (of_many.resident - of_few.resident) * 1024.0 / more, "B");
+    });
+}
+
+struct Fleet {
+    folder: TempDir,
+    repository: ConfigRepository,
+    clusters: Vec<Sandbox>,
+    _listeners: Vec<Listener>,
+}
+
+/// What a run of the program took; memory in KiB.
+struct Took {
+    seconds: f64,
+    peak: f64,
+    resident: f64,
+}
+
+impl Fleet {
+    async fn new(count: usize) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (mut clusters, mut listeners) = (Vec::new(), Vec::new());
+        let mut files = vec![("tutti.yaml".to_owned(), INSTANCE.to_owned())];
+        for number in 0..count {
+            let name = format!("cluster-{number:03}");
+            let options =
+                SandboxOptions { pods: Pods::Virtual, history: 200, ..SandboxOptions::instant(&name) };
+            let sandbox = Sandbox::new(options);
+            let listener = sandbox.listen((Ipv4Addr::LOCALHOST, 0).into()).await.expect("a port");
+            fs::write(folder.path().join(format!("{name}.kubeconfig")), listener.kubeconfig())
+                .expect("a file");
+            files.push((format!("clusters/{name}.yaml"), cluster(&name)));
+            clusters.push(sandbox);
+            listeners.push(listener);
+        }
+        for number in 0..APPS {
+            files.push((app_path(number), app(number)));
+            files.push((objects_path(number), four_objects(number, 1)));
+        }
+        let repository = ConfigRepository::at(&folder.path().join("config"));
+        let changes: Vec<Change<'_>> =
+            files.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
+        repository.commit("Begin", &changes);
+        Self { folder, repository, clusters, _listeners: listeners }
+    }
+
+    /// Everything is new.
+    fn install(&self) -> Took {
+        let took = self.once("install");
+        println!("install on {} clusters: {:.1} s", self.clusters.len(), took.seconds);
+        took
+    }
+
+    /// Everything is there: the process has only to find out.
+    fn cold_start(&self) -> Took {
+        for sandbox in &self.clusters {
+            sandbox.reset_requests();
+        }
+        let took = self.once("cold");
+        let writes: usize =
+            self.clusters.iter().map(|it| it.requests().iter().filter(|one| one.is_write()).count()).sum();
+        assert_eq!(writes, 0, "a start writes nothing");
+        println!(
+            "cold start on {} clusters: {:.1} s, {:.0} MiB at most, {:.0} MiB at the end",
+            self.clusters.len(),
+            took.seconds,
+            took.peak / 1024.0,
+            took.resident / 1024.0
+        );
+        took
+    }
+
+    fn command(&self, command: &[&str], state: &str) -> Command {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_tutti"));
+        program.args(command).arg("--repo").arg(self.repository.path());
+        program
+            .arg("--kubeconfigs")
+            .arg(self.folder.path())
+            .arg("--state")
+            .arg(self.folder.path().join(state));
+        program.env_remove("KUBECONFIG").stdin(Stdio::null()).stdout(Stdio::null());
+        program
+    }
+
+    fn once(&self, state: &str) -> Took {
+        let start = Instant::now();
+        let mut child =
+            self.command(&["run", "--once", "--timeout", "900"], state).spawn().expect("the program starts");
+        let (mut peak, mut resident) = (0.0, 0.0);
+        let status = tokio::task::block_in_place(|| {
+            loop {
+                if let Some(status) = child.try_wait().expect("a child") {
+                    break status;
+                }
+                if let Some([high, now]) = memory(child.id()) {
+                    (peak, resident) = (high, now);
+                }
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        });
+        assert!(status.success(), "it ended with {status}");
+        Took { seconds: start.elapsed().as_secs_f64(), peak, resident }
+    }
+
+    /// How long something that somebody changed stays so.
+    async fn drift(&self) {
+        let log = self.folder.path().join("run.log");
+        let file = fs::File::create(&log).expect("a log");
+        let child = self.command(&["run", "--listen", "127.0.0.1:0", "--hooks-listen", "127.0.0.1:0"], "run");
+        let mut child = child;
+        let _running = Running(child.stderr(file).spawn().expect("the program starts"));
+        let mut times = Vec::new();
+        let mut apis = Vec::new();
+        for sandbox in &self.clusters {
+            let client = kube::Client::new(sandbox.service(), "default");
+            apis.push(Api::<Deployment>::namespaced(client, "default"));
+        }
+        // Until it puts back what is changed it is still starting.
+        edit(&apis[0], 0, 0).await;
+        for number in 0..EDITS {
+            times.push(edit(&apis[number % apis.len()], number % APPS, number).await);
+        }
+        figure("drift_p50_ms", percentile(&mut times, 0.50), "ms");
+        figure("drift_p95_ms", percentile(&mut times, 0.95), "ms");
+    }
+
+    /// What the embedded servers take from somebody who does nothing but apply.
+    async fn raw(&self) {
+        let mut apis = Vec::new();
+        for number in 0..self.clusters.len() {
+            let path = self.folder.path().join(format!("cluster-{number:03}.kubeconfig"));
+            apis.push(Api::<ConfigMap>::namespaced(client(&path).await, "default"));
+        }
+        let parameters = PatchParams::apply("raw").force();
+        let start = Instant::now();
+        let applies = futures::stream::iter(0..RAW).map(|number| {
+            let (api, name) = (&apis[number % apis.len()], format!("raw-{number}"));
+            let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "b"}});
+            let parameters = &parameters;
+            async move { api.patch(&name, parameters, &Patch::Apply(body)).await.expect("an apply") }
+        });
+        applies.buffer_unordered(IN_FLIGHT).for_each(|_| async {}).await;
+        figure("raw_patch_per_second", RAW as f64 / start.elapsed().as_secs_f64(), "requests/s");
+    }
+}
+
+/// Sets another image, and waits until the old one is back; milliseconds.
+async fn edit(api: &Api<Deployment>, app: usize, number: usize) -> f64 {
+    let name = format!("app-{app:04}");
+    let container = json!({"name": "app", "image": format!("edited:{number}")});
+    let patch = json!({"spec": {"template": {"spec": {"containers": [container]}}}});
+    let parameters = PatchParams { field_manager: Some("kubectl-edit".to_owned()), ..PatchParams::default() };
+    api.patch(&name, &parameters, &Patch::Strategic(patch)).await.expect("an edit");
+    let start = Instant::now();
+    loop {
+        let found = api.get(&name).await.expect("a Deployment");
+        let image = found.spec.template.spec.and_then(|spec| spec.containers.first()?.image.clone());
+        if image.is_some_and(|image| !image.starts_with("edited")) {
+            return start.elapsed().as_secs_f64() * 1e3;
+        }
+        assert!(start.elapsed() < Duration::from_secs(120), "{name} is not put back");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+async fn client(kubeconfig: &Path) -> kube::Client {
+    let kubeconfig = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+    kube::Client::try_from(config.expect("a configuration")).expect("a client")
+}
+
+/// Killed at the end.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The most that was resident and what is, in KiB; `None` when the process has just ended.
+fn memory(process: u32) -> Option<[f64; 2]> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let value = |key: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(key))?;
+        line.split_whitespace().next()?.parse().ok()
+    };
+    Some([value("VmHWM:")?, value("VmRSS:")?])
+}

@@ -1,0 +1,61 @@
+//! Letting go of an object that stays: our labels, our annotations and our entries in `managedFields` go, all values stay.
+//!
+//! Whoever applies it next finds nobody in the way, and no watch of ours shows it again.
+
+use serde_json::{Map, Value, json};
+
+use super::owned::{entries, text};
+use crate::cluster::{Catalog, Client, Error};
+use crate::model::labels;
+use crate::plan::Candidate;
+
+/// `live` is the object, or its metadata, as it was just read: it is refused when it is another one by now.
+pub async fn release(
+    client: &Client,
+    catalog: &Catalog,
+    manager: &str,
+    candidate: &Candidate,
+    live: &Value,
+) -> Result<(), Error> {
+    let Some(resource) = catalog.get(&candidate.kind) else {
+        return Err(Error::NotServed { cluster: client.name().clone(), kind: candidate.kind.to_string() });
+    };
+    client.set_metadata(resource, &candidate.object, &without_us(live, manager), manager).await?;
+    Ok(())
+}
+
+/// What a merge patch of metadata must say so that nothing of ours is left.
+fn without_us(live: &Value, manager: &str) -> Value {
+    let others: Vec<&Value> =
+        entries(live).iter().filter(|entry| text(entry, "manager") != manager).collect();
+    // A list of nothing would be taken for a client that does not know the field.
+    let others = if others.is_empty() { json!([{}]) } else { json!(others) };
+    let nulls =
+        |names: &[&str]| names.iter().map(|name| ((*name).to_owned(), Value::Null)).collect::<Map<_, _>>();
+    json!({
+        "uid": live.pointer("/metadata/uid"),
+        "resourceVersion": live.pointer("/metadata/resourceVersion"),
+        "labels": nulls(&[labels::MANAGED_BY, labels::APP]),
+        "annotations": nulls(&[labels::APP, labels::ORIGIN, labels::HASH, labels::REVISION, labels::RUN]),
+        "managedFields": others,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_entries_go_and_others_stay() {
+        let check = |managers: &[&str], expected: Value| {
+            let entries: Vec<Value> = managers.iter().map(|manager| json!({"manager": manager})).collect();
+            let live = json!({"metadata": {"uid": "u", "resourceVersion": "7", "managedFields": entries}});
+            assert_eq!(without_us(&live, "tutti-main")["managedFields"], expected);
+        };
+        check(
+            &["kubectl", "tutti-main", "tutti-other"],
+            json!([{"manager": "kubectl"}, {"manager": "tutti-other"}]),
+        );
+        check(&["tutti-main", "tutti-main"], json!([{}]));
+    }
+}

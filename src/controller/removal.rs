@@ -1,0 +1,36 @@
+//! How far a cluster with `state: Removed` has come.
+
+use super::cluster_entry::ClusterEntry;
+use super::world::World;
+use crate::plan::{Decided, Reason};
+use crate::report::words::count;
+
+impl World {
+    /// The state of a cluster that is being removed, and what is still there. Its file may go when nothing of ours is
+    /// left but what stays for good.
+    pub(super) fn removal(&self, entry: &ClusterEntry) -> (&'static str, String) {
+        let decision = &self.prune.decision;
+        let here = |decided: &&Decided| decided.candidate.cluster == *entry.name();
+        let waiting = || decision.waiting.iter().filter(here);
+        let staying = decision.orphans.iter().filter(here).count()
+            + waiting().filter(|it| it.reason == Reason::Unmanaged).count();
+        let left = entry.observation.objects.len().saturating_sub(staying);
+        let is_current = self.head == self.rendered_head && entry.is_whole();
+        if left == 0 && is_current {
+            let stays = if staying > 0 {
+                format!("{} left on purpose, ", count(staying, "object"))
+            } else {
+                String::new()
+            };
+            return ("Removed", format!("{stays}nothing else is there any more: its file may go"));
+        }
+        let waiting: Vec<&Decided> = waiting().filter(|it| it.reason != Reason::Unmanaged).collect();
+        let detail = match waiting.first() {
+            Some(first) if is_current => {
+                format!("{} to go, {} of them wait: {}", count(left, "object"), waiting.len(), first.reason)
+            }
+            _ => entry.trouble().unwrap_or_else(|| format!("{} to go", count(left, "object"))),
+        };
+        ("Removing", detail)
+    }
+}

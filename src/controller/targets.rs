@@ -1,0 +1,188 @@
+//! The targets that are known, found by app, by cluster, and by when they are to be looked at.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use tokio::time::Instant;
+
+use super::target::TargetEntry;
+use crate::fleet::Target;
+use crate::model::{AppId, ClusterName};
+
+#[derive(Debug, Default)]
+pub struct Targets {
+    entries: BTreeMap<Target, TargetEntry>,
+    by_cluster: BTreeMap<ClusterName, BTreeSet<AppId>>,
+}
+
+impl Targets {
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub fn get(&self, id: &Target) -> Option<&TargetEntry> {
+        self.entries.get(id)
+    }
+
+    pub fn get_mut(&mut self, id: &Target) -> Option<&mut TargetEntry> {
+        self.entries.get_mut(id)
+    }
+
+    pub fn insert(&mut self, id: Target, entry: TargetEntry) {
+        self.by_cluster.entry(id.cluster.clone()).or_default().insert(id.app.clone());
+        self.entries.insert(id, entry);
+    }
+
+    pub fn retain(&mut self, mut stays: impl FnMut(&Target, &TargetEntry) -> bool) {
+        let by_cluster = &mut self.by_cluster;
+        self.entries.retain(|id, entry| {
+            let stays = stays(id, entry);
+            if !stays && let Some(apps) = by_cluster.get_mut(&id.cluster) {
+                apps.remove(&id.app);
+            }
+            stays
+        });
+        self.by_cluster.retain(|_, apps| !apps.is_empty());
+    }
+
+    pub fn clear(&mut self) {
+        self.entries.clear();
+        self.by_cluster.clear();
+    }
+
+    /// By app, then by cluster.
+    pub fn iter(&self) -> impl Iterator<Item = (&Target, &TargetEntry)> {
+        self.entries.iter()
+    }
+
+    pub fn keys(&self) -> impl Iterator<Item = &Target> {
+        self.entries.keys()
+    }
+
+    pub fn values(&self) -> impl Iterator<Item = &TargetEntry> {
+        self.entries.values()
+    }
+
+    pub fn of_app(&self, app: &AppId) -> impl Iterator<Item = (&Target, &TargetEntry)> + use<'_> {
+        let app = app.clone();
+        let first = Target { app: app.clone(), cluster: ClusterName::from("") };
+        self.entries.range(first..).take_while(move |(id, _)| id.app == app)
+    }
+
+    /// The names of the targets of a cluster.
+    pub fn names_on(&self, cluster: &ClusterName) -> Vec<Target> {
+        let apps = self.by_cluster.get(cluster).into_iter().flatten();
+        apps.map(|app| Target { app: app.clone(), cluster: cluster.clone() }).collect()
+    }
+
+    pub fn on(&self, cluster: &ClusterName) -> impl Iterator<Item = (&AppId, &TargetEntry)> {
+        let apps = self.by_cluster.get(cluster).into_iter().flatten();
+        let cluster = cluster.clone();
+        apps.filter_map(move |app| {
+            let entry = self.entries.get(&Target { app: app.clone(), cluster: cluster.clone() })?;
+            Some((app, entry))
+        })
+    }
+}
+
+/// Which targets are looked at next. A target that is in none of its lists is not looked at before something happens to it,
+/// so that a turn costs what has happened, and not what is known.
+#[derive(Debug, Default)]
+pub struct Agenda {
+    /// Something happened to them.
+    marked: BTreeSet<Target>,
+    deadlines: BTreeSet<(Instant, Target)>,
+    deadline_of: BTreeMap<Target, Instant>,
+    /// They have something to do, and enough is under way on their cluster. First come, first served.
+    queues: BTreeMap<ClusterName, VecDeque<Target>>,
+}
+
+impl Agenda {
+    pub fn mark(&mut self, id: Target) {
+        self.marked.insert(id);
+    }
+
+    /// Looks at it again then, and not at the moment that was set before.
+    pub fn remind(&mut self, id: &Target, at: Option<Instant>) {
+        if let Some(before) = self.deadline_of.remove(id) {
+            self.deadlines.remove(&(before, id.clone()));
+        }
+        if let Some(at) = at {
+            self.deadline_of.insert(id.clone(), at);
+            self.deadlines.insert((at, id.clone()));
+        }
+    }
+
+    /// Looks at it again when a place on its cluster is free.
+    pub fn queue(&mut self, id: &Target) {
+        let queue = self.queues.entry(id.cluster.clone()).or_default();
+        if !queue.contains(id) {
+            queue.push_back(id.clone());
+        }
+    }
+
+    /// The next one to look at.
+    pub fn next(&mut self, now: Instant, has_room: impl Fn(&ClusterName) -> bool) -> Option<Target> {
+        while let Some((at, _)) = self.deadlines.first()
+            && *at <= now
+            && let Some((_, id)) = self.deadlines.pop_first()
+        {
+            self.deadline_of.remove(&id);
+            self.marked.insert(id);
+        }
+        if let Some(id) = self.marked.pop_first() {
+            return Some(id);
+        }
+        let queue = self.queues.iter_mut().find(|(cluster, _)| has_room(cluster));
+        let (cluster, next) = queue.map(|(cluster, queue)| (cluster.clone(), queue.pop_front()))?;
+        if self.queues.get(&cluster).is_some_and(VecDeque::is_empty) {
+            self.queues.remove(&cluster);
+        }
+        next
+    }
+
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.deadlines.first().map(|(at, _)| *at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn target(app: &str, cluster: &str) -> Target {
+        Target { app: AppId::new("shop", app), cluster: ClusterName::from(cluster) }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_what_something_happened_to_is_looked_at() {
+        let now = Instant::now();
+        let later = now + Duration::from_secs(1);
+        let everywhere = |_: &ClusterName| true;
+        let mut agenda = Agenda::default();
+        assert_eq!(agenda.next(now, everywhere), None);
+        agenda.mark(target("pay", "one"));
+        agenda.mark(target("pay", "one"));
+        agenda.remind(&target("cart", "one"), Some(now + Duration::from_secs(9)));
+        agenda.remind(&target("cart", "one"), Some(later));
+        assert_eq!(agenda.next(now, everywhere), Some(target("pay", "one")));
+        assert_eq!(agenda.next(now, everywhere), None);
+        assert_eq!(agenda.next_deadline(), Some(later));
+        assert_eq!(agenda.next(later, everywhere), Some(target("cart", "one")));
+        assert_eq!((agenda.next(later, everywhere), agenda.next_deadline()), (None, None));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_for_a_place_comes_in_turn_and_on_its_own_cluster() {
+        let now = Instant::now();
+        let mut agenda = Agenda::default();
+        for id in [target("b", "full"), target("b", "free"), target("a", "free"), target("b", "free")] {
+            agenda.queue(&id);
+        }
+        let has_room = |cluster: &ClusterName| cluster.as_str() == "free";
+        let order: Vec<_> = std::iter::from_fn(|| agenda.next(now, has_room)).collect();
+        assert_eq!(order, [target("b", "free"), target("a", "free")]);
+        assert_eq!(agenda.next(now, |_| true), Some(target("b", "full")));
+    }
+}

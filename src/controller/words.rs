@@ -1,0 +1,70 @@
+//! Texts that many objects have in common (namespaces, apps, revisions, times), each kept once.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use crate::model::{Live, ObjectId};
+
+#[derive(Debug, Default)]
+pub struct Words {
+    known: HashSet<Arc<str>>,
+    /// When there are so many, those that nobody uses any more are let go.
+    limit: usize,
+}
+
+impl Words {
+    const FIRST_LIMIT: usize = 1024;
+
+    pub fn share(&mut self, word: &mut Arc<str>) {
+        if let Some(known) = self.known.get(word) {
+            *word = Arc::clone(known);
+            return;
+        }
+        if self.known.len() >= self.limit {
+            self.known.retain(|word| Arc::strong_count(word) > 1);
+            self.limit = Self::FIRST_LIMIT.max(self.known.len() * 2);
+        }
+        self.known.insert(Arc::clone(word));
+    }
+
+    pub fn share_id(&mut self, id: &mut ObjectId) {
+        self.share(&mut id.group);
+        self.share(&mut id.kind);
+        self.share(&mut id.name);
+        if let Some(namespace) = &mut id.namespace {
+            self.share(namespace);
+        }
+    }
+
+    /// All but what no other object has.
+    pub fn share_record(&mut self, live: &mut Live) {
+        self.share(&mut live.kind.group);
+        self.share(&mut live.kind.version);
+        self.share(&mut live.kind.kind);
+        self.share(&mut live.app);
+        for word in [&mut live.revision, &mut live.created].into_iter().flatten() {
+            self.share(word);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_words_are_one_and_unused_ones_go() {
+        let mut words = Words::default();
+        let (mut one, mut other): (Arc<str>, Arc<str>) = ("shop".into(), "shop".into());
+        words.share(&mut one);
+        words.share(&mut other);
+        assert!(Arc::ptr_eq(&one, &other));
+        for number in 0..10 * Words::FIRST_LIMIT {
+            words.share(&mut number.to_string().into());
+        }
+        assert!(words.known.len() <= Words::FIRST_LIMIT, "{}", words.known.len());
+        let mut again: Arc<str> = "shop".into();
+        words.share(&mut again);
+        assert!(Arc::ptr_eq(&one, &again));
+    }
+}

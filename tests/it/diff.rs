@@ -1,0 +1,157 @@
+//! `tutti diff`: what the clusters say an apply would change is what it then changes.
+
+mod edits;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tutti::controller::{Settings, Until};
+use tutti::model::Mode;
+use tutti::plan::Difference;
+use tutti::report::Overview;
+
+use crate::support::fleet::{Fleet, target};
+use crate::support::live::{self, edit_as};
+use crate::support::manifests::{config_map, objects};
+use crate::support::wires::Wires;
+use edits::{Draw, State};
+
+const APP: &str = "apps/web/app.yaml";
+const MANIFESTS: &str = "apps/web/objects/all.yaml";
+/// Rounds, each with several edits.
+const ROUNDS: u64 = 50;
+const EDITS_EACH: usize = 4;
+
+fn once(settings: &mut Settings) {
+    settings.until = Until::Settled { timeout: Duration::from_secs(300) };
+}
+
+async fn run_once(fleet: &Fleet, change: impl FnOnce(&mut Settings)) -> Arc<Overview> {
+    let running = fleet
+        .start_with(&Wires::lasting(), |settings| {
+            once(settings);
+            change(settings);
+        })
+        .await;
+    running.ended().await.1
+}
+
+/// What an apply would change, by dry runs.
+async fn foreseen(fleet: &Fleet) -> Vec<Difference> {
+    let overview = run_once(fleet, |settings| {
+        settings.mode = Some(Mode::Observe);
+        settings.foresee = true;
+    })
+    .await;
+    let differences = target(&overview, "bj1", "default/web").differences.clone();
+    differences.map(|all| all.to_vec()).unwrap_or_default()
+}
+
+/// All objects that edits may be of, without what the server and its controllers keep in them.
+async fn objects_now(fleet: &Fleet) -> BTreeMap<String, Value> {
+    let mut found = BTreeMap::new();
+    for (kind, name) in edits::OBJECTS {
+        if let Some(object) = live::get(fleet.cluster("bj1"), kind, "default", name).await {
+            found.insert(format!("{kind} default/{name}"), plain(object));
+        }
+    }
+    found
+}
+
+fn plain(mut object: Value) -> Value {
+    let metadata = object["metadata"].as_object_mut().expect("metadata");
+    metadata.retain(|key, _| {
+        ["name", "namespace", "labels", "annotations", "finalizers"].contains(&key.as_str())
+    });
+    if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+        let moving = ["tutti.dev/hash", "tutti.dev/revision", "deployment.kubernetes.io/revision"];
+        annotations.retain(|key, _| !moving.contains(&key.as_str()));
+    }
+    object.as_object_mut().expect("an object").remove("status");
+    object
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_foreseen_is_what_an_apply_changes() {
+    for seed in 0..ROUNDS {
+        let mut draw = Draw::new(seed);
+        let mut state = State::new();
+        let fleet =
+            Fleet::new(&["bj1"], &[(APP, &objects("default", "web")), (MANIFESTS, &state.manifests())]);
+        run_once(&fleet, |_| {}).await;
+        for edit in 0..EDITS_EACH {
+            // Somebody edits what is live, or Git, or both.
+            if draw.is(2) {
+                let (kind, name, patch) = state.live_edit(&mut draw);
+                edit_as(fleet.cluster("bj1"), "kubectl-edit", (kind, name), &patch).await;
+            } else {
+                state.edit(&mut draw);
+                fleet.repository.commit(&format!("Edit {edit}"), &[(MANIFESTS, Some(&state.manifests()))]);
+            }
+        }
+        let before = objects_now(&fleet).await;
+        let differences = foreseen(&fleet).await;
+        assert_eq!(objects_now(&fleet).await, before, "seed {seed}: a look changes nothing");
+        run_once(&fleet, |_| {}).await;
+        let after = objects_now(&fleet).await;
+
+        let mut expected = before.clone();
+        for difference in &differences {
+            let id = difference.object.to_string();
+            let was = before.get(&id).cloned().unwrap_or_default();
+            assert_eq!(plain_or_null(&difference.before), was, "seed {seed}: {id} before");
+            if difference.refused.is_none() {
+                expected.insert(id, plain_or_null(&difference.after));
+            }
+        }
+        assert_eq!(after, expected, "seed {seed}: {differences:#?}");
+        let left: Vec<String> = foreseen(&fleet)
+            .await
+            .into_iter()
+            .filter(Difference::is_any)
+            .map(|it| it.object.to_string())
+            .collect();
+        let refused: Vec<String> =
+            differences.iter().filter(|it| it.refused.is_some()).map(|it| it.object.to_string()).collect();
+        assert_eq!(left, refused, "seed {seed}: what was applied differs no more");
+    }
+}
+
+fn plain_or_null(object: &Value) -> Value {
+    if object.is_null() { Value::Null } else { plain(object.clone()) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn values_of_secrets_are_never_told() {
+    let secret = |password: &str| {
+        format!(
+            "apiVersion: v1\nkind: Secret\nmetadata: {{name: web, namespace: default}}\nstringData: {{password: {password}, user: me}}\n"
+        )
+    };
+    let fleet = Fleet::new(&["bj1"], &[(APP, &objects("default", "web")), (MANIFESTS, &secret("hunter2"))]);
+    run_once(&fleet, |_| {}).await;
+    fleet.repository.commit("Another password", &[(MANIFESTS, Some(&secret("hunter3")))]);
+    let differences = foreseen(&fleet).await;
+    let [one] = differences.as_slice() else { panic!("{differences:?}") };
+    assert_eq!(one.before["data"], json!({"password": "*** (before)", "user": "***"}));
+    assert_eq!(one.after["data"], json!({"password": "*** (after)", "user": "***"}));
+    assert!(!format!("{differences:?}").contains("aHVudGVy"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_writes_nothing_and_a_new_namespace_is_foreseen_as_rendered() {
+    let manifests =
+        ["apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n", &config_map("shop", "web", "one")]
+            .join("---\n");
+    let fleet = Fleet::new(&["bj1"], &[(APP, &objects("default", "web")), (MANIFESTS, &manifests)]);
+    let differences = foreseen(&fleet).await;
+    let told: Vec<String> = differences
+        .iter()
+        .map(|it| format!("{} {} {:?}", it.action.as_str(), it.object, it.refused))
+        .collect();
+    assert_eq!(told, ["create Namespace shop None", "create ConfigMap shop/web None"]);
+    assert!(differences.iter().all(|it| it.before.is_null() && !it.after.is_null()), "{differences:?}");
+    assert!(fleet.requests().iter().all(|(_, request)| !request.is_write()), "{:?}", fleet.counted());
+}

@@ -1,0 +1,266 @@
+//! Accidents of other systems, each as the scenario that it was: here nothing goes.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use sandbox::{Fault, FaultPlan, FaultRule, RequestMatch, Trouble};
+use serde_json::Value;
+
+use crate::support::fleet::Fleet;
+use crate::support::live;
+use crate::support::manifests::{self, component, config_map, objects};
+
+const APP: &str = "apps/settings/app.yaml";
+const MAPS: &str = "apps/settings/objects/maps.yaml";
+const WEB: &str = "apps/web/app.yaml";
+
+fn maps(names: &[&str]) -> String {
+    names.iter().map(|name| config_map("default", name, "first")).collect::<Vec<_>>().join("---\n")
+}
+
+/// Two clusters, each with two maps, a Deployment and a Service: few enough that no cap helps.
+fn fleet_with(app: &str) -> Fleet {
+    Fleet::new(
+        &["bj1", "gz1"],
+        &[(APP, app), (MAPS, &maps(&["one", "two"])), (WEB, &component("web", "registry.example.com/web:1"))],
+    )
+}
+
+fn fleet() -> Fleet {
+    fleet_with(&objects("default", "settings"))
+}
+
+/// What identifies every object of ours, on all clusters: equal means that nothing was deleted and made anew.
+async fn identities(fleet: &Fleet) -> BTreeMap<String, Value> {
+    let mut all = BTreeMap::new();
+    for (name, sandbox) in &fleet.clusters {
+        for (id, object) in live::managed(sandbox).await {
+            all.insert(format!("{name} {id}"), object["metadata"]["uid"].clone());
+        }
+    }
+    all
+}
+
+fn deletes(fleet: &Fleet) -> usize {
+    let delete = RequestMatch::any().verb("delete");
+    fleet.clusters.values().map(|sandbox| sandbox.count_requests(&delete)).sum()
+}
+
+async fn a_while() {
+    tokio::time::sleep(Duration::from_secs(180)).await;
+}
+
+/// argo-cd #18480: the list of clusters failed once, a generator took that for no clusters at all, and every application was
+/// deleted, with what it had deployed.
+#[tokio::test(start_paused = true)]
+async fn argo_18480_a_list_that_fails_is_no_empty_list() {
+    let fleet = fleet();
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    running.stop().await;
+    let before = identities(&fleet).await;
+
+    // A commit that does delete something, seen by a new process whose every list of one cluster fails.
+    let fewer = fleet.repository.commit("One map less", &[(MAPS, Some(&maps(&["one"])))]);
+    let lists = FaultRule::failing(RequestMatch::any().verb("list"), Fault::internal_error());
+    fleet.cluster("gz1").set_faults(&FaultPlan::new(1).rule(lists));
+    let running = fleet.start().await;
+    a_while().await;
+    assert_eq!(deletes(&fleet), 0, "nothing goes anywhere before every cluster was read");
+    fleet.cluster("gz1").set_faults(&FaultPlan::new(1));
+    running.converged(&fewer).await;
+    assert_eq!((deletes(&fleet), identities(&fleet).await.len()), (2, before.len() - 2));
+}
+
+/// argo-cd #18480 once more, from the other side: the clusters are there, and a selector finds none of them.
+#[tokio::test(start_paused = true)]
+async fn argo_18480_a_selector_that_fits_no_cluster_deletes_nothing() {
+    let placed = "spec: {placement: {clusters: {matchLabels: {environment: prod}}}, ";
+    let fleet = fleet_with(&objects("default", "settings").replace("spec: {", placed));
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let before = identities(&fleet).await;
+    let clusters = ["bj1", "gz1"].map(|name| {
+        (
+            format!("clusters/{name}.yaml"),
+            manifests::cluster(name).replace("environment: prod", "environment: production"),
+        )
+    });
+    let changes: Vec<_> = clusters.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
+    fleet.push(&running, "Another word for it", &changes).await;
+    let now = running.until("deletes that wait", |now| now.deletions.len() == 4).await;
+    assert!(now.deletions.iter().all(|it| it.reason.starts_with("its app is placed on no cluster, waits")));
+    a_while().await;
+    assert_eq!((deletes(&fleet), identities(&fleet).await), (0, before));
+}
+
+/// argo-cd #16284: the database behind an API server was full and took no more writes; requests failed, state was lost, and
+/// the applications of many clusters were deleted.
+#[tokio::test(start_paused = true)]
+async fn argo_16284_a_server_that_fails_loses_nothing() {
+    let fleet = fleet();
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let before = identities(&fleet).await;
+    let full = "etcdserver: mvcc: database space exceeded";
+    let refusal = Fault::Refusal { code: 500, reason: "InternalError", message: full.to_owned() };
+    let writes = FaultRule::failing(RequestMatch::writes(), refusal.clone());
+    let lists = FaultRule::failing(RequestMatch::any().verb("list"), refusal).per_mille(500);
+    let hour = Duration::from_secs(3600);
+    let cut = Trouble::WatchExpired { shortest: Duration::from_secs(1), longest: Duration::from_secs(20) };
+    let watches = FaultRule::new(RequestMatch::any().verb("watch"), cut);
+    fleet
+        .cluster("gz1")
+        .set_faults(&FaultPlan::new(7).rule(writes.within(Duration::ZERO..hour)).rule(lists).rule(watches));
+    // A release comes while it lasts, and so do restarts.
+    let newer = component("web", "registry.example.com/web:2");
+    let revision = fleet.push(&running, "Release 2", &[(WEB, Some(&newer))]).await;
+    a_while().await;
+    let mut running = running;
+    for _ in 0..3 {
+        running.stop().await;
+        running = fleet.start().await;
+        a_while().await;
+    }
+    assert_eq!(deletes(&fleet), 0);
+    fleet.cluster("gz1").set_faults(&FaultPlan::new(7));
+    running.converged(&revision).await;
+    assert_eq!((deletes(&fleet), identities(&fleet).await), (0, before));
+}
+
+/// argo-cd #3484: automation, or a person, deleted manifests by mistake, and automatic pruning followed at once.
+#[tokio::test(start_paused = true)]
+async fn argo_3484_manifests_that_are_deleted_by_mistake() {
+    let many: Vec<String> = (0..12).map(|number| format!("map-{number}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    let fleet = fleet();
+    let running = fleet.start().await;
+    let begin = fleet.push(&running, "Many maps", &[(MAPS, Some(&maps(&many)))]).await;
+    running.converged(&begin).await;
+    a_while().await;
+    let (before, deleted) = (identities(&fleet).await, deletes(&fleet));
+
+    // All apps at once: far more than a commit may delete.
+    let text: Vec<(&str, String)> = vec![
+        (APP, objects("default", "settings")),
+        (MAPS, maps(&many)),
+        (WEB, component("web", "registry.example.com/web:1")),
+    ];
+    let gone: Vec<_> = text.iter().map(|(path, _)| (*path, None)).collect();
+    fleet.push(&running, "Clean up", &gone).await;
+    let now = running.until("wishes for approvals", |now| now.approvals_wanted.len() == 2).await;
+    assert_eq!(now.deletions.iter().filter(|deletion| deletion.waits).count(), before.len());
+    // A file of one app that holds nothing any more.
+    let files: Vec<_> = text.iter().map(|(path, text)| (*path, Some(text.as_str()))).collect();
+    fleet.push(&running, "Revert", &files).await;
+    fleet.push(&running, "An empty file", &[(MAPS, Some("# nothing\n"))]).await;
+    running.until("a mistake", |now| now.has_errors()).await;
+    a_while().await;
+    let revision = fleet.push(&running, "Revert", &[(MAPS, Some(&maps(&many)))]).await;
+    running.converged(&revision).await;
+    assert_eq!((deletes(&fleet), identities(&fleet).await), (deleted, before));
+}
+
+/// argo-cd #18780: applications of many clusters were deleted within seconds, and nothing had changed in Git.
+#[tokio::test(start_paused = true)]
+async fn argo_18780_nothing_goes_while_git_stands_still() {
+    let fleet = fleet();
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let before = identities(&fleet).await;
+    let second = Duration::from_secs(1);
+    let mut running = running;
+    for seed in 0..6 {
+        // The controller restarts while its clusters answer late, with the past, seldom, or not at all.
+        running.stop().await;
+        for sandbox in fleet.clusters.values() {
+            let any = RequestMatch::any;
+            let plan = FaultPlan::new(seed)
+                .rule(FaultRule::new(
+                    any(),
+                    Trouble::Latency { shortest: Duration::ZERO, longest: second * 9 },
+                ))
+                .rule(FaultRule::new(any().verb("list"), Trouble::StaleList { lag: 40 }).per_mille(400))
+                .rule(FaultRule::failing(any(), Fault::unavailable()).per_mille(200))
+                .rule(FaultRule::failing(any(), Fault::forbidden()).per_mille(50))
+                .rule(FaultRule::new(any(), Trouble::WatchCut { shortest: second, longest: second * 30 }))
+                .down(second * 40..second * 70);
+            sandbox.set_faults(&plan);
+        }
+        running = fleet.start().await;
+        a_while().await;
+        assert_eq!(deletes(&fleet), 0, "seed {seed}");
+    }
+    for sandbox in fleet.clusters.values() {
+        sandbox.set_faults(&FaultPlan::new(0));
+    }
+    running.converged(&fleet.begin).await;
+    assert_eq!((deletes(&fleet), identities(&fleet).await), (0, before));
+}
+
+/// flux2 #3316: what deploys a set of objects was renamed, and all of them were deleted and made anew.
+#[tokio::test(start_paused = true)]
+async fn flux2_3316_an_app_that_is_renamed_keeps_everything() {
+    let fleet = fleet();
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let before = identities(&fleet).await;
+    let renamed = objects("default", "configuration");
+    // Its objects move along, to other files.
+    let (one, two) = (maps(&["one"]), maps(&["two"]));
+    let changes = [
+        (APP, None),
+        (MAPS, None),
+        ("apps/configuration/app.yaml", Some(renamed.as_str())),
+        ("apps/configuration/objects/first.yaml", Some(one.as_str())),
+        ("apps/configuration/objects/second.yaml", Some(two.as_str())),
+    ];
+    let revision = fleet.push(&running, "Another name", &changes).await;
+    running.converged(&revision).await;
+    a_while().await;
+    assert_eq!((deletes(&fleet), identities(&fleet).await), (0, before));
+    let one = live::get(fleet.cluster("gz1"), "ConfigMap", "default", "one").await.expect("it is there");
+    assert_eq!(one["metadata"]["annotations"]["tutti.dev/app"], "default/configuration");
+}
+
+/// flux2 #3316 with a restart in between: the new name is known to a process that never saw the old one.
+#[tokio::test(start_paused = true)]
+async fn flux2_3316_an_app_that_is_renamed_while_nobody_looks() {
+    let fleet = fleet();
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    running.stop().await;
+    let before = identities(&fleet).await;
+    let renamed = objects("default", "configuration");
+    let revision = fleet.repository.commit("Another name", &[(APP, Some(&renamed))]);
+    // One of the clusters comes later, so that the app is renamed on one and not yet on the other.
+    fleet.cluster("gz1").set_down(true);
+    let running = fleet.start().await;
+    a_while().await;
+    fleet.cluster("gz1").set_down(false);
+    running.converged(&revision).await;
+    a_while().await;
+    assert_eq!((deletes(&fleet), identities(&fleet).await), (0, before));
+}
+
+/// kubernetes #99003: what was applied on the client's side is applied on the server's; a field that the manifest drops later
+/// stays for ever, as the client still owns it.
+#[tokio::test(start_paused = true)]
+async fn kubernetes_99003_a_field_that_is_dropped_after_an_adoption_goes() {
+    let both = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one, namespace: default}\ndata: {key: value, legacy: unused}\n";
+    let adopting = objects("default", "settings").replace("spec: {", "spec: {adopt: true, ");
+    let fleet = Fleet::new(&["bj1"], &[(APP, &adopting), (MAPS, both)]);
+    let made = live::create_as(fleet.cluster("bj1"), "kubectl-client-side-apply", both).await;
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let get =
+        async || live::get(fleet.cluster("bj1"), "ConfigMap", "default", "one").await.expect("it is there");
+    assert_eq!(get().await["data"], serde_json::json!({"key": "value", "legacy": "unused"}));
+
+    let without = both.replace(", legacy: unused", "");
+    let revision = fleet.push(&running, "Without the legacy", &[(MAPS, Some(&without))]).await;
+    running.converged(&revision).await;
+    let after = get().await;
+    assert_eq!(after["data"], serde_json::json!({"key": "value"}));
+    assert_eq!(after["metadata"]["uid"], made["metadata"]["uid"]);
+}

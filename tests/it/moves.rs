@@ -1,0 +1,113 @@
+//! What moves is never gone in between: between apps it changes hands, between clusters it is healthy there before it goes
+//! here.
+
+use std::time::Duration;
+
+use sandbox::{RequestMatch, Sandbox};
+
+use crate::support::fleet::Fleet;
+use crate::support::live;
+use crate::support::manifests::{config_map, deployment, objects};
+
+const APP: &str = "apps/web/app.yaml";
+const MANIFESTS: &str = "apps/web/objects/all.yaml";
+
+/// The app `web`, placed on these clusters.
+fn on(clusters: &str) -> String {
+    objects("default", "web")
+        .replace("spec: {", &format!("spec: {{placement: {{clusters: {{names: [{clusters}]}}}}, "))
+}
+
+fn web(image: &str) -> String {
+    deployment("default", "web", "web", &format!("registry.example.com/web:{image}"))
+}
+
+fn fleet(clusters: &str) -> Fleet {
+    Fleet::new(&["bj1", "gz1"], &[(APP, &on(clusters)), (MANIFESTS, &web("1"))])
+}
+
+async fn names(sandbox: &Sandbox) -> Vec<String> {
+    live::managed(sandbox).await.into_keys().collect()
+}
+
+fn deletes(sandbox: &Sandbox) -> usize {
+    sandbox.count_requests(&RequestMatch::any().verb("delete"))
+}
+
+async fn a_while() {
+    tokio::time::sleep(Duration::from_secs(120)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_app_that_moves_is_healthy_there_before_it_goes_here() {
+    let fleet = fleet("bj1");
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let changes = [(APP, Some(on("gz1"))), (MANIFESTS, Some(web("broken-2")))];
+    let changes: Vec<_> = changes.iter().map(|(path, text)| (*path, text.as_deref())).collect();
+    fleet.push(&running, "To gz1, where it does not start", &changes).await;
+    let reason = "no longer rendered, goes when its app is healthy on gz1";
+    running.until("a delete that waits", |now| now.deletions.iter().any(|it| it.reason == reason)).await;
+    a_while().await;
+    assert_eq!(deletes(fleet.cluster("bj1")), 0);
+
+    let revision = fleet.push(&running, "With an image that does", &[(MANIFESTS, Some(&web("2")))]).await;
+    running.converged(&revision).await;
+    assert_eq!(names(fleet.cluster("bj1")).await, Vec::<String>::new());
+    assert_eq!(names(fleet.cluster("gz1")).await, ["Deployment default/web"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_app_that_moves_to_a_cluster_that_is_away_stays() {
+    for clusters in ["bj1", "bj1, gz1"] {
+        // New there, or there already: a cluster that does not answer may have lost everything.
+        let fleet = fleet(clusters);
+        let running = fleet.start().await;
+        running.converged(&fleet.begin).await;
+        fleet.cluster("gz1").set_down(true);
+        running.until("gz1 away", |now| now.clusters.iter().any(|it| it.state == "Offline")).await;
+        let revision = fleet.push(&running, "To gz1", &[(APP, Some(&on("gz1")))]).await;
+        a_while().await;
+        assert_eq!(names(fleet.cluster("bj1")).await, ["Deployment default/web"], "from {clusters}");
+        fleet.cluster("gz1").set_down(false);
+        running.converged(&revision).await;
+        assert_eq!(names(fleet.cluster("bj1")).await, Vec::<String>::new());
+        assert_eq!(names(fleet.cluster("gz1")).await, ["Deployment default/web"]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_is_away_holds_up_what_may_come_to_it_and_nothing_else() {
+    let maps = |names: &[&str]| {
+        names.iter().map(|name| config_map("default", name, "first")).collect::<Vec<_>>().join("---\n")
+    };
+    let fleet =
+        Fleet::new(&["bj1", "gz1"], &[(APP, &on("bj1, gz1")), (MANIFESTS, &maps(&["one", "two", "three"]))]);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    fleet.cluster("gz1").set_down(true);
+    running.until("gz1 away", |now| now.clusters.iter().any(|it| it.state == "Offline")).await;
+
+    // Everything that is left was on gz1 when it was seen last.
+    fleet.push(&running, "Without one", &[(MANIFESTS, Some(&maps(&["two", "three"])))]).await;
+    a_while().await;
+    assert_eq!(names(fleet.cluster("bj1")).await, ["ConfigMap default/three", "ConfigMap default/two"]);
+
+    // `four` is not: it may be what replaces `two`.
+    let revision =
+        fleet.push(&running, "Four for two", &[(MANIFESTS, Some(&maps(&["three", "four"])))]).await;
+    a_while().await;
+    let all = ["ConfigMap default/four", "ConfigMap default/three", "ConfigMap default/two"];
+    assert_eq!(names(fleet.cluster("bj1")).await, all);
+
+    // A process that never saw gz1 knows nothing of it.
+    running.stop().await;
+    let running = fleet.start().await;
+    a_while().await;
+    assert_eq!(names(fleet.cluster("bj1")).await, all);
+    fleet.cluster("gz1").set_down(false);
+    running.converged(&revision).await;
+    for sandbox in fleet.clusters.values() {
+        assert_eq!(names(sandbox).await, all[..2]);
+    }
+}

@@ -1,0 +1,138 @@
+//! What leaves the repository and stays in the cluster.
+
+use std::time::Duration;
+
+use sandbox::{RequestMatch, Sandbox};
+use serde_json::Value;
+
+use crate::support::fleet::{Fleet, observing};
+use crate::support::live;
+use crate::support::manifests::{config_map, deployment, objects};
+use crate::support::wires::Wires;
+
+const RELEASE: &str = "\
+apiVersion: tutti.dev/v1alpha1
+kind: Approval
+metadata: {name: hand-over-legacy}
+spec: {app: default/legacy, action: orphan}
+";
+const APPROVAL: &str = "approvals/legacy.yaml";
+const APP: &str = "apps/legacy/app.yaml";
+const MANIFESTS: &str = "apps/legacy/objects/all.yaml";
+
+fn fleet(app: &str) -> Fleet {
+    let web = deployment("default", "web", "web", "registry.example.com/web:1");
+    let all = format!("{web}---\n{}", config_map("default", "map", "first"));
+    Fleet::new(
+        &["bj1"],
+        &[
+            (APP, app),
+            (MANIFESTS, &all),
+            ("apps/other/app.yaml", &objects("default", "other")),
+            ("apps/other/objects/own.yaml", &config_map("default", "own", "first")),
+        ],
+    )
+}
+
+fn deletes(sandbox: &Sandbox) -> usize {
+    sandbox.count_requests(&RequestMatch::any().verb("delete"))
+}
+
+async fn a_while() {
+    tokio::time::sleep(Duration::from_secs(120)).await;
+}
+
+fn managers(object: &Value) -> Vec<&str> {
+    let entries = object["metadata"]["managedFields"].as_array();
+    entries.into_iter().flatten().filter_map(|entry| entry["manager"].as_str()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_app_that_is_let_go_stays_and_is_nobodys() {
+    let fleet = fleet(&objects("default", "legacy"));
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let bj1 = fleet.cluster("bj1");
+    let get =
+        async |kind: &str, name: &str| live::get(bj1, kind, "default", name).await.expect("it is there");
+    let (web, map) = (get("Deployment", "web").await, get("ConfigMap", "map").await);
+    running.stop().await;
+    fleet.forget_requests();
+
+    let gone = [(APP, None), (MANIFESTS, None), (APPROVAL, Some(RELEASE))];
+    let revision = fleet.repository.commit("Hand it over", &gone);
+    // Seen before anything is done.
+    let looking = fleet.start_with(&Wires::lasting(), observing).await;
+    let now = looking.until("what is let go", |now| now.deletions.len() == 2).await;
+    let words = "no longer rendered, stays and is no longer managed, as hand-over-legacy says";
+    assert!(now.deletions.iter().all(|it| it.action.as_str() == "orphan" && it.reason == words), "{now:?}");
+    looking.stop().await;
+
+    let running = fleet.start().await;
+    running.converged(&revision).await;
+    a_while().await;
+    let counted: Vec<String> =
+        fleet.counted().into_iter().filter(|it| !it.contains(" list ") && !it.contains("/api")).collect();
+    let expected =
+        ["1 get configmaps", "1 get deployments.apps", "1 patch configmaps", "1 patch deployments.apps"];
+    assert_eq!(counted, expected);
+    assert_eq!(live::managed(bj1).await.into_keys().collect::<Vec<_>>(), ["ConfigMap default/own"]);
+    // What it says is as it was; nothing in it speaks of us.
+    for (before, kind, name) in [(&web, "Deployment", "web"), (&map, "ConfigMap", "map")] {
+        let after = get(kind, name).await;
+        assert_eq!((&after["spec"], &after["data"]), (&before["spec"], &before["data"]));
+        assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
+        assert!(!after["metadata"]["labels"].to_string().contains("tutti.dev"), "{after}");
+        assert!(!after["metadata"]["annotations"].to_string().contains("tutti.dev"), "{after}");
+        assert!(!managers(&after).contains(&"tutti-main"), "{after}");
+    }
+    // The next one has it without a conflict.
+    let applied = config_map("default", "map", "second");
+    live::apply_as(bj1, "kubectl", &applied).await;
+    a_while().await;
+    assert_eq!(get("ConfigMap", "map").await["data"]["value"], "second");
+    let now = running.overview.borrow().clone();
+    assert_eq!(now.approvals_unused, ["hand-over-legacy"], "it has done its work");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_app_that_never_prunes_leaves_its_objects_when_its_manifest_goes() {
+    let fleet = fleet(&objects("default", "legacy").replace("spec: {", "spec: {prune: never, "));
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    running.stop().await;
+    // Nothing in the repository says it any more, and no process remembers.
+    let revision = fleet.repository.commit("Without it", &[(APP, None), (MANIFESTS, None)]);
+    let running = fleet.start().await;
+    let now = running.converged(&revision).await;
+    a_while().await;
+    assert_eq!(deletes(fleet.cluster("bj1")), 0);
+    assert_eq!(live::managed(fleet.cluster("bj1")).await.len(), 3);
+    let orphans: Vec<&str> = now.orphans.iter().map(|it| it.object.as_str()).collect();
+    assert_eq!(orphans, ["Deployment default/web", "ConfigMap default/map"]);
+    assert_eq!(now.orphans[0].reason, "no longer rendered, its annotation says keep");
+
+    // Until somebody says that they are nobody's.
+    let revision = fleet.push(&running, "Hand it over", &[(APPROVAL, Some(RELEASE))]).await;
+    running.converged(&revision).await;
+    assert_eq!(
+        live::managed(fleet.cluster("bj1")).await.into_keys().collect::<Vec<_>>(),
+        ["ConfigMap default/own"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_let_go_from_doubt_either() {
+    let fleet = fleet(&objects("default", "legacy"));
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    fleet.forget_requests();
+    let broken = objects("default", "broken").replace("files", "fils");
+    let changes =
+        [(APP, None), (MANIFESTS, None), (APPROVAL, Some(RELEASE)), ("apps/broken/app.yaml", Some(&*broken))];
+    fleet.push(&running, "With a mistake elsewhere", &changes).await;
+    running.until("an error", |now| now.has_errors()).await;
+    a_while().await;
+    assert_eq!(fleet.counted(), Vec::<String>::new());
+    assert_eq!(live::managed(fleet.cluster("bj1")).await.len(), 3);
+}

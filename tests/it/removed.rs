@@ -1,0 +1,191 @@
+//! `state: Removed` of a cluster: what runs there is taken down, with every safety of a delete; then its file may go.
+
+use std::time::Duration;
+
+use sandbox::{RequestMatch, Sandbox};
+use tutti::manifest::approval_to_yaml;
+use tutti::report::Overview;
+
+use crate::support::fleet::Fleet;
+use crate::support::forge::Gitea;
+use crate::support::live;
+use crate::support::manifests::{self, component, config_map, namespace, objects};
+
+const GZ1: &str = "clusters/gz1.yaml";
+
+fn removed() -> String {
+    manifests::cluster("gz1").replace("spec: {", "spec: {state: Removed, ")
+}
+
+fn many_deletes() -> String {
+    manifests::INSTANCE.replace("{}", "{caps: {deletes: 100, deletePercent: 100}}")
+}
+
+fn state(now: &Overview) -> (&'static str, &str) {
+    let cluster = now.clusters.iter().find(|it| it.name.as_str() == "gz1").expect("gz1");
+    (cluster.state, &cluster.detail)
+}
+
+/// What was deleted, in the order of the requests.
+fn deletes(sandbox: &Sandbox) -> Vec<String> {
+    let of_deletes = sandbox.requests().into_iter().filter(|record| record.verb == "delete");
+    of_deletes.map(|record| record.resource).collect()
+}
+
+async fn a_while() {
+    tokio::time::sleep(Duration::from_secs(120)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_runs_there_goes_in_reverse_over_all_apps() {
+    let (platform, settings) = (objects("infra", "platform"), objects("infra", "settings"));
+    let web =
+        component("web", "registry.example.com/web:1").replace("name: web", "name: web, namespace: infra");
+    let route = "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: site}\nspec: {defaultBackend: {service: {name: web, port: {number: 80}}}}\n";
+    let files = [
+        ("tutti.yaml", many_deletes()),
+        ("apps/platform/app.yaml", platform),
+        ("apps/platform/objects/namespace.yaml", namespace("infra")),
+        ("apps/settings/app.yaml", settings),
+        ("apps/settings/objects/map.yaml", config_map("infra", "map", "first")),
+        ("apps/settings/objects/route.yaml", route.to_owned()),
+        ("apps/web/app.yaml", web),
+    ];
+    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
+    let fleet = Fleet::new(&["bj1", "gz1"], &files);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    fleet.forget_requests();
+    let before = live::managed(fleet.cluster("bj1")).await;
+
+    fleet.push(&running, "Without gz1", &[(GZ1, Some(&removed()))]).await;
+    let now = running.until("a wish for an approval", |now| !now.approvals_wanted.is_empty()).await;
+    let [approval] = now.approvals_wanted.as_slice() else { panic!("{:?}", now.approvals_wanted) };
+    assert_eq!(approval.objects.len(), 1, "the namespace alone");
+    assert!(now.targets.iter().all(|target| target.cluster.as_str() == "bj1"), "nothing is placed there");
+    a_while().await;
+    let expected = ["ingresses.networking.k8s.io", "deployments.apps", "services", "configmaps"];
+    assert_eq!(deletes(fleet.cluster("gz1")), expected);
+    let now = running.overview.borrow().clone();
+    let digest = approval.digest().short();
+    assert_eq!(
+        state(&now),
+        (
+            "Removing",
+            &*format!("1 object to go, 1 of them wait: every Namespace waits for approval {digest}")
+        )
+    );
+
+    let file = approval_to_yaml(approval);
+    let revision = fleet.push(&running, "Approve", &[("approvals/gz1.yaml", Some(&file))]).await;
+    let now = running.converged(&revision).await;
+    assert_eq!(state(&now), ("Removed", "nothing else is there any more: its file may go"));
+    assert_eq!(deletes(fleet.cluster("gz1")).last().map(String::as_str), Some("namespaces"));
+    assert_eq!(live::managed(fleet.cluster("gz1")).await.len(), 0);
+
+    let revision = fleet.push(&running, "Its file goes", &[(GZ1, None), ("approvals/gz1.yaml", None)]).await;
+    running.converged(&revision).await;
+    let bj1 = fleet.cluster("bj1");
+    assert_eq!(bj1.count_requests(&RequestMatch::writes()), 0, "the other cluster was left alone");
+    assert_eq!(live::managed(bj1).await, before);
+}
+
+fn settings(count: usize) -> Vec<(String, String)> {
+    let maps = (0..count).map(|number| config_map("default", &format!("map-{number}"), "first"));
+    vec![
+        ("apps/settings/app.yaml".to_owned(), objects("default", "settings")),
+        ("apps/settings/objects/maps.yaml".to_owned(), maps.collect::<Vec<_>>().join("---\n")),
+    ]
+}
+
+fn fleet_of(files: &[(String, String)]) -> Fleet {
+    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    Fleet::new(&["bj1", "gz1"], &files)
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_cap_holds_here_too() {
+    let fleet = fleet_of(&settings(12));
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    fleet.push(&running, "Without gz1", &[(GZ1, Some(&removed()))]).await;
+    let now = running.until("deletes that wait", |now| now.deletions.len() == 12).await;
+    assert!(
+        now.deletions.iter().all(|it| it.reason.starts_with("12 deletes are more than the cap of 4, waits"))
+    );
+    a_while().await;
+    assert_eq!(deletes(fleet.cluster("gz1")), Vec::<String>::new());
+
+    // A slip: it stays, and nothing happened.
+    let revision = fleet.push(&running, "Back", &[(GZ1, Some(&manifests::cluster("gz1")))]).await;
+    running.converged(&revision).await;
+    assert_eq!(live::managed(fleet.cluster("gz1")).await.len(), 12);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_healthy_elsewhere_stays() {
+    let fleet = fleet_of(&settings(2));
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    fleet.cluster("bj1").set_down(true);
+    running.until("bj1 away", |now| now.clusters.iter().any(|it| it.state == "Offline")).await;
+    let revision = fleet.push(&running, "Without gz1", &[(GZ1, Some(&removed()))]).await;
+    let now = running.until("deletes that wait", |now| now.deletions.len() == 2).await;
+    assert_eq!(now.deletions[0].reason, "no longer rendered, goes when its app is healthy on bj1");
+    a_while().await;
+    assert_eq!(live::managed(fleet.cluster("gz1")).await.len(), 2);
+    fleet.cluster("bj1").set_down(false);
+    let now = running.converged(&revision).await;
+    assert_eq!(state(&now).0, "Removed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_stays_on_purpose_does_not_hold_up_the_end() {
+    let mut files = settings(2);
+    files[1].1 = files[1].1.replace("name: map-1,", "name: map-1, annotations: {tutti.dev/prune: keep},");
+    let fleet = fleet_of(&files);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let revision = fleet.push(&running, "Without gz1", &[(GZ1, Some(&removed()))]).await;
+    let now = running.converged(&revision).await;
+    let words = "1 object left on purpose, nothing else is there any more: its file may go";
+    assert_eq!(state(&now), ("Removed", words));
+    let [orphan] = now.orphans.as_slice() else { panic!("{:?}", now.orphans) };
+    assert_eq!((orphan.object.as_str(), orphan.action.as_str()), ("ConfigMap default/map-1", "orphan"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_app_that_would_run_nowhere_waits_for_a_word() {
+    let mut files = settings(2);
+    files[0].1 = files[0].1.replace("spec: {", "spec: {placement: {clusters: {names: [gz1]}}, ");
+    let fleet = fleet_of(&files);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    fleet.push(&running, "Without gz1", &[(GZ1, Some(&removed()))]).await;
+    let now = running.until("deletes that wait", |now| now.deletions.len() == 2).await;
+    assert!(now.deletions[0].reason.starts_with("its app is placed on no cluster, waits for approval"));
+    a_while().await;
+    assert_eq!(fleet.cluster("gz1").count_requests(&RequestMatch::any().verb("delete")), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_commit_says_when_it_is_done() {
+    let gitea = Gitea::start().await;
+    let mut files = settings(2);
+    files.push(("tutti.yaml".to_owned(), gitea.instance()));
+    let fleet = fleet_of(&files);
+    let running = fleet.start().await;
+    gitea.until(&fleet.begin, "success").await;
+    fleet.cluster("gz1").set_down(true);
+    running.until("gz1 away", |now| now.clusters.iter().any(|it| it.state == "Offline")).await;
+
+    let revision = fleet.push(&running, "Without gz1", &[(GZ1, Some(&removed()))]).await;
+    gitea.until(&revision, "pending 2 deletes wait: gz1 does not answer, goes when it is back").await;
+    // Whatever comes next, it is told to its end.
+    let words = fleet.push(&running, "Words", &[("README.md", Some("Words.\n"))]).await;
+    gitea.until(&words, "success no change for this ring").await;
+    fleet.cluster("gz1").set_down(false);
+    gitea.until(&revision, "success").await;
+    assert_eq!(gitea.verdict(&revision), "success 2 objects deleted on 1 cluster");
+    gitea.assert_nothing_repeated();
+}
