@@ -1,6 +1,7 @@
 //! Who has which field: what was ours is taken back, what never was is refused or forced, what is left to others stays theirs,
 //! and what never changes is replaced where Git says so.
 
+use sandbox::{Fault, RequestMatch};
 use serde_json::{Value, json};
 use tutti::model::Revision;
 use tutti::report::Phase;
@@ -259,14 +260,22 @@ async fn an_annotation_replaces_one_object() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_deleted_that_could_not_be_created_again() {
-    let scene = Scene::with("replace: true").await;
-    // A second mistake beside the selector, and one that shows only when it is created.
-    let invalid = with_selector().replace("replicas: 2", "replicas: -1");
-    scene.push("Invalid too", &app("replace: true"), &invalid).await;
-    let (phase, detail) = scene.told();
-    assert_eq!(phase, Phase::Refused, "{detail}");
-    assert!(!scene.counted().await.iter().any(|what| what.contains("delete")), "{detail}");
-    scene.get("Deployment").await;
+    // One mistake more than the selector, and a policy that takes no new Deployments.
+    for (manifests, is_denied) in
+        [(with_selector().replace("replicas: 2", "replicas: -1"), false), (with_selector(), true)]
+    {
+        let scene = Scene::with("replace: true").await;
+        let before = scene.get("Deployment").await;
+        if is_denied {
+            let creates = RequestMatch::any().verb("create").resource("deployments.apps");
+            scene.cluster().fail_next(creates, 1_000_000, Fault::forbidden());
+        }
+        scene.push("Another selector", &app("replace: true"), &manifests).await;
+        let (phase, detail) = scene.told();
+        assert_eq!(phase, Phase::Refused, "{detail}");
+        assert!(!scene.counted().await.iter().any(|what| what.contains("delete")), "{detail}");
+        assert_eq!(scene.get("Deployment").await["metadata"]["uid"], before["metadata"]["uid"]);
+    }
 }
 
 #[tokio::test(start_paused = true)]
