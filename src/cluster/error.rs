@@ -42,12 +42,12 @@ pub enum Error {
 }
 
 impl Error {
-    /// Repeating the same request soon may succeed.
     /// What was asked about is not there, or its namespace is not.
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::NotServed { .. } | Self::Rejected { code: 404, .. })
     }
 
+    /// Repeating the same request soon may succeed.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable { .. } => true,

@@ -65,7 +65,7 @@ impl Link {
         kube::Client::try_from(config).map_err(|error| match error {
             // The address may hold a password.
             kube::Error::ProxyProtocolDisabled { .. } | kube::Error::ProxyProtocolUnsupported { .. } => {
-                fail("proxies (`proxy-url`, HTTPS_PROXY) are not supported yet".to_owned())
+                fail("a proxy (`proxy-url`, HTTPS_PROXY) is http://, https:// or socks5://".to_owned())
             }
             error => fail(error.to_string()),
         })
@@ -77,10 +77,10 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_cluster_behind_a_proxy_is_refused_without_telling_the_address() {
+    async fn a_proxy_of_an_unknown_kind_is_refused_without_telling_the_address() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("config");
-        let cluster = "server: 'https://127.0.0.1:1', proxy-url: 'http://me:hunter2@proxy.example.com:3128'";
+        let cluster = "server: 'https://127.0.0.1:1', proxy-url: 'ftp://me:hunter2@proxy.example.com:3128'";
         let text = format!(
             "current-context: one\ncontexts: [{{name: one, context: {{cluster: one, user: admin}}}}]\n\
              clusters: [{{name: one, cluster: {{{cluster}}}}}]\nusers: [{{name: admin, user: {{}}}}]\n"
@@ -88,6 +88,6 @@ mod tests {
         std::fs::write(&path, text).expect("a file");
         let link = Link::Kubeconfig { path, context: None };
         let error = link.client(&ClusterName::from("one")).await.err().expect("refused").to_string();
-        assert!(error.contains("not supported yet") && !error.contains("hunter2"), "{error}");
+        assert!(error.contains("socks5://") && !error.contains("hunter2"), "{error}");
     }
 }

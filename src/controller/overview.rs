@@ -136,7 +136,9 @@ impl World {
 
     fn decided(&self, Decided { candidate, action, reason }: &Decided) -> DeletionReport {
         let key = (candidate.cluster.clone(), candidate.object.clone());
-        let words = self.prune.refusal(&key).map_or_else(|| reason.to_string(), ToOwned::to_owned);
+        // What was said to an earlier attempt is no reason to wait now.
+        let refusal = self.prune.refusal(&key).filter(|_| *action != Action::Wait);
+        let words = refusal.map_or_else(|| reason.to_string(), ToOwned::to_owned);
         let approval = reason.approval().map(|digest| digest.short());
         self.deletion(&key, candidate.app.clone(), *action, approval, words)
     }

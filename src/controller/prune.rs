@@ -165,6 +165,8 @@ impl World {
                 }
             }
         }
+        // A share of what there was when this revision began: what it deleted must not make its own cap smaller.
+        managed += self.prune.asked.iter().filter(|(key, (_, uid))| !self.is_there(key, uid)).count();
         // What was asked for already and is still shown counts once.
         candidates.retain(|it| !self.prune.is_asked(&key(it), &it.uid));
         let before = std::mem::replace(&mut self.prune.going, going);
@@ -192,6 +194,11 @@ impl World {
             self.prune.vanished.entry(key(candidate)).or_insert_with(|| head.clone());
         }
         self.prune.decision = self.decide(fleet, &candidates, managed, valid);
+    }
+
+    fn is_there(&self, (cluster, object): &Key, uid: &str) -> bool {
+        let live = self.clusters.get(cluster).and_then(|entry| entry.observation.objects.get(object));
+        live.is_some_and(|live| *live.uid == *uid)
     }
 
     /// Objects that were on their way out: those that are seen no more have gone.

@@ -32,6 +32,7 @@ mod orphan;
 mod ownership;
 mod pins;
 mod projects;
+mod proxy;
 mod prune;
 mod removed;
 mod restart;

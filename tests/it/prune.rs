@@ -353,3 +353,30 @@ async fn an_object_that_is_given_away_at_the_last_moment_stays() {
     assert_eq!(deletes(fleet.cluster("bj1")), 1);
     assert!(live::get(fleet.cluster("bj1"), "ConfigMap", "default", "map-1").await.is_some());
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_deleted_does_not_make_the_cap_smaller() {
+    // 20 % of 40 objects are 8, which go phase by phase.
+    let web = deployment("default", "web", "web", "registry.example.com/web:1");
+    let maps: Vec<String> =
+        (0..7).map(|number| config_map("default", &format!("web-{number}"), "first")).collect();
+    let all = format!("{web}---\n{}", maps.join("---\n"));
+    let app = objects("default", "web");
+    let fleet = settings(&[
+        ("apps/settings/objects/maps.yaml", &numbered(0..32)),
+        ("apps/web/app.yaml", &app),
+        ("apps/web/objects/all.yaml", &all),
+    ]);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let gone = [("apps/web/app.yaml", None), ("apps/web/objects/all.yaml", None)];
+    let revision = fleet.push(&running, "Without the web", &gone).await;
+    running.converged(&revision).await;
+    assert_eq!(deletes(fleet.cluster("bj1")), 8);
+
+    // And the next nine do not.
+    fleet.push(&running, "Fewer", &[("apps/settings/objects/maps.yaml", Some(&numbered(0..23)))]).await;
+    running.until("deletes that wait", |now| waiting(now) == 9).await;
+    a_while().await;
+    assert_eq!(deletes(fleet.cluster("bj1")), 8);
+}

@@ -76,6 +76,7 @@ async fn an_app_that_is_let_go_stays_and_is_nobodys() {
     scene.start(&[]).await;
     scene.succeeded(&first).await;
     let before = scene.object(cluster, "configmaps", "one").await.expect("an object");
+    let deployed = scene.object(cluster, "deployments", "web").await.expect("an object");
 
     scene.worktree.remove("apps/web/app.yaml");
     scene.worktree.remove("apps/web/objects/all.yaml");
@@ -97,5 +98,6 @@ async fn an_app_that_is_let_go_stays_and_is_nobodys() {
     assert!(!after["metadata"].to_string().contains("tutti"), "{after}");
     let web = scene.object(cluster, "deployments", "web").await.expect("an object");
     assert!(!web["metadata"]["managedFields"].to_string().contains("tutti"), "{web}");
-    assert_eq!(web["metadata"]["generation"], 1, "no pod was touched");
+    assert_eq!(web["spec"], deployed["spec"]);
+    assert_eq!(scene.list(cluster, "replicasets", "").await.len(), 1, "no pod was touched");
 }

@@ -276,7 +276,8 @@ spec:
     }
 
     fn path(&self, kind: &str, rest: &str) -> String {
-        let group = if kind == "deployments" { "apis/apps/v1" } else { "api/v1" };
+        let in_apps = matches!(kind, "deployments" | "replicasets");
+        let group = if in_apps { "apis/apps/v1" } else { "api/v1" };
         let rest =
             if rest.is_empty() || rest.starts_with('?') { rest.to_owned() } else { format!("/{rest}") };
         format!("/{group}/namespaces/{}/{kind}{rest}", self.name)
