@@ -401,7 +401,9 @@ impl ClusterEntry {
     fn see_whole(&mut self, mut id: ObjectId, mut live: Live, object: Value, words: &mut Words) -> Touched {
         words.share_id(&mut id);
         words.share_record(&mut live);
-        let unwell = live.pods.is_some() && !live.health.is_settled_well();
+        // One that wants no pods has none that could tell why.
+        let has_pods = live.pods.is_some_and(|pods| pods.desired > 0);
+        let unwell = has_pods && !live.health.is_settled_well();
         let touched = self.see(&id, live);
         if !unwell {
             self.unwell.remove(&id);

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::health::Cause;
 use crate::model::{App, Diagnostic, Digest, ObjectId, Rendered, Revision};
 use crate::plan::{Difference, Plan};
+use crate::report::version;
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
@@ -31,6 +32,8 @@ pub struct TargetEntry {
     /// The commit that it is told on.
     pub revision: Revision,
     pub render: Result<Arc<Rendered>, Vec<Diagnostic>>,
+    /// Of its images, as rendered.
+    pub version: String,
     /// Something changed: look at it again.
     pub due: bool,
     /// Its cluster is not what it was rendered for: it is rendered again, and not applied before.
@@ -72,6 +75,7 @@ impl TargetEntry {
         Self {
             app,
             revision,
+            version: version_of(&render),
             render,
             due: true,
             stale: false,
@@ -108,6 +112,7 @@ impl TargetEntry {
         };
         let is_other = !same || flags(&self.app) != flags(&app);
         if is_other {
+            self.version = version_of(&render);
             self.due = true;
             if let Some(running) = &self.running {
                 running.cancel();
@@ -177,4 +182,14 @@ impl TargetEntry {
         self.retry_at = None;
         self.failure = None;
     }
+}
+
+/// What a hook runs once is no version of the app.
+fn version_of(render: &Result<Arc<Rendered>, Vec<Diagnostic>>) -> String {
+    let objects = render.iter().flat_map(|rendered| rendered.objects.iter());
+    let versions: Vec<String> = objects
+        .filter(|object| object.hook.is_none())
+        .flat_map(|object| version::of_workload(&object.body))
+        .collect();
+    version::merge(versions.iter().map(String::as_str))
 }
