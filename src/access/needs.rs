@@ -116,7 +116,9 @@ impl Work<'_> {
             // An app that leaves the repository is under the default of the instance.
             let default = self.input.instance.defaults.prune;
             let stays_for_good = default == PruneMode::Never && app.prune.is_none_or(|own| own == default);
-            if !stays_for_good && !is_kept(object) {
+            let replaces =
+                object.says(labels::REPLACE).unwrap_or(app.replace) && !object.id.takes_others_along();
+            if (!stays_for_good || replaces) && !is_kept(object) {
                 verbs.insert(Verb::Delete);
             }
         }

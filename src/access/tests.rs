@@ -58,6 +58,8 @@ fn what_is_written_decides_over_the_verbs() {
     check(&enforce, "", &objects, &[&READ[..], &WRITE, &DELETE].concat());
     check(&observe, "", &objects, &READ);
     check(&lasting, "", &objects, &[&READ[..], &WRITE].concat());
+    // It may be deleted to be created anew, whatever is pruned.
+    check(&lasting, ", replace: true", &objects, &[&READ[..], &WRITE, &DELETE].concat());
     check(&lasting, ", prune: always", &objects, &[&READ[..], &WRITE, &DELETE].concat());
     // Its objects say so themselves, also when its file goes.
     check(&enforce, ", prune: never", &objects, &[&READ[..], &WRITE].concat());

@@ -5,8 +5,12 @@
 //! phase, as a rule) go side by side. What is adopted is taken over by [`takeover`]. Every object gets a receipt. A write whose answer was lost is not repeated
 //! here: the next reconciliation looks again first.
 
+mod conflict;
+pub mod left;
 pub mod owned;
+mod places;
 pub mod release;
+mod replace;
 pub mod takeover;
 
 use std::collections::BTreeMap;
@@ -15,9 +19,13 @@ use futures::{FutureExt as _, StreamExt as _};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use conflict::Attempt;
+pub use conflict::Past;
+use owned::FieldSet;
+
 use crate::cluster::{Catalog, Client, Deleted, Error, Resource};
-use crate::model::{ObjectId, Rendered, RenderedObject, Revision, labels};
-use crate::plan::{Action, Candidate, Plan, Reason, SentReplicas, Step};
+use crate::model::{Digest, FieldPath, ObjectId, Rendered, RenderedObject, Revision, labels};
+use crate::plan::{Action, Candidate, Left, Plan, Reason, SentReplicas, Step};
 
 /// How many objects of one turn are under way at once.
 const SIDE_BY_SIDE: usize = 8;
@@ -26,6 +34,8 @@ const SIDE_BY_SIDE: usize = 8;
 #[derive(Debug)]
 pub struct Receipt {
     pub object: ObjectId,
+    /// Of the object as rendered.
+    pub hash: Digest,
     pub result: Result<Done, NotDone>,
 }
 
@@ -33,6 +43,10 @@ pub struct Receipt {
 pub enum Done {
     /// The object as the cluster has it now.
     Applied(Box<Value>),
+    /// On its way out, so that it can be created anew.
+    Deleted,
+    /// It was gone already.
+    Gone,
 }
 
 #[derive(Debug)]
@@ -44,11 +58,25 @@ pub enum NotDone {
     Cancelled,
 }
 
-/// Applies what the plan creates and configures.
+/// A cluster to apply to.
+#[derive(Clone, Copy)]
+pub struct Destination<'a> {
+    pub client: &'a Client,
+    pub catalog: &'a Catalog,
+    /// Of our fields.
+    pub manager: &'a str,
+    pub past: &'a dyn Past,
+}
+
+impl std::fmt::Debug for Destination<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Destination({})", self.client.name())
+    }
+}
+
+/// Applies what the plan creates and configures, and deletes what has to be created anew.
 pub async fn run(
-    client: &Client,
-    catalog: &Catalog,
-    manager: &str,
+    destination: Destination<'_>,
     plan: &Plan,
     rendered: &Rendered,
     cancelled: &CancellationToken,
@@ -58,7 +86,7 @@ pub async fn run(
     let steps: Vec<(&Step, &RenderedObject)> = plan
         .steps
         .iter()
-        .filter(|step| matches!(step.action, Action::Create | Action::Configure | Action::Adopt))
+        .filter(|step| step.action.is_write())
         .filter_map(|step| objects.get(&step.object).map(|object| (step, *object)))
         .collect();
 
@@ -73,9 +101,9 @@ pub async fn run(
                 } else if cancelled.is_cancelled() {
                     Err(NotDone::Cancelled)
                 } else {
-                    apply_one(client, catalog, manager, step, object, &rendered.revision).await
+                    apply_one(destination, step, object, &rendered.revision).await
                 };
-                Receipt { object: object.id.clone(), result }
+                Receipt { object: object.id.clone(), hash: object.hash, result }
             };
             requests.push(request.boxed());
         }
@@ -88,13 +116,13 @@ pub async fn run(
 }
 
 async fn apply_one(
-    client: &Client,
-    catalog: &Catalog,
-    manager: &str,
+    destination: Destination<'_>,
     step: &Step,
     object: &RenderedObject,
     revision: &Revision,
 ) -> Result<Done, NotDone> {
+    let Destination { client, catalog, manager, past } = destination;
+    let failed = |error| NotDone::Failed(told(object, error));
     let Some(resource) = catalog.get(&object.kind) else {
         return Err(NotDone::Failed(Error::NotServed {
             cluster: client.name().clone(),
@@ -102,37 +130,64 @@ async fn apply_one(
         }));
     };
     let mut body = as_sent(object, revision);
+    if step.action == Action::Delete {
+        let uid = step.uid.as_deref().unwrap_or_default();
+        return match replace::delete(client, resource, manager, &object.id, &body, uid).await {
+            Ok(Deleted::Accepted) => Ok(Done::Deleted),
+            Ok(Deleted::Gone) => Ok(Done::Gone),
+            Ok(Deleted::Changed) => Err(failed(changed(&object.id))),
+            Err(error) => Err(failed(error)),
+        };
+    }
     scale(&mut body, step.replicas);
-    let applied = match (&step.action, &step.reason) {
-        (Action::Adopt, _) => takeover::take(client, resource, manager, &object.id, &body).await,
-        // All of it was ours: who set it since then did so in our place.
-        (_, Reason::Drifted { .. }) => {
+    leave_out(&mut body, &step.left);
+    let applied = if step.action == Action::Adopt {
+        takeover::take(client, resource, manager, &object.id, &body).await
+    } else {
+        if let (Reason::Drifted { .. }, Some(uid)) = (&step.reason, &step.uid) {
             // Another object of that name may not be ours.
-            if let Some(uid) = &step.uid {
-                body["metadata"]["uid"] = Value::String(uid.clone());
-            }
-            client.apply_by_force(resource, &object.id, &body, manager).await
+            body["metadata"]["uid"] = Value::String(uid.clone());
         }
-        _ => client.apply(resource, &object.id, &body, manager).await,
+        Attempt { client, resource, manager, past, step, object, is_dry: false }.run(body).await
     };
-    applied.map(|live| Done::Applied(Box::new(live))).map_err(|error| NotDone::Failed(told(object, error)))
+    applied.map(|live| Done::Applied(Box::new(live))).map_err(failed)
+}
+
+fn changed(object: &ObjectId) -> Error {
+    let (reason, detail) = ("Conflict".to_owned(), "it changed meanwhile, looked at again".to_owned());
+    Error::Rejected { action: "replace", object: object.clone(), code: 409, reason, detail }
+}
+
+/// What others have of the fields that are left to them. Replicas stand apart: their number is sent as long as it is ours.
+fn leave_out(body: &mut Value, left: &Left) {
+    let Some(known) = &left.known else { return };
+    let ours = FieldSet::parse(&known.ours);
+    for path in left.paths.iter().filter(|path| !is_replicas(path)) {
+        left::leave_out(body, path, &ours);
+    }
+}
+
+/// `spec.replicas`, which stands apart wherever fields are compared.
+pub fn is_replicas(path: &FieldPath) -> bool {
+    path.is(&["spec", "replicas"])
 }
 
 /// What a step would make of an object, whatever holds it: a dry run, nothing is written.
 pub async fn foresee(
-    client: &Client,
+    destination: Destination<'_>,
     resource: &Resource,
-    manager: &str,
     step: &Step,
     object: &RenderedObject,
     revision: &Revision,
 ) -> Result<Value, Error> {
+    let Destination { client, manager, past, .. } = destination;
     let mut body = as_sent(object, revision);
     scale(&mut body, step.replicas);
-    let foreseen = match (step.intent(), step.reason.cause()) {
-        (Action::Adopt, _) => takeover::foreseen(client, resource, manager, &object.id, &body).await,
-        (_, Reason::Drifted { .. }) => client.try_apply(resource, &object.id, &body, manager, true).await,
-        _ => client.try_apply(resource, &object.id, &body, manager, false).await,
+    leave_out(&mut body, &step.left);
+    let foreseen = if step.intent() == Action::Adopt {
+        takeover::foreseen(client, resource, manager, &object.id, &body).await
+    } else {
+        Attempt { client, resource, manager, past, step, object, is_dry: true }.run(body).await
     };
     foreseen.map_err(|error| told(object, error))
 }

@@ -31,10 +31,10 @@ pub fn is_ours(entry: &Value, manager: &str) -> bool {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSet {
-    owned: bool,
+    pub(super) owned: bool,
     /// Whatever is there, and not only that there is something.
-    whole: bool,
-    below: BTreeMap<String, FieldSet>,
+    pub(super) whole: bool,
+    pub(super) below: BTreeMap<String, FieldSet>,
 }
 
 impl FieldSet {
@@ -222,13 +222,13 @@ fn leaves_no_trace(value: &Value) -> bool {
 }
 
 /// What the key of an entry says of the item of a list that it is of.
-enum ItemKey {
+pub(super) enum ItemKey {
     Keys(Map<String, Value>),
     Value(Value),
 }
 
 impl ItemKey {
-    fn parse(key: &str) -> Option<Self> {
+    pub fn parse(key: &str) -> Option<Self> {
         match key.split_once(':')? {
             ("k", keys) => serde_json::from_str(keys).ok().map(Self::Keys),
             ("v", value) => serde_json::from_str(value).ok().map(Self::Value),
@@ -237,7 +237,7 @@ impl ItemKey {
     }
 
     /// Keys with a default stand in the set and not always in the item.
-    fn is_of(&self, item: &Value) -> bool {
+    pub fn is_of(&self, item: &Value) -> bool {
         match self {
             Self::Keys(keys) => {
                 keys.iter().all(|(key, value)| item.get(key).is_none_or(|known| known == value))

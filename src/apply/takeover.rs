@@ -59,7 +59,9 @@ pub async fn foresee(
     match effect.map_err(|error| told(object, error)) {
         Ok(effect) => Ok(Ok(effect)),
         Err(error) if error.is_transient() => Err(error),
-        Err(error @ (Error::Conflict { .. } | Error::Rejected { .. })) => Ok(Err(error.to_string())),
+        Err(error @ (Error::Conflict { .. } | Error::Immutable { .. } | Error::Rejected { .. })) => {
+            Ok(Err(error.to_string()))
+        }
         Err(error) => Err(error),
     }
 }

@@ -159,7 +159,9 @@ fn write(
         }
         say!("{} {} ({})", target.cluster, target.app, plan.revision.short());
         for step in shown {
-            say!("  {} {:<10} {}: {}", sign(step.intent()), step.intent().as_str(), step.object, why(step));
+            let force = if step.force { ", by force" } else { "" };
+            let action = step.intent();
+            say!("  {} {:<10} {}: {}{force}", sign(action), action.as_str(), step.object, why(step));
             let key = (Target { app: plan.app.clone(), cluster: plan.cluster.clone() }, step.object.clone());
             for line in explained.get(&key).into_iter().flatten() {
                 say!("      {line}");

@@ -219,6 +219,30 @@ impl Client {
         Ok(to_value(&resource.api, &replaced))
     }
 
+    /// Whether the cluster would take an object if none of its name were there; nothing is written.
+    pub async fn try_create(
+        &self,
+        resource: &Resource,
+        id: &ObjectId,
+        body: &Value,
+        manager: &str,
+    ) -> Result<(), Error> {
+        let object: DynamicObject = serde_json::from_value(body.clone()).map_err(|error| Error::Request {
+            cluster: self.name.clone(),
+            action: "create",
+            code: 400,
+            detail: error.to_string(),
+        })?;
+        let parameters = PostParams { dry_run: true, field_manager: Some(manager.to_owned()) };
+        let api = self.api(&resource.api, id);
+        match self.bounded_about("create", Some(id), api.create(&parameters, &object)).await {
+            Ok(_) => Ok(()),
+            // That is asked last, when all else is well.
+            Err(Error::Rejected { code: 409, reason, .. }) if reason == "AlreadyExists" => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Changes metadata by a merge: also who has which fields, whose values stay. With a `resourceVersion` in it, refused
     /// when the object changed since.
     pub async fn set_metadata(

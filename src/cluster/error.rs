@@ -12,6 +12,15 @@ pub struct Conflict {
     pub field: String,
 }
 
+/// A field that never changes once its object is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImmutableField {
+    /// As the API server writes it, for example `spec.selector`.
+    pub field: String,
+    /// In its words, without values.
+    pub why: String,
+}
+
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("failed to read the connection of cluster {cluster}: {detail}")]
@@ -29,6 +38,8 @@ pub enum Error {
     NotServed { cluster: ClusterName, kind: String },
     #[error("failed to apply {object}: conflict with {}", managers(.conflicts))]
     Conflict { object: ObjectId, conflicts: Vec<Conflict> },
+    #[error("failed to {action} {object}: {}", whys(.fields))]
+    Immutable { action: &'static str, object: ObjectId, fields: Vec<ImmutableField> },
     #[error("failed to {action} {object}: {detail}")]
     Rejected { action: &'static str, object: ObjectId, code: u16, reason: String, detail: String },
     #[error("failed to {action} in cluster {cluster}: {detail}")]
@@ -54,6 +65,7 @@ impl Error {
             Self::Connection { .. }
             | Self::Denied { .. }
             | Self::NotServed { .. }
+            | Self::Immutable { .. }
             | Self::Conflict { .. } => false,
         }
     }
@@ -84,6 +96,12 @@ impl Error {
                 conflicts.dedup();
                 Self::Conflict { object, conflicts }
             }
+            Self::Immutable { action, object, mut fields } => {
+                for field in &mut fields {
+                    field.why = IMMUTABLE.to_owned();
+                }
+                Self::Immutable { action, object, fields }
+            }
             other => other,
         }
     }
@@ -104,6 +122,11 @@ fn managers(conflicts: &[Conflict]) -> String {
             None => parts.push(format!("{:?} over {}", conflict.manager, conflict.field)),
         }
     }
+    parts.join("; ")
+}
+
+fn whys(fields: &[ImmutableField]) -> String {
+    let parts: Vec<String> = fields.iter().map(|it| format!("{}: {}", it.field, it.why)).collect();
     parts.join("; ")
 }
 
@@ -159,8 +182,43 @@ fn classify_status(
     if code == 409 && !conflicts.is_empty() {
         return Error::Conflict { object: object.clone(), conflicts };
     }
+    if let Some(fields) = immutable_fields(status) {
+        return Error::Immutable { action, object: object.clone(), fields };
+    }
     let detail = if is_secret(object) { without_values(status) } else { status.message.clone() };
     Error::Rejected { action, object: object.clone(), code, reason: status.reason.clone(), detail }
+}
+
+const IMMUTABLE: &str = "field is immutable";
+
+/// How API servers say that a field stays as it was first set: all words that their validation has for it, and the usual
+/// one of custom kinds.
+const NEVER_CHANGES: &[&str] = &[
+    "immutable",
+    "may not be changed",
+    "may not change",
+    "cannot change",
+    "cannot be changed",
+    "pod updates may not",
+    "updates to ",
+];
+
+/// The fields of a refused change, when the change of them is all that is wrong with it: an object that is invalid in
+/// itself would be refused when it is created anew too.
+fn immutable_fields(status: &Status) -> Option<Vec<ImmutableField>> {
+    let causes = status.details.as_ref().map(|details| details.causes.as_slice()).unwrap_or_default();
+    let field = |cause: &kube::core::response::StatusCause| {
+        let words = cause.message.to_lowercase();
+        let is_one = NEVER_CHANGES.iter().any(|known| words.contains(known));
+        // Who has the name, and not what the object says.
+        let is_content = !cause.field.is_empty() && !cause.field.starts_with("metadata.");
+        // `Invalid value: …: field is immutable`: values come first.
+        let why = cause.message.rsplit(": ").next().unwrap_or(IMMUTABLE).to_owned();
+        (is_one && is_content).then(|| ImmutableField { field: cause.field.clone(), why })
+    };
+    let fields: Option<Vec<ImmutableField>> =
+        if status.code == 422 { causes.iter().map(field).collect() } else { None };
+    fields.filter(|fields| !fields.is_empty())
 }
 
 /// In any group: a kind of that name elsewhere is likely to hold secrets too.
@@ -233,6 +291,48 @@ mod tests {
         };
         let told = r#"failed to apply Deployment shop/pay: conflict with "kubectl" over .spec.hosts[…], .spec.replicas"#;
         assert_eq!(error.without_values().to_string(), told);
+    }
+
+    fn refused(causes: &[(&str, &str)]) -> String {
+        let causes: Vec<_> = causes
+            .iter()
+            .map(|(field, message)| serde_json::json!({"field": field, "message": message}))
+            .collect();
+        let status: Status = serde_json::from_value(serde_json::json!({
+            "status": "Failure", "code": 422, "reason": "Invalid", "message": "it is invalid",
+            "details": {"causes": causes},
+        }))
+        .unwrap_or_default();
+        let object = ObjectId::new("apps", "Deployment", Some("shop"), "pay");
+        let error = kube::Error::Api(Box::new(status));
+        classify(&ClusterName::from("bj5"), "apply", Some(&object), &error).to_string()
+    }
+
+    #[test]
+    fn a_change_that_is_never_made_is_told_from_one_that_is_invalid() {
+        let check = |causes: &[(&str, &str)], expected: &str| {
+            assert_eq!(refused(causes), format!("failed to apply Deployment shop/pay: {expected}"));
+        };
+        let selector =
+            ("spec.selector", "Invalid value: {\"matchLabels\":{\"app\":\"x\"}}: field is immutable");
+        check(&[selector], "spec.selector: field is immutable");
+        check(
+            &[(
+                "spec",
+                "Forbidden: updates to statefulset spec for fields other than 'replicas' are forbidden",
+            )],
+            "spec: updates to statefulset spec for fields other than 'replicas' are forbidden",
+        );
+        check(&[("roleRef", "Invalid value: {}: cannot change roleRef")], "roleRef: cannot change roleRef");
+        check(
+            &[("spec.clusterIPs[0]", "Invalid value: [\"10.0.0.1\"]: may not change once set")],
+            "spec.clusterIPs[0]: may not change once set",
+        );
+        // It would be refused when it is created anew, too.
+        check(&[selector, ("spec.replicas", "Invalid value: -1: must be positive")], "it is invalid");
+        // Another object has the name by now.
+        check(&[("metadata.uid", "Invalid value: \"u2\": field is immutable")], "it is invalid");
+        check(&[], "it is invalid");
     }
 
     #[test]

@@ -20,7 +20,7 @@ mod tests;
 pub use catalog::{Catalog, Resource};
 pub use client::{Client, Deleted, KindsInUse};
 pub use credential::Credential;
-pub use error::{Conflict, Error};
+pub use error::{Conflict, Error, ImmutableField};
 pub use link::Link;
 pub use review::Question;
 pub use watch::Change;

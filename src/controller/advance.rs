@@ -138,6 +138,11 @@ impl World {
     fn job(&self, id: &Target, rendered: &Arc<Rendered>) -> Option<Job> {
         let entry = self.targets.get(id).filter(|entry| !entry.stale)?;
         let cluster = self.clusters.get(&id.cluster)?;
+        // What is seen of its objects is without what a newer commit leaves to others, or with it.
+        let left = cluster.ignores.get(id.app.to_string().as_str()).map_or(&[][..], Vec::as_slice);
+        if left != entry.app.ignore {
+            return None;
+        }
         // Whether a workload goes is a question of what is there of any kind.
         let workloads = if entry.app.is_in_waves() { plan::waves::kinds() } else { Vec::new() };
         if !cluster.has_listed(rendered.objects.iter().map(|object| &object.kind).chain(&workloads)) {
@@ -148,12 +153,18 @@ impl World {
             catalog: Arc::clone(&cluster.catalog),
             instance: self.instance.name.clone(),
             rules: Arc::clone(&self.fleet.as_ref()?.health),
+            ignores: Arc::clone(&cluster.ignores),
             mode: self.mode(),
             paused: entry.app.paused,
             unmanaged: entry.app.unmanaged,
             in_waves: entry.app.is_in_waves(),
             adopt: entry.app.adopt,
             drift: entry.app.drift.unwrap_or(self.instance.defaults.drift),
+            force: entry.app.force.unwrap_or(self.instance.defaults.force),
+            replace: entry.app.replace,
+            ignore: entry.app.ignore.clone(),
+            history: Arc::clone(&self.history),
+            facts: cluster.facts.clone(),
             cluster_state: cluster.cluster.state,
             rendered: Arc::clone(rendered),
             observation: cluster.seen_by(rendered),

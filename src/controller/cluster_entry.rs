@@ -13,7 +13,9 @@ use super::wanted::Wanted;
 use super::words::Words;
 use crate::cluster::{Catalog, Change, Client};
 use crate::health;
-use crate::model::{Capabilities, Cluster, ClusterName, Kind, Live, ObjectId, Observation, Rendered};
+use crate::model::{
+    Capabilities, Cluster, ClusterName, Ignores, Kind, Live, ObjectId, Observation, Rendered,
+};
 use crate::plan::Candidate;
 use crate::reconcile::{self, Found, Shared};
 
@@ -74,6 +76,8 @@ pub struct ClusterEntry {
     /// Watches so far.
     watched: u64,
     rules: Arc<health::Rules>,
+    /// Which fields apps leave to others.
+    pub ignores: Arc<Ignores>,
     rediscover: watch::Sender<u64>,
     supervisor: JoinHandle<()>,
 }
@@ -120,6 +124,7 @@ impl ClusterEntry {
             watches: BTreeMap::new(),
             watched: 0,
             rules,
+            ignores: Arc::default(),
             rediscover,
             supervisor,
         }
@@ -232,6 +237,28 @@ impl ClusterEntry {
         self.watch(changed, instance, events);
     }
 
+    /// What is known of an object is without the fields that its app leaves to others: where they become others, it is listed
+    /// again.
+    pub fn take_ignores(&mut self, ignores: &Arc<Ignores>, instance: &str, events: &mpsc::Sender<Event>) {
+        if self.ignores == *ignores {
+            return;
+        }
+        let changed = |app: &str| self.ignores.get(app) != ignores.get(app);
+        let objects = self.observation.objects.iter().filter(|(_, live)| changed(&live.app));
+        let objects: BTreeSet<(Arc<str>, Arc<str>)> =
+            objects.map(|(id, _)| (Arc::clone(&id.group), Arc::clone(&id.kind))).collect();
+        self.ignores = Arc::clone(ignores);
+        let kinds = self.watches.keys();
+        let kinds: Vec<Kind> = kinds
+            .filter(|it| objects.contains(&(Arc::clone(&it.group), Arc::clone(&it.kind))))
+            .cloned()
+            .collect();
+        for kind in &kinds {
+            self.watches.remove(kind);
+        }
+        self.watch(kinds, instance, events);
+    }
+
     /// A new connection: everything is listed again. What was seen stays until the lists say otherwise.
     pub fn connected(&mut self, epoch: u64, client: Client, catalog: Arc<Catalog>) {
         self.reach = Reach::Ready;
@@ -241,6 +268,7 @@ impl ClusterEntry {
         self.observation.complete = false;
         self.observation.strangers.clear();
         self.observation.absent.clear();
+        self.observation.immutable.clear();
         self.serves(catalog);
     }
 
@@ -362,7 +390,7 @@ impl ClusterEntry {
     /// An object as a watch showed it, whole.
     fn see_object(&mut self, kind: &Kind, object: Value, instance: &str, words: &mut Words) -> Touched {
         let Some(id) = ObjectId::of(&object) else { return Touched::Nothing };
-        match reconcile::live(kind, &object, instance, &self.rules) {
+        match reconcile::live(kind, &object, instance, &self.rules, &self.ignores) {
             Some(live) => self.see_whole(id, live, object, words),
             // It carries our label, and is a copy or not ours (any more).
             None => self.forget(&id),
@@ -373,7 +401,9 @@ impl ClusterEntry {
     fn see_whole(&mut self, mut id: ObjectId, mut live: Live, object: Value, words: &mut Words) -> Touched {
         words.share_id(&mut id);
         words.share_record(&mut live);
-        let unwell = live.pods.is_some() && !live.health.is_settled_well();
+        // One that wants no pods has none that could tell why.
+        let has_pods = live.pods.is_some_and(|pods| pods.desired > 0);
+        let unwell = has_pods && !live.health.is_settled_well();
         let touched = self.see(&id, live);
         if !unwell {
             self.unwell.remove(&id);
@@ -406,15 +436,27 @@ impl ClusterEntry {
 
     /// An apply went through, and this is its answer: what it shows is what was wanted. A watch may have told of something
     /// newer already, which is held to it.
-    pub fn applied(&mut self, kind: &Kind, object: Value, instance: &str, words: &mut Words) {
+    /// `ignores`: what was left to others then.
+    pub fn applied(
+        &mut self,
+        kind: &Kind,
+        object: Value,
+        instance: &str,
+        ignores: &Ignores,
+        words: &mut Words,
+    ) {
         let Some(id) = ObjectId::of(&object) else { return };
-        let Some(answer) = reconcile::live(kind, &object, instance, &self.rules) else {
+        let Some(answer) = reconcile::live(kind, &object, instance, &self.rules, &self.ignores) else {
             self.forget(&id);
             return;
         };
+        // What was left out under other rules may be wanted by now.
+        let is_all = self.ignores.get(&answer.app) == ignores.get(&answer.app);
         let (uid, hash, ownership) = (Arc::clone(&answer.uid), answer.hash, answer.ownership.clone());
         self.see_whole(id.clone(), answer, object, words);
+        self.observation.immutable.remove(&id);
         if let Some(live) = self.observation.objects.get_mut(&id)
+            && is_all
             && (&live.uid, live.hash) == (&uid, hash)
         {
             live.settled = Some(ownership);
@@ -436,6 +478,7 @@ impl ClusterEntry {
     /// It is not there any more, or not ours.
     pub fn forget(&mut self, id: &ObjectId) -> Touched {
         self.observation.absent.remove(id);
+        self.observation.immutable.remove(id);
         self.unwell.remove(id);
         self.strays.remove(id);
         match self.observation.objects.remove(id) {
@@ -443,6 +486,15 @@ impl ClusterEntry {
             Some(live) if live.deleting => Touched::Everything,
             Some(live) => Touched::App(live.app),
             None => Touched::Nothing,
+        }
+    }
+
+    /// It was deleted, to be created anew: the watch tells when it is gone.
+    pub fn replaced(&mut self, id: &ObjectId, is_gone: bool) {
+        if is_gone {
+            self.forget(id);
+        } else if let Some(live) = self.observation.objects.get_mut(id) {
+            live.deleting = true;
         }
     }
 
@@ -461,6 +513,7 @@ impl ClusterEntry {
             objects: ids().chain(strays).filter_map(live).collect(),
             strangers: ids().filter_map(stranger).collect(),
             absent: ids().filter(|id| seen.absent.contains(*id)).cloned().collect(),
+            immutable: ids().filter_map(|id| Some((id.clone(), seen.immutable.get(id)?.clone()))).collect(),
             served: Arc::clone(&seen.served),
         }
     }
@@ -468,7 +521,14 @@ impl ClusterEntry {
 
 /// With what was known of it while it held the same.
 fn as_settled_before(known: Option<&Live>, live: Live) -> Live {
-    match known.filter(|known| known.uid == live.uid && known.hash == live.hash && known.settled.is_some()) {
+    let is_comparable = |known: &&Live| {
+        let paths = |live: &Live| live.ignored.as_ref().map(|ignored| ignored.paths.clone());
+        known.uid == live.uid
+            && known.hash == live.hash
+            && known.settled.is_some()
+            && paths(known) == paths(&live)
+    };
+    match known.filter(is_comparable) {
         Some(known) => Live { settled: known.settled.clone(), fields: None, ..live },
         None => live,
     }

@@ -10,7 +10,7 @@ use super::supervisor::Supervisor;
 use super::world::World;
 use crate::fleet::{Fleet, Target};
 use crate::health;
-use crate::model::{AppId, Cluster, ClusterName};
+use crate::model::{AppId, Cluster, ClusterName, Ignores};
 
 /// How far apart the epochs of two entries begin: no supervisor connects that often.
 const EPOCHS_EACH: u64 = 1 << 32;
@@ -27,6 +27,7 @@ impl World {
             let is_other = *self.instance != fleet.instance;
             self.instance = Arc::new(fleet.instance.clone());
             self.take_clusters(&fleet);
+            self.take_ignores(&fleet);
             if is_other {
                 let all: Vec<Target> = self.targets.keys().cloned().collect();
                 all.iter().for_each(|id| self.look_at(id));
@@ -77,6 +78,16 @@ impl World {
                     }
                 }
             }
+        }
+    }
+
+    /// Fields that apps leave to others are looked at as such from now on.
+    fn take_ignores(&mut self, fleet: &Fleet) {
+        let ignores = fleet.apps.values().filter(|app| !app.ignore.is_empty());
+        let ignores: Arc<Ignores> =
+            Arc::new(ignores.map(|app| (app.id.to_string().into(), app.ignore.clone())).collect());
+        for entry in self.clusters.values_mut() {
+            entry.take_ignores(&ignores, &self.instance.name, &self.events);
         }
     }
 

@@ -23,6 +23,16 @@ pub enum Origin {
     Folder(PathBuf),
 }
 
+impl Origin {
+    /// A folder has no history.
+    pub fn repository(&self) -> Option<Repository> {
+        match self {
+            Self::Repository(repository) => Some(repository.clone()),
+            Self::Folder(_) => None,
+        }
+    }
+}
+
 /// What asking Git brought.
 #[derive(Debug)]
 pub struct Loaded {

@@ -12,8 +12,8 @@ use crate::apply::{Done, NotDone};
 use crate::cluster::Error;
 use crate::fleet::Target;
 use crate::health::Cause;
-use crate::model::{Digest, Kind, Mode, ObjectId};
-use crate::plan::{Candidate, Plan, Reason};
+use crate::model::{Digest, Immutable, Kind, Mode, ObjectId};
+use crate::plan::{Action, Candidate, Plan, Reason, Step};
 use crate::reconcile::{Found, Outcome, Went};
 
 impl World {
@@ -46,6 +46,11 @@ impl World {
         let (mut applied, mut wrote) = (BTreeSet::new(), false);
         for receipt in outcome.receipts {
             match receipt.result {
+                Ok(done @ (Done::Deleted | Done::Gone)) => {
+                    wrote = true;
+                    tracing::info!(cluster = %target.cluster, app = %target.app, object = %receipt.object, "deleted, to be created anew");
+                    cluster.replaced(&receipt.object, matches!(done, Done::Gone));
+                }
                 Ok(Done::Applied(object)) => {
                     wrote = true;
                     if !doubts.contains(&receipt.object) {
@@ -53,15 +58,31 @@ impl World {
                     }
                     opened |= is_namespace(&receipt.object);
                     if let Some(kind) = Kind::of(&object) {
-                        cluster.applied(&kind, *object, &self.instance.name, &mut self.words);
+                        let (name, ignores) = (&self.instance.name, &outcome.ignores);
+                        cluster.applied(&kind, *object, name, ignores, &mut self.words);
                     }
                 }
                 Err(not_done) => {
                     // It may have come into being all the same, or be somebody else's by now.
                     cluster.observation.absent.remove(&receipt.object);
                     if let NotDone::Failed(error) = not_done {
+                        let step = outcome.plan.steps.iter().find(|step| step.object == receipt.object);
+                        if let (Error::Immutable { fields, .. }, Some(step)) = (&error, step)
+                            && let (Action::Configure, Some(uid)) = (step.action, step.uid.as_deref())
+                        {
+                            let fields = fields.iter().map(|it| it.field.clone()).collect();
+                            let immutable = Immutable { hash: receipt.hash, uid: uid.into(), fields };
+                            cluster.observation.immutable.insert(receipt.object.clone(), immutable);
+                            if step.may_replace {
+                                // The next plan says what is done about it.
+                                continue;
+                            }
+                        }
                         tracing::warn!(cluster = %target.cluster, app = %target.app, %error, "not applied");
-                        failure.get_or_insert(failure_of(&error));
+                        failure.get_or_insert_with(|| {
+                            let failure = failure_of(&error);
+                            Failure { text: failure.text + way_out(&error, step), ..failure }
+                        });
                     }
                 }
             }
@@ -165,6 +186,18 @@ pub(super) fn kept(mut plan: Plan, mode: Mode) -> Plan {
 
 fn is_namespace(id: &ObjectId) -> bool {
     id.group.is_empty() && &*id.kind == "Namespace"
+}
+
+/// What in Git would make it go through.
+fn way_out(error: &Error, step: Option<&Step>) -> &'static str {
+    let Some(step) = step.filter(|step| step.action != Action::Adopt) else { return "" };
+    match error {
+        Error::Conflict { .. } if !step.force => "; `force: true` in the app takes what others set",
+        Error::Immutable { object, .. } if !step.may_replace && !object.takes_others_along() => {
+            "; `replace: true` in the app deletes it and creates it anew"
+        }
+        _ => "",
+    }
 }
 
 fn failure_of(error: &Error) -> Failure {

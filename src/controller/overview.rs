@@ -9,7 +9,7 @@ use crate::cluster::Credential;
 use crate::fleet::Target;
 use crate::model::{AppId, ClusterName, ClusterState, Diagnostic, ObjectId, PodCount, Revision};
 use crate::plan::{Action, Decided, Reason};
-use crate::report::{ClusterReport, DeletionReport, Overview, TargetReport, version};
+use crate::report::{ClusterReport, DeletionReport, Overview, TargetReport};
 
 impl World {
     pub fn overview(&self) -> Overview {
@@ -57,13 +57,8 @@ impl World {
         let (phase, detail) = self.phase(id);
         let mut pods = PodCount::default();
         let mut created: Option<&str> = None;
-        let mut versions = Vec::new();
         if let (Ok(rendered), Some(cluster)) = (&entry.render, self.clusters.get(&id.cluster)) {
             for object in &*rendered.objects {
-                // What a hook runs once is no version of the app.
-                if object.hook.is_none() {
-                    versions.extend(version::of_workload(&object.body));
-                }
                 if let Some(live) = cluster.observation.objects.get(&object.id) {
                     let counted = live.pods.unwrap_or_default();
                     pods.desired += counted.desired;
@@ -81,7 +76,7 @@ impl World {
             phase,
             detail,
             pods,
-            version: version::merge(versions.iter().map(String::as_str)),
+            version: entry.version.clone(),
             created: created.map(ToOwned::to_owned),
             plan: entry.plan.clone(),
             differences: entry.foreseen.as_ref().map(|(_, differences)| Arc::clone(differences)),

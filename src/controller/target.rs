@@ -11,6 +11,7 @@ use super::jitter::jittered;
 use crate::health::Cause;
 use crate::model::{App, Diagnostic, Digest, ObjectId, Rendered, Revision};
 use crate::plan::{Difference, Plan};
+use crate::report::version;
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
@@ -32,6 +33,8 @@ pub struct TargetEntry {
     /// The commit that it is told on.
     pub revision: Revision,
     pub render: Result<Arc<Rendered>, Vec<Diagnostic>>,
+    /// Of its images, as rendered.
+    pub version: String,
     /// Something changed: look at it again.
     pub due: bool,
     /// Its cluster is not what it was rendered for: it is rendered again, and not applied before.
@@ -73,6 +76,7 @@ impl TargetEntry {
         Self {
             app,
             revision,
+            version: version_of(&render),
             render,
             due: true,
             stale: false,
@@ -103,10 +107,13 @@ impl TargetEntry {
             (Ok(old), Ok(new)) => Arc::ptr_eq(&old.objects, &new.objects) || old.objects == new.objects,
             _ => false,
         };
-        let flags =
-            |app: &App| (app.paused, app.unmanaged, app.adopt, app.prune, app.drift, app.is_in_waves());
+        let flags = |app: &App| {
+            let ownership = (app.adopt, app.drift, app.force, app.replace, app.ignore.clone());
+            (app.paused, app.unmanaged, app.prune, app.is_in_waves(), ownership)
+        };
         let is_other = !same || flags(&self.app) != flags(&app);
         if is_other {
+            self.version = version_of(&render);
             self.due = true;
             if let Some(running) = &self.running {
                 running.cancel();
@@ -177,4 +184,14 @@ impl TargetEntry {
         self.retry_at = None;
         self.failure = None;
     }
+}
+
+/// What a hook runs once is no version of the app.
+fn version_of(render: &Result<Arc<Rendered>, Vec<Diagnostic>>) -> String {
+    let objects = render.iter().flat_map(|rendered| rendered.objects.iter());
+    let versions: Vec<String> = objects
+        .filter(|object| object.hook.is_none())
+        .flat_map(|object| version::of_workload(&object.body))
+        .collect();
+    version::merge(versions.iter().map(String::as_str))
 }

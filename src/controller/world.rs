@@ -21,6 +21,7 @@ use crate::forge::{self, State};
 use crate::manifest;
 use crate::model::{App, ClusterName, Forge, Instance, Mode, Revision, Snapshot};
 use crate::plan::Reason;
+use crate::reconcile::History;
 use crate::render::{Memory, Render, Renders};
 use crate::report::outbox::{Order, Outbox};
 use crate::report::{Overview, Phase, statuses};
@@ -58,6 +59,8 @@ pub struct World {
     pub(super) instance: Arc<Instance>,
     /// What earlier revisions rendered to.
     memory: Arc<Mutex<Memory>>,
+    /// What earlier revisions were, for whoever has to know.
+    pub(super) history: Arc<History>,
     /// What was read in earlier revisions.
     reading: Arc<Mutex<manifest::Memory>>,
     pub(super) clusters: BTreeMap<ClusterName, ClusterEntry>,
@@ -94,6 +97,8 @@ impl std::fmt::Debug for World {
 
 impl World {
     pub fn new(settings: Settings, events: mpsc::Sender<Event>) -> Self {
+        let (charts, keys) = (Arc::clone(&settings.charts), settings.keys.clone());
+        let history = Arc::new(History::new(settings.origin.repository(), charts, keys));
         Self {
             settings,
             events,
@@ -110,6 +115,7 @@ impl World {
             fleet: None,
             instance: Arc::default(),
             memory: Arc::default(),
+            history,
             reading: Arc::default(),
             clusters: BTreeMap::new(),
             dropped: BTreeSet::new(),

@@ -322,7 +322,7 @@ spec:
   receivers: [{name: a, type: gitea, secrets: [{value: s3cret}, {secret: {name: a}}, {}]}, {name: a, type: gitea}]
   poll: 60
   pageUrl: tutti.example.com
-  defaults: {force: true, drift: forgive}
+  defaults: {force: maybe, drift: forgive}
   caps: {deletePercent: 101, deletes: -1}
   charts: {repositories: [{name: a, url: x}]}
 ",
@@ -338,8 +338,8 @@ spec:
             "E1208 6:86 spec.receivers[0].secrets[2]: a reference has exactly one of `env` and `file`",
             "E1206 7:9 spec.poll: `poll` must be a duration, not the number 60",
             "E1206 8:12 spec.pageUrl: \"tutti.example.com\" is not an address",
-            "E1290 9:14 spec.defaults.force: `spec.defaults.force: true` is not supported yet",
-            "E1204 9:34 spec.defaults.drift: `drift` cannot be \"forgive\"",
+            "E1203 9:21 spec.defaults.force: `force` must be a boolean (true or false), not the text \"maybe\"",
+            "E1204 9:35 spec.defaults.drift: `drift` cannot be \"forgive\"",
             "E1206 10:25 spec.caps.deletePercent: `deletePercent` must be from 0 to 100, not 101",
             "E1206 10:39 spec.caps.deletes: `deletes` must be from 0 to 4294967295, not -1",
             "E1206 11:42 spec.charts.repositories[0].url: \"x\" is not an address",

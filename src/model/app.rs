@@ -6,7 +6,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{
-    AppId, ChartRef, ClusterName, DriftMode, Location, Patch, Project, PruneMode, Rollout, Route, Selector,
+    AppId, ChartRef, ClusterName, DriftMode, IgnoreRule, Location, Patch, Project, PruneMode, Rollout, Route,
+    Selector,
 };
 
 /// One app, whatever kind of manifest it came from.
@@ -26,6 +27,13 @@ pub struct App {
     pub prune: Option<PruneMode>,
     /// `None`: the instance's default.
     pub drift: Option<DriftMode>,
+    /// Fields that others have are taken from them. `None`: the instance's default.
+    pub force: Option<bool>,
+    /// What cannot be changed as Git says is deleted and created anew.
+    pub replace: bool,
+    /// Fields that are left to others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ignore: Vec<IgnoreRule>,
     pub spec: AppSpec,
     /// Its own, and those of Route manifests that name it or stand beside it.
     #[serde(skip_serializing_if = "Vec::is_empty")]

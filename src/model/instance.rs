@@ -70,11 +70,14 @@ pub struct Defaults {
     pub namespace: String,
     pub prune: PruneMode,
     pub drift: DriftMode,
+    /// Fields that others have are taken from them.
+    pub force: bool,
 }
 
 impl Default for Defaults {
     fn default() -> Self {
-        Self { namespace: "default".to_owned(), prune: PruneMode::default(), drift: DriftMode::default() }
+        let (prune, drift) = (PruneMode::default(), DriftMode::default());
+        Self { namespace: "default".to_owned(), prune, drift, force: false }
     }
 }
 

@@ -15,6 +15,11 @@ pub const HASH: &str = "tutti.dev/hash";
 pub const REVISION: &str = "tutti.dev/revision";
 /// Annotation on an object: `keep` leaves it alone when it is no longer rendered.
 pub const PRUNE: &str = "tutti.dev/prune";
+/// Annotation on an object: `true` takes fields that others have, `false` leaves them, whatever the app says.
+pub const FORCE: &str = "tutti.dev/force";
+/// Annotation on an object: `true` deletes and creates it anew when a field of it cannot be changed, `false` does not,
+/// whatever the app says.
+pub const REPLACE: &str = "tutti.dev/replace";
 /// Annotation on an app: it is left untouched.
 pub const UNMANAGED: &str = "tutti.dev/unmanaged";
 pub const COMPONENT_UNMANAGED: &str = "component.luojilab.com/unmanaged";

@@ -14,6 +14,7 @@ pub mod diagnostic;
 pub mod digest;
 pub mod health;
 pub mod hook;
+pub mod ignore;
 pub mod instance;
 pub mod keys;
 pub mod labels;
@@ -46,6 +47,7 @@ pub use diagnostic::{Diagnostic, Location, Position, Scope, Severity};
 pub use digest::Digest;
 pub use health::{Health, Status};
 pub use hook::{Hook, Stage};
+pub use ignore::{FieldPath, IgnoreRule, IgnoreTarget, Ignores, PathStep, ignored};
 pub use instance::{
     Caps, ChartRepository, Defaults, DriftMode, Forge, Instance, Mode, PruneMode, Receiver, SecretRef,
 };
@@ -53,7 +55,8 @@ pub use keys::Keys;
 pub use name::{AppId, ClusterName, Revision};
 pub use object::{Kind, ObjectId};
 pub use observation::{
-    Effect, Live, LiveReplicas, Observation, Ownership, PodCount, Scaler, Stranger, Takeover,
+    Effect, Ignored, Immutable, Live, LiveReplicas, Observation, Ownership, PodCount, Scaler, Stranger,
+    Takeover,
 };
 pub use patch::{Change, JsonStep, Patch, PatchTarget};
 pub use project::{Allow, Member, Project, Role, Subject};

@@ -105,6 +105,15 @@ impl ObjectId {
         complete.then(|| Self::new(group, kind, (!namespace.is_empty()).then_some(namespace), name))
     }
 
+    /// With these goes what is in them when they are deleted: objects, data.
+    pub fn takes_others_along(&self) -> bool {
+        matches!(
+            (&*self.group, &*self.kind),
+            ("", "Namespace" | "PersistentVolumeClaim" | "PersistentVolume")
+                | ("apiextensions.k8s.io", "CustomResourceDefinition")
+        )
+    }
+
     pub fn is_of(&self, kind: &Kind) -> bool {
         self.group == kind.group && self.kind == kind.kind
     }

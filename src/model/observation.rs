@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{Digest, Health, Kind, ObjectId};
 use serde::Serialize;
+use serde_json::Value;
+
+use super::{Digest, FieldPath, Health, Kind, ObjectId};
 
 /// One object that carries this instance's label and is itself the object that was applied (its
 /// origin fits): the compact record that is kept of it.
@@ -38,6 +40,16 @@ pub struct Live {
     pub settled: Option<Ownership>,
     /// The fields that are ours, as `managedFields` writes them: the text, which is small. Kept until it is settled.
     pub fields: Option<Arc<str>>,
+    /// When its app leaves fields of it to others. What `ownership` says is without these fields.
+    pub ignored: Option<Arc<Ignored>>,
+}
+
+/// Which of the fields that an app leaves to others are still ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ignored {
+    pub paths: Vec<FieldPath>,
+    /// As `managedFields` writes them.
+    pub ours: Value,
 }
 
 /// Who set what of an object, in little space: equal numbers, equal fields.
@@ -107,6 +119,16 @@ pub struct Effect {
     pub replaces_pods: Option<bool>,
 }
 
+/// A change that the cluster refused, because it never makes it to an object that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Immutable {
+    /// Of the object as rendered.
+    pub hash: Digest,
+    /// Of the object that is there.
+    pub uid: Arc<str>,
+    pub fields: Vec<String>,
+}
+
 /// One cluster as seen through its watches, plus what was asked for by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Observation {
@@ -117,6 +139,8 @@ pub struct Observation {
     pub strangers: BTreeMap<ObjectId, Stranger>,
     /// Looked up by name before a first apply, and not there.
     pub absent: BTreeSet<ObjectId>,
+    /// Applied, and refused for good.
+    pub immutable: BTreeMap<ObjectId, Immutable>,
     /// Kinds that the cluster serves (any version), with whether they are namespaced.
     pub served: Arc<BTreeMap<Kind, bool>>,
 }

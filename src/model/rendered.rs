@@ -38,6 +38,15 @@ impl RenderedObject {
         Some((text("/spec/group")?, text("/spec/names/kind")?)).filter(|_| is_definition)
     }
 
+    /// What an annotation says that is yes or no, for the object alone.
+    pub fn says(&self, annotation: &str) -> Option<bool> {
+        match self.body.pointer("/metadata/annotations")?.get(annotation)?.as_str()? {
+            "true" => Some(true),
+            "false" => Some(false),
+            _ => None,
+        }
+    }
+
     /// Nothing of its values may be told.
     pub fn holds_secrets(&self) -> bool {
         self.sealed.is_some() || is_secret(&self.kind.kind)

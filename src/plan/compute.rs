@@ -5,10 +5,13 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::hooks::{Barriers, Turn};
-use super::{Action, Claims, Drift, Hold, Pending, Phase, Plan, Reason, SentReplicas, Step, drift, waves};
+use super::{
+    Action, Claims, Drift, Hold, Left, Pending, Phase, Plan, Reason, SentReplicas, Step, Was, drift,
+    replacement, waves,
+};
 use crate::model::{
-    AppId, ClusterState, DriftMode, Kind, Live, Mode, ObjectId, Observation, Rendered, RenderedObject,
-    Revision, Stranger, Takeover, labels,
+    AppId, ClusterState, DriftMode, FieldPath, IgnoreRule, Kind, Live, Mode, ObjectId, Observation, Rendered,
+    RenderedObject, Revision, Stranger, Takeover, ignored, labels,
 };
 
 /// Everything that the answer depends on.
@@ -26,6 +29,12 @@ pub struct Input<'a> {
     pub adopt: bool,
     /// What is done when somebody else changed what was applied.
     pub drift: DriftMode,
+    /// Fields that others have are taken from them.
+    pub force: bool,
+    /// What cannot be changed is deleted and created anew.
+    pub replace: bool,
+    /// Fields that are left to others.
+    pub ignore: &'a [IgnoreRule],
     /// The cluster is asked what would change, so a doubt is decided even where nothing is written.
     pub foresees: bool,
     pub rendered: &'a Rendered,
@@ -86,9 +95,14 @@ fn step(
 ) -> Step {
     let phase = Phase::of(&object.id);
     let live = input.observation.objects.get(&object.id);
-    let autoscaled =
-        autoscaled.contains(&(object.id.namespace.as_deref(), &*object.id.kind, &*object.id.name));
-    let decided = match (decide(input, object, live, autoscaled), waits) {
+    let left = left(input.ignore, object, live);
+    // Whoever leaves the number of replicas to others means somebody who scales.
+    let autoscaled = left.paths.iter().any(|path| path.is(&["spec", "replicas"]))
+        || autoscaled.contains(&(object.id.namespace.as_deref(), &*object.id.kind, &*object.id.name));
+    let may_replace = object.says(labels::REPLACE).unwrap_or(input.replace);
+    let decided = decide(input, object, live, autoscaled);
+    let decided = replacement::instead(input.observation, object, live, may_replace, decided);
+    let decided = match (decided, waits) {
         ((action, _), Some(workload)) if action.is_write() => {
             (Action::Refuse, Reason::InWaves { workload: workload.clone() })
         }
@@ -96,7 +110,7 @@ fn step(
     };
     let decided = barriers.hold_back(Turn::of(phase, object.hook), decided);
     let (action, reason) = held(input, decided);
-    Step {
+    let mut step = Step {
         object: object.id.clone(),
         kind: object.kind.clone(),
         phase,
@@ -108,7 +122,25 @@ fn step(
         replicas: SentReplicas::of(live, autoscaled),
         applied: live.and_then(|live| live.revision.as_deref()).map(Revision::from),
         source: Some(object.source.clone()),
-    }
+        force: false,
+        may_replace: may_replace && !object.id.takes_others_along(),
+        left,
+        was: live.and_then(was),
+    };
+    step.force = step.intent().is_write() && object.says(labels::FORCE).unwrap_or(input.force);
+    step
+}
+
+/// The fields that are left to others, and what of them is known to be ours.
+fn left(rules: &[IgnoreRule], object: &RenderedObject, live: Option<&Live>) -> Left {
+    let paths: Vec<FieldPath> = ignored(rules, &object.id).into_iter().cloned().collect();
+    let known = live.and_then(|live| live.ignored.clone()).filter(|known| known.paths == paths);
+    Left { paths, known }
+}
+
+fn was(live: &Live) -> Option<Was> {
+    let revision = Revision::from(live.revision.as_deref()?);
+    Some(Was { app: AppId::parse(&live.app)?, revision, hash: live.hash? })
 }
 
 /// What may not be written is still planned, and shown with what it would be.

@@ -18,6 +18,7 @@ mod hooks;
 pub mod phase;
 pub mod prune;
 mod reason;
+mod replacement;
 mod shared;
 mod step;
 #[cfg(test)]
@@ -34,4 +35,4 @@ pub use phase::Phase;
 pub use prune::{Candidate, Decided, PruneDecision, Unused, UnusedApproval, candidates, rendered_digest};
 pub use reason::{Hold, Reason};
 pub use shared::{Claims, Pending, claims, is_waited_for};
-pub use step::{Plan, Step};
+pub use step::{Left, Plan, Step, Was};

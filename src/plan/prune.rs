@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::decide::takes_others_along;
 use super::reason::with_words;
-use super::{Action, Phase, Reason, SentReplicas, Step};
+use super::{Action, Left, Phase, Reason, SentReplicas, Step};
 use crate::model::{
     AppId, Approval, ApprovedObject, ClusterName, Digest, Kind, Live, ObjectId, Observation, Rendered,
 };
@@ -145,6 +145,10 @@ impl Decided {
             resource_version: Some(resource_version),
             applied: None,
             source: None,
+            force: false,
+            may_replace: false,
+            left: Left::default(),
+            was: None,
         }
     }
 }

@@ -52,6 +52,10 @@ pub enum Reason {
     },
     /// Somebody else's, and the app says that it takes it over.
     Adopted(Effect),
+    /// It is deleted, and created anew when it is gone: these fields never change.
+    Replaced {
+        fields: Vec<String>,
+    },
 
     /// A hook of the installation, which was.
     OnlyOnce,
@@ -103,6 +107,11 @@ pub enum Reason {
     },
     /// The app would take it over, and the cluster refuses what that would do.
     CannotAdopt {
+        why: String,
+    },
+    /// These fields never change, and the object cannot be deleted to be created anew.
+    CannotReplace {
+        fields: Vec<String>,
         why: String,
     },
     OtherInstance {
@@ -252,6 +261,12 @@ impl fmt::Display for Reason {
                 Listed(managers)
             ),
             Self::CannotAdopt { why } => write!(f, "it cannot be taken over: {why}"),
+            Self::Replaced { fields } => {
+                write!(f, "deleted and created anew, as {} cannot change", Listed(fields))
+            }
+            Self::CannotReplace { fields, why } => {
+                write!(f, "{} cannot change, and it is not replaced: {why}", Listed(fields))
+            }
             Self::OtherInstance { name } => write!(f, "it belongs to instance {name}"),
             Self::ClaimedTwice { others } => write!(f, "also rendered by app {}", Listed(others)),
             Self::InWaves { workload } => write!(

@@ -1,6 +1,7 @@
 //! The plan of one app on one cluster.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::json;
@@ -8,7 +9,9 @@ use serde_json::json;
 use super::prune::{Decided, PruneDecision};
 use super::reason::with_words;
 use super::{Action, Phase, Reason, SentReplicas, Turn};
-use crate::model::{AppId, ClusterName, Digest, Hook, Kind, Location, ObjectId, Revision};
+use crate::model::{
+    AppId, ClusterName, Digest, FieldPath, Hook, Ignored, Kind, Location, ObjectId, Revision,
+};
 
 /// What happens to one object, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -34,6 +37,32 @@ pub struct Step {
     pub replicas: SentReplicas,
     /// The template or file that it came from; `None` when it is no longer rendered.
     pub source: Option<Location>,
+    /// Git says that fields which others have are taken from them.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub force: bool,
+    /// Git says that it is deleted and created anew when it cannot be changed otherwise.
+    #[serde(skip)]
+    pub may_replace: bool,
+    #[serde(skip)]
+    pub left: Left,
+    #[serde(skip)]
+    pub was: Option<Was>,
+}
+
+/// Fields that are left to others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Left {
+    pub paths: Vec<FieldPath>,
+    /// Which of them are still ours; `None` when there is no object yet, or it was looked at with other fields in mind.
+    pub known: Option<Arc<Ignored>>,
+}
+
+/// What was applied last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Was {
+    pub app: AppId,
+    pub revision: Revision,
+    pub hash: Digest,
 }
 
 impl Step {
@@ -124,6 +153,7 @@ impl Plan {
                     step.reason.to_string(),
                     step.uid.as_deref(),
                     version,
+                    step.force,
                 ])
             })
             .collect();

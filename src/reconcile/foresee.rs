@@ -64,7 +64,8 @@ async fn dry_run(
     object: &RenderedObject,
 ) -> Result<Value, Error> {
     let manager = labels::field_manager(&job.instance);
-    apply::foresee(&job.client, resource, &manager, step, object, &job.rendered.revision).await
+    let past = job.past();
+    apply::foresee(job.destination(&manager, &past), resource, step, object, &job.rendered.revision).await
 }
 
 /// Without what the server keeps for itself and what changes with each apply, in the order of the keys.

@@ -9,7 +9,7 @@ use super::live;
 use crate::apply::{self, release};
 use crate::cluster::{Catalog, Client, Deleted, Error};
 use crate::health::Rules;
-use crate::model::labels;
+use crate::model::{Ignores, labels};
 use crate::plan::Candidate;
 
 /// What became of it.
@@ -77,7 +77,8 @@ impl Farewell<'_> {
         let Some(object) = self.client.lookup(resource, &candidate.object).await? else {
             return Ok(Seen::Nothing);
         };
-        Ok(match live(&candidate.kind, &object, self.instance, self.rules) {
+        // Who has which of its fields is not asked here.
+        Ok(match live(&candidate.kind, &object, self.instance, self.rules, &Ignores::new()) {
             Some(live) if live.deleting && *live.uid == *candidate.uid => Seen::Going,
             Some(live) => match candidate.seen_again(&live) {
                 Some(newer) => Seen::Same(Box::new(newer), object),

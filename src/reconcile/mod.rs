@@ -5,6 +5,7 @@
 
 mod foresee;
 mod gone;
+mod history;
 mod observe;
 mod ownership;
 
@@ -15,15 +16,16 @@ use tokio_util::sync::CancellationToken;
 
 pub use foresee::is_foreseen;
 pub use gone::{Farewell, Went};
+pub use history::History;
 pub use observe::{is_copy, live};
 pub use ownership::settle;
 
-use crate::apply::{self, Receipt, takeover};
+use crate::apply::{self, Destination, Receipt, takeover};
 use crate::cluster::{Catalog, Client, Error, Resource};
 use crate::health::Rules;
 use crate::model::{
-    AppId, ClusterState, DriftMode, Live, Mode, ObjectId, Observation, Ownership, Rendered, RenderedObject,
-    Stranger, Takeover, labels,
+    AppId, Capabilities, ClusterState, DriftMode, IgnoreRule, Ignores, Live, Mode, ObjectId, Observation,
+    Ownership, Rendered, RenderedObject, Stranger, Takeover, labels,
 };
 use crate::plan::{self, Claims, Difference, Pending, Plan};
 
@@ -38,12 +40,21 @@ pub struct Job {
     pub instance: String,
     /// How health is judged.
     pub rules: Arc<Rules>,
+    /// Which fields apps leave to others.
+    pub ignores: Arc<Ignores>,
     pub mode: Mode,
     pub paused: bool,
     pub unmanaged: bool,
     pub in_waves: bool,
     pub adopt: bool,
     pub drift: DriftMode,
+    pub force: bool,
+    pub replace: bool,
+    pub ignore: Vec<IgnoreRule>,
+    /// What earlier commits rendered.
+    pub history: Arc<History>,
+    /// What the cluster says of itself.
+    pub facts: Option<Arc<Capabilities>>,
     pub cluster_state: ClusterState,
     pub rendered: Arc<Rendered>,
     /// At least the objects of this app and those that it renders.
@@ -53,6 +64,16 @@ pub struct Job {
     /// The cluster is also asked what the plan would make of its objects.
     pub foresees: bool,
     pub cancelled: CancellationToken,
+}
+
+impl Job {
+    fn past(&self) -> history::Past<'_> {
+        history::Past { history: &self.history, cluster: &self.rendered.cluster, facts: &self.facts }
+    }
+
+    fn destination<'a>(&'a self, manager: &'a str, past: &'a history::Past<'a>) -> Destination<'a> {
+        Destination { client: &self.client, catalog: &self.catalog, manager, past }
+    }
 }
 
 /// What the apps of one cluster have to do with each other.
@@ -78,6 +99,8 @@ pub struct Outcome {
     pub plan: Plan,
     pub lookups: Vec<(ObjectId, Found)>,
     pub receipts: Vec<Receipt>,
+    /// What was left to others.
+    pub ignores: Arc<Ignores>,
     /// What the plan would make of the objects, where that was asked.
     pub differences: Vec<Difference>,
     /// A lookup failed: nothing was applied.
@@ -105,7 +128,8 @@ pub async fn run(job: Job) -> Outcome {
     let plan = plan::compute(&input(&job, &observation));
     let receipts = if error.is_none() && job.mode == Mode::Enforce {
         let manager = labels::field_manager(&job.instance);
-        apply::run(&job.client, &job.catalog, &manager, &plan, &job.rendered, &job.cancelled).await
+        let past = job.past();
+        apply::run(job.destination(&manager, &past), &plan, &job.rendered, &job.cancelled).await
     } else {
         Vec::new()
     };
@@ -116,7 +140,7 @@ pub async fn run(job: Job) -> Outcome {
             Err(failure) => error = Some(failure),
         }
     }
-    Outcome { plan, lookups, receipts, differences, error }
+    Outcome { plan, lookups, receipts, ignores: job.ignores, differences, error }
 }
 
 /// The pure plan for what is known now; `unknown_objects` may have to be looked up first.
@@ -133,6 +157,9 @@ fn input<'a>(job: &'a Job, observation: &'a Observation) -> plan::Input<'a> {
         in_waves: job.in_waves,
         adopt: job.adopt,
         drift: job.drift,
+        force: job.force,
+        replace: job.replace,
+        ignore: &job.ignore,
         foresees: job.foresees,
         cluster_state: job.cluster_state,
         rendered: &job.rendered,
@@ -167,7 +194,7 @@ async fn look_up(job: &Job, observation: &Observation) -> (Vec<(ObjectId, Found)
 
 async fn look_at(job: &Job, resource: &Resource, object: &RenderedObject) -> Result<Found, Error> {
     let Some(metadata) = job.client.lookup(resource, &object.id).await? else { return Ok(Found::Nothing) };
-    if let Some(ours) = live(&object.kind, &metadata, &job.instance, &job.rules) {
+    if let Some(ours) = live(&object.kind, &metadata, &job.instance, &job.rules, &job.ignores) {
         // Only its metadata was asked for.
         let ownership = Ownership { values: None, replicas: None, ..ours.ownership };
         return Ok(Found::Ours(Box::new(Live { ownership, ..ours })));

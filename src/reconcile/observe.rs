@@ -4,27 +4,33 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::ownership::ownership;
+use super::ownership::{Parts, ownership};
 use crate::apply::owned::entries;
 use crate::health::Rules;
-use crate::model::{Digest, Health, Kind, Live, ObjectId, PodCount, Status, Stranger, labels};
+use crate::model::{
+    Digest, FieldPath, Health, Ignores, Kind, Live, ObjectId, PodCount, Status, Stranger, ignored, labels,
+};
 
 /// The record of an object that carries this instance's label and is itself what was applied;
 /// `None` for anybody else's, and for copies of our labels that controllers make.
-pub fn live(kind: &Kind, object: &Value, instance: &str, rules: &Rules) -> Option<Live> {
+pub fn live(kind: &Kind, object: &Value, instance: &str, rules: &Rules, ignores: &Ignores) -> Option<Live> {
     if label(object, labels::MANAGED_BY)? != instance || is_copy(object) {
         return None;
     }
     let metadata = object.get("metadata")?;
     let text = |field: &str| metadata.get(field).and_then(Value::as_str);
     let health = rules.of(object);
-    let (ownership, fields) = ownership(kind, object, instance);
+    let app = annotation(object, labels::APP)?;
+    let id = ObjectId::of(object)?;
+    let paths: Vec<FieldPath> =
+        ignores.get(app).map(|rules| ignored(rules, &id).into_iter().cloned().collect()).unwrap_or_default();
+    let Parts { ownership, fields, ignored } = ownership(kind, object, instance, paths);
     Some(Live {
         uid: text("uid")?.into(),
         resource_version: text("resourceVersion")?.into(),
         generation: metadata.get("generation").and_then(Value::as_i64).unwrap_or_default(),
         kind: kind.clone(),
-        app: annotation(object, labels::APP)?.into(),
+        app: app.into(),
         hash: annotation(object, labels::HASH).and_then(Digest::parse),
         revision: annotation(object, labels::REVISION).map(Into::into),
         keep: annotation(object, labels::PRUNE) == Some("keep"),
@@ -36,6 +42,7 @@ pub fn live(kind: &Kind, object: &Value, instance: &str, rules: &Rules) -> Optio
         ownership,
         settled: None,
         fields: Some(fields),
+        ignored,
     })
 }
 
@@ -118,13 +125,16 @@ mod tests {
 
     #[test]
     fn only_the_object_that_its_origin_names_is_ours() {
-        let (kind, rules) = (Kind::new("", "v1", "ConfigMap"), Rules::default());
-        assert!(live(&kind, &object("/ConfigMap/shop/web"), "main", &rules).is_some());
+        let (kind, rules, none) = (Kind::new("", "v1", "ConfigMap"), Rules::default(), Ignores::new());
+        assert!(live(&kind, &object("/ConfigMap/shop/web"), "main", &rules, &none).is_some());
         assert!(
-            live(&kind, &object("/Service/shop/web"), "main", &rules).is_none(),
+            live(&kind, &object("/Service/shop/web"), "main", &rules, &none).is_none(),
             "labels copied by a controller"
         );
-        assert!(live(&kind, &object("/ConfigMap/shop/web"), "other", &rules).is_none(), "another instance");
+        assert!(
+            live(&kind, &object("/ConfigMap/shop/web"), "other", &rules, &none).is_none(),
+            "another instance"
+        );
     }
 
     #[test]

@@ -6,16 +6,25 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::apply::owned::{self, FieldSet, entries, is_ours, text};
+use crate::apply::{is_replicas, left};
 use crate::health;
-use crate::model::{Kind, Live, LiveReplicas, Ownership, RenderedObject, Scaler, labels};
+use crate::model::{FieldPath, Ignored, Kind, Live, LiveReplicas, Ownership, RenderedObject, Scaler, labels};
 
 /// Who writes `spec.replicas` for an autoscaler on servers that do not say that it was the subresource.
 const AUTOSCALING: &str = "kube-controller-manager";
 /// People scale with it.
 const KUBECTL: &str = "kubectl";
 
-/// What `managedFields` says of an object of this instance, and the fields that are ours.
-pub fn ownership(kind: &Kind, object: &Value, instance: &str) -> (Ownership, Arc<str>) {
+/// What `managedFields` says of an object of this instance.
+pub struct Parts {
+    pub ownership: Ownership,
+    /// The fields that are ours, but for those that are left to others.
+    pub fields: Arc<str>,
+    pub ignored: Option<Arc<Ignored>>,
+}
+
+/// `paths`: fields that are left to others. Whoever has them changes nothing of what is ours.
+pub fn ownership(kind: &Kind, object: &Value, instance: &str, paths: Vec<FieldPath>) -> Parts {
     let manager = labels::field_manager(instance);
     let entries = entries(object);
     let mut ours = entries.iter().filter(|entry| is_ours(entry, &manager)).peekable();
@@ -30,6 +39,7 @@ pub fn ownership(kind: &Kind, object: &Value, instance: &str) -> (Ownership, Arc
     }
     let replicas = replicas(object, entries, &owned, &manager);
     owned.forget(&["spec", "replicas"]);
+    let ignored = leave(entries, &manager, &mut owned, object, &paths);
     let fields = owned.to_value();
     // Old servers do not say that a write was of the status.
     let is_status = |entry: &Value| {
@@ -37,8 +47,17 @@ pub fn ownership(kind: &Kind, object: &Value, instance: &str) -> (Ownership, Arc
         text(entry, "subresource") == "status"
             || fields.is_some_and(|fields| fields.keys().all(|field| field == "f:status"))
     };
+    let is_left = |entry: &Value| {
+        let mut fields = owned::fields(entry);
+        let had = !fields.is_empty();
+        paths.iter().for_each(|path| left::forget(&mut fields, object, path));
+        had && fields.is_empty()
+    };
     let others = || {
-        let others = entries.iter().filter(|entry| !is_ours(entry, &manager) && !is_status(entry));
+        let others = entries
+            .iter()
+            .filter(|entry| !is_ours(entry, &manager) && !is_status(entry))
+            .filter(|entry| paths.is_empty() || !is_left(entry));
         number(&json!(others.collect::<Vec<_>>()))
     };
     // By the shipped rules alone: a new health rule of the repository must not look like drift.
@@ -49,7 +68,26 @@ pub fn ownership(kind: &Kind, object: &Value, instance: &str) -> (Ownership, Arc
         others: (!is_whole).then(others),
         replicas,
     };
-    (ownership, fields.to_string().into())
+    let ignored = ignored.map(|ours| Arc::new(Ignored { paths, ours: ours.to_value() }));
+    Parts { ownership, fields: fields.to_string().into(), ignored }
+}
+
+/// What is ours of the fields that are left to others; taken out of what is ours.
+fn leave(
+    entries: &[Value],
+    manager: &str,
+    owned: &mut FieldSet,
+    object: &Value,
+    paths: &[FieldPath],
+) -> Option<FieldSet> {
+    if paths.is_empty() {
+        return None;
+    }
+    let others: Vec<FieldSet> =
+        entries.iter().filter(|entry| !is_ours(entry, manager)).map(owned::fields).collect();
+    let ours = left::ours(owned, &others, paths);
+    paths.iter().for_each(|path| left::forget(owned, object, path));
+    Some(ours)
 }
 
 /// An object that is seen for the first time with this content: what is ours in it is all that was applied, or that stays
@@ -58,7 +96,7 @@ pub fn settle(live: &mut Live, object: &RenderedObject) {
     if live.hash == Some(object.hash)
         && live.settled.is_none()
         && let Some(fields) = live.fields.take()
-        && covers(&fields, object)
+        && covers(&fields, object, live.ignored.as_ref().map_or(&[], |ignored| &ignored.paths))
     {
         let replicas = replicas_as_applied(&live.ownership, object);
         live.settled = Some(Ownership { replicas, ..live.ownership.clone() });
@@ -77,10 +115,13 @@ fn replicas_as_applied(now: &Ownership, rendered: &RenderedObject) -> Option<Liv
     }
 }
 
-/// Replicas stand apart.
-fn covers(fields: &str, rendered: &RenderedObject) -> bool {
+/// Replicas stand apart, and so does what is left to others.
+fn covers(fields: &str, rendered: &RenderedObject, ignored: &[FieldPath]) -> bool {
     let Ok(fields) = serde_json::from_str(fields) else { return false };
     let mut body = rendered.body.clone();
+    for path in ignored.iter().filter(|path| !is_replicas(path)) {
+        left::leave_out(&mut body, path, &FieldSet::default());
+    }
     if let Some(spec) = body.get_mut("spec").and_then(Value::as_object_mut) {
         spec.shift_remove("replicas");
     }

@@ -24,6 +24,8 @@ pub const NAMESPACE: &str = "E3016";
 pub const LABEL: &str = "E3017";
 /// A value of a Secret that is not a text.
 pub const SECRET: &str = "E3018";
+/// An annotation of ours that is neither yes nor no.
+pub const SWITCH: &str = "E3019";
 /// A `values.yaml` that is not one.
 pub const VALUES: &str = "E3021";
 /// Two cluster layers of equal rank that set the same thing.

@@ -173,6 +173,7 @@ pub fn finish(job: &Job<'_>, document: Document) -> Result<RenderedObject, Box<D
     let kind = Kind::from_api_version(&text("apiVersion"), &text("kind"));
     place(job, &mut object, &kind).map_err(|mistake| mistake.at(source.clone()))?;
     check_labels(job, &object, &kind, sealed.is_none()).map_err(|mistake| mistake.at(source.clone()))?;
+    check_switches(job, &object, &kind).map_err(|mistake| mistake.at(source.clone()))?;
 
     let mut body = Value::Object(object);
     let Some(id) = ObjectId::of(&body) else {
@@ -323,6 +324,22 @@ fn check_labels(
                     .help("put it in quotes; in a template, add `| string | tojson`")
                     .into());
             }
+        }
+    }
+    Ok(())
+}
+
+/// Annotations that are yes or no to us.
+fn check_switches(job: &Job<'_>, object: &Map<String, Value>, kind: &Kind) -> Result<(), Box<Diagnostic>> {
+    let metadata = object.get("metadata").and_then(Value::as_object);
+    let annotation = |name: &str| metadata?.get("annotations")?.get(name)?.as_str();
+    for name in [labels::FORCE, labels::REPLACE] {
+        if let (Some(metadata), Some(value)) = (metadata, annotation(name))
+            && !matches!(value, "true" | "false")
+        {
+            let message = format!("annotation {name} of {} is {value:?}", name_of(metadata, kind));
+            let help = "it is `\"true\"` or `\"false\"`, in quotes; without it, the app decides";
+            return Err(job.error(codes::SWITCH, message).help(help).into());
         }
     }
     Ok(())

@@ -230,7 +230,8 @@ async fn a_field_that_somebody_else_owns() {
     let now = running.until("a refusal", |now| now.targets.iter().any(|it| it.phase == Phase::Refused)).await;
     assert_eq!(
         target(&now, "bj1", "default/settings").detail,
-        r#"failed to apply ConfigMap default/one: conflict with "kubectl" over .data.extra"#
+        "failed to apply ConfigMap default/one: conflict with \"kubectl\" over .data.extra; \
+         `force: true` in the app takes what others set"
     );
     let one = live::get(fleet.cluster("bj1"), "ConfigMap", "default", "one").await.expect("one");
     assert_eq!((&one["data"]["value"], &one["data"]["extra"]), (&"first".into(), &"theirs".into()));

@@ -11,26 +11,35 @@ use crate::support::fleet::{Fleet, Running, target};
 use crate::support::live::{self, edit_as, scale_as};
 use crate::support::manifests::{cluster, config_map, deployment, objects};
 
-const APP: &str = "apps/web/app.yaml";
-const MANIFESTS: &str = "apps/web/objects/all.yaml";
+pub const APP: &str = "apps/web/app.yaml";
+pub const MANIFESTS: &str = "apps/web/objects/all.yaml";
 const SECRET: &str = "apiVersion: v1\nkind: Secret\nmetadata: {name: web, namespace: default}\nstringData: {password: \"one\"}\n";
 const SERVICE: &str = "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: default}\nspec: {selector: {app: web}, \
                        ports: [{port: 80}]}\n";
 
-fn manifests() -> String {
+pub fn manifests() -> String {
     let (web, map) = (deployment("default", "web", "web", "web:1"), config_map("default", "web", "one"));
     [&web, &map, SECRET, SERVICE].join("---\n")
 }
 
 /// One cluster on which all is as Git says.
-struct Scene {
-    fleet: Fleet,
-    running: Running,
+pub struct Scene {
+    pub fleet: Fleet,
+    pub running: Running,
+}
+
+/// The manifest of the app with further fields.
+pub fn app(fields: &str) -> String {
+    objects("default", "web").replace("spec: {", &format!("spec: {{{fields}, "))
 }
 
 impl Scene {
     async fn new(drift: &str) -> Self {
-        let app = objects("default", "web").replace("spec: {", &format!("spec: {{drift: {drift}, "));
+        Self::with(&format!("drift: {drift}")).await
+    }
+
+    pub async fn with(fields: &str) -> Self {
+        let app = app(fields);
         let fleet = Fleet::new(&["bj1"], &[(APP, &app), (MANIFESTS, &manifests())]);
         let running = fleet.start().await;
         running.converged(&fleet.begin).await;
@@ -39,27 +48,27 @@ impl Scene {
         Self { fleet, running }
     }
 
-    fn cluster(&self) -> &Sandbox {
+    pub fn cluster(&self) -> &Sandbox {
         self.fleet.cluster("bj1")
     }
 
-    async fn get(&self, kind: &str) -> Value {
+    pub async fn get(&self, kind: &str) -> Value {
         live::get(self.cluster(), kind, "default", "web").await.expect("it is there")
     }
 
     /// What tutti asked for, after a while: reads of tests are not counted, their writes are.
-    async fn counted(&self) -> Vec<String> {
+    pub async fn counted(&self) -> Vec<String> {
         settle().await;
         self.fleet.counted()
     }
 }
 
-fn writes(fleet: &Fleet) -> Vec<String> {
+pub fn writes(fleet: &Fleet) -> Vec<String> {
     let is_write = |what: &String| !what.contains(" get ") && !what.contains(" list ");
     fleet.counted().into_iter().filter(is_write).collect()
 }
 
-async fn settle() {
+pub async fn settle() {
     tokio::time::sleep(Duration::from_secs(20)).await;
 }
 

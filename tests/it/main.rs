@@ -30,6 +30,7 @@ mod moves;
 mod observe;
 mod offline;
 mod orphan;
+mod ownership;
 mod pins;
 mod projects;
 mod proxy;

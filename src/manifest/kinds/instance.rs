@@ -222,7 +222,9 @@ fn read_defaults(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Default
     if let Some(prune) = fields.optional("prune", reading) {
         defaults.prune = reading.choice(&prune, PRUNE_MODES, &[], false).unwrap_or_default();
     }
-    fields.later_unless("force", |force| force.brief() == "false", reading);
+    if let Some(force) = fields.optional("force", reading) {
+        defaults.force = reading.boolean(&force).unwrap_or_default();
+    }
     if let Some(drift) = fields.optional("drift", reading) {
         defaults.drift = reading.choice(&drift, DRIFT_MODES, &[], false).unwrap_or_default();
     }

@@ -13,6 +13,7 @@ pub mod conversion;
 mod derived;
 pub mod health_rule;
 mod identity;
+mod ignore;
 pub mod instance;
 mod metadata;
 mod node_selector;

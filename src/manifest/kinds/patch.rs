@@ -42,7 +42,7 @@ fn read_target(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<PatchTarg
     })
 }
 
-fn read_name(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<String> {
+pub fn read_name(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<String> {
     let name = reading.word(value)?;
     if let Err(error) = globset::Glob::new(&name) {
         reading.bad_value(

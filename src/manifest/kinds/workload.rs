@@ -1,8 +1,9 @@
 //! What AppSet, Component and Objects have in common.
 
 use super::super::read::{Fields, Reading, Value};
+use super::ignore;
 use super::metadata::Metadata;
-use crate::model::{App, AppSpec, DeployType, DriftMode, PruneMode};
+use crate::model::{App, AppSpec, DeployType, DriftMode, IgnoreRule, PruneMode};
 
 pub const DRIFT_MODES: &[(&str, DriftMode)] =
     &[("repair", DriftMode::Repair), ("report", DriftMode::Report), ("ignore", DriftMode::Ignore)];
@@ -37,6 +38,9 @@ pub struct Common {
     pub adopt: bool,
     pub prune: Option<PruneMode>,
     pub drift: Option<DriftMode>,
+    pub force: Option<bool>,
+    pub replace: bool,
+    pub ignore: Vec<IgnoreRule>,
 }
 
 pub fn common(fields: &mut Fields<'_>, reading: &mut Reading<'_>) -> Common {
@@ -46,8 +50,18 @@ pub fn common(fields: &mut Fields<'_>, reading: &mut Reading<'_>) -> Common {
         fields.optional("prune", reading).and_then(|prune| reading.choice(&prune, PRUNE_MODES, &[], false));
     let drift =
         fields.optional("drift", reading).and_then(|drift| reading.choice(&drift, DRIFT_MODES, &[], false));
-    fields.later(&["ignore", "force", "replace"], reading);
-    Common { paused: paused.unwrap_or(false), adopt: adopt.unwrap_or(false), prune, drift }
+    let force = fields.optional("force", reading).and_then(|force| reading.boolean(&force));
+    let replace = fields.optional("replace", reading).and_then(|replace| reading.boolean(&replace));
+    let ignore = fields.optional("ignore", reading).and_then(|rules| ignore::read(&rules, reading));
+    Common {
+        paused: paused.unwrap_or(false),
+        adopt: adopt.unwrap_or(false),
+        prune,
+        drift,
+        force,
+        replace: replace.unwrap_or(false),
+        ignore: ignore.unwrap_or_default(),
+    }
 }
 
 pub fn app(metadata: Metadata, common: &Common, spec: AppSpec, default_namespace: &str) -> App {
@@ -60,6 +74,9 @@ pub fn app(metadata: Metadata, common: &Common, spec: AppSpec, default_namespace
         adopt: common.adopt,
         prune: common.prune,
         drift: common.drift,
+        force: common.force,
+        replace: common.replace,
+        ignore: common.ignore.clone(),
         spec,
         routes: Vec::new(),
         pins: std::collections::BTreeMap::new(),

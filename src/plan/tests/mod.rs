@@ -1,6 +1,7 @@
 mod apply;
 mod hooks;
 mod order;
+mod ownership;
 mod properties;
 mod prune;
 
@@ -98,6 +99,7 @@ fn live(owner: &str, text: &str, content: &str) -> Live {
         ownership: settled.clone(),
         settled: Some(settled),
         fields: None,
+        ignored: None,
     }
 }
 
@@ -122,12 +124,15 @@ fn pending<'a>(renders: impl IntoIterator<Item = &'a Rendered>, observation: &Ob
     Pending::of(objects.filter(|(app, object)| is_waited_for(app, object)), observation)
 }
 
-/// The plan with nothing special set, changed by `change` before it is computed.
-fn plan_with(rendered: &Rendered, observation: &Observation, change: impl Fn(&mut Input<'_>)) -> Plan {
-    let claims = Claims::new();
-    let pending = pending([rendered], observation);
-    let unrendered = BTreeSet::new();
-    let mut input = Input {
+/// With nothing special set.
+fn input<'a>(
+    rendered: &'a Rendered,
+    observation: &'a Observation,
+    claims: &'a Claims,
+    pending: &'a Pending,
+    unrendered: &'a BTreeSet<AppId>,
+) -> Input<'a> {
+    Input {
         instance: "main",
         mode: Mode::Enforce,
         cluster_state: ClusterState::Ready,
@@ -137,12 +142,23 @@ fn plan_with(rendered: &Rendered, observation: &Observation, change: impl Fn(&mu
         drift: DriftMode::Repair,
         foresees: false,
         adopt: false,
+        force: false,
+        replace: false,
+        ignore: &[],
         rendered,
         observation,
-        claims: &claims,
-        pending: &pending,
-        unrendered: &unrendered,
-    };
+        claims,
+        pending,
+        unrendered,
+    }
+}
+
+/// The plan with nothing special set, changed by `change` before it is computed.
+fn plan_with(rendered: &Rendered, observation: &Observation, change: impl Fn(&mut Input<'_>)) -> Plan {
+    let claims = Claims::new();
+    let pending = pending([rendered], observation);
+    let unrendered = BTreeSet::new();
+    let mut input = input(rendered, observation, &claims, &pending, &unrendered);
     change(&mut input);
     compute(&input)
 }

@@ -1,5 +1,7 @@
 //! A change that the cluster never accepts fails with the field in the status, and its revert heals.
 
+use serde_json::{Value, json};
+
 use super::support::{Scene, deployment};
 
 #[tokio::test]
@@ -23,4 +25,88 @@ async fn an_immutable_field_is_named_and_a_revert_heals() {
     scene.worktree.push();
     scene.succeeded(&back).await;
     scene.ready(cluster, "web", "shop/web:1.0", 1).await;
+}
+
+/// One object of each kind with a field that never changes; `two` has another value there.
+fn set(two: bool) -> Vec<(&'static str, &'static str, Value)> {
+    let one = |one: &'static str, other: &'static str| if two { other } else { one };
+    let object = |api: &str, kind: &str, fields: Value| {
+        let mut object = json!({"apiVersion": api, "kind": kind, "metadata": {"name": "web"}});
+        object.as_object_mut().expect("a map").extend(fields.as_object().cloned().unwrap_or_default());
+        object
+    };
+    let pods = |app: &str, restart: &str| {
+        let container = json!({"name": "app", "image": one("shop/web:1", "shop/web:2")});
+        json!({"metadata": {"labels": {"app": app}}, "spec": {"restartPolicy": restart, "containers": [container]}})
+    };
+    let app = one("web", "other");
+    let selector = json!({"matchLabels": {"app": app}});
+    let set = json!({"replicas": 0, "serviceName": one("a", "b"), "selector": {"matchLabels": {"app": "web"}},
+        "template": pods("web", "Always")});
+    let job = json!({"suspend": true, "template": pods("job", "Never")});
+    let role = |name: &str| {
+        let mut role = object("rbac.authorization.k8s.io/v1", "Role", json!({"rules": []}));
+        role["metadata"]["name"] = name.into();
+        role
+    };
+    let reference = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": one("a", "b")});
+    let deployment = json!({"replicas": 0, "selector": selector, "template": pods(app, "Always")});
+    vec![
+        ("deployments", "/spec/selector", object("apps/v1", "Deployment", json!({"spec": deployment}))),
+        ("statefulsets", "/spec/serviceName", object("apps/v1", "StatefulSet", json!({"spec": set}))),
+        ("jobs", "/spec/template/spec/containers/0/image", object("batch/v1", "Job", json!({"spec": job}))),
+        ("roles", "", role("a")),
+        ("roles", "", role("b")),
+        (
+            "rolebindings",
+            "/roleRef/name",
+            object("rbac.authorization.k8s.io/v1", "RoleBinding", json!({"roleRef": reference})),
+        ),
+        (
+            "configmaps",
+            "/data/level",
+            object("v1", "ConfigMap", json!({"immutable": true, "data": {"level": one("info", "debug")}})),
+        ),
+        (
+            "secrets",
+            "/type",
+            object(
+                "v1",
+                "Secret",
+                json!({"type": one("Opaque", "example.com/other"), "stringData": {"a": "b"}}),
+            ),
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn what_never_changes_is_replaced_where_git_says_so() {
+    let Some(scene) = Scene::new("replaced", 1).await else { return };
+    let cluster = scene.cluster(0);
+    let objects = |two: bool| -> Vec<Value> { set(two).into_iter().map(|(_, _, object)| object).collect() };
+    scene.write_app("web", &objects(false));
+    let first = scene.worktree.publish("first");
+    scene.start(&[]).await;
+    scene.succeeded(&first).await;
+
+    scene.write_objects("web", &objects(true));
+    let refused = scene.worktree.publish("all others");
+    scene.told(&refused, "deploy", "failure", &["cluster-1", "web", "`replace: true`"]).await;
+    scene.write_spec("web", &["replace: true"]);
+    let replaced = scene.worktree.publish("replace them");
+    scene.succeeded(&replaced).await;
+    for (kind, field, wanted) in set(true).iter().filter(|(_, field, _)| !field.is_empty()) {
+        let arguments = ["get", kind, "web", "-o", "json", "-n", scene.name()];
+        let found: Value =
+            serde_json::from_str(&cluster.kubectl(&arguments).await.expect("an object")).expect("JSON");
+        let (found, wanted) = (found.pointer(field), wanted.pointer(field));
+        if *kind == "deployments" {
+            assert_eq!(
+                found.and_then(|it| it.get("matchLabels")),
+                wanted.and_then(|it| it.get("matchLabels"))
+            );
+        } else {
+            assert_eq!(found, wanted, "{kind}");
+        }
+    }
 }

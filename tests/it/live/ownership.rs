@@ -61,4 +61,91 @@ async fn a_field_that_another_manager_had_first_is_refused_and_both_are_named() 
         .await;
     let settings = scene.object(cluster, "configmaps", "settings").await.expect("an object");
     assert_eq!(settings["data"], serde_json::json!({"level": "info", "verbose": "yes"}), "untouched");
+
+    scene.write_spec("settings", &["force: true"]);
+    let forced = scene.worktree.publish("by force");
+    scene.succeeded(&forced).await;
+    let settings = scene.object(cluster, "configmaps", "settings").await.expect("an object");
+    assert_eq!(settings["data"], serde_json::json!({"verbose": "no"}));
+}
+
+#[tokio::test]
+async fn what_kubectl_took_meanwhile_is_taken_back_by_the_next_commit() {
+    let Some(scene) = Scene::new("retaken", 1).await else { return };
+    let cluster = scene.cluster(0);
+    scene.write_app("web", &[deployment("web", "shop/web:1.0", 1), configmap("web", "level", "info")]);
+    let first = scene.worktree.publish("first");
+    scene.start(&[]).await;
+    scene.succeeded(&first).await;
+    scene.write_spec("web", &["paused: true"]);
+    let paused = scene.worktree.publish("paused");
+    scene.told(&paused, "deploy", "pending", &["paused"]).await;
+
+    let edit = async |image: &str, level: &str| {
+        let container = serde_json::json!({"name": "app", "image": image});
+        let image =
+            serde_json::json!({"spec": {"template": {"spec": {"containers": [container]}}}}).to_string();
+        let level = serde_json::json!({"data": {"level": level}}).to_string();
+        for (kind, patch) in [("deployments", image), ("configmaps", level)] {
+            let arguments = ["patch", kind, "web", "--patch", &patch, "-n", scene.name()];
+            cluster.kubectl(&arguments).await.expect("an edit");
+        }
+        let arguments = ["scale", "deployments", "web", "--replicas=3", "-n", scene.name()];
+        cluster.kubectl(&arguments).await.expect("scaled");
+    };
+    let release = |image: &str, level: &str, fields: &[&str]| {
+        scene.write_objects("web", &[deployment("web", image, 2), configmap("web", "level", level)]);
+        scene.write_spec("web", fields);
+        scene.worktree.publish(image)
+    };
+    let holds = async |image: &str, level: &str| {
+        scene.ready(cluster, "web", image, 2).await;
+        let map = scene.object(cluster, "configmaps", "web").await.expect("an object");
+        assert_eq!(map["data"]["level"], level);
+    };
+    edit("shop/web:7", "debug").await;
+    let commit = release("shop/web:1.1", "warn", &[]);
+    scene.succeeded(&commit).await;
+    holds("shop/web:1.1", "warn").await;
+
+    // And by a process that starts later, and knows only what Git and the cluster say.
+    scene.kill();
+    edit("shop/web:8", "trace").await;
+    let commit = release("shop/web:1.2", "error", &[]);
+    scene.start(&[]).await;
+    scene.succeeded(&commit).await;
+    holds("shop/web:1.2", "error").await;
+}
+
+#[tokio::test]
+async fn a_field_that_is_left_to_others_stays_theirs() {
+    let Some(scene) = Scene::new("yielding", 1).await else { return };
+    let cluster = scene.cluster(0);
+    let rules = "ignore: [{target: {kind: Deployment}, paths: [/spec/template/spec/containers/name=app/image, \
+                 /metadata/annotations/example.com~1note]}]";
+    let noted = |image: &str, replicas: u32| {
+        let mut web = deployment("web", image, replicas);
+        web["metadata"]["annotations"] = serde_json::json!({"example.com/note": "of Git"});
+        web
+    };
+    scene.write_app("web", &[noted("shop/web:1.0", 1)]);
+    scene.write_spec("web", &[rules]);
+    let first = scene.worktree.publish("first");
+    scene.start(&[]).await;
+    scene.succeeded(&first).await;
+    scene.ready(cluster, "web", "shop/web:1.0", 1).await;
+
+    let patch = serde_json::json!({
+        "metadata": {"annotations": {"example.com/note": null}},
+        "spec": {"template": {"spec": {"containers": [{"name": "app", "image": "shop/web:7"}]}}},
+    });
+    let arguments = ["patch", "deployments", "web", "--patch", &patch.to_string(), "-n", scene.name()];
+    cluster.kubectl(&arguments).await.expect("an edit");
+    scene.write_objects("web", &[noted("shop/web:1.1", 2)]);
+    scene.write_spec("web", &[rules, "force: true"]);
+    let second = scene.worktree.publish("another image, and more pods");
+    scene.succeeded(&second).await;
+    scene.ready(cluster, "web", "shop/web:7", 2).await;
+    let web = scene.object(cluster, "deployments", "web").await.expect("an object");
+    assert_eq!(web["metadata"]["annotations"].get("example.com/note"), None, "gone stays gone");
 }

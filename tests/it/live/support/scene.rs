@@ -112,6 +112,13 @@ spec:
         self.write_objects(app, objects);
     }
 
+    /// The manifest of such an app, with these lines in its spec.
+    pub fn write_spec(&self, app: &str, lines: &[&str]) {
+        let lines: String = lines.iter().map(|line| format!("  {line}\n")).collect();
+        let text = super::objects_app(self.name, app) + &lines;
+        self.worktree.write(&format!("apps/{app}/app.yaml"), &text);
+    }
+
     pub fn write_objects(&self, app: &str, objects: &[Value]) {
         let text: Vec<String> = objects.iter().map(Value::to_string).collect();
         self.worktree.write(&format!("apps/{app}/objects/all.yaml"), &text.join("\n---\n"));

@@ -1,0 +1,138 @@
+//! One apply, and what is done when others have fields that it says.
+//!
+//! A field that the app leaves to others is left to them. One that was ours is taken back: somebody set it in our place while
+//! nobody put it back. One that was never ours is refused, unless Git says `force`. Whether a field was ours is asked only when
+//! there is a conflict, of what the commit that was applied last rendered: without a conflict an apply is one request.
+
+use futures::future::BoxFuture;
+use serde_json::Value;
+
+use super::places::Place;
+use crate::cluster::{Client, Conflict, Error, Resource};
+use crate::model::{FieldPath, RenderedObject};
+use crate::plan::{Reason, Step, Was};
+
+/// What earlier commits rendered.
+pub trait Past: Send + Sync {
+    /// The object as it was applied; `None` when that cannot be told for certain.
+    fn object<'a>(
+        &'a self,
+        object: &'a RenderedObject,
+        was: &'a Was,
+    ) -> BoxFuture<'a, Option<RenderedObject>>;
+}
+
+/// An apply to a cluster.
+pub struct Attempt<'a> {
+    pub client: &'a Client,
+    pub resource: &'a Resource,
+    pub manager: &'a str,
+    pub past: &'a dyn Past,
+    pub step: &'a Step,
+    pub object: &'a RenderedObject,
+    /// Nothing is written.
+    pub is_dry: bool,
+}
+
+impl std::fmt::Debug for Attempt<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Attempt").field("step", &self.step).finish_non_exhaustive()
+    }
+}
+
+impl Attempt<'_> {
+    pub async fn run(&self, mut body: Value) -> Result<Value, Error> {
+        let ignored = &self.step.left.paths;
+        let takes_all = self.step.force || matches!(self.step.reason.cause(), Reason::Drifted { .. });
+        // Whatever is left to others is never taken, also when it came to be theirs a moment ago.
+        let conflicts = match self.apply(&body, takes_all && ignored.is_empty()).await {
+            Err(Error::Conflict { conflicts, .. }) => conflicts,
+            result => return result,
+        };
+        let theirs: Vec<Conflict> =
+            conflicts.into_iter().filter(|conflict| !leave(&mut body, ignored, &conflict.field)).collect();
+        if !takes_all && !theirs.is_empty() {
+            let before = match &self.step.was {
+                Some(was) => self.past.object(self.object, was).await,
+                None => None,
+            };
+            let before = before.map(|before| before.body);
+            let (ours, foreign): (Vec<Conflict>, Vec<Conflict>) =
+                theirs.iter().cloned().partition(|conflict| was_ours(before.as_ref(), &conflict.field));
+            if !foreign.is_empty() {
+                return Err(Error::Conflict { object: self.object.id.clone(), conflicts: foreign });
+            }
+            // Who has what was told of this very state.
+            if let Some(version) = &self.step.resource_version {
+                body["metadata"]["resourceVersion"] = Value::String(version.clone());
+            }
+            for Conflict { manager, field } in ours.iter().filter(|_| !self.is_dry) {
+                tracing::info!(object = %self.object.id, manager, field, "taken back: it was ours");
+            }
+        }
+        self.apply(&body, !theirs.is_empty()).await
+    }
+
+    async fn apply(&self, body: &Value, by_force: bool) -> Result<Value, Error> {
+        let Self { client, resource, manager, object, .. } = self;
+        if self.is_dry {
+            client.try_apply(resource, &object.id, body, manager, by_force).await
+        } else if by_force {
+            client.apply_by_force(resource, &object.id, body, manager).await
+        } else {
+            client.apply(resource, &object.id, body, manager).await
+        }
+    }
+}
+
+/// Takes a field out of what is sent if the app leaves it to others; whether it does.
+fn leave(body: &mut Value, ignored: &[FieldPath], field: &str) -> bool {
+    let Some(place) = Place::find(body, field) else { return false };
+    let is_left = ignored.iter().any(|path| place.is_within(path, body));
+    if is_left {
+        place.remove(body);
+    }
+    is_left
+}
+
+/// `before`: what was applied last. What we say about the object itself is nobody else's to say.
+fn was_ours(before: Option<&Value>, field: &str) -> bool {
+    const OWN: [&str; 2] = [".metadata.labels.tutti.dev/", ".metadata.annotations.tutti.dev/"];
+    OWN.iter().any(|own| field.starts_with(own))
+        || before.is_some_and(|before| Place::find(before, field).is_some_and(|place| place.is_owned(before)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_what_was_applied_before_was_ours() {
+        let before = json!({"data": {"level": "info", "none": null}});
+        let check = |before: Option<&Value>, field: &str, expected: bool| {
+            assert_eq!(was_ours(before, field), expected, "{field}");
+        };
+        check(Some(&before), ".data.level", true);
+        check(Some(&before), ".data.none", false);
+        check(Some(&before), ".data.other", false);
+        check(None, ".data.level", false);
+        check(None, ".metadata.annotations.tutti.dev/hash", true);
+        check(None, ".metadata.labels.example.com/team", false);
+    }
+
+    #[test]
+    fn what_is_left_to_others_is_taken_out_of_what_is_sent() {
+        let ignored =
+            ["/data/level", "/spec/containers/name=app"].map(|text| FieldPath::parse(text).expect("a path"));
+        let check = |field: &str, expected: bool, sent: Value| {
+            let mut body = json!({"data": {"level": "info", "other": "1"}});
+            assert_eq!(leave(&mut body, &ignored, field), expected, "{field}");
+            assert_eq!(body, sent, "{field}");
+        };
+        check(".data.level", true, json!({"data": {"other": "1"}}));
+        check(".data.other", false, json!({"data": {"level": "info", "other": "1"}}));
+        check(".data.unknown", false, json!({"data": {"level": "info", "other": "1"}}));
+    }
+}

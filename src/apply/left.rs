@@ -1,0 +1,216 @@
+//! Fields that an app leaves to others (`spec.ignore`): Git says them until somebody else does.
+//!
+//! What is still ours of them stands in our entry of `managedFields`; the rest is not sent.
+
+use serde_json::Value;
+
+use super::owned::{FieldSet, ItemKey};
+use crate::model::{FieldPath, PathStep};
+
+/// What one entry has of these fields. `others` are the sets of all other entries.
+pub fn ours(owned: &FieldSet, others: &[FieldSet], paths: &[FieldPath]) -> FieldSet {
+    let others: Vec<&FieldSet> = others.iter().collect();
+    let mut ours = FieldSet::default();
+    for path in paths {
+        if let Some(part) = part(Some(owned), &others, path.steps()) {
+            ours.add(&part);
+        }
+    }
+    ours
+}
+
+/// Of a list all of it, as only its items tell which of them is meant.
+fn part(owned: Option<&FieldSet>, others: &[&FieldSet], steps: &[PathStep]) -> Option<FieldSet> {
+    let Some((PathStep::Field(name), rest)) = steps.split_first() else { return owned.cloned() };
+    if owned.is_some_and(|owned| owned.whole) {
+        return owned.cloned();
+    }
+    let key = format!("f:{name}");
+    let below = owned.and_then(|owned| owned.below.get(&key));
+    let others: Vec<&FieldSet> = others.iter().filter_map(|other| other.below.get(&key)).collect();
+    let below = if !rest.is_empty() && others.iter().any(|other| other.whole) {
+        // Somebody has all of it at once: nothing in it can be left to others by itself.
+        Some(FieldSet { owned: true, whole: true, ..FieldSet::default() })
+    } else {
+        part(below, &others, rest)
+    };
+    below.map(|below| FieldSet { below: [(key, below)].into(), ..FieldSet::default() })
+}
+
+/// Takes a field away from a set of the fields of an object, with all that is below it.
+pub fn forget(set: &mut FieldSet, object: &Value, path: &FieldPath) {
+    forget_steps(set, object, path.steps());
+}
+
+fn forget_steps(set: &mut FieldSet, value: &Value, steps: &[PathStep]) {
+    let Some((step, rest)) = steps.split_first() else { return };
+    let found = match step {
+        PathStep::Field(name) => Some((format!("f:{name}"), value.get(name))),
+        step => {
+            let item = value.as_array().and_then(|items| items.iter().find(|item| step.is_item(item)));
+            item.and_then(|item| Some((set.key_of(item)?.to_owned(), Some(item))))
+        }
+    };
+    let Some((key, value)) = found else { return };
+    if rest.is_empty() {
+        set.below.remove(&key);
+    } else if let Some(child) = set.below.get_mut(&key) {
+        forget_steps(child, value.unwrap_or(&Value::Null), rest);
+        if child.is_empty() {
+            set.below.remove(&key);
+        }
+    }
+}
+
+/// Takes out of an object what the path names and `ours` does not have.
+pub fn leave_out(object: &mut Value, path: &FieldPath, ours: &FieldSet) {
+    leave_out_steps(object, path.steps(), Some(ours));
+}
+
+/// Whether nothing of it is left.
+fn leave_out_steps(value: &mut Value, steps: &[PathStep], ours: Option<&FieldSet>) -> bool {
+    if ours.is_some_and(|ours| ours.whole) {
+        return false;
+    }
+    let Some((step, rest)) = steps.split_first() else {
+        return !ours.is_some_and(|ours| ours.keep(value));
+    };
+    match (step, value) {
+        (PathStep::Field(name), Value::Object(map)) => {
+            let Some(below) = map.get_mut(name) else { return false };
+            let ours = ours.and_then(|ours| ours.below.get(&format!("f:{name}")));
+            if !leave_out_steps(below, rest, ours) {
+                return false;
+            }
+            map.shift_remove(name);
+            map.is_empty()
+        }
+        (PathStep::Item(_) | PathStep::Value(_), Value::Array(items)) => {
+            let Some(index) = items.iter().position(|item| step.is_item(item)) else { return false };
+            let Some(item) = items.get_mut(index) else { return false };
+            let ours = ours.and_then(|ours| ours.below.get(ours.key_of(item)?));
+            if !leave_out_steps(item, rest, ours) {
+                return false;
+            }
+            items.remove(index);
+            items.is_empty()
+        }
+        _ => false,
+    }
+}
+
+impl FieldSet {
+    /// What it calls this item of a list.
+    fn key_of(&self, item: &Value) -> Option<&str> {
+        let is_it = |key: &&String| ItemKey::parse(key).is_some_and(|key| key.is_of(item));
+        self.below.keys().find(is_it).map(String::as_str)
+    }
+
+    /// Takes out of the value that the set is of what it does not have; whether it has any of it.
+    fn keep(&self, value: &mut Value) -> bool {
+        match value {
+            _ if self.whole => true,
+            Value::Object(map) => {
+                map.retain(|name, value| {
+                    self.below.get(&format!("f:{name}")).is_some_and(|below| below.keep(value))
+                });
+                self.owned || !map.is_empty()
+            }
+            Value::Array(items) => {
+                items.retain_mut(|item| {
+                    let below = self.key_of(item).and_then(|key| self.below.get(key));
+                    below.is_some_and(|below| below.keep(item))
+                });
+                self.owned || !items.is_empty()
+            }
+            _ => self.owned,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn path(text: &str) -> FieldPath {
+        FieldPath::parse(text).expect("a path")
+    }
+
+    /// What is sent of an object, with this entry of ours and this one of somebody else.
+    fn sent(body: &Value, ours: &Value, theirs: &Value, ignored: &str) -> Value {
+        let (paths, mut sent) = ([path(ignored)], body.clone());
+        let kept = super::ours(&FieldSet::parse(ours), &[FieldSet::parse(theirs)], &paths);
+        leave_out(&mut sent, &paths[0], &kept);
+        sent
+    }
+
+    #[test]
+    fn what_is_no_longer_ours_is_not_sent() {
+        let body = json!({"data": {"a": "1", "b": "2"}});
+        let all = json!({"f:data": {"f:a": {}, "f:b": {}}});
+        let only_a = json!({"f:data": {"f:a": {}}});
+        let check = |ours: &Value, ignored: &str, expected: Value| {
+            assert_eq!(sent(&body, ours, &json!({}), ignored), expected, "{ignored} {ours}");
+        };
+        check(&all, "/data/b", body.clone());
+        check(&only_a, "/data/b", json!({"data": {"a": "1"}}));
+        // Field by field: what is below a path and still ours is sent.
+        check(&only_a, "/data", json!({"data": {"a": "1"}}));
+        check(&json!({}), "/data", json!({}));
+        check(&only_a, "/data/c", body.clone());
+        check(&only_a, "/spec/c", body.clone());
+    }
+
+    #[test]
+    fn items_are_left_to_others_by_their_keys() {
+        let container = |name: &str| json!({"name": name, "image": "web:1"});
+        let body = json!({"containers": [container("app"), container("proxy")]});
+        let entry = |app: Value| {
+            json!({"f:containers": {"k:{\"name\":\"app\"}": app,
+            "k:{\"name\":\"proxy\"}": {".": {}, "f:name": {}, "f:image": {}}}})
+        };
+        let all = entry(json!({".": {}, "f:name": {}, "f:image": {}}));
+        let without = entry(json!({".": {}, "f:name": {}}));
+        let check = |ours: &Value, ignored: &str, expected: Value| {
+            assert_eq!(sent(&body, ours, &json!({}), ignored), expected, "{ignored} {ours}");
+        };
+        check(&all, "/containers/name=app/image", body.clone());
+        let left = json!({"containers": [{"name": "app"}, container("proxy")]});
+        check(&without, "/containers/name=app/image", left);
+        check(&without, "/containers/name=proxy/image", body.clone());
+        // What is no key still names the item, and no item of ours is lost over it.
+        check(&without, "/containers/image=web:1/name", body.clone());
+    }
+
+    #[test]
+    fn what_is_had_as_a_whole_is_sent_as_a_whole() {
+        let body = json!({"spec": {"selector": {"app": "web", "tier": "a"}}});
+        let selector = json!({"f:spec": {"f:selector": {}}});
+        assert_eq!(sent(&body, &selector, &json!({}), "/spec/selector/tier"), body);
+        assert_eq!(sent(&body, &json!({}), &selector, "/spec/selector/tier"), body);
+        assert_eq!(sent(&body, &json!({}), &selector, "/spec/selector"), json!({}));
+    }
+
+    #[test]
+    fn what_is_forgotten_is_the_same_whoever_has_it() {
+        let object = json!({"data": {"b": "2"}, "spec": {"containers": [{"name": "app", "image": "x"}]}});
+        let check = |before: Value, ignored: &str, expected: Value| {
+            let mut set = FieldSet::parse(&before);
+            forget(&mut set, &object, &path(ignored));
+            assert_eq!(set.to_value(), expected, "{ignored}");
+        };
+        check(json!({"f:data": {"f:a": {}, "f:b": {}}}), "/data/b", json!({"f:data": {"f:a": {}}}));
+        check(json!({"f:data": {"f:b": {}}}), "/data/b", json!({}));
+        let app = |fields: Value| json!({"f:spec": {"f:containers": {"k:{\"name\":\"app\"}": fields}}});
+        let named = json!({".": {}, "f:name": {}});
+        check(
+            app(json!({".": {}, "f:name": {}, "f:image": {}})),
+            "/spec/containers/name=app/image",
+            app(named.clone()),
+        );
+        check(app(named.clone()), "/spec/containers/name=app/image", app(named.clone()));
+        check(app(named), "/spec/containers/name=app", json!({}));
+    }
+}

@@ -1,0 +1,219 @@
+//! Places in an object, as API servers write them in a conflict: `.spec.template.spec.containers[name="app"].image`.
+
+use serde_json::{Map, Value};
+
+use super::owned::ItemKey;
+use crate::model::{FieldPath, PathStep};
+
+/// One step of the way to a place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Step {
+    Field(String),
+    Index(usize),
+}
+
+/// A place that an object has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place(Vec<Step>);
+
+impl Place {
+    /// Looks for it in an object. Names with dots are written like several names, so that only the object tells what is meant.
+    pub fn find(object: &Value, text: &str) -> Option<Self> {
+        let mut way = Vec::new();
+        find(object, text, &mut way).then_some(Self(way))
+    }
+
+    fn get<'v>(&self, object: &'v Value) -> Option<&'v Value> {
+        self.0.iter().try_fold(object, |value, step| match step {
+            Step::Field(name) => value.get(name),
+            Step::Index(index) => value.get(index),
+        })
+    }
+
+    /// Whether whoever applies the object has this field then: null and empty lists are nobody's.
+    pub fn is_owned(&self, object: &Value) -> bool {
+        self.get(object)
+            .is_some_and(|value| !value.is_null() && value.as_array().is_none_or(|items| !items.is_empty()))
+    }
+
+    /// Whether the field, or one that it is in, is named by a path.
+    pub fn is_within(&self, path: &FieldPath, object: &Value) -> bool {
+        let mut value = Some(object);
+        let mut fits = |(wanted, step): (&PathStep, &Step)| {
+            value = match step {
+                Step::Field(name) => value.and_then(|value| value.get(name)),
+                Step::Index(index) => value.and_then(|value| value.get(index)),
+            };
+            match (wanted, step) {
+                (PathStep::Field(wanted), Step::Field(name)) => wanted == name,
+                (wanted, Step::Index(_)) => value.is_some_and(|item| wanted.is_item(item)),
+                _ => false,
+            }
+        };
+        path.steps().len() <= self.0.len() && path.steps().iter().zip(&self.0).all(&mut fits)
+    }
+
+    /// Takes it out of the object.
+    pub fn remove(&self, object: &mut Value) {
+        let Some((last, way)) = self.0.split_last() else { return };
+        let parent = way.iter().try_fold(object, |value, step| match step {
+            Step::Field(name) => value.get_mut(name),
+            Step::Index(index) => value.get_mut(index),
+        });
+        match (parent, last) {
+            (Some(Value::Object(map)), Step::Field(name)) => {
+                map.shift_remove(name);
+            }
+            (Some(Value::Array(items)), Step::Index(index)) if *index < items.len() => {
+                items.remove(*index);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn find(value: &Value, text: &str, way: &mut Vec<Step>) -> bool {
+    if text.is_empty() {
+        return true;
+    }
+    match value {
+        Value::Object(map) => {
+            let Some(text) = text.strip_prefix('.') else { return false };
+            let ends = |rest: &str| rest.is_empty() || rest.starts_with(['.', '[']);
+            map.iter().any(|(name, value)| {
+                let Some(rest) = text.strip_prefix(name.as_str()).filter(|rest| ends(rest)) else {
+                    return false;
+                };
+                way.push(Step::Field(name.clone()));
+                let found = find(value, rest, way);
+                if !found {
+                    way.pop();
+                }
+                found
+            })
+        }
+        Value::Array(items) => {
+            let Some((index, rest)) = item(items, text) else { return false };
+            let Some(value) = items.get(index) else { return false };
+            way.push(Step::Index(index));
+            let found = find(value, rest, way);
+            if !found {
+                way.pop();
+            }
+            found
+        }
+        _ => false,
+    }
+}
+
+/// Which item `[name="app"]`, `[="x"]` or `[0]` is, and what follows.
+fn item<'t>(items: &[Value], text: &'t str) -> Option<(usize, &'t str)> {
+    let text = text.strip_prefix('[')?;
+    if let Some((number, rest)) = text.split_once(']')
+        && let Ok(index) = number.parse()
+    {
+        return Some((index, rest));
+    }
+    let (key, rest) = match text.strip_prefix('=') {
+        Some(text) => {
+            let (value, rest) = leading(text)?;
+            (ItemKey::Value(value), rest)
+        }
+        None => {
+            let (mut keys, mut rest) = (Map::new(), text);
+            loop {
+                let (name, after) = rest.split_once('=')?;
+                let (value, after) = leading(after)?;
+                keys.insert(name.to_owned(), value);
+                match after.strip_prefix(',') {
+                    Some(more) => rest = more,
+                    None => break (ItemKey::Keys(keys), after),
+                }
+            }
+        }
+    };
+    let index = items.iter().position(|item| key.is_of(item))?;
+    Some((index, rest.strip_prefix(']')?))
+}
+
+/// The JSON value that a text begins with, and what follows it.
+fn leading(text: &str) -> Option<(Value, &str)> {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+    let value = values.next()?.ok()?;
+    Some((value, text.get(values.byte_offset()..)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object() -> Value {
+        json!({
+            "metadata": {"annotations": {"a.b": "1", "a.b.c/d": "2"}, "finalizers": ["x", "y]"]},
+            "spec": {"replicas": 2, "paused": null, "args": [], "containers": [
+                {"name": "app", "image": "web:1", "ports": [{"containerPort": 80}]}, {"name": "proxy", "image": "p:1"}]},
+        })
+    }
+
+    #[test]
+    fn places_are_found_in_the_object() {
+        let check = |text: &str, expected: Option<Value>| {
+            let object = object();
+            let found = Place::find(&object, text);
+            assert_eq!(found.and_then(|place| place.get(&object).cloned()), expected, "{text}");
+        };
+        check(".spec.replicas", Some(json!(2)));
+        check(".metadata.annotations.a.b.c/d", Some(json!("2")));
+        check(".metadata.annotations.a.b", Some(json!("1")));
+        check(".metadata.annotations.a", None);
+        check(".spec.containers[name=\"proxy\"].image", Some(json!("p:1")));
+        // A key with a default need not be said.
+        check(
+            ".spec.containers[name=\"app\"].ports[containerPort=80,protocol=\"TCP\"].containerPort",
+            Some(json!(80)),
+        );
+        check(".metadata.finalizers[=\"y]\"]", Some(json!("y]")));
+        check(".spec.containers[1].name", Some(json!("proxy")));
+        check(".spec.containers[name=\"db\"].image", None);
+        check(".spec.other", None);
+    }
+
+    #[test]
+    fn a_field_without_a_trace_is_nobodys() {
+        let check = |text: &str, expected: bool| {
+            let object = object();
+            assert_eq!(Place::find(&object, text).is_some_and(|it| it.is_owned(&object)), expected, "{text}");
+        };
+        check(".spec.replicas", true);
+        check(".spec.paused", false);
+        check(".spec.args", false);
+    }
+
+    #[test]
+    fn paths_hold_what_is_below_them() {
+        let check = |text: &str, path: &str, expected: bool| {
+            let (object, path) = (object(), FieldPath::parse(path).expect("a path"));
+            let place = Place::find(&object, text).expect("a place");
+            assert_eq!(place.is_within(&path, &object), expected, "{text} {path}");
+        };
+        let image = ".spec.containers[name=\"app\"].image";
+        check(image, "/spec/containers/name=app/image", true);
+        check(image, "/spec/containers/name=app", true);
+        check(image, "/spec/containers", true);
+        check(image, "/spec/containers/name=proxy/image", false);
+        check(".spec.containers", "/spec/containers/name=app", false);
+        check(".metadata.finalizers[=\"x\"]", "/metadata/finalizers/=x", true);
+    }
+
+    #[test]
+    fn a_place_is_taken_out() {
+        let mut object = object();
+        for text in [".spec.containers[name=\"app\"].image", ".metadata.finalizers[=\"x\"]"] {
+            Place::find(&object, text).expect("a place").remove(&mut object);
+        }
+        assert_eq!(object["spec"]["containers"][0], json!({"name": "app", "ports": [{"containerPort": 80}]}));
+        assert_eq!(object["metadata"]["finalizers"], json!(["y]"]));
+    }
+}

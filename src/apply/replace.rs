@@ -1,0 +1,74 @@
+//! Deleting an object so that it can be created anew, as a field of it never changes.
+//!
+//! What is deleted here is certain to be ours, and the cluster has said that it would take the new one. The create is no part of
+//! this: the next plan sees that the object is not there, in this process or in a later one.
+
+use serde_json::Value;
+
+use super::owned;
+use crate::cluster::{Client, Deleted, Error, Resource};
+use crate::model::{ObjectId, labels};
+
+/// Deletes one object. `body` is what is created then; `uid` that of the object which is meant.
+pub async fn delete(
+    client: &Client,
+    resource: &Resource,
+    manager: &str,
+    id: &ObjectId,
+    body: &Value,
+    uid: &str,
+) -> Result<Deleted, Error> {
+    let Some(live) = client.get(resource, id).await? else { return Ok(Deleted::Gone) };
+    let text = |pointer: &str| live.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    if text("/metadata/uid") != uid {
+        return Ok(Deleted::Changed);
+    }
+    if let Some(why) = objection(&live, manager) {
+        let (code, reason) = (400, "Invalid".to_owned());
+        return Err(Error::Rejected { action: "replace", object: id.clone(), code, reason, detail: why });
+    }
+    client.try_create(resource, id, body, manager).await?;
+    client.delete(resource, id, uid, text("/metadata/resourceVersion")).await
+}
+
+/// Why it is not deleted, whatever Git says.
+fn objection(live: &Value, manager: &str) -> Option<String> {
+    let annotation = |name: &str| live.pointer("/metadata/annotations")?.get(name)?.as_str();
+    let claims = live.pointer("/spec/persistentVolumeClaimRetentionPolicy/whenDeleted");
+    if annotation(labels::PRUNE) == Some("keep") {
+        Some(format!("its annotation {} says keep", labels::PRUNE))
+    } else if !owned::entries(live).iter().any(|entry| owned::is_ours(entry, manager)) {
+        Some("nothing of it is ours any more".to_owned())
+    } else if claims.and_then(Value::as_str) == Some("Delete") {
+        Some("its volume claims would be deleted with it (persistentVolumeClaimRetentionPolicy)".to_owned())
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn nothing_is_deleted_that_is_kept_or_not_ours_or_takes_data_along() {
+        let live = |annotations: Value, manager: &str, policy: &str| {
+            json!({
+                "metadata": {"annotations": annotations, "managedFields": [
+                    {"manager": manager, "operation": "Apply", "fieldsV1": {}}]},
+                "spec": {"persistentVolumeClaimRetentionPolicy": {"whenDeleted": policy}},
+            })
+        };
+        let check = |live: &Value, expected: Option<&str>| {
+            let found = objection(live, "tutti-main");
+            assert_eq!(found.is_some(), expected.is_some(), "{found:?}");
+            assert!(found.unwrap_or_default().contains(expected.unwrap_or_default()));
+        };
+        check(&live(json!({}), "tutti-main", "Retain"), None);
+        check(&live(json!({"tutti.dev/prune": "keep"}), "tutti-main", "Retain"), Some("says keep"));
+        check(&live(json!({}), "tutti-other", "Retain"), Some("nothing of it is ours"));
+        check(&live(json!({}), "tutti-main", "Delete"), Some("volume claims"));
+    }
+}

@@ -1,0 +1,185 @@
+//! Fields that others set, fields that are left to them, and what never changes.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{app, empty, lines, object, parse, plan_with, rendered, with_absent, with_live};
+use crate::model::{
+    Digest, FieldPath, IgnoreRule, IgnoreTarget, Ignored, Immutable, LiveReplicas, Mode, Observation,
+    Rendered, Revision, Scaler,
+};
+use crate::plan::{Input, Plan, SentReplicas, Step};
+
+const PAY: &str = "apps/v1/Deployment/shop/pay";
+
+fn annotated(name: &str, annotations: &Value) -> Rendered {
+    let mut rendered = rendered("pay", &[]);
+    let mut object = object(name, "a");
+    object.body = json!({"metadata": {"annotations": annotations}});
+    rendered.objects = [object].into();
+    rendered
+}
+
+fn only(plan: &Plan) -> &Step {
+    let [step] = &plan.steps[..] else { panic!("{plan:?}") };
+    step
+}
+
+#[test]
+fn force_is_said_by_the_object_or_its_app() {
+    let check = |observation: &Observation, annotations: Value, force: bool, expected: bool| {
+        let plan = plan_with(&annotated(PAY, &annotations), observation, |input| input.force = force);
+        assert_eq!(only(&plan).force, expected, "{annotations} {force}");
+        let shown = serde_json::to_value(&plan).expect("JSON");
+        assert_eq!(shown["steps"][0].get("force"), expected.then_some(&json!(true)));
+    };
+    let changed = with_live(empty(), "pay", PAY, "b");
+    check(&changed, json!({}), false, false);
+    check(&changed, json!({}), true, true);
+    check(&changed, json!({"tutti.dev/force": "true"}), false, true);
+    check(&changed, json!({"tutti.dev/force": "false"}), true, false);
+    // What is not written takes nothing.
+    check(&with_live(empty(), "pay", PAY, "a"), json!({}), true, false);
+}
+
+#[test]
+fn a_plan_by_force_is_another_plan() {
+    let changed = with_live(empty(), "pay", PAY, "b");
+    let digest =
+        |force: bool| plan_with(&rendered("pay", &[PAY]), &changed, |input| input.force = force).digest();
+    assert_ne!(digest(true), digest(false));
+}
+
+/// The cluster refused `content` for the object that is there.
+fn refused(name: &str, content: &str, uid: &str) -> Observation {
+    let mut observation = with_live(empty(), "pay", name, "b");
+    let fields = vec!["spec.selector".to_owned()];
+    let immutable = Immutable { hash: Digest::of(content.as_bytes()), uid: uid.into(), fields };
+    observation.immutable.insert(parse(name).1, immutable);
+    observation
+}
+
+#[test]
+fn what_cannot_change_is_replaced_only_where_git_says_so() {
+    let check = |name: &str, observation: &Observation, change: &dyn Fn(&mut Input<'_>), expected: &str| {
+        let plan = plan_with(&annotated(name, &json!({})), observation, change);
+        assert_eq!(lines(&plan), [expected]);
+    };
+    let replace = |input: &mut Input<'_>| input.replace = true;
+    let uid = format!("uid-{PAY}");
+    let configure = "configure Deployment shop/pay: rendered ca978112ca1b, applied 3e23e8160039";
+    check(PAY, &refused(PAY, "a", &uid), &|_| {}, configure);
+    let delete = "delete Deployment shop/pay: deleted and created anew, as spec.selector cannot change";
+    check(PAY, &refused(PAY, "a", &uid), &replace, delete);
+    // Nobody knows that of another content or another object.
+    check(PAY, &refused(PAY, "c", &uid), &replace, configure);
+    check(PAY, &refused(PAY, "a", "another"), &replace, configure);
+    check(
+        PAY,
+        &refused(PAY, "a", &uid),
+        &|input| {
+            input.replace = true;
+            input.mode = Mode::Observe;
+        },
+        "skip Deployment shop/pay: observe mode, would delete: deleted and created anew, as spec.selector cannot change",
+    );
+    let mut kept = refused(PAY, "a", &uid);
+    kept.objects.values_mut().for_each(|live| live.keep = true);
+    check(
+        PAY,
+        &kept,
+        &replace,
+        "refuse Deployment shop/pay: spec.selector cannot change, and it is not replaced: its annotation says keep",
+    );
+    for (name, words) in [
+        ("v1/Namespace//shop", "Namespace shop"),
+        ("v1/PersistentVolumeClaim/shop/data", "PersistentVolumeClaim shop/data"),
+        ("apiextensions.k8s.io/v1/CustomResourceDefinition//a.b", "CustomResourceDefinition a.b"),
+    ] {
+        let kind = &*parse(name).1.kind;
+        let expected = format!(
+            "refuse {words}: spec.selector cannot change, and it is not replaced: what is in a {kind} would be lost"
+        );
+        check(name, &refused(name, "a", &format!("uid-{name}")), &replace, &expected);
+    }
+    // What is as rendered stays.
+    let mut same = with_live(empty(), "pay", PAY, "a");
+    same.immutable = refused(PAY, "a", &uid).immutable;
+    check(PAY, &same, &replace, "unchanged Deployment shop/pay: as rendered");
+}
+
+#[test]
+fn an_annotation_decides_over_the_replacement_of_one_object() {
+    let check = |value: &str, replace: bool, expected: &str| {
+        let rendered = annotated(PAY, &json!({"tutti.dev/replace": value}));
+        let plan =
+            plan_with(&rendered, &refused(PAY, "a", &format!("uid-{PAY}")), |input| input.replace = replace);
+        assert_eq!(only(&plan).action.as_str(), expected);
+    };
+    check("true", false, "delete");
+    check("false", true, "configure");
+}
+
+fn rule(path: &str) -> IgnoreRule {
+    let target = IgnoreTarget { kind: Some("Deployment".to_owned()), name: None };
+    IgnoreRule { target, paths: vec![FieldPath::parse(path).expect("a path")] }
+}
+
+#[test]
+fn fields_that_are_left_to_others_are_known_by_the_rules_they_were_looked_at_with() {
+    let (image, other) = ([rule("/spec/image")], [rule("/spec/other")]);
+    let ignored = Ignored { paths: image[0].paths.clone(), ours: json!({}) };
+    let mut changed = with_live(empty(), "pay", PAY, "b");
+    changed.objects.values_mut().for_each(|live| live.ignored = Some(Arc::new(ignored.clone())));
+    let left = |observation: &Observation, rules: &[IgnoreRule]| {
+        let rendered = rendered("pay", &[PAY]);
+        let plan = plan_with(&rendered, observation, |_| {});
+        assert!(only(&plan).left.paths.is_empty());
+        let claims = crate::plan::Claims::new();
+        let pending = super::pending([&rendered], observation);
+        let unrendered = std::collections::BTreeSet::new();
+        let input =
+            Input { ignore: rules, ..super::input(&rendered, observation, &claims, &pending, &unrendered) };
+        only(&crate::plan::compute(&input)).left.clone()
+    };
+    assert_eq!(left(&changed, &image).known.as_deref(), Some(&ignored));
+    let unknown = left(&changed, &other);
+    assert_eq!((unknown.paths, unknown.known), (other[0].paths.clone(), None));
+    // All of a new object is ours.
+    assert_eq!(left(&with_absent(empty(), &[PAY]), &image).known, None);
+}
+
+#[test]
+fn replicas_that_are_left_to_others_are_those_of_an_autoscaler() {
+    let check = |rules: &[IgnoreRule], owner: Scaler, expected: SentReplicas| {
+        let mut changed = with_live(empty(), "pay", PAY, "b");
+        changed
+            .objects
+            .values_mut()
+            .for_each(|live| live.ownership.replicas = Some(LiveReplicas { count: 5, owner }));
+        let rendered = rendered("pay", &[PAY]);
+        let claims = crate::plan::Claims::new();
+        let pending = super::pending([&rendered], &changed);
+        let unrendered = std::collections::BTreeSet::new();
+        let input =
+            Input { ignore: rules, ..super::input(&rendered, &changed, &claims, &pending, &unrendered) };
+        assert_eq!(only(&crate::plan::compute(&input)).replicas, expected, "{owner:?}");
+    };
+    let replicas = [rule("/spec/replicas")];
+    check(&replicas, Scaler::Applied, SentReplicas::AsLive(5));
+    check(&replicas, Scaler::Other, SentReplicas::LeftOut);
+    check(&[], Scaler::Other, SentReplicas::AsRendered);
+    check(&[], Scaler::Applied, SentReplicas::AsRendered);
+}
+
+#[test]
+fn a_step_says_what_was_applied_last() {
+    let mut changed = with_live(empty(), "pay", PAY, "b");
+    assert_eq!(only(&plan_with(&rendered("pay", &[PAY]), &changed, |_| {})).was, None, "no revision");
+    changed.objects.values_mut().for_each(|live| live.revision = Some("abc".into()));
+    let plan = plan_with(&rendered("pay", &[PAY]), &changed, |_| {});
+    let was = only(&plan).was.as_ref().expect("what was");
+    assert_eq!((&was.app, &was.revision), (&app("pay"), &Revision::from("abc")));
+    assert_eq!(was.hash, Digest::of(b"b"));
+}

@@ -1,0 +1,116 @@
+//! What earlier commits rendered, read from Git again when somebody has to know: nothing of it is kept in memory.
+//!
+//! That what comes out is what was applied then is not believed: its hash must be the one that the cluster has. It is another
+//! where the commit is no longer in the repository, where a chart cannot be fetched any more, where the cluster serves something
+//! else by now, or where this program renders otherwise than the one that applied it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use tokio::sync::Mutex;
+
+use crate::apply;
+use crate::fleet::{self, Fleet, Target};
+use crate::model::{Capabilities, ClusterName, Keys, Rendered, RenderedObject, Revision, Snapshot};
+use crate::plan::Was;
+use crate::render::{Discovered, Renderer};
+use crate::source::Repository;
+use crate::{chart, manifest};
+
+/// The config repository as it was.
+#[derive(Debug, Default)]
+pub struct History {
+    /// `None`: a folder, of which nothing earlier is known.
+    repository: Option<Repository>,
+    charts: Arc<chart::Service>,
+    keys: Keys,
+    /// Who waits for the one that reads.
+    waiting: AtomicUsize,
+    /// What was read last, while somebody waits: apps that were applied from one commit read it once.
+    read: Mutex<Option<Arc<State>>>,
+}
+
+#[derive(Debug)]
+struct State {
+    revision: Revision,
+    snapshot: Snapshot,
+    fleet: Fleet,
+}
+
+impl History {
+    pub fn new(repository: Option<Repository>, charts: Arc<chart::Service>, keys: Keys) -> Self {
+        Self { repository, charts, keys, ..Self::default() }
+    }
+
+    async fn at(&self, revision: &Revision) -> Option<Arc<State>> {
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        let mut read = self.read.lock().await;
+        let known = read.clone().filter(|state| state.revision == *revision);
+        let state = match known {
+            Some(state) => Some(state),
+            None => self.read(revision).await,
+        };
+        let is_last = self.waiting.fetch_sub(1, Ordering::SeqCst) == 1;
+        *read = if is_last { None } else { state.clone() };
+        state
+    }
+
+    async fn read(&self, revision: &Revision) -> Option<Arc<State>> {
+        let mut snapshot = match self.repository.as_ref()?.snapshot(revision).await {
+            Ok(snapshot) => snapshot,
+            Err(error) => {
+                tracing::warn!(%error, revision = revision.short(), "what was applied last cannot be read");
+                return None;
+            }
+        };
+        snapshot.keys = self.keys.clone();
+        let revision = revision.clone();
+        let state = tokio::task::spawn_blocking(move || {
+            let fleet = fleet::assemble(manifest::read(&snapshot), &snapshot);
+            State { revision, snapshot, fleet }
+        });
+        let state = Arc::new(state.await.ok()?);
+        self.charts.prefetch(&fleet::charts::remote_sources(&state.fleet)).await;
+        Some(state)
+    }
+
+    async fn rendered(
+        &self,
+        revision: &Revision,
+        target: Target,
+        discovered: Discovered,
+    ) -> Option<Rendered> {
+        let (state, charts) = (self.at(revision).await?, Arc::clone(&self.charts));
+        let rendered = tokio::task::spawn_blocking(move || {
+            let renderer = Renderer::knowing(&state.fleet, &state.snapshot, &*charts, discovered);
+            renderer.render(&target).ok()
+        });
+        rendered.await.ok()?
+    }
+}
+
+/// The past of one cluster.
+pub struct Past<'a> {
+    pub history: &'a History,
+    pub cluster: &'a ClusterName,
+    pub facts: &'a Option<Arc<Capabilities>>,
+}
+
+impl apply::Past for Past<'_> {
+    fn object<'a>(
+        &'a self,
+        object: &'a RenderedObject,
+        was: &'a Was,
+    ) -> BoxFuture<'a, Option<RenderedObject>> {
+        let Self { history, cluster, facts } = *self;
+        async move {
+            let discovered = facts.iter().map(|facts| (cluster.clone(), Arc::clone(facts))).collect();
+            let target = Target { app: was.app.clone(), cluster: cluster.clone() };
+            let rendered = history.rendered(&was.revision, target, discovered).await?;
+            rendered.objects.iter().find(|it| it.id == object.id && it.hash == was.hash).cloned()
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,379 @@
+//! Who has which field: what was ours is taken back, what never was is refused or forced, what is left to others stays theirs,
+//! and what never changes is replaced where Git says so.
+
+use sandbox::{Fault, RequestMatch};
+use serde_json::{Value, json};
+use tutti::model::Revision;
+use tutti::report::Phase;
+
+use crate::drift::{APP, MANIFESTS, Scene, app, manifests, settle, writes};
+use crate::support::fleet::target;
+use crate::support::live::{self, apply_as, edit_as, scale_as};
+use crate::support::manifests::{INSTANCE, config_map};
+
+const MAP: (&str, &str) = ("ConfigMap", "web");
+const DEPLOYMENT: (&str, &str) = ("Deployment", "web");
+
+/// The manifests with another value in the ConfigMap.
+fn with_value(value: &str) -> String {
+    manifests().replace("value: \"one\"", &format!("value: {value:?}"))
+}
+
+/// The manifests with one more key in the ConfigMap.
+fn with_data(more: &str) -> String {
+    manifests().replace("{value: \"one\"}", &format!("{{value: \"one\", {more}}}"))
+}
+
+impl Scene {
+    async fn push(&self, subject: &str, app: &str, manifests: &str) -> Revision {
+        let changes = [(APP, Some(app)), (MANIFESTS, Some(manifests))];
+        let revision = self.fleet.push(&self.running, subject, &changes).await;
+        settle().await;
+        revision
+    }
+
+    /// Pushes, and it goes through.
+    async fn applied(&self, subject: &str, app: &str, manifests: &str) -> Revision {
+        let revision = self.push(subject, app, manifests).await;
+        self.running.converged(&revision).await;
+        settle().await;
+        revision
+    }
+
+    #[track_caller]
+    fn told(&self) -> (Phase, String) {
+        let now = self.running.overview.borrow().clone();
+        let target = target(&now, "bj1", "default/web");
+        (target.phase, target.detail.clone())
+    }
+}
+
+fn image(image: &str) -> Value {
+    json!({"spec": {"template": {"spec": {"containers": [{"name": "main", "image": image}]}}}})
+}
+
+fn image_of(deployment: &Value) -> &Value {
+    &deployment["spec"]["template"]["spec"]["containers"][0]["image"]
+}
+
+// ---- what was ours ----
+
+#[tokio::test(start_paused = true)]
+async fn a_commit_takes_back_what_somebody_set_meanwhile() {
+    for fields in ["drift: ignore", "drift: report", "paused: true"] {
+        let scene = Scene::with(if fields == "paused: true" { "drift: repair" } else { fields }).await;
+        if fields == "paused: true" {
+            scene.push("Pause", &app(fields), &manifests()).await;
+        }
+        edit_as(scene.cluster(), "kubectl-edit", MAP, &json!({"data": {"value": "two"}})).await;
+        edit_as(scene.cluster(), "kubectl-edit", DEPLOYMENT, &image("web:7")).await;
+        settle().await;
+        scene.fleet.forget_requests();
+        let changed = with_value("three").replace("web:1", "web:2");
+        let goes_on = if fields == "paused: true" { "paused: false" } else { fields };
+        scene.applied("Change what was edited", &app(goes_on), &changed).await;
+        // Each is refused once, and then taken back.
+        assert_eq!(scene.counted().await, ["2 apply configmaps", "2 apply deployments.apps"], "{fields}");
+        assert_eq!(scene.get("ConfigMap").await["data"]["value"], "three", "{fields}");
+        assert_eq!(image_of(&scene.get("Deployment").await), "web:2", "{fields}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_commit_takes_back_what_was_set_while_nobody_looked() {
+    let Scene { fleet, running } = Scene::with("drift: repair").await;
+    running.stop().await;
+    edit_as(fleet.cluster("bj1"), "kubectl-edit", MAP, &json!({"data": {"value": "two"}})).await;
+    let revision = fleet.repository.commit("Change it too", &[(MANIFESTS, Some(&with_value("three")))]);
+    fleet.forget_requests();
+    let running = fleet.start().await;
+    running.converged(&revision).await;
+    settle().await;
+    let map = live::get(fleet.cluster("bj1"), "ConfigMap", "default", "web").await.expect("a map");
+    assert_eq!(map["data"]["value"], "three");
+    assert_eq!(writes(&fleet), ["2 apply configmaps"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_several_fields_in_conflict_only_those_that_were_never_ours_are_refused() {
+    let scene = Scene::with("drift: ignore").await;
+    edit_as(scene.cluster(), "kubectl-edit", MAP, &json!({"data": {"value": "two", "other": "theirs"}}))
+        .await;
+    let changed = with_data("other: \"ours\"").replace("value: \"one\"", "value: \"three\"");
+    scene.push("Change both", &app("drift: ignore"), &changed).await;
+    let (phase, detail) = scene.told();
+    assert_eq!(phase, Phase::Refused, "{detail}");
+    assert_eq!(
+        detail,
+        "failed to apply ConfigMap default/web: conflict with \"kubectl-edit\" over .data.other; \
+         `force: true` in the app takes what others set"
+    );
+    assert_eq!(scene.get("ConfigMap").await["data"], json!({"value": "two", "other": "theirs"}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_commit_that_is_gone_rendered_is_not_guessed() {
+    let scene = Scene::with("drift: ignore").await;
+    // The cluster names a commit that the repository does not have.
+    let mut theirs = scene.get("ConfigMap").await;
+    theirs["metadata"]["annotations"]["tutti.dev/revision"] = json!("0".repeat(40));
+    let patch =
+        json!({"metadata": {"annotations": theirs["metadata"]["annotations"]}, "data": {"value": "two"}});
+    edit_as(scene.cluster(), "kubectl-edit", MAP, &patch).await;
+    scene.push("Change it", &app("drift: ignore"), &with_value("three")).await;
+    let (phase, detail) = scene.told();
+    assert_eq!(phase, Phase::Refused, "{detail}");
+    assert!(detail.contains("conflict with \"kubectl-edit\" over .data.value;"), "{detail}");
+    assert_eq!(scene.get("ConfigMap").await["data"]["value"], "two");
+}
+
+// ---- force ----
+
+#[tokio::test(start_paused = true)]
+async fn force_takes_what_was_never_ours() {
+    let annotated = with_data("other: \"ours\"").replace(
+        "kind: ConfigMap\nmetadata: {",
+        "kind: ConfigMap\nmetadata: {annotations: {tutti.dev/force: \"true\"}, ",
+    );
+    let plain = with_data("other: \"ours\"");
+    for (fields, manifests) in [("force: true", &plain), ("force: false", &annotated)] {
+        let scene = Scene::with("drift: repair").await;
+        let theirs = config_map("default", "web", "x").replace("{value: \"x\"}", "{other: \"theirs\"}");
+        apply_as(scene.cluster(), "helm", &theirs).await;
+        settle().await;
+        scene.push("One more key", &app("drift: repair"), &plain).await;
+        let (phase, detail) = scene.told();
+        assert_eq!(phase, Phase::Refused);
+        assert!(detail.contains("conflict with \"helm\" over .data.other"), "{detail}");
+        scene.fleet.forget_requests();
+        scene.applied("By force", &app(fields), manifests).await;
+        assert_eq!(scene.counted().await, ["1 apply configmaps"], "{fields}");
+        assert_eq!(
+            scene.get("ConfigMap").await["data"],
+            json!({"value": "one", "other": "ours"}),
+            "{fields}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_instance_may_force_for_all_but_those_that_say_no() {
+    for (fields, phase) in [("drift: repair", Phase::Running), ("force: false", Phase::Refused)] {
+        let scene = Scene::with(fields).await;
+        edit_as(scene.cluster(), "helm", MAP, &json!({"data": {"other": "theirs"}})).await;
+        settle().await;
+        let instance = INSTANCE.replace("spec: {}", "spec: {defaults: {force: true}}");
+        let changed = with_data("other: \"ours\"");
+        let changes = [("tutti.yaml", Some(instance.as_str())), (MANIFESTS, Some(&changed))];
+        scene.fleet.push(&scene.running, "Force", &changes).await;
+        settle().await;
+        assert_eq!(scene.told().0, phase, "{fields}: {}", scene.told().1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn force_adopts_nothing() {
+    let scene = Scene::with("force: true").await;
+    apply_as(scene.cluster(), "kubectl", &config_map("default", "theirs", "x")).await;
+    let more = manifests() + "---\n" + &config_map("default", "theirs", "ours");
+    scene.push("Somebody else's", &app("force: true"), &more).await;
+    let (phase, detail) = scene.told();
+    assert_eq!(phase, Phase::Refused, "{detail}");
+    assert!(detail.contains("it is there and not ours, managed by kubectl"), "{detail}");
+}
+
+// ---- immutable fields ----
+
+/// The manifests with another selector of the Deployment.
+fn with_selector() -> String {
+    manifests()
+        .replace("matchLabels: {app: web}", "matchLabels: {app: other}")
+        .replace("metadata: {labels: {app: web}}", "metadata: {labels: {app: other}}")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_field_that_never_changes_is_refused_until_git_says_replace() {
+    let scene = Scene::with("drift: repair").await;
+    let before = scene.get("Deployment").await;
+    scene.push("Another selector", &app("drift: repair"), &with_selector()).await;
+    let (phase, detail) = scene.told();
+    assert_eq!(phase, Phase::Refused);
+    assert_eq!(
+        detail,
+        "failed to apply Deployment default/web: spec.selector: field is immutable; \
+         `replace: true` in the app deletes it and creates it anew"
+    );
+    assert_eq!(scene.get("Deployment").await["metadata"]["uid"], before["metadata"]["uid"]);
+
+    scene.fleet.forget_requests();
+    scene.applied("Replace it", &app("replace: true"), &with_selector()).await;
+    assert_eq!(
+        scene.counted().await,
+        [
+            // It is known already that it cannot change.
+            "1 apply deployments.apps",
+            // Asked by a dry run whether the new one would be taken.
+            "1 create deployments.apps",
+            "1 delete deployments.apps",
+            // Whether it is ours and keeps no data, and whether it is gone.
+            "2 get deployments.apps",
+        ]
+    );
+    let after = scene.get("Deployment").await;
+    assert_ne!(after["metadata"]["uid"], before["metadata"]["uid"]);
+    assert_eq!(after["spec"]["selector"]["matchLabels"]["app"], "other");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_replaced_from_the_first_is_tried_as_a_change_first() {
+    let scene = Scene::with("replace: true").await;
+    scene.applied("Another selector", &app("replace: true"), &with_selector()).await;
+    assert_eq!(
+        scene.counted().await,
+        [
+            "2 apply deployments.apps",
+            "1 create deployments.apps",
+            "1 delete deployments.apps",
+            "2 get deployments.apps",
+        ]
+    );
+    assert_eq!(scene.get("Deployment").await["spec"]["selector"]["matchLabels"]["app"], "other");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_annotation_replaces_one_object() {
+    let sealed = manifests().replace("kind: ConfigMap\n", "kind: ConfigMap\nimmutable: true\n");
+    let annotated = |value: &str| {
+        sealed.replace("value: \"one\"", &format!("value: {value:?}")).replace(
+            "kind: ConfigMap\nimmutable: true\nmetadata: {",
+            "kind: ConfigMap\nimmutable: true\nmetadata: {annotations: {tutti.dev/replace: \"true\"}, ",
+        )
+    };
+    let scene = Scene::with("drift: repair").await;
+    scene.applied("Seal it", &app("drift: repair"), &annotated("one")).await;
+    let before = scene.get("ConfigMap").await;
+    scene.applied("Another value", &app("drift: repair"), &annotated("two")).await;
+    let after = scene.get("ConfigMap").await;
+    assert_eq!(after["data"]["value"], "two");
+    assert_ne!(after["metadata"]["uid"], before["metadata"]["uid"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_deleted_that_could_not_be_created_again() {
+    // One mistake more than the selector, and a policy that takes no new Deployments.
+    for (manifests, is_denied) in
+        [(with_selector().replace("replicas: 2", "replicas: -1"), false), (with_selector(), true)]
+    {
+        let scene = Scene::with("replace: true").await;
+        let before = scene.get("Deployment").await;
+        if is_denied {
+            let creates = RequestMatch::any().verb("create").resource("deployments.apps");
+            scene.cluster().fail_next(creates, 1_000_000, Fault::forbidden());
+        }
+        scene.push("Another selector", &app("replace: true"), &manifests).await;
+        let (phase, detail) = scene.told();
+        assert_eq!(phase, Phase::Refused, "{detail}");
+        assert!(!scene.counted().await.iter().any(|what| what.contains("delete")), "{detail}");
+        assert_eq!(scene.get("Deployment").await["metadata"]["uid"], before["metadata"]["uid"]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replacement_that_is_interrupted_is_finished_by_the_next_process() {
+    let scene = Scene::with("replace: true").await;
+    let held = json!({"metadata": {"finalizers": ["example.com/hold"]}});
+    edit_as(scene.cluster(), "operator", DEPLOYMENT, &held).await;
+    settle().await;
+    let head = scene.push("Another selector", &app("replace: true"), &with_selector()).await;
+    let (phase, detail) = scene.told();
+    assert_eq!(phase, Phase::Waiting, "{detail}");
+    assert_eq!(detail, "Deployment default/web: it is being deleted");
+    let Scene { fleet, running } = scene;
+    running.stop().await;
+    edit_as(fleet.cluster("bj1"), "operator", DEPLOYMENT, &json!({"metadata": {"finalizers": null}})).await;
+    assert_eq!(live::get(fleet.cluster("bj1"), "Deployment", "default", "web").await, None, "gone");
+    fleet.forget_requests();
+    let running = fleet.start().await;
+    running.converged(&head).await;
+    let after = live::get(fleet.cluster("bj1"), "Deployment", "default", "web").await.expect("it is there");
+    assert_eq!(after["spec"]["selector"]["matchLabels"]["app"], "other");
+    assert_eq!(writes(&fleet), ["1 apply deployments.apps"]);
+}
+
+// ---- fields that are left to others ----
+
+const IGNORED: &str = "force: true, ignore: [{target: {kind: Deployment}, paths: [/spec/replicas, \
+                       /spec/template/spec/containers/name=main/image]}, {paths: [/data/value]}]";
+
+#[tokio::test(start_paused = true)]
+async fn a_field_that_is_left_to_others_is_theirs_once_they_set_it() {
+    let scene = Scene::with(IGNORED).await;
+    assert_eq!(image_of(&scene.get("Deployment").await), "web:1", "until then it is what Git says");
+    scene.fleet.forget_requests();
+    edit_as(scene.cluster(), "updater", DEPLOYMENT, &image("web:7")).await;
+    scale_as(scene.cluster(), "kubectl", "web", 5).await;
+    edit_as(scene.cluster(), "updater", MAP, &json!({"data": {"value": "theirs"}})).await;
+    assert_eq!(
+        scene.counted().await,
+        ["1 patch configmaps", "2 patch deployments.apps"],
+        "those of the test alone, also where values are not watched"
+    );
+    assert_eq!(scene.told().0, Phase::Running);
+
+    // A commit changes other fields, and what Git says of these: neither is taken back, whatever force says.
+    scene.fleet.forget_requests();
+    let changed = with_value("three")
+        .replace("web:1", "web:2")
+        .replace("replicas: 2", "replicas: 2\n  minReadySeconds: 1");
+    let head = scene.applied("Other fields", &app(IGNORED), &changed).await;
+    assert_eq!(scene.counted().await, ["1 apply configmaps", "1 apply deployments.apps"]);
+    let deployment = scene.get("Deployment").await;
+    assert_eq!(image_of(&deployment), "web:7");
+    assert_eq!(deployment["spec"]["replicas"], 5);
+    assert_eq!(deployment["spec"]["minReadySeconds"], 1);
+    assert_eq!(scene.get("ConfigMap").await["data"]["value"], "theirs");
+
+    // Nor is anything written by a process that starts now.
+    let Scene { fleet, running } = scene;
+    running.stop().await;
+    fleet.forget_requests();
+    let running = fleet.start().await;
+    running.converged(&head).await;
+    settle().await;
+    assert_eq!(writes(&fleet), Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_still_ours_of_them_follows_git() {
+    let scene = Scene::with(IGNORED).await;
+    let changed = with_value("three").replace("web:1", "web:2");
+    scene.applied("Release 2", &app(IGNORED), &changed).await;
+    assert_eq!(scene.counted().await, ["1 apply configmaps", "1 apply deployments.apps"]);
+    assert_eq!(image_of(&scene.get("Deployment").await), "web:2");
+    assert_eq!(scene.get("ConfigMap").await["data"]["value"], "three");
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_other_fields_are_put_back_as_ever() {
+    let scene = Scene::with(IGNORED).await;
+    let labels = json!({"metadata": {"labels": {"tutti.dev/app": "another"}}});
+    edit_as(scene.cluster(), "kubectl-edit", DEPLOYMENT, &image("web:7")).await;
+    edit_as(scene.cluster(), "kubectl-edit", DEPLOYMENT, &labels).await;
+    settle().await;
+    let deployment = scene.get("Deployment").await;
+    assert_eq!(deployment["metadata"]["labels"]["tutti.dev/app"], "default.web");
+    assert_eq!(image_of(&deployment), "web:7");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rule_counts_from_its_commit_and_until_it_goes() {
+    let scene = Scene::with("drift: repair").await;
+    scene.applied("Leave the image to others", &app(IGNORED), &manifests()).await;
+    assert_eq!(writes(&scene.fleet), Vec::<String>::new(), "only looked at anew");
+    edit_as(scene.cluster(), "updater", DEPLOYMENT, &image("web:7")).await;
+    settle().await;
+    assert_eq!(image_of(&scene.get("Deployment").await), "web:7");
+    scene.fleet.forget_requests();
+    scene.applied("Git says the image again", &app("drift: repair"), &manifests()).await;
+    assert_eq!(image_of(&scene.get("Deployment").await), "web:1");
+}
