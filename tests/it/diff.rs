@@ -1,6 +1,6 @@
 //! `tutti diff`: what the clusters say an apply would change is what it then changes.
 
-mod edits;
+pub mod edits;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -60,7 +60,8 @@ async fn objects_now(fleet: &Fleet) -> BTreeMap<String, Value> {
     found
 }
 
-fn plain(mut object: Value) -> Value {
+/// Without what the server keeps for itself, and what changes with each apply or rollout.
+pub fn plain(mut object: Value) -> Value {
     let metadata = object["metadata"].as_object_mut().expect("metadata");
     metadata.retain(|key, _| {
         ["name", "namespace", "labels", "annotations", "finalizers"].contains(&key.as_str())
@@ -77,7 +78,7 @@ fn plain(mut object: Value) -> Value {
 async fn what_is_foreseen_is_what_an_apply_changes() {
     for seed in 0..ROUNDS {
         let mut draw = Draw::new(seed);
-        let mut state = State::new();
+        let mut state = State::new("default");
         let fleet =
             Fleet::new(&["bj1"], &[(APP, &objects("default", "web")), (MANIFESTS, &state.manifests())]);
         run_once(&fleet, |_| {}).await;
@@ -119,7 +120,7 @@ async fn what_is_foreseen_is_what_an_apply_changes() {
     }
 }
 
-fn plain_or_null(object: &Value) -> Value {
+pub fn plain_or_null(object: &Value) -> Value {
     if object.is_null() { Value::Null } else { plain(object.clone()) }
 }
 

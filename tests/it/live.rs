@@ -6,6 +6,7 @@
 
 mod capabilities;
 mod credentials;
+mod diff;
 mod drift;
 mod hooks;
 mod immutable;

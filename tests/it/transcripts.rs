@@ -152,6 +152,11 @@ fn plan() {
 }
 
 #[test]
+fn diff() {
+    check("diff");
+}
+
+#[test]
 fn run_once() {
     check("run-once");
 }

@@ -35,8 +35,8 @@ pub struct State {
 }
 
 impl State {
-    pub fn new() -> Self {
-        let meta = || json!({"name": "web", "namespace": "default"});
+    pub fn new(namespace: &str) -> Self {
+        let meta = || json!({"name": "web", "namespace": namespace});
         let backend = json!({"service": {"name": "web", "port": {"number": 80}}});
         let objects = [
             json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta(), "data": {"a": "0", "b": "0"}}),
