@@ -1,4 +1,4 @@
-//! A fleet of apps on one real API server: installed, changed whole, one app changed, and a commit that changes nothing; each
+//! A fleet of apps on one real API server: installed, changed whole (the image, the host), one app changed, and a commit that changes nothing; each
 //! from `git push` to the commit's success, which is when the last object is healthy.
 //!
 //! Beside it, from the same run: what the API server was asked, what tutti and the server used, and what the server itself
@@ -63,9 +63,11 @@ async fn fleet(live: &'static Live, size: usize) {
     scene.gitea().create_hook(name, &scene.hook_url(), SECRET, &["push"]).await.expect("a hook");
 
     let bench = Bench { scene, size };
-    bench.step("install", || (0..size).for_each(|app| bench.write(app, 1))).await;
-    bench.step("change_all", || (0..size).for_each(|app| bench.write(app, 2))).await;
-    bench.step("change_one", || bench.write(size / 2, 3)).await;
+    bench.step("install", || (0..size).for_each(|app| bench.write(app, 1, 1))).await;
+    bench.step("change_all", || (0..size).for_each(|app| bench.write(app, 2, 1))).await;
+    // Nobody has anything to do with an image but the controllers of the cluster: a new one is a new ReplicaSet.
+    bench.step("change_all_hosts", || (0..size).for_each(|app| bench.write(app, 2, 2))).await;
+    bench.step("change_one", || bench.write(size / 2, 3, 2)).await;
     bench.step("nothing", || bench.scene.worktree.write("README.md", "Nothing that is rendered.")).await;
     bench.scene.running(|tutti| tutti.stop());
 }
@@ -76,11 +78,12 @@ struct Bench {
 }
 
 impl Bench {
-    fn write(&self, app: usize, number: usize) {
+    /// With these numbers in the image and in the host.
+    fn write(&self, app: usize, image: usize, host: usize) {
         let name = format!("app-{app:04}");
         let worktree = &self.scene.worktree;
         worktree.write(&format!("apps/{name}/app.yaml"), &objects_app(self.scene.name(), &name));
-        let objects: Vec<String> = objects(&name, number).iter().map(Value::to_string).collect();
+        let objects: Vec<String> = objects(&name, image, host).iter().map(Value::to_string).collect();
         worktree.write(&format!("apps/{name}/objects/all.yaml"), &objects.join("\n---\n"));
     }
 
@@ -123,9 +126,9 @@ impl Bench {
     }
 }
 
-/// ServiceAccount, Service, Deployment without pods, Ingress. The number is in the image.
-fn objects(name: &str, number: usize) -> [Value; 4] {
-    let mut deployment = support::deployment(name, &format!("shop/{name}:{number}"), 0);
+/// ServiceAccount, Service, Deployment without pods, Ingress.
+fn objects(name: &str, image: usize, host: usize) -> [Value; 4] {
+    let mut deployment = support::deployment(name, &format!("shop/{name}:{image}"), 0);
     deployment["spec"]["template"]["spec"]["serviceAccountName"] = json!(name);
     let backend = json!({"service": {"name": name, "port": {"number": 80}}});
     let path = json!({"path": "/", "pathType": "Prefix", "backend": backend});
@@ -135,7 +138,7 @@ fn objects(name: &str, number: usize) -> [Value; 4] {
         deployment,
         json!({
             "apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": name},
-            "spec": {"rules": [{"host": format!("{name}.example.com"), "http": {"paths": [path]}}]},
+            "spec": {"rules": [{"host": format!("{name}-{host}.example.com"), "http": {"paths": [path]}}]},
         }),
     ]
 }
@@ -192,7 +195,7 @@ async fn raw(cluster: &Cluster, size: usize) {
         for (what, number) in [("create", 1), ("change", 2)] {
             let start = Instant::now();
             let applies = (0..RAW_APPS).flat_map(|app| {
-                let [account, service, deployment, ingress] = objects(&format!("app-{app:04}"), number);
+                let [account, service, deployment, ingress] = objects(&format!("app-{app:04}"), number, 1);
                 // The same field as in the step that changes all.
                 if number == 1 { vec![account, service, deployment, ingress] } else { vec![deployment] }
             });

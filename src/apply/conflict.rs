@@ -57,18 +57,22 @@ impl Attempt<'_> {
                 None => None,
             };
             let before = before.map(|before| before.body);
-            let (ours, foreign): (Vec<Conflict>, Vec<Conflict>) =
-                theirs.iter().cloned().partition(|conflict| was_ours(before.as_ref(), &conflict.field));
+            let is_there =
+                self.step.uid.is_some() || matches!(self.step.reason.cause(), Reason::LabelsMissing);
+            let (ours, foreign): (Vec<Conflict>, Vec<Conflict>) = theirs
+                .iter()
+                .cloned()
+                .partition(|conflict| was_ours(before.as_ref(), is_there, &conflict.field));
             if !foreign.is_empty() {
                 return Err(Error::Conflict { object: self.object.id.clone(), conflicts: foreign });
-            }
-            // Who has what was told of this very state.
-            if let Some(version) = &self.step.resource_version {
-                body["metadata"]["resourceVersion"] = Value::String(version.clone());
             }
             for Conflict { manager, field } in ours.iter().filter(|_| !self.is_dry) {
                 tracing::info!(object = %self.object.id, manager, field, "taken back: it was ours");
             }
+        }
+        // Who has what was told of this very state.
+        if let (false, Some(version)) = (theirs.is_empty(), &self.step.resource_version) {
+            body["metadata"]["resourceVersion"] = Value::String(version.clone());
         }
         self.apply(&body, !theirs.is_empty()).await
     }
@@ -95,10 +99,11 @@ fn leave(body: &mut Value, ignored: &[FieldPath], field: &str) -> bool {
     is_left
 }
 
-/// `before`: what was applied last. What we say about the object itself is nobody else's to say.
-fn was_ours(before: Option<&Value>, field: &str) -> bool {
+/// `before`: what was applied last. What we say about an object of ours is nobody else's to say; of one that was not there
+/// a moment ago another instance may say it.
+fn was_ours(before: Option<&Value>, is_there: bool, field: &str) -> bool {
     const OWN: [&str; 2] = [".metadata.labels.tutti.dev/", ".metadata.annotations.tutti.dev/"];
-    OWN.iter().any(|own| field.starts_with(own))
+    is_there && OWN.iter().any(|own| field.starts_with(own))
         || before.is_some_and(|before| Place::find(before, field).is_some_and(|place| place.is_owned(before)))
 }
 
@@ -112,7 +117,7 @@ mod tests {
     fn only_what_was_applied_before_was_ours() {
         let before = json!({"data": {"level": "info", "none": null}});
         let check = |before: Option<&Value>, field: &str, expected: bool| {
-            assert_eq!(was_ours(before, field), expected, "{field}");
+            assert_eq!(was_ours(before, true, field), expected, "{field}");
         };
         check(Some(&before), ".data.level", true);
         check(Some(&before), ".data.none", false);
@@ -120,6 +125,7 @@ mod tests {
         check(None, ".data.level", false);
         check(None, ".metadata.annotations.tutti.dev/hash", true);
         check(None, ".metadata.labels.example.com/team", false);
+        assert!(!was_ours(None, false, ".metadata.labels.tutti.dev/managed-by"), "another instance's");
     }
 
     #[test]

@@ -236,6 +236,24 @@ impl ItemKey {
         }
     }
 
+    /// Its place among items. One that says all keys comes before one that leaves a key out.
+    pub fn find(&self, items: &[Value]) -> Option<usize> {
+        let position = |unsaid: Option<&str>| {
+            items.iter().position(|item| match self {
+                Self::Keys(keys) => {
+                    let says = |(key, value): (&String, &Value)| match item.get(key) {
+                        Some(known) => known == value,
+                        None => unsaid.is_some_and(|default| value == default),
+                    };
+                    keys.iter().all(says)
+                }
+                Self::Value(value) => value == item,
+            })
+        };
+        // The one key with a default that people leave out is the protocol of a port.
+        position(None).or_else(|| position(Some("TCP")))
+    }
+
     /// Keys with a default stand in the set and not always in the item.
     pub fn is_of(&self, item: &Value) -> bool {
         match self {

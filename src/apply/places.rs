@@ -132,7 +132,7 @@ fn item<'t>(items: &[Value], text: &'t str) -> Option<(usize, &'t str)> {
             }
         }
     };
-    let index = items.iter().position(|item| key.is_of(item))?;
+    let index = key.find(items)?;
     Some((index, rest.strip_prefix(']')?))
 }
 

@@ -35,7 +35,13 @@ pub async fn delete(
 fn objection(live: &Value, manager: &str) -> Option<String> {
     let annotation = |name: &str| live.pointer("/metadata/annotations")?.get(name)?.as_str();
     let claims = live.pointer("/spec/persistentVolumeClaimRetentionPolicy/whenDeleted");
-    if annotation(labels::PRUNE) == Some("keep") {
+    let instance =
+        live.pointer("/metadata/labels").and_then(|labels| labels.get(labels::MANAGED_BY)?.as_str());
+    if instance.map(labels::field_manager).as_deref() != Some(manager) {
+        Some("it carries our label no longer".to_owned())
+    } else if live.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null()) {
+        Some("it is being deleted".to_owned())
+    } else if annotation(labels::PRUNE) == Some("keep") {
         Some(format!("its annotation {} says keep", labels::PRUNE))
     } else if !owned::entries(live).iter().any(|entry| owned::is_ours(entry, manager)) {
         Some("nothing of it is ours any more".to_owned())
@@ -56,7 +62,7 @@ mod tests {
     fn nothing_is_deleted_that_is_kept_or_not_ours_or_takes_data_along() {
         let live = |annotations: Value, manager: &str, policy: &str| {
             json!({
-                "metadata": {"annotations": annotations, "managedFields": [
+                "metadata": {"annotations": annotations, "labels": {"tutti.dev/managed-by": "main"}, "managedFields": [
                     {"manager": manager, "operation": "Apply", "fieldsV1": {}}]},
                 "spec": {"persistentVolumeClaimRetentionPolicy": {"whenDeleted": policy}},
             })

@@ -96,7 +96,7 @@ impl World {
         if starts && !unknown && !foresees && plan.writes().all(Step::decides_a_doubt) {
             if let Some(at) = entry.doubted_at.map(|at| at + DOUBT_EVERY).filter(|at| *at > now) {
                 entry.look_at = Some(entry.look_at.map_or(at, |known| known.min(at)));
-                return entry.look_at;
+                return [entry.look_at, entry.retry_at].into_iter().flatten().min();
             }
             entry.doubted_at = Some(now);
         }

@@ -64,6 +64,8 @@ pub struct ClusterEntry {
     pub wanted: Wanted,
     /// `wanted` was set since this entry began.
     pub knows_wanted: bool,
+    /// Kinds that could not be listed when it connected: there may be objects of ours of them.
+    pub unlisted: BTreeSet<Kind>,
     /// What the apps that are rendered here have to do with each other.
     pub shared: Arc<Shared>,
     /// Objects of ours that the app that applied them does not render here (any more).
@@ -117,6 +119,7 @@ impl ClusterEntry {
             observation: Observation::default(),
             wanted: Wanted::default(),
             knows_wanted: false,
+            unlisted: BTreeSet::new(),
             shared: Arc::default(),
             strays: BTreeSet::new(),
             running: 0,
@@ -147,7 +150,7 @@ impl ClusterEntry {
     /// API that was there a moment ago may be back in the next.
     pub fn is_whole(&self) -> bool {
         let is_sure = self.unknown_api().is_none() && self.catalog.missing().next().is_none();
-        self.is_complete() && !self.stale && is_sure
+        self.is_complete() && !self.stale && is_sure && self.knows_wanted && self.unlisted.is_empty()
     }
 
     /// An API whose own server is down, and whose kinds are not known from before either: what a template would make if it
@@ -165,7 +168,8 @@ impl ClusterEntry {
         });
         let unknown =
             || Some(format!("the server of {} does not answer: nothing is deleted", self.unknown_api()?));
-        broken.or_else(unknown)
+        let unlisted = || Some(format!("{} cannot be listed: nothing is deleted", self.unlisted.first()?));
+        broken.or_else(unknown).or_else(unlisted)
     }
 
     pub fn ask_what_it_serves(&self) {
@@ -275,7 +279,8 @@ impl ClusterEntry {
     /// Objects of kinds that nobody watches any more may be long gone.
     pub fn forget_unwatched(&mut self) {
         let watched: Vec<Kind> = self.watches.keys().cloned().collect();
-        self.retain(|id| watched.iter().any(|kind| id.is_of(kind)));
+        let unlisted = self.unlisted.clone();
+        self.retain(|id| watched.iter().chain(&unlisted).any(|kind| id.is_of(kind)));
     }
 
     fn retain(&mut self, stays: impl Fn(&ObjectId) -> bool) {
@@ -480,10 +485,10 @@ impl ClusterEntry {
         self.observation.absent.remove(id);
         self.observation.immutable.remove(id);
         self.unwell.remove(id);
-        self.strays.remove(id);
+        let is_wanted_by_another = self.strays.remove(id) && self.wanted.ids().contains(id);
         match self.observation.objects.remove(id) {
             // Whoever waits for it to be gone may be another app.
-            Some(live) if live.deleting => Touched::Everything,
+            Some(live) if live.deleting || is_wanted_by_another => Touched::Everything,
             Some(live) => Touched::App(live.app),
             None => Touched::Nothing,
         }

@@ -117,9 +117,10 @@ impl World {
     pub(super) fn cluster_news(&mut self, name: &ClusterName, epoch: u64, news: ClusterNews) {
         let Some(entry) = self.clusters.get_mut(name).filter(|entry| epoch >= entry.epoch) else { return };
         match news {
-            ClusterNews::Up { client, catalog, in_use } => {
+            ClusterNews::Up { client, catalog, in_use, unlisted } => {
                 tracing::info!(cluster = %name, "connected");
                 entry.connected(epoch, client, catalog);
+                entry.unlisted = unlisted.into_iter().collect();
                 entry.watch(in_use, &self.instance.name, &self.events);
                 self.watch_rendered(name);
                 if let Some(entry) = self.clusters.get_mut(name) {
@@ -136,7 +137,10 @@ impl World {
                 self.render_stale();
                 self.touch(name, &Touched::Everything);
             }
-            ClusterNews::InUse(kinds) => entry.watch(kinds, &self.instance.name, &self.events),
+            ClusterNews::Listed { in_use, unlisted } => {
+                entry.unlisted = unlisted.into_iter().collect();
+                entry.watch(in_use, &self.instance.name, &self.events);
+            }
             ClusterNews::Down { detail, attempts, lasting } => {
                 if entry.reach == Reach::Ready || attempts == 1 {
                     tracing::warn!(cluster = %name, detail, "the cluster does not answer; the others go on");

@@ -61,11 +61,18 @@ pub enum ClusterNews {
         catalog: Arc<Catalog>,
         /// Kinds of which it holds objects of ours.
         in_use: Vec<Kind>,
+        /// Kinds that could not be listed.
+        unlisted: Vec<Kind>,
     },
     /// It serves other kinds than before.
     Serves(Arc<Catalog>),
-    /// Kinds that could not be listed before, of which it holds objects of ours.
-    InUse(Vec<Kind>),
+    /// Some of the kinds that could not be listed before were.
+    Listed {
+        /// Those of which it holds objects of ours.
+        in_use: Vec<Kind>,
+        /// Those that still cannot be.
+        unlisted: Vec<Kind>,
+    },
     Down {
         detail: String,
         /// Counted from 1 since it last answered.

@@ -99,7 +99,7 @@ impl World {
             return;
         }
         let rendered = outcome.plan.rendered;
-        if failure.is_none() {
+        if failure.is_none() && self.settings.foresee {
             entry.foreseen = Some((outcome.plan.digest(), Arc::new(outcome.differences)));
         }
         entry.plan = Some(Arc::new(kept(outcome.plan, mode)));
@@ -154,7 +154,9 @@ impl World {
             Ok(Went::Gone) => {
                 self.prune.accepted(candidate);
                 if let Some(entry) = self.clusters.get_mut(cluster) {
-                    entry.forget(object);
+                    let touched = entry.forget(object);
+                    let touched = if is_namespace(object) { Touched::Everything } else { touched };
+                    self.touch(cluster, &touched);
                 }
             }
             Ok(Went::Changed(newer)) => {

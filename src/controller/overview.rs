@@ -8,7 +8,7 @@ use super::world::World;
 use crate::cluster::Credential;
 use crate::fleet::Target;
 use crate::model::{AppId, ClusterName, ClusterState, Diagnostic, ObjectId, PodCount, Revision};
-use crate::plan::{Action, Decided, Reason};
+use crate::plan::{Action, Decided, Difference, Reason};
 use crate::report::{ClusterReport, DeletionReport, Overview, TargetReport};
 
 impl World {
@@ -79,7 +79,7 @@ impl World {
             version: entry.version.clone(),
             created: created.map(ToOwned::to_owned),
             plan: entry.plan.clone(),
-            differences: entry.foreseen.as_ref().map(|(_, differences)| Arc::clone(differences)),
+            differences: foreseen(entry),
         }
     }
 
@@ -158,6 +158,12 @@ impl World {
             reason,
         }
     }
+}
+
+/// What the plan of a target would make of its objects; `None` when the cluster was not asked, or of another plan.
+fn foreseen(entry: &TargetEntry) -> Option<Arc<Vec<Difference>>> {
+    let ((digest, differences), plan) = entry.foreseen.as_ref().zip(entry.plan.as_ref())?;
+    (plan.digest() == *digest).then(|| Arc::clone(differences))
 }
 
 /// What is renewed by others is theirs to watch.

@@ -84,9 +84,10 @@ impl Supervisor {
                 Ok((client, catalog, found)) => {
                     known.connected(catalog);
                     let catalog = Arc::clone(&known.catalog);
-                    let (unlisted, in_use) = (found.unlisted(), found.kinds);
-                    self.tell(epoch, ClusterNews::Up { client: client.clone(), catalog, in_use }).await?;
-                    return Ok(Connected { client, unlisted });
+                    let connected = Connected { client: client.clone(), unlisted: found.unlisted() };
+                    let (in_use, unlisted) = (found.kinds, connected.unlisted.clone());
+                    self.tell(epoch, ClusterNews::Up { client, catalog, in_use, unlisted }).await?;
+                    return Ok(connected);
                 }
                 Err(error) => {
                     attempts += 1;
@@ -231,12 +232,12 @@ impl Supervisor {
         }
         match connected.client.kinds_in_use_of(&connected.unlisted, catalog, &self.instance).await {
             Ok(found) => {
-                connected.unlisted = found.unlisted();
-                if found.kinds.is_empty() {
-                    Ok(())
-                } else {
-                    self.tell(epoch, ClusterNews::InUse(found.kinds)).await
+                let unlisted = found.unlisted();
+                if unlisted == connected.unlisted {
+                    return Ok(());
                 }
+                connected.unlisted.clone_from(&unlisted);
+                self.tell(epoch, ClusterNews::Listed { in_use: found.kinds, unlisted }).await
             }
             Err(error) => {
                 tracing::debug!(cluster = %self.cluster, %error, "kinds that could not be listed are asked for again");

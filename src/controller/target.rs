@@ -137,6 +137,8 @@ impl TargetEntry {
     pub fn failed(&mut self, failure: Failure, now: Instant) {
         let first = if failure.lasting { REFUSED_PAUSE } else { FIRST_PAUSE };
         self.pause(first, now);
+        // What it should have decided is not.
+        self.doubted_at = None;
         self.failure = Some(failure);
     }
 

@@ -222,6 +222,8 @@ impl World {
             );
             self.tell_about(&news.revision, &news.recent);
             self.head = Some(news.revision.clone());
+            // Also when it was the head before: what lay between may have changed what is known.
+            self.rendered_head = None;
             self.prune.begin();
             self.blamed = load::blame(&fleet, &news.snapshot);
             self.take_fleet(Arc::clone(&fleet));
@@ -269,11 +271,12 @@ impl World {
         self.renders = Some(Arc::clone(&renders));
         let Some(fleet) = self.fleet.clone() else { return };
         self.rendered_head = Some(renders.revision.clone());
-        self.ground_moved = false;
         if !fleet.is_usable() {
-            // Without an instance nothing can be said of any app: what runs is left as it is.
+            // Without an instance nothing can be said of any app: what runs is left as it is, and what moved
+            // before is still not rendered.
             return;
         }
+        self.ground_moved = false;
         let broken = self.broken_targets(&fleet);
         // Clusters for which something else is rendered than before.
         let mut changed: BTreeSet<ClusterName> = self
@@ -309,6 +312,10 @@ impl World {
                 self.agenda.mark(id);
             }
         }
+        // Whatever kept it waiting may be over with this revision.
+        let due = self.targets.iter().filter(|(_, entry)| entry.due && entry.running.is_none());
+        let due: Vec<Target> = due.map(|(id, _)| id.clone()).collect();
+        due.into_iter().for_each(|id| self.agenda.mark(id));
         let names: Vec<ClusterName> = self.clusters.keys().cloned().collect();
         for name in names {
             if changed.contains(&name) {

@@ -64,6 +64,6 @@ pub use rendered::{Rendered, RenderedObject};
 pub use rings::{Ring, Rings};
 pub use rollout::{Rollout, RolloutGroup};
 pub use route::{Entry, Route, RoutePath, RouteSettings, Tls};
-pub use sealed::{Sealed, hide_both, is_secret, masked};
+pub use sealed::{Sealed, hide_both, hide_changed, is_secret, masked};
 pub use selector::{ClusterFacts, Operator, Requirement, Selector};
 pub use snapshot::{File, History, Snapshot};

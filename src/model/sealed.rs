@@ -104,9 +104,10 @@ pub fn hide_both(kind: &str, sealed: Option<&Sealed>, before: &mut Value, after:
         }
     }
     let hidden = |path: &str| {
-        let of_secret =
-            ["/data/", "/stringData/"].iter().any(|field| path.starts_with(field)) || path == BOOKS;
-        !is_name(path) && (places.contains(path) || is_secret && of_secret)
+        let of_secret = ["/data/", "/stringData/"].iter().any(|field| path.starts_with(field));
+        // There the values stand too, escaped.
+        let of_books = path == BOOKS && (is_secret || sealed.is_some());
+        !is_name(path) && (places.contains(path) || is_secret && of_secret || of_books)
     };
     let texts = |object: &Value| {
         let mut texts = BTreeMap::new();
@@ -126,6 +127,21 @@ pub fn hide_both(kind: &str, sealed: Option<&Sealed>, before: &mut Value, after:
             if let Some(value) = object.pointer_mut(pointer) {
                 *value = Value::String(shown.to_owned());
             }
+        }
+    }
+}
+
+/// Hides in an object as it is whatever will be otherwise: where it is not known what of it was encrypted once.
+pub fn hide_changed(before: &mut Value, after: &Value) {
+    let mut changed = Vec::new();
+    each_scalar(before, "", "", &mut |path, pointer, text| {
+        if !is_name(path) && after.pointer(pointer).map(text_of).as_deref() != Some(text) {
+            changed.push(pointer.to_owned());
+        }
+    });
+    for pointer in changed {
+        if let Some(value) = before.pointer_mut(&pointer) {
+            *value = Value::String("*** (before)".to_owned());
         }
     }
 }
@@ -280,6 +296,15 @@ mod tests {
         let (mut nothing, mut after) = (Value::Null, state("newpassword"));
         hide_both("ConfigMap", Some(&sealed), &mut nothing, &mut after);
         assert_eq!((nothing, after), (Value::Null, hidden("*** (after)")));
+    }
+
+    #[test]
+    fn where_it_is_not_known_what_was_encrypted_what_changes_is_hidden() {
+        let mut before = json!({"kind": "A", "metadata": {"name": "a"}, "spec": {"old": "x", "same": 1, "list": ["a", "b"]}});
+        let after = json!({"kind": "A", "metadata": {"name": "a"}, "spec": {"same": 1, "list": ["a"]}});
+        hide_changed(&mut before, &after);
+        assert_eq!(before["spec"], json!({"old": "*** (before)", "same": 1, "list": ["a", "*** (before)"]}));
+        assert_eq!(before["metadata"]["name"], "a");
     }
 
     #[test]

@@ -4,9 +4,9 @@ use futures::{FutureExt as _, StreamExt as _};
 use serde_json::{Map, Value};
 
 use super::{Job, SIDE_BY_SIDE};
-use crate::apply;
+use crate::apply::{self, Past as _};
 use crate::cluster::{Error, Resource};
-use crate::model::{RenderedObject, hide_both, labels};
+use crate::model::{RenderedObject, hide_both, hide_changed, labels};
 use crate::plan::{Action, Difference, Plan, Step};
 
 /// Of each object that would be written, or that waits for what comes before it.
@@ -23,7 +23,7 @@ pub async fn foresee(job: &Job, plan: &Plan) -> Result<Vec<Difference>, Error> {
 
 pub fn is_foreseen(step: &Step) -> bool {
     let intent = step.intent();
-    intent.is_write() && intent != Action::Delete || intent == Action::Wait && step.uid.is_none()
+    intent.is_write() || intent == Action::Wait && step.uid.is_none()
 }
 
 async fn one(job: &Job, step: &Step, object: &RenderedObject) -> Result<Difference, Error> {
@@ -33,24 +33,47 @@ async fn one(job: &Job, step: &Step, object: &RenderedObject) -> Result<Differen
         Some(resource) => job.client.get(resource, &object.id).await?.unwrap_or_default(),
         None => Value::Null,
     };
+    let mut reason = step.reason.cause().to_string();
+    let mut action = step.intent();
     let (mut after, refused) = match resource {
+        // It is deleted, and created anew as rendered.
+        Some(_) if action == Action::Delete => (object.body.clone(), None),
         Some(resource) => match dry_run(job, resource, step, object).await {
             Ok(after) => (after, None),
             // Its namespace comes before it.
             Err(error) if error.is_missing() && before.is_null() => (object.body.clone(), None),
             Err(error) if error.is_transient() => return Err(error),
+            Err(error @ Error::Immutable { .. }) if step.may_replace => {
+                action = Action::Delete;
+                reason = format!("deleted and created anew: {error}");
+                (object.body.clone(), None)
+            }
             Err(error) => (before.clone(), Some(error.to_string())),
         },
         None => (object.body.clone(), None),
     };
+    if before.is_null() {
+        forget_allocated(&mut after);
+    }
     plain(&mut before);
     plain(&mut after);
+    if job.history.opens_files() && !before.is_null() {
+        // What Git encrypts no longer, or elsewhere, is still in what is there.
+        let past = job.past();
+        match &step.was {
+            Some(was) => match past.object(object, was).await {
+                Some(then) => hide_both(&object.kind.kind, then.sealed.as_ref(), &mut before, &mut after),
+                None => hide_changed(&mut before, &after),
+            },
+            None => hide_changed(&mut before, &after),
+        }
+    }
     hide_both(&object.kind.kind, object.sealed.as_ref(), &mut before, &mut after);
     Ok(Difference {
         kind: object.kind.clone(),
         object: object.id.clone(),
-        action: step.intent(),
-        reason: step.reason.cause().to_string(),
+        action,
+        reason,
         before,
         after,
         refused,
@@ -68,6 +91,19 @@ async fn dry_run(
     apply::foresee(job.destination(&manager, &past), resource, step, object, &job.rendered.revision).await
 }
 
+/// How often a Deployment was rolled out, which its controller counts.
+const ROLLOUTS: &str = "deployment.kubernetes.io/revision";
+
+/// What the server gives to a new Service: another one gets another.
+fn forget_allocated(object: &mut Value) {
+    if object.get("kind").and_then(Value::as_str) == Some("Service")
+        && let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut)
+    {
+        spec.shift_remove("clusterIP");
+        spec.shift_remove("clusterIPs");
+    }
+}
+
 /// Without what the server keeps for itself and what changes with each apply, in the order of the keys.
 fn plain(object: &mut Value) {
     const KEPT_BY_THE_SERVER: [&str; 6] =
@@ -77,8 +113,9 @@ fn plain(object: &mut Value) {
             metadata.shift_remove(field);
         }
         if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
-            annotations.shift_remove(labels::HASH);
-            annotations.shift_remove(labels::REVISION);
+            for annotation in [labels::HASH, labels::REVISION, ROLLOUTS] {
+                annotations.shift_remove(annotation);
+            }
         }
     }
     if let Some(object) = object.as_object_mut() {

@@ -44,6 +44,11 @@ impl History {
         Self { repository, charts, keys, ..Self::default() }
     }
 
+    /// It may be that what it reads was encrypted.
+    pub fn opens_files(&self) -> bool {
+        !self.keys.is_empty()
+    }
+
     async fn at(&self, revision: &Revision) -> Option<Arc<State>> {
         self.waiting.fetch_add(1, Ordering::SeqCst);
         let mut read = self.read.lock().await;

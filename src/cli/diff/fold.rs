@@ -1,6 +1,7 @@
 //! What is the same on several clusters is shown once.
 
-use serde::Serialize;
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 use similar::TextDiff;
 
@@ -11,39 +12,33 @@ use crate::report::TargetReport;
 /// So many clusters are named; the others are counted.
 const NAMED: usize = 4;
 
-/// One difference, and where it is.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Folded {
-    pub app: AppId,
-    pub object: ObjectId,
-    kind: Kind,
-    pub action: Action,
-    pub reason: String,
-    pub on: Vec<ClusterName>,
-    pub before: Value,
-    pub after: Value,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub refused: Option<String>,
+/// One difference, and where it is. Of clusters that differ elsewhere in the object, the first is shown.
+#[derive(Debug)]
+pub struct Folded<'o> {
+    pub app: &'o AppId,
+    pub difference: &'o Difference,
+    pub on: Vec<&'o ClusterName>,
+    /// The lines that change, with some around them.
+    pub text: String,
 }
 
-impl Folded {
-    fn of(target: &TargetReport, difference: &Difference) -> Self {
-        let Difference { object, kind, action, reason, before, after, refused } = difference.clone();
-        let (app, on) = (target.app.clone(), vec![target.cluster.clone()]);
-        Self { app, object, kind, action, reason, on, before, after, refused }
+/// What must be equal on clusters that are shown as one.
+type Key<'o> = (&'o AppId, &'o ObjectId, &'o Kind, Action, Option<&'o str>, String);
+
+impl Folded<'_> {
+    /// `~ shop/pay  Deployment shop/pay  on bj1, bj2 and 3 more: why`.
+    pub fn title(&self) -> String {
+        let sign = match self.difference.action {
+            Action::Create => "+",
+            Action::Delete => "-/+",
+            _ => "~",
+        };
+        let Difference { object, reason, .. } = self.difference;
+        format!("{sign} {}  {object}  on {}: {reason}", self.app, self.clusters())
     }
 
-    /// Cause and words may name what only one cluster knows.
-    fn is_same_as(&self, other: &Self) -> bool {
-        (&self.app, &self.object, &self.kind, self.action)
-            == (&other.app, &other.object, &other.kind, other.action)
-            && (&self.before, &self.after, &self.refused) == (&other.before, &other.after, &other.refused)
-    }
-
-    /// `bj1, bj2 and 3 more`.
-    pub fn clusters(&self) -> String {
-        let named: Vec<&str> = self.on.iter().take(NAMED).map(ClusterName::as_str).collect();
+    fn clusters(&self) -> String {
+        let named: Vec<&str> = self.on.iter().take(NAMED).map(|name| name.as_str()).collect();
         match self.on.len().saturating_sub(NAMED) {
             0 => named.join(", "),
             more => format!("{} and {more} more", named.join(", ")),
@@ -53,36 +48,96 @@ impl Folded {
     /// As kubectl names the files that it compares, and for which clusters.
     pub fn file(&self) -> String {
         let more = self.on.len().saturating_sub(1);
-        let first = self.on.first().map_or("", ClusterName::as_str);
+        let first = self.on.first().map_or("", |name| name.as_str());
         let clusters = if more == 0 { first.to_owned() } else { format!("{first}+{more}") };
-        let version = self.kind.api_version().replace('/', ".");
-        let namespace = self.object.namespace.as_deref().unwrap_or_default();
-        format!("{clusters}.{version}.{}.{namespace}.{}", self.kind.kind, self.object.name)
-    }
-
-    pub fn unified(&self, context: usize) -> String {
-        let (before, after) = (text(&self.before), text(&self.after));
-        let diff = TextDiff::from_lines(&before, &after);
-        diff.unified_diff().context_radius(context).header("live", "applied").to_string()
+        let Difference { kind, object, .. } = self.difference;
+        let version = kind.api_version().replace('/', ".");
+        let namespace = object.namespace.as_deref().unwrap_or_default();
+        format!("{clusters}.{version}.{}.{namespace}.{}", kind.kind, object.name)
     }
 }
 
 /// As YAML; nothing where there is nothing.
-pub fn text(object: &Value) -> String {
+pub fn yaml(object: &Value) -> String {
     if object.is_null() { String::new() } else { serde_yaml::to_string(object).unwrap_or_default() }
 }
 
-/// By app and object.
-pub fn fold(targets: &[&TargetReport]) -> Vec<Folded> {
-    let mut folded: Vec<Folded> = Vec::new();
+fn unified(difference: &Difference, context: usize) -> String {
+    let (before, after) = (yaml(&difference.before), yaml(&difference.after));
+    let diff = TextDiff::from_lines(&before, &after);
+    diff.unified_diff().context_radius(context).header("live", "applied").to_string()
+}
+
+/// By app and object. What is around a change counts as far as it is shown.
+pub fn fold<'o>(targets: &[&'o TargetReport], context: usize) -> Vec<Folded<'o>> {
+    let mut folded: BTreeMap<Key<'o>, Folded<'o>> = BTreeMap::new();
     for target in targets {
         for difference in target.differences.iter().flat_map(|all| all.iter()).filter(|one| one.is_any()) {
-            let one = Folded::of(target, difference);
-            match folded.iter_mut().find(|known| known.is_same_as(&one)) {
-                Some(known) => known.on.extend(one.on),
-                None => folded.push(one),
-            }
+            let text = unified(difference, context);
+            let Difference { object, kind, action, refused, .. } = difference;
+            let key = (&target.app, object, kind, *action, refused.as_deref(), text.clone());
+            let one = || Folded { app: &target.app, difference, on: Vec::new(), text };
+            folded.entry(key).or_insert_with(one).on.push(&target.cluster);
         }
     }
-    folded
+    folded.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::{PodCount, Revision};
+    use crate::report::Phase;
+
+    fn target(cluster: &str, before: Value, after: Value) -> TargetReport {
+        let difference = Difference {
+            object: ObjectId::new("", "ConfigMap", Some("shop"), "pay"),
+            kind: Kind::new("", "v1", "ConfigMap"),
+            action: Action::Configure,
+            reason: "why".to_owned(),
+            before,
+            after,
+            refused: None,
+        };
+        TargetReport {
+            app: AppId::new("shop", "pay"),
+            kind: "Objects",
+            cluster: ClusterName::from(cluster),
+            ring: None,
+            revision: Revision::from("0"),
+            phase: Phase::OutOfSync,
+            detail: String::new(),
+            pods: PodCount::default(),
+            version: String::new(),
+            created: None,
+            plan: None,
+            differences: Some(Arc::new(vec![difference])),
+        }
+    }
+
+    #[test]
+    fn equal_changes_are_one_wherever_the_rest_differs() {
+        let map = |own: &str, value: &str| json!({"a-cluster": own, "b": 1, "c": 1, "d": 1, "e": 1, "level": value});
+        let same = |cluster: &str| target(cluster, map(cluster, "info"), map(cluster, "debug"));
+        let other = target("gz1", map("gz1", "warn"), map("gz1", "debug"));
+        let nothing = target("gz2", map("gz2", "debug"), map("gz2", "debug"));
+        let clusters = ["bj1", "bj2", "bj3", "bj4", "bj5", "bj6"].map(same);
+        let targets: Vec<&TargetReport> = clusters.iter().chain([&other, &nothing]).collect();
+        let titles: Vec<String> = fold(&targets, 3).iter().map(Folded::title).collect();
+        assert_eq!(
+            titles,
+            [
+                "~ shop/pay  ConfigMap shop/pay  on bj1, bj2, bj3, bj4 and 2 more: why",
+                "~ shop/pay  ConfigMap shop/pay  on gz1: why",
+            ]
+        );
+        let folded = fold(&targets, 3);
+        assert_eq!(folded[0].file(), "bj1+5.v1.ConfigMap.shop.pay");
+        assert!(folded[0].text.ends_with("-level: info\n+level: debug\n"), "{}", folded[0].text);
+        assert_eq!(fold(&targets, 9).len(), 7, "what is shown is what is compared");
+    }
 }

@@ -3,15 +3,20 @@
 mod external;
 mod fold;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clap::Args;
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::exit::{self, Exit};
 use super::output::{self, Format, say};
 use super::process::ProcessArgs;
 use super::{diagnostics, get, plan, session};
-use crate::plan::Action;
+use crate::model::{AppId, ClusterName, ObjectId};
+use crate::plan::{Action, Plan};
+use crate::reconcile::is_foreseen;
 use crate::report::words::count;
 use crate::report::{DeletionReport, Overview, TargetReport};
 use fold::{Folded, fold};
@@ -47,27 +52,29 @@ pub async fn run(args: DiffArgs) -> anyhow::Result<Exit> {
     let (ending, overview) = session::look_for(&process, timeout, args.worktree, true).await?;
     diagnostics::print(&overview.diagnostics);
     let plan::Chosen { targets, deletions, .. } = plan::chosen(&overview, args.app.as_deref())?;
-    let folded = fold(&targets);
-    let shown = match (args.output, std::env::var(EXTERNAL).ok().filter(|command| !command.trim().is_empty()))
-    {
-        (Format::Table, Some(command)) => external::run(&command, &folded),
-        (Format::Table, None) => {
-            folded.iter().for_each(|one| write(one, args.context));
-            Ok(())
+    let folded = fold(&targets, args.context);
+    let refusals = refusals(&targets);
+    let unknown: Vec<&TargetReport> = targets.iter().copied().filter(|target| !is_compared(target)).collect();
+    let external = std::env::var(EXTERNAL).ok().filter(|command| !command.trim().is_empty());
+    match (args.output, external) {
+        (Format::Table, external) => {
+            match external {
+                Some(command) => external::run(&command, &folded)?,
+                None => folded.iter().for_each(write),
+            }
+            conclude(&overview, &folded, &deletions, &refusals, &unknown);
         }
         (format, _) => output::write_value(
             format,
             &serde_json::json!({
-                "revision": overview.revision, "differences": folded, "deletions": deletions, "clusters": overview.clusters,
+                "revision": overview.revision, "differences": unfolded(&targets), "deletions": deletions,
+                "refused": refusals, "clusters": overview.clusters,
+                "notCompared": unknown.iter().map(|it| json!({"app": it.app, "cluster": it.cluster, "why": it.detail})).collect::<Vec<_>>(),
             }),
-        ),
-    };
-    shown?;
-    if args.output == Format::Table {
-        conclude(&overview, &targets, &folded, &deletions);
+        )?,
     }
     let differs = !folded.is_empty() || !deletions.is_empty();
-    let is_refused = folded.iter().any(|one| one.refused.is_some());
+    let is_refused = !refusals.is_empty() || folded.iter().any(|one| one.difference.refused.is_some());
     Ok(match exit::of_run(&ending, &overview) {
         Exit::Ok | Exit::Differences if is_refused => Exit::Failed,
         Exit::Ok | Exit::Differences if args.exit_code && differs => Exit::Differences,
@@ -76,44 +83,90 @@ pub async fn run(args: DiffArgs) -> anyhow::Result<Exit> {
     })
 }
 
-fn write(one: &Folded, context: usize) {
-    let sign = if one.action == Action::Create { '+' } else { '~' };
-    say!("{sign} {}  {}  on {}: {}", one.app, one.object, one.clusters(), one.reason);
-    if let Some(refused) = &one.refused {
-        say!("  ! {refused}\n");
-        return;
+/// Its cluster was asked what its plan would do, or need not be.
+fn is_compared(target: &TargetReport) -> bool {
+    let asks = |plan: &Plan| plan.steps.iter().any(is_foreseen);
+    target.plan.as_deref().is_some_and(|plan| target.differences.is_some() || !asks(plan))
+}
+
+/// What nobody asks a cluster about, as it is refused before: app and object, why, and where.
+#[derive(Debug, Serialize)]
+struct Refusal<'o> {
+    app: &'o AppId,
+    object: &'o ObjectId,
+    reason: String,
+    on: Vec<&'o ClusterName>,
+}
+
+fn refusals<'o>(targets: &[&'o TargetReport]) -> Vec<Refusal<'o>> {
+    let mut refusals: BTreeMap<(&AppId, &ObjectId, String), Vec<&ClusterName>> = BTreeMap::new();
+    for target in targets {
+        let steps = target.plan.iter().flat_map(|plan| &plan.steps);
+        for step in steps.filter(|step| step.intent() == Action::Refuse) {
+            let key = (&target.app, &step.object, step.reason.to_string());
+            refusals.entry(key).or_default().push(&target.cluster);
+        }
     }
-    let text = one.unified(context);
-    output::write_text(format_args!("{text}{}", if text.ends_with('\n') { "\n" } else { "\n\n" }));
+    let refusal = |((app, object, reason), on)| Refusal { app, object, reason, on };
+    refusals.into_iter().map(refusal).collect()
+}
+
+/// For programs: each difference of each cluster.
+fn unfolded(targets: &[&TargetReport]) -> Vec<Value> {
+    let mut all = Vec::new();
+    for target in targets {
+        for difference in target.differences.iter().flat_map(|all| all.iter()).filter(|one| one.is_any()) {
+            let mut one = json!(difference);
+            one["app"] = json!(target.app);
+            one["cluster"] = json!(target.cluster);
+            all.push(one);
+        }
+    }
+    all
+}
+
+fn write(one: &Folded<'_>) {
+    say!("{}", one.title());
+    match &one.difference.refused {
+        Some(refused) => say!("  ! {refused}\n"),
+        None => say!("{}", one.text),
+    }
 }
 
 fn conclude(
     overview: &Overview,
-    targets: &[&TargetReport],
-    folded: &[Folded],
+    folded: &[Folded<'_>],
     deletions: &[&DeletionReport],
+    refusals: &[Refusal<'_>],
+    unknown: &[&TargetReport],
 ) {
     for deletion in deletions {
-        let action = if deletion.waits { "waits" } else { "goes" };
-        say!(
-            "- {}  {}  on {}: {action}, {}",
-            deletion.app,
-            deletion.object,
-            deletion.cluster,
-            deletion.reason
-        );
+        let (sign, verb) = match (deletion.action, deletion.waits) {
+            (Action::Orphan, _) => (' ', "stays"),
+            (_, true) => ('-', "waits"),
+            (_, false) => ('-', "goes"),
+        };
+        let DeletionReport { app, object, cluster, reason, .. } = deletion;
+        say!("{sign} {app}  {object}  on {cluster}: {verb}, {reason}");
     }
-    for target in targets.iter().filter(|target| target.plan.is_none()) {
+    for Refusal { app, object, reason, on } in refusals {
+        let on: Vec<&str> = on.iter().map(|name| name.as_str()).collect();
+        say!("! {app}  {object}  on {}: {reason}", on.join(", "));
+    }
+    for target in unknown {
         say!("! {} on {}: not compared, {}", target.app, target.cluster, target.detail);
     }
     let objects: usize = folded.iter().map(|one| one.on.len()).sum();
-    let mut parts = Vec::new();
-    if objects > 0 {
-        parts.push(format!("{} in {}", count(folded.len(), "difference"), count(objects, "object")));
-    }
-    if !deletions.is_empty() {
-        parts.push(count(deletions.len(), "delete"));
-    }
+    let deletes = deletions.iter().filter(|deletion| deletion.action != Action::Orphan).count();
+    let parts: Vec<String> = [
+        (folded.len(), format!("{} in {}", count(folded.len(), "difference"), count(objects, "object"))),
+        (deletes, count(deletes, "delete")),
+        (refusals.len(), format!("{} refused", count(refusals.len(), "object"))),
+        (unknown.len(), format!("{} not compared", count(unknown.len(), "target"))),
+    ]
+    .into_iter()
+    .filter_map(|(number, words)| (number > 0).then_some(words))
+    .collect();
     say!("{}", if parts.is_empty() { "no difference".to_owned() } else { parts.join(", ") });
     get::write_approvals(overview);
 }

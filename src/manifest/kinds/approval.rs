@@ -112,6 +112,12 @@ fn is_version(text: &str) -> bool {
 
 /// The file that `tutti approve` writes; [`read`] reads it back to the same approval.
 pub fn to_yaml(approval: &Approval) -> String {
+    if approval.action == ApprovedAction::Orphan {
+        let (name, app) = (quoted(&approval.name), quoted(&approval.app.to_string()));
+        return format!(
+            "apiVersion: tutti.dev/v1alpha1\nkind: Approval\nmetadata:\n  name: {name}\nspec:\n  app: {app}\n  action: orphan\n"
+        );
+    }
     let mut text = format!(
         "apiVersion: tutti.dev/v1alpha1\nkind: Approval\nmetadata:\n  name: {}\nspec:\n  app: {}\n  action: delete\n  rendered: {}\n  objects:\n",
         quoted(&approval.name),

@@ -6,7 +6,7 @@
 
 mod budget;
 mod change;
-mod draw;
+pub mod draw;
 mod edit;
 mod hands;
 mod many;

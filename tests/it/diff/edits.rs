@@ -2,31 +2,11 @@
 
 use serde_json::{Value, json};
 
+use crate::chaos::draw::Draw;
+
 /// What edits are of.
 pub const OBJECTS: [(&str, &str); 4] =
     [("ConfigMap", "web"), ("Service", "web"), ("Deployment", "web"), ("Ingress", "web")];
-
-/// Numbers from a seed (SplitMix64).
-pub struct Draw(u64);
-
-impl Draw {
-    pub fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    pub fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        usize::try_from((mixed ^ (mixed >> 31)) % limit as u64).expect("below the limit")
-    }
-
-    /// One time in so many.
-    pub fn is(&mut self, one_in: usize) -> bool {
-        self.below(one_in) == 0
-    }
-}
 
 /// The objects as Git has them.
 pub struct State {
@@ -70,15 +50,15 @@ impl State {
         let text = number.to_string();
         let [map, service, deployment, ingress] = &mut self.objects;
         let container = "/spec/template/spec/containers/0";
-        match draw.below(9) {
-            0 => map["data"][["a", "b", "c", "d"][draw.below(4)]] = json!(text),
+        match draw.within(0..9) {
+            0 => map["data"][draw.of(&["a", "b", "c", "d"])] = json!(text),
             1 => {
-                map["data"].as_object_mut().expect("a map").remove(["b", "c", "d"][draw.below(3)]);
+                map["data"].as_object_mut().expect("a map").remove(draw.of(&["b", "c", "d"]));
             }
             2 => map["metadata"]["labels"]["number"] = json!(text),
             3 => {
                 let ports = service["spec"]["ports"].as_array_mut().expect("ports");
-                if ports.len() > 1 && draw.is(2) {
+                if ports.len() > 1 && draw.chance(50) {
                     ports.pop();
                 } else {
                     ports.push(
@@ -94,7 +74,7 @@ impl State {
             6 => {
                 let env = deployment.pointer_mut(&format!("{container}/env")).and_then(Value::as_array_mut);
                 let env = env.expect("variables");
-                if env.len() > 1 && draw.is(2) {
+                if env.len() > 1 && draw.chance(50) {
                     env.remove(0);
                 } else {
                     env.push(json!({"name": format!("V{number}"), "value": text}));
@@ -108,13 +88,13 @@ impl State {
     /// One change behind Git's back: kind, name, and a merge patch.
     pub fn live_edit(&mut self, draw: &mut Draw) -> (&'static str, &'static str, Value) {
         let text = format!("live-{}", self.fresh());
-        let (object, patch) = match draw.below(7) {
-            0 => (0, json!({"data": {["a", "b", "z"][draw.below(3)]: text}})),
+        let (object, patch) = match draw.within(0..7) {
+            0 => (0, json!({"data": {draw.of(&["a", "b", "z"]): text}})),
             1 => (0, json!({"metadata": {"labels": {"live": text}}})),
             2 => (1, json!({"spec": {"selector": {"live": text}}})),
             3 => (1, json!({"metadata": {"annotations": {"live": text}}})),
             4 => (2, json!({"spec": {"template": {"metadata": {"annotations": {"live": text}}}}})),
-            5 => (2, json!({"spec": {"replicas": 4 + draw.below(3)}})),
+            5 => (2, json!({"spec": {"replicas": draw.within(4..7)}})),
             _ => (3, json!({"spec": {"ingressClassName": text}})),
         };
         let (kind, name) = OBJECTS[object];

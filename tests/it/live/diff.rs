@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::support::Scene;
-use crate::diff::edits::{Draw, OBJECTS, State};
+use crate::chaos::draw::Draw;
+use crate::diff::edits::{OBJECTS, State};
 use crate::diff::{plain, plain_or_null};
 
 const ROUNDS: u64 = 5;
@@ -32,7 +33,7 @@ async fn what_is_foreseen_is_what_a_run_changes() {
     for seed in 0..ROUNDS {
         let mut draw = Draw::new(seed);
         for _ in 0..EDITS_EACH {
-            if seed > 0 && draw.is(2) {
+            if seed > 0 && draw.chance(50) {
                 let (kind, name, patch) = state.live_edit(&mut draw);
                 let patch = patch.to_string();
                 let arguments = ["patch", kind, name, "-n", scene.name(), "--type", "merge", "-p", &patch];
