@@ -73,6 +73,8 @@ struct Seen {
     suspects: Vec<(Instant, String, String)>,
     /// Deletes without approval at a head.
     deletes: BTreeMap<Revision, u64>,
+    /// At which head each delete was sent, by uid.
+    asked: HashMap<String, Revision>,
     /// Targets that were called healthy at a head.
     healthy: BTreeSet<(Revision, String, String)>,
 }
@@ -214,6 +216,9 @@ impl Witness {
             let words = format!("{} {cluster} {path}: the cluster is known to be offline", request.method());
             state.seen.suspects.push((Instant::now(), cluster.to_owned(), words));
         }
+        if let (true, Some(head)) = (*request.method() == Method::DELETE, state.seen.head().cloned()) {
+            state.seen.asked.insert(uid_of(&body).to_owned(), head);
+        }
         let live = hands::get(&self.clusters[cluster], path);
         let judge = |wanted: &Wanted| match *request.method() {
             Method::PATCH => may_apply(wanted, cluster, &name, &body),
@@ -227,8 +232,9 @@ impl Witness {
     fn count_delete(&self, cluster: &str, request: &Request<Bytes>) -> Option<String> {
         let mut state = self.state.lock();
         let body: Value = serde_json::from_slice(request.body()).unwrap_or_default();
-        let uid = body["preconditions"]["uid"].as_str().unwrap_or_default().to_owned();
-        let head = state.seen.head()?.clone();
+        let uid = uid_of(&body).to_owned();
+        // What was sent before a commit was read is not of that commit.
+        let head = state.seen.asked.get(&uid).or(state.seen.head())?.clone();
         if state.wanted.get(&head)?.approved.contains(&(cluster.to_owned(), uid)) {
             return None;
         }
@@ -242,6 +248,10 @@ impl Witness {
         state.seen.deletes.insert(head, before + 1);
         (before + 1 > cap).then(|| format!("{} deletes at one commit, {cap} is the cap", before + 1))
     }
+}
+
+fn uid_of(delete: &Value) -> &str {
+    delete["preconditions"]["uid"].as_str().unwrap_or_default()
 }
 
 fn held(wanted: &Wanted, cluster: &str) -> Result<(), String> {

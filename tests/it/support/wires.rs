@@ -137,7 +137,8 @@ where
                 None => service.call(request).await,
                 Some(witness) => seen(&**witness, &cluster, &mut service, request).await,
             };
-            if admitted == Admitted::Last {
+            // Unless it was decided meanwhile that it lives on.
+            if admitted == Admitted::Last && wires.left.lock().is_some() {
                 wires.dead.send_replace(true);
             }
             if *wires.dead.borrow() {
