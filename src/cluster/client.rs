@@ -13,6 +13,7 @@ use kube::discovery::ApiResource;
 use serde_json::{Value, json};
 
 use super::error::classify;
+use super::names::Names;
 use super::{Catalog, Credential, Error, Link, Resource};
 use crate::model::{ClusterName, Kind, ObjectId, labels};
 
@@ -50,6 +51,7 @@ pub struct Client {
     kube: kube::Client,
     /// As it was when this connected.
     credential: Arc<Credential>,
+    pub(super) names: Arc<Names>,
 }
 
 impl std::fmt::Debug for Client {
@@ -69,7 +71,7 @@ impl Client {
         let kube = link.client(&name).await?;
         // Whoever reads the connection's files has found out already when they cannot be read.
         let credential = Arc::new(link.credential(&name).unwrap_or_default());
-        Ok(Self { name, kube, credential })
+        Ok(Self { name, kube, credential, names: Arc::default() })
     }
 
     pub fn name(&self) -> &ClusterName {
@@ -145,6 +147,12 @@ impl Client {
         let api = self.api(&resource.api, id);
         let found = self.bounded_about("look up", Some(id), api.get_metadata_opt(&id.name)).await?;
         Ok(found.map(|metadata| to_value(&resource.api, &metadata)))
+    }
+
+    /// As [`Client::lookup`], of one that is most likely not there and one of many: many names are asked for by one list, so
+    /// that nothing means that nothing was there some seconds ago.
+    pub async fn lookup_new(&self, resource: &Resource, id: &ObjectId) -> Result<Option<Value>, Error> {
+        if self.may_be_taken(resource, id).await? { self.lookup(resource, id).await } else { Ok(None) }
     }
 
     /// One object, whole; `None` when it is not there.

@@ -11,6 +11,7 @@ mod credential;
 mod discover;
 mod error;
 mod link;
+mod names;
 mod review;
 mod watch;
 
