@@ -48,5 +48,6 @@ mod supersede;
 mod support;
 mod tidy;
 mod transcripts;
+mod versions;
 mod waking;
 mod workloads;
