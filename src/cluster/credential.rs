@@ -10,9 +10,6 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use secrecy::ExposeSecret as _;
 
-use super::{Error, Link};
-use crate::model::ClusterName;
-
 /// Where the token of a pod's service account is.
 const SERVICE_ACCOUNT_TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 /// Less than this is left: somebody should know.
@@ -31,7 +28,7 @@ pub struct Credential {
 }
 
 impl Credential {
-    fn new(way: impl Into<String>) -> Self {
+    pub(super) fn new(way: impl Into<String>) -> Self {
         Self { way: way.into(), ..Self::default() }
     }
 
@@ -68,29 +65,21 @@ fn days(duration: SignedDuration) -> String {
     }
 }
 
-impl Link {
-    /// Reads the files of the connection, and asks nobody. Several may be used at once: that which ends first.
-    pub fn credential(&self, cluster: &ClusterName) -> Result<Credential, Box<Error>> {
-        let fail = |detail: String| Box::new(Error::Connection { cluster: cluster.clone(), detail });
-        match self {
-            Self::InProcess(_) => Ok(Credential::new("connection to an embedded cluster")),
-            Self::InCluster => {
-                let mut credential = Credential::new("token of the pod's service account");
-                credential.renewed = true;
-                let token =
-                    fs::read_to_string(SERVICE_ACCOUNT_TOKEN).map_err(|error| fail(error.to_string()))?;
-                (credential.issued, credential.expires) = life_of_token(token.trim());
-                Ok(credential)
-            }
-            Self::Kubeconfig { path, context } => {
-                let at = |detail: String| fail(format!("kubeconfig {}: {detail}", path.display()));
-                let config =
-                    Kubeconfig::read_from(path).map_err(|error| at(super::error::innermost(&error)))?;
-                let (user, login) = login_of(&config, context.as_deref())
-                    .ok_or_else(|| at("its context names no user that it has".to_owned()))?;
-                Ok(credential_of(&user, &login))
-            }
-        }
+impl Credential {
+    /// Of the pod that tutti runs in.
+    pub(super) fn of_pod() -> Result<Self, String> {
+        let mut credential = Self::new("token of the pod's service account");
+        credential.renewed = true;
+        let token = fs::read_to_string(SERVICE_ACCOUNT_TOKEN).map_err(|error| error.to_string())?;
+        (credential.issued, credential.expires) = life_of_token(token.trim());
+        Ok(credential)
+    }
+
+    /// Of a context of a kubeconfig; reads the files that it names. Several may be used at once: that which ends first.
+    pub(super) fn of(config: &Kubeconfig, context: Option<&str>) -> Result<Self, String> {
+        let (user, login) =
+            login_of(config, context).ok_or_else(|| "its context names no user that it has".to_owned())?;
+        Ok(credential_of(&user, &login))
     }
 }
 
@@ -232,11 +221,8 @@ mod tests {
             "current-context: one\ncontexts: [{{name: one, context: {{cluster: one, user: admin}}}}]\n\
              clusters: [{{name: one, cluster: {{server: 'https://127.0.0.1:1'}}}}]\nusers: [{{name: admin, user: {user}}}]\n"
         );
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("config");
-        fs::write(&path, text).expect("a file");
-        let link = Link::Kubeconfig { path, context: None };
-        link.credential(&ClusterName::from("one")).expect("a credential")
+        let config = Kubeconfig::from_yaml(&text).expect("a kubeconfig");
+        Credential::of(&config, None).expect("a credential")
     }
 
     fn token(claims: &str) -> String {

@@ -98,7 +98,7 @@ impl World {
             detail,
             observed: entry.is_observed(),
             objects: entry.observation.objects.len(),
-            credential_expires: entry.client.as_ref().and_then(|client| expiry(client.credential())),
+            credential_expires: entry.client.as_ref().and_then(|client| expiry(&client.credential())),
         }
     }
 
@@ -171,9 +171,10 @@ fn expiry(credential: &Credential) -> Option<String> {
     credential.expires.filter(|_| !credential.renewed).map(|expires| format!("{expires:.0}"))
 }
 
-/// A Cluster file that vanished is no reason to delete anything: every report says so instead.
+/// A Cluster file or ConfigMap that vanished is no reason to delete anything: every report says so instead.
 fn dropped_report(name: ClusterName) -> ClusterReport {
-    let detail = "its file is gone from the repository; its objects are left as they are".to_owned();
+    let detail =
+        "no file and no ConfigMap registers it any more; its objects are left as they are".to_owned();
     ClusterReport {
         name,
         ring: None,

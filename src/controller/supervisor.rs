@@ -36,6 +36,8 @@ pub struct Supervisor {
     pub rediscover: watch::Receiver<u64>,
     /// Epochs count on from here.
     pub first_epoch: u64,
+    /// About how often the link is looked at: whether it leads elsewhere by now.
+    pub read_every: Duration,
 }
 
 impl std::fmt::Debug for Supervisor {
@@ -54,6 +56,9 @@ struct Connected {
 }
 
 impl Supervisor {
+    /// How often a kubeconfig is read again, beside each time that the cluster refuses us.
+    pub const READ_EVERY: Duration = Duration::from_secs(300);
+
     pub async fn run(mut self) {
         let mut epoch = self.first_epoch;
         let mut unanswered = 0;
@@ -92,7 +97,7 @@ impl Supervisor {
                 Err(error) => {
                     attempts += 1;
                     let lasting = matches!(error, Error::Connection { .. } | Error::Denied { .. });
-                    let detail = self.with_expiry(&error, detail(&error));
+                    let detail = self.with_expiry(&error, detail(&error)).await;
                     self.tell(epoch, ClusterNews::Down { detail, attempts, lasting }).await?;
                 }
             }
@@ -103,9 +108,11 @@ impl Supervisor {
     }
 
     /// A login that is refused may be one that has ended.
-    fn with_expiry(&self, error: &Error, detail: String) -> String {
-        let is_refused = matches!(error, Error::Denied { .. });
-        let credential = is_refused.then(|| self.link.credential(&self.cluster).ok()).flatten();
+    async fn with_expiry(&self, error: &Error, detail: String) -> String {
+        if !matches!(error, Error::Denied { .. }) {
+            return detail;
+        }
+        let credential = self.link.credential(&self.cluster).await.ok();
         match credential.and_then(|credential| credential.warning(Timestamp::now())) {
             Some(warning) => format!("{detail}; {warning}"),
             None => detail,
@@ -140,13 +147,14 @@ impl Supervisor {
             serving.doubted();
         }
         let mut probe_at = Instant::now() + PROBE_EVERY;
+        let (mut read_at, mut reads) = (self.next_reading(0), 0);
         // When to ask again what it serves, and how long to wait after that.
         let is_known = !known.catalog.has_stale() && connected.unlisted.is_empty();
         let mut again = (!is_known).then(|| self.after(FIRST_PAUSE));
         // Somebody waits for the answer.
         let mut asked = false;
         loop {
-            expiry.look(&self.cluster, client.credential(), Timestamp::now());
+            expiry.look(&self.cluster, &client.credential(), Timestamp::now());
             // The probe is first: requests that keep coming must not put it off.
             tokio::select! {
                 biased;
@@ -171,6 +179,13 @@ impl Supervisor {
                     }
                     probe_at = Instant::now() + PROBE_EVERY;
                 }
+                () = tokio::time::sleep_until(read_at) => {
+                    if self.read_again(&client).await {
+                        return Ok(0);
+                    }
+                    reads += 1;
+                    read_at = self.next_reading(reads);
+                }
                 request = self.rediscover.changed() => {
                     request.map_err(|_| Closed)?;
                     // Where an answer is waited for already, it is for this one too.
@@ -188,6 +203,27 @@ impl Supervisor {
                     let is_said = self.ask(epoch, &mut connected, known, &mut serving, &mut asked).await?;
                     again = (!is_said).then(|| self.after(pause));
                 }
+            }
+        }
+    }
+
+    fn next_reading(&self, number: u32) -> Instant {
+        Instant::now() + jittered(self.read_every, JITTER, &self.cluster, number)
+    }
+
+    /// Whether the link leads elsewhere by now, or as somebody else. What cannot be read now changes nothing: the connection
+    /// that is there still works.
+    async fn read_again(&self, client: &Client) -> bool {
+        match client.is_outdated(&self.link).await {
+            Ok(is_other) => {
+                if is_other {
+                    tracing::info!(cluster = %self.cluster, "its kubeconfig is another one by now: connecting anew");
+                }
+                is_other
+            }
+            Err(error) => {
+                tracing::warn!(cluster = %self.cluster, %error, "its kubeconfig cannot be read again; the connection stays");
+                false
             }
         }
     }
@@ -301,12 +337,15 @@ fn detail(error: &Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::core::v1::Secret;
     use kube::api::{Api, DeleteParams, DynamicObject, PostParams};
     use kube::core::{ApiResource, GroupVersionKind};
     use sandbox::{Sandbox, SandboxOptions};
     use serde_json::json;
 
     use super::*;
+    use crate::cluster::{Home, Keeper, Stored};
+    use crate::model::StoredKey;
 
     struct Case {
         sandbox: Sandbox,
@@ -327,6 +366,7 @@ mod tests {
                 events: sender,
                 rediscover: asked,
                 first_epoch: 0,
+                read_every: Supervisor::READ_EVERY,
             };
             tokio::spawn(supervisor.run());
             let mut case = Self { sandbox, rediscover, events };
@@ -424,6 +464,62 @@ mod tests {
         assert!(catalog.capabilities(None).has("example.com/v1/Menu"), "it was there before");
         let ClusterNews::Serves(gone) = case.next().await else { panic!("no news") };
         assert!(gone.missing().next().is_none() && !gone.capabilities(None).has("example.com/v1/Menu"));
+    }
+
+    /// On the clock of the machine: what a kubeconfig leads to is reached through a socket.
+    #[tokio::test]
+    async fn another_kubeconfig_in_the_secret_is_another_connection() {
+        let (home, target) = (Sandbox::new(SandboxOptions::instant("home")), SandboxOptions::instant("bj5"));
+        let listener = Sandbox::new(target).listen(([127, 0, 0, 1], 0).into()).await.expect("a port");
+        let secrets: Api<Secret> = Api::namespaced(kube::Client::new(home.service(), "default"), "default");
+        let secret = |text: &str| -> Secret {
+            let value = json!({"metadata": {"name": "bj5"}, "stringData": {"kubeconfig": text}});
+            serde_json::from_value(value).expect("a Secret")
+        };
+        let wrong = listener.kubeconfig().replace(listener.token(), "hunter2");
+        secrets.create(&PostParams::default(), &secret(&wrong)).await.expect("created");
+        home.reset_requests();
+
+        let (_rediscover, asked) = watch::channel(0);
+        let (sender, mut events) = mpsc::channel(64);
+        let at = StoredKey { namespace: "default".into(), name: "bj5".into(), key: "kubeconfig".into() };
+        let way = Home::at(Link::in_process(home.service()));
+        let supervisor = Supervisor {
+            cluster: ClusterName::from("bj5"),
+            link: Link::Stored(Stored { home: way, keeper: Keeper::Secret, at, context: None }),
+            instance: "main".to_owned(),
+            events: sender,
+            rediscover: asked,
+            first_epoch: 0,
+            read_every: Duration::from_millis(200),
+        };
+        tokio::spawn(supervisor.run());
+        let mut next = async || match events.recv().await {
+            Some(Event::Cluster { epoch, news, .. }) => (epoch, news),
+            other => panic!("{other:?}"),
+        };
+        let (_, ClusterNews::Down { detail, .. }) = next().await else { panic!("it took a wrong token") };
+        assert!(detail.starts_with("not allowed: ") && !detail.contains("hunter2"), "{detail}");
+
+        let right = secret(&listener.kubeconfig());
+        secrets.replace("bj5", &PostParams::default(), &right).await.expect("replaced");
+        loop {
+            match next().await {
+                (1, ClusterNews::Up { .. }) => break,
+                (1, ClusterNews::Down { .. }) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+        // Whoever watches for a second asks for it some five times, and nothing comes of it.
+        home.reset_requests();
+        tokio::time::timeout(Duration::from_secs(1), next()).await.expect_err("nothing is new");
+        let asked = home.requests();
+        assert!((3..=5).contains(&asked.len()), "{asked:?}");
+        assert!(asked.iter().all(|it| (it.verb.as_str(), it.name.as_str()) == ("get", "bj5")), "{asked:?}");
+
+        let other = secret(&format!("{}# Renewed.\n", listener.kubeconfig()));
+        secrets.replace("bj5", &PostParams::default(), &other).await.expect("replaced");
+        assert!(matches!(next().await, (2, ClusterNews::Up { .. })), "without a word of being offline");
     }
 
     #[tokio::test(start_paused = true)]
