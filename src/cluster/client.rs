@@ -77,10 +77,26 @@ impl Client {
     /// the credential is another.
     pub async fn is_outdated(&self, link: &Link) -> Result<bool, Error> {
         let Some(look) = link.look(&self.name).await? else { return Ok(false) };
-        if let Some(credential) = look.credential {
+        // What a plug-in brought is known only to who ran it.
+        if let Some(credential) = look.credential.filter(|it| !it.of_plug_in) {
             *self.credential.lock() = Arc::new(credential);
         }
         Ok(look.mark != self.mark)
+    }
+
+    /// Runs the plug-in that brings the credential, to learn until when that is good. Clones learn of it.
+    pub async fn learn(&self, link: &Link) {
+        let credential = match link.learned_credential(&self.name).await {
+            Ok(credential) => credential,
+            Err(error) => {
+                let trouble = match error {
+                    Error::Connection { detail, .. } => detail,
+                    error => error.to_string(),
+                };
+                Credential { trouble: Some(trouble), ..(*self.credential()).clone() }
+            }
+        };
+        *self.credential.lock() = Arc::new(credential);
     }
 
     pub fn name(&self) -> &ClusterName {

@@ -7,7 +7,7 @@ use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
 use super::error::innermost;
-use super::{Credential, Error, HomeError, Keeper, Stored};
+use super::{Credential, Error, HomeError, Keeper, Stored, plug_in};
 use crate::model::{ClusterName, Digest};
 
 /// One way to reach a cluster.
@@ -79,6 +79,24 @@ impl Link {
     pub async fn credential(&self, cluster: &ClusterName) -> Result<Credential, Error> {
         let found = self.held(cluster).await?.credential();
         found.map_err(|detail| Error::Connection { cluster: cluster.clone(), detail })
+    }
+
+    /// The same, and runs a plug-in where one says until when that is good.
+    pub async fn learned_credential(&self, cluster: &ClusterName) -> Result<Credential, Error> {
+        let fail = |detail: String| Error::Connection { cluster: cluster.clone(), detail };
+        let held = self.held(cluster).await?;
+        let credential = held.credential().map_err(fail)?;
+        let plug_in = match &held {
+            Held::Kubeconfig { config, context, .. } => Credential::plug_in(config, context.as_deref()),
+            Held::Client(_) | Held::Pod => None,
+        };
+        match plug_in {
+            Some((exec, of)) => {
+                let brought = plug_in::run(&exec, of.as_ref()).await.map_err(fail)?;
+                Ok(credential.with(&brought))
+            }
+            None => Ok(credential),
+        }
     }
 
     /// What it holds now: its mark, and with what it logs in. `None` of what is told otherwise: a ConfigMap is watched, and its

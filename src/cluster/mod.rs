@@ -12,6 +12,7 @@ mod discover;
 mod error;
 mod home;
 mod link;
+mod plug_in;
 mod review;
 mod stored;
 mod watch;

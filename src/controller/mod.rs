@@ -12,6 +12,7 @@ mod cluster_entry;
 mod clusters;
 mod event;
 mod expiry;
+mod follow;
 mod jitter;
 mod load;
 mod outcome;

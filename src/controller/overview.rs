@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use super::cluster_entry::{ClusterEntry, Reach};
 use super::target::TargetEntry;
 use super::world::World;
@@ -166,9 +168,10 @@ fn foreseen(entry: &TargetEntry) -> Option<Arc<Vec<Difference>>> {
     (plan.digest() == *digest).then(|| Arc::clone(differences))
 }
 
-/// What is renewed by others is theirs to watch.
+/// What is renewed by others is told only when they did not.
 fn expiry(credential: &Credential) -> Option<String> {
-    credential.expires.filter(|_| !credential.renewed).map(|expires| format!("{expires:.0}"))
+    let is_told = !credential.renewed || credential.warning(Timestamp::now()).is_some();
+    credential.expires.filter(|_| is_told).map(|expires| format!("{expires:.0}"))
 }
 
 /// A Cluster file or ConfigMap that vanished is no reason to delete anything: every report says so instead.

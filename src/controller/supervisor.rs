@@ -4,15 +4,18 @@
 //! taken up again with a full resync, which is a new epoch. A cluster that does not answer is never
 //! forgotten.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use super::event::{ClusterNews, Event};
 use super::expiry::Expiry;
+use super::follow::Follow;
 use super::jitter::jittered;
 use super::serving::{Known, Serving};
 use crate::cluster::{Catalog, Client, Error, KindsInUse, Link};
@@ -63,11 +66,11 @@ impl Supervisor {
         let mut epoch = self.first_epoch;
         let mut unanswered = 0;
         let mut known = Known::default();
-        let mut expiry = Expiry::default();
+        let expiry = Arc::default();
         loop {
             epoch += 1;
             let Ok(connected) = self.connect(epoch, unanswered, &mut known).await else { return };
-            match self.stay(epoch, connected, &mut known, &mut expiry).await {
+            match self.stay(epoch, connected, &mut known, &expiry).await {
                 Ok(failures) => unanswered = failures,
                 Err(Closed) => return,
             }
@@ -138,7 +141,7 @@ impl Supervisor {
         epoch: u64,
         mut connected: Connected,
         known: &mut Known,
-        expiry: &mut Expiry,
+        expiry: &Arc<Mutex<Expiry>>,
     ) -> Result<u32, Closed> {
         let client = connected.client.clone();
         let mut failures = 0;
@@ -147,14 +150,15 @@ impl Supervisor {
             serving.doubted();
         }
         let mut probe_at = Instant::now() + PROBE_EVERY;
-        let (mut read_at, mut reads) = (self.next_reading(0), 0);
+        let expiry = Arc::clone(expiry);
+        let (link, every) = (self.link.clone(), self.read_every);
+        let mut another = pin!(Follow { client: client.clone(), link, every, expiry }.until_another());
         // When to ask again what it serves, and how long to wait after that.
         let is_known = !known.catalog.has_stale() && connected.unlisted.is_empty();
         let mut again = (!is_known).then(|| self.after(FIRST_PAUSE));
         // Somebody waits for the answer.
         let mut asked = false;
         loop {
-            expiry.look(&self.cluster, &client.credential(), Timestamp::now());
             // The probe is first: requests that keep coming must not put it off.
             tokio::select! {
                 biased;
@@ -179,13 +183,7 @@ impl Supervisor {
                     }
                     probe_at = Instant::now() + PROBE_EVERY;
                 }
-                () = tokio::time::sleep_until(read_at) => {
-                    if self.read_again(&client).await {
-                        return Ok(0);
-                    }
-                    reads += 1;
-                    read_at = self.next_reading(reads);
-                }
+                () = &mut another => return Ok(0),
                 request = self.rediscover.changed() => {
                     request.map_err(|_| Closed)?;
                     // Where an answer is waited for already, it is for this one too.
@@ -203,27 +201,6 @@ impl Supervisor {
                     let is_said = self.ask(epoch, &mut connected, known, &mut serving, &mut asked).await?;
                     again = (!is_said).then(|| self.after(pause));
                 }
-            }
-        }
-    }
-
-    fn next_reading(&self, number: u32) -> Instant {
-        Instant::now() + jittered(self.read_every, JITTER, &self.cluster, number)
-    }
-
-    /// Whether the link leads elsewhere by now, or as somebody else. What cannot be read now changes nothing: the connection
-    /// that is there still works.
-    async fn read_again(&self, client: &Client) -> bool {
-        match client.is_outdated(&self.link).await {
-            Ok(is_other) => {
-                if is_other {
-                    tracing::info!(cluster = %self.cluster, "its kubeconfig is another one by now: connecting anew");
-                }
-                is_other
-            }
-            Err(error) => {
-                tracing::warn!(cluster = %self.cluster, %error, "its kubeconfig cannot be read again; the connection stays");
-                false
             }
         }
     }

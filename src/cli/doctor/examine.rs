@@ -68,7 +68,7 @@ impl Examination<'_> {
 
     async fn credential(&self) -> Finding {
         let now = Timestamp::now();
-        match self.link.credential(&self.cluster.name).await {
+        match self.link.learned_credential(&self.cluster.name).await {
             Err(error) => Finding::bad(Check::Credential, Exit::Unreachable, error.to_string()),
             Ok(credential) => match (credential.warning(now), credential.expires) {
                 (Some(warning), Some(expires)) if expires <= now => {
