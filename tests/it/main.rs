@@ -35,6 +35,7 @@ mod pins;
 mod projects;
 mod proxy;
 mod prune;
+mod registered;
 mod removed;
 mod restart;
 mod routes;
