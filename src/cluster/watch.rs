@@ -17,7 +17,7 @@ const SERVING: [(&str, &str); 2] =
     [("apiextensions.k8s.io", "CustomResourceDefinition"), ("apiregistration.k8s.io", "APIService")];
 
 /// Objects of one page of a list: it is held whole while it is read.
-const PAGE: u32 = 250;
+const PAGE: u32 = 100;
 
 /// After an error the next attempt waits 0.5 s, 1 s, 2 s … up to this.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
