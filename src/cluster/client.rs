@@ -12,8 +12,10 @@ use kube::core::response::StatusSummary;
 use kube::discovery::ApiResource;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::error::classify;
+use super::held_off::HeldOff;
 use super::link::Opened;
 use super::{Catalog, Credential, Error, Link, Resource};
 use crate::model::{ClusterName, Digest, Kind, ObjectId, labels};
@@ -50,6 +52,7 @@ impl KindsInUse {
 pub struct Client {
     name: ClusterName,
     kube: kube::Client,
+    held_off: HeldOff,
     credential: Arc<Mutex<Arc<Credential>>>,
     /// Of the kubeconfig that it was made of.
     mark: Option<Digest>,
@@ -69,8 +72,8 @@ impl Client {
 
     /// Reads the connection's files, or what the home cluster keeps of it; asks the cluster nothing.
     pub async fn connect(name: ClusterName, link: &Link) -> Result<Self, Error> {
-        let Opened { kube, credential, mark } = link.open(&name).await?;
-        Ok(Self { name, kube, credential: Arc::new(Mutex::new(Arc::new(credential))), mark })
+        let Opened { kube, held_off, credential, mark } = link.open(&name).await?;
+        Ok(Self { name, kube, held_off, credential: Arc::new(Mutex::new(Arc::new(credential))), mark })
     }
 
     /// Reads the connection again: whether it leads elsewhere by now, or as somebody else. Clones learn when only the end of
@@ -97,6 +100,11 @@ impl Client {
             }
         };
         *self.credential.lock() = Arc::new(credential);
+    }
+
+    /// Until when the server asks us to send nothing, if that is still to come.
+    pub fn held_off(&self, now: Instant) -> Option<Instant> {
+        self.held_off.until(now)
     }
 
     pub fn name(&self) -> &ClusterName {

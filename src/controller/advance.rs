@@ -61,6 +61,9 @@ impl World {
             return None;
         }
         let over = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        if let Some(cluster) = self.clusters.get(&id.cluster) {
+            entry.wake_if_changed(&cluster.observation);
+        }
         if over(entry.retry_at) || over(entry.look_at) {
             entry.retry_at = entry.retry_at.filter(|at| *at > now);
             entry.look_at = entry.look_at.filter(|at| *at > now);
@@ -86,6 +89,10 @@ impl World {
             && plan.steps.iter().any(reconcile::is_foreseen)
             && self.targets.get(id)?.foreseen.as_ref().is_none_or(|(digest, _)| *digest != plan.digest());
         let starts = (unknown || writes || foresees) && cluster.is_ready();
+        if let Some(until) = cluster.held_off(now).filter(|_| starts) {
+            // It stays due.
+            return Some(until);
+        }
         if starts && cluster.running >= PER_CLUSTER {
             // It stays due.
             self.agenda.queue(id);
@@ -130,6 +137,7 @@ impl World {
             return entry.look_at;
         }
         entry.went_through();
+        entry.looks = 0;
         None
     }
 
@@ -232,6 +240,9 @@ impl World {
         let cluster = self.clusters.get(&id.cluster).filter(|cluster| cluster.is_ready())?;
         if entry.asking || entry.running.is_some() {
             return None;
+        }
+        if let Some(until) = cluster.held_off(now) {
+            return Some(until);
         }
         let rendered = entry.render.as_ref().ok()?;
         let unwell: Vec<_> = rendered

@@ -7,6 +7,7 @@ use futures::StreamExt as _;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use super::event::{ClusterNews, Event};
 use super::wanted::Wanted;
@@ -135,6 +136,11 @@ impl ClusterEntry {
 
     pub fn name(&self) -> &ClusterName {
         &self.cluster.name
+    }
+
+    /// Until when it asks us to send nothing, if that is still to come.
+    pub fn held_off(&self, now: Instant) -> Option<Instant> {
+        self.client.as_ref().and_then(|client| client.held_off(now))
     }
 
     pub fn is_ready(&self) -> bool {

@@ -126,7 +126,10 @@ impl World {
         if self.mode() == Mode::Enforce && whole {
             self.start_deletes(now);
         }
-        self.prune.refused.values().map(|refusal| refusal.retry_at).filter(|at| *at > now).min()
+        let refused = self.prune.refused.values().map(|refusal| refusal.retry_at).filter(|at| *at > now);
+        let decision = &self.prune.decision;
+        let decided = decision.deletes.iter().chain(&decision.releases);
+        refused.chain(decided.filter_map(|decided| self.held_off(decided, now))).min()
     }
 
     /// Or was, or may be approved. If not, there is nothing to decide, whatever the size of the fleet.
@@ -266,11 +269,16 @@ impl World {
 
     fn start_deletes(&mut self, now: Instant) {
         let free = SIDE_BY_SIDE.saturating_sub(self.prune.asking.len());
+        let next = self.next_releases(now).chain(self.next_deletes(now));
         let started: Vec<Decided> =
-            self.next_releases(now).chain(self.next_deletes(now)).take(free).cloned().collect();
+            next.filter(|decided| self.held_off(decided, now).is_none()).take(free).cloned().collect();
         for decided in started {
             self.start(decided);
         }
+    }
+
+    fn held_off(&self, decided: &Decided, now: Instant) -> Option<Instant> {
+        self.clusters.get(&decided.candidate.cluster)?.held_off(now)
     }
 
     /// Deletes one object, or lets it go.

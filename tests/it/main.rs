@@ -31,6 +31,7 @@ mod observe;
 mod offline;
 mod orphan;
 mod ownership;
+mod patience;
 mod pins;
 mod projects;
 mod proxy;
