@@ -14,7 +14,7 @@ use super::outcome::kept;
 use super::world::World;
 use crate::fleet::Target;
 use crate::health;
-use crate::model::{AppId, ClusterName, Diagnostic, Mode, Rendered, Scope};
+use crate::model::{AppId, ClusterName, Diagnostic, Mode, Rendered, Scope, TaintEffect};
 use crate::plan::{self, Action, Reason, Step};
 use crate::reconcile::{self, Job, Shared};
 
@@ -77,9 +77,11 @@ impl World {
         let rendered = Arc::clone(entry.render.as_ref().ok()?);
         let job = self.job(id, &rendered)?;
         let plan = reconcile::preview(&job);
-        let unknown = plan::unknown_objects(&rendered, &job.observation, job.adopt)
-            .iter()
-            .any(|object| job.catalog.get(&object.kind).is_some());
+        // Nobody asks about what is not to be there.
+        let unknown = job.kept_out.is_none()
+            && plan::unknown_objects(&rendered, &job.observation, job.adopt)
+                .iter()
+                .any(|object| job.catalog.get(&object.kind).is_some());
         let writes = !plan.is_empty();
         let refused = plan.steps.iter().any(|step| step.action == Action::Refuse);
         let undefined = plan.steps.iter().any(|step| matches!(step.reason, Reason::DefinitionPending { .. }));
@@ -156,7 +158,13 @@ impl World {
         if !cluster.has_listed(rendered.objects.iter().map(|object| &object.kind).chain(&workloads)) {
             return None;
         }
+        let taint = entry.app.kept_away_by(&cluster.cluster.taints, TaintEffect::NoSchedule);
+        if taint.is_some() && !cluster.is_complete() {
+            // It may be there already.
+            return None;
+        }
         Some(Job {
+            kept_out: taint.filter(|_| !cluster.holds_any_of(rendered)).cloned(),
             client: cluster.client.clone()?,
             catalog: Arc::clone(&cluster.catalog),
             instance: self.instance.name.clone(),

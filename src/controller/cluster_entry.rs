@@ -138,6 +138,13 @@ impl ClusterEntry {
         &self.cluster.name
     }
 
+    /// Something of this app is there, or something that it takes over from another one of ours.
+    pub fn holds_any_of(&self, rendered: &Rendered) -> bool {
+        let (objects, app) = (&self.observation.objects, rendered.app.to_string());
+        rendered.objects.iter().any(|object| objects.contains_key(&object.id))
+            || objects.values().any(|live| *live.app == *app)
+    }
+
     /// Until when it asks us to send nothing, if that is still to come.
     pub fn held_off(&self, now: Instant) -> Option<Instant> {
         self.client.as_ref().and_then(|client| client.held_off(now))

@@ -367,12 +367,19 @@ impl World {
     /// How an app stands on each of its clusters.
     fn places(&self, app: &AppId) -> BTreeMap<ClusterName, Standing> {
         let standing = |id: &Target, target: &TargetEntry| match self.phase(id).0 {
+            Phase::KeptOut => Standing::Unhealthy,
             phase if phase.is_done() => Standing::Healthy,
             Phase::Unreachable if self.was_as_rendered(id, target) => Standing::AwayAsRendered,
             _ => Standing::Unhealthy,
         };
-        let targets = self.targets.of_app(app);
-        targets.map(|(id, target)| (id.cluster.clone(), standing(id, target))).collect()
+        let places = |with_kept_out: bool| -> BTreeMap<ClusterName, Standing> {
+            let targets = self.targets.of_app(app);
+            let targets = targets.filter(|(id, _)| with_kept_out || self.phase(id).0 != Phase::KeptOut);
+            targets.map(|(id, target)| (id.cluster.clone(), standing(id, target))).collect()
+        };
+        // A cluster that takes no new apps is no place to wait for; but one of an app that is to go there and nowhere else is
+        // no place to leave another one for.
+        Some(places(false)).filter(|places| !places.is_empty()).unwrap_or_else(|| places(true))
     }
 
     /// When its cluster was seen whole for the last time, everything was there as it is rendered now, and well. A process

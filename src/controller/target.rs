@@ -130,7 +130,8 @@ impl TargetEntry {
         };
         let flags = |app: &App| {
             let ownership = (app.adopt, app.drift, app.force, app.replace, app.ignore.clone());
-            (app.paused, app.unmanaged, app.prune, app.is_in_waves(), ownership)
+            let tolerations = app.tolerations().to_vec();
+            (app.paused, app.unmanaged, app.prune, app.is_in_waves(), ownership, tolerations)
         };
         let is_other = !same || flags(&self.app) != flags(&app);
         if is_other {

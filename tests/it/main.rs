@@ -48,6 +48,7 @@ mod shutdown;
 mod statuses;
 mod supersede;
 mod support;
+mod taints;
 mod tidy;
 mod transcripts;
 mod waking;
