@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use super::error::classify;
 use super::held_off::HeldOff;
 use super::link::Opened;
+use super::names::Names;
 use super::{Catalog, Credential, Error, Link, Resource};
 use crate::model::{ClusterName, Digest, Kind, ObjectId, labels};
 
@@ -56,6 +57,7 @@ pub struct Client {
     credential: Arc<Mutex<Arc<Credential>>>,
     /// Of the kubeconfig that it was made of.
     mark: Option<Digest>,
+    pub(super) names: Arc<Names>,
 }
 
 impl std::fmt::Debug for Client {
@@ -73,7 +75,14 @@ impl Client {
     /// Reads the connection's files, or what the home cluster keeps of it; asks the cluster nothing.
     pub async fn connect(name: ClusterName, link: &Link) -> Result<Self, Error> {
         let Opened { kube, held_off, credential, mark } = link.open(&name).await?;
-        Ok(Self { name, kube, held_off, credential: Arc::new(Mutex::new(Arc::new(credential))), mark })
+        Ok(Self {
+            name,
+            kube,
+            held_off,
+            credential: Arc::new(Mutex::new(Arc::new(credential))),
+            mark,
+            names: Arc::default(),
+        })
     }
 
     /// Reads the connection again: whether it leads elsewhere by now, or as somebody else. Clones learn when only the end of
@@ -180,6 +189,12 @@ impl Client {
         let api = self.api(&resource.api, id);
         let found = self.bounded_about("look up", Some(id), api.get_metadata_opt(&id.name)).await?;
         Ok(found.map(|metadata| to_value(&resource.api, &metadata)))
+    }
+
+    /// As [`Client::lookup`], of one that is most likely not there and one of many: many names are asked for by one list, so
+    /// that nothing means that nothing was there some seconds ago.
+    pub async fn lookup_new(&self, resource: &Resource, id: &ObjectId) -> Result<Option<Value>, Error> {
+        if self.may_be_taken(resource, id).await? { self.lookup(resource, id).await } else { Ok(None) }
     }
 
     /// One object, whole; `None` when it is not there.

@@ -13,6 +13,7 @@ mod error;
 mod held_off;
 mod home;
 mod link;
+mod names;
 mod plug_in;
 mod review;
 mod stored;

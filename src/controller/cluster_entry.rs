@@ -194,6 +194,28 @@ impl ClusterEntry {
         (self.is_complete() && !self.stale) || matches!(self.reach, Reach::Offline { .. })
     }
 
+    /// Watches everything that is rendered, as it is rendered: a value can be compared only in the version that was applied. A
+    /// watch of a version that is served no more would tell nothing for ever. What is known of the objects stays until the
+    /// new list says otherwise.
+    pub fn watch_rendered(&mut self, instance: &str, events: &mpsc::Sender<Event>) {
+        let rendered = self.wanted.kinds.clone();
+        let same = |one: &Kind, other: &Kind| one.group == other.group && one.kind == other.kind;
+        let mut wanted: Vec<Kind> = rendered.iter().cloned().collect();
+        for watched in self.watches.keys().filter(|it| !rendered.contains(*it)) {
+            let is_served = self.catalog.get(watched).is_some();
+            let mut rendered = rendered.iter().filter(|it| same(it, watched));
+            let other = rendered.find(|it| self.catalog.get(it).is_some());
+            let other = other.or_else(|| self.catalog.preferred().find(|it| !is_served && same(it, watched)));
+            wanted.extend(other.cloned());
+        }
+        let catalog = &self.catalog;
+        self.watches.retain(|watched, _| {
+            let replaced = |it: &Kind| it != watched && same(it, watched) && catalog.get(it).is_some();
+            rendered.contains(watched) && catalog.get(watched).is_some() || !wanted.iter().any(replaced)
+        });
+        self.watch(wanted, instance, events);
+    }
+
     /// Watches these kinds too, as far as the cluster serves them.
     pub fn watch(
         &mut self,

@@ -110,8 +110,7 @@ impl World {
     /// Watches every kind that is rendered for a cluster.
     pub(super) fn watch_rendered(&mut self, name: &ClusterName) {
         if let Some(entry) = self.clusters.get_mut(name) {
-            let kinds = entry.wanted.kinds.clone();
-            entry.watch(kinds, &self.instance.name, &self.events);
+            entry.watch_rendered(&self.instance.name, &self.events);
         }
     }
 
@@ -122,11 +121,9 @@ impl World {
                 tracing::info!(cluster = %name, "connected");
                 entry.connected(epoch, client, catalog);
                 entry.unlisted = unlisted.into_iter().collect();
+                entry.watch_rendered(&self.instance.name, &self.events);
                 entry.watch(in_use, &self.instance.name, &self.events);
-                self.watch_rendered(name);
-                if let Some(entry) = self.clusters.get_mut(name) {
-                    entry.forget_unwatched();
-                }
+                entry.forget_unwatched();
                 self.note_stale(name);
                 self.render_stale();
                 self.touch(name, &Touched::Everything);

@@ -64,8 +64,10 @@ pub fn unknown_objects<'a>(
                 !adopt || stranger.takeover.as_ref().is_some_and(|known| known.hash == object.hash)
             })
     };
-    // A kind that is not served cannot be asked for.
-    let can_be_asked = |object: &RenderedObject| observation.served.contains_key(&object.kind);
+    // A kind that is not served cannot be asked for, nor can an object at the wrong scope: there is no such path.
+    let can_be_asked = |object: &RenderedObject| {
+        observation.served.get(&object.kind) == Some(&object.id.namespace.is_some())
+    };
     rendered.objects.iter().filter(|object| !known(object) && can_be_asked(object)).collect()
 }
 

@@ -51,5 +51,6 @@ mod support;
 mod taints;
 mod tidy;
 mod transcripts;
+mod versions;
 mod waking;
 mod workloads;

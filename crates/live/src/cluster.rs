@@ -12,7 +12,7 @@ use tokio::process::Command;
 use crate::certificates::{self, Certificates};
 use crate::client::JsonClient;
 use crate::process::{Process, until};
-use crate::{ControlPlane, Error, Programs, kubeconfig, module, node, ports};
+use crate::{Asked, ControlPlane, Error, Programs, audit, kubeconfig, module, node, ports};
 
 /// Generous: four clusters share two cores with a compiler at times.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -51,7 +51,8 @@ impl Cluster {
             "kube-apiserver",
             &control_plane.apiserver,
             folder,
-            apiserver_arguments(folder, etcd_port, server_port, &server),
+            [apiserver_arguments(folder, etcd_port, server_port, &server), audit::arguments(folder)?]
+                .concat(),
         );
         let arguments = controller_manager_arguments(folder, &config);
         let controller_manager =
@@ -173,6 +174,12 @@ impl Cluster {
     /// What the API server answers to GET, as JSON.
     pub async fn get(&self, path: &str) -> Result<Value, Error> {
         self.client.get(path).await
+    }
+
+    /// Everything that a service account (`system:serviceaccount:<namespace>:<name>`) has asked, oldest first.
+    pub fn asked_by(&self, user: &str) -> Result<Vec<Asked>, Error> {
+        let folder = self.kubeconfig.parent().unwrap_or(Path::new("."));
+        audit::read(folder, user)
     }
 
     /// Runs kubectl as the administrator and answers with its standard output; an error carries its standard error.

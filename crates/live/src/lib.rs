@@ -21,6 +21,7 @@
 //! # }
 //! ```
 
+mod audit;
 mod cache;
 mod certificates;
 mod client;
@@ -40,6 +41,7 @@ mod run;
 mod setup;
 mod tier;
 
+pub use audit::Asked;
 pub use cache::folder as cache_folder;
 pub use cluster::Cluster;
 pub use error::Error;

@@ -43,7 +43,9 @@ fn new_objects_are_looked_up_first() {
     let known = with_absent(empty(), &[PAY]);
     check(&known, "create ConfigMap shop/pay: new");
     check(&empty(), "wait ConfigMap shop/pay: not known yet whether it is there");
-    let rendered = rendered("pay", &[PAY, "v1/Service/shop/pay", "example.com/v1/Menu/shop/pay"]);
+    // Neither of a kind that is not served nor at the wrong scope is anything to be found.
+    let unknown = ["example.com/v1/Menu/shop/pay", "v1/Service//pay", "v1/Namespace/shop/pay"];
+    let rendered = rendered("pay", &[&[PAY, "v1/Service/shop/pay"][..], &unknown].concat());
     let asked = |observation: &Observation| -> Vec<String> {
         unknown_objects(&rendered, observation, false).iter().map(|object| object.id.to_string()).collect()
     };

@@ -1,5 +1,10 @@
 //! What people and controllers do to what is applied, on a real server.
 
+mod admission;
+mod rows;
+mod table;
+mod versions;
+
 use serde_json::{Value, json};
 
 use super::support::{Scene, configmap, deployment};

@@ -1,0 +1,93 @@
+//! What service accounts ask of an API server, from its own audit log.
+//!
+//! Nobody else is in the log: controllers and administrators have certificates, and would fill it.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::Error;
+
+const POLICY: &str = "apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived, ResponseStarted]
+rules:
+- {level: Metadata, userGroups: ['system:serviceaccounts']}
+- {level: None}
+";
+
+const LOG: &str = "audit.log";
+
+/// One request that was answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// As the server calls it: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`.
+    pub verb: String,
+    /// As roles name it: `deployments.apps`, `deployments.apps/scale`; the path of what is no resource.
+    pub resource: String,
+    /// With its query.
+    pub uri: String,
+    pub status: u16,
+}
+
+/// What an API server has to be told.
+pub(crate) fn arguments(folder: &Path) -> Result<Vec<String>, Error> {
+    let policy = folder.join("audit-policy.yaml");
+    fs::write(&policy, POLICY).map_err(Error::file("write", &policy))?;
+    Ok(vec![
+        format!("--audit-policy-file={}", policy.display()),
+        format!("--audit-log-path={}", folder.join(LOG).display()),
+        // The log is read from its beginning.
+        "--audit-log-maxsize=1000".into(),
+    ])
+}
+
+/// Everything that one account has asked, oldest first.
+pub(crate) fn read(folder: &Path, user: &str) -> Result<Vec<Asked>, Error> {
+    let path = folder.join(LOG);
+    let text = fs::read_to_string(&path).map_err(Error::file("read", &path))?;
+    // The last line may not be whole yet.
+    let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    Ok(events.filter(|event| event["user"]["username"] == user).map(|event| asked(&event)).collect())
+}
+
+fn asked(event: &Value) -> Asked {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let uri = text(&event["requestURI"]);
+    let object = &event["objectRef"];
+    let resource = match (object["resource"].as_str(), object["apiGroup"].as_str()) {
+        (None, _) => uri.split('?').next().unwrap_or_default().to_owned(),
+        (Some(resource), None) => resource.to_owned(),
+        (Some(resource), Some(group)) => format!("{resource}.{group}"),
+    };
+    let resource = match object["subresource"].as_str() {
+        Some(subresource) => format!("{resource}/{subresource}"),
+        None => resource,
+    };
+    let status = event["responseStatus"]["code"].as_u64().and_then(|code| u16::try_from(code).ok());
+    Asked { verb: text(&event["verb"]), resource, uri, status: status.unwrap_or_default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_request_is_named_as_roles_name_it() {
+        let check = |object: Value, expected: &str| {
+            let event = json!({"verb": "patch", "requestURI": "/path?a=b", "objectRef": object, "responseStatus": {"code": 409}});
+            let asked = asked(&event);
+            assert_eq!((asked.resource.as_str(), asked.status), (expected, 409));
+        };
+        check(json!({"resource": "configmaps"}), "configmaps");
+        check(json!({"resource": "deployments", "apiGroup": "apps"}), "deployments.apps");
+        check(
+            json!({"resource": "deployments", "apiGroup": "apps", "subresource": "scale"}),
+            "deployments.apps/scale",
+        );
+        check(Value::Null, "/path");
+    }
+}

@@ -1,0 +1,195 @@
+//! Every line of the drift table on the newest and on the oldest Kubernetes, with the server's own word for what it cost.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::Command;
+use std::time::Duration;
+
+use live::{Asked, Cluster};
+use serde_json::{Value, json};
+
+use super::super::credentials::with_user;
+use super::super::support::{Scene, configmap, say};
+use super::admission::Webhook;
+use super::ours;
+use super::rows::{Row, rows};
+
+/// Whoever has more to ask has asked by then.
+const QUIET: Duration = Duration::from_secs(5);
+
+/// One cluster, and the account that tutti has there.
+pub struct Counted {
+    pub cluster: &'static Cluster,
+    user: String,
+    /// For `--cluster`.
+    pub way: String,
+}
+
+impl Counted {
+    pub async fn new(scene: &Scene, cluster: &'static Cluster) -> Self {
+        let (name, namespace) = (cluster.name(), scene.name());
+        let account = format!("{namespace}:tutti");
+        let role = [
+            "create",
+            "clusterrolebinding",
+            namespace,
+            "--clusterrole=cluster-admin",
+            "--serviceaccount",
+            &account,
+        ];
+        cluster.kubectl(&["create", "serviceaccount", "tutti", "-n", namespace]).await.expect("an account");
+        cluster.kubectl(&role).await.expect("a role");
+        let token = cluster.kubectl(&["create", "token", "tutti", "-n", namespace]).await.expect("a token");
+        let text = fs::read_to_string(cluster.kubeconfig()).expect("a kubeconfig");
+        let path = scene.folder().join(format!("{name}.yaml"));
+        fs::write(&path, with_user(&text, &format!("    token: {}\n", token.trim()))).expect("a file");
+        let user = format!("system:serviceaccount:{account}");
+        Self { cluster, user, way: format!("{name}={}#admin", path.display()) }
+    }
+
+    /// What it asked, but for what costs the same whatever happens to an object: watches, probes, pods of what is not
+    /// healthy, and what the cluster serves, which other tests change meanwhile.
+    pub fn asked(&self) -> Vec<Asked> {
+        let all = self.cluster.asked_by(&self.user).expect("an audit log");
+        let is_counted =
+            |it: &Asked| it.verb != "watch" && it.resource != "pods" && !it.resource.starts_with('/');
+        all.into_iter().filter(is_counted).collect()
+    }
+}
+
+/// All that Git says of an object, and all that the server made of that.
+fn said(object: &Value) -> Value {
+    let annotations = object["metadata"]["annotations"].as_object().into_iter().flatten();
+    let annotations: Vec<_> = annotations.filter(|(name, _)| name.starts_with("tutti.dev/")).collect();
+    json!([object["data"], object["spec"], object["metadata"]["labels"], annotations])
+}
+
+pub fn is_about(asked: &Asked, kind: &str, name: &str) -> bool {
+    let path = asked.uri.split('?').next().unwrap_or_default();
+    path.ends_with(&format!("/{kind}/{name}"))
+}
+
+/// `patch configmaps`; with the status where it did not go through, but for what was looked for and is not there.
+pub fn named(asked: &[Asked]) -> Vec<String> {
+    let name = |it: &Asked| match it.status {
+        200..300 | 404 => format!("{} {}", it.verb, it.resource),
+        status => format!("{} {} {status}", it.verb, it.resource),
+    };
+    asked.iter().map(name).collect()
+}
+
+/// Sleeps with everything in it, and wakes with all of it.
+fn signal(scene: &Scene, signal: &str) {
+    let id = scene.running(|tutti| tutti.id()).to_string();
+    assert!(Command::new("kill").args([signal, &id]).status().expect("kill starts").success());
+}
+
+async fn edit(scene: &Scene, row: &Row, cluster: &Cluster) {
+    for edit in &row.edits {
+        let (arguments, input) = edit.of(row, scene.name());
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let done = cluster.kubectl_with_input(&arguments, &input).await;
+        done.unwrap_or_else(|error| panic!("{} on {}: {error}", row.name, cluster.name()));
+    }
+}
+
+#[tokio::test]
+async fn every_row_is_put_back_within_its_requests() {
+    let Some(scene) = Scene::new("drift-table", 4).await else { return };
+    let rows = rows();
+    let clusters =
+        [Counted::new(&scene, scene.cluster(0)).await, Counted::new(&scene, scene.cluster(3)).await];
+    let webhook = Webhook::start().await;
+    for counted in &clusters {
+        webhook.register(counted.cluster, scene.name()).await;
+    }
+    for row in &rows {
+        scene.write_app(row.name, &[row.object()]);
+    }
+    let commit = scene.worktree.publish("first");
+    scene.start(&["--cluster", &clusters[0].way, "--cluster", &clusters[1].way]).await;
+    scene.succeeded(&commit).await;
+    tokio::time::sleep(QUIET).await;
+
+    let mut before = BTreeMap::new();
+    let mut asked_before = Vec::new();
+    for counted in &clusters {
+        asked_before.push(counted.asked().len());
+        for row in &rows {
+            let object = scene.object(counted.cluster, row.kind, row.name).await.expect("an object");
+            before.insert((counted.cluster.name(), row.name), object);
+        }
+    }
+    for row in &rows {
+        if row.at_once {
+            signal(&scene, "-STOP");
+        }
+        for counted in &clusters {
+            edit(&scene, row, counted.cluster).await;
+        }
+        signal(&scene, "-CONT");
+    }
+    for counted in &clusters {
+        for row in rows.iter().filter(|row| !row.asks.is_empty()) {
+            let before = &before[&(counted.cluster.name(), row.name)];
+            scene
+                .eventually(&format!("{} on {} is put back", row.name, counted.cluster.name()), async || {
+                    let now = scene.object(counted.cluster, row.kind, row.name).await?;
+                    if (said(&now), ours(&now)) == (said(before), ours(before)) {
+                        Ok(())
+                    } else {
+                        Err(format!("{now}\nand was\n{before}"))
+                    }
+                })
+                .await;
+        }
+    }
+    tokio::time::sleep(QUIET).await;
+
+    let mut wrong = Vec::new();
+    for (counted, before) in clusters.iter().zip(asked_before) {
+        let version = counted.cluster.version();
+        let mut asked = counted.asked().split_off(before);
+        for row in &rows {
+            let (about, others) = asked.into_iter().partition(|it| is_about(it, row.kind, row.name));
+            asked = others;
+            let about = named(&about);
+            if about != row.asks {
+                wrong.push(format!("{} on {version}: {about:?}, not {:?}", row.name, row.asks));
+            }
+        }
+        wrong.extend(asked.iter().map(|it| format!("of no row on {version}: {it:?}")));
+        say(&format!("drift table on Kubernetes {version}: {} rows", rows.len()));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let scaled = scene.object(clusters[0].cluster, "deployments", "scaled-by-autoscaler").await.expect("it");
+    assert_eq!(scaled["spec"]["replicas"], 3, "an autoscaler's number is left");
+}
+
+#[tokio::test]
+async fn a_field_that_another_manager_had_first_costs_one_request_and_is_refused() {
+    let Some(scene) = Scene::new("drift-refused", 4).await else { return };
+    let clusters =
+        [Counted::new(&scene, scene.cluster(0)).await, Counted::new(&scene, scene.cluster(3)).await];
+    scene.write_app("web", &[configmap("web", "level", "info")]);
+    let commit = scene.worktree.publish("first");
+    scene.start(&["--cluster", &clusters[0].way, "--cluster", &clusters[1].way]).await;
+    scene.succeeded(&commit).await;
+    let theirs = configmap("web", "verbose", "yes").to_string();
+    let apply = ["apply", "--server-side", "--field-manager=somebody", "-n", scene.name(), "-f", "-"];
+    for counted in &clusters {
+        counted.cluster.kubectl_with_input(&apply, &theirs).await.expect("an apply");
+    }
+    // Whoever watches metadata alone finds out by one apply that it is none of ours.
+    tokio::time::sleep(QUIET).await;
+    let before: Vec<usize> = clusters.iter().map(|counted| counted.asked().len()).collect();
+    scene.write_objects("web", &[configmap("web", "verbose", "no")]);
+    let commit = scene.worktree.publish("a field of somebody else");
+    for context in scene.contexts() {
+        scene.told(&commit, context, "failure", &["web", "conflict", "somebody", ".data.verbose"]).await;
+    }
+    for (counted, before) in clusters.iter().zip(before) {
+        let asked = named(&counted.asked().split_off(before));
+        assert_eq!(asked, ["patch configmaps 409"], "{}", counted.cluster.version());
+    }
+}

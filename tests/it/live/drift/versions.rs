@@ -1,0 +1,171 @@
+//! Git says an object in another version of its API: it stays the same object, and loses nothing.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::super::support::{Scene, deployment};
+use super::table::{Counted, is_about, named};
+
+const SCENE: &str = "drift-versions";
+const QUIET: Duration = Duration::from_secs(3);
+
+fn autoscaler(version: &str, target: &Value) -> Value {
+    let mut spec = json!({"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+        "minReplicas": 1, "maxReplicas": 3});
+    for (field, value) in target.as_object().into_iter().flatten() {
+        spec[field] = value.clone();
+    }
+    json!({"apiVersion": format!("autoscaling/{version}"), "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "web"}, "spec": spec})
+}
+
+fn metrics(percent: u32) -> Value {
+    json!([{"type": "Resource", "resource": {"name": "cpu",
+        "target": {"type": "Utilization", "averageUtilization": percent}}}])
+}
+
+fn menu(version: &str, spec: &Value) -> Value {
+    json!({"apiVersion": format!("versions.example.com/{version}"), "kind": "Menu",
+        "metadata": {"name": "web", "namespace": SCENE}, "spec": spec})
+}
+
+fn definition() -> Value {
+    let text = json!({"type": "string"});
+    let spec =
+        json!({"type": "object", "properties": {"dish": text, "note": text, "price": {"type": "integer"}}});
+    let schema = json!({"type": "object", "properties": {"spec": spec}});
+    let version = |name: &str, storage: bool| json!({"name": name, "served": true, "storage": storage, "schema": {"openAPIV3Schema": schema}});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "menus.versions.example.com"},
+        "spec": {
+            "group": "versions.example.com", "scope": "Namespaced",
+            "versions": [version("v1beta1", true), version("v1", false)],
+            "names": {"plural": "menus", "singular": "menu", "kind": "Menu"},
+        },
+    })
+}
+
+/// Uid, spec, and our entries of `managedFields`.
+async fn seen(scene: &Scene, counted: &Counted, resource: &str) -> (Value, Value, Vec<Value>) {
+    let arguments = ["get", resource, "web", "-n", scene.name(), "-o", "json", "--show-managed-fields"];
+    let text = counted.cluster.kubectl(&arguments).await.expect("an object");
+    let object: Value = serde_json::from_str(&text).expect("JSON");
+    let entries = object["metadata"]["managedFields"].as_array().into_iter().flatten();
+    let ours = entries.filter(|it| it["manager"].as_str().is_some_and(|name| name.starts_with("tutti-")));
+    (object["metadata"]["uid"].clone(), object["spec"].clone(), ours.cloned().collect())
+}
+
+#[tokio::test]
+async fn an_object_in_another_version_of_its_api_stays_the_same_object() {
+    let Some(scene) = Scene::new(SCENE, 4).await else { return };
+    for cluster in scene.clusters() {
+        let input = definition().to_string();
+        cluster.kubectl_with_input(&["create", "-f", "-"], &input).await.expect("a definition");
+        let served =
+            ["wait", "--for=condition=Established", "crd/menus.versions.example.com", "--timeout=60s"];
+        cluster.kubectl(&served).await.expect("a served definition");
+    }
+    let clusters =
+        [Counted::new(&scene, scene.cluster(0)).await, Counted::new(&scene, scene.cluster(3)).await];
+    let objects = |autoscaler: Value, menu: Value| [deployment("web", "shop/web:1.0", 1), autoscaler, menu];
+    let old = objects(
+        autoscaler("v1", &json!({"targetCPUUtilizationPercentage": 50})),
+        menu("v1beta1", &json!({"dish": "soup", "note": "old"})),
+    );
+    let new = objects(
+        autoscaler("v2", &json!({"metrics": metrics(60)})),
+        menu("v1", &json!({"dish": "soup", "price": 3})),
+    );
+    scene.write_app("web", &old);
+    let commit = scene.worktree.publish("the old versions");
+    let ways = ["--cluster", &clusters[0].way, "--cluster", &clusters[1].way];
+    scene.start(&ways).await;
+    scene.succeeded(&commit).await;
+
+    let resources = ["horizontalpodautoscalers.v2.autoscaling", "menus.v1.versions.example.com"];
+    let mut first = Vec::new();
+    for counted in &clusters {
+        for resource in resources {
+            first.push(seen(&scene, counted, resource).await.0);
+        }
+    }
+    for (text, objects, percent, spec) in [
+        ("the new versions", &new, 60, json!({"dish": "soup", "price": 3})),
+        ("the old ones again", &old, 50, json!({"dish": "soup", "note": "old"})),
+        ("the new ones again", &new, 60, json!({"dish": "soup", "price": 3})),
+    ] {
+        let before: Vec<usize> = clusters.iter().map(|counted| counted.asked().len()).collect();
+        scene.write_objects("web", objects);
+        let commit = scene.worktree.publish(text);
+        scene.succeeded(&commit).await;
+        tokio::time::sleep(QUIET).await;
+        let mut uids = Vec::new();
+        for (counted, before) in clusters.iter().zip(before) {
+            let version = counted.cluster.version();
+            let mut asked = named(&counted.asked().split_off(before));
+            asked.sort();
+            // They are watched as they are applied, for which they are listed once.
+            let expected = [
+                "list horizontalpodautoscalers.autoscaling",
+                "list menus.versions.example.com",
+                "patch horizontalpodautoscalers.autoscaling",
+                "patch menus.versions.example.com",
+            ];
+            assert_eq!(asked, expected, "{text} on {version}");
+            let wanted = [&objects[1]["apiVersion"], &objects[2]["apiVersion"]];
+            for (resource, wanted) in resources.into_iter().zip(wanted) {
+                let (uid, live, ours) = seen(&scene, counted, resource).await;
+                uids.push(uid);
+                let versions: Vec<&Value> = ours.iter().map(|it| &it["apiVersion"]).collect();
+                assert_eq!(versions, [wanted], "{text}: {resource} on {version}");
+                if resource.starts_with("menus") {
+                    assert_eq!(live, spec, "{text} on {version}");
+                } else {
+                    assert_eq!(
+                        (&live["metrics"], &live["maxReplicas"]),
+                        (&metrics(percent), &json!(3)),
+                        "{text} on {version}"
+                    );
+                }
+            }
+        }
+        assert_eq!(uids, first, "{text}: the same objects");
+    }
+
+    // What somebody sets through the version that Git does not say is put back as ever.
+    let patch = r#"{"spec":{"maxReplicas":9}}"#;
+    let resource = "horizontalpodautoscalers.v1.autoscaling";
+    let edit = ["patch", resource, "web", "--type=merge", "--patch", patch, "-n", scene.name()];
+    for counted in &clusters {
+        let before = counted.asked().len();
+        counted.cluster.kubectl(&edit).await.expect("an edit");
+        scene
+            .eventually("the autoscaler is put back", async || {
+                let (_, spec, _) = seen(&scene, counted, resources[0]).await;
+                if spec["maxReplicas"] == 3 { Ok(()) } else { Err(spec.to_string()) }
+            })
+            .await;
+        tokio::time::sleep(QUIET).await;
+        let asked: Vec<_> = counted.asked().split_off(before);
+        assert!(asked.iter().all(|it| is_about(it, "horizontalpodautoscalers", "web")), "{asked:?}");
+        assert_eq!(
+            named(&asked),
+            ["patch horizontalpodautoscalers.autoscaling"],
+            "{}",
+            counted.cluster.version()
+        );
+    }
+
+    // Who starts later finds all as it should be.
+    scene.kill();
+    let before: Vec<usize> = clusters.iter().map(|counted| counted.asked().len()).collect();
+    scene.start(&ways).await;
+    tokio::time::sleep(2 * QUIET).await;
+    for (counted, before) in clusters.iter().zip(before) {
+        let mut asked = counted.asked().split_off(before);
+        asked.retain(|it| it.verb != "get" && it.verb != "list");
+        assert_eq!(named(&asked), Vec::<String>::new(), "{}", counted.cluster.version());
+    }
+}

@@ -1,0 +1,115 @@
+//! Kinds in several versions of their API: Git says another one, or the cluster stops serving one.
+
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use sandbox::Sandbox;
+use serde_json::{Value, json};
+
+use crate::drift::{APP, MANIFESTS, settle};
+use crate::support::fleet::{Fleet, Running};
+use crate::support::live;
+use crate::support::manifests::objects;
+
+/// Of each version: its name, whether it is served, and whether objects are stored in it.
+fn definition(versions: &[(&str, bool, bool)]) -> String {
+    let properties =
+        json!({"dish": {"type": "string"}, "note": {"type": "string"}, "price": {"type": "integer"}});
+    let schema =
+        json!({"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}});
+    let version = |(name, served, storage): &(&str, bool, bool)| json!({"name": name, "served": served, "storage": storage, "schema": {"openAPIV3Schema": schema}});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "menus.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "versions": versions.iter().map(version).collect::<Vec<_>>(),
+            "names": {"plural": "menus", "singular": "menu", "kind": "Menu"},
+        },
+    })
+    .to_string()
+}
+
+fn menu(version: &str, spec: &Value) -> String {
+    json!({"apiVersion": format!("example.com/{version}"), "kind": "Menu",
+        "metadata": {"name": "web", "namespace": "default"}, "spec": spec})
+    .to_string()
+}
+
+fn menus(sandbox: &Sandbox, version: &str) -> Api<DynamicObject> {
+    let kind = GroupVersionKind::gvk("example.com", version, "Menu");
+    let client = kube::Client::new(sandbox.service(), "default");
+    Api::namespaced_with(client, "default", &ApiResource::from_gvk(&kind))
+}
+
+struct Scene {
+    fleet: Fleet,
+    running: Running,
+}
+
+impl Scene {
+    /// A menu in the version that is about to go.
+    async fn new() -> Self {
+        let first = menu("v1beta1", &json!({"dish": "soup", "note": "old"}));
+        let fleet = Fleet::new(&["bj1"], &[(APP, &objects("default", "web")), (MANIFESTS, &first)]);
+        let both = definition(&[("v1beta1", true, true), ("v1", true, false)]);
+        live::apply_as(fleet.cluster("bj1"), "admin", &both).await;
+        let running = fleet.start().await;
+        running.converged(&fleet.begin).await;
+        settle().await;
+        fleet.forget_requests();
+        Self { fleet, running }
+    }
+
+    fn cluster(&self) -> &Sandbox {
+        self.fleet.cluster("bj1")
+    }
+
+    async fn menu(&self) -> (String, Value) {
+        let menu = menus(self.cluster(), "v1").get("web").await.expect("a menu");
+        (menu.metadata.uid.expect("a uid"), menu.data["spec"].clone())
+    }
+
+    async fn push(&self, manifest: &str) {
+        let revision =
+            self.fleet.push(&self.running, "Another version", &[(MANIFESTS, Some(manifest))]).await;
+        self.running.converged(&revision).await;
+        settle().await;
+    }
+
+    async fn is_put_back(&self) {
+        let before = self.menu().await;
+        self.fleet.forget_requests();
+        let parameters = PatchParams { field_manager: Some("kubectl".to_owned()), ..PatchParams::default() };
+        let edit = Patch::Merge(json!({"spec": {"dish": "stew"}}));
+        menus(self.cluster(), "v1").patch("web", &parameters, &edit).await.expect("an edit");
+        settle().await;
+        assert_eq!(self.fleet.counted(), ["1 apply menus.example.com", "1 patch menus.example.com"]);
+        assert_eq!(self.menu().await, before);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_in_another_version_stays_the_same_object() {
+    let scene = Scene::new().await;
+    let (uid, _) = scene.menu().await;
+    scene.fleet.forget_requests();
+    let newer = json!({"dish": "soup", "price": 3});
+    scene.push(&menu("v1", &newer)).await;
+    // It is watched as it is applied, for which it is listed once.
+    assert_eq!(scene.fleet.counted(), ["1 apply menus.example.com", "1 list menus.example.com"]);
+    assert_eq!(scene.menu().await, (uid, newer));
+    scene.is_put_back().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_whose_version_is_served_no_more_is_seen_in_another() {
+    let scene = Scene::new().await;
+    let (uid, _) = scene.menu().await;
+    let only = definition(&[("v1beta1", false, false), ("v1", true, true)]);
+    live::apply_as(scene.cluster(), "admin", &only).await;
+    settle().await;
+    let newer = json!({"dish": "soup", "price": 3});
+    scene.push(&menu("v1", &newer)).await;
+    assert_eq!(scene.menu().await, (uid, newer), "not another object");
+    scene.is_put_back().await;
+}
