@@ -3,12 +3,12 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use kube::client::{Body, ClientBuilder};
+use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
 use super::error::innermost;
 use super::held_off::HeldOff;
-use super::{Credential, Error, HomeError, Keeper, Stored, plug_in};
+use super::{Credential, Error, HomeError, Keeper, Stored, plug_in, transport};
 use crate::model::{ClusterName, Digest};
 use tower::Layer as _;
 
@@ -58,7 +58,7 @@ impl Link {
         // Whoever connects finds out when it cannot be read.
         let credential = held.credential().unwrap_or_default();
         let mark = held.mark();
-        let mut config = match held {
+        let config = match held {
             Held::Client(kube, held_off) => return Ok(Opened { kube, held_off, credential, mark }),
             Held::Pod => kube::Config::incluster().map_err(|error| fail(error.to_string()))?,
             Held::Kubeconfig { config, context, place, .. } => {
@@ -68,11 +68,8 @@ impl Link {
                     .map_err(|error| fail(format!("{place}: {}", innermost(&error))))?
             }
         };
-        // It would ask again up to fifteen times before anybody here hears that the server is busy.
-        config.default_retry = false;
         let held_off = HeldOff::default();
-        let built = ClientBuilder::try_from(config).map(|builder| builder.with_layer(&held_off).build());
-        let kube = built.map_err(|error| match error {
+        let kube = transport::connect(config, &held_off).map_err(|error| match error {
             // The address may hold a password.
             kube::Error::ProxyProtocolDisabled { .. } | kube::Error::ProxyProtocolUnsupported { .. } => {
                 fail("a proxy (`proxy-url`, HTTPS_PROXY) is http://, https:// or socks5://".to_owned())

@@ -14,9 +14,11 @@ mod held_off;
 mod home;
 mod link;
 mod names;
+mod object;
 mod plug_in;
 mod review;
 mod stored;
+mod transport;
 mod watch;
 
 #[cfg(test)]
