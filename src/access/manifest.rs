@@ -33,7 +33,7 @@ pub enum Place<'a> {
 }
 
 impl Place<'_> {
-    fn role_name(self, instance: &str) -> String {
+    pub fn role_name(self, instance: &str) -> String {
         match self {
             Self::Cluster(_) => role_name(instance),
             Self::Home => format!("{}-home", role_name(instance)),

@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 
 use futures::{FutureExt as _, StreamExt as _};
 use serde_json::Value;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use conflict::Attempt;
@@ -56,6 +57,8 @@ pub enum NotDone {
     EarlierFailed,
     /// A newer revision took over, or the process is stopping.
     Cancelled,
+    /// The server is busy, and asked us to wait.
+    HeldOff,
 }
 
 /// A cluster to apply to.
@@ -100,6 +103,8 @@ pub async fn run(
                     Err(NotDone::EarlierFailed)
                 } else if cancelled.is_cancelled() {
                     Err(NotDone::Cancelled)
+                } else if destination.client.held_off(Instant::now()).is_some() {
+                    Err(NotDone::HeldOff)
                 } else {
                     apply_one(destination, step, object, &rendered.revision).await
                 };

@@ -97,7 +97,7 @@ pub fn mark(phase: Phase) -> (&'static str, Style) {
     let look = Style::new().for_stderr();
     match phase {
         Phase::Running => ("✓", look.green()),
-        Phase::Unmanaged | Phase::Paused | Phase::OutOfSync => ("·", look.dim()),
+        Phase::Unmanaged | Phase::KeptOut | Phase::Paused | Phase::OutOfSync => ("·", look.dim()),
         Phase::Progressing | Phase::Pending => ("↻", look.yellow()),
         Phase::Waiting => ("…", look.yellow()),
         Phase::Unreachable => ("?", look.red()),

@@ -11,8 +11,10 @@ use kube::core::response::StatusSummary;
 use kube::discovery::ApiResource;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::error::classify;
+use super::held_off::HeldOff;
 use super::link::Opened;
 use super::names::Names;
 use super::object::{Bare, Told, Whole};
@@ -51,6 +53,7 @@ impl KindsInUse {
 pub struct Client {
     name: ClusterName,
     kube: kube::Client,
+    held_off: HeldOff,
     credential: Arc<Mutex<Arc<Credential>>>,
     /// Of the kubeconfig that it was made of.
     mark: Option<Digest>,
@@ -71,10 +74,11 @@ impl Client {
 
     /// Reads the connection's files, or what the home cluster keeps of it; asks the cluster nothing.
     pub async fn connect(name: ClusterName, link: &Link) -> Result<Self, Error> {
-        let Opened { kube, credential, mark } = link.open(&name).await?;
+        let Opened { kube, held_off, credential, mark } = link.open(&name).await?;
         Ok(Self {
             name,
             kube,
+            held_off,
             credential: Arc::new(Mutex::new(Arc::new(credential))),
             mark,
             names: Arc::default(),
@@ -105,6 +109,11 @@ impl Client {
             }
         };
         *self.credential.lock() = Arc::new(credential);
+    }
+
+    /// Until when the server asks us to send nothing, if that is still to come.
+    pub fn held_off(&self, now: Instant) -> Option<Instant> {
+        self.held_off.until(now)
     }
 
     pub fn name(&self) -> &ClusterName {

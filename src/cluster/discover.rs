@@ -7,6 +7,7 @@ use kube::core::GroupVersion;
 use kube::core::discovery::ApiCapabilities;
 use kube::core::discovery::v2::{APIGroupDiscovery, APIResourceDiscovery, APIVersionDiscovery};
 use kube::discovery::{self, ApiResource};
+use tokio::time::Instant;
 
 use super::error::classify;
 use super::{Catalog, Client, Error};
@@ -100,7 +101,10 @@ impl Client {
             match self.bounded(action, request()).await {
                 Err(error @ Error::Request { .. }) if error.is_transient() => {
                     tracing::debug!(cluster = %self.name(), %error, "asking again");
-                    tokio::time::sleep(pause).await;
+                    let asked =
+                        self.held_off(Instant::now()).filter(|it| *it < Instant::now() + Self::PATIENCE);
+                    tokio::time::sleep_until(asked.unwrap_or_else(Instant::now).max(Instant::now() + pause))
+                        .await;
                 }
                 answer => return answer,
             }

@@ -7,8 +7,10 @@ use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
 use super::error::innermost;
+use super::held_off::HeldOff;
 use super::{Credential, Error, HomeError, Keeper, Stored, plug_in, transport};
 use crate::model::{ClusterName, Digest};
+use tower::Layer as _;
 
 /// One way to reach a cluster.
 #[derive(Clone, Debug)]
@@ -27,7 +29,7 @@ pub enum Link {
 
 /// A connection that stays in this process.
 #[derive(Clone)]
-pub struct InProcess(kube::Client);
+pub struct InProcess(kube::Client, HeldOff);
 
 impl fmt::Debug for InProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -45,7 +47,8 @@ impl Link {
         B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
         B::Error: Into<tower::BoxError>,
     {
-        Self::InProcess(InProcess(kube::Client::new(service, "default")))
+        let held_off = HeldOff::default();
+        Self::InProcess(InProcess(kube::Client::new(held_off.layer(service), "default"), held_off))
     }
 
     /// Reads what it takes to connect; asks the cluster nothing.
@@ -56,7 +59,7 @@ impl Link {
         let credential = held.credential().unwrap_or_default();
         let mark = held.mark();
         let config = match held {
-            Held::Client(kube) => return Ok(Opened { kube, credential, mark }),
+            Held::Client(kube, held_off) => return Ok(Opened { kube, held_off, credential, mark }),
             Held::Pod => kube::Config::incluster().map_err(|error| fail(error.to_string()))?,
             Held::Kubeconfig { config, context, place, .. } => {
                 let options = KubeConfigOptions { context, ..KubeConfigOptions::default() };
@@ -65,14 +68,15 @@ impl Link {
                     .map_err(|error| fail(format!("{place}: {}", innermost(&error))))?
             }
         };
-        let kube = transport::connect(config).map_err(|error| match error {
+        let held_off = HeldOff::default();
+        let kube = transport::connect(config, &held_off).map_err(|error| match error {
             // The address may hold a password.
             kube::Error::ProxyProtocolDisabled { .. } | kube::Error::ProxyProtocolUnsupported { .. } => {
                 fail("a proxy (`proxy-url`, HTTPS_PROXY) is http://, https:// or socks5://".to_owned())
             }
             error => fail(error.to_string()),
         })?;
-        Ok(Opened { kube, credential, mark })
+        Ok(Opened { kube, held_off, credential, mark })
     }
 
     /// With what it logs in now, read again. Asks the home cluster where that keeps it, and nobody else.
@@ -88,7 +92,7 @@ impl Link {
         let credential = held.credential().map_err(fail)?;
         let plug_in = match &held {
             Held::Kubeconfig { config, context, .. } => Credential::plug_in(config, context.as_deref()),
-            Held::Client(_) | Held::Pod => None,
+            Held::Client(..) | Held::Pod => None,
         };
         match plug_in {
             Some((exec, of)) => {
@@ -112,7 +116,9 @@ impl Link {
     async fn held(&self, cluster: &ClusterName) -> Result<Held, Error> {
         let fail = |detail: String| Error::Connection { cluster: cluster.clone(), detail };
         match self {
-            Self::InProcess(InProcess(client)) => Ok(Held::Client(client.clone())),
+            Self::InProcess(InProcess(client, held_off)) => {
+                Ok(Held::Client(client.clone(), held_off.clone()))
+            }
             Self::InCluster => Ok(Held::Pod),
             Self::Kubeconfig { path, context } => {
                 let place = format!("kubeconfig {}", path.display());
@@ -140,6 +146,8 @@ impl Link {
 /// A connection that has not asked anything yet.
 pub(super) struct Opened {
     pub kube: kube::Client,
+    /// What the server asks of it.
+    pub held_off: HeldOff,
     pub credential: Credential,
     /// Of the kubeconfig that it was made of.
     pub mark: Option<Digest>,
@@ -153,7 +161,7 @@ pub(super) struct Look {
 
 /// What a link leads to.
 enum Held {
-    Client(kube::Client),
+    Client(kube::Client, HeldOff),
     Pod,
     Kubeconfig { config: Box<Kubeconfig>, context: Option<String>, place: String, mark: Digest },
 }
@@ -161,7 +169,7 @@ enum Held {
 impl Held {
     fn credential(&self) -> Result<Credential, String> {
         match self {
-            Self::Client(_) => Ok(Credential::new("connection to an embedded cluster")),
+            Self::Client(..) => Ok(Credential::new("connection to an embedded cluster")),
             Self::Pod => Credential::of_pod(),
             Self::Kubeconfig { config, context, place, .. } => {
                 Credential::of(config, context.as_deref()).map_err(|detail| format!("{place}: {detail}"))
@@ -171,7 +179,7 @@ impl Held {
 
     fn mark(&self) -> Option<Digest> {
         match self {
-            Self::Client(_) | Self::Pod => None,
+            Self::Client(..) | Self::Pod => None,
             Self::Kubeconfig { mark, .. } => Some(*mark),
         }
     }

@@ -10,6 +10,7 @@ mod client;
 mod credential;
 mod discover;
 mod error;
+mod held_off;
 mod home;
 mod link;
 mod names;

@@ -13,10 +13,12 @@ use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilde
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{Builder, Client, Error};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use kube::client::{Body, ConfigExt as _};
+use kube::client::{Body, ClientBuilder, ConfigExt as _};
 use parking_lot::Mutex;
 use tower::{Service, ServiceBuilder, ServiceExt as _};
 use tower_http::decompression::DecompressionLayer;
+
+use super::held_off::HeldOff;
 
 /// Watches of one connection: servers allow 100 streams and more.
 const WATCHES: usize = 60;
@@ -32,11 +34,13 @@ const READ_BUFFER: usize = 64 * 1024;
 
 type Pool = Client<HttpsConnector<HttpConnector>, Body>;
 
-/// A client for what a kubeconfig says. Asks nothing.
-pub(super) fn connect(config: kube::Config) -> Result<kube::Client, kube::Error> {
+/// A client for what a kubeconfig says, and what its server asks of it. Asks nothing. Nothing in it repeats a request: that a
+/// server is busy is for everybody here to hear.
+pub(super) fn connect(mut config: kube::Config, held_off: &HeldOff) -> Result<kube::Client, kube::Error> {
     if config.proxy_url.is_some() {
         // Few, and each proxy speaks its own way.
-        return kube::Client::try_from(config);
+        config.default_retry = false;
+        return Ok(ClientBuilder::try_from(config)?.with_layer(held_off).build());
     }
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
@@ -52,6 +56,7 @@ pub(super) fn connect(config: kube::Config) -> Result<kube::Client, kube::Error>
     }
     let lines = Lines::new(https.enable_all_versions().wrap_connector(tcp));
     let service = ServiceBuilder::new()
+        .layer(held_off.clone())
         .layer(config.base_uri_layer())
         .layer(DecompressionLayer::new().gzip(!config.disable_compression))
         .option_layer(config.auth_layer()?)

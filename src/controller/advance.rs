@@ -14,7 +14,7 @@ use super::outcome::kept;
 use super::world::World;
 use crate::fleet::Target;
 use crate::health;
-use crate::model::{AppId, ClusterName, Diagnostic, Mode, Rendered, Scope};
+use crate::model::{AppId, ClusterName, Diagnostic, Mode, Rendered, Scope, TaintEffect};
 use crate::plan::{self, Action, Reason, Step};
 use crate::reconcile::{self, Job, Shared};
 
@@ -61,6 +61,9 @@ impl World {
             return None;
         }
         let over = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        if let Some(cluster) = self.clusters.get(&id.cluster) {
+            entry.wake_if_changed(&cluster.observation);
+        }
         if over(entry.retry_at) || over(entry.look_at) {
             entry.retry_at = entry.retry_at.filter(|at| *at > now);
             entry.look_at = entry.look_at.filter(|at| *at > now);
@@ -74,9 +77,11 @@ impl World {
         let rendered = Arc::clone(entry.render.as_ref().ok()?);
         let job = self.job(id, &rendered)?;
         let plan = reconcile::preview(&job);
-        let unknown = plan::unknown_objects(&rendered, &job.observation, job.adopt)
-            .iter()
-            .any(|object| job.catalog.get(&object.kind).is_some());
+        // Nobody asks about what is not to be there.
+        let unknown = job.kept_out.is_none()
+            && plan::unknown_objects(&rendered, &job.observation, job.adopt)
+                .iter()
+                .any(|object| job.catalog.get(&object.kind).is_some());
         let writes = !plan.is_empty();
         let refused = plan.steps.iter().any(|step| step.action == Action::Refuse);
         let undefined = plan.steps.iter().any(|step| matches!(step.reason, Reason::DefinitionPending { .. }));
@@ -86,6 +91,10 @@ impl World {
             && plan.steps.iter().any(reconcile::is_foreseen)
             && self.targets.get(id)?.foreseen.as_ref().is_none_or(|(digest, _)| *digest != plan.digest());
         let starts = (unknown || writes || foresees) && cluster.is_ready();
+        if let Some(until) = cluster.held_off(now).filter(|_| starts) {
+            // It stays due.
+            return Some(until);
+        }
         if starts && cluster.running >= PER_CLUSTER {
             // It stays due.
             self.agenda.queue(id);
@@ -130,6 +139,7 @@ impl World {
             return entry.look_at;
         }
         entry.went_through();
+        entry.looks = 0;
         None
     }
 
@@ -148,7 +158,13 @@ impl World {
         if !cluster.has_listed(rendered.objects.iter().map(|object| &object.kind).chain(&workloads)) {
             return None;
         }
+        let taint = entry.app.kept_away_by(&cluster.cluster.taints, TaintEffect::NoSchedule);
+        if taint.is_some() && !cluster.is_complete() {
+            // It may be there already.
+            return None;
+        }
         Some(Job {
+            kept_out: taint.filter(|_| !cluster.holds_any_of(rendered)).cloned(),
             client: cluster.client.clone()?,
             catalog: Arc::clone(&cluster.catalog),
             instance: self.instance.name.clone(),
@@ -232,6 +248,9 @@ impl World {
         let cluster = self.clusters.get(&id.cluster).filter(|cluster| cluster.is_ready())?;
         if entry.asking || entry.running.is_some() {
             return None;
+        }
+        if let Some(until) = cluster.held_off(now) {
+            return Some(until);
         }
         let rendered = entry.render.as_ref().ok()?;
         let unwell: Vec<_> = rendered

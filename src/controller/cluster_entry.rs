@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use super::event::{ClusterNews, Event};
 use super::listing::Listing;
@@ -138,6 +139,18 @@ impl ClusterEntry {
 
     pub fn name(&self) -> &ClusterName {
         &self.cluster.name
+    }
+
+    /// Something of this app is there, or something that it takes over from another one of ours.
+    pub fn holds_any_of(&self, rendered: &Rendered) -> bool {
+        let (objects, app) = (&self.observation.objects, rendered.app.to_string());
+        rendered.objects.iter().any(|object| objects.contains_key(&object.id))
+            || objects.values().any(|live| *live.app == *app)
+    }
+
+    /// Until when it asks us to send nothing, if that is still to come.
+    pub fn held_off(&self, now: Instant) -> Option<Instant> {
+        self.client.as_ref().and_then(|client| client.held_off(now))
     }
 
     pub fn is_ready(&self) -> bool {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::cluster_entry::Touched;
-use super::target::Failure;
+use super::target::{Failure, Seen};
 use super::world::World;
 use crate::apply::{Done, NotDone};
 use crate::cluster::Error;
@@ -79,10 +79,14 @@ impl World {
                             }
                         }
                         tracing::warn!(cluster = %target.cluster, app = %target.app, %error, "not applied");
-                        failure.get_or_insert_with(|| {
+                        let failure = failure.get_or_insert_with(|| {
                             let failure = failure_of(&error);
                             Failure { text: failure.text + way_out(&error, step), ..failure }
                         });
+                        if !error.is_transient() {
+                            let seen = Seen::of(&cluster.observation, &receipt.object);
+                            failure.refused.push((receipt.object.clone(), seen));
+                        }
                     }
                 }
             }
@@ -119,7 +123,10 @@ impl World {
         }
         self.look_at(target);
         if let Some(entry) = self.targets.get_mut(target) {
-            entry.failed(Failure { text: error, unreachable: false, lasting: true }, Instant::now());
+            entry.failed(
+                Failure { text: error, unreachable: false, lasting: true, refused: Vec::new() },
+                Instant::now(),
+            );
         }
     }
 
@@ -203,5 +210,10 @@ fn way_out(error: &Error, step: Option<&Step>) -> &'static str {
 }
 
 fn failure_of(error: &Error) -> Failure {
-    Failure { text: error.to_string(), unreachable: error.is_unreachable(), lasting: !error.is_transient() }
+    Failure {
+        text: error.to_string(),
+        unreachable: error.is_unreachable(),
+        lasting: !error.is_transient(),
+        refused: Vec::new(),
+    }
 }

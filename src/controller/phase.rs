@@ -47,6 +47,9 @@ impl World {
             let observing = || cluster.trouble().unwrap_or_else(|| "observing".to_owned());
             return (Phase::Pending, if cluster.is_complete() { String::new() } else { observing() });
         };
+        if let Some(taint) = plan.kept_out() {
+            return (Phase::KeptOut, format!("the cluster has the taint {taint}"));
+        }
         if let Some(refused) = first(plan, Action::Refuse) {
             return (Phase::Refused, refused);
         }

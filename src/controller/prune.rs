@@ -126,7 +126,10 @@ impl World {
         if self.mode() == Mode::Enforce && whole {
             self.start_deletes(now);
         }
-        self.prune.refused.values().map(|refusal| refusal.retry_at).filter(|at| *at > now).min()
+        let refused = self.prune.refused.values().map(|refusal| refusal.retry_at).filter(|at| *at > now);
+        let decision = &self.prune.decision;
+        let decided = decision.deletes.iter().chain(&decision.releases);
+        refused.chain(decided.filter_map(|decided| self.held_off(decided, now))).min()
     }
 
     /// Or was, or may be approved. If not, there is nothing to decide, whatever the size of the fleet.
@@ -266,11 +269,16 @@ impl World {
 
     fn start_deletes(&mut self, now: Instant) {
         let free = SIDE_BY_SIDE.saturating_sub(self.prune.asking.len());
+        let next = self.next_releases(now).chain(self.next_deletes(now));
         let started: Vec<Decided> =
-            self.next_releases(now).chain(self.next_deletes(now)).take(free).cloned().collect();
+            next.filter(|decided| self.held_off(decided, now).is_none()).take(free).cloned().collect();
         for decided in started {
             self.start(decided);
         }
+    }
+
+    fn held_off(&self, decided: &Decided, now: Instant) -> Option<Instant> {
+        self.clusters.get(&decided.candidate.cluster)?.held_off(now)
     }
 
     /// Deletes one object, or lets it go.
@@ -359,12 +367,19 @@ impl World {
     /// How an app stands on each of its clusters.
     fn places(&self, app: &AppId) -> BTreeMap<ClusterName, Standing> {
         let standing = |id: &Target, target: &TargetEntry| match self.phase(id).0 {
+            Phase::KeptOut => Standing::Unhealthy,
             phase if phase.is_done() => Standing::Healthy,
             Phase::Unreachable if self.was_as_rendered(id, target) => Standing::AwayAsRendered,
             _ => Standing::Unhealthy,
         };
-        let targets = self.targets.of_app(app);
-        targets.map(|(id, target)| (id.cluster.clone(), standing(id, target))).collect()
+        let places = |with_kept_out: bool| -> BTreeMap<ClusterName, Standing> {
+            let targets = self.targets.of_app(app);
+            let targets = targets.filter(|(id, _)| with_kept_out || self.phase(id).0 != Phase::KeptOut);
+            targets.map(|(id, target)| (id.cluster.clone(), standing(id, target))).collect()
+        };
+        // A cluster that takes no new apps is no place to wait for; but one of an app that is to go there and nowhere else is
+        // no place to leave another one for.
+        Some(places(false)).filter(|places| !places.is_empty()).unwrap_or_else(|| places(true))
     }
 
     /// When its cluster was seen whole for the last time, everything was there as it is rendered now, and well. A process

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::jitter::jittered;
 use crate::health::Cause;
-use crate::model::{App, Diagnostic, Digest, ObjectId, Rendered, Revision};
+use crate::model::{App, Diagnostic, Digest, ObjectId, Observation, Ownership, Rendered, Revision};
 use crate::plan::{Difference, Plan};
 use crate::report::version;
 
@@ -25,6 +25,24 @@ pub struct Failure {
     pub unreachable: bool,
     /// The same request will be refused again.
     pub lasting: bool,
+    /// Objects that were refused for good, as they were then: another state of one is another request.
+    pub refused: Vec<(ObjectId, Option<Seen>)>,
+}
+
+/// What tells one state of an object from another, but for its status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    uid: Arc<str>,
+    generation: i64,
+    ownership: Ownership,
+}
+
+impl Seen {
+    pub fn of(observation: &Observation, id: &ObjectId) -> Option<Self> {
+        let live = observation.objects.get(id)?;
+        let (uid, ownership) = (Arc::clone(&live.uid), live.ownership.clone());
+        Some(Self { uid, generation: live.generation, ownership })
+    }
 }
 
 #[derive(Debug)]
@@ -45,6 +63,8 @@ pub struct TargetEntry {
     pub retry_at: Option<Instant>,
     /// Something is in the way that no watch tells of: looked at again then.
     pub look_at: Option<Instant>,
+    /// How often that was found in a row.
+    pub looks: u32,
     pub plan: Option<Arc<Plan>>,
     pub failure: Option<Failure>,
     /// Why its pods are not ready, and when that was asked.
@@ -84,6 +104,7 @@ impl TargetEntry {
             attempts: 0,
             retry_at: None,
             look_at: None,
+            looks: 0,
             plan: None,
             failure: None,
             cause: None,
@@ -109,7 +130,8 @@ impl TargetEntry {
         };
         let flags = |app: &App| {
             let ownership = (app.adopt, app.drift, app.force, app.replace, app.ignore.clone());
-            (app.paused, app.unmanaged, app.prune, app.is_in_waves(), ownership)
+            let tolerations = app.tolerations().to_vec();
+            (app.paused, app.unmanaged, app.prune, app.is_in_waves(), ownership, tolerations)
         };
         let is_other = !same || flags(&self.app) != flags(&app);
         if is_other {
@@ -124,6 +146,7 @@ impl TargetEntry {
             self.attempts = 0;
             self.retry_at = None;
             self.look_at = None;
+            self.looks = 0;
             self.plan = None;
             self.applied = None;
         }
@@ -147,19 +170,30 @@ impl TargetEntry {
     pub fn look_again(&mut self, soon: bool, now: Instant) {
         if self.look_at.is_none() {
             let first = if soon { FIRST_PAUSE } else { REFUSED_PAUSE };
-            self.look_at = Some(now + self.next_pause(first));
+            self.look_at = Some(now + self.nth_pause(first, self.looks));
+            self.looks = self.looks.saturating_add(1);
+        }
+    }
+
+    /// Somebody changed what was refused: what was said of it no longer holds.
+    pub fn wake_if_changed(&mut self, observation: &Observation) {
+        let refused = self.failure.iter().flat_map(|failure| &failure.refused);
+        if self.retry_at.is_some() && refused.into_iter().any(|(id, seen)| Seen::of(observation, id) != *seen)
+        {
+            self.retry_at = None;
+            self.due = true;
         }
     }
 
     fn pause(&mut self, first: Duration, now: Instant) {
-        self.retry_at = Some(now + self.next_pause(first));
+        self.retry_at = Some(now + self.nth_pause(first, self.attempts));
+        self.attempts = self.attempts.saturating_add(1);
     }
 
-    fn next_pause(&mut self, first: Duration) -> Duration {
-        let pause = first.saturating_mul(1 << self.attempts.min(9)).min(LONGEST_PAUSE);
-        self.attempts += 1;
+    fn nth_pause(&self, first: Duration, number: u32) -> Duration {
+        let pause = first.saturating_mul(1 << number.min(9)).min(LONGEST_PAUSE);
         let cluster = self.render.as_ref().ok().map(|rendered| &rendered.cluster);
-        jittered(pause, 10, &(&self.app.id, cluster), self.attempts)
+        jittered(pause, 10, &(&self.app.id, cluster), number)
     }
 
     /// It was applied. When the same is wanted again at once, something undoes it (a webhook, another

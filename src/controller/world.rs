@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -22,7 +22,7 @@ use super::{Ending, Settings, Until};
 use crate::fleet::{Fleet, Target};
 use crate::forge::{self, State};
 use crate::manifest;
-use crate::model::{App, ClusterName, Forge, Instance, Mode, Revision, Snapshot};
+use crate::model::{App, ClusterName, Digest, Forge, Instance, Mode, Revision, SecretRef, Snapshot};
 use crate::plan::Reason;
 use crate::reconcile::History;
 use crate::render::{Memory, Render, Renders};
@@ -35,6 +35,9 @@ const RELOAD_FIRST: Duration = Duration::from_secs(1);
 const RELOAD_BEHIND: Duration = Duration::from_secs(8);
 /// The longest pause before the forge is asked again what was posted earlier.
 const RECALL_LONGEST: Duration = Duration::from_secs(30);
+
+/// When a token that the home cluster keeps, and that could not be read, is asked for again.
+const TOKEN_AGAIN: Duration = Duration::from_secs(30);
 
 const OVERVIEW_OF_A_TARGET: Duration = Duration::from_micros(200);
 const LONGEST_OVERVIEW: Duration = Duration::from_secs(2);
@@ -89,11 +92,21 @@ pub struct World {
     pub(super) told: Vec<Revision>,
     /// Deletes: decided, asked for, refused.
     pub(super) prune: super::prune::Pruning,
-    outbox: Option<(Forge, Outbox)>,
+    outbox: Option<Posting>,
+    /// The token of the forge could not be read from the home cluster: it is asked for again.
+    wants_token: bool,
     /// Epochs of clusters grow over all of them: news of an entry that was replaced is never taken for its own.
     pub(super) epochs: u64,
     pub(super) stopping: bool,
     pub(super) changed: bool,
+}
+
+/// Where commit statuses go.
+struct Posting {
+    forge: Forge,
+    /// Of the token: another one is another client.
+    token: Option<Digest>,
+    outbox: Outbox,
 }
 
 impl std::fmt::Debug for World {
@@ -138,6 +151,7 @@ impl World {
             told: Vec::new(),
             prune: super::prune::Pruning::default(),
             outbox: None,
+            wants_token: false,
             epochs: 0,
             stopping: false,
             changed: true,
@@ -183,7 +197,7 @@ impl World {
             registry: Arc::clone(&self.registry),
             reading: Arc::clone(&self.reading),
             events: self.events.clone(),
-            known: self.head.clone(),
+            known: self.head.clone().filter(|_| !self.wants_token),
             registered: self.snapshot.as_ref().and_then(|snapshot| snapshot.registered.clone()),
             after: self.awaited.clone(),
         };
@@ -249,9 +263,13 @@ impl World {
             }
             self.blamed = load::blame(&fleet, &news.snapshot);
             self.take_fleet(Arc::clone(&fleet));
-            self.open_outbox(&news.recent, news.token);
-            if !is_same {
+            let is_other = self.open_outbox(&news.recent, news.token);
+            if !is_same || is_other {
                 self.post_first(&news.revision);
+            }
+            if self.wants_token {
+                let again = Instant::now() + TOKEN_AGAIN;
+                self.reload_at = Some(self.reload_at.map_or(again, |known| known.min(again)));
             }
             self.history.register(news.snapshot.registered.clone());
             self.snapshot = Some(Arc::new(news.snapshot));
@@ -435,35 +453,53 @@ impl World {
 
     // ---- the forge ----
 
-    /// Follows the forge that the instance names.
-    fn open_outbox(&mut self, recent: &[Revision], token: Option<Result<SecretString, String>>) {
+    /// Follows the forge that the instance names; whether that is another one than before, or with another token.
+    fn open_outbox(&mut self, recent: &[Revision], token: Option<Result<SecretString, String>>) -> bool {
+        self.wants_token = false;
         let Some(wanted) = self.instance.forge.as_ref().filter(|_| self.settings.report) else {
             self.outbox = None;
-            return;
+            return false;
         };
-        if self.outbox.as_ref().is_some_and(|(known, _)| known == wanted) {
-            return;
+        let known = self.outbox.as_ref().filter(|outbox| outbox.forge == *wanted);
+        let token = match token.transpose() {
+            Ok(token) => token,
+            Err(error) => {
+                // A home cluster may be away for a moment: what was read before is good as long as the forge takes it.
+                self.wants_token = matches!(wanted.token, Some(SecretRef::Secret(_)));
+                if known.is_some() {
+                    tracing::warn!(
+                        error,
+                        "the token of the forge cannot be read again; the one from before is used"
+                    );
+                } else {
+                    tracing::error!(error, "commit statuses are not written");
+                    self.outbox = None;
+                }
+                return false;
+            }
+        };
+        let mark = token.as_ref().map(|token| Digest::of(token.expose_secret().as_bytes()));
+        if known.is_some_and(|outbox| outbox.token == mark) {
+            return false;
         }
-        let client = token.transpose().and_then(|token| {
-            forge::Client::gitea(&wanted.url, &wanted.repository, token).map_err(|error| error.to_string())
-        });
-        self.outbox = match client {
+        self.outbox = match forge::Client::gitea(&wanted.url, &wanted.repository, token) {
             Ok(client) => {
                 let outbox = Outbox::start(client.clone());
                 let prefix = format!("{}/deploy", self.instance.status_prefix);
                 recall(client, outbox.clone(), prefix, recent.to_vec(), self.events.clone());
-                Some((wanted.clone(), outbox))
+                Some(Posting { forge: wanted.clone(), token: mark, outbox })
             }
             Err(error) => {
-                tracing::error!(error, "commit statuses are not written");
+                tracing::error!(%error, "commit statuses are not written");
                 None
             }
         };
+        self.outbox.is_some()
     }
 
     /// Every context of a new head is pending before anything is rendered.
     fn post_first(&self, revision: &Revision) {
-        if let Some((_, outbox)) = &self.outbox {
+        if let Some(Posting { outbox, .. }) = &self.outbox {
             let overview = self.overview();
             outbox.send(Order::First(statuses::first(&overview, revision)));
         }
@@ -478,7 +514,7 @@ impl World {
 
     /// Tells the forge what is known now.
     pub(super) fn post(&self, overview: &Overview) {
-        if let (Some((_, outbox)), Some(head)) = (&self.outbox, &self.head)
+        if let (Some(Posting { outbox, .. }), Some(head)) = (&self.outbox, &self.head)
             && self.rendered_head.as_ref() == Some(head)
         {
             outbox.send(Order::Desired {
@@ -493,14 +529,14 @@ impl World {
     /// still under way is taken for one that nobody answers for.
     fn open_posting(&self) {
         self.post(&self.overview());
-        if let Some((_, outbox)) = &self.outbox {
+        if let Some(Posting { outbox, .. }) = &self.outbox {
             outbox.send(Order::Open);
         }
     }
 
     /// Waits until everything is posted, not longer than `patience`.
     pub async fn flush(&mut self, events: &mut mpsc::Receiver<Event>, patience: Duration) {
-        let Some((_, outbox)) = &self.outbox else { return };
+        let Some(Posting { outbox, .. }) = &self.outbox else { return };
         let outbox = outbox.clone();
         let mut flushed = std::pin::pin!(outbox.flush(patience));
         loop {

@@ -11,6 +11,8 @@ pub const NO_RING: &str = "E2006";
 pub const PLACED_NOWHERE: &str = "E2007";
 /// An app names a cluster that is being removed.
 pub const CLUSTER_REMOVED: &str = "E2008";
+/// An app names a cluster whose taint it does not tolerate.
+pub const CLUSTER_TAINTED: &str = "E2009";
 /// replicas-mismatch.
 pub const REPLICAS_MISMATCH: &str = "E2011";
 pub const PERCENT_OF_NOTHING: &str = "E2012";

@@ -3,15 +3,18 @@
 use std::collections::BTreeMap;
 
 use super::pattern::Pattern;
-use crate::model::{App, AppSpec, Cluster, ClusterName, ClusterState, Placement, Snapshot};
+use crate::model::{App, AppSpec, Cluster, ClusterName, ClusterState, Placement, Snapshot, TaintEffect};
 
-/// The registered clusters that an app is placed on, sorted by name. None of them is being removed.
+/// The registered clusters that an app is placed on, sorted by name. None of them is being removed, and none has a taint that
+/// sends the app away.
 pub fn placement(
     app: &App,
     clusters: &BTreeMap<ClusterName, Cluster>,
     ring_of: &BTreeMap<ClusterName, String>,
 ) -> Vec<ClusterName> {
-    let stays = clusters.values().filter(|cluster| cluster.state != ClusterState::Removed);
+    let sent_away = |cluster: &Cluster| app.kept_away_by(&cluster.taints, TaintEffect::NoExecute).is_some();
+    let stays =
+        clusters.values().filter(|cluster| cluster.state != ClusterState::Removed && !sent_away(cluster));
     let Some(placement) = selector(app) else {
         let named = |cluster: &&Cluster| names(app).any(|name| *name == cluster.name);
         return stays.filter(named).map(|cluster| cluster.name.clone()).collect();

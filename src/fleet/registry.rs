@@ -63,6 +63,7 @@ fn cluster(registry: &ConfigMapRegistry, one: &RegisteredCluster, location: Loca
         meta: serde_json::Map::new(),
         version: None,
         capabilities: Vec::new(),
+        taints: Vec::new(),
         location,
     }
 }

@@ -379,6 +379,43 @@ fn clusters() {
 }
 
 #[test]
+fn taints_and_tolerations() {
+    let taints = "[{key: dedicated, value: gpu, effect: NoSchedule}, {key: dedicated, effect: NoExecute}]";
+    let read = clean(&cluster(&format!("{{connection: {{sandbox: {{}}}}, taints: {taints}}}")));
+    let shown: Vec<String> = read.clusters[0].taints.iter().map(ToString::to_string).collect();
+    assert_eq!(shown, ["dedicated=gpu:NoSchedule", "dedicated:NoExecute"]);
+    check_mistakes(
+        &cluster(
+            "{connection: {sandbox: {}}, taints: [{key: a, effect: PreferNoSchedule}, {effect: NoExecute}, {key: b, effect: NoExecute, timeAdded: now}]}",
+        ),
+        &[
+            "E1290 4:61 spec.taints[0].effect: `spec.taints[0].effect: PreferNoSchedule` is not supported yet",
+            "E1202 4:81 spec.taints[1].key: `key` is missing",
+            "E1290 4:129 spec.taints[2].timeAdded: `spec.taints[2].timeAdded` is not supported yet",
+        ],
+    );
+    let app = |tolerations: &str| {
+        format!(
+            "apiVersion: tutti.dev/v1alpha1\nkind: Objects\nmetadata: {{name: a}}\nspec: {{files: [a.yaml], placement: {{clusters: {{}}, tolerations: {tolerations}}}}}\n"
+        )
+    };
+    let read = clean(&app(
+        "[{operator: Exists}, {key: dedicated, value: gpu}, {key: old, operator: Exists, effect: NoExecute}]",
+    ));
+    let tolerations: Vec<_> =
+        read.apps[0].tolerations().iter().map(|it| (it.key.as_deref(), it.value.as_deref())).collect();
+    assert_eq!(tolerations, [(None, None), (Some("dedicated"), Some("gpu")), (Some("old"), None)]);
+    check_mistakes(
+        &app("[{value: gpu}, {key: a, operator: Exists, value: b}, {key: a, tolerationSeconds: 60}]"),
+        &[
+            "E1206 4:65 spec.placement.tolerations[0]: a toleration without a key must have the operator Exists",
+            "E1206 4:113 spec.placement.tolerations[1].value: `value` must be empty",
+            "E1290 4:126 spec.placement.tolerations[2].tolerationSeconds: `spec.placement.tolerations[2].tolerationSeconds` is not supported yet",
+        ],
+    );
+}
+
+#[test]
 fn registries() {
     let instance = |registry: &str| {
         format!(

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::{
     AppId, ChartRef, ClusterName, DriftMode, IgnoreRule, Location, Patch, Project, PruneMode, Rollout, Route,
-    Selector,
+    Selector, Taint, TaintEffect, Toleration,
 };
 
 /// One app, whatever kind of manifest it came from.
@@ -82,6 +82,25 @@ impl App {
     /// Its changes shall go wave by wave.
     pub fn is_in_waves(&self) -> bool {
         matches!(&self.spec, AppSpec::AppSet(app_set) if !app_set.rollout.is_plain())
+    }
+
+    /// The first taint with this effect that keeps it away. A project's namespace holds no pods, and whoever tolerates the taint
+    /// needs it: nothing keeps it away.
+    pub fn kept_away_by<'a>(&self, taints: &'a [Taint], effect: TaintEffect) -> Option<&'a Taint> {
+        if matches!(self.spec, AppSpec::Project(_)) {
+            return None;
+        }
+        let mut felt = taints.iter().filter(|taint| taint.effect == effect);
+        felt.find(|taint| !self.tolerations().iter().any(|it| it.tolerates(taint)))
+    }
+
+    pub fn tolerations(&self) -> &[Toleration] {
+        match &self.spec {
+            AppSpec::AppSet(app_set) => &app_set.tolerations,
+            AppSpec::Component(component) => &component.placement.tolerations,
+            AppSpec::Objects(objects) => &objects.placement.tolerations,
+            AppSpec::Project(_) => &[],
+        }
     }
 
     /// The folder of its manifest, with a final `/`; empty at the root.
@@ -160,6 +179,8 @@ impl DeployType {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Placement {
     pub clusters: Selector,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tolerations: Vec<Toleration>,
     /// Where it is written, for errors about clusters that do not exist.
     #[serde(skip)]
     pub location: Option<Location>,
@@ -213,6 +234,8 @@ pub struct AppSet {
     /// What `deployType: helm` renders; a podSet may have its own.
     pub chart: Option<ChartRef>,
     pub clusters: Vec<TopologyCluster>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tolerations: Vec<Toleration>,
 }
 
 impl AppSet {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{ClusterFacts, ClusterName, Digest, KubeVersion, Location, StoredKey};
+use super::{ClusterFacts, ClusterName, Digest, KubeVersion, Location, StoredKey, Taint};
 
 /// What its file wants of it. Whether it answers is observed, not written here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -52,6 +52,7 @@ pub struct Cluster {
     pub version: Option<KubeVersion>,
     /// Declared API versions (`x.io/v1`, `x.io/v1/Kind`), beside those that the cluster itself tells of.
     pub capabilities: Vec<String>,
+    pub taints: Vec<Taint>,
     #[serde(skip)]
     pub location: Location,
 }

@@ -31,6 +31,7 @@ pub mod route;
 pub mod sealed;
 pub mod selector;
 pub mod snapshot;
+pub mod taint;
 
 pub use app::{
     App, AppSet, AppSpec, Component, DeployType, Objects, Pin, Placement, PodSet, Replicas, TopologyCluster,
@@ -69,3 +70,4 @@ pub use route::{Entry, Route, RoutePath, RouteSettings, Tls};
 pub use sealed::{Sealed, hide_both, hide_changed, is_secret, masked};
 pub use selector::{ClusterFacts, Operator, Requirement, Selector};
 pub use snapshot::{File, History, Snapshot};
+pub use taint::{Effect as TaintEffect, Taint, Toleration};

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::model::{
     AppId, ClusterState, DriftMode, FieldPath, IgnoreRule, Kind, Live, Mode, ObjectId, Observation, Rendered,
-    RenderedObject, Revision, Stranger, Takeover, ignored, labels,
+    RenderedObject, Revision, Stranger, Taint, Takeover, ignored, labels,
 };
 
 /// Everything that the answer depends on.
@@ -24,6 +24,8 @@ pub struct Input<'a> {
     pub cluster_state: ClusterState,
     pub paused: bool,
     pub unmanaged: bool,
+    /// The taint that keeps it out of this cluster, where nothing of it is.
+    pub kept_out: Option<&'a Taint>,
     /// Its changes shall go wave by wave.
     pub in_waves: bool,
     /// What is there and nobody's but a person's or a tool's is taken over.
@@ -180,6 +182,9 @@ fn decide(
 ) -> (Action, Reason) {
     if input.unmanaged {
         return (Action::Skip, Reason::Unmanaged);
+    }
+    if let Some(taint) = input.kept_out {
+        return (Action::Skip, Reason::KeptOut { taint: taint.to_string() });
     }
     if let Some(apps) = input.claims.get(&object.id) {
         let others = apps.iter().filter(|app| **app != input.rendered.app).cloned().collect();

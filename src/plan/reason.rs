@@ -127,6 +127,10 @@ pub enum Reason {
 
     // Not touched on purpose.
     Unmanaged,
+    /// A taint of the cluster, which the app does not tolerate; nothing of it is there.
+    KeptOut {
+        taint: String,
+    },
     /// The app says that drift is only told.
     DriftReported {
         drift: Drift,
@@ -275,6 +279,9 @@ impl fmt::Display for Reason {
                  and needWaitingForConfirm to roll out everywhere at once"
             ),
             Self::Unmanaged => f.write_str("the app is unmanaged"),
+            Self::KeptOut { taint } => {
+                write!(f, "the app does not tolerate the taint {taint} of the cluster, and is not there yet")
+            }
             Self::Held { by, would, because } => write!(f, "{by}, would {would}: {because}"),
             Self::KeepAnnotation => f.write_str("no longer rendered, its annotation says keep"),
             Self::PruneNever => f.write_str("no longer rendered, the app never prunes"),

@@ -128,6 +128,14 @@ impl Plan {
         self.writes().next().is_none()
     }
 
+    /// The taint that keeps the app out of the cluster.
+    pub fn kept_out(&self) -> Option<&str> {
+        self.steps.iter().find_map(|step| match &step.reason {
+            Reason::KeptOut { taint } => Some(taint.as_str()),
+            _ => None,
+        })
+    }
+
     /// How many steps there are of each action; actions without a step are left out.
     pub fn summary(&self) -> BTreeMap<Action, usize> {
         let mut counts = BTreeMap::new();

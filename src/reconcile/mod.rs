@@ -25,7 +25,7 @@ use crate::cluster::{Catalog, Client, Error, Resource};
 use crate::health::Rules;
 use crate::model::{
     AppId, Capabilities, ClusterState, DriftMode, IgnoreRule, Ignores, Live, Mode, ObjectId, Observation,
-    Ownership, Rendered, RenderedObject, Stranger, Takeover, labels,
+    Ownership, Rendered, RenderedObject, Stranger, Taint, Takeover, labels,
 };
 use crate::plan::{self, Claims, Difference, Pending, Plan};
 
@@ -45,6 +45,8 @@ pub struct Job {
     pub mode: Mode,
     pub paused: bool,
     pub unmanaged: bool,
+    /// The taint that keeps the app out of the cluster, where nothing of it is.
+    pub kept_out: Option<Taint>,
     pub in_waves: bool,
     pub adopt: bool,
     pub drift: DriftMode,
@@ -154,6 +156,7 @@ fn input<'a>(job: &'a Job, observation: &'a Observation) -> plan::Input<'a> {
         mode: job.mode,
         paused: job.paused,
         unmanaged: job.unmanaged,
+        kept_out: job.kept_out.as_ref(),
         in_waves: job.in_waves,
         adopt: job.adopt,
         drift: job.drift,

@@ -15,6 +15,8 @@ pub enum Phase {
     Running,
     /// Left alone on purpose (`unmanaged`).
     Unmanaged,
+    /// A taint of its cluster keeps it out, and nothing of it is there.
+    KeptOut,
     Paused,
     /// `mode: observe`: it differs from what is rendered, and nothing is written.
     OutOfSync,
@@ -39,6 +41,7 @@ impl Phase {
         match self {
             Self::Running => "Running",
             Self::Unmanaged => "Unmanaged",
+            Self::KeptOut => "KeptOut",
             Self::Paused => "Paused",
             Self::OutOfSync => "OutOfSync",
             Self::Progressing => "Progressing",
@@ -53,7 +56,7 @@ impl Phase {
 
     /// Nothing is left to do or to wait for.
     pub fn is_done(self) -> bool {
-        matches!(self, Self::Running | Self::Unmanaged | Self::Paused)
+        matches!(self, Self::Running | Self::Unmanaged | Self::KeptOut | Self::Paused)
     }
 
     /// It has failed unless somebody changes something.

@@ -98,9 +98,10 @@ struct Told<'a> {
 
 impl<'a> Told<'a> {
     fn of(overview: &'a Overview, revision: &Revision, ring: Option<&'a str>) -> Self {
-        // An unmanaged app is not ours: nothing is promised of it.
+        // An unmanaged app is not ours, and one that is kept out is not there: nothing is promised of them.
         let targets = overview.targets.iter().filter(|target| {
-            target.revision == *revision && target.ring.as_deref() == ring && target.phase != Phase::Unmanaged
+            let is_promised = !matches!(target.phase, Phase::Unmanaged | Phase::KeptOut);
+            target.revision == *revision && target.ring.as_deref() == ring && is_promised
         });
         let errors = overview.blamed.iter().filter(|(commit, _)| commit == revision).map(|(_, error)| error);
         let ring_of = |name: &ClusterName| {

@@ -10,6 +10,7 @@ use tutti::cluster::{Home, Link};
 use tutti::report::{Overview, Phase};
 
 use crate::support::fleet::{Fleet, Running, described, phases, target};
+use crate::support::forge::Gitea;
 use crate::support::live;
 use crate::support::manifests::{config_map, objects};
 use crate::support::wires::Wires;
@@ -230,5 +231,44 @@ async fn while_the_registry_cannot_be_read_nothing_is_deleted() {
     running.converged(&changed).await;
     let found = live::get(scene.fleet.cluster("bj2"), "ConfigMap", "default", "one").await.expect("one");
     assert_eq!(found["data"]["value"], "second");
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_token_of_the_forge_is_asked_for_again_while_the_home_cluster_is_away() {
+    let gitea = Gitea::start().await;
+    let reference = "config, credentials: {token: {secret: {namespace: default, name: forge, key: token}}}}";
+    let instance = gitea.instance().replace("config}", reference);
+    let (app, one) = (objects("default", "settings"), config_map("default", "one", "first"));
+    let files = [
+        ("tutti.yaml", instance.as_str()),
+        ("apps/settings/app.yaml", &app),
+        ("apps/settings/objects/one.yaml", &one),
+    ];
+    let home = Sandbox::new(SandboxOptions::instant("home"));
+    let scene = Scene { fleet: Fleet::new(&["bj1"], &files), home };
+    scene.home.set_down(true);
+    let running = scene.start().await;
+    running.converged(&scene.fleet.begin).await;
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert!(gitea.posts().is_empty(), "{:?}", gitea.posts());
+
+    scene.home.set_down(false);
+    let metadata = json!({"name": "forge", "namespace": "default"});
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"token": "hunter2"}});
+    live::api(&scene.home, "Secret", Some("default"))
+        .create(&PostParams::default(), &serde_json::from_value(secret).expect("a Secret"))
+        .await
+        .expect("created");
+    gitea.until(&scene.fleet.begin, "success").await;
+    // It is known now, and nobody asks before the next commit.
+    scene.home.reset_requests();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(scene.home.requests().len(), 0, "{:?}", scene.home.requests());
+    let one = config_map("default", "one", "second");
+    let changed =
+        scene.fleet.push(&running, "Change", &[("apps/settings/objects/one.yaml", Some(&one))]).await;
+    gitea.until(&changed, "success").await;
+    assert_eq!(scene.home.requests().len(), 1, "{:?}", scene.home.requests());
     running.stop().await;
 }

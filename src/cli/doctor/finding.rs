@@ -18,6 +18,7 @@ pub enum Level {
 pub enum Check {
     Manifests,
     Forge,
+    Home,
     Credential,
     Connection,
     Clock,
@@ -32,6 +33,7 @@ impl Check {
         match self {
             Self::Manifests => "manifests",
             Self::Forge => "forge",
+            Self::Home => "home",
             Self::Credential => "credential",
             Self::Connection => "connection",
             Self::Clock => "clock",

@@ -6,6 +6,7 @@
 
 mod examine;
 mod finding;
+mod home;
 
 use anyhow::bail;
 use clap::Args;
@@ -118,6 +119,7 @@ async fn of_repository(fleet: &Fleet, snapshot: &Snapshot, home: &Home) -> Vec<F
         let message = format!("{count} in the manifests: nothing is deleted anywhere while they stand");
         Finding::bad(Check::Manifests, Exit::Failed, message).help("`tutti lint` shows them")
     });
+    findings.extend(home::examine(fleet, home).await);
     if let Some(forge) = &fleet.instance.forge {
         findings.push(of_forge(forge, &snapshot.revision, home).await);
     }

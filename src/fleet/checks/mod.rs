@@ -39,6 +39,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("a cluster is in a ring", rings::no_cluster_left_out),
     ("a named cluster is registered", placement::clusters_exist),
     ("a named cluster stays", placement::clusters_stay),
+    ("a named cluster takes the app", placement::taints_are_tolerated),
     ("a named ring exists", placement::rings_exist),
     ("an app is placed somewhere", placement::somewhere),
     ("a namespace belongs to one project", projects::one_each),

@@ -3,7 +3,7 @@
 use super::Facts;
 use crate::fleet::{codes, placement, selector};
 use crate::manifest::read::suggest;
-use crate::model::{App, AppSpec, ClusterState, Diagnostic, Location, Scope, Selector};
+use crate::model::{App, AppSpec, Cluster, ClusterState, Diagnostic, Location, Scope, Selector, TaintEffect};
 
 pub fn clusters_exist(facts: &Facts<'_>) -> Vec<Diagnostic> {
     if facts.more_clusters {
@@ -43,25 +43,57 @@ pub fn clusters_exist(facts: &Facts<'_>) -> Vec<Diagnostic> {
 
 /// Who names a cluster that is being removed does not run there; what it loses by that is easily missed.
 pub fn clusters_stay(facts: &Facts<'_>) -> Vec<Diagnostic> {
-    let is_removed =
-        |name: &str| facts.clusters.get(name).is_some_and(|cluster| cluster.state == ClusterState::Removed);
+    named(facts, |app, cluster| {
+        let title = app.title();
+        (cluster.state == ClusterState::Removed).then(|| Warning {
+            code: codes::CLUSTER_REMOVED,
+            message: format!(
+                "{title} names cluster {}, which is being removed: it does not run there",
+                cluster.name
+            ),
+            help: "take the cluster out of the app",
+        })
+    })
+}
+
+/// The same where a taint sends it away.
+pub fn taints_are_tolerated(facts: &Facts<'_>) -> Vec<Diagnostic> {
+    named(facts, |app, cluster| {
+        let taint = app.kept_away_by(&cluster.taints, TaintEffect::NoExecute)?;
+        let (title, name) = (app.title(), &cluster.name);
+        Some(Warning {
+            code: codes::CLUSTER_TAINTED,
+            message: format!(
+                "{title} names cluster {name} and does not tolerate its taint {taint}: it does not run there"
+            ),
+            help: "add a toleration to its placement, or take the cluster out of the app",
+        })
+    })
+}
+
+struct Warning {
+    code: &'static str,
+    message: String,
+    help: &'static str,
+}
+
+/// What is to be said of clusters that apps name, each of which is registered.
+fn named(facts: &Facts<'_>, judge: impl Fn(&App, &Cluster) -> Option<Warning>) -> Vec<Diagnostic> {
     let warn = |name: &str, app: &App, location: &Location| {
-        let message =
-            format!("{} names cluster {name}, which is being removed: it does not run there", app.title());
-        Diagnostic::warning(codes::CLUSTER_REMOVED, message, Scope::App(app.id.clone()))
-            .at(location.clone())
-            .help("take the cluster out of the app")
+        let Warning { code, message, help } = judge(app, facts.clusters.get(name)?)?;
+        let diagnostic = Diagnostic::warning(code, message, Scope::App(app.id.clone()));
+        Some(diagnostic.at(location.clone()).help(help))
     };
     let mut found = Vec::new();
     for app in &facts.manifests.apps {
         if let AppSpec::AppSet(app_set) = &app.spec {
-            let named = app_set.clusters.iter().filter(|cluster| is_removed(cluster.name.as_str()));
-            found.extend(named.map(|cluster| warn(cluster.name.as_str(), app, &cluster.location)));
+            let topology = app_set.clusters.iter();
+            found.extend(topology.filter_map(|cluster| warn(cluster.name.as_str(), app, &cluster.location)));
         }
         let Some(selected) = selector(app) else { continue };
         let location = selected.location.as_ref().unwrap_or(&app.location);
-        let named = selected.clusters.names.iter().flatten().filter(|name| is_removed(name));
-        found.extend(named.map(|name| warn(name, app, location)));
+        let names = selected.clusters.names.iter().flatten();
+        found.extend(names.filter_map(|name| warn(name, app, location)));
     }
     found
 }

@@ -3,10 +3,11 @@
 use super::super::codes;
 use super::super::read::{Fields, NameRule, Reading, Value};
 use super::super::yaml::Node;
-use super::{chart, envelope, node_selector, rollout, route, spec_fields, workload};
+use super::{chart, envelope, node_selector, rollout, route, spec_fields, taint, workload};
 use crate::model::labels::{LANGUAGE, RUN_TYPE};
 use crate::model::{
-    App, AppSet, AppSpec, ChartRef, ClusterName, DeployType, Location, PodSet, Replicas, TopologyCluster,
+    App, AppSet, AppSpec, ChartRef, ClusterName, DeployType, Location, PodSet, Replicas, Toleration,
+    TopologyCluster,
 };
 use serde_json::Value as Json;
 
@@ -28,6 +29,7 @@ pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> 
         fields.optional("updateStrategy", reading).and_then(|strategy| rollout::read(&strategy, reading));
     let clusters =
         fields.required("clusterTopology", reading).and_then(|topology| read_topology(&topology, reading));
+    let tolerations = fields.optional("placement", reading).map(|it| read_tolerations(&it, reading));
     let mut strategy = strategy.unwrap_or_default();
     strategy.hold_to(clusters.as_deref().unwrap_or_default(), reading);
     if replicas_location.is_none()
@@ -63,8 +65,17 @@ pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> 
         template,
         chart,
         clusters: clusters?,
+        tolerations: tolerations.map_or(Some(Vec::new()), |read| read)?,
     });
     Some(App { routes, ..workload::app(metadata, &common, spec, default_namespace) })
+}
+
+/// Where it runs says its topology.
+fn read_tolerations(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<Toleration>> {
+    let mut fields = Fields::of(value, reading)?;
+    let tolerations = fields.optional("tolerations", reading).map(|list| taint::tolerations(&list, reading));
+    fields.finish(reading);
+    tolerations.unwrap_or_else(|| Some(Vec::new()))
 }
 
 fn percent(cluster: &TopologyCluster) -> Option<Location> {

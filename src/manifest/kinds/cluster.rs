@@ -3,7 +3,7 @@
 use super::super::codes;
 use super::super::read::{Fields, NameRule, Reading, Value};
 use super::super::yaml::{Node, NodeKind};
-use super::{envelope, secret, spec_fields};
+use super::{envelope, secret, spec_fields, taint};
 use crate::model::{Cluster, ClusterName, ClusterState, Connection, KubeVersion};
 use serde_json::{Map, Value as Json};
 
@@ -27,7 +27,7 @@ pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Cluster> {
     let meta = fields.optional("meta", reading).and_then(|meta| read_meta(&meta, reading));
     let version = fields.optional("version", reading).and_then(|version| read_version(&version, reading));
     let capabilities = fields.optional("capabilities", reading).and_then(|list| read_apis(&list, reading));
-    fields.later_unless("taints", Value::is_empty, reading);
+    let taints = fields.optional("taints", reading).map(|list| taint::taints(&list, reading));
     fields.later_unless(
         "weight",
         |weight| matches!(&weight.node.kind, NodeKind::Int(one, _) if one.as_u64() == Some(1)),
@@ -45,6 +45,8 @@ pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Cluster> {
         meta: meta.unwrap_or_default(),
         version,
         capabilities: capabilities.unwrap_or_default(),
+        // One that cannot be read must not be as if there were none.
+        taints: taints.map_or(Some(Vec::new()), |read| read)?,
         location: metadata.location,
     })
 }

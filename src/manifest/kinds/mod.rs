@@ -26,6 +26,7 @@ pub mod rings;
 mod rollout;
 pub mod route;
 mod secret;
+pub mod taint;
 mod workload;
 
 pub use identity::{Identity, Native, identify};

@@ -2,16 +2,20 @@
 
 use super::super::codes;
 use super::super::read::{Fields, Reading, Value};
+use super::taint;
 use crate::model::{Operator, Placement, Requirement, Selector};
 
-/// `placement: {clusters: selector}`.
+/// `placement: {clusters: selector, tolerations}`.
 pub fn read(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Placement> {
     let mut fields = Fields::of(value, reading)?;
     let clusters = fields.required("clusters", reading);
+    let tolerations = fields.optional("tolerations", reading);
+    let tolerations = tolerations.map(|list| taint::tolerations(&list, reading));
     fields.later(&["replicas", "spread"], reading);
     let clusters = clusters.and_then(|clusters| selector(&clusters, true, reading));
     fields.finish(reading);
-    Some(Placement { clusters: clusters?, location: Some(reading.location(value.node)) })
+    let tolerations = all_read(tolerations)?.unwrap_or_default();
+    Some(Placement { clusters: clusters?, tolerations, location: Some(reading.location(value.node)) })
 }
 
 /// `by_ring`: whether it may name a ring.

@@ -53,7 +53,8 @@ fn read_spec(spec: &Value<'_>, name: Option<&str>, reading: &mut Reading<'_>) ->
     }
     if let Some(value) = fields.optional("clusters", reading) {
         let clusters = placement::selector(&value, true, reading).unwrap_or_default();
-        project.placement = Placement { clusters, location: Some(reading.location(value.node)) };
+        project.placement =
+            Placement { clusters, location: Some(reading.location(value.node)), ..Placement::default() };
     }
     if let Some(labels) = fields.optional("labels", reading) {
         project.labels = reading.labels(&labels).unwrap_or_default();

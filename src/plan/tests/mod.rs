@@ -138,6 +138,7 @@ fn input<'a>(
         cluster_state: ClusterState::Ready,
         paused: false,
         unmanaged: false,
+        kept_out: None,
         in_waves: false,
         drift: DriftMode::Repair,
         foresees: false,

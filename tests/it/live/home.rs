@@ -119,6 +119,22 @@ async fn a_secret_of_the_home_cluster_brings_a_cluster_and_is_followed() {
     home.keep("member", json!({"kubeconfig": home.member()})).await;
     home.has(1, "1").await;
     scene.succeeded(&commit).await;
+    let more = ["--home-kubeconfig", account.as_str()];
+    let examined = scene.run(&scene.arguments(&["doctor"], &more)).await;
+    assert_eq!(examined.code, Some(0), "{}{}", examined.stdout, examined.stderr);
+    let told = "all 2 rights there that the repository needs";
+    assert!(examined.stdout.contains(told), "{}", examined.stdout);
+    scene.cluster(0).kubectl(&["delete", "role", "tutti-kept-home", "-n", "kept"]).await.expect("deleted");
+    scene
+        .eventually("doctor says what is missing", async || {
+            let examined = scene.run(&scene.arguments(&["doctor"], &more)).await;
+            let is_named = examined.stdout.contains("get secrets member in namespace kept");
+            if is_named && examined.code == Some(6) { Ok(()) } else { Err(examined.stdout) }
+        })
+        .await;
+    let examined = scene.run(&scene.arguments(&["doctor"], &[])).await;
+    assert_eq!(examined.code, Some(2), "{}", examined.stdout);
+    assert!(examined.stdout.contains("there is no home cluster"), "{}", examined.stdout);
     let log = scene.running(|tutti| tutti.log());
     assert!(!log.contains("hunter2") && !log.contains("client-key-data"), "{log}");
 }

@@ -1,0 +1,103 @@
+//! What a server that is busy asks of us: `Retry-After`. It means all that we send there, not one request, so each connection
+//! keeps it for whoever would send the next one.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::header::RETRY_AFTER;
+use http::{HeaderMap, Request, Response, StatusCode};
+use kube::client::Body;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+use tower::{Layer, Service};
+
+/// A server that asks for more than this is asked again all the same.
+const LONGEST: Duration = Duration::from_secs(300);
+
+/// Until when nothing is sent that can wait; clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct HeldOff(Arc<Mutex<Option<Instant>>>);
+
+impl HeldOff {
+    /// Until then, if that is still to come.
+    pub fn until(&self, now: Instant) -> Option<Instant> {
+        self.0.lock().filter(|until| *until > now)
+    }
+
+    fn note(&self, status: StatusCode, headers: &HeaderMap) {
+        if !matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+            return;
+        }
+        // A date is allowed there too; API servers write seconds.
+        let seconds = headers.get(RETRY_AFTER).and_then(|it| it.to_str().ok()?.trim().parse().ok());
+        if let Some(seconds) = seconds {
+            let until = Instant::now() + Duration::from_secs(seconds).min(LONGEST);
+            let mut known = self.0.lock();
+            *known = Some(known.map_or(until, |known| known.max(until)));
+        }
+    }
+}
+
+impl<S> Layer<S> for HeldOff {
+    type Service = Noting<S>;
+
+    fn layer(&self, service: S) -> Noting<S> {
+        Noting { service, held_off: self.clone() }
+    }
+}
+
+/// A connection whose answers are looked at.
+#[derive(Clone, Debug)]
+pub struct Noting<S> {
+    service: S,
+    held_off: HeldOff,
+}
+
+impl<S, B> Service<Request<Body>> for Noting<S>
+where
+    S: Service<Request<Body>, Response = Response<B>>,
+    S::Future: Send + 'static,
+{
+    type Response = Response<B>;
+    type Error = S::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<B>, S::Error>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.service.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let (answer, held_off) = (self.service.call(request), self.held_off.clone());
+        Box::pin(async move {
+            let answer = answer.await?;
+            held_off.note(answer.status(), answer.headers());
+            Ok(answer)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_longest_pause_that_was_asked_for_holds() {
+        let held_off = HeldOff::default();
+        let said = |code: u16, seconds: &str| {
+            let headers = HeaderMap::from_iter([(RETRY_AFTER, seconds.parse().expect("a value"))]);
+            held_off.note(StatusCode::from_u16(code).expect("a code"), &headers);
+            held_off.until(Instant::now()).map(|until| (until - Instant::now()).as_secs())
+        };
+        assert_eq!(said(200, "5"), None);
+        assert_eq!(said(409, "5"), None);
+        assert_eq!(said(429, "Sun, 22 Nov 2026 21:05:39 GMT"), None);
+        assert_eq!(said(429, "7"), Some(7));
+        assert_eq!(said(503, "2"), Some(7));
+        assert_eq!(said(503, "86400"), Some(300));
+        tokio::time::advance(Duration::from_secs(300)).await;
+        assert_eq!(held_off.until(Instant::now()), None);
+    }
+}

@@ -1,0 +1,160 @@
+//! What a cluster refuses or puts off is not hammered: `Retry-After` is obeyed, pauses grow, and whatever may have changed
+//! the answer ends a pause at once.
+
+use std::time::Duration;
+
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use sandbox::{Fault, RequestMatch};
+use serde_json::json;
+use tutti::report::Phase;
+
+use crate::support::fleet::{Fleet, target};
+use crate::support::live;
+use crate::support::manifests::{config_map, objects};
+
+const ONE: &str = "apps/one/objects/one.yaml";
+
+/// Two apps of one ConfigMap each, on two clusters.
+fn fleet() -> Fleet {
+    let (one, two) = (config_map("default", "one", "first"), config_map("default", "two", "first"));
+    Fleet::new(
+        &["bj1", "bj2"],
+        &[
+            ("apps/one/app.yaml", &objects("default", "one")),
+            (ONE, &one),
+            ("apps/two/app.yaml", &objects("default", "two")),
+            ("apps/two/objects/two.yaml", &two),
+        ],
+    )
+}
+
+fn applies(name: &str) -> RequestMatch {
+    RequestMatch::any().verb("apply").name(name)
+}
+
+fn applied(fleet: &Fleet, name: &str) -> usize {
+    fleet.cluster("bj1").count_requests(&applies(name))
+}
+
+/// How many applies of an object there were after each of these minutes.
+async fn after_minutes(fleet: &Fleet, name: &str, minutes: &[u64]) -> Vec<usize> {
+    let (mut counts, mut before) = (Vec::new(), 0);
+    for minute in minutes {
+        tokio::time::sleep(Duration::from_secs((minute - before) * 60)).await;
+        before = *minute;
+        counts.push(applied(fleet, name));
+    }
+    counts
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_cluster_is_left_alone_for_as_long_as_it_asks() {
+    let fleet = fleet();
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    fleet.forget_requests();
+    fleet.cluster("bj1").fail_next(applies("one"), 1, Fault::too_many_requests(90));
+    let (one, two) = (config_map("default", "one", "second"), config_map("default", "two", "second"));
+    let first = fleet.push(&running, "One", &[(ONE, Some(&one))]).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(applied(&fleet, "one"), 1);
+    // Another app there waits too; the other cluster does not.
+    let second = fleet.push(&running, "Two", &[("apps/two/objects/two.yaml", Some(&two))]).await;
+    tokio::time::sleep(Duration::from_secs(86)).await;
+    assert_eq!((applied(&fleet, "one"), applied(&fleet, "two")), (1, 0));
+    for name in ["one", "two"] {
+        let found = live::get(fleet.cluster("bj2"), "ConfigMap", "default", name).await.expect(name);
+        assert_eq!(found["data"]["value"], "second", "{name}");
+    }
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!((applied(&fleet, "one"), applied(&fleet, "two")), (2, 1));
+    running.converged(&second).await;
+    drop(first);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_may_pass_is_tried_again_after_pauses_that_grow() {
+    let fleet = fleet();
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    fleet.forget_requests();
+    fleet.cluster("bj1").fail_next(applies("one"), 20, Fault::unavailable());
+    let one = config_map("default", "one", "second");
+    let two = config_map("default", "two", "second");
+    let files = [(ONE, Some(one.as_str())), ("apps/two/objects/two.yaml", Some(two.as_str()))];
+    let revision = fleet.push(&running, "Second", &files).await;
+    // After 0, 1, 3, 7, 15, 31 s; then 63, 127, 255, 511 s; then every five minutes.
+    let counts = after_minutes(&fleet, "one", &[1, 9, 60]).await;
+    assert!(counts[0] == 6 && (9..=10).contains(&counts[1]) && (17..=20).contains(&counts[2]), "{counts:?}");
+    assert_eq!(applied(&fleet, "two"), 1, "its neighbour went through");
+    let now = running.overview.borrow().clone();
+    assert_eq!(target(&now, "bj2", "default/one").phase, Phase::Running);
+
+    // The server is well again: the next attempt finds out.
+    running.until("it is well", |now| target(now, "bj1", "default/one").phase == Phase::Running).await;
+    running.converged(&revision).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_is_asked_about_ever_more_seldom_until_git_or_the_object_changes() {
+    let fleet = fleet();
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    fleet.forget_requests();
+    let bj1 = fleet.cluster("bj1");
+    bj1.fail_next(applies("one"), 18, Fault::forbidden());
+    let one = config_map("default", "one", "second");
+    fleet.push(&running, "Second", &[(ONE, Some(&one))]).await;
+    // After 0, 30, 90, 210 and 450 s, then every five minutes.
+    let counts = after_minutes(&fleet, "one", &[1, 10, 60]).await;
+    assert!(counts[0] == 2 && counts[1] == 5 && (14..=16).contains(&counts[2]), "{counts:?}");
+
+    // Somebody changes it by hand.
+    let before = applied(&fleet, "one");
+    let maps = live::api(bj1, "ConfigMap", Some("default"));
+    let edit = Patch::Merge(json!({"data": {"value": "by hand"}}));
+    let by = PatchParams { field_manager: Some("kubectl-edit".into()), ..PatchParams::default() };
+    maps.patch("one", &by, &edit).await.expect("patched");
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(applied(&fleet, "one"), before + 1);
+    // A commit changes it.
+    let one = config_map("default", "one", "third");
+    fleet.push(&running, "Third", &[(ONE, Some(&one))]).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(applied(&fleet, "one"), before + 2);
+    // A commit that changes something else does not.
+    let two = config_map("default", "two", "second");
+    fleet.push(&running, "Another app", &[("apps/two/objects/two.yaml", Some(&two))]).await;
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert_eq!(applied(&fleet, "one"), before + 2);
+
+    // The rights are there by now.
+    maps.delete("one", &DeleteParams::default()).await.expect("deleted");
+    running.until("it is back", |now| target(now, "bj1", "default/one").phase == Phase::Running).await;
+    let found = live::get(bj1, "ConfigMap", "default", "one").await.expect("one");
+    assert_eq!(found["data"]["value"], "third");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_somebody_elses_is_looked_up_ever_more_seldom() {
+    let fleet = fleet();
+    let bj1 = fleet.cluster("bj1");
+    let maps = live::api(bj1, "ConfigMap", Some("default"));
+    let theirs = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one", "namespace": "default"}, "data": {"value": "theirs"},
+    });
+    maps.create(&PostParams::default(), &serde_json::from_value(theirs).expect("a ConfigMap"))
+        .await
+        .expect("created");
+    let running = fleet.start().await;
+    running.until("a refusal", |now| now.targets.iter().any(|it| it.phase == Phase::Refused)).await;
+    fleet.forget_requests();
+    let looked = RequestMatch::any().verb("get").name("one");
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    let count = bj1.count_requests(&looked);
+    // After 30, 90, 210 and 450 s, then every five minutes.
+    assert!((13..=16).contains(&count), "{count}");
+    assert_eq!(applied(&fleet, "one"), 0);
+    maps.delete("one", &DeleteParams::default()).await.expect("deleted");
+    running.converged(&fleet.begin).await;
+}

@@ -1,0 +1,168 @@
+//! Taints of clusters: what is new does not come (NoSchedule), what is there goes (NoExecute), and who tolerates them is left
+//! alone by both.
+
+use std::time::Duration;
+
+use tutti::report::Phase;
+
+use crate::support::fleet::{Fleet, phases, target};
+use crate::support::live;
+use crate::support::manifests::{cluster, config_map};
+
+const TAINTED: &str = "clusters/bj2.yaml";
+
+fn app(name: &str, spec: &str) -> String {
+    format!(
+        "apiVersion: tutti.dev/v1alpha1\nkind: Objects\nmetadata: {{name: {name}, namespace: default}}\nspec: {{files: [objects/*.yaml]{spec}}}\n"
+    )
+}
+
+/// bj2 with a taint.
+fn tainted(effect: &str) -> String {
+    cluster("bj2")
+        .replace("spec: {", &format!("spec: {{taints: [{{key: dedicated, value: gpu, effect: {effect}}}], "))
+}
+
+const TOLERANT: &str = ", placement: {clusters: {}, tolerations: [{key: dedicated, value: gpu}]}";
+
+/// `old` and `tolerant` run on both clusters.
+fn fleet() -> Fleet {
+    let map = |name: &str| config_map("default", name, "first");
+    Fleet::new(
+        &["bj1", "bj2"],
+        &[
+            (
+                "tutti.yaml",
+                "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {name: main}\nspec: {caps: {deletes: 100, deletePercent: 100}}\n",
+            ),
+            ("apps/old/app.yaml", &app("old", "")),
+            ("apps/old/objects/one.yaml", &map("old")),
+            ("apps/tolerant/app.yaml", &app("tolerant", TOLERANT)),
+            ("apps/tolerant/objects/one.yaml", &map("tolerant")),
+        ],
+    )
+}
+
+async fn value(fleet: &Fleet, cluster: &str, name: &str) -> Option<String> {
+    let found = live::get(fleet.cluster(cluster), "ConfigMap", "default", name).await?;
+    Some(live::text(&found, "/data/value"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_new_comes_to_a_cluster_with_no_schedule_and_what_is_there_goes_on() {
+    let fleet = fleet();
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let (new, map) = (app("new", ""), config_map("default", "new", "first"));
+    let (newer, newest) = (app("newer", TOLERANT), config_map("default", "newer", "first"));
+    let old = config_map("default", "old", "second");
+    fleet.forget_requests();
+    let revision = fleet
+        .push(
+            &running,
+            "A taint, two apps, and a change of one that is there",
+            &[
+                (TAINTED, Some(&tainted("NoSchedule"))),
+                ("apps/new/app.yaml", Some(&new)),
+                ("apps/new/objects/one.yaml", Some(&map)),
+                ("apps/newer/app.yaml", Some(&newer)),
+                ("apps/newer/objects/one.yaml", Some(&newest)),
+                ("apps/old/objects/one.yaml", Some(&old)),
+            ],
+        )
+        .await;
+    let now = running.converged(&revision).await;
+    let new = target(&now, "bj2", "default/new");
+    assert_eq!(
+        (new.phase, new.detail.as_str()),
+        (Phase::KeptOut, "the cluster has the taint dedicated=gpu:NoSchedule")
+    );
+    let asked =
+        fleet.requests().into_iter().filter(|(cluster, it)| cluster == "bj2" && it.name == "new").count();
+    assert_eq!(asked, 0, "nobody asks about what is not to be there");
+    assert_eq!(value(&fleet, "bj2", "new").await, None);
+    assert_eq!(value(&fleet, "bj1", "new").await.as_deref(), Some("first"));
+    assert_eq!(value(&fleet, "bj2", "newer").await.as_deref(), Some("first"));
+    assert_eq!(value(&fleet, "bj2", "old").await.as_deref(), Some("second"));
+    running.stop().await;
+
+    // Another process judges alike.
+    let running = fleet.start().await;
+    let now = running.converged(&revision).await;
+    assert_eq!(target(&now, "bj2", "default/new").phase, Phase::KeptOut);
+    assert_eq!(target(&now, "bj2", "default/old").phase, Phase::Running);
+
+    // It goes, and they come.
+    let lifted = fleet.push(&running, "No taint", &[(TAINTED, Some(&cluster("bj2")))]).await;
+    running.converged(&lifted).await;
+    assert_eq!(value(&fleet, "bj2", "new").await.as_deref(), Some("first"));
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_does_not_tolerate_no_execute_goes_and_comes_back() {
+    let fleet = fleet();
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let revision = fleet.push(&running, "A taint", &[(TAINTED, Some(&tainted("NoExecute")))]).await;
+    let now = running.converged(&revision).await;
+    let mut expected =
+        ["bj1 default/old Running", "bj1 default/tolerant Running", "bj2 default/tolerant Running"];
+    let mut found = phases(&now);
+    expected.sort_unstable();
+    found.sort();
+    assert_eq!(found, expected);
+    assert_eq!(value(&fleet, "bj2", "old").await, None);
+    assert_eq!(value(&fleet, "bj2", "tolerant").await.as_deref(), Some("first"));
+    let lifted = fleet.push(&running, "No taint", &[(TAINTED, Some(&cluster("bj2")))]).await;
+    running.converged(&lifted).await;
+    assert_eq!(value(&fleet, "bj2", "old").await.as_deref(), Some("first"));
+    running.stop().await;
+}
+
+/// The safeties of deletes hold: what would run nowhere waits for an approval.
+#[tokio::test(start_paused = true)]
+async fn what_would_run_nowhere_stays_until_it_is_approved() {
+    let fleet = fleet();
+    let only = app("only", ", placement: {clusters: {names: [bj2]}}");
+    let map = config_map("default", "only", "first");
+    let files =
+        [("apps/only/app.yaml", Some(only.as_str())), ("apps/only/objects/one.yaml", Some(map.as_str()))];
+    let begin = fleet.repository.commit("An app on one cluster", &files);
+    let running = fleet.start().await;
+    running.converged(&begin).await;
+    fleet.push(&running, "A taint", &[(TAINTED, Some(&tainted("NoExecute")))]).await;
+    let now = running.until("an approval is wanted", |now| !now.approvals_wanted.is_empty()).await;
+    assert!(now.diagnostics.iter().any(|it| it.code == "E2009"), "{:?}", now.diagnostics);
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    assert_eq!(value(&fleet, "bj2", "only").await.as_deref(), Some("first"));
+    running.stop().await;
+}
+
+/// An app that moves to a cluster which does not take it stays where it is.
+#[tokio::test(start_paused = true)]
+async fn the_old_place_is_kept_while_the_new_one_takes_nothing() {
+    let fleet = fleet();
+    let only = app("only", ", placement: {clusters: {names: [bj1]}}");
+    let map = config_map("default", "only", "first");
+    let files =
+        [("apps/only/app.yaml", Some(only.as_str())), ("apps/only/objects/one.yaml", Some(map.as_str()))];
+    let begin = fleet.repository.commit("An app on one cluster", &files);
+    let running = fleet.start().await;
+    running.converged(&begin).await;
+    let moved = only.replace("bj1", "bj2");
+    let changes = [("apps/only/app.yaml", Some(moved.as_str())), (TAINTED, Some(&*tainted("NoSchedule")))];
+    let changes = changes.map(|(path, text)| (path, text.map(ToOwned::to_owned)));
+    let changes: Vec<(&str, Option<&str>)> =
+        changes.iter().map(|(path, text)| (*path, text.as_deref())).collect();
+    fleet.push(&running, "It moves to where nothing new comes", &changes).await;
+    running.until("it is kept out", |now| now.targets.iter().any(|it| it.phase == Phase::KeptOut)).await;
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    assert_eq!(value(&fleet, "bj1", "only").await.as_deref(), Some("first"));
+    assert_eq!(value(&fleet, "bj2", "only").await, None);
+    let lifted = fleet.push(&running, "No taint", &[(TAINTED, Some(&cluster("bj2")))]).await;
+    running.converged(&lifted).await;
+    assert_eq!(value(&fleet, "bj1", "only").await, None);
+    assert_eq!(value(&fleet, "bj2", "only").await.as_deref(), Some("first"));
+    running.stop().await;
+}
