@@ -29,6 +29,7 @@ mod mistakes;
 mod moves;
 mod observe;
 mod offline;
+mod old_servers;
 mod orphan;
 mod ownership;
 mod pins;
