@@ -15,6 +15,8 @@ mod capabilities;
 mod chaos;
 mod charts;
 mod diff;
+mod diff_secrets;
+mod doubt;
 mod drift;
 mod example_repo;
 mod faults;

@@ -7,7 +7,7 @@ use sandbox::{Fault, RequestMatch};
 use crate::support::fleet::Fleet;
 use crate::support::forge::Gitea;
 use crate::support::live;
-use crate::support::manifests::{config_map, deployment, objects};
+use crate::support::manifests::{cluster, config_map, deployment, objects};
 
 fn app(image: &str, value: &str) -> String {
     [config_map("default", "web", value), deployment("default", "web", "web", image)].join("---\n")
@@ -142,16 +142,15 @@ async fn an_app_that_goes_and_comes_back_waits_for_what_is_under_way() {
     assert_eq!(bj1.count_requests(&RequestMatch::writes().resource("deployments.apps")), 1);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_head_that_is_the_one_before_again_is_brought_to_its_end() {
+/// While a commit is applied another one takes over, and is itself taken back.
+async fn taken_back(path: &str, text: &str) {
     let fleet = fleet(crate::support::manifests::INSTANCE);
     let bj1 = fleet.cluster("bj1");
     let config = RequestMatch::writes().resource("configmaps");
     bj1.fail_next(config.clone(), 1, Fault::Delay(Duration::from_secs(25)));
     let running = fleet.start().await;
     under_way(&fleet, &config).await;
-    let second = app("registry.example.com/web:2", "second");
-    let other = fleet.push(&running, "Second", &[("apps/web/objects/web.yaml", Some(&second))]).await;
+    let other = fleet.push(&running, "Second", &[(path, Some(text))]).await;
     running.until("the other head", |now| now.revision.as_ref() == Some(&other)).await;
     fleet.repository.reset(&fleet.begin);
     running.wake.send(()).await.expect("it runs");
@@ -164,4 +163,16 @@ async fn a_head_that_is_the_one_before_again_is_brought_to_its_end() {
         Some(&"registry.example.com/web:1".into())
     );
     assert_eq!(bj1.count_requests(&config), 1, "the second was never sent: {:?}", fleet.counted());
+    assert_eq!(bj1.count_requests(&RequestMatch::writes().resource("deployments.apps")), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_head_that_is_the_one_before_again_is_brought_to_its_end() {
+    taken_back("apps/web/objects/web.yaml", &app("registry.example.com/web:2", "second")).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_head_is_brought_to_its_end_when_the_maintenance_that_stopped_it_is_taken_back() {
+    let maintaining = cluster("bj1").replace("spec: {", "spec: {state: Maintaining, ");
+    taken_back("clusters/bj1.yaml", &maintaining).await;
 }
