@@ -23,14 +23,41 @@ pub fn role_name(instance: &str) -> String {
     labels::field_manager(instance)
 }
 
+/// What the roles are for.
+#[derive(Clone, Copy, Debug)]
+pub enum Place<'a> {
+    /// What is rendered there.
+    Cluster(&'a ClusterName),
+    /// What tutti keeps in the home cluster, which may be one of the others too: these roles have a name of their own.
+    Home,
+}
+
+impl Place<'_> {
+    fn role_name(self, instance: &str) -> String {
+        match self {
+            Self::Cluster(_) => role_name(instance),
+            Self::Home => format!("{}-home", role_name(instance)),
+        }
+    }
+
+    fn head(self, instance: &str) -> String {
+        match self {
+            Self::Cluster(cluster) => format!(
+                "# The rights that tutti (instance {instance}) needs on cluster {cluster} for what the repository renders there now.\n\
+                 # Written by `tutti cluster rbac {cluster}`. Apply it again before the repository renders other kinds or\n\
+                 # namespaces; rights to what it renders no longer may go when the last object of it is deleted.\n"
+            ),
+            Self::Home => format!(
+                "# The rights that tutti (instance {instance}) needs in its home cluster for what the repository refers to there now.\n\
+                 # Written by `tutti cluster rbac --home`. What the settings of the process refer to is not among them.\n"
+            ),
+        }
+    }
+}
+
 /// Every document, the account first. The same rights are the same text.
-pub fn manifest(cluster: &ClusterName, instance: &str, needs: &Needs, account: Option<&Account>) -> String {
-    let name = role_name(instance);
-    let mut text = format!(
-        "# The rights that tutti (instance {instance}) needs on cluster {cluster} for what the repository renders there now.\n\
-         # Written by `tutti cluster rbac {cluster}`. Apply it again before the repository renders other kinds or\n\
-         # namespaces; rights to what it renders no longer may go when the last object of it is deleted.\n"
-    );
+pub fn manifest(place: Place<'_>, instance: &str, needs: &Needs, account: Option<&Account>) -> String {
+    let (name, mut text) = (place.role_name(instance), place.head(instance));
     if let Some(account) = account {
         account_document(&mut text, account);
     }
@@ -129,6 +156,8 @@ fn comment(why: Why, rights: &BTreeSet<&Right>, needs: &Needs) -> Vec<String> {
                 .to_owned(),
             "Whoever may write to the repository can grant what stands here.".to_owned(),
         ],
+        Why::Secrets => vec!["Kubeconfigs, tokens and webhook secrets, by their names.".to_owned()],
+        Why::Registry => vec!["The ConfigMaps that register clusters.".to_owned()],
     }
 }
 

@@ -7,6 +7,7 @@
 //!
 //! Never asks a cluster: whether it has the rights is for others to find out.
 
+mod home;
 mod manifest;
 mod naming;
 mod needs;
@@ -14,7 +15,8 @@ mod right;
 #[cfg(test)]
 mod tests;
 
-pub use manifest::{Account, manifest, role_name, rule_of};
+pub use home::home_needs;
+pub use manifest::{Account, Place, manifest, role_name, rule_of};
 pub use naming::plural;
 pub use needs::{Input, Needs, needs};
 pub use right::{Right, Verb, Why};

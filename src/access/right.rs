@@ -97,4 +97,8 @@ pub enum Why {
     Causes,
     /// What is rendered grants rights to others.
     Granting,
+    /// The home cluster keeps secrets of tutti itself.
+    Secrets,
+    /// It registers clusters.
+    Registry,
 }

@@ -106,3 +106,29 @@ fn a_rule_to_add_holds_what_is_missing_and_no_more() {
         "- apiGroups: [\"\"]\n  resources: [clusterroles]\n  resourceNames: [view]\n  verbs: [bind]\n";
     assert_eq!(rule_of(&named), expected);
 }
+
+#[test]
+fn the_home_cluster_is_read_by_name_and_never_written() {
+    let instance = "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {name: main}\nspec:\n  \
+        forge: {type: gitea, url: 'https://a', repository: a/b, credentials: {token: {secret: {namespace: tutti, name: forge, key: token}}}}\n  \
+        receivers: [{name: a, type: gitea, secrets: [{env: HOOK}, {secret: {namespace: tutti, name: hooks, key: a}}]}]\n  \
+        clusterRegistry: {configMaps: {}}\n";
+    let kept =
+        CLUSTER.replace("sandbox: {}", "kubeconfigSecret: {namespace: fleet, name: bj5, key: kubeconfig}");
+    let snapshot = Snapshot::of_texts([("tutti.yaml", instance), ("clusters/one.yaml", kept.as_str())]);
+    let fleet = crate::fleet::assemble(manifest::read(&snapshot), &snapshot);
+    assert!(fleet.is_valid(), "{:?}", fleet.diagnostics);
+    let needs = home_needs(&fleet.instance, fleet.clusters.values());
+    let rights: Vec<String> = needs.rights.keys().map(ToString::to_string).collect();
+    let expected = [
+        "get secrets bj5 in namespace fleet",
+        "get configmaps in namespace sym-admin",
+        "list configmaps in namespace sym-admin",
+        "watch configmaps in namespace sym-admin",
+        "get secrets forge in namespace tutti",
+        "get secrets hooks in namespace tutti",
+    ];
+    assert_eq!(rights, expected);
+    let text = manifest(Place::Home, "main", &needs, None);
+    assert!(text.contains("name: tutti-main-home\n") && !text.contains("ClusterRole"), "{text}");
+}

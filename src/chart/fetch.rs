@@ -1,5 +1,6 @@
 //! Charts from elsewhere: chart repositories (`index.yaml`) and registries (OCI). What has a digest is held to it.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use reqwest::header::{ACCEPT, AUTHORIZATION, WWW_AUTHENTICATE};
@@ -17,24 +18,23 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const CHART_LAYER: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 
-#[derive(Clone, Debug)]
+#[derive(Debug, Default)]
 pub struct Fetcher {
-    client: Option<Client>,
+    /// Made when the first chart is asked for: to read the certificates of the system takes a while.
+    client: OnceLock<Option<Client>>,
 }
 
-impl Default for Fetcher {
-    fn default() -> Self {
-        if rustls::crypto::CryptoProvider::get_default().is_none() {
-            // The process chose none; another thread may have been faster, with the same result.
-            let _ = rustls::crypto::ring::default_provider().install_default();
-        }
-        let client = Client::builder()
-            .user_agent(concat!("tutti/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(CONNECT)
-            .timeout(PATIENCE)
-            .build();
-        Self { client: client.ok() }
+fn client() -> Option<Client> {
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        // The process chose none; another thread may have been faster, with the same result.
+        let _ = rustls::crypto::ring::default_provider().install_default();
     }
+    let client = Client::builder()
+        .user_agent(concat!("tutti/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(CONNECT)
+        .timeout(PATIENCE)
+        .build();
+    client.ok()
 }
 
 impl Fetcher {
@@ -124,7 +124,7 @@ impl Fetcher {
     }
 
     async fn ask(&self, url: Url, token: Option<&str>) -> Result<Response, ChartFailure> {
-        let Some(client) = &self.client else {
+        let Some(client) = self.client.get_or_init(client) else {
             return Err(missing("failed to make an HTTP client".to_owned()));
         };
         if !matches!(url.scheme(), "http" | "https") {

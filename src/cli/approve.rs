@@ -30,7 +30,7 @@ pub struct ApproveArgs {
 }
 
 pub async fn run(args: ApproveArgs) -> anyhow::Result<Exit> {
-    let process = args.process.resolve(Some("."))?;
+    let process = args.process.resolve(Some(".")).await?;
     let folder = PathBuf::from(&process.source.url);
     if !folder.is_dir() {
         bail!("approve writes a file: give a checked out repository with --repo PATH");

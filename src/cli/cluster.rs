@@ -10,9 +10,9 @@ use super::exit::Exit;
 use super::keys::KeyArgs;
 use super::output;
 use super::{diagnostics, repository};
-use crate::access::{self, Account};
+use crate::access::{self, Account, Place};
 use crate::fleet::Fleet;
-use crate::model::{App, ClusterName, ClusterState, Diagnostic, Rendered};
+use crate::model::{App, ClusterName, ClusterState, Diagnostic, Rendered, Scope, Snapshot};
 use crate::render::Renderer;
 
 #[derive(Args, Debug)]
@@ -30,7 +30,11 @@ enum ClusterCommand {
 #[derive(Args, Debug)]
 struct RbacArgs {
     /// The cluster, as its file names it
-    name: String,
+    #[arg(required_unless_present = "home")]
+    name: Option<String>,
+    /// Instead: what tutti reads in its home cluster, Secrets and the ConfigMaps that register clusters
+    #[arg(long, conflicts_with_all = ["name", "namespaces_exist"])]
+    home: bool,
     /// The config repository; read as it stands on disk
     #[arg(long, default_value = ".", value_name = "PATH")]
     repo: PathBuf,
@@ -75,9 +79,10 @@ async fn rbac(args: RbacArgs) -> anyhow::Result<Exit> {
         Some(_) if args.path.as_os_str() != "." => bail!("give --path or --revision, not both"),
         revision => repository::snapshot(&args.repo.join(&args.path), revision.as_deref()).await?,
     };
-    snapshot.keys = args.keys.resolve(Vec::new())?;
+    snapshot.keys = args.keys.alone().await?;
     let fleet = repository::fleet(&snapshot);
-    let cluster = chosen(&fleet, &args.name)?;
+    let Some(name) = &args.name else { return Ok(home(&args, &fleet, &snapshot)) };
+    let cluster = chosen(&fleet, name)?;
     if fleet.clusters.get(&cluster).is_some_and(|it| it.state == ClusterState::Removed) {
         bail!(
             "{cluster} is being removed and nothing is rendered for it: leave it the roles that it has until its file goes"
@@ -98,10 +103,34 @@ async fn rbac(args: RbacArgs) -> anyhow::Result<Exit> {
         known: &|_| None,
         namespaces_exist: args.namespaces_exist,
     });
-    let text = access::manifest(&cluster, &fleet.instance.name, &needs, args.service_account.as_ref());
+    let text = access::manifest(
+        Place::Cluster(&cluster),
+        &fleet.instance.name,
+        &needs,
+        args.service_account.as_ref(),
+    );
     output::write_text(format_args!("{text}"));
     repository::note_guesses(&fleet, renders.iter().map(|(_, rendered)| rendered));
     Ok(Exit::Ok)
+}
+
+fn home(args: &RbacArgs, fleet: &Fleet, snapshot: &Snapshot) -> Exit {
+    let is_of_all = |it: &&Diagnostic| {
+        it.is_error() && matches!(it.scope, Scope::Instance | Scope::Cluster(_) | Scope::File(_))
+    };
+    let mistakes: Vec<Diagnostic> = fleet.diagnostics.iter().filter(is_of_all).cloned().collect();
+    if !mistakes.is_empty() {
+        // Less than everything would be too little.
+        diagnostics::print_from(&mistakes, &|file| snapshot.text(file).map(ToOwned::to_owned));
+        return Exit::Configuration;
+    }
+    let needs = access::home_needs(&fleet.instance, fleet.clusters.values());
+    if needs.rights.is_empty() {
+        eprintln!("note: the repository refers to nothing in the home cluster: tutti needs no rights there");
+    }
+    let text = access::manifest(Place::Home, &fleet.instance.name, &needs, args.service_account.as_ref());
+    output::write_text(format_args!("{text}"));
+    Exit::Ok
 }
 
 /// A cluster of the repository, by its name.

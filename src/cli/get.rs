@@ -57,7 +57,7 @@ struct AppLine<'a> {
 }
 
 pub async fn run(args: GetArgs) -> anyhow::Result<Exit> {
-    let process = args.process.resolve(Some("."))?;
+    let process = args.process.resolve(Some(".")).await?;
     let (ending, overview) = session::look(&process, Duration::from_secs(args.timeout), false).await?;
     diagnostics::print(&overview.diagnostics);
     match (args.what, args.output) {

@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use clap::Args;
 use secrecy::{ExposeSecret as _, SecretString};
 
+use crate::cluster::Home;
 use crate::controller::resolve_secret;
 use crate::model::{Keys, SecretRef};
 use crate::sops::identities;
@@ -19,41 +20,51 @@ pub struct KeyArgs {
 }
 
 impl KeyArgs {
+    /// Of a command that has no file with settings.
+    pub async fn alone(&self) -> anyhow::Result<Keys> {
+        self.resolve(Vec::new(), &Home::default()).await
+    }
+
     /// Flags win over the file with settings, that over the variables of `sops`.
-    pub fn resolve(&self, configured: Vec<SecretRef>) -> anyhow::Result<Keys> {
+    pub async fn resolve(&self, configured: Vec<SecretRef>, home: &Home) -> anyhow::Result<Keys> {
         let flags = self.age_identity_file.iter().map(|path| SecretRef::File(path.display().to_string()));
         let mut references: Vec<SecretRef> = flags.collect();
         if references.is_empty() {
             references = configured;
         }
         if references.is_empty() && cfg!(feature = "sops") {
-            return Ok(Keys::new(of_sops()));
+            return Ok(Keys::new(of_sops(home).await));
         }
-        let found = references.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-        Ok(Keys::new(found.into_iter().flatten().collect()))
+        let mut found = Vec::new();
+        for reference in &references {
+            found.extend(read(reference, home).await?);
+        }
+        Ok(Keys::new(found))
     }
 }
 
-fn read(reference: &SecretRef) -> anyhow::Result<Vec<SecretString>> {
-    let text = resolve_secret(reference)?;
+async fn read(reference: &SecretRef, home: &Home) -> anyhow::Result<Vec<SecretString>> {
+    let text = resolve_secret(reference, home).await?;
     let place = match reference {
         SecretRef::Env(name) => format!("the environment variable {name}"),
         SecretRef::File(path) => path.clone(),
+        SecretRef::Secret(at) => format!("Secret {at}"),
     };
     identities::read(text.expose_secret())
         .with_context(|| format!("failed to read the age identities in {place}"))
 }
 
 /// They may be set for other repositories than this one: what cannot be read is no identity.
-fn of_sops() -> Vec<SecretString> {
+async fn of_sops(home: &Home) -> Vec<SecretString> {
     let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let file = set("SOPS_AGE_KEY_FILE").map(SecretRef::File);
     let key = set("SOPS_AGE_KEY").map(|_| SecretRef::Env("SOPS_AGE_KEY".to_owned()));
-    let known = file.into_iter().chain(key).map(|reference| read(&reference));
-    let told = known.inspect(|read| {
-        if let Err(error) = read {
-            tracing::warn!("an age identity of sops is left out: {error:#}");
+    let mut found = Vec::new();
+    for reference in file.into_iter().chain(key) {
+        match read(&reference, home).await {
+            Ok(identities) => found.extend(identities),
+            Err(error) => tracing::warn!("an age identity of sops is left out: {error:#}"),
         }
-    });
-    told.filter_map(Result::ok).flatten().collect()
+    }
+    found
 }

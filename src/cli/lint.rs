@@ -34,7 +34,7 @@ pub struct LintArgs {
 
 pub async fn run(args: LintArgs) -> anyhow::Result<Exit> {
     let mut snapshot = repository::snapshot(&args.path, args.revision.as_deref()).await?;
-    snapshot.keys = args.keys.resolve(Vec::new())?;
+    snapshot.keys = args.keys.alone().await?;
     let fleet = repository::fleet(&snapshot);
     let charts = repository::charts(&fleet).await;
     let (renders, remarks) = {

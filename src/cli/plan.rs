@@ -43,7 +43,7 @@ pub struct PlanArgs {
 }
 
 pub async fn run(args: PlanArgs) -> anyhow::Result<Exit> {
-    let process = args.process.resolve(Some("."))?;
+    let process = args.process.resolve(Some(".")).await?;
     let (ending, overview) =
         session::look(&process, Duration::from_secs(args.timeout), args.worktree).await?;
     diagnostics::print(&overview.diagnostics);

@@ -12,9 +12,9 @@ use sandbox::Sandbox;
 use serde::Deserialize;
 
 use super::keys::KeyArgs;
-use crate::cluster::Link;
+use crate::cluster::{Home, Keeper, Link, Stored};
 use crate::controller::{Links, resolve_secret};
-use crate::model::{Cluster, ClusterName, Connection, Keys, SecretRef};
+use crate::model::{Cluster, ClusterName, Connection, Keys, SecretRef, StoredKey};
 use crate::report::ClusterReport;
 use crate::source;
 
@@ -48,6 +48,10 @@ pub struct ProcessArgs {
     /// Folder that kubeconfig paths of Cluster files are relative to
     #[arg(long, env = "TUTTI_KUBECONFIGS", value_name = "DIR")]
     pub kubeconfigs: Option<PathBuf>,
+    /// The home cluster, which keeps Secrets for tutti and may register clusters; without it, the one that tutti
+    /// runs in
+    #[arg(long, env = "TUTTI_HOME_KUBECONFIG", value_name = "FILE[#CONTEXT]")]
+    pub home_kubeconfig: Option<String>,
     /// Replaces a cluster's connection: NAME=FILE[#CONTEXT], the file as under --kubeconfigs, or
     /// NAME=sandbox; NAME may be `*`
     #[arg(long = "cluster", env = "TUTTI_CLUSTER", value_delimiter = ',', value_name = "NAME=WAY")]
@@ -68,6 +72,7 @@ struct ConfigFile {
     listen: Option<String>,
     hooks_listen: Option<String>,
     kubeconfigs: Option<PathBuf>,
+    home_kubeconfig: Option<String>,
     #[serde(default)]
     cluster: Vec<String>,
     #[serde(default)]
@@ -96,14 +101,28 @@ struct CredentialsConfig {
 struct ReferenceConfig {
     env: Option<String>,
     file: Option<String>,
+    secret: Option<KeyConfig>,
+}
+
+/// One key of a Secret of the home cluster.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KeyConfig {
+    namespace: String,
+    name: String,
+    key: String,
 }
 
 impl ReferenceConfig {
     fn resolve(&self, place: &str) -> anyhow::Result<SecretRef> {
-        match (&self.env, &self.file) {
-            (Some(name), None) => Ok(SecretRef::Env(name.clone())),
-            (None, Some(path)) => Ok(SecretRef::File(path.clone())),
-            _ => bail!("{place}: give exactly one of env and file"),
+        match (&self.env, &self.file, &self.secret) {
+            (Some(name), None, None) => Ok(SecretRef::Env(name.clone())),
+            (None, Some(path), None) => Ok(SecretRef::File(path.clone())),
+            (None, None, Some(KeyConfig { namespace, name, key })) => {
+                let (namespace, name, key) = (namespace.clone(), name.clone(), key.clone());
+                Ok(SecretRef::Secret(StoredKey { namespace, name, key }))
+            }
+            _ => bail!("{place}: give exactly one of env, file and secret"),
         }
     }
 }
@@ -121,7 +140,7 @@ pub struct Process {
 
 impl ProcessArgs {
     /// Puts flags and file together. `default_repo` is used when nothing names a repository.
-    pub fn resolve(&self, default_repo: Option<&str>) -> anyhow::Result<Process> {
+    pub async fn resolve(&self, default_repo: Option<&str>) -> anyhow::Result<Process> {
         let file: ConfigFile = match &self.config {
             Some(path) => {
                 let text = std::fs::read_to_string(path)
@@ -137,11 +156,15 @@ impl ProcessArgs {
             .or_else(|| repository.map(|it| it.url.clone()))
             .or_else(|| default_repo.map(ToOwned::to_owned))
             .context("no config repository: give --repo PATH|URL, TUTTI_REPO or --config FILE")?;
-        let credentials = self.credentials(repository.and_then(|it| it.credentials.as_ref()))?;
+        let kubeconfigs = self.kubeconfigs.clone().or(file.kubeconfigs).unwrap_or_else(|| PathBuf::from("."));
+        let home = match self.home_kubeconfig.as_ref().or(file.home_kubeconfig.as_ref()) {
+            Some(text) => Home::at(home_link(text)?),
+            None => Home::here(),
+        };
+        let credentials = self.credentials(repository.and_then(|it| it.credentials.as_ref()), &home).await?;
         let state = self.state.clone().or(file.state).unwrap_or_else(default_state);
         let mut ways = file.cluster;
         ways.extend(self.cluster.iter().cloned());
-        let kubeconfigs = self.kubeconfigs.clone().or(file.kubeconfigs).unwrap_or_else(|| PathBuf::from("."));
         let identities = file.age_identities.iter().map(|reference| reference.resolve("ageIdentities"));
         let identities = identities.collect::<Result<_, _>>()?;
         Ok(Process {
@@ -158,12 +181,16 @@ impl ProcessArgs {
             },
             listen: file.listen,
             hooks_listen: file.hooks_listen,
-            ways: Ways::parse(kubeconfigs, &ways)?,
-            keys: self.keys.resolve(identities)?,
+            keys: self.keys.resolve(identities, &home).await?,
+            ways: Ways { home, ..Ways::parse(kubeconfigs, &ways)? },
         })
     }
 
-    fn credentials(&self, file: Option<&CredentialsConfig>) -> anyhow::Result<source::Credentials> {
+    async fn credentials(
+        &self,
+        file: Option<&CredentialsConfig>,
+        home: &Home,
+    ) -> anyhow::Result<source::Credentials> {
         let token = match (&self.token_file, &self.token_env, file.and_then(|it| it.token.as_ref())) {
             (Some(path), _, _) => Some(SecretRef::File(path.display().to_string())),
             (None, Some(name), _) => Some(SecretRef::Env(name.clone())),
@@ -177,11 +204,23 @@ impl ProcessArgs {
         }
         Ok(match (token, key) {
             (Some(_), Some(_)) => bail!("give a token or an ssh key for the config repository, not both"),
-            (Some(token), None) => source::Credentials::Token(resolve_secret(&token)?),
+            (Some(token), None) => source::Credentials::Token(resolve_secret(&token, home).await?),
             (None, Some(key)) => source::Credentials::SshKey { key, known_hosts },
             (None, None) => source::Credentials::None,
         })
     }
+}
+
+/// `FILE` or `FILE#CONTEXT`; the file is taken as the shell gives it.
+fn home_link(text: &str) -> anyhow::Result<Link> {
+    let (path, context) = match text.split_once('#') {
+        Some((path, context)) => (path, Some(context.to_owned())),
+        None => (text, None),
+    };
+    if path.is_empty() || context.as_ref().is_some_and(String::is_empty) {
+        bail!("--home-kubeconfig {text}: expected FILE[#CONTEXT]");
+    }
+    Ok(Link::Kubeconfig { path: PathBuf::from(path), context })
 }
 
 fn default_state() -> PathBuf {
@@ -199,6 +238,7 @@ enum Way {
 /// How each cluster is reached, and the embedded clusters that were made on the way.
 #[derive(Clone, Debug)]
 pub struct Ways {
+    pub home: Home,
     kubeconfigs: PathBuf,
     replaced: BTreeMap<String, Way>,
     sandboxes: Arc<Mutex<BTreeMap<String, Sandbox>>>,
@@ -222,13 +262,14 @@ impl Ways {
             };
             replaced.insert(name.to_owned(), way);
         }
-        Ok(Self { kubeconfigs, replaced, sandboxes: Arc::default() })
+        Ok(Self { home: Home::here(), kubeconfigs, replaced, sandboxes: Arc::default() })
     }
 
     /// Every cluster is an embedded one.
     pub fn all_sandbox() -> Self {
         let replaced = BTreeMap::from([("*".to_owned(), Way::Sandbox)]);
-        Self { kubeconfigs: PathBuf::from("."), replaced, sandboxes: Arc::default() }
+        let home = Home::default();
+        Self { home, kubeconfigs: PathBuf::from("."), replaced, sandboxes: Arc::default() }
     }
 
     pub fn all_are_sandbox(&self) -> bool {
@@ -264,8 +305,16 @@ impl Ways {
             (None, Connection::Kubeconfig { path, context }) => {
                 Link::Kubeconfig { path: self.kubeconfigs.join(Path::new(path)), context: context.clone() }
             }
+            (None, Connection::KubeconfigSecret { at, context }) => {
+                self.stored(Keeper::Secret, at, context.clone())
+            }
+            (None, Connection::ConfigMap { at, .. }) => self.stored(Keeper::ConfigMap, at, None),
             (None, Connection::InCluster) => Link::InCluster,
         }
+    }
+
+    fn stored(&self, keeper: Keeper, at: &StoredKey, context: Option<String>) -> Link {
+        Link::Stored(Stored { home: self.home.clone(), keeper, at: at.clone(), context })
     }
 
     /// Names that were given a way and that no cluster has.
@@ -288,13 +337,13 @@ impl Ways {
 mod tests {
     use super::*;
 
-    #[test]
-    fn known_hosts_need_a_key() {
+    #[tokio::test]
+    async fn known_hosts_need_a_key() {
         let mut args =
             ProcessArgs { known_hosts: Some(PathBuf::from("known_hosts")), ..ProcessArgs::default() };
-        let error = args.resolve(Some(".")).expect_err("no key");
+        let error = args.resolve(Some(".")).await.expect_err("no key");
         assert_eq!(error.to_string(), "--known-hosts is for an ssh repository: give --ssh-key too");
         args.ssh_key = Some(PathBuf::from("id_ed25519"));
-        args.resolve(Some(".")).expect("a key");
+        args.resolve(Some(".")).await.expect("a key");
     }
 }

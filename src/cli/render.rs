@@ -45,7 +45,7 @@ pub struct RenderArgs {
 
 pub async fn run(args: RenderArgs) -> anyhow::Result<Exit> {
     let mut snapshot = repository::snapshot(&args.repo, args.revision.as_deref()).await?;
-    snapshot.keys = args.keys.resolve(Vec::new())?;
+    snapshot.keys = args.keys.alone().await?;
     let fleet = repository::fleet(&snapshot);
     if let Some(name) = &args.cluster
         && !fleet.clusters.contains_key(name.as_str())

@@ -33,7 +33,7 @@ pub struct RunArgs {
 }
 
 pub async fn run(args: RunArgs) -> anyhow::Result<Exit> {
-    let process = args.process.resolve(None)?;
+    let process = args.process.resolve(None).await?;
     let until = if args.once {
         Until::Settled { timeout: Duration::from_secs(args.timeout) }
     } else {

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::exit::Exit;
 use super::process::{Process, Ways};
 use crate::api::{self, HooksState};
+use crate::cluster::Home;
 use crate::controller::{self, Ending, Inputs, LoadError, Origin, Outputs, Settings, Until};
 use crate::forge::Hint;
 use crate::model::{Instance, Keys, Mode};
@@ -22,6 +23,8 @@ use crate::source::{self, ErrorKind, Repository, Waker};
 
 /// Hints that may wait; when more come at once they say the same.
 const HINTS: usize = 64;
+/// When a webhook secret that could not be read is asked for again.
+const MISSING_AGAIN: Duration = Duration::from_secs(60);
 
 /// What a command wants of a run.
 #[derive(Debug)]
@@ -93,11 +96,13 @@ impl Session {
             }
         });
         if let Some(doors) = &wish.serve {
-            serve(doors, hint, instances, waker, seen.clone(), stop.clone()).await?;
+            let home = process.ways.home.clone();
+            serve(doors, hint, (instances, home), waker, seen.clone(), stop.clone()).await?;
         }
         let settings = Settings {
             origin,
             links: process.ways.links(),
+            home: process.ways.home.clone(),
             charts: Arc::default(),
             keys: process.keys.clone(),
             until: wish.until,
@@ -217,7 +222,7 @@ fn concerns(hint: &Hint, branch: Option<&str>, instance: Option<&Instance>) -> b
 async fn serve(
     doors: &Doors,
     hints: mpsc::Sender<Hint>,
-    mut instances: watch::Receiver<Option<Arc<Instance>>>,
+    (mut instances, home): (watch::Receiver<Option<Arc<Instance>>>, Home),
     waker: Option<Waker>,
     overview: watch::Receiver<Arc<Overview>>,
     stop: CancellationToken,
@@ -239,10 +244,17 @@ async fn serve(
     tokio::spawn(api::serve(hooks, api::hooks_router(state.clone()), hooks_stop));
     tokio::spawn(api::serve(status, api::status_router(ready), status_stop));
     tokio::spawn(async move {
-        while instances.changed().await.is_ok() {
+        let mut are_all_there = true;
+        loop {
+            tokio::select! {
+                changed = instances.changed() => if changed.is_err() { return },
+                () = tokio::time::sleep(MISSING_AGAIN), if !are_all_there => {}
+            }
             let instance = instances.borrow_and_update().clone();
             let Some(instance) = instance else { continue };
-            state.set_receivers(receivers(&instance));
+            let found;
+            (found, are_all_there) = receivers(&instance, &home).await;
+            state.set_receivers(found);
             if let Some(waker) = &waker {
                 waker.set_interval(instance.poll);
             }
@@ -251,24 +263,23 @@ async fn serve(
     Ok(())
 }
 
-/// The doors with their secrets; one whose secret cannot be read is closed, and said so.
-fn receivers(instance: &Instance) -> Vec<api::Receiver> {
-    instance
-        .receivers
-        .iter()
-        .map(|receiver| {
-            let mut secrets = Vec::new();
-            for reference in &receiver.secrets {
-                match controller::resolve_secret(reference) {
-                    Ok(secret) => secrets.push(secret),
-                    Err(error) => {
-                        tracing::error!(receiver = receiver.name, %error, "a webhook secret is missing")
-                    }
+/// The doors with their secrets; one whose secret cannot be read is closed, and said so. Whether all could be read.
+async fn receivers(instance: &Instance, home: &Home) -> (Vec<api::Receiver>, bool) {
+    let (mut receivers, mut are_all_there) = (Vec::new(), true);
+    for receiver in &instance.receivers {
+        let mut secrets = Vec::new();
+        for reference in &receiver.secrets {
+            match controller::resolve_secret(reference, home).await {
+                Ok(secret) => secrets.push(secret),
+                Err(error) => {
+                    are_all_there = false;
+                    tracing::error!(receiver = receiver.name, %error, "a webhook secret is missing")
                 }
             }
-            api::Receiver { name: receiver.name.clone(), secrets }
-        })
-        .collect()
+        }
+        receivers.push(api::Receiver { name: receiver.name.clone(), secrets });
+    }
+    (receivers, are_all_there)
 }
 
 /// SIGINT or SIGTERM.

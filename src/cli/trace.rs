@@ -33,7 +33,7 @@ pub struct TraceArgs {
 pub async fn run(args: TraceArgs) -> anyhow::Result<Exit> {
     let touch = parse(&args.place);
     let mut snapshot = repository::snapshot(&args.repo, args.revision.as_deref()).await?;
-    snapshot.keys = args.keys.resolve(Vec::new())?;
+    snapshot.keys = args.keys.alone().await?;
     let shipped = touch.file.strip_prefix("shipped/").unwrap_or(&touch.file);
     if !snapshot.files.contains_key(&touch.file) && !shipped_in(shipped).any(|(path, _)| path == shipped) {
         bail!("no file {} here, and none that is shipped", touch.file);

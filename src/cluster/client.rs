@@ -10,11 +10,14 @@ use kube::api::{
 };
 use kube::core::response::StatusSummary;
 use kube::discovery::ApiResource;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::error::classify;
+use super::link::Opened;
+use super::names::Names;
 use super::{Catalog, Credential, Error, Link, Resource};
-use crate::model::{ClusterName, Kind, ObjectId, labels};
+use crate::model::{ClusterName, Digest, Kind, ObjectId, labels};
 
 /// What became of a delete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,8 +51,10 @@ impl KindsInUse {
 pub struct Client {
     name: ClusterName,
     kube: kube::Client,
-    /// As it was when this connected.
-    credential: Arc<Credential>,
+    credential: Arc<Mutex<Arc<Credential>>>,
+    /// Of the kubeconfig that it was made of.
+    mark: Option<Digest>,
+    pub(super) names: Arc<Names>,
 }
 
 impl std::fmt::Debug for Client {
@@ -64,21 +69,51 @@ impl Client {
     /// The longest that a probe is waited for.
     pub const PROBE_PATIENCE: Duration = Duration::from_secs(5);
 
-    /// Reads the connection's files; asks the cluster nothing.
+    /// Reads the connection's files, or what the home cluster keeps of it; asks the cluster nothing.
     pub async fn connect(name: ClusterName, link: &Link) -> Result<Self, Error> {
-        let kube = link.client(&name).await?;
-        // Whoever reads the connection's files has found out already when they cannot be read.
-        let credential = Arc::new(link.credential(&name).unwrap_or_default());
-        Ok(Self { name, kube, credential })
+        let Opened { kube, credential, mark } = link.open(&name).await?;
+        Ok(Self {
+            name,
+            kube,
+            credential: Arc::new(Mutex::new(Arc::new(credential))),
+            mark,
+            names: Arc::default(),
+        })
+    }
+
+    /// Reads the connection again: whether it leads elsewhere by now, or as somebody else. Clones learn when only the end of
+    /// the credential is another.
+    pub async fn is_outdated(&self, link: &Link) -> Result<bool, Error> {
+        let Some(look) = link.look(&self.name).await? else { return Ok(false) };
+        // What a plug-in brought is known only to who ran it.
+        if let Some(credential) = look.credential.filter(|it| !it.of_plug_in) {
+            *self.credential.lock() = Arc::new(credential);
+        }
+        Ok(look.mark != self.mark)
+    }
+
+    /// Runs the plug-in that brings the credential, to learn until when that is good. Clones learn of it.
+    pub async fn learn(&self, link: &Link) {
+        let credential = match link.learned_credential(&self.name).await {
+            Ok(credential) => credential,
+            Err(error) => {
+                let trouble = match error {
+                    Error::Connection { detail, .. } => detail,
+                    error => error.to_string(),
+                };
+                Credential { trouble: Some(trouble), ..(*self.credential()).clone() }
+            }
+        };
+        *self.credential.lock() = Arc::new(credential);
     }
 
     pub fn name(&self) -> &ClusterName {
         &self.name
     }
 
-    /// With what it logs in.
-    pub fn credential(&self) -> &Credential {
-        &self.credential
+    /// With what it logs in, as it was read last.
+    pub fn credential(&self) -> Arc<Credential> {
+        Arc::clone(&self.credential.lock())
     }
 
     pub(super) fn kube(&self) -> &kube::Client {
@@ -145,6 +180,12 @@ impl Client {
         let api = self.api(&resource.api, id);
         let found = self.bounded_about("look up", Some(id), api.get_metadata_opt(&id.name)).await?;
         Ok(found.map(|metadata| to_value(&resource.api, &metadata)))
+    }
+
+    /// As [`Client::lookup`], of one that is most likely not there and one of many: many names are asked for by one list, so
+    /// that nothing means that nothing was there some seconds ago.
+    pub async fn lookup_new(&self, resource: &Resource, id: &ObjectId) -> Result<Option<Value>, Error> {
+        if self.may_be_taken(resource, id).await? { self.lookup(resource, id).await } else { Ok(None) }
     }
 
     /// One object, whole; `None` when it is not there.

@@ -5,18 +5,22 @@ use std::fs;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use jiff::{SignedDuration, Timestamp};
-use kube::config::{AuthInfo, Kubeconfig};
+use kube::config::{AuthInfo, Cluster, ExecConfig, Kubeconfig};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use secrecy::ExposeSecret as _;
+use x509_cert::Certificate;
+use x509_cert::der::Decode as _;
+use x509_cert::time::Time;
 
-use super::{Error, Link};
-use crate::model::ClusterName;
+use super::plug_in::Brought;
 
 /// Where the token of a pod's service account is.
 const SERVICE_ACCOUNT_TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 /// Less than this is left: somebody should know.
 const SOON: SignedDuration = SignedDuration::from_hours(30 * 24);
+/// The same of what is renewed and does not say since when it is good.
+const SOON_OF_RENEWED: SignedDuration = SignedDuration::from_secs(60);
 
 /// What shows who we are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,29 +30,57 @@ pub struct Credential {
     pub expires: Option<Timestamp>,
     /// From when on it is good, as far as it says.
     pub issued: Option<Timestamp>,
-    /// It is read again and again from a file that somebody else renews.
+    /// It is read again and again from a file that somebody else renews, or a plug-in brings a new one.
     pub renewed: bool,
+    /// Its end is not known before the plug-in has been run.
+    pub of_plug_in: bool,
+    /// Why the plug-in brings no other any more.
+    pub trouble: Option<String>,
 }
 
 impl Credential {
-    fn new(way: impl Into<String>) -> Self {
+    pub(super) fn new(way: impl Into<String>) -> Self {
         Self { way: way.into(), ..Self::default() }
     }
 
     /// What is to be said of its end; nothing while that is far.
     pub fn warning(&self, now: Timestamp) -> Option<String> {
-        let expires = self.expires?;
-        let left = expires.duration_since(now);
+        let left = self.expires.map(|expires| (expires, expires.duration_since(now)));
+        if let Some(trouble) = &self.trouble {
+            return Some(match left {
+                Some((expires, left)) if left.is_positive() => {
+                    format!(
+                        "{trouble}; the {} is good for {} still, until {expires:.0}",
+                        self.way,
+                        days(left)
+                    )
+                }
+                _ => trouble.clone(),
+            });
+        }
+        let (expires, left) = left?;
         if !left.is_positive() {
             return Some(format!("the {} expired {} ago, at {expires:.0}", self.way, days(-left)));
         }
-        let soon = match (self.renewed, self.issued) {
+        // A plug-in may bring the same again until the last moment.
+        let is_told = left < self.soon() && !self.of_plug_in;
+        let tail = if self.renewed { ", and nobody has renewed it" } else { "" };
+        is_told.then(|| format!("the {} expires in {}, at {expires:.0}{tail}", self.way, days(left)))
+    }
+
+    /// From when on it is worth another look: whether it was renewed.
+    pub fn doubtful_from(&self) -> Option<Timestamp> {
+        self.expires?.checked_sub(self.soon()).ok()
+    }
+
+    /// Less than this is left: somebody should know.
+    fn soon(&self) -> SignedDuration {
+        match (self.renewed, self.issued, self.expires) {
             // Who renews it does so long before its end.
-            (true, Some(issued)) => expires.duration_since(issued) / 10,
-            (true, None) => SignedDuration::ZERO,
-            (false, _) => SOON,
-        };
-        (left < soon).then(|| format!("the {} expires in {}, at {expires:.0}", self.way, days(left)))
+            (true, Some(issued), Some(expires)) => expires.duration_since(issued) / 10,
+            (true, ..) => SOON_OF_RENEWED,
+            (false, ..) => SOON,
+        }
     }
 
     /// How long it is still good, as a cell of a table.
@@ -68,29 +100,21 @@ fn days(duration: SignedDuration) -> String {
     }
 }
 
-impl Link {
-    /// Reads the files of the connection, and asks nobody. Several may be used at once: that which ends first.
-    pub fn credential(&self, cluster: &ClusterName) -> Result<Credential, Box<Error>> {
-        let fail = |detail: String| Box::new(Error::Connection { cluster: cluster.clone(), detail });
-        match self {
-            Self::InProcess(_) => Ok(Credential::new("connection to an embedded cluster")),
-            Self::InCluster => {
-                let mut credential = Credential::new("token of the pod's service account");
-                credential.renewed = true;
-                let token =
-                    fs::read_to_string(SERVICE_ACCOUNT_TOKEN).map_err(|error| fail(error.to_string()))?;
-                (credential.issued, credential.expires) = life_of_token(token.trim());
-                Ok(credential)
-            }
-            Self::Kubeconfig { path, context } => {
-                let at = |detail: String| fail(format!("kubeconfig {}: {detail}", path.display()));
-                let config =
-                    Kubeconfig::read_from(path).map_err(|error| at(super::error::innermost(&error)))?;
-                let (user, login) = login_of(&config, context.as_deref())
-                    .ok_or_else(|| at("its context names no user that it has".to_owned()))?;
-                Ok(credential_of(&user, &login))
-            }
-        }
+impl Credential {
+    /// Of the pod that tutti runs in.
+    pub(super) fn of_pod() -> Result<Self, String> {
+        let mut credential = Self::new("token of the pod's service account");
+        credential.renewed = true;
+        let token = fs::read_to_string(SERVICE_ACCOUNT_TOKEN).map_err(|error| error.to_string())?;
+        (credential.issued, credential.expires) = life_of_token(token.trim());
+        Ok(credential)
+    }
+
+    /// Of a context of a kubeconfig; reads the files that it names. Several may be used at once: that which ends first.
+    pub(super) fn of(config: &Kubeconfig, context: Option<&str>) -> Result<Self, String> {
+        let (user, login) =
+            login_of(config, context).ok_or_else(|| "its context names no user that it has".to_owned())?;
+        Ok(credential_of(&user, &login))
     }
 }
 
@@ -101,6 +125,29 @@ fn login_of(config: &Kubeconfig, context: Option<&str>) -> Option<(String, AuthI
     let Some(user) = context.user.clone() else { return Some(("anonymous".to_owned(), AuthInfo::default())) };
     let login = config.auth_infos.iter().find(|it| it.name == user)?.auth_info.clone();
     Some((user, login.unwrap_or_default()))
+}
+
+impl Credential {
+    /// The same after its plug-in was run: with the end of what that brought, or of the certificate beside it.
+    pub(super) fn with(mut self, brought: &Brought) -> Self {
+        let ends_first = self.expires.is_none_or(|expires| brought.expires.is_some_and(|it| it < expires));
+        if ends_first {
+            (self.issued, self.expires) = (brought.issued, brought.expires);
+        }
+        self
+    }
+
+    /// The plug-in that a context of a kubeconfig logs in with, and what it may be told of the cluster.
+    pub(super) fn plug_in(
+        config: &Kubeconfig,
+        context: Option<&str>,
+    ) -> Option<(ExecConfig, Option<Cluster>)> {
+        let exec = login_of(config, context)?.1.exec?;
+        let context = context.or(config.current_context.as_deref())?;
+        let context = config.contexts.iter().find(|it| it.name == context)?.context.as_ref()?;
+        let cluster = config.clusters.iter().find(|it| it.name == context.cluster);
+        Some((exec, cluster.and_then(|it| it.cluster.clone())))
+    }
 }
 
 /// As the client takes them: a certificate and one of the others may be sent together.
@@ -116,6 +163,7 @@ fn credential_of(user: &str, login: &AuthInfo) -> Credential {
         let command = exec.command.as_deref().unwrap_or("without a name");
         let mut credential = Credential::new(format!("token of the plug-in {command} for user {user}"));
         credential.renewed = true;
+        credential.of_plug_in = true;
         found.push(credential);
     } else if let Some(token) = &login.token {
         let mut credential = Credential::new(format!("token of user {user}"));
@@ -149,7 +197,7 @@ fn certificate_of(login: &AuthInfo) -> Option<Option<Vec<u8>>> {
 }
 
 /// From when and until when the first certificate of a PEM text is good.
-fn life_of_certificate(text: &[u8]) -> (Option<Timestamp>, Option<Timestamp>) {
+pub(super) fn life_of_certificate(text: &[u8]) -> (Option<Timestamp>, Option<Timestamp>) {
     let certificate = CertificateDer::pem_slice_iter(text).flatten().next();
     let times = certificate.and_then(|certificate| validity(&certificate));
     times.map_or((None, None), |(from, until)| (Some(from), Some(until)))
@@ -157,55 +205,13 @@ fn life_of_certificate(text: &[u8]) -> (Option<Timestamp>, Option<Timestamp>) {
 
 /// The two times of an X.509 certificate in DER.
 fn validity(der: &[u8]) -> Option<(Timestamp, Timestamp)> {
-    const SEQUENCE: u8 = 0x30;
-    const VERSION: u8 = 0xa0;
-    let inside = |(tag, content, _): (u8, _, _)| (tag == SEQUENCE).then_some(content);
-    let mut rest = inside(element(inside(element(der)?)?)?)?;
-    // The version may be left out; then serial number, algorithm and issuer.
-    if let (VERSION, _, after) = element(rest)? {
-        rest = after;
-    }
-    for _ in 0..3 {
-        rest = element(rest)?.2;
-    }
-    let times = inside(element(rest)?)?;
-    let (tag, from, rest) = element(times)?;
-    let (until_tag, until, _) = element(rest)?;
-    Some((time(tag, from)?, time(until_tag, until)?))
-}
-
-/// Tag and content of the first element, and what comes after it.
-fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
-    let (&tag, rest) = bytes.split_first()?;
-    let (&first, rest) = rest.split_first()?;
-    let (length, rest) = if first < 0x80 {
-        (usize::from(first), rest)
-    } else {
-        let (digits, rest) =
-            rest.split_at_checked(usize::from(first & 0x7f)).filter(|(it, _)| it.len() <= 4)?;
-        (digits.iter().fold(0, |length, digit| length << 8 | usize::from(*digit)), rest)
-    };
-    let (content, rest) = rest.split_at_checked(length)?;
-    Some((tag, content, rest))
-}
-
-/// `YYMMDDhhmmssZ` or `YYYYMMDDhhmmssZ`.
-fn time(tag: u8, digits: &[u8]) -> Option<Timestamp> {
-    let text = std::str::from_utf8(digits).ok()?;
-    let text = match tag {
-        0x17 if text.get(..2)? < "50" => format!("20{text}"),
-        0x17 => format!("19{text}"),
-        0x18 => text.to_owned(),
-        _ => return None,
-    };
-    let part = |from: usize, to: usize| text.get(from..to);
-    let [year, month, day] = [part(0, 4)?, part(4, 6)?, part(6, 8)?];
-    let [hour, minute, second] = [part(8, 10)?, part(10, 12)?, part(12, 14)?];
-    format!("{year}-{month}-{day}T{hour}:{minute}:{second}Z").parse().ok()
+    let validity = Certificate::from_der(der).ok()?.tbs_certificate.validity;
+    let at = |time: Time| Timestamp::try_from(time.to_system_time()).ok();
+    Some((at(validity.not_before)?, at(validity.not_after)?))
 }
 
 /// From when and until when a token is good, as far as it is a JSON web token that says so.
-fn life_of_token(token: &str) -> (Option<Timestamp>, Option<Timestamp>) {
+pub(super) fn life_of_token(token: &str) -> (Option<Timestamp>, Option<Timestamp>) {
     let claims = || {
         let payload = URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?;
         serde_json::from_slice::<serde_json::Value>(&payload).ok()
@@ -232,11 +238,8 @@ mod tests {
             "current-context: one\ncontexts: [{{name: one, context: {{cluster: one, user: admin}}}}]\n\
              clusters: [{{name: one, cluster: {{server: 'https://127.0.0.1:1'}}}}]\nusers: [{{name: admin, user: {user}}}]\n"
         );
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("config");
-        fs::write(&path, text).expect("a file");
-        let link = Link::Kubeconfig { path, context: None };
-        link.credential(&ClusterName::from("one")).expect("a credential")
+        let config = Kubeconfig::from_yaml(&text).expect("a kubeconfig");
+        Credential::of(&config, None).expect("a credential")
     }
 
     fn token(claims: &str) -> String {
@@ -284,18 +287,6 @@ AJ9a6jjepjKI+sPu9JEN84X09Ajcbx3snTgGKh+OizDI
     }
 
     #[test]
-    fn times_are_read_in_both_forms() {
-        let check = |tag: u8, text: &str, expected: Option<&str>| {
-            assert_eq!(time(tag, text.as_bytes()), expected.map(at), "{text}");
-        };
-        check(0x17, "261122011312Z", Some("2026-11-22T01:13:12Z"));
-        check(0x17, "991122011312Z", Some("1999-11-22T01:13:12Z"));
-        check(0x18, "20561122011312Z", Some("2056-11-22T01:13:12Z"));
-        check(0x18, "2056", None);
-        check(0x02, "261122011312Z", None);
-    }
-
-    #[test]
     fn what_is_no_certificate_has_no_end_and_no_panic() {
         let hostile =
             [&[][..], &[0x30], &[0x30, 0x84, 0xff, 0xff, 0xff, 0xff], &[0x30, 0x80], &[0x30, 0xff, 1]];
@@ -323,7 +314,8 @@ AJ9a6jjepjKI+sPu9JEN84X09Ajcbx3snTgGKh+OizDI
         let check = |expires: &str, renewed: bool, expected: Option<&str>| {
             let issued = Some(at("2026-11-21T00:00:00Z"));
             let way = "token of user admin".to_owned();
-            let credential = Credential { way, expires: Some(at(expires)), issued, renewed };
+            let credential =
+                Credential { way, expires: Some(at(expires)), issued, renewed, ..Credential::default() };
             assert_eq!(credential.warning(now).as_deref(), expected, "{expires}");
         };
         check("2026-12-23T00:00:00Z", false, None);
@@ -341,7 +333,31 @@ AJ9a6jjepjKI+sPu9JEN84X09Ajcbx3snTgGKh+OizDI
         check(
             "2026-11-22T01:00:00Z",
             true,
-            Some("the token of user admin expires in 60m, at 2026-11-22T01:00:00Z"),
+            Some(
+                "the token of user admin expires in 60m, at 2026-11-22T01:00:00Z, and nobody has renewed it",
+            ),
         );
+    }
+
+    #[test]
+    fn a_plug_in_that_fails_is_told_in_advance_and_one_that_works_is_not() {
+        let check = |now: &str, trouble: Option<&str>, expected: Option<&str>| {
+            let brought = Brought {
+                issued: Some(at("2026-11-22T00:00:00Z")),
+                expires: Some(at("2026-11-22T00:15:00Z")),
+            };
+            let mut credential =
+                read("{exec: {apiVersion: client.authentication.k8s.io/v1, command: aws}}").with(&brought);
+            assert_eq!(credential.doubtful_from(), Some(at("2026-11-22T00:13:30Z")));
+            credential.trouble = trouble.map(ToOwned::to_owned);
+            assert_eq!(credential.warning(at(now)).as_deref(), expected, "{now}");
+        };
+        check("2026-11-22T00:14:00Z", None, None);
+        let trouble = Some("the plug-in aws failed: exit status: 1");
+        let told = "the plug-in aws failed: exit status: 1; the token of the plug-in aws for user admin is good for 60s still, until 2026-11-22T00:15:00Z";
+        check("2026-11-22T00:14:00Z", trouble, Some(told));
+        check("2026-11-22T00:16:00Z", trouble, trouble);
+        let told = "the token of the plug-in aws for user admin expired 60s ago, at 2026-11-22T00:15:00Z";
+        check("2026-11-22T00:16:00Z", None, Some(told));
     }
 }

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
-use super::Error;
 use super::error::innermost;
-use crate::model::ClusterName;
+use super::{Credential, Error, HomeError, Keeper, Stored, plug_in};
+use crate::model::{ClusterName, Digest};
 
 /// One way to reach a cluster.
 #[derive(Clone, Debug)]
@@ -19,6 +19,8 @@ pub enum Link {
     },
     /// The service account of the pod that tutti runs in.
     InCluster,
+    /// A kubeconfig that the home cluster keeps.
+    Stored(Stored),
     /// A service in this process that answers as an API server.
     InProcess(InProcess),
 }
@@ -46,29 +48,132 @@ impl Link {
         Self::InProcess(InProcess(kube::Client::new(service, "default")))
     }
 
-    pub(super) async fn client(&self, cluster: &ClusterName) -> Result<kube::Client, Error> {
+    /// Reads what it takes to connect; asks the cluster nothing.
+    pub(super) async fn open(&self, cluster: &ClusterName) -> Result<Opened, Error> {
         let fail = |detail: String| Error::Connection { cluster: cluster.clone(), detail };
-        let config = match self {
-            Self::InProcess(InProcess(client)) => return Ok(client.clone()),
-            Self::InCluster => kube::Config::incluster().map_err(|error| fail(error.to_string()))?,
-            Self::Kubeconfig { path, context } => {
-                let at = |error: &dyn std::error::Error| {
-                    fail(format!("kubeconfig {}: {}", path.display(), innermost(error)))
-                };
-                let kubeconfig = Kubeconfig::read_from(path).map_err(|error| at(&error))?;
-                let options = KubeConfigOptions { context: context.clone(), ..KubeConfigOptions::default() };
-                kube::Config::from_custom_kubeconfig(kubeconfig, &options)
+        let held = self.held(cluster).await?;
+        // Whoever connects finds out when it cannot be read.
+        let credential = held.credential().unwrap_or_default();
+        let mark = held.mark();
+        let config = match held {
+            Held::Client(kube) => return Ok(Opened { kube, credential, mark }),
+            Held::Pod => kube::Config::incluster().map_err(|error| fail(error.to_string()))?,
+            Held::Kubeconfig { config, context, place, .. } => {
+                let options = KubeConfigOptions { context, ..KubeConfigOptions::default() };
+                kube::Config::from_custom_kubeconfig(*config, &options)
                     .await
-                    .map_err(|error| at(&error))?
+                    .map_err(|error| fail(format!("{place}: {}", innermost(&error))))?
             }
         };
-        kube::Client::try_from(config).map_err(|error| match error {
+        let kube = kube::Client::try_from(config).map_err(|error| match error {
             // The address may hold a password.
             kube::Error::ProxyProtocolDisabled { .. } | kube::Error::ProxyProtocolUnsupported { .. } => {
                 fail("a proxy (`proxy-url`, HTTPS_PROXY) is http://, https:// or socks5://".to_owned())
             }
             error => fail(error.to_string()),
-        })
+        })?;
+        Ok(Opened { kube, credential, mark })
+    }
+
+    /// With what it logs in now, read again. Asks the home cluster where that keeps it, and nobody else.
+    pub async fn credential(&self, cluster: &ClusterName) -> Result<Credential, Error> {
+        let found = self.held(cluster).await?.credential();
+        found.map_err(|detail| Error::Connection { cluster: cluster.clone(), detail })
+    }
+
+    /// The same, and runs a plug-in where one says until when that is good.
+    pub async fn learned_credential(&self, cluster: &ClusterName) -> Result<Credential, Error> {
+        let fail = |detail: String| Error::Connection { cluster: cluster.clone(), detail };
+        let held = self.held(cluster).await?;
+        let credential = held.credential().map_err(fail)?;
+        let plug_in = match &held {
+            Held::Kubeconfig { config, context, .. } => Credential::plug_in(config, context.as_deref()),
+            Held::Client(_) | Held::Pod => None,
+        };
+        match plug_in {
+            Some((exec, of)) => {
+                let brought = plug_in::run(&exec, of.as_ref()).await.map_err(fail)?;
+                Ok(credential.with(&brought))
+            }
+            None => Ok(credential),
+        }
+    }
+
+    /// What it holds now: its mark, and with what it logs in. `None` of what is told otherwise: a ConfigMap is watched, and its
+    /// change is another connection of the cluster.
+    pub(super) async fn look(&self, cluster: &ClusterName) -> Result<Option<Look>, Error> {
+        if matches!(self, Self::Stored(Stored { keeper: Keeper::ConfigMap, .. })) {
+            return Ok(None);
+        }
+        let held = self.held(cluster).await?;
+        Ok(Some(Look { mark: held.mark(), credential: held.credential().ok() }))
+    }
+
+    async fn held(&self, cluster: &ClusterName) -> Result<Held, Error> {
+        let fail = |detail: String| Error::Connection { cluster: cluster.clone(), detail };
+        match self {
+            Self::InProcess(InProcess(client)) => Ok(Held::Client(client.clone())),
+            Self::InCluster => Ok(Held::Pod),
+            Self::Kubeconfig { path, context } => {
+                let place = format!("kubeconfig {}", path.display());
+                let at = |error: &dyn std::error::Error| fail(format!("{place}: {}", innermost(error)));
+                let config = Box::new(Kubeconfig::read_from(path).map_err(|error| at(&error))?);
+                let mark = Digest::of(&std::fs::read(path).map_err(|error| at(&error))?);
+                Ok(Held::Kubeconfig { config, context: context.clone(), place, mark })
+            }
+            Self::Stored(stored) => {
+                let text = stored.text().await.map_err(|error| match &error {
+                    HomeError::Failed { is_transient: true, .. } => {
+                        Error::Unreachable { cluster: cluster.clone(), detail: error.to_string() }
+                    }
+                    _ => fail(error.to_string()),
+                })?;
+                let place = stored.place();
+                let config = stored.parse(&text).map_err(|detail| fail(format!("{place}: {detail}")))?;
+                let (config, context) = (Box::new(config), stored.context.clone());
+                Ok(Held::Kubeconfig { config, context, place, mark: Stored::mark(&text) })
+            }
+        }
+    }
+}
+
+/// A connection that has not asked anything yet.
+pub(super) struct Opened {
+    pub kube: kube::Client,
+    pub credential: Credential,
+    /// Of the kubeconfig that it was made of.
+    pub mark: Option<Digest>,
+}
+
+/// What a link holds.
+pub(super) struct Look {
+    pub mark: Option<Digest>,
+    pub credential: Option<Credential>,
+}
+
+/// What a link leads to.
+enum Held {
+    Client(kube::Client),
+    Pod,
+    Kubeconfig { config: Box<Kubeconfig>, context: Option<String>, place: String, mark: Digest },
+}
+
+impl Held {
+    fn credential(&self) -> Result<Credential, String> {
+        match self {
+            Self::Client(_) => Ok(Credential::new("connection to an embedded cluster")),
+            Self::Pod => Credential::of_pod(),
+            Self::Kubeconfig { config, context, place, .. } => {
+                Credential::of(config, context.as_deref()).map_err(|detail| format!("{place}: {detail}"))
+            }
+        }
+    }
+
+    fn mark(&self) -> Option<Digest> {
+        match self {
+            Self::Client(_) | Self::Pod => None,
+            Self::Kubeconfig { mark, .. } => Some(*mark),
+        }
     }
 }
 
@@ -87,7 +192,7 @@ mod tests {
         );
         std::fs::write(&path, text).expect("a file");
         let link = Link::Kubeconfig { path, context: None };
-        let error = link.client(&ClusterName::from("one")).await.err().expect("refused").to_string();
+        let error = link.open(&ClusterName::from("one")).await.err().expect("refused").to_string();
         assert!(error.contains("socks5://") && !error.contains("hunter2"), "{error}");
     }
 }

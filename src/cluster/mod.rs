@@ -1,7 +1,7 @@
 //! One registered cluster: connect, discover, watch, look up, apply one object, delete one object, ask about our rights.
 //!
-//! Needs a [`Link`] (a kubeconfig, the service account of the pod that tutti runs in, or an
-//! in-process service). Everything here is one request or one stream; what to ask for, in which
+//! Needs a [`Link`] (a kubeconfig, in a file or kept by the [`Home`] cluster, the service account of the pod that tutti
+//! runs in, or an in-process service). Everything here is one request or one stream; what to ask for, in which
 //! order, and what to do with the answer is decided elsewhere. It never deletes without the uid and
 //! the resourceVersion of the object that was meant. Only this module names `kube::Client`.
 
@@ -10,8 +10,12 @@ mod client;
 mod credential;
 mod discover;
 mod error;
+mod home;
 mod link;
+mod names;
+mod plug_in;
 mod review;
+mod stored;
 mod watch;
 
 #[cfg(test)]
@@ -21,6 +25,8 @@ pub use catalog::{Catalog, Resource};
 pub use client::{Client, Deleted, KindsInUse};
 pub use credential::Credential;
 pub use error::{Conflict, Error, ImmutableField};
+pub use home::{Home, HomeError, Keeper, what_of as registry_in_words};
 pub use link::Link;
 pub use review::Question;
+pub use stored::Stored;
 pub use watch::Change;

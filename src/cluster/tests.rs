@@ -173,3 +173,59 @@ async fn a_kind_that_cannot_be_listed_hides_no_other() {
     let hidden: Vec<Kind> = found.hidden.into_iter().map(|(kind, _)| kind).collect();
     assert_eq!(hidden, [Kind::new("", "v1", "Secret"), Kind::new("apps", "v1", "Deployment")]);
 }
+
+/// A kubeconfig in a file, with one user.
+fn write_kubeconfig(path: &std::path::Path, user: &str) {
+    let text = format!(
+        "current-context: one\ncontexts: [{{name: one, context: {{cluster: one, user: admin}}}}]\n\
+         clusters: [{{name: one, cluster: {{server: 'https://127.0.0.1:1'}}}}]\nusers: [{{name: admin, user: {user}}}]\n"
+    );
+    std::fs::write(path, text).expect("a file");
+}
+
+#[tokio::test]
+async fn a_credential_that_is_renewed_is_known_by_its_new_end() {
+    use base64::Engine as _;
+    let folder = tempfile::tempdir().expect("a folder");
+    let (config, token) = (folder.path().join("config"), folder.path().join("token"));
+    let issue = |expires: i64| {
+        let claims =
+            base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(format!(r#"{{"exp": {expires}}}"#));
+        std::fs::write(&token, format!("e30.{claims}.c2lnbmF0dXJl\n")).expect("a file");
+    };
+    let link = Link::Kubeconfig { path: config.clone(), context: None };
+    write_kubeconfig(&config, &format!("{{tokenFile: {}}}", token.display()));
+    issue(1_900_000_000);
+    let client = Client::connect(ClusterName::from("one"), &link).await.expect("a connection");
+    let ends = |client: &Client| client.credential().expires.map(|it| it.as_second());
+    assert_eq!(ends(&client), Some(1_900_000_000));
+    issue(1_900_003_600);
+    assert!(
+        !client.is_outdated(&link).await.expect("it can be read"),
+        "whoever renews a token changes no connection"
+    );
+    assert_eq!(ends(&client.clone()), Some(1_900_003_600));
+
+    let exec = |script: &str| {
+        let exec =
+            format!("{{apiVersion: client.authentication.k8s.io/v1, command: sh, args: [-c, {script:?}]}}");
+        write_kubeconfig(&config, &format!("{{exec: {exec}}}"));
+    };
+    let status = r#"{"expirationTimestamp": "2030-03-17T17:46:40Z", "token": "hunter2"}"#;
+    exec(&format!("echo '{{\"status\": {status}, \"kind\": \"ExecCredential\"}}'"));
+    assert!(
+        client.is_outdated(&link).await.expect("it can be read"),
+        "another way to log in is another connection"
+    );
+    let client = Client::connect(ClusterName::from("one"), &link).await.expect("a connection");
+    assert_eq!(ends(&client), None);
+    client.learn(&link).await;
+    assert_eq!(ends(&client), Some(1_900_000_000));
+    assert!(!client.is_outdated(&link).await.expect("it can be read"));
+    assert_eq!(ends(&client), Some(1_900_000_000), "reading the file says nothing of that");
+    exec("echo hunter2; exit 1");
+    client.learn(&link).await;
+    let told = client.credential().trouble.clone();
+    assert_eq!(told.as_deref(), Some("the plug-in sh failed: exit status: 1"));
+    assert_eq!(ends(&client), Some(1_900_000_000), "what was brought is good until then");
+}

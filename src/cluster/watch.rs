@@ -74,7 +74,7 @@ impl Client {
     }
 }
 
-fn change<K>(event: watcher::Result<Event<K>>, value: impl Fn(&K) -> Value) -> Change {
+pub(super) fn change<K>(event: watcher::Result<Event<K>>, value: impl Fn(&K) -> Value) -> Change {
     match event {
         Ok(Event::Init) => Change::Listing,
         Ok(Event::InitDone) => Change::Listed,
@@ -87,7 +87,7 @@ fn change<K>(event: watcher::Result<Event<K>>, value: impl Fn(&K) -> Value) -> C
 /// After an error the next attempt waits; the first answer resets the pause. That a list begins is no
 /// answer: it is said before every attempt, also before one that fails. A list that fails again and
 /// again has its own longest pause: one that goes on after a break may not tell anything for hours.
-fn backed_off(
+pub(super) fn backed_off(
     stream: impl Stream<Item = Change> + Send + Unpin,
     longest_of_lists: Duration,
 ) -> impl Stream<Item = Change> + Send {

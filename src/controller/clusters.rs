@@ -101,6 +101,7 @@ impl World {
             events: self.events.clone(),
             rediscover: asked,
             first_epoch: self.epochs,
+            read_every: Supervisor::READ_EVERY,
         };
         let task = tokio::spawn(supervisor.run());
         ClusterEntry::new(cluster.clone(), self.epochs, Arc::clone(rules), task, rediscover)

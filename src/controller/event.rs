@@ -18,6 +18,8 @@ pub enum Event {
     Wake,
     /// A webhook says so; Git is asked all the same.
     Hint(Hint),
+    /// The registry of clusters says something else than before.
+    Registered,
     /// The newest revision, read and checked.
     Loaded(Result<Box<Loaded>, LoadError>),
     /// All apps of a revision, rendered.

@@ -22,11 +22,11 @@ impl Expiry {
     }
 
     fn news(&mut self, credential: &Credential, now: Timestamp) -> Option<String> {
-        // Who renews it is watched by others; when that fails, the cluster refuses us and that is told.
-        let warning = credential.warning(now).filter(|_| !credential.renewed);
+        let warning = credential.warning(now);
         let left = credential.expires.map(|expires| expires.duration_since(now));
         let stage = match (&warning, left) {
-            (None, _) | (_, None) => 0,
+            (None, _) => 0,
+            (_, None) => 1,
             (_, Some(left)) if !left.is_positive() => 4,
             (_, Some(left)) if left < DAY => 3,
             (_, Some(left)) if left < DAY * 7 => 2,

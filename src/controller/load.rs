@@ -4,10 +4,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use secrecy::SecretString;
+use tokio::sync::mpsc;
 
 use super::event::{Event, LoadError};
+use super::registry::Registry;
+use super::secrets;
+use crate::cluster::Home;
 use crate::fleet::{self, Fleet};
-use crate::model::{Diagnostic, Revision, Scope, Snapshot};
+use crate::model::{Diagnostic, Registered, Revision, Scope, Snapshot};
 use crate::render::{Discovered, Memory, Renderer};
 use crate::source::{self, Repository};
 use crate::{chart, manifest};
@@ -50,31 +55,47 @@ pub struct News {
     pub recent: Vec<Revision>,
     pub fleet: Fleet,
     pub snapshot: Snapshot,
+    /// What opens the forge; `None` where it wants nothing.
+    pub token: Option<Result<SecretString, String>>,
 }
 
-/// Reads the newest revision, unless it is `known`. `after` is a commit that a hook spoke of.
-pub async fn load(
-    origin: &Origin,
-    charts: &chart::Service,
-    reading: Arc<Mutex<manifest::Memory>>,
-    known: Option<&Revision>,
-    after: Option<&str>,
-) -> Result<Loaded, LoadError> {
-    let (revision, recent, snapshot, behind) = match origin {
+/// What a load asks, and whom.
+#[derive(Debug)]
+pub struct Ask {
+    pub origin: Origin,
+    pub charts: Arc<chart::Service>,
+    pub home: Home,
+    pub registry: Arc<Registry>,
+    pub reading: Arc<Mutex<manifest::Memory>>,
+    pub events: mpsc::Sender<Event>,
+    /// What was read last.
+    pub known: Option<Revision>,
+    /// What the registry said then.
+    pub registered: Option<Arc<Registered>>,
+    /// A commit that a hook spoke of.
+    pub after: Option<String>,
+}
+
+/// Reads the newest revision, unless it is the one that was read last and the same clusters are registered.
+pub async fn load(ask: Ask) -> Result<Loaded, LoadError> {
+    let Ask { origin, charts, home, registry, reading, events, known, registered, after } = ask;
+    let (revision, recent, snapshot, behind) = match &origin {
         Origin::Folder(path) => {
             let snapshot = source::read_folder(path).map_err(|error| explain(&error))?;
             (snapshot.revision.clone(), vec![snapshot.revision.clone()], snapshot, false)
         }
         Origin::Repository(repository) => {
             let revision = repository.fetch().await.map_err(|error| explain(&error))?;
-            let behind = match after {
+            let behind = match after.as_deref() {
                 // A commit of another branch is never contained: only what is not there at all counts.
                 Some(after) if after != revision.as_str() => {
                     !repository.contains(&Revision::from(after)).await.map_err(|error| explain(&error))?
                 }
                 _ => false,
             };
-            if known == Some(&revision) {
+            let said = registry.said().await;
+            let is_same = said.is_none() || said == registered;
+            if known.as_ref() == Some(&revision) && is_same {
                 return Ok(Loaded { news: None, behind });
             }
             let commits = repository.recent(&revision, RECENT).await.map_err(|error| explain(&error))?;
@@ -83,21 +104,36 @@ pub async fn load(
             (revision, recent, snapshot, behind)
         }
     };
-    let assembled = tokio::task::spawn_blocking(move || {
+    let read = tokio::task::spawn_blocking(move || {
         let manifests = manifest::read_again(&snapshot, &mut reading.lock());
-        let fleet = fleet::assemble(manifests, &snapshot);
-        News { revision, recent, fleet, snapshot }
+        (manifests, snapshot)
     });
-    match assembled.await {
-        Ok(news) => {
-            charts.prefetch(&fleet::charts::remote_sources(&news.fleet)).await;
-            Ok(Loaded { news: Some(news), behind })
-        }
-        Err(error) => Err(LoadError {
-            message: format!("failed to read the manifests: {error}"),
-            help: None,
-            kind: source::ErrorKind::Transient,
-        }),
+    let (manifests, mut snapshot) = read.await.map_err(|error| crashed(&error))?;
+    let wanted = manifests.instance.as_ref().and_then(|instance| instance.registry.as_ref());
+    snapshot.registered = match &manifests.instance {
+        Some(_) => registry.ask(wanted, Some(&events)).await,
+        // A file with a mistake is not one that names none.
+        None => registered,
+    };
+    let forge = manifests.instance.as_ref().and_then(|instance| instance.forge.as_ref());
+    let token = match forge.and_then(|forge| forge.token.as_ref()) {
+        Some(reference) => Some(secrets::resolve(reference, &home).await.map_err(|error| error.to_string())),
+        None => None,
+    };
+    let assembled = tokio::task::spawn_blocking(move || {
+        let fleet = fleet::assemble(manifests, &snapshot);
+        News { revision, recent, fleet, snapshot, token }
+    });
+    let news = assembled.await.map_err(|error| crashed(&error))?;
+    charts.prefetch(&fleet::charts::remote_sources(&news.fleet)).await;
+    Ok(Loaded { news: Some(news), behind })
+}
+
+fn crashed(error: &tokio::task::JoinError) -> LoadError {
+    LoadError {
+        message: format!("failed to read the manifests: {error}"),
+        help: None,
+        kind: source::ErrorKind::Transient,
     }
 }
 
@@ -125,7 +161,7 @@ pub struct Rendering {
 }
 
 /// Renders on a blocking thread and reports to the queue.
-pub fn render_in_background(rendering: Rendering, events: tokio::sync::mpsc::Sender<Event>) {
+pub fn render_in_background(rendering: Rendering, events: mpsc::Sender<Event>) {
     tokio::task::spawn_blocking(move || {
         let Rendering { fleet, snapshot, charts, discovered, memory } = rendering;
         // A revision that came later waits here for the one before, and then has less to do.

@@ -12,12 +12,14 @@ mod cluster_entry;
 mod clusters;
 mod event;
 mod expiry;
+mod follow;
 mod jitter;
 mod load;
 mod outcome;
 mod overview;
 mod phase;
 mod prune;
+mod registry;
 mod removal;
 mod secrets;
 mod serving;
@@ -37,10 +39,11 @@ use tokio_util::sync::CancellationToken;
 
 pub use event::LoadError;
 pub use load::Origin;
+pub use registry::registered;
 pub use secrets::{SecretError, resolve as resolve_secret};
 
 use crate::chart;
-use crate::cluster::Link;
+use crate::cluster::{Home, Link};
 use crate::forge::Hint;
 use crate::model::{Cluster, Instance, Keys, Mode};
 use crate::report::Overview;
@@ -69,6 +72,8 @@ pub type Links = Arc<dyn Fn(&Cluster) -> Link + Send + Sync>;
 pub struct Settings {
     pub origin: Origin,
     pub links: Links,
+    /// What keeps secrets and registers clusters.
+    pub home: Home,
     pub charts: Arc<chart::Service>,
     /// What opens encrypted files.
     pub keys: Keys,

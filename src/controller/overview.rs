@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use super::cluster_entry::{ClusterEntry, Reach};
 use super::target::TargetEntry;
 use super::world::World;
@@ -98,7 +100,7 @@ impl World {
             detail,
             observed: entry.is_observed(),
             objects: entry.observation.objects.len(),
-            credential_expires: entry.client.as_ref().and_then(|client| expiry(client.credential())),
+            credential_expires: entry.client.as_ref().and_then(|client| expiry(&client.credential())),
         }
     }
 
@@ -166,14 +168,16 @@ fn foreseen(entry: &TargetEntry) -> Option<Arc<Vec<Difference>>> {
     (plan.digest() == *digest).then(|| Arc::clone(differences))
 }
 
-/// What is renewed by others is theirs to watch.
+/// What is renewed by others is told only when they did not.
 fn expiry(credential: &Credential) -> Option<String> {
-    credential.expires.filter(|_| !credential.renewed).map(|expires| format!("{expires:.0}"))
+    let is_told = !credential.renewed || credential.warning(Timestamp::now()).is_some();
+    credential.expires.filter(|_| is_told).map(|expires| format!("{expires:.0}"))
 }
 
-/// A Cluster file that vanished is no reason to delete anything: every report says so instead.
+/// A Cluster file or ConfigMap that vanished is no reason to delete anything: every report says so instead.
 fn dropped_report(name: ClusterName) -> ClusterReport {
-    let detail = "its file is gone from the repository; its objects are left as they are".to_owned();
+    let detail =
+        "no file and no ConfigMap registers it any more; its objects are left as they are".to_owned();
     ClusterReport {
         name,
         ring: None,

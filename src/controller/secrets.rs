@@ -1,7 +1,8 @@
 //! Secret references to values that do not print.
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 
+use crate::cluster::{Home, HomeError, Keeper};
 use crate::model::SecretRef;
 
 #[derive(Debug, thiserror::Error)]
@@ -12,18 +13,26 @@ pub enum SecretError {
     File { path: String, problem: std::io::Error },
     #[error("failed to read the secret in {0}: it is empty")]
     Empty(String),
+    #[error("{0}")]
+    Home(#[from] HomeError),
 }
 
 /// The value behind a reference, without the line end that files often have.
-pub fn resolve(reference: &SecretRef) -> Result<SecretString, SecretError> {
+pub async fn resolve(reference: &SecretRef, home: &Home) -> Result<SecretString, SecretError> {
     let (value, place) = match reference {
-        SecretRef::Env(name) => (std::env::var(name).map_err(|_| SecretError::NotSet(name.clone()))?, name),
+        SecretRef::Env(name) => {
+            (std::env::var(name).map_err(|_| SecretError::NotSet(name.clone()))?, name.clone())
+        }
         SecretRef::File(path) => {
             let value = std::fs::read_to_string(path)
                 .map_err(|problem| SecretError::File { path: path.clone(), problem })?;
-            (value, path)
+            (value, path.clone())
+        }
+        SecretRef::Secret(at) => {
+            let value = home.read(Keeper::Secret, at).await?;
+            (value.expose_secret().to_owned(), format!("Secret {at}"))
         }
     };
     let value = value.trim_end_matches(['\r', '\n']);
-    if value.is_empty() { Err(SecretError::Empty(place.clone())) } else { Ok(SecretString::from(value)) }
+    if value.is_empty() { Err(SecretError::Empty(place)) } else { Ok(SecretString::from(value)) }
 }

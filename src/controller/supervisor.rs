@@ -4,15 +4,18 @@
 //! taken up again with a full resync, which is a new epoch. A cluster that does not answer is never
 //! forgotten.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use super::event::{ClusterNews, Event};
 use super::expiry::Expiry;
+use super::follow::Follow;
 use super::jitter::jittered;
 use super::serving::{Known, Serving};
 use crate::cluster::{Catalog, Client, Error, KindsInUse, Link};
@@ -36,6 +39,8 @@ pub struct Supervisor {
     pub rediscover: watch::Receiver<u64>,
     /// Epochs count on from here.
     pub first_epoch: u64,
+    /// About how often the link is looked at: whether it leads elsewhere by now.
+    pub read_every: Duration,
 }
 
 impl std::fmt::Debug for Supervisor {
@@ -54,15 +59,18 @@ struct Connected {
 }
 
 impl Supervisor {
+    /// How often a kubeconfig is read again, beside each time that the cluster refuses us.
+    pub const READ_EVERY: Duration = Duration::from_secs(300);
+
     pub async fn run(mut self) {
         let mut epoch = self.first_epoch;
         let mut unanswered = 0;
         let mut known = Known::default();
-        let mut expiry = Expiry::default();
+        let expiry = Arc::default();
         loop {
             epoch += 1;
             let Ok(connected) = self.connect(epoch, unanswered, &mut known).await else { return };
-            match self.stay(epoch, connected, &mut known, &mut expiry).await {
+            match self.stay(epoch, connected, &mut known, &expiry).await {
                 Ok(failures) => unanswered = failures,
                 Err(Closed) => return,
             }
@@ -92,7 +100,7 @@ impl Supervisor {
                 Err(error) => {
                     attempts += 1;
                     let lasting = matches!(error, Error::Connection { .. } | Error::Denied { .. });
-                    let detail = self.with_expiry(&error, detail(&error));
+                    let detail = self.with_expiry(&error, detail(&error)).await;
                     self.tell(epoch, ClusterNews::Down { detail, attempts, lasting }).await?;
                 }
             }
@@ -103,9 +111,11 @@ impl Supervisor {
     }
 
     /// A login that is refused may be one that has ended.
-    fn with_expiry(&self, error: &Error, detail: String) -> String {
-        let is_refused = matches!(error, Error::Denied { .. });
-        let credential = is_refused.then(|| self.link.credential(&self.cluster).ok()).flatten();
+    async fn with_expiry(&self, error: &Error, detail: String) -> String {
+        if !matches!(error, Error::Denied { .. }) {
+            return detail;
+        }
+        let credential = self.link.credential(&self.cluster).await.ok();
         match credential.and_then(|credential| credential.warning(Timestamp::now())) {
             Some(warning) => format!("{detail}; {warning}"),
             None => detail,
@@ -131,7 +141,7 @@ impl Supervisor {
         epoch: u64,
         mut connected: Connected,
         known: &mut Known,
-        expiry: &mut Expiry,
+        expiry: &Arc<Mutex<Expiry>>,
     ) -> Result<u32, Closed> {
         let client = connected.client.clone();
         let mut failures = 0;
@@ -140,13 +150,15 @@ impl Supervisor {
             serving.doubted();
         }
         let mut probe_at = Instant::now() + PROBE_EVERY;
+        let expiry = Arc::clone(expiry);
+        let (link, every) = (self.link.clone(), self.read_every);
+        let mut another = pin!(Follow { client: client.clone(), link, every, expiry }.until_another());
         // When to ask again what it serves, and how long to wait after that.
         let is_known = !known.catalog.has_stale() && connected.unlisted.is_empty();
         let mut again = (!is_known).then(|| self.after(FIRST_PAUSE));
         // Somebody waits for the answer.
         let mut asked = false;
         loop {
-            expiry.look(&self.cluster, client.credential(), Timestamp::now());
             // The probe is first: requests that keep coming must not put it off.
             tokio::select! {
                 biased;
@@ -171,6 +183,7 @@ impl Supervisor {
                     }
                     probe_at = Instant::now() + PROBE_EVERY;
                 }
+                () = &mut another => return Ok(0),
                 request = self.rediscover.changed() => {
                     request.map_err(|_| Closed)?;
                     // Where an answer is waited for already, it is for this one too.
@@ -301,12 +314,15 @@ fn detail(error: &Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::core::v1::Secret;
     use kube::api::{Api, DeleteParams, DynamicObject, PostParams};
     use kube::core::{ApiResource, GroupVersionKind};
     use sandbox::{Sandbox, SandboxOptions};
     use serde_json::json;
 
     use super::*;
+    use crate::cluster::{Home, Keeper, Stored};
+    use crate::model::StoredKey;
 
     struct Case {
         sandbox: Sandbox,
@@ -327,6 +343,7 @@ mod tests {
                 events: sender,
                 rediscover: asked,
                 first_epoch: 0,
+                read_every: Supervisor::READ_EVERY,
             };
             tokio::spawn(supervisor.run());
             let mut case = Self { sandbox, rediscover, events };
@@ -424,6 +441,62 @@ mod tests {
         assert!(catalog.capabilities(None).has("example.com/v1/Menu"), "it was there before");
         let ClusterNews::Serves(gone) = case.next().await else { panic!("no news") };
         assert!(gone.missing().next().is_none() && !gone.capabilities(None).has("example.com/v1/Menu"));
+    }
+
+    /// On the clock of the machine: what a kubeconfig leads to is reached through a socket.
+    #[tokio::test]
+    async fn another_kubeconfig_in_the_secret_is_another_connection() {
+        let (home, target) = (Sandbox::new(SandboxOptions::instant("home")), SandboxOptions::instant("bj5"));
+        let listener = Sandbox::new(target).listen(([127, 0, 0, 1], 0).into()).await.expect("a port");
+        let secrets: Api<Secret> = Api::namespaced(kube::Client::new(home.service(), "default"), "default");
+        let secret = |text: &str| -> Secret {
+            let value = json!({"metadata": {"name": "bj5"}, "stringData": {"kubeconfig": text}});
+            serde_json::from_value(value).expect("a Secret")
+        };
+        let wrong = listener.kubeconfig().replace(listener.token(), "hunter2");
+        secrets.create(&PostParams::default(), &secret(&wrong)).await.expect("created");
+        home.reset_requests();
+
+        let (_rediscover, asked) = watch::channel(0);
+        let (sender, mut events) = mpsc::channel(64);
+        let at = StoredKey { namespace: "default".into(), name: "bj5".into(), key: "kubeconfig".into() };
+        let way = Home::at(Link::in_process(home.service()));
+        let supervisor = Supervisor {
+            cluster: ClusterName::from("bj5"),
+            link: Link::Stored(Stored { home: way, keeper: Keeper::Secret, at, context: None }),
+            instance: "main".to_owned(),
+            events: sender,
+            rediscover: asked,
+            first_epoch: 0,
+            read_every: Duration::from_millis(200),
+        };
+        tokio::spawn(supervisor.run());
+        let mut next = async || match events.recv().await {
+            Some(Event::Cluster { epoch, news, .. }) => (epoch, news),
+            other => panic!("{other:?}"),
+        };
+        let (_, ClusterNews::Down { detail, .. }) = next().await else { panic!("it took a wrong token") };
+        assert!(detail.starts_with("not allowed: ") && !detail.contains("hunter2"), "{detail}");
+
+        let right = secret(&listener.kubeconfig());
+        secrets.replace("bj5", &PostParams::default(), &right).await.expect("replaced");
+        loop {
+            match next().await {
+                (1, ClusterNews::Up { .. }) => break,
+                (1, ClusterNews::Down { .. }) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+        // Whoever watches for a second asks for it some five times, and nothing comes of it.
+        home.reset_requests();
+        tokio::time::timeout(Duration::from_secs(1), next()).await.expect_err("nothing is new");
+        let asked = home.requests();
+        assert!((3..=5).contains(&asked.len()), "{asked:?}");
+        assert!(asked.iter().all(|it| (it.verb.as_str(), it.name.as_str()) == ("get", "bj5")), "{asked:?}");
+
+        let other = secret(&format!("{}# Renewed.\n", listener.kubeconfig()));
+        secrets.replace("bj5", &PostParams::default(), &other).await.expect("replaced");
+        assert!(matches!(next().await, (2, ClusterNews::Up { .. })), "without a word of being offline");
     }
 
     #[tokio::test(start_paused = true)]

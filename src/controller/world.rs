@@ -5,17 +5,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use secrecy::SecretString;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::cluster_entry::{ClusterEntry, Reach};
 use super::event::{Event, LoadError};
-use super::load::{self, Loaded, Rendering};
+use super::load::{self, Ask, Loaded, Rendering};
+use super::registry::Registry;
 use super::target::TargetEntry;
 use super::targets::{Agenda, Targets};
 use super::wanted::Wanted;
 use super::words::Words;
-use super::{Ending, Settings, Until, secrets};
+use super::{Ending, Settings, Until};
 use crate::fleet::{Fleet, Target};
 use crate::forge::{self, State};
 use crate::manifest;
@@ -63,6 +65,8 @@ pub struct World {
     pub(super) history: Arc<History>,
     /// What was read in earlier revisions.
     reading: Arc<Mutex<manifest::Memory>>,
+    /// Who registers clusters beside the files.
+    registry: Arc<Registry>,
     pub(super) clusters: BTreeMap<ClusterName, ClusterEntry>,
     /// Clusters whose file vanished while this process ran: their objects are left as they are.
     pub(super) dropped: BTreeSet<ClusterName>,
@@ -102,6 +106,7 @@ impl World {
         let (charts, keys) = (Arc::clone(&settings.charts), settings.keys.clone());
         let history = Arc::new(History::new(settings.origin.repository(), charts, keys));
         Self {
+            registry: Arc::new(Registry::new(settings.home.clone())),
             settings,
             events,
             loading: false,
@@ -141,7 +146,7 @@ impl World {
     pub fn handle(&mut self, event: Event) {
         self.changed = true;
         match event {
-            Event::Wake => self.load(),
+            Event::Wake | Event::Registered => self.load(),
             Event::Hint(hint) => {
                 self.awaited = hint.after;
                 self.awaited_pause = RELOAD_FIRST;
@@ -172,11 +177,20 @@ impl World {
             return;
         }
         self.loading = true;
-        let (origin, known, events) = (self.settings.origin.clone(), self.head.clone(), self.events.clone());
-        let after = self.awaited.clone();
-        let (charts, reading) = (Arc::clone(&self.settings.charts), Arc::clone(&self.reading));
+        let ask = Ask {
+            origin: self.settings.origin.clone(),
+            charts: Arc::clone(&self.settings.charts),
+            home: self.settings.home.clone(),
+            registry: Arc::clone(&self.registry),
+            reading: Arc::clone(&self.reading),
+            events: self.events.clone(),
+            known: self.head.clone(),
+            registered: self.snapshot.as_ref().and_then(|snapshot| snapshot.registered.clone()),
+            after: self.awaited.clone(),
+        };
+        let events = self.events.clone();
         tokio::spawn(async move {
-            let loaded = load::load(&origin, &charts, reading, known.as_ref(), after.as_deref()).await;
+            let loaded = load::load(ask).await;
             // A closed queue means that the controller has stopped: nobody is left to tell.
             let _ = events.send(Event::Loaded(loaded.map(Box::new))).await;
         });
@@ -226,14 +240,21 @@ impl World {
                 "read the config repository"
             );
             self.tell_about(&news.revision, &news.recent);
+            // Other clusters are registered: what the commit has deleted already counts on.
+            let is_same = self.head.as_ref() == Some(&news.revision);
             self.head = Some(news.revision.clone());
             // Also when it was the head before: what lay between may have changed what is known.
             self.rendered_head = None;
-            self.prune.begin();
+            if !is_same {
+                self.prune.begin();
+            }
             self.blamed = load::blame(&fleet, &news.snapshot);
             self.take_fleet(Arc::clone(&fleet));
-            self.open_outbox(&news.recent);
-            self.post_first(&news.revision);
+            self.open_outbox(&news.recent, news.token);
+            if !is_same {
+                self.post_first(&news.revision);
+            }
+            self.history.register(news.snapshot.registered.clone());
             self.snapshot = Some(Arc::new(news.snapshot));
             self.render();
         }
@@ -413,7 +434,7 @@ impl World {
     // ---- the forge ----
 
     /// Follows the forge that the instance names.
-    fn open_outbox(&mut self, recent: &[Revision]) {
+    fn open_outbox(&mut self, recent: &[Revision], token: Option<Result<SecretString, String>>) {
         let Some(wanted) = self.instance.forge.as_ref().filter(|_| self.settings.report) else {
             self.outbox = None;
             return;
@@ -421,9 +442,7 @@ impl World {
         if self.outbox.as_ref().is_some_and(|(known, _)| known == wanted) {
             return;
         }
-        let token =
-            wanted.token.as_ref().map(secrets::resolve).transpose().map_err(|error| error.to_string());
-        let client = token.and_then(|token| {
+        let client = token.transpose().and_then(|token| {
             forge::Client::gitea(&wanted.url, &wanted.repository, token).map_err(|error| error.to_string())
         });
         self.outbox = match client {

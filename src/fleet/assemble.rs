@@ -4,21 +4,30 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::checks::{CHECKS, Facts};
-use super::{Broken, Fleet, health_rules, pins, projects, routes};
+use super::{Broken, Fleet, health_rules, pins, projects, registry, routes};
 use crate::manifest::Manifests;
 use crate::model::{App, AppId, Cluster, ClusterName, Diagnostic, Ring, Scope, Snapshot};
 
 /// Puts the manifests together, runs every check, and takes out the apps with errors.
 pub fn assemble(mut manifests: Manifests, snapshot: &Snapshot) -> Fleet {
     projects::place(&mut manifests.apps);
+    let mut unregistered = registry::take(&mut manifests, snapshot);
     let mut lost_routes = routes::attach(&mut manifests);
     let of_namespace = projects::by_namespace(&manifests.apps);
     let clusters = first_of_each(&manifests.clusters);
     let rings: &[Ring] = manifests.rings.as_ref().map_or(&[], |rings| &rings.rings);
     let ring_of = rings_of(rings, &clusters);
-    let facts = Facts { manifests: &manifests, snapshot, clusters: &clusters, rings, ring_of: &ring_of };
+    let facts = Facts {
+        manifests: &manifests,
+        snapshot,
+        clusters: &clusters,
+        rings,
+        ring_of: &ring_of,
+        more_clusters: registry::is_unknown(&manifests, snapshot),
+    };
     let mut found: Vec<Diagnostic> = CHECKS.iter().flat_map(|(_, check)| check(&facts)).collect();
     found.append(&mut lost_routes);
+    found.append(&mut unregistered);
     let (health, mut mistakes) = health_rules::of(snapshot);
     found.append(&mut mistakes);
     found.append(&mut projects::held(&manifests, &found));

@@ -43,3 +43,7 @@ pub const HEALTH_RULE: &str = "E2081";
 pub const NOT_A_HEALTH_RULE: &str = "E2082";
 /// A pin that fits no app, or none that has a version, or that is not the only one to say it.
 pub const PIN: &str = "E2071";
+/// The registry of clusters in the home cluster could not be read.
+pub const REGISTRY_UNREAD: &str = "E2091";
+/// A ConfigMap of that registry without a kubeconfig.
+pub const REGISTERED_WITHOUT_KUBECONFIG: &str = "E2092";

@@ -17,6 +17,7 @@ mod pattern;
 mod pins;
 mod placement;
 mod projects;
+mod registry;
 mod replicas;
 mod routes;
 mod shipped;

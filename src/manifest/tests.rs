@@ -2,8 +2,9 @@ use serde_json::{Value, json};
 
 use super::{Manifests, Memory, approval_to_yaml, read, read_again};
 use crate::model::{
-    AppId, AppSpec, Approval, ApprovedAction, ApprovedObject, ClusterName, ClusterState, Connection, Digest,
-    ObjectId, Operator, PruneMode, Replicas, RolloutGroup, Scope, SecretRef, Snapshot,
+    AppId, AppSpec, Approval, ApprovedAction, ApprovedObject, ClusterName, ClusterState, ConfigMapRegistry,
+    Connection, Digest, ObjectId, Operator, PruneMode, Replicas, RolloutGroup, Scope, SecretRef, Snapshot,
+    StoredKey,
 };
 
 fn read_texts(texts: &[(&str, &str)]) -> Manifests {
@@ -334,8 +335,9 @@ spec:
             "E1207 5:90 spec.forge.credentials.token: `spec.forge.credentials.token` is a value where a reference is wanted",
             "E1206 6:47 spec.receivers[0].secrets: more than two secrets",
             "E1207 6:56 spec.receivers[0].secrets[0].value: `spec.receivers[0].secrets[0].value` is a value where a reference is wanted",
-            "E1290 6:66 spec.receivers[0].secrets[1].secret: `spec.receivers[0].secrets[1].secret` is not supported yet",
-            "E1208 6:86 spec.receivers[0].secrets[2]: a reference has exactly one of `env` and `file`",
+            "E1202 6:66 spec.receivers[0].secrets[1].secret.namespace: `namespace` is missing",
+            "E1202 6:66 spec.receivers[0].secrets[1].secret.key: `key` is missing",
+            "E1208 6:86 spec.receivers[0].secrets[2]: a reference has exactly one of `env`, `file` and `secret`",
             "E1206 7:9 spec.poll: `poll` must be a duration, not the number 60",
             "E1206 8:12 spec.pageUrl: \"tutti.example.com\" is not an address",
             "E1203 9:21 spec.defaults.force: `force` must be a boolean (true or false), not the text \"maybe\"",
@@ -369,13 +371,46 @@ fn clusters() {
         clean(&cluster("{connection: {inCluster: {}}}")).clusters[0].connection,
         Connection::InCluster
     );
+    let kept =
+        "{connection: {kubeconfigSecret: {namespace: tutti, name: bj5, key: kubeconfig, context: admin}}}";
+    let at = StoredKey { namespace: "tutti".into(), name: "bj5".into(), key: "kubeconfig".into() };
+    let expected = Connection::KubeconfigSecret { at, context: Some("admin".into()) };
+    assert_eq!(clean(&cluster(kept)).clusters[0].connection, expected);
+}
+
+#[test]
+fn registries() {
+    let instance = |registry: &str| {
+        format!(
+            "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {{name: main}}\nspec:\n  clusterRegistry: {registry}\n"
+        )
+    };
+    let read = |registry: &str| clean(&instance(registry)).instance.and_then(|it| it.registry);
+    assert_eq!(read("{configMaps: {}}"), Some(ConfigMapRegistry::default()));
+    let other = ConfigMapRegistry {
+        namespace: "fleet".into(),
+        match_labels: [("role".to_owned(), "cluster".to_owned())].into(),
+        key: "config".into(),
+    };
+    assert_eq!(
+        read("{configMaps: {namespace: fleet, matchLabels: {role: cluster}, key: config}}"),
+        Some(other)
+    );
+    check_mistakes(
+        &instance("{configMaps: {matchLabels: {}, key: a/b}}"),
+        &[
+            "E1206 5:47 spec.clusterRegistry.configMaps.matchLabels: `matchLabels` selects every ConfigMap",
+            "E1206 5:56 spec.clusterRegistry.configMaps.key: \"a/b\" is no key of a Secret or ConfigMap",
+        ],
+    );
+    check_mistakes(&instance("{}"), &["E1202 5:3 spec.clusterRegistry.configMaps: `configMaps` is missing"]);
 }
 
 #[test]
 fn cluster_mistakes() {
     let scoped = read_texts(&[("x.yaml", &cluster("{connection: {}}"))]).diagnostics.remove(0);
     assert_eq!(scoped.scope, Scope::Cluster(ClusterName::from("bj5")));
-    let one = "a connection has exactly one of kubeconfig, inCluster and sandbox";
+    let one = "a connection has exactly one of kubeconfig, kubeconfigSecret, inCluster and sandbox";
     check_mistakes(&cluster("{connection: {}}"), &[&format!("E1208 4:8 spec.connection: {one}")]);
     check_mistakes(
         &cluster("{connection: {sandbox: {}, inCluster: {}}, state: Gone}"),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{ClusterFacts, ClusterName, KubeVersion, Location};
+use super::{ClusterFacts, ClusterName, Digest, KubeVersion, Location, StoredKey};
 
 /// What its file wants of it. Whether it answers is observed, not written here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -24,6 +24,14 @@ pub enum ClusterState {
 pub enum Connection {
     /// A file, relative to the folder that the process was told (`kubeconfigs`).
     Kubeconfig { path: String, context: Option<String> },
+    /// A Secret of the home cluster.
+    KubeconfigSecret { at: StoredKey, context: Option<String> },
+    /// A ConfigMap of the home cluster that registers it.
+    ConfigMap {
+        at: StoredKey,
+        /// Of what it holds: another kubeconfig is another connection.
+        digest: Option<Digest>,
+    },
     /// The cluster that tutti itself runs in.
     InCluster,
     /// An embedded cluster.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Derived, Location};
+use super::{ConfigMapRegistry, Derived, Location, StoredKey};
 
 /// A secret is always a reference; the value is read where it is used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -12,6 +12,8 @@ use super::{Derived, Location};
 pub enum SecretRef {
     Env(String),
     File(String),
+    /// Of the home cluster.
+    Secret(StoredKey),
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -125,6 +127,8 @@ pub struct Instance {
     pub charts: Vec<ChartRepository>,
     /// The labels and variables that AppSets get.
     pub labels: Derived,
+    /// Clusters are registered in the home cluster too.
+    pub registry: Option<ConfigMapRegistry>,
     #[serde(skip)]
     pub location: Option<Location>,
 }
@@ -144,6 +148,7 @@ impl Default for Instance {
             caps: Caps::default(),
             charts: Vec::new(),
             labels: Derived::default(),
+            registry: None,
             location: None,
         }
     }

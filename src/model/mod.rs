@@ -23,6 +23,7 @@ pub mod object;
 pub mod observation;
 pub mod patch;
 pub mod project;
+pub mod registry;
 pub mod rendered;
 pub mod rings;
 pub mod rollout;
@@ -60,6 +61,7 @@ pub use observation::{
 };
 pub use patch::{Change, JsonStep, Patch, PatchTarget};
 pub use project::{Allow, Member, Project, Role, Subject};
+pub use registry::{ConfigMapRegistry, Registered, RegisteredCluster, StoredKey};
 pub use rendered::{Rendered, RenderedObject};
 pub use rings::{Ring, Rings};
 pub use rollout::{Rollout, RolloutGroup};

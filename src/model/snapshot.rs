@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::{Digest, Keys, Revision};
+use super::{Digest, Keys, Registered, Revision};
 
 /// One file: its Git blob id and its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub struct Snapshot {
     pub history: Arc<History>,
     /// What opens its files that are encrypted. They stay encrypted in here.
     pub keys: Keys,
+    /// Clusters that are registered outside of it; `None`: nobody asked.
+    pub registered: Option<Arc<Registered>>,
 }
 
 impl Snapshot {
@@ -40,6 +42,7 @@ impl Snapshot {
             files: Arc::new(files.collect()),
             history: Arc::default(),
             keys: Keys::default(),
+            registered: None,
         }
     }
 

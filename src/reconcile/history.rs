@@ -13,7 +13,9 @@ use tokio::sync::Mutex;
 
 use crate::apply;
 use crate::fleet::{self, Fleet, Target};
-use crate::model::{Capabilities, ClusterName, Keys, Rendered, RenderedObject, Revision, Snapshot};
+use crate::model::{
+    Capabilities, ClusterName, Keys, Registered, Rendered, RenderedObject, Revision, Snapshot,
+};
 use crate::plan::Was;
 use crate::render::{Discovered, Renderer};
 use crate::source::Repository;
@@ -26,6 +28,8 @@ pub struct History {
     repository: Option<Repository>,
     charts: Arc<chart::Service>,
     keys: Keys,
+    /// Clusters that are registered outside of Git have no past: they are taken as they are.
+    registered: parking_lot::Mutex<Option<Arc<Registered>>>,
     /// Who waits for the one that reads.
     waiting: AtomicUsize,
     /// What was read last, while somebody waits: apps that were applied from one commit read it once.
@@ -42,6 +46,11 @@ struct State {
 impl History {
     pub fn new(repository: Option<Repository>, charts: Arc<chart::Service>, keys: Keys) -> Self {
         Self { repository, charts, keys, ..Self::default() }
+    }
+
+    /// These are the clusters that are registered outside of Git now.
+    pub fn register(&self, registered: Option<Arc<Registered>>) {
+        *self.registered.lock() = registered;
     }
 
     /// It may be that what it reads was encrypted.
@@ -71,6 +80,7 @@ impl History {
             }
         };
         snapshot.keys = self.keys.clone();
+        snapshot.registered = self.registered.lock().clone();
         let revision = revision.clone();
         let state = tokio::task::spawn_blocking(move || {
             let fleet = fleet::assemble(manifest::read(&snapshot), &snapshot);

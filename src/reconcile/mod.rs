@@ -193,7 +193,9 @@ async fn look_up(job: &Job, observation: &Observation) -> (Vec<(ObjectId, Found)
 }
 
 async fn look_at(job: &Job, resource: &Resource, object: &RenderedObject) -> Result<Found, Error> {
-    let Some(metadata) = job.client.lookup(resource, &object.id).await? else { return Ok(Found::Nothing) };
+    let Some(metadata) = job.client.lookup_new(resource, &object.id).await? else {
+        return Ok(Found::Nothing);
+    };
     if let Some(ours) = live(&object.kind, &metadata, &job.instance, &job.rules, &job.ignores) {
         // Only its metadata was asked for.
         let ownership = Ownership { values: None, replicas: None, ..ours.ownership };

@@ -43,6 +43,7 @@ pub fn read_folder(path: &Path) -> Result<Snapshot, Error> {
         files: files.into(),
         history: Arc::default(),
         keys: Keys::default(),
+        registered: None,
     })
 }
 

@@ -99,6 +99,7 @@ impl Reader {
                 files: files.into(),
                 history: history.into(),
                 keys: Keys::default(),
+                registered: None,
             },
         ))
     }

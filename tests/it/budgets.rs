@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use crate::support::fleet::Fleet;
+use tutti::report::{Overview, Phase};
+
+use crate::support::fleet::{Fleet, target};
+use crate::support::live;
 use crate::support::manifests::{component, config_map, objects};
 
 const CLUSTERS: [&str; 4] = ["bj1", "bj2", "gz1", "gz2"];
@@ -95,6 +98,30 @@ async fn new_objects_cost_a_look_and_a_patch_each() {
     running.converged(&revision).await;
     assert_eq!(fleet.counted(), ["8 apply configmaps", "8 get configmaps"]);
     assert!(fleet.requests().iter().filter(|(_, it)| it.verb == "get").all(|(_, it)| it.metadata_only));
+}
+
+/// Many names are asked for by one list; one that is taken is looked at all the same, and is refused.
+#[tokio::test(start_paused = true)]
+async fn many_new_objects_cost_one_list() {
+    let fleet = fleet();
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    live::create_as(fleet.cluster("bj1"), "kubectl-create", &config_map("default", "many-77", "new")).await;
+    fleet.forget_requests();
+
+    let maps: String =
+        (0..100).map(|number| config_map("default", &format!("many-{number}"), "new") + "---\n").collect();
+    fleet.push(&running, "A hundred", &[("apps/settings/objects/more.yaml", Some(&maps))]).await;
+    let refused = |now: &Overview| {
+        let target = target(now, "bj1", "default/settings");
+        target.phase == Phase::Refused && now.targets.iter().filter(|it| !it.phase.is_done()).count() == 1
+    };
+    let overview = running.until("one is refused, all others are there", refused).await;
+    let detail = &target(&overview, "bj1", "default/settings").detail;
+    assert!(detail.contains("many-77"), "{detail}");
+    // The first fifteen one by one on each cluster, and the one that is taken.
+    assert_eq!(fleet.counted(), ["399 apply configmaps", "61 get configmaps", "4 list configmaps"]);
 }
 
 #[tokio::test(start_paused = true)]

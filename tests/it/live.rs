@@ -8,6 +8,7 @@ mod capabilities;
 mod credentials;
 mod diff;
 mod drift;
+mod home;
 mod hooks;
 mod immutable;
 mod import;

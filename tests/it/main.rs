@@ -38,6 +38,7 @@ mod pins;
 mod projects;
 mod proxy;
 mod prune;
+mod registered;
 mod removed;
 mod restart;
 mod routes;

@@ -47,7 +47,7 @@ pub struct DiffArgs {
 }
 
 pub async fn run(args: DiffArgs) -> anyhow::Result<Exit> {
-    let process = args.process.resolve(Some("."))?;
+    let process = args.process.resolve(Some(".")).await?;
     let timeout = Duration::from_secs(args.timeout);
     let (ending, overview) = session::look_for(&process, timeout, args.worktree, true).await?;
     diagnostics::print(&overview.diagnostics);

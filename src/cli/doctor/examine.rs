@@ -32,7 +32,7 @@ pub struct Examination<'a> {
 
 impl Examination<'_> {
     pub async fn run(&self) -> Vec<Finding> {
-        let mut findings = vec![self.credential()];
+        let mut findings = vec![self.credential().await];
         let connected = match Client::connect(self.cluster.name.clone(), &self.link).await {
             Ok(client) => client.discover().await.map(|catalog| (client, catalog)),
             Err(error) => Err(error),
@@ -66,9 +66,9 @@ impl Examination<'_> {
         findings
     }
 
-    fn credential(&self) -> Finding {
+    async fn credential(&self) -> Finding {
         let now = Timestamp::now();
-        match self.link.credential(&self.cluster.name) {
+        match self.link.learned_credential(&self.cluster.name).await {
             Err(error) => Finding::bad(Check::Credential, Exit::Unreachable, error.to_string()),
             Ok(credential) => match (credential.warning(now), credential.expires) {
                 (Some(warning), Some(expires)) if expires <= now => {

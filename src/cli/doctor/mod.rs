@@ -17,7 +17,8 @@ use super::output::{self, Format, say};
 use super::process::{Process, ProcessArgs};
 use super::session::{Source, folder};
 use super::{cluster, diagnostics, repository};
-use crate::controller::resolve_secret;
+use crate::cluster::Home;
+use crate::controller::{registered, resolve_secret};
 use crate::fleet::Fleet;
 use crate::forge;
 use crate::model::{ClusterName, Revision, Snapshot};
@@ -58,10 +59,14 @@ struct ClusterReport {
 }
 
 pub async fn run(args: DoctorArgs) -> anyhow::Result<Exit> {
-    let process = args.process.resolve(Some("."))?;
+    let process = args.process.resolve(Some(".")).await?;
     let mut snapshot = load(&process, args.worktree).await?;
     snapshot.keys = process.keys.clone();
-    let fleet = repository::fleet(&snapshot);
+    let mut fleet = repository::fleet(&snapshot);
+    if fleet.instance.registry.is_some() {
+        snapshot.registered = registered(&process.ways.home, fleet.instance.registry.as_ref()).await;
+        fleet = repository::fleet(&snapshot);
+    }
     let mut names = Vec::new();
     for name in &args.clusters {
         names.push(cluster::chosen(&fleet, name)?);
@@ -83,7 +88,7 @@ pub async fn run(args: DoctorArgs) -> anyhow::Result<Exit> {
     let clusters = futures::stream::iter(examined).buffered(SIDE_BY_SIDE).collect().await;
     let report = Report {
         revision: snapshot.revision.clone(),
-        repository: of_repository(fleet, snapshot).await,
+        repository: of_repository(fleet, snapshot, &process.ways.home).await,
         clusters,
     };
     match args.output {
@@ -103,7 +108,7 @@ async fn load(process: &Process, worktree: bool) -> anyhow::Result<Snapshot> {
 }
 
 /// What holds for all clusters: the manifests, and the forge that is told.
-async fn of_repository(fleet: &Fleet, snapshot: &Snapshot) -> Vec<Finding> {
+async fn of_repository(fleet: &Fleet, snapshot: &Snapshot, home: &Home) -> Vec<Finding> {
     let mut findings = Vec::new();
     let errors = fleet.diagnostics.iter().filter(|it| it.is_error()).count();
     findings.push(if errors == 0 {
@@ -114,14 +119,18 @@ async fn of_repository(fleet: &Fleet, snapshot: &Snapshot) -> Vec<Finding> {
         Finding::bad(Check::Manifests, Exit::Failed, message).help("`tutti lint` shows them")
     });
     if let Some(forge) = &fleet.instance.forge {
-        findings.push(of_forge(forge, &snapshot.revision).await);
+        findings.push(of_forge(forge, &snapshot.revision, home).await);
     }
     findings
 }
 
-async fn of_forge(wanted: &crate::model::Forge, revision: &Revision) -> Finding {
+async fn of_forge(wanted: &crate::model::Forge, revision: &Revision, home: &Home) -> Finding {
     let place = format!("{} at {}", wanted.repository, wanted.url);
-    let token = match wanted.token.as_ref().map(resolve_secret).transpose() {
+    let token = match &wanted.token {
+        Some(reference) => resolve_secret(reference, home).await.map(Some),
+        None => Ok(None),
+    };
+    let token = match token {
         Ok(token) => token,
         Err(error) => return Finding::bad(Check::Forge, Exit::Denied, error.to_string()),
     };

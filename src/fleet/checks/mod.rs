@@ -24,6 +24,8 @@ pub struct Facts<'a> {
     pub clusters: &'a BTreeMap<ClusterName, Cluster>,
     pub rings: &'a [Ring],
     pub ring_of: &'a BTreeMap<ClusterName, String>,
+    /// There may be clusters that are not known here: their registry was not asked.
+    pub more_clusters: bool,
 }
 
 pub type Check = fn(&Facts<'_>) -> Vec<Diagnostic>;

@@ -6,6 +6,9 @@ use crate::manifest::read::suggest;
 use crate::model::{App, AppSpec, ClusterState, Diagnostic, Location, Scope, Selector};
 
 pub fn clusters_exist(facts: &Facts<'_>) -> Vec<Diagnostic> {
+    if facts.more_clusters {
+        return Vec::new();
+    }
     let known = facts.cluster_names();
     let unknown = |name: &str, scope: Scope, location: &Location, who: &str| {
         let message = format!("{who} names cluster {name}, which is not registered");
@@ -88,6 +91,9 @@ pub fn rings_exist(facts: &Facts<'_>) -> Vec<Diagnostic> {
 }
 
 pub fn somewhere(facts: &Facts<'_>) -> Vec<Diagnostic> {
+    if facts.more_clusters {
+        return Vec::new();
+    }
     let check = |app: &App| {
         let selected = selector(app)?;
         // Names that do not exist are told, and are the cause.

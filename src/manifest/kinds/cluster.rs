@@ -3,7 +3,7 @@
 use super::super::codes;
 use super::super::read::{Fields, NameRule, Reading, Value};
 use super::super::yaml::{Node, NodeKind};
-use super::{envelope, spec_fields};
+use super::{envelope, secret, spec_fields};
 use crate::model::{Cluster, ClusterName, ClusterState, Connection, KubeVersion};
 use serde_json::{Map, Value as Json};
 
@@ -111,16 +111,17 @@ fn read_connection(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Conne
     // `sandbox:` with nothing after it means `{}` to whoever writes it, and nothing to Kubernetes.
     let in_cluster = fields.optional("inCluster", reading);
     let sandbox = fields.optional("sandbox", reading);
+    let secret = fields.optional("kubeconfigSecret", reading);
     let before = reading.mistakes.len();
-    fields.later(&["kubeconfigSecret", "agent"], reading);
+    fields.later(&["agent"], reading);
     let came_later = reading.mistakes.len() > before;
-    let given = [&kubeconfig, &in_cluster, &sandbox].into_iter().flatten().count();
+    let given = [&kubeconfig, &secret, &in_cluster, &sandbox].into_iter().flatten().count();
     if given > 1 || given == 0 && !came_later {
         let (place, path) = (fields.place().clone(), value.path.clone());
         reading
             .mistake(
                 codes::NOT_EXACTLY_ONE,
-                "a connection has exactly one of kubeconfig, inCluster and sandbox",
+                "a connection has exactly one of kubeconfig, kubeconfigSecret, inCluster and sandbox",
                 place,
                 &path,
             )
@@ -128,6 +129,8 @@ fn read_connection(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Conne
     }
     let connection = if let Some(kubeconfig) = kubeconfig {
         read_kubeconfig(&kubeconfig, reading)
+    } else if let Some(secret) = secret {
+        read_kubeconfig_secret(&secret, reading)
     } else if let Some(in_cluster) = in_cluster {
         Fields::of(&in_cluster, reading)?.finish(reading);
         Some(Connection::InCluster)
@@ -160,4 +163,12 @@ fn read_kubeconfig(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Conne
     let context = fields.optional("context", reading).and_then(|context| reading.text(&context));
     fields.finish(reading);
     Some(Connection::Kubeconfig { path: text?, context })
+}
+
+fn read_kubeconfig_secret(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Connection> {
+    let mut fields = Fields::of(value, reading)?;
+    let at = secret::read_key(&mut fields, reading);
+    let context = fields.optional("context", reading).and_then(|context| reading.text(&context));
+    fields.finish(reading);
+    Some(Connection::KubeconfigSecret { at: at?, context })
 }

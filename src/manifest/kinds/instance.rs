@@ -7,7 +7,9 @@ use super::super::read::{self, Fields, NameRule, Reading, Value};
 use super::super::yaml::{Node, NodeKind};
 use super::workload::{DRIFT_MODES, PRUNE_MODES};
 use super::{derived, envelope, secret};
-use crate::model::{Caps, ChartRepository, Defaults, Forge, Instance, Mode, Receiver, SecretRef};
+use crate::model::{
+    Caps, ChartRepository, ConfigMapRegistry, Defaults, Forge, Instance, Mode, Receiver, SecretRef,
+};
 
 /// Forges that come later.
 const LATER_FORGES: &[&str] = &["github", "gitlab", "drone"];
@@ -52,9 +54,36 @@ fn read_spec(spec: &Value<'_>, instance: &mut Instance, reading: &mut Reading<'_
     if let Some(charts) = fields.optional("charts", reading) {
         instance.charts = read_charts(&charts, reading).unwrap_or_default();
     }
+    instance.registry =
+        fields.optional("clusterRegistry", reading).and_then(|registry| read_registry(&registry, reading));
     fields.later(&["notifications"], reading);
     fields.finish(reading);
     Some(())
+}
+
+/// Clusters beside those of the files: which ConfigMaps of the home cluster register one each.
+fn read_registry(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<ConfigMapRegistry> {
+    let mut fields = Fields::of(value, reading)?;
+    let maps = fields.required("configMaps", reading);
+    fields.finish(reading);
+    let mut fields = Fields::of(&maps?, reading)?;
+    let mut registry = ConfigMapRegistry::default();
+    if let Some(namespace) = fields.optional("namespace", reading) {
+        registry.namespace = reading.name(&namespace, NameRule::Label)?;
+    }
+    if let Some(labels) = fields.optional("matchLabels", reading) {
+        registry.match_labels = reading.labels(&labels)?;
+        if registry.match_labels.is_empty() {
+            // Every namespace has a ConfigMap that is no cluster: the authorities that its pods believe.
+            let help = "leave it out for {ClusterOwner: sym-admin}";
+            reading.bad_value(&labels, "`matchLabels` selects every ConfigMap", help);
+        }
+    }
+    if let Some(key) = fields.optional("key", reading) {
+        registry.key = secret::data_key(&key, reading)?;
+    }
+    fields.finish(reading);
+    Some(registry)
 }
 
 fn read_duration(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Duration> {

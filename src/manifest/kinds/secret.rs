@@ -1,12 +1,11 @@
 //! References to secrets. Nothing here puts a value into a message.
 
 use super::super::codes;
-use super::super::read::{Fields, Reading, Value};
+use super::super::read::{Fields, NameRule, Reading, Value};
 use super::super::yaml::Node;
-use crate::model::SecretRef;
+use crate::model::{SecretRef, StoredKey};
 
-const HELP: &str =
-    "write a reference: {env: NAME} or {file: PATH}; and change the secret, it is in the history now";
+const HELP: &str = "write a reference: {env: NAME}, {file: PATH} or {secret: {namespace, name, key}}; and change the secret, it is in the history now";
 
 pub fn read(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<SecretRef> {
     let Some(entries) = value.node.as_map() else {
@@ -16,7 +15,7 @@ pub fn read(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<SecretRef> {
     let mut fields = Fields::of(value, reading)?;
     let env = fields.optional("env", reading);
     let file = fields.optional("file", reading);
-    let secret = fields.take("secret", reading);
+    let secret = fields.optional("secret", reading);
     let before = reading.mistakes.len();
     // Whatever else is in it may be the secret itself.
     for entry in entries {
@@ -26,16 +25,15 @@ pub fn read(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<SecretRef> {
             literal(&value, reading);
         }
     }
-    match secret {
-        Some(secret) if secret.node.as_map().is_none() => literal(&secret, reading),
-        Some(secret) => reading.not_yet(&format!("`{}`", secret.path), &secret),
-        None => {}
+    match &secret {
+        Some(secret) if secret.node.as_map().is_none() => literal(secret, reading),
+        _ => {}
     }
     if reading.mistakes.len() > before {
         return None;
     }
-    match (env, file) {
-        (Some(env), None) => {
+    match (env, file, secret) {
+        (Some(env), None, None) => {
             let name = reading.text(&env)?;
             if !is_variable(&name) {
                 literal(&env, reading);
@@ -43,20 +41,46 @@ pub fn read(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<SecretRef> {
             }
             Some(SecretRef::Env(name))
         }
-        (None, Some(file)) => reading.word(&file).map(SecretRef::File),
+        (None, Some(file), None) => reading.word(&file).map(SecretRef::File),
+        (None, None, Some(secret)) => {
+            let mut fields = Fields::of(&secret, reading)?;
+            let at = read_key(&mut fields, reading);
+            fields.finish(reading);
+            at.map(SecretRef::Secret)
+        }
         _ => {
             let location = value.name_location.clone().unwrap_or_else(|| reading.location(value.node));
             reading
                 .mistake(
                     codes::NOT_EXACTLY_ONE,
-                    "a reference has exactly one of `env` and `file`",
+                    "a reference has exactly one of `env`, `file` and `secret`",
                     location,
                     &value.path,
                 )
-                .help("write {env: NAME} or {file: PATH}");
+                .help("write {env: NAME}, {file: PATH} or {secret: {namespace, name, key}}");
             None
         }
     }
+}
+
+/// `namespace`, `name` and `key` of a Secret of the home cluster.
+pub fn read_key(fields: &mut Fields<'_>, reading: &mut Reading<'_>) -> Option<StoredKey> {
+    let namespace = fields.required("namespace", reading).and_then(|it| reading.name(&it, NameRule::Label));
+    let name = fields.required("name", reading).and_then(|it| reading.name(&it, NameRule::Subdomain));
+    let key = fields.required("key", reading).and_then(|it| data_key(&it, reading));
+    Some(StoredKey { namespace: namespace?, name: name?, key: key? })
+}
+
+/// A key of a Secret or ConfigMap, as the API server takes it.
+pub fn data_key(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<String> {
+    let text = reading.text(value)?;
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    if text.is_empty() || text.len() > 253 || !text.bytes().all(fits) {
+        let help = "letters, digits, `-`, `_` and `.`, at most 253";
+        reading.bad_value(value, format!("{text:?} is no key of a Secret or ConfigMap"), help);
+        return None;
+    }
+    Some(text)
 }
 
 fn is_text(node: &Node) -> bool {

@@ -135,6 +135,7 @@ pub fn narrowed(job: &Job<'_>, inputs: &[Input]) -> Snapshot {
         files: Arc::new(files.map(|(path, file)| (path.clone(), file.clone())).collect()),
         history: Arc::clone(&job.snapshot.history),
         keys: job.snapshot.keys.clone(),
+        registered: job.snapshot.registered.clone(),
     }
 }
 
@@ -159,5 +160,6 @@ pub fn manifests(snapshot: &Snapshot, inputs: &[Input]) -> Snapshot {
         files: Arc::new(files.map(|(path, file)| (path.clone(), file.clone())).collect()),
         history: Arc::default(),
         keys: snapshot.keys.clone(),
+        registered: snapshot.registered.clone(),
     }
 }

@@ -79,6 +79,8 @@ pub struct Traces {
     pub autoscaled: BTreeSet<String>,
     /// What was dropped from Git may stay: nobody knows any more who set it.
     pub loosened: BTreeSet<String>,
+    /// What lost the marks by which a field is known to have been ours: label, hash, or managers.
+    pub unmarked: BTreeSet<Place>,
     /// What a person deleted because it was in conflict.
     pub resolved: BTreeSet<Place>,
     /// Objects of somebody else, as they are.
@@ -177,6 +179,9 @@ impl Edit {
         };
         if !done {
             return None;
+        }
+        if matches!(self.what, What::Label | What::Hash | What::Managers) {
+            traces.unmarked.insert(place.clone());
         }
         *traces.edits.entry(place).or_default() += 1;
         Some(format!("{:?} of {name} on {cluster}", self.what))

@@ -129,3 +129,33 @@ pub fn missing(wanted: &Value, live: &Value, path: &str) -> Option<String> {
         _ => Some(format!("{path} is {live}, not {wanted}")),
     }
 }
+
+/// What `live` holds beside what is wanted, of that which only an author of the object adds: data, keys that come and go with
+/// versions, and items of lists that are told apart by name.
+pub fn left_over(wanted: &Value, live: &Value, path: &str) -> Option<String> {
+    match (wanted, live) {
+        (Value::Object(wanted), Value::Object(live)) => {
+            let is_whole = path == ".data";
+            let more =
+                live.keys().find(|key| !wanted.contains_key(*key) && (is_whole || key.starts_with("only-")));
+            if let Some(more) = more {
+                return Some(format!("{path} still has {more}"));
+            }
+            wanted.iter().find_map(|(key, value)| left_over(value, live.get(key)?, &format!("{path}.{key}")))
+        }
+        (Value::Array(wanted), Value::Array(live)) => {
+            let named = |item: &Value, name: &Value| item.get("name") == Some(name);
+            let names: Option<Vec<&Value>> = wanted.iter().map(|item| item.get("name")).collect();
+            let names = names?;
+            let more = live.iter().filter_map(|item| item.get("name")).find(|name| !names.contains(name));
+            if let Some(more) = more {
+                return Some(format!("{path} still has {more}"));
+            }
+            wanted.iter().zip(names).find_map(|(value, name)| {
+                let live = live.iter().find(|item| named(item, name))?;
+                left_over(value, live, &format!("{path}[{name}]"))
+            })
+        }
+        _ => None,
+    }
+}

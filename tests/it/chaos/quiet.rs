@@ -49,17 +49,19 @@ pub fn strangers_go(wanted: &Wanted, clusters: &BTreeMap<String, Sandbox>, trace
 /// Each target is called what it is.
 pub fn look(run: &Run) {
     let (wanted, overview) = (&run.wanted, run.overview());
-    if wanted.observes || !wanted.is_valid() {
-        return;
-    }
     let mut found = Vec::new();
     {
         let state = run.witness.state.lock();
-        for (id, app) in &wanted.apps {
+        let apps = wanted.apps.iter().filter(|_| !wanted.observes);
+        for (id, app) in apps {
             for cluster in &app.clusters {
                 let said =
                     overview.targets.iter().find(|it| *it.app.name == **id && it.cluster.as_str() == cluster);
                 let Some(said) = said else {
+                    // A process that started since does not know it.
+                    if app.mistake.is_some() {
+                        continue;
+                    }
                     found.push(format!("nothing is said of {id} on {cluster}"));
                     continue;
                 };
@@ -88,21 +90,37 @@ fn check(
 ) -> Result<(), String> {
     let wanted = &run.wanted;
     let expect = |right: bool, why: &str| if right { Ok(()) } else { Err(why.to_owned()) };
+    if app.mistake.is_some() {
+        return expect(phase == Phase::Invalid, "it has a mistake");
+    }
     if app.paused {
         return expect(phase == Phase::Paused, "it is paused");
     }
+    let holds = |mine: &[(&str, &App, Name, serde_json::Value)]| {
+        mine.iter()
+            .find_map(|(_, _, name, body)| truth::holds(&run.clusters()[cluster], name, body, traces).err())
+    };
     let mine: Vec<_> = wanted.on(cluster).filter(|(owner, ..)| *owner == id).collect();
+    // What another app with a mistake would render of it, or had applied, waits for its mending. An app that is gone may be the one
+    // that a file with a mistake is about.
+    let is_unknown = |id: &str| wanted.apps.get(id).map_or(!wanted.is_valid(), |app| app.mistake.is_some());
+    let waits = |name: &Name| {
+        let live = hands::get(&run.clusters()[cluster], &name.path()).unwrap_or_default();
+        let applied = live["metadata"]["annotations"]["tutti.dev/app"].as_str().unwrap_or_default();
+        (!applied.is_empty() && is_unknown(applied.trim_start_matches("default/")))
+            || wanted.owners(cluster, name).any(|(other, _)| is_unknown(other))
+    };
+    if mine.iter().any(|(_, _, name, _)| waits(name)) {
+        return expect(phase != Phase::Running || holds(&mine).is_none(), "it is not as wanted");
+    }
     let place = |name: &Name| (cluster.to_owned(), name.path());
     let is_maintained = wanted.clusters[cluster];
-    let holds = mine
-        .iter()
-        .find_map(|(_, _, name, body)| truth::holds(&run.clusters()[cluster], name, body, traces).err());
     if mine.iter().any(|(_, _, name, _)| wanted.owners(cluster, name).count() > 1) {
         return expect(phase == Phase::Refused, "two apps claim an object of it");
     }
     let is_blocked = mine.iter().any(|(_, _, name, _)| traces.strangers.contains_key(&place(name)));
     if is_maintained {
-        return match (phase, holds) {
+        return match (phase, holds(&mine)) {
             (Phase::Running, Some(why)) if app.drift == Drift::Repair => Err(why),
             (Phase::Running, _) if is_blocked => Err("somebody else's object is in the way".to_owned()),
             _ => Ok(()),
@@ -112,14 +130,15 @@ fn check(
         return expect(phase == Phase::Refused, "somebody else's object is in the way");
     }
     let is_edited = || mine.iter().any(|(_, _, name, _)| traces.edits.contains_key(&place(name)));
-    if phase == Phase::Refused && detail.contains(": conflict with") && is_edited() {
+    let is_unmarked = || mine.iter().any(|(_, _, name, _)| traces.unmarked.contains(&place(name)));
+    if phase == Phase::Refused && detail.contains(": conflict with") && is_unmarked() {
         return Ok(());
     }
     let runs = mine.iter().any(|(_, _, name, _)| name.kind == Kind::Deployment);
     if app.broken_image && runs {
         return expect(matches!(phase, Phase::Degraded | Phase::Progressing), "its image cannot be pulled");
     }
-    match holds {
+    match holds(&mine) {
         None => expect(matches!(phase, Phase::Running | Phase::OutOfSync), "it is as wanted"),
         Some(_) if app.drift != Drift::Repair && is_edited() => Ok(()),
         Some(why) => Err(why),

@@ -20,6 +20,8 @@ pub struct Report {
     pub struck: BTreeMap<String, u64>,
     /// The longest that it took, of a cluster's time.
     pub slowest: Duration,
+    /// The most writes of one object in one schedule that a cluster refused or failed.
+    pub most_failed: usize,
     /// Seeds with what was wrong.
     pub violations: Vec<(u64, Vec<String>)>,
 }
@@ -58,6 +60,7 @@ impl Report {
         }
         self.strike(&other.struck);
         self.slowest = self.slowest.max(other.slowest);
+        self.most_failed = self.most_failed.max(other.most_failed);
         self.violations.extend(other.violations);
     }
 }
@@ -68,8 +71,9 @@ impl fmt::Display for Report {
         writeln!(
             f,
             "{schedules} schedules, {steps} steps, {commits} commits, {processes} processes, {requests} requests; \
-             the slowest settled after {} s",
-            self.slowest.as_secs()
+             the slowest settled after {} s, at most {} writes of one object failed",
+            self.slowest.as_secs(),
+            self.most_failed
         )?;
         writeln!(f, "{:<20} {:>10} {:>14}", "trouble", "injected", "requests hit")?;
         for (trouble, number) in &self.injected {

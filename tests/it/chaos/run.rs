@@ -318,7 +318,8 @@ impl Run {
         true
     }
 
-    /// A person settles what a commit and somebody else's hands both changed, by deleting the object.
+    /// A person settles what a commit and somebody else's hands both changed, by deleting the object. That is needed only where
+    /// somebody took away what tells that a field was ours.
     fn resolve(&mut self, overview: &Overview) -> bool {
         let mut found = false;
         for target in overview.targets.iter().filter(|target| target.phase == Phase::Refused) {
@@ -335,9 +336,7 @@ impl Run {
             };
             let place = (target.cluster.to_string(), name.path());
             let mut state = self.witness.state.lock();
-            if state.traces.edits.get(&place).is_some_and(|edits| *edits > 0)
-                && !state.traces.resolved.contains(&place)
-            {
+            if state.traces.unmarked.contains(&place) && !state.traces.resolved.contains(&place) {
                 found |= hands::delete(self.fleet.cluster(target.cluster.as_str()), &place.1);
                 *state.traces.edits.entry(place.clone()).or_default() += 1;
                 state.traces.resolved.insert(place);
@@ -351,7 +350,10 @@ impl Run {
 
     async fn check_end(&mut self, schedule: &Schedule) {
         for sandbox in self.fleet.clusters.values() {
-            let differences = truth::differences(&self.wanted, sandbox, &self.witness.state.lock().traces);
+            let state = self.witness.state.lock();
+            let was_stale = state.stale.contains(sandbox.name());
+            let differences = truth::differences(&self.wanted, sandbox, &state.traces, was_stale);
+            drop(state);
             differences.iter().for_each(|words| self.witness.violation(words));
         }
         let statuses = statuses::desired(&self.overview());
@@ -377,6 +379,7 @@ impl Run {
         }
         self.report.refused += state.refused;
         self.report.requests += state.total;
+        self.report.most_failed = state.writes.values().map(|writes| writes.failed).max().unwrap_or_default();
         self.report.processes += state.processes as u64;
         let violations = std::mem::take(&mut state.violations);
         let log = std::mem::take(&mut state.log);

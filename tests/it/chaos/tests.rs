@@ -1,18 +1,22 @@
 //! Some schedules in every test run, and whether those who judge them see what is wrong.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
+use bytes::Bytes;
+use http::{Method, Request, StatusCode};
 use serde_json::json;
-use tutti::report::statuses;
+use tutti::report::{Overview, statuses};
 
 use super::edit::Traces;
 use super::many::many;
-use super::object::{Kind, Name, body};
+use super::object::{Kind, Name, body, left_over};
 use super::schedule::Schedule;
 use super::wanted::{App, Drift, Mistake, Prune, Sort, Wanted};
-use super::witness::{may_apply, may_delete};
+use super::witness::{Witness, may_apply, may_delete};
 use super::{hands, truth};
 use crate::support::fleet::Fleet;
+use crate::support::wires::Witness as _;
 
 /// `TUTTI_CHAOS_SCHEDULES` says how many, `TUTTI_CHAOS_SEED` from which seed on.
 #[test]
@@ -83,7 +87,10 @@ fn an_apply_that_git_does_not_say_is_seen() {
     check(&with(|it| app(it).paused = true), "app1 is paused");
     check(&with(|it| app(it).mistake = Some(Mistake::Field)), "app1 has a mistake");
     check(&with(|it| app(it).clusters.clear()), "app1 does not render it there");
-    check(&with(|it| app(it).sort = Sort::Objects(BTreeMap::from([(map(), 2)]))), "it is of another commit");
+    check(
+        &with(|it| app(it).sort = Sort::Objects(BTreeMap::from([(map(), 2)]))),
+        "it is of another commit: .metadata.labels.version is \"v1\", not \"v2\"",
+    );
 }
 
 #[test]
@@ -117,21 +124,102 @@ fn a_delete_that_git_does_not_want_is_seen() {
     check(&stray, &meant, &live, "the repository has mistakes");
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_cluster_that_holds_something_else_is_seen() {
-    let wanted = wanted();
+/// A fleet that holds what is wanted, what tutti said of it in the end, and who has seen nothing of it yet.
+async fn converged(wanted: &Wanted) -> (Fleet, Overview, Witness) {
     let files = wanted.files();
     let texts: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
     let fleet = Fleet::new(&["c1"], &texts);
     let running = fleet.start().await;
     let overview = running.converged(&fleet.begin).await;
+    running.stop().await;
+    let witness = Witness::new(fleet.clusters.clone());
+    witness.committed(&fleet.begin, wanted, None);
+    witness.follows();
+    (fleet, Overview::clone(&overview), witness)
+}
+
+fn violations(witness: &Witness) -> Vec<String> {
+    let found = std::mem::take(&mut witness.state.lock().violations);
+    found.into_iter().map(|words| words.split(" (at ").next().unwrap_or_default().to_owned()).collect()
+}
+
+/// A request to delete the `number`-th object of those that nobody wants.
+fn delete(number: usize) -> Request<Bytes> {
+    let body = json!({"preconditions": {"uid": format!("u{number}"), "resourceVersion": "1"}});
+    Request::builder()
+        .method(Method::DELETE)
+        .uri(Name::new(Kind::ConfigMap, &format!("gone{number}")).path())
+        .body(Bytes::from(body.to_string()))
+        .expect("a request")
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_deletes_than_the_cap_are_seen() {
+    let mut wanted = wanted();
+    wanted.approved.insert(("c1".to_owned(), "u4".to_owned()));
+    let (_fleet, _, witness) = converged(&wanted).await;
+    let deleted = |number| {
+        witness.sent("c1", &delete(number));
+        witness.answered("c1", &delete(number), Ok(StatusCode::OK));
+        violations(&witness)
+    };
+    for number in [1, 2, 3, 4] {
+        assert_eq!(deleted(number), Vec::<String>::new(), "three of them free, one approved");
+    }
+    assert_eq!(deleted(5), ["4 deletes at one commit, 3 is the cap"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_to_a_cluster_that_is_offline_is_seen() {
+    let (_fleet, mut overview, witness) = converged(&wanted()).await;
+    let moment = || tokio::time::sleep(Duration::from_millis(30));
+    overview.clusters[0].state = "Offline".into();
+    witness.sees(&overview);
+    moment().await;
+    witness.sent("c1", &delete(1));
+    assert_eq!(violations(&witness), Vec::<String>::new(), "it may just have come back");
+    moment().await;
+    witness.sees(&overview);
+    assert_eq!(
+        violations(&witness),
+        ["DELETE c1 /api/v1/namespaces/default/configmaps/gone1: the cluster is known to be offline"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn words_that_are_not_true_are_seen() {
+    let (fleet, overview, witness) = converged(&wanted()).await;
+    witness.is_told_the_truth(&overview);
+    assert_eq!(violations(&witness), Vec::<String>::new());
+    assert!(hands::delete(fleet.cluster("c1"), &map().path()));
+    witness.follows();
+    witness.is_told_the_truth(&overview);
+    assert_eq!(violations(&witness), ["app1 is called healthy on c1: ConfigMap/o1 is not there"]);
+}
+
+#[test]
+fn what_a_version_dropped_and_is_still_there_is_seen() {
+    let left = |kind: Kind, version: u64, live: u64| {
+        let name = Name::new(kind, "o1");
+        left_over(&body(&name, version, false), &body(&name, live, false), "").unwrap_or_default()
+    };
+    assert_eq!(left(Kind::Deployment, 1, 1), "");
+    assert_eq!(left(Kind::Deployment, 2, 1), ".spec.template.spec.containers still has \"side\"");
+    assert_eq!(left(Kind::Service, 2, 1), ".spec.ports still has \"metrics\"");
+    assert_eq!(left(Kind::ConfigMap, 2, 1), ".data still has only-1");
+    assert_eq!(left(Kind::ServiceAccount, 2, 1), ".metadata.annotations still has only-1");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_holds_something_else_is_seen() {
+    let wanted = wanted();
+    let (fleet, overview, _) = converged(&wanted).await;
     let said: Vec<&str> = statuses::desired(&overview).values().map(|status| status.state.as_str()).collect();
     assert_eq!(said, ["success"]);
-    running.stop().await;
 
     let sandbox = fleet.cluster("c1");
     let mut traces = Traces::default();
-    let found = |traces: &Traces| truth::differences(&wanted, sandbox, traces);
+    let found = |traces: &Traces| truth::differences(&wanted, sandbox, traces, false);
     assert_eq!(found(&traces), Vec::<String>::new());
     let uid = hands::get(sandbox, &map().path()).expect("it is there")["metadata"]["uid"].clone();
     let uid = uid.as_str().expect("a uid").to_owned();

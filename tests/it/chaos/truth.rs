@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::edit::Traces;
 use super::hands;
-use super::object::{Kind, Name, missing};
+use super::object::{Kind, Name, left_over, missing};
 use super::wanted::Wanted;
 
 /// Whether the cluster has an object as it is wanted, field by field.
@@ -22,20 +22,16 @@ pub fn holds(sandbox: &Sandbox, name: &Name, wanted: &Value, traces: &Traces) ->
     if let Some(why) = missing(&wanted, &live, "") {
         return Err(format!("{name}: {why}"));
     }
-    let keys = |object: &Value| -> Vec<String> {
-        object["data"].as_object().into_iter().flatten().map(|(key, _)| key.clone()).collect()
-    };
-    if matches!(name.kind, Kind::ConfigMap | Kind::Secret) && !traces.loosened.contains(uid) {
-        let (live, wanted) = (keys(&live), keys(&wanted));
-        if let Some(more) = live.iter().find(|key| !wanted.contains(key)) {
-            return Err(format!("{name} still has {more}"));
-        }
+    if !traces.loosened.contains(uid)
+        && let Some(why) = left_over(&wanted, &live, "")
+    {
+        return Err(format!("{name}: {why}"));
     }
     Ok(())
 }
 
 /// Secrets are written as text and kept in base64.
-fn as_stored(wanted: &Value) -> Value {
+pub fn as_stored(wanted: &Value) -> Value {
     let mut wanted = wanted.clone();
     let texts = wanted.as_object_mut().and_then(|object| object.remove("stringData"));
     if let Some(texts) = texts {
@@ -48,8 +44,9 @@ fn as_stored(wanted: &Value) -> Value {
     wanted
 }
 
-/// Everything that is not as the last commit says, on one cluster.
-pub fn differences(wanted: &Wanted, sandbox: &Sandbox, traces: &Traces) -> Vec<String> {
+/// Everything that is not as the last commit says, on one cluster; of one that answered lists from the past, which kinds it
+/// holds may have been hidden from a process that started.
+pub fn differences(wanted: &Wanted, sandbox: &Sandbox, traces: &Traces, was_stale: bool) -> Vec<String> {
     let cluster = sandbox.name();
     let mut found = Vec::new();
     for (id, _, name, body) in wanted.on(cluster) {
@@ -70,7 +67,7 @@ pub fn differences(wanted: &Wanted, sandbox: &Sandbox, traces: &Traces) -> Vec<S
             // It was told to stay while somebody wanted it.
             let is_kept = live["metadata"]["annotations"]["tutti.dev/prune"] == "keep";
             let is_strange = is_kept || traces.strangers.contains_key(&(cluster.to_owned(), name.path()));
-            if !is_strange && wanted.owners(cluster, &name).next().is_none() {
+            if !is_strange && !was_stale && wanted.owners(cluster, &name).next().is_none() {
                 found.push(format!("{cluster}: {name} is there and nobody wants it"));
             }
         }

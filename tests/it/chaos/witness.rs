@@ -14,7 +14,7 @@ use tutti::model::Revision;
 use tutti::report::{Overview, Phase};
 
 use super::edit::{Place, Traces};
-use super::object::{Kind, Name};
+use super::object::{Kind, Name, left_over, missing};
 use super::wanted::{App, Prune, Wanted};
 use super::{hands, truth};
 use crate::support::wires;
@@ -285,13 +285,24 @@ pub fn may_apply(wanted: &Wanted, cluster: &str, name: &Name, body: &Value) -> R
     if (annotation(body, "tutti.dev/prune") == "keep") != (app.prune == Prune::Never) {
         return Err("whether it stays is not as its app says".to_owned());
     }
-    let same = |(_, said): &(Name, Value)| {
-        let version = |object: &Value| object["metadata"]["labels"]["version"].clone();
-        version(said).is_null() || version(said) == version(body)
-    };
     let objects = app.objects(id);
-    let said = objects.iter().find(|(known, _)| known == name);
-    if said.is_some_and(same) { Ok(()) } else { Err("it is of another commit".to_owned()) }
+    match objects.iter().find(|(known, _)| known == name) {
+        Some((_, said)) => {
+            says(&truth::as_stored(said), body).map_err(|why| format!("it is of another commit: {why}"))
+        }
+        None => Err("it is of another commit: nothing is said of it".to_owned()),
+    }
+}
+
+/// Whether what is sent is what an author wrote. Numbers of replicas that an autoscaler sets are left out.
+fn says(wanted: &Value, sent: &Value) -> Result<(), String> {
+    let mut wanted = wanted.clone();
+    if sent["spec"]["replicas"].is_null()
+        && let Some(spec) = wanted.get_mut("spec").and_then(Value::as_object_mut)
+    {
+        spec.remove("replicas");
+    }
+    missing(&wanted, sent, "").or_else(|| left_over(&wanted, sent, "")).map_or(Ok(()), Err)
 }
 
 pub fn may_delete(

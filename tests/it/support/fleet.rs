@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tutti::chart;
-use tutti::cluster::Link;
+use tutti::cluster::{Home, Link};
 use tutti::controller::{self, Ending, Inputs, Origin, Outputs, Settings, Until};
 use tutti::model::{Connection, Keys, Mode, Revision};
 use tutti::report::{Overview, TargetReport};
@@ -84,6 +84,7 @@ impl Fleet {
         let mut settings = Settings {
             origin,
             links,
+            home: Home::default(),
             charts: Arc::clone(&self.charts),
             keys: Keys::default(),
             until: Until::Stopped,

@@ -1,0 +1,228 @@
+//! The home cluster: the one that tutti runs in, or that it was told of. It keeps Secrets and ConfigMaps for us; nothing is
+//! deployed there by this door, and nothing is written.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::api::{Api, DynamicObject};
+use kube::core::ApiResource;
+use kube::runtime::watcher;
+use kube::runtime::watcher::Config;
+use secrecy::SecretString;
+use tokio::sync::Mutex;
+
+use super::error::innermost;
+use super::watch::{self, Change};
+use super::{Client, Link, Question};
+use crate::model::{ClusterName, ConfigMapRegistry, StoredKey};
+
+/// Where the kubelet says that a process runs in a pod.
+const IN_CLUSTER: &str = "KUBERNETES_SERVICE_HOST";
+/// What it is called in errors.
+const NAME: &str = "home";
+/// Whoever waits for a key waits no longer than this.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// After an error the next attempt waits 0.5 s, 1 s, 2 s … up to this.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// In what a key stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keeper {
+    Secret,
+    ConfigMap,
+}
+
+impl Keeper {
+    fn kind(self) -> &'static str {
+        match self {
+            Self::Secret => "Secret",
+            Self::ConfigMap => "ConfigMap",
+        }
+    }
+}
+
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum HomeError {
+    #[error(
+        "failed to read {what}: there is no home cluster: tutti does not run in one; name one by --home-kubeconfig FILE"
+    )]
+    None { what: String },
+    #[error("failed to read {what}, in the home cluster: {detail}")]
+    Failed {
+        what: String,
+        detail: String,
+        /// It may be there in a moment.
+        is_transient: bool,
+    },
+}
+
+impl HomeError {
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Failed { is_transient: true, .. })
+    }
+}
+
+/// The way there; clones share the connection. The default is none.
+#[derive(Clone, Debug, Default)]
+pub struct Home(Option<Arc<Way>>);
+
+#[derive(Debug)]
+struct Way {
+    link: Link,
+    client: Mutex<Option<Client>>,
+}
+
+impl Home {
+    pub fn at(link: Link) -> Self {
+        Self(Some(Arc::new(Way { link, client: Mutex::default() })))
+    }
+
+    /// The cluster that this process runs in; none outside of one.
+    pub fn here() -> Self {
+        let is_pod = std::env::var_os(IN_CLUSTER).is_some_and(|host| !host.is_empty());
+        if is_pod { Self::at(Link::InCluster) } else { Self::default() }
+    }
+
+    pub fn is_none(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// One key, as text. What it holds is in no error.
+    pub async fn read(&self, keeper: Keeper, at: &StoredKey) -> Result<SecretString, HomeError> {
+        let what = format!("{} {at}", keeper.kind());
+        let client = self.client(&what).await?;
+        let asked = async {
+            match keeper {
+                Keeper::Secret => secret(&client, at).await,
+                Keeper::ConfigMap => config_map(&client, at).await,
+            }
+        };
+        let answer = tokio::time::timeout(PATIENCE, asked).await;
+        let (detail, is_transient) = match answer {
+            Ok(Ok(Some(keys))) => match value_of(keys, &at.key) {
+                Ok(text) => return Ok(SecretString::from(text)),
+                Err(detail) => (detail, false),
+            },
+            Ok(Ok(None)) => (format!("there is no such {}", keeper.kind()), false),
+            Ok(Err(error)) => {
+                if matches!(&error, kube::Error::Api(status) if status.code == 401) {
+                    // The next attempt reads the way there anew.
+                    self.forget().await;
+                }
+                explain(&error)
+            }
+            Err(_) => ("it did not answer in time".to_owned(), true),
+        };
+        Err(HomeError::Failed { what, detail, is_transient })
+    }
+
+    /// The ConfigMaps of a registry, and what becomes of them, for ever.
+    pub async fn registered(
+        &self,
+        registry: &ConfigMapRegistry,
+    ) -> Result<BoxStream<'static, Change>, HomeError> {
+        let client = self.client(&what_of(registry)).await?;
+        let labels: Vec<String> =
+            registry.match_labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let resource = ApiResource {
+            group: String::new(),
+            version: "v1".to_owned(),
+            api_version: "v1".to_owned(),
+            kind: Keeper::ConfigMap.kind().to_owned(),
+            plural: "configmaps".to_owned(),
+        };
+        let objects: Api<DynamicObject> =
+            Api::namespaced_with(client.kube().clone(), &registry.namespace, &resource);
+        let config = Config::default().labels(&labels.join(","));
+        let stream = watcher(objects, config)
+            .map(move |event| watch::change(event, |it| super::client::to_value(&resource, it)))
+            .boxed();
+        Ok(watch::backed_off(stream, LONGEST_PAUSE).boxed())
+    }
+
+    /// May we do this there?
+    pub async fn may(&self, question: Question<'_>) -> Result<bool, HomeError> {
+        let what = "our rights".to_owned();
+        let client = self.client(&what).await?;
+        client.may(question).await.map_err(|error| HomeError::Failed {
+            what,
+            is_transient: error.is_transient(),
+            detail: error.to_string(),
+        })
+    }
+
+    async fn client(&self, what: &str) -> Result<Client, HomeError> {
+        let Some(way) = &self.0 else { return Err(HomeError::None { what: what.to_owned() }) };
+        let mut known = way.client.lock().await;
+        if let Some(client) = &*known {
+            return Ok(client.clone());
+        }
+        // A home that is itself kept in a home would go round in circles: no link of this kind is made.
+        let connected = Box::pin(Client::connect(ClusterName::from(NAME), &way.link)).await;
+        let client = connected.map_err(|error| HomeError::Failed {
+            what: what.to_owned(),
+            is_transient: error.is_transient(),
+            detail: error.to_string(),
+        })?;
+        *known = Some(client.clone());
+        Ok(client)
+    }
+
+    async fn forget(&self) {
+        if let Some(way) = &self.0 {
+            *way.client.lock().await = None;
+        }
+    }
+}
+
+/// A registry in words.
+pub fn what_of(registry: &ConfigMapRegistry) -> String {
+    format!("the cluster registry, ConfigMaps of namespace {}", registry.namespace)
+}
+
+type Keys = BTreeMap<String, Vec<u8>>;
+
+async fn secret(client: &Client, at: &StoredKey) -> Result<Option<Keys>, kube::Error> {
+    let api: Api<Secret> = Api::namespaced(client.kube().clone(), &at.namespace);
+    let found = api.get_opt(&at.name).await?;
+    Ok(found.map(|secret| {
+        secret.data.unwrap_or_default().into_iter().map(|(key, value)| (key, value.0)).collect()
+    }))
+}
+
+async fn config_map(client: &Client, at: &StoredKey) -> Result<Option<Keys>, kube::Error> {
+    let api: Api<ConfigMap> = Api::namespaced(client.kube().clone(), &at.namespace);
+    let found = api.get_opt(&at.name).await?;
+    let text = |(key, value): (String, String)| (key, value.into_bytes());
+    Ok(found.map(|map| map.data.unwrap_or_default().into_iter().map(text).collect()))
+}
+
+fn value_of(mut keys: Keys, key: &str) -> Result<String, String> {
+    let Some(value) = keys.remove(key) else {
+        let known: Vec<&str> = keys.keys().map(String::as_str).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        return Err(format!("it has no key {key}; its keys: {known}"));
+    };
+    match String::from_utf8(value) {
+        Ok(text) if text.trim().is_empty() => Err(format!("its key {key} is empty")),
+        Ok(text) => Ok(text),
+        Err(_) => Err(format!("its key {key} holds no text")),
+    }
+}
+
+/// What may be told. An answer that cannot be read would be quoted: it is the Secret.
+fn explain(error: &kube::Error) -> (String, bool) {
+    match error {
+        kube::Error::Api(status) if matches!(status.code, 401 | 403) => (status.message.clone(), false),
+        kube::Error::Api(status) => {
+            (format!("{} ({})", status.reason, status.code), status.code == 429 || status.code >= 500)
+        }
+        kube::Error::SerdeError(_) => ("an answer that cannot be read".to_owned(), true),
+        kube::Error::Auth(auth) => (auth.to_string(), false),
+        other => (innermost(other), true),
+    }
+}

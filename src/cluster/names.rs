@@ -1,0 +1,96 @@
+//! Which names are taken in a cluster: asked one by one while there are few, and by one list of a kind and namespace when many
+//! are asked for within some seconds.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Api;
+use kube::api::{DynamicObject, ListParams};
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use super::{Client, Error, Resource};
+use crate::model::ObjectId;
+
+/// So long a list tells what is there. Whoever makes an object of such a name meanwhile is found out by the answer to the apply.
+const FRESH: Duration = Duration::from_secs(5);
+/// Questions about one kind and namespace, within [`FRESH`], that are as dear as a list.
+const MANY: usize = 16;
+/// A namespace with more objects of a kind is not listed.
+const LARGE: i64 = 10_000;
+const PAGE: u32 = 500;
+
+/// Group, kind and namespace.
+type Place = (Arc<str>, Arc<str>, Option<Arc<str>>);
+
+/// What was listed, by kind and namespace.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    folders: Mutex<HashMap<Place, Arc<tokio::sync::Mutex<Folder>>>>,
+}
+
+#[derive(Debug)]
+struct Folder {
+    /// Since when questions are counted.
+    since: Instant,
+    asked: usize,
+    names: Listed,
+}
+
+#[derive(Debug)]
+enum Listed {
+    Not,
+    /// All names, as of some moment.
+    Whole(HashSet<String>),
+    TooLarge,
+}
+
+impl Client {
+    /// Whether the name of this object may be taken; where it says no, nothing of that name was there some seconds ago.
+    pub(super) async fn may_be_taken(&self, resource: &Resource, id: &ObjectId) -> Result<bool, Error> {
+        let key = (Arc::clone(&id.group), Arc::clone(&id.kind), id.namespace.clone());
+        let new = || Folder { since: Instant::now(), asked: 0, names: Listed::Not };
+        let folder = Arc::clone(
+            self.names.folders.lock().entry(key).or_insert_with(|| Arc::new(tokio::sync::Mutex::new(new()))),
+        );
+        // Who comes while it is listed waits for the list.
+        let mut folder = folder.lock().await;
+        let mut were_many = folder.asked >= MANY;
+        if folder.since.elapsed() >= FRESH {
+            // Where there were many a moment ago there are more.
+            were_many = were_many && folder.since.elapsed() < FRESH * 2;
+            *folder = new();
+        }
+        folder.asked += 1;
+        if matches!(folder.names, Listed::Not) && (were_many || folder.asked >= MANY) {
+            folder.since = Instant::now();
+            folder.asked = MANY;
+            folder.names = self.names_of(resource, id.namespace.as_deref()).await?;
+        }
+        Ok(match &folder.names {
+            Listed::Whole(names) => names.contains(&*id.name),
+            Listed::Not | Listed::TooLarge => true,
+        })
+    }
+
+    async fn names_of(&self, resource: &Resource, namespace: Option<&str>) -> Result<Listed, Error> {
+        let api: Api<DynamicObject> = match namespace {
+            Some(namespace) => Api::namespaced_with(self.kube().clone(), namespace, &resource.api),
+            None => Api::all_with(self.kube().clone(), &resource.api),
+        };
+        let mut parameters = ListParams::default().limit(PAGE);
+        let mut names = HashSet::new();
+        loop {
+            let page = self.bounded("list", api.list_metadata(&parameters)).await?;
+            if page.metadata.remaining_item_count.is_some_and(|more| more > LARGE) {
+                return Ok(Listed::TooLarge);
+            }
+            names.extend(page.items.into_iter().filter_map(|item| item.metadata.name));
+            match page.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => parameters = parameters.continue_token(&token),
+                None => return Ok(Listed::Whole(names)),
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Kubeconfigs that the home cluster keeps.
+//!
+//! Who may write a Secret or ConfigMap there is not who may start programs and read files where tutti runs: such a kubeconfig
+//! holds all that it needs, and nothing that names a program or a file is taken.
+
+use kube::config::{AuthInfo, Cluster, Kubeconfig};
+use secrecy::{ExposeSecret as _, SecretString};
+
+use super::{Home, HomeError, Keeper};
+use crate::model::{Digest, StoredKey};
+
+/// Where a kubeconfig is kept.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    pub home: Home,
+    pub keeper: Keeper,
+    pub at: StoredKey,
+    pub context: Option<String>,
+}
+
+impl Stored {
+    /// `kubeconfig in Secret tutti/bj5, key kubeconfig`.
+    pub fn place(&self) -> String {
+        let kind = match self.keeper {
+            Keeper::Secret => "Secret",
+            Keeper::ConfigMap => "ConfigMap",
+        };
+        format!("kubeconfig in {kind} {}", self.at)
+    }
+
+    pub async fn text(&self) -> Result<SecretString, HomeError> {
+        self.home.read(self.keeper, &self.at).await
+    }
+
+    /// Tells one kubeconfig from another.
+    pub fn mark(text: &SecretString) -> Digest {
+        Digest::of(text.expose_secret().as_bytes())
+    }
+
+    /// Errors do not say what stands in it.
+    pub fn parse(&self, text: &SecretString) -> Result<Kubeconfig, String> {
+        let config = Kubeconfig::from_yaml(text.expose_secret())
+            .map_err(|_| "it is no kubeconfig: it cannot be read as one".to_owned())?;
+        let context = self.context.as_deref().or(config.current_context.as_deref());
+        let context = context.ok_or_else(|| "it has no current context, and none is named".to_owned())?;
+        let context = config.contexts.iter().find(|it| it.name == context).and_then(|it| it.context.as_ref());
+        let context = context.ok_or_else(|| "it has no such context".to_owned())?;
+        let user = config.auth_infos.iter().find(|it| Some(&it.name) == context.user.as_ref());
+        let cluster = config.clusters.iter().find(|it| it.name == context.cluster);
+        let outside = user
+            .and_then(|user| user.auth_info.as_ref())
+            .and_then(of_user)
+            .or_else(|| cluster.and_then(|it| it.cluster.as_ref()).and_then(of_cluster));
+        match outside {
+            Some(field) => Err(format!(
+                "`{field}` names something on the machine of tutti, which is taken from files under --kubeconfigs alone; \
+                 a kubeconfig that the home cluster keeps holds tokens and certificates as data"
+            )),
+            None => Ok(config),
+        }
+    }
+}
+
+/// What is not in the kubeconfig itself.
+fn of_user(user: &AuthInfo) -> Option<&'static str> {
+    let fields = [
+        ("exec", user.exec.is_some()),
+        ("auth-provider", user.auth_provider.is_some()),
+        ("tokenFile", user.token_file.is_some()),
+        ("client-certificate", user.client_certificate.is_some()),
+        ("client-key", user.client_key.is_some()),
+    ];
+    fields.into_iter().find(|(_, is_there)| *is_there).map(|(name, _)| name)
+}
+
+fn of_cluster(cluster: &Cluster) -> Option<&'static str> {
+    cluster.certificate_authority.is_some().then_some("certificate-authority")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(user: &str, cluster: &str, expected: Result<(), &str>) {
+        let text = format!(
+            "current-context: one\ncontexts: [{{name: one, context: {{cluster: one, user: admin}}}}]\n\
+             clusters: [{{name: one, cluster: {{server: 'https://127.0.0.1:1'{cluster}}}}}]\n\
+             users: [{{name: admin, user: {user}}}]\n"
+        );
+        let found = stored(None).parse(&SecretString::from(text)).map(|_| ());
+        match (found, expected) {
+            (Ok(()), Ok(())) => {}
+            (Err(found), Err(expected)) => {
+                assert!(found.starts_with(expected) && !found.contains("hunter2"), "{found}");
+            }
+            other => panic!("{user}: {other:?}"),
+        }
+    }
+
+    fn stored(context: Option<&str>) -> Stored {
+        let at = StoredKey { namespace: "tutti".into(), name: "bj5".into(), key: "kubeconfig".into() };
+        Stored { home: Home::default(), keeper: Keeper::Secret, at, context: context.map(ToOwned::to_owned) }
+    }
+
+    #[test]
+    fn what_names_programs_or_files_is_refused() {
+        check("{token: hunter2}", "", Ok(()));
+        check(
+            "{client-certificate-data: aGk=, client-key-data: aGk=}",
+            ", certificate-authority-data: aGk=",
+            Ok(()),
+        );
+        check("{exec: {apiVersion: client.authentication.k8s.io/v1, command: aws}}", "", Err("`exec` names"));
+        check("{tokenFile: /hunter2}", "", Err("`tokenFile` names"));
+        check("{client-certificate: /hunter2}", "", Err("`client-certificate` names"));
+        check("{client-key: /hunter2}", "", Err("`client-key` names"));
+        check("{auth-provider: {name: oidc}}", "", Err("`auth-provider` names"));
+        check("{token: hunter2}", ", certificate-authority: /ca.crt", Err("`certificate-authority` names"));
+    }
+
+    #[test]
+    fn what_is_no_kubeconfig_is_not_quoted() {
+        let parse = |text: &str, context| stored(context).parse(&SecretString::from(text)).expect_err("none");
+        assert_eq!(parse("hunter2", None), "it is no kubeconfig: it cannot be read as one");
+        assert_eq!(parse("clusters: hunter2", None), "it is no kubeconfig: it cannot be read as one");
+        assert_eq!(parse("{}", None), "it has no current context, and none is named");
+        assert_eq!(parse("{}", Some("hunter2")), "it has no such context");
+    }
+}

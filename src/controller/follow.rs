@@ -1,0 +1,70 @@
+//! Follows the kubeconfig of a connection: whether it is another one by now, and until when it is good.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use parking_lot::Mutex;
+
+use super::expiry::Expiry;
+use super::jitter::jittered;
+use crate::cluster::{Client, Credential, Link};
+
+/// Pauses are up to a fifth longer, so that a thousand clusters do not ask the home cluster at once.
+const JITTER: u32 = 20;
+/// The shortest pause, also where a credential ends any moment.
+const LEAST: Duration = Duration::from_secs(15);
+
+#[derive(Clone, Debug)]
+pub struct Follow {
+    pub client: Client,
+    pub link: Link,
+    /// About how often it is read.
+    pub every: Duration,
+    pub expiry: Arc<Mutex<Expiry>>,
+}
+
+impl Follow {
+    /// Until the link leads elsewhere, or as somebody else.
+    pub async fn until_another(self) {
+        let cluster = self.client.name();
+        let mut number = 0;
+        loop {
+            self.learn(number).await;
+            let (credential, now) = (self.client.credential(), Timestamp::now());
+            self.expiry.lock().look(cluster, &credential, now);
+            number += 1;
+            let pause = jittered(self.every, JITTER, cluster, number);
+            tokio::time::sleep(
+                until_doubtful(&credential, now).map_or(pause, |doubtful| pause.min(doubtful)),
+            )
+            .await;
+            match self.client.is_outdated(&self.link).await {
+                Ok(true) => {
+                    tracing::info!(%cluster, "its kubeconfig is another one by now: connecting anew");
+                    return;
+                }
+                Ok(false) => {}
+                Err(error) => {
+                    tracing::warn!(%cluster, %error, "its kubeconfig cannot be read again; the connection stays");
+                }
+            }
+        }
+    }
+
+    /// A plug-in is run once, and again when what it brought comes to its end.
+    async fn learn(&self, number: u32) {
+        let credential = self.client.credential();
+        let is_near = credential.doubtful_from().is_some_and(|from| from <= Timestamp::now());
+        if credential.of_plug_in && (number == 0 || is_near || credential.trouble.is_some()) {
+            self.client.learn(&self.link).await;
+        }
+    }
+}
+
+/// How long until there is something to say of its end.
+fn until_doubtful(credential: &Credential, now: Timestamp) -> Option<Duration> {
+    let left = credential.doubtful_from()?.duration_since(now);
+    // What is over or near is looked at as often as everything else, and told in its stages.
+    left.is_positive().then(|| Duration::try_from(left).unwrap_or(LEAST).max(LEAST))
+}

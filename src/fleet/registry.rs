@@ -1,0 +1,99 @@
+//! Clusters that ConfigMaps of the home cluster register, beside those of files.
+//!
+//! That there is such a registry stands in Git; who is in it does not. So while it has not been read nothing is deleted, as with
+//! a file that cannot be read, and what only it can know (whether a cluster exists, whether a ring is empty) is not judged.
+
+use super::codes;
+use crate::manifest::Manifests;
+use crate::model::{
+    Cluster, ClusterName, ClusterState, ConfigMapRegistry, Connection, Diagnostic, Location,
+    RegisteredCluster, Scope, Snapshot, StoredKey,
+};
+
+/// Adds the registered clusters; what is wrong with the registry.
+pub fn take(manifests: &mut Manifests, snapshot: &Snapshot) -> Vec<Diagnostic> {
+    let Some(instance) = &manifests.instance else { return Vec::new() };
+    let Some((registry, registered)) = instance.registry.as_ref().zip(snapshot.registered.as_ref()) else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    if let Some(problem) = &registered.problem {
+        let file = instance.location.as_ref().map_or("tutti.yaml", |location| location.file.as_str());
+        let mut mistake =
+            Diagnostic::error(codes::REGISTRY_UNREAD, problem.clone(), Scope::File(file.to_owned()))
+                .in_path("spec.clusterRegistry")
+                .help("clusters of files go on, and nothing is deleted; it is asked again and again");
+        mistake.location.clone_from(&instance.location);
+        found.push(mistake);
+    }
+    for one in &registered.clusters {
+        let location = place(registry, one);
+        if one.kubeconfig.is_none() {
+            let message = format!(
+                "{} registers a cluster without a kubeconfig: its key {} is missing",
+                location.file, registry.key
+            );
+            let scope = Scope::Cluster(ClusterName::from(one.name.as_str()));
+            found.push(
+                Diagnostic::error(codes::REGISTERED_WITHOUT_KUBECONFIG, message, scope)
+                    .at(location.clone())
+                    .help("add the key, or take away the label that makes it a cluster"),
+            );
+        }
+        manifests.clusters.push(cluster(registry, one, location));
+    }
+    found
+}
+
+/// Which clusters there are is not known.
+pub fn is_unknown(manifests: &Manifests, snapshot: &Snapshot) -> bool {
+    let has_one = manifests.instance.as_ref().is_some_and(|instance| instance.registry.is_some());
+    has_one && snapshot.registered.as_ref().is_none_or(|registered| registered.problem.is_some())
+}
+
+fn cluster(registry: &ConfigMapRegistry, one: &RegisteredCluster, location: Location) -> Cluster {
+    let (namespace, key) = (registry.namespace.clone(), registry.key.clone());
+    let at = StoredKey { namespace, name: one.name.clone(), key };
+    Cluster {
+        name: ClusterName::from(one.name.as_str()),
+        labels: one.labels.clone(),
+        connection: Connection::ConfigMap { at, digest: one.kubeconfig },
+        state: state(one.status.as_deref()),
+        vip: None,
+        meta: serde_json::Map::new(),
+        version: None,
+        capabilities: Vec::new(),
+        location,
+    }
+}
+
+/// No file of the repository: it is in the history of none.
+fn place(registry: &ConfigMapRegistry, one: &RegisteredCluster) -> Location {
+    Location::new(&format!("ConfigMap {}/{}", registry.namespace, one.name), 1, 1)
+}
+
+/// Whoever wrote anything else than that it is ready wanted it left alone. That what a cluster runs is taken down is for Git
+/// alone to say.
+fn state(status: Option<&str>) -> ClusterState {
+    let status = status.unwrap_or_default().trim().to_ascii_lowercase();
+    match status.as_str() {
+        "" | "ready" | "true" => ClusterState::Ready,
+        _ => ClusterState::Maintaining,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_said_to_be_ready_is_written_to() {
+        let check = |status: Option<&str>, expected| assert_eq!(state(status), expected, "{status:?}");
+        for ready in [None, Some(""), Some("Ready"), Some("true"), Some("TRUE\n")] {
+            check(ready, ClusterState::Ready);
+        }
+        for other in ["Maintaining", "maintaining", "false", "Offline", "Removed", "?"] {
+            check(Some(other), ClusterState::Maintaining);
+        }
+    }
+}

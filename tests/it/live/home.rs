@@ -1,0 +1,161 @@
+//! A home cluster that keeps kubeconfigs and tokens, and registers clusters; tutti has exactly the rights there that
+//! `tutti cluster rbac --home` prints.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::credentials::with_user;
+use super::support::{Scene, configmap};
+
+/// The first cluster of the scene is the home.
+struct Home {
+    scene: Scene,
+}
+
+impl Home {
+    async fn new(name: &'static str) -> Option<Self> {
+        Some(Self { scene: Scene::new(name, 2).await? })
+    }
+
+    async fn apply(&self, object: &Value) {
+        let arguments = ["apply", "-f", "-"];
+        self.scene.cluster(0).kubectl_with_input(&arguments, &object.to_string()).await.expect("applied");
+    }
+
+    async fn keep(&self, name: &str, data: Value) {
+        let metadata = json!({"name": name, "namespace": self.scene.name()});
+        let object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": data});
+        self.apply(&object).await;
+    }
+
+    async fn register(&self, name: &str, data: Value) {
+        let labels = json!({"ClusterOwner": "sym-admin", "zone": "bj"});
+        let metadata = json!({"name": name, "namespace": self.scene.name(), "labels": labels});
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data});
+        self.apply(&object).await;
+    }
+
+    /// The kubeconfig of the second cluster's administrator.
+    fn member(&self) -> String {
+        fs::read_to_string(self.scene.cluster(1).kubeconfig()).expect("a kubeconfig")
+    }
+
+    /// An account with the printed rights; a kubeconfig for `--home-kubeconfig`.
+    async fn account(&self) -> String {
+        let (home, name) = (self.scene.cluster(0), self.scene.name());
+        let repo = self.scene.worktree.folder().display().to_string();
+        let account = format!("{name}/tutti");
+        let arguments =
+            ["cluster", "rbac", "--home", "--repo", &repo, "--service-account", &account].map(str::to_owned);
+        let printed = self.scene.run(&arguments).await;
+        assert_eq!(printed.code, Some(0), "{}", printed.stderr);
+        home.kubectl_with_input(&["apply", "-f", "-"], &printed.stdout).await.expect("roles");
+        let token = home.kubectl(&["create", "token", "tutti", "-n", name]).await.expect("a token");
+        let text = fs::read_to_string(home.kubeconfig()).expect("a kubeconfig");
+        let path = self.scene.folder().join("home.yaml");
+        fs::write(&path, with_user(&text, &format!("    token: {}\n", token.trim()))).expect("a file");
+        path.display().to_string()
+    }
+
+    /// State and detail of the second cluster, as a command sees it that has just started.
+    async fn member_seen(&self, account: &str) -> (String, String) {
+        let more = ["--home-kubeconfig", account, "-o", "json"];
+        let ended = self.scene.run(&self.scene.arguments(&["get", "clusters"], &more)).await;
+        let clusters: Vec<Value> = serde_json::from_str(&ended.stdout).expect(&ended.stderr);
+        let name = self.scene.cluster(1).name();
+        let found = clusters.iter().find(|it| it["name"] == name).unwrap_or_else(|| panic!("{clusters:?}"));
+        let text = |key: &str| found[key].as_str().unwrap_or_default().to_owned();
+        (text("state"), text("detail"))
+    }
+
+    async fn has(&self, index: usize, value: &str) {
+        self.scene
+            .eventually(&format!("cluster {index} has {value}"), async || {
+                let found = self.scene.object(self.scene.cluster(index), "configmaps", "settings").await?;
+                if found["data"]["a"] == value { Ok(()) } else { Err(found["data"].to_string()) }
+            })
+            .await;
+    }
+}
+
+#[tokio::test]
+async fn a_secret_of_the_home_cluster_brings_a_cluster_and_is_followed() {
+    let Some(home) = Home::new("kept").await else { return };
+    let scene = &home.scene;
+    let member = scene.cluster(1).name();
+    let kept = "{kubeconfigSecret: {namespace: kept, name: member, key: kubeconfig, context: admin}}";
+    let text = format!(
+        "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: {{name: {member}, labels: {{environment: test}}}}\n\
+         spec:\n  connection: {kept}\n"
+    );
+    scene.worktree.write(&format!("clusters/{member}.yaml"), &text);
+    // The token of the forge is kept there too.
+    let instance = fs::read_to_string(scene.worktree.folder().join("tutti.yaml")).expect("tutti.yaml");
+    let reference = "{secret: {namespace: kept, name: forge, key: token}}";
+    scene.worktree.write("tutti.yaml", &instance.replace("{env: GITEA_TOKEN}", reference));
+    scene.write_app("settings", &[configmap("settings", "a", "1")]);
+    let commit = scene.worktree.publish("first");
+    home.keep("forge", json!({"token": scene.gitea().token()})).await;
+    let wrong = with_user(&home.member(), "    token: hunter2-is-wrong\n");
+    home.keep("member", json!({"kubeconfig": wrong})).await;
+    let account = home.account().await;
+    scene.start(&["--home-kubeconfig", &account]).await;
+    home.has(0, "1").await;
+    scene.told(&commit, "deploy", "pending", &["1/2 healthy", member]).await;
+    let (state, detail) = home.member_seen(&account).await;
+    assert!(state == "Offline" && detail.contains("Unauthorized"), "{state} {detail}");
+
+    // A plug-in in it would run on the machine of tutti.
+    let plug_in = "    exec: {apiVersion: client.authentication.k8s.io/v1, command: hunter2}\n";
+    home.keep("member", json!({"kubeconfig": with_user(&home.member(), plug_in)})).await;
+    let (state, detail) = home.member_seen(&account).await;
+    assert!(
+        state == "Offline" && detail.contains("Secret kept/member, key kubeconfig: `exec` names"),
+        "{detail}"
+    );
+
+    // The right one: nobody tells tutti.
+    home.keep("member", json!({"kubeconfig": home.member()})).await;
+    home.has(1, "1").await;
+    scene.succeeded(&commit).await;
+    let log = scene.running(|tutti| tutti.log());
+    assert!(!log.contains("hunter2") && !log.contains("client-key-data"), "{log}");
+}
+
+#[tokio::test]
+async fn config_maps_of_the_home_cluster_register_clusters() {
+    let Some(home) = Home::new("registered").await else { return };
+    let scene = &home.scene;
+    let member = scene.cluster(1).name();
+    scene.worktree.remove(&format!("clusters/{member}.yaml"));
+    scene.write_instance("poll: 1s\n  clusterRegistry: {configMaps: {namespace: registered}}");
+    scene.write_app("settings", &[configmap("settings", "a", "1")]);
+    let commit = scene.worktree.publish("first");
+    let account = home.account().await;
+    scene.start(&["--home-kubeconfig", &account]).await;
+    home.has(0, "1").await;
+    scene.succeeded(&commit).await;
+
+    home.register(member, json!({"kubeconfig.yaml": home.member()})).await;
+    home.has(1, "1").await;
+    home.register(member, json!({"kubeconfig.yaml": home.member(), "status": "Maintaining"})).await;
+    assert_eq!(home.member_seen(&account).await.0, "Maintaining");
+    scene.write_objects("settings", &[configmap("settings", "a", "2")]);
+    scene.worktree.publish("second");
+    home.has(0, "2").await;
+    let found = scene.object(scene.cluster(1), "configmaps", "settings").await.expect("settings");
+    assert_eq!(found["data"]["a"], "1");
+    home.register(member, json!({"kubeconfig.yaml": home.member()})).await;
+    home.has(1, "2").await;
+
+    // It goes, and what it runs stays.
+    let arguments = ["delete", "configmap", member, "-n", "registered"];
+    scene.cluster(0).kubectl(&arguments).await.expect("deleted");
+    scene.write_objects("settings", &[configmap("settings", "a", "3")]);
+    let third = scene.worktree.publish("third");
+    home.has(0, "3").await;
+    scene.succeeded(&third).await;
+    let found = scene.object(scene.cluster(1), "configmaps", "settings").await.expect("settings");
+    assert_eq!(found["data"]["a"], "2");
+}

@@ -1,0 +1,234 @@
+//! Clusters that ConfigMaps of the home cluster register: they come, change and go while the process runs, and what is not
+//! known of them is no reason to delete anything.
+
+use std::time::Duration;
+
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use sandbox::{Sandbox, SandboxOptions};
+use serde_json::{Value, json};
+use tutti::cluster::{Home, Link};
+use tutti::report::{Overview, Phase};
+
+use crate::support::fleet::{Fleet, Running, described, phases, target};
+use crate::support::live;
+use crate::support::manifests::{config_map, objects};
+use crate::support::wires::Wires;
+
+const INSTANCE: &str = "\
+apiVersion: tutti.dev/v1alpha1
+kind: Instance
+metadata: {name: main}
+spec: {clusterRegistry: {configMaps: {namespace: default}}}
+";
+
+/// On every cluster of the zone bj.
+const APP: &str = "\
+apiVersion: tutti.dev/v1alpha1
+kind: Objects
+metadata: {name: settings, namespace: default}
+spec: {placement: {clusters: {matchLabels: {zone: bj}}}, files: [objects/*.yaml]}
+";
+
+struct Scene {
+    fleet: Fleet,
+    home: Sandbox,
+}
+
+impl Scene {
+    /// bj1 has a file and no zone; bj2 and gz1 are there to be registered.
+    fn new() -> Self {
+        let one = config_map("default", "one", "first");
+        let files = [
+            ("tutti.yaml", INSTANCE),
+            ("apps/settings/app.yaml", APP),
+            ("apps/settings/objects/one.yaml", &one),
+        ];
+        let mut fleet = Fleet::new(&["bj1"], &files);
+        for name in ["bj2", "gz1"] {
+            fleet.clusters.insert(name.to_owned(), Sandbox::new(SandboxOptions::instant(name)));
+        }
+        Self { fleet, home: Sandbox::new(SandboxOptions::instant("home")) }
+    }
+
+    async fn start(&self) -> Running {
+        let home = Home::at(Link::in_process(self.home.service()));
+        self.fleet.start_with(&Wires::lasting(), |settings| settings.home = home).await
+    }
+
+    async fn register(&self, name: &str, labels: &[(&str, &str)], data: Value) {
+        let mut all: serde_json::Map<String, Value> =
+            labels.iter().map(|(key, value)| ((*key).to_owned(), json!(value))).collect();
+        all.insert("ClusterOwner".to_owned(), json!("sym-admin"));
+        let object = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": name, "namespace": "default", "labels": all}, "data": data,
+        });
+        let object = serde_json::from_value(object).expect("a ConfigMap");
+        live::api(&self.home, "ConfigMap", Some("default"))
+            .create(&PostParams::default(), &object)
+            .await
+            .expect("created");
+    }
+
+    async fn change(&self, name: &str, patch: Value) {
+        live::api(&self.home, "ConfigMap", Some("default"))
+            .patch(name, &PatchParams::default(), &Patch::Merge(patch))
+            .await
+            .expect("patched");
+    }
+}
+
+fn kubeconfig(text: &str) -> Value {
+    json!({"kubeconfig.yaml": text})
+}
+
+fn state<'a>(overview: &'a Overview, name: &str) -> Option<&'a str> {
+    overview.clusters.iter().find(|it| it.name.as_str() == name).map(|it| it.state)
+}
+
+#[tokio::test(start_paused = true)]
+async fn registered_clusters_come_change_and_go() {
+    let scene = Scene::new();
+    scene.register("bj2", &[("zone", "bj")], kubeconfig("one")).await;
+    let running = scene.start().await;
+    running.converged(&scene.fleet.begin).await;
+    let now = running.until("bj2 alone", |now| phases(now).len() == 1).await;
+    assert_eq!(phases(&now), ["bj2 default/settings Running"]);
+    assert!(live::get(scene.fleet.cluster("bj2"), "ConfigMap", "default", "one").await.is_some());
+
+    // Another one comes, without a commit.
+    scene.register("gz1", &[("zone", "bj")], kubeconfig("two")).await;
+    running
+        .until("gz1 too", |now| now.targets.iter().filter(|it| it.phase == Phase::Running).count() == 2)
+        .await;
+    assert!(live::get(scene.fleet.cluster("gz1"), "ConfigMap", "default", "one").await.is_some());
+
+    // It is given another kubeconfig: it connects anew, and nothing is written.
+    scene.fleet.forget_requests();
+    scene.change("gz1", json!({"data": {"kubeconfig.yaml": "three"}})).await;
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let requests = scene.fleet.requests();
+    assert!(requests.iter().any(|(name, it)| name == "gz1" && it.verb == "list"), "{requests:?}");
+    assert!(requests.iter().all(|(name, it)| name == "gz1" && it.verb != "apply"), "{requests:?}");
+
+    // It is in maintenance: what is changed by hand is not put back.
+    scene.change("gz1", json!({"data": {"status": "Maintaining"}})).await;
+    running.until("maintenance", |now| state(now, "gz1") == Some("Maintaining")).await;
+    let maps = live::api(scene.fleet.cluster("gz1"), "ConfigMap", Some("default"));
+    let edit = Patch::Merge(json!({"data": {"value": "by hand"}}));
+    maps.patch("one", &PatchParams::default(), &edit).await.expect("patched");
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    let value =
+        async || live::get(scene.fleet.cluster("gz1"), "ConfigMap", "default", "one").await.expect("one");
+    assert_eq!(value().await["data"]["value"], "by hand");
+    scene.change("gz1", json!({"data": {"status": "Ready"}})).await;
+    running.until("ready", |now| state(now, "gz1") == Some("Ready")).await;
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert_eq!(value().await["data"]["value"], "first");
+
+    // It goes: what it runs is left as it is, and every report says so.
+    let registry = live::api(&scene.home, "ConfigMap", Some("default"));
+    registry.delete("gz1", &DeleteParams::default()).await.expect("deleted");
+    let now = running.until("gz1 dropped", |now| state(now, "gz1") == Some("Dropped")).await;
+    assert_eq!(phases(&now), ["bj2 default/settings Running"]);
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert_eq!(value().await["data"]["value"], "first");
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_registry_costs_nothing_while_it_does_not_change() {
+    let scene = Scene::new();
+    scene.register("bj2", &[("zone", "bj")], kubeconfig("one")).await;
+    let running = scene.start().await;
+    running.converged(&scene.fleet.begin).await;
+    scene.home.reset_requests();
+    scene.fleet.forget_requests();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    let asked: Vec<_> = scene.home.requests().into_iter().filter(|it| !it.is_watch()).collect();
+    assert!(asked.is_empty(), "{asked:?}");
+    assert!(scene.fleet.counted().is_empty(), "{:?}", scene.fleet.counted());
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_in_git_and_in_the_registry_is_refused_and_both_are_named() {
+    let scene = Scene::new();
+    scene.register("bj1", &[("zone", "bj")], kubeconfig("one")).await;
+    scene.register("bj2", &[("zone", "bj")], json!({})).await;
+    let running = scene.start().await;
+    let now = running.until("mistakes", |now| now.diagnostics.len() >= 2).await;
+    let told: Vec<String> = now.diagnostics.iter().map(ToString::to_string).collect();
+    assert!(
+        told.iter().any(|it| it
+            .starts_with("error[E2001]: Cluster bj1 has the identity of Cluster bj1 at clusters/bj1.yaml")
+            && it.contains("ConfigMap default/bj1")),
+        "{told:?}"
+    );
+    assert!(
+        told.iter().any(|it| it
+            .starts_with("error[E2092]: ConfigMap default/bj2 registers a cluster without a kubeconfig")),
+        "{told:?}"
+    );
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    for name in ["bj1", "bj2"] {
+        assert!(
+            live::get(scene.fleet.cluster(name), "ConfigMap", "default", "one").await.is_none(),
+            "{name}"
+        );
+    }
+    running.stop().await;
+}
+
+/// A process that starts while the home cluster is away does not know all clusters: it deletes nothing until it does.
+#[tokio::test(start_paused = true)]
+async fn while_the_registry_cannot_be_read_nothing_is_deleted() {
+    let scene = Scene::new();
+    scene.register("bj2", &[("zone", "bj")], kubeconfig("one")).await;
+    let other = objects("default", "other");
+    let two = config_map("default", "two", "first");
+    let files =
+        [("apps/other/app.yaml", Some(other.as_str())), ("apps/other/objects/two.yaml", Some(two.as_str()))];
+    let begin = scene.fleet.repository.commit("Another app, everywhere", &files);
+    let running = scene.start().await;
+    running.converged(&begin).await;
+    running.stop().await;
+
+    scene.home.set_down(true);
+    let gone = scene
+        .fleet
+        .repository
+        .commit("It goes", &[("apps/other/app.yaml", None), ("apps/other/objects/two.yaml", None)]);
+    let running = scene.start().await;
+    let now = running.until("the mistake", |now| now.has_errors()).await;
+    assert!(
+        described(&now).contains("error[E2091]: failed to read the cluster registry"),
+        "{}",
+        described(&now)
+    );
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    assert!(live::get(scene.fleet.cluster("bj1"), "ConfigMap", "default", "two").await.is_some());
+
+    scene.home.set_down(false);
+    running.converged(&gone).await;
+    for name in ["bj1", "bj2"] {
+        assert!(
+            live::get(scene.fleet.cluster(name), "ConfigMap", "default", "two").await.is_none(),
+            "{name}"
+        );
+    }
+    let now = running.overview.borrow().clone();
+    assert_eq!(target(&now, "bj2", "default/settings").phase, Phase::Running);
+
+    // Away again: what it said last holds.
+    scene.home.set_down(true);
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert!(!running.overview.borrow().has_errors());
+    let one = config_map("default", "one", "second");
+    let changed =
+        scene.fleet.push(&running, "A change", &[("apps/settings/objects/one.yaml", Some(&one))]).await;
+    running.converged(&changed).await;
+    let found = live::get(scene.fleet.cluster("bj2"), "ConfigMap", "default", "one").await.expect("one");
+    assert_eq!(found["data"]["value"], "second");
+    running.stop().await;
+}
