@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use kube::api::{
-    Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions,
-    PropagationPolicy,
+    Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy,
 };
 use kube::core::response::StatusSummary;
 use kube::discovery::ApiResource;
@@ -16,6 +15,7 @@ use serde_json::{Value, json};
 use super::error::classify;
 use super::link::Opened;
 use super::names::Names;
+use super::object::{Bare, Told, Whole};
 use super::{Catalog, Credential, Error, Link, Resource};
 use crate::model::{ClusterName, Digest, Kind, ObjectId, labels};
 
@@ -156,8 +156,8 @@ impl Client {
             .filter_map(|kind| catalog.get(kind).map(|resource| (kind.clone(), resource.api.clone())))
             .collect();
         let mut answers = futures::stream::iter(resources.into_iter().map(|(kind, api)| async move {
-            let objects: Api<DynamicObject> = Api::all_with(self.kube.clone(), &api);
-            (kind, self.patiently("list", || objects.list_metadata(parameters)).await)
+            let objects: Api<Bare> = Api::all_with(self.kube.clone(), &api);
+            (kind, self.patiently("list", || objects.list(parameters)).await)
         }))
         .buffer_unordered(8);
         let mut found = KindsInUse::default();
@@ -177,9 +177,9 @@ impl Client {
 
     /// The metadata of one object; `None` when it is not there.
     pub async fn lookup(&self, resource: &Resource, id: &ObjectId) -> Result<Option<Value>, Error> {
-        let api = self.api(&resource.api, id);
-        let found = self.bounded_about("look up", Some(id), api.get_metadata_opt(&id.name)).await?;
-        Ok(found.map(|metadata| to_value(&resource.api, &metadata)))
+        let api: Api<Bare> = self.api(&resource.api, id);
+        let found = self.bounded_about("look up", Some(id), api.get_opt(&id.name)).await?;
+        Ok(found.map(|metadata| metadata.into_value(&resource.api)))
     }
 
     /// As [`Client::lookup`], of one that is most likely not there and one of many: many names are asked for by one list, so
@@ -190,16 +190,16 @@ impl Client {
 
     /// One object, whole; `None` when it is not there.
     pub async fn get(&self, resource: &Resource, id: &ObjectId) -> Result<Option<Value>, Error> {
-        let api = self.api(&resource.api, id);
+        let api: Api<Whole> = self.api(&resource.api, id);
         let found = self.bounded_about("look up", Some(id), api.get_opt(&id.name)).await?;
-        Ok(found.map(|object| to_value(&resource.api, &object)))
+        Ok(found.map(|object| object.into_value(&resource.api)))
     }
 
     /// All objects of a kind in a namespace, whole.
     pub async fn list(&self, resource: &Resource, namespace: &str) -> Result<Vec<Value>, Error> {
-        let api: Api<DynamicObject> = Api::namespaced_with(self.kube.clone(), namespace, &resource.api);
+        let api: Api<Whole> = Api::namespaced_with(self.kube.clone(), namespace, &resource.api);
         let list = self.bounded("list", api.list(&ListParams::default())).await?;
-        Ok(list.items.iter().map(|object| to_value(&resource.api, object)).collect())
+        Ok(list.items.into_iter().map(|object| object.into_value(&resource.api)).collect())
     }
 
     /// One server-side apply; the object as the server has it now.
@@ -245,19 +245,12 @@ impl Client {
         body: &Value,
         manager: &str,
     ) -> Result<Value, Error> {
-        let cannot = |detail: String| Error::Request {
-            cluster: self.name.clone(),
-            action: "replace",
-            code: 400,
-            detail,
-        };
-        let object: DynamicObject =
-            serde_json::from_value(body.clone()).map_err(|error| cannot(error.to_string()))?;
+        let object = Whole::from(body.clone());
         let parameters = PostParams { dry_run: true, field_manager: Some(manager.to_owned()) };
-        let api = self.api(&resource.api, id);
+        let api: Api<Whole> = self.api(&resource.api, id);
         let replaced =
             self.bounded_about("replace", Some(id), api.replace(&id.name, &parameters, &object)).await?;
-        Ok(to_value(&resource.api, &replaced))
+        Ok(replaced.into_value(&resource.api))
     }
 
     /// Whether the cluster would take an object if none of its name were there; nothing is written.
@@ -268,14 +261,9 @@ impl Client {
         body: &Value,
         manager: &str,
     ) -> Result<(), Error> {
-        let object: DynamicObject = serde_json::from_value(body.clone()).map_err(|error| Error::Request {
-            cluster: self.name.clone(),
-            action: "create",
-            code: 400,
-            detail: error.to_string(),
-        })?;
+        let object = Whole::from(body.clone());
         let parameters = PostParams { dry_run: true, field_manager: Some(manager.to_owned()) };
-        let api = self.api(&resource.api, id);
+        let api: Api<Whole> = self.api(&resource.api, id);
         match self.bounded_about("create", Some(id), api.create(&parameters, &object)).await {
             Ok(_) => Ok(()),
             // That is asked last, when all else is well.
@@ -304,9 +292,9 @@ impl Client {
         parameters: &PatchParams,
         patch: &Patch<impl serde::Serialize + std::fmt::Debug>,
     ) -> Result<Value, Error> {
-        let api = self.api(&resource.api, id);
+        let api: Api<Whole> = self.api(&resource.api, id);
         let patched = self.bounded_about("apply", Some(id), api.patch(&id.name, parameters, patch)).await?;
-        Ok(to_value(&resource.api, &patched))
+        Ok(patched.into_value(&resource.api))
     }
 
     /// Deletes exactly this object: its uid and resourceVersion are preconditions.
@@ -325,7 +313,7 @@ impl Client {
             propagation_policy: Some(PropagationPolicy::Background),
             ..DeleteParams::default()
         };
-        let api = self.api(&resource.api, id);
+        let api: Api<Whole> = self.api(&resource.api, id);
         match tokio::time::timeout(Self::PATIENCE, api.delete(&id.name, &parameters)).await {
             Ok(Ok(either)) => Ok(match either.right() {
                 Some(status) if status.status == Some(StatusSummary::Failure) => Deleted::Changed,
@@ -347,13 +335,13 @@ impl Client {
             kind: "Pod".to_owned(),
             plural: "pods".to_owned(),
         };
-        let pods: Api<DynamicObject> = Api::namespaced_with(self.kube.clone(), namespace, &api);
+        let pods: Api<Whole> = Api::namespaced_with(self.kube.clone(), namespace, &api);
         let list =
             self.bounded("list pods", pods.list(&ListParams::default().labels(selector).limit(50))).await?;
-        Ok(list.items.iter().map(|pod| to_value(&api, pod)).collect())
+        Ok(list.items.into_iter().map(|pod| pod.into_value(&api)).collect())
     }
 
-    fn api(&self, api: &ApiResource, id: &ObjectId) -> Api<DynamicObject> {
+    fn api<const METADATA: bool>(&self, api: &ApiResource, id: &ObjectId) -> Api<Told<METADATA>> {
         match &id.namespace {
             Some(namespace) => Api::namespaced_with(self.kube.clone(), namespace, api),
             None => Api::all_with(self.kube.clone(), api),
@@ -376,12 +364,4 @@ const DERIVED: &[(&str, &str)] = &[
 
 fn is_derived(kind: &Kind) -> bool {
     DERIVED.contains(&(&*kind.group, &*kind.kind))
-}
-
-/// The object as JSON, with the apiVersion and kind that list items leave out.
-pub(super) fn to_value(api: &ApiResource, object: &impl serde::Serialize) -> Value {
-    let mut value = serde_json::to_value(object).unwrap_or_default();
-    value["apiVersion"] = Value::String(api.api_version.clone());
-    value["kind"] = Value::String(api.kind.clone());
-    value
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::api::{Api, DynamicObject};
+use kube::api::Api;
 use kube::core::ApiResource;
 use kube::runtime::watcher;
 use kube::runtime::watcher::Config;
@@ -16,6 +16,7 @@ use secrecy::SecretString;
 use tokio::sync::Mutex;
 
 use super::error::innermost;
+use super::object::Whole;
 use super::watch::{self, Change};
 use super::{Client, Link, Question};
 use crate::model::{ClusterName, ConfigMapRegistry, StoredKey};
@@ -135,12 +136,9 @@ impl Home {
             kind: Keeper::ConfigMap.kind().to_owned(),
             plural: "configmaps".to_owned(),
         };
-        let objects: Api<DynamicObject> =
-            Api::namespaced_with(client.kube().clone(), &registry.namespace, &resource);
+        let objects: Api<Whole> = Api::namespaced_with(client.kube().clone(), &registry.namespace, &resource);
         let config = Config::default().labels(&labels.join(","));
-        let stream = watcher(objects, config)
-            .map(move |event| watch::change(event, |it| super::client::to_value(&resource, it)))
-            .boxed();
+        let stream = watcher(objects, config).map(move |event| watch::change(event, &resource)).boxed();
         Ok(watch::backed_off(stream, LONGEST_PAUSE).boxed())
     }
 

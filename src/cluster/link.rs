@@ -7,7 +7,7 @@ use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
 use super::error::innermost;
-use super::{Credential, Error, HomeError, Keeper, Stored, plug_in};
+use super::{Credential, Error, HomeError, Keeper, Stored, plug_in, transport};
 use crate::model::{ClusterName, Digest};
 
 /// One way to reach a cluster.
@@ -65,7 +65,7 @@ impl Link {
                     .map_err(|error| fail(format!("{place}: {}", innermost(&error))))?
             }
         };
-        let kube = kube::Client::try_from(config).map_err(|error| match error {
+        let kube = transport::connect(config).map_err(|error| match error {
             // The address may hold a password.
             kube::Error::ProxyProtocolDisabled { .. } | kube::Error::ProxyProtocolUnsupported { .. } => {
                 fail("a proxy (`proxy-url`, HTTPS_PROXY) is http://, https:// or socks5://".to_owned())

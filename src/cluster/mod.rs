@@ -13,9 +13,11 @@ mod error;
 mod home;
 mod link;
 mod names;
+mod object;
 mod plug_in;
 mod review;
 mod stored;
+mod transport;
 mod watch;
 
 #[cfg(test)]

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Api;
-use kube::api::{DynamicObject, ListParams};
+use kube::api::ListParams;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use super::object::Bare;
 use super::{Client, Error, Resource};
 use crate::model::ObjectId;
 
@@ -75,18 +76,18 @@ impl Client {
     }
 
     async fn names_of(&self, resource: &Resource, namespace: Option<&str>) -> Result<Listed, Error> {
-        let api: Api<DynamicObject> = match namespace {
+        let api: Api<Bare> = match namespace {
             Some(namespace) => Api::namespaced_with(self.kube().clone(), namespace, &resource.api),
             None => Api::all_with(self.kube().clone(), &resource.api),
         };
         let mut parameters = ListParams::default().limit(PAGE);
         let mut names = HashSet::new();
         loop {
-            let page = self.bounded("list", api.list_metadata(&parameters)).await?;
+            let page = self.bounded("list", api.list(&parameters)).await?;
             if page.metadata.remaining_item_count.is_some_and(|more| more > LARGE) {
                 return Ok(Listed::TooLarge);
             }
-            names.extend(page.items.into_iter().filter_map(|item| item.metadata.name));
+            names.extend(page.items.into_iter().filter_map(|item| item.into_name()));
             match page.metadata.continue_.filter(|token| !token.is_empty()) {
                 Some(token) => parameters = parameters.continue_token(&token),
                 None => return Ok(Listed::Whole(names)),

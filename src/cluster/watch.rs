@@ -4,17 +4,20 @@ use std::time::Duration;
 
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt as _};
-use kube::api::{Api, DynamicObject, PartialObjectMeta};
+use kube::api::{Api, ApiResource};
 use kube::runtime::watcher::{self, Event};
 use serde_json::Value;
 
-use super::client::to_value;
+use super::object::{Bare, Told, Whole};
 use super::{Catalog, Client, Resource};
 use crate::model::{Kind, labels};
 
 /// Objects that make a cluster serve something.
 const SERVING: [(&str, &str); 2] =
     [("apiextensions.k8s.io", "CustomResourceDefinition"), ("apiregistration.k8s.io", "APIService")];
+
+/// Objects of one page of a list: it is held whole while it is read.
+const PAGE: u32 = 250;
 
 /// After an error the next attempt waits 0.5 s, 1 s, 2 s … up to this.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -44,13 +47,14 @@ impl Client {
         instance: &str,
         metadata_only: bool,
     ) -> impl Stream<Item = Change> + Send + use<> {
-        let config = watcher::Config::default().labels(&format!("{}={instance}", labels::MANAGED_BY));
+        let config =
+            watcher::Config::default().page_size(PAGE).labels(&format!("{}={instance}", labels::MANAGED_BY));
         let stream = if metadata_only {
             self.metadata_of(resource, config)
         } else {
             let api = resource.api.clone();
-            let objects: Api<DynamicObject> = Api::all_with(self.kube().clone(), &api);
-            watcher::watcher(objects, config).map(move |event| change(event, |it| to_value(&api, it))).boxed()
+            let objects: Api<Whole> = Api::all_with(self.kube().clone(), &api);
+            watcher::watcher(objects, config).map(move |event| change(event, &api)).boxed()
         };
         backed_off(stream, LONGEST_PAUSE)
     }
@@ -69,17 +73,20 @@ impl Client {
 
     fn metadata_of(&self, resource: &Resource, config: watcher::Config) -> BoxStream<'static, Change> {
         let api = resource.api.clone();
-        let objects: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(self.kube().clone(), &api);
-        watcher::watcher(objects, config).map(move |event| change(event, |it| to_value(&api, it))).boxed()
+        let objects: Api<Bare> = Api::all_with(self.kube().clone(), &api);
+        watcher::watcher(objects, config).map(move |event| change(event, &api)).boxed()
     }
 }
 
-pub(super) fn change<K>(event: watcher::Result<Event<K>>, value: impl Fn(&K) -> Value) -> Change {
+pub(super) fn change<const METADATA: bool>(
+    event: watcher::Result<Event<Told<METADATA>>>,
+    api: &ApiResource,
+) -> Change {
     match event {
         Ok(Event::Init) => Change::Listing,
         Ok(Event::InitDone) => Change::Listed,
-        Ok(Event::InitApply(object) | Event::Apply(object)) => Change::Seen(Box::new(value(&object))),
-        Ok(Event::Delete(object)) => Change::Left(Box::new(value(&object))),
+        Ok(Event::InitApply(object) | Event::Apply(object)) => Change::Seen(Box::new(object.into_value(api))),
+        Ok(Event::Delete(object)) => Change::Left(Box::new(object.into_value(api))),
         Err(error) => Change::Broken(error.to_string()),
     }
 }

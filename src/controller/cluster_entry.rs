@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use futures::StreamExt as _;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use super::event::{ClusterNews, Event};
+use super::listing::Listing;
 use super::wanted::Wanted;
 use super::words::Words;
 use crate::cluster::{Catalog, Change, Client};
@@ -80,6 +80,7 @@ pub struct ClusterEntry {
     rules: Arc<health::Rules>,
     /// Which fields apps leave to others.
     pub ignores: Arc<Ignores>,
+    listing: Listing,
     rediscover: watch::Sender<u64>,
     supervisor: JoinHandle<()>,
 }
@@ -105,6 +106,7 @@ impl ClusterEntry {
         cluster: Cluster,
         epoch: u64,
         rules: Arc<health::Rules>,
+        listing: Listing,
         supervisor: JoinHandle<()>,
         rediscover: watch::Sender<u64>,
     ) -> Self {
@@ -128,6 +130,7 @@ impl ClusterEntry {
             watched: 0,
             rules,
             ignores: Arc::default(),
+            listing,
             rediscover,
             supervisor,
         }
@@ -223,14 +226,13 @@ impl ClusterEntry {
             let number = self.watched;
             let (events, cluster, epoch, watched_kind) =
                 (events.clone(), self.cluster.name.clone(), self.epoch, kind.clone());
+            let listing = self.listing.clone();
             let task = tokio::spawn(async move {
-                let mut stream = std::pin::pin!(stream);
-                while let Some(change) = stream.next().await {
+                let tell = async |change| {
                     let news = ClusterNews::Watch { kind: watched_kind.clone(), number, change };
-                    if events.send(Event::Cluster { cluster: cluster.clone(), epoch, news }).await.is_err() {
-                        return;
-                    }
-                }
+                    events.send(Event::Cluster { cluster: cluster.clone(), epoch, news }).await.is_ok()
+                };
+                listing.follow(stream, tell).await;
             });
             let mark = self.rules.mark(&kind);
             let watch = KindWatch { task, listed: false, listing: None, trouble: None, number, mark };
@@ -450,9 +452,9 @@ impl ClusterEntry {
         }
         self.observation.absent.remove(id);
         self.observation.strangers.remove(id);
-        let live = as_settled_before(self.observation.objects.get(id), live);
+        let live = as_settled_before(self.observation.objects.get(id).map(Arc::as_ref), live);
         let app = Arc::clone(&live.app);
-        let before = self.observation.objects.insert(id.clone(), live);
+        let before = self.observation.objects.insert(id.clone(), Arc::new(live));
         self.compare(id);
         match before {
             // It changed hands: both apps must look again.
@@ -486,6 +488,7 @@ impl ClusterEntry {
             && is_all
             && (&live.uid, live.hash) == (&uid, hash)
         {
+            let live = Arc::make_mut(live);
             live.settled = Some(ownership);
             live.fields = None;
         }
@@ -497,6 +500,7 @@ impl ClusterEntry {
             && *live.uid == *candidate.uid
             && is_older(&live.resource_version, &candidate.resource_version)
         {
+            let live = Arc::make_mut(live);
             live.resource_version = candidate.resource_version.as_str().into();
             live.keep = candidate.keep;
         }
@@ -511,7 +515,7 @@ impl ClusterEntry {
         match self.observation.objects.remove(id) {
             // Whoever waits for it to be gone may be another app.
             Some(live) if live.deleting || is_wanted_by_another => Touched::Everything,
-            Some(live) => Touched::App(live.app),
+            Some(live) => Touched::App(Arc::clone(&live.app)),
             None => Touched::Nothing,
         }
     }
@@ -521,7 +525,7 @@ impl ClusterEntry {
         if is_gone {
             self.forget(id);
         } else if let Some(live) = self.observation.objects.get_mut(id) {
-            live.deleting = true;
+            Arc::make_mut(live).deleting = true;
         }
     }
 

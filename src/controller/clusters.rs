@@ -104,7 +104,14 @@ impl World {
             read_every: Supervisor::READ_EVERY,
         };
         let task = tokio::spawn(supervisor.run());
-        ClusterEntry::new(cluster.clone(), self.epochs, Arc::clone(rules), task, rediscover)
+        ClusterEntry::new(
+            cluster.clone(),
+            self.epochs,
+            Arc::clone(rules),
+            self.listing.clone(),
+            task,
+            rediscover,
+        )
     }
 
     /// Watches every kind that is rendered for a cluster.

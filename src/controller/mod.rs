@@ -14,6 +14,7 @@ mod event;
 mod expiry;
 mod follow;
 mod jitter;
+mod listing;
 mod load;
 mod outcome;
 mod overview;

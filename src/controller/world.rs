@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::cluster_entry::{ClusterEntry, Reach};
 use super::event::{Event, LoadError};
+use super::listing::Listing;
 use super::load::{self, Ask, Loaded, Rendering};
 use super::registry::Registry;
 use super::target::TargetEntry;
@@ -67,6 +68,8 @@ pub struct World {
     reading: Arc<Mutex<manifest::Memory>>,
     /// Who registers clusters beside the files.
     registry: Arc<Registry>,
+    /// Shared by the watches of all clusters.
+    pub(super) listing: Listing,
     pub(super) clusters: BTreeMap<ClusterName, ClusterEntry>,
     /// Clusters whose file vanished while this process ran: their objects are left as they are.
     pub(super) dropped: BTreeSet<ClusterName>,
@@ -124,6 +127,7 @@ impl World {
             memory: Arc::default(),
             history,
             reading: Arc::default(),
+            listing: Listing::default(),
             clusters: BTreeMap::new(),
             dropped: BTreeSet::new(),
             targets: Targets::default(),

@@ -134,7 +134,8 @@ pub struct Immutable {
 pub struct Observation {
     /// The first list of every kind in use has been read whole. Nothing is pruned before.
     pub complete: bool,
-    pub objects: BTreeMap<ObjectId, Live>,
+    /// Shared with whoever looks at some of them.
+    pub objects: BTreeMap<ObjectId, Arc<Live>>,
     /// Looked up by name before a first apply, and found to be somebody else's.
     pub strangers: BTreeMap<ObjectId, Stranger>,
     /// Looked up by name before a first apply, and not there.

@@ -1,6 +1,7 @@
 //! One app on one cluster: what to do with each object that it renders.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -96,7 +97,7 @@ fn step(
     object: &RenderedObject,
 ) -> Step {
     let phase = Phase::of(&object.id);
-    let live = input.observation.objects.get(&object.id);
+    let live = input.observation.objects.get(&object.id).map(Arc::as_ref);
     let left = left(input.ignore, object, live);
     // Whoever leaves the number of replicas to others means somebody who scales.
     let autoscaled = left.paths.iter().any(|path| path.is(&["spec", "replicas"]))

@@ -48,7 +48,7 @@ impl<'a> Barriers<'a> {
         }
         let app = input.rendered.app.to_string();
         let live = |object: &RenderedObject| {
-            let live = input.observation.objects.get(&object.id)?;
+            let live: &Live = input.observation.objects.get(&object.id)?;
             is_as_rendered(object, live, &app).then_some(live)
         };
         let main = || objects.iter().filter(|object| !object.hook.is_some_and(|hook| hook.is_apart()));

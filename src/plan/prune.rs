@@ -1,6 +1,7 @@
 //! Objects that nobody renders any more: which they are, and what was decided about them.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::json;
@@ -64,7 +65,7 @@ pub fn candidates<'a>(
     let gone = |id: &ObjectId, live: &Live| {
         !live.deleting && !rendered.contains(id) && !is_twin_of_rendered(id, rendered)
     };
-    let candidate = |(id, live): (&ObjectId, &Live)| {
+    let candidate = |(id, live): (&ObjectId, &Arc<Live>)| {
         Some(Candidate {
             // An annotation that names no app is a doubt.
             app: AppId::parse(&live.app)?,
@@ -90,7 +91,7 @@ fn contents(
     if !takes_others_along(id) {
         return Vec::new();
     }
-    let is_inside = |(other, live): &(&ObjectId, &Live)| match &*id.kind {
+    let is_inside = |(other, live): &(&ObjectId, &Arc<Live>)| match &*id.kind {
         "Namespace" => other.namespace.as_ref() == Some(&id.name),
         // Named `menus.example.com`. A kind whose plural nobody knows may be the one.
         "CustomResourceDefinition" => id.name.split_once('.').is_some_and(|(defined, group)| {

@@ -1,5 +1,7 @@
 //! Changes that shall go wave by wave, which is not built yet: nothing of them is written.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::model::{AppId, Kind, ObjectId, Observation, Rendered, RenderedObject, labels};
@@ -51,7 +53,7 @@ pub fn gone_workload<'o>(
     let is_rendered = |id: &ObjectId| {
         rendered.is_some_and(|rendered| rendered.objects.iter().any(|object| object.id == *id))
     };
-    let goes = |(id, live): &(&ObjectId, &crate::model::Live)| {
+    let goes = |(id, live): &(&ObjectId, &Arc<crate::model::Live>)| {
         is_of_workloads(id) && *live.app == *app && !live.deleting && !live.keep && !is_rendered(id)
     };
     observation.objects.iter().find(goes).map(|(id, _)| id)

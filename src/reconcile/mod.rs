@@ -91,7 +91,7 @@ pub enum Found {
     Nothing,
     Stranger(Stranger),
     /// It is ours already; the watch has not told it yet.
-    Ours(Box<Live>),
+    Ours(Arc<Live>),
 }
 
 #[derive(Debug)]
@@ -199,7 +199,7 @@ async fn look_at(job: &Job, resource: &Resource, object: &RenderedObject) -> Res
     if let Some(ours) = live(&object.kind, &metadata, &job.instance, &job.rules, &job.ignores) {
         // Only its metadata was asked for.
         let ownership = Ownership { values: None, replicas: None, ..ours.ownership };
-        return Ok(Found::Ours(Box::new(Live { ownership, ..ours })));
+        return Ok(Found::Ours(Arc::new(Live { ownership, ..ours })));
     }
     let mut stranger = observe::stranger(&metadata);
     if job.adopt {
@@ -225,7 +225,7 @@ pub fn note(observation: &mut Observation, id: &ObjectId, found: &Found) {
             observation.strangers.insert(id.clone(), stranger.clone());
         }
         Found::Ours(live) => {
-            observation.objects.entry(id.clone()).or_insert_with(|| (**live).clone());
+            observation.objects.entry(id.clone()).or_insert_with(|| Arc::clone(live));
         }
     }
 }

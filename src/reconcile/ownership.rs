@@ -92,10 +92,12 @@ fn leave(
 
 /// An object that is seen for the first time with this content: what is ours in it is all that was applied, or that stays
 /// a doubt.
-pub fn settle(live: &mut Live, object: &RenderedObject) {
-    if live.hash == Some(object.hash)
-        && live.settled.is_none()
-        && let Some(fields) = live.fields.take()
+pub fn settle(live: &mut Arc<Live>, object: &RenderedObject) {
+    if live.hash != Some(object.hash) || live.settled.is_some() || live.fields.is_none() {
+        return;
+    }
+    let live = Arc::make_mut(live);
+    if let Some(fields) = live.fields.take()
         && covers(&fields, object, live.ignored.as_ref().map_or(&[], |ignored| &ignored.paths))
     {
         let replicas = replicas_as_applied(&live.ownership, object);

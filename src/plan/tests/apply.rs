@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use std::collections::BTreeSet;
 
 use serde_json::json;
@@ -31,10 +33,10 @@ fn live_objects_are_compared_by_hash() {
         "configure ConfigMap shop/pay: rendered ca978112ca1b, applied 3e23e8160039",
     );
     let mut bare = with_live(empty(), "pay", PAY, "a");
-    bare.objects.values_mut().for_each(|live| live.hash = None);
+    bare.objects.values_mut().map(Arc::make_mut).for_each(|live| live.hash = None);
     check(&bare, "configure ConfigMap shop/pay: its hash annotation is gone");
     let mut going = with_live(empty(), "pay", PAY, "b");
-    going.objects.values_mut().for_each(|live| live.deleting = true);
+    going.objects.values_mut().map(Arc::make_mut).for_each(|live| live.deleting = true);
     check(&going, "wait ConfigMap shop/pay: it is being deleted");
 }
 
@@ -181,7 +183,7 @@ fn what_another_app_brings_is_waited_for() {
     let mut going = observation;
     let mut namespace = live("base", "v1/Namespace//shop", "a");
     namespace.deleting = true;
-    going.objects.insert(parse("v1/Namespace//shop").1, namespace);
+    going.objects.insert(parse("v1/Namespace//shop").1, Arc::new(namespace));
     assert_eq!(
         lines(&plan_with(&rendered("pay", &[PAY]), &going, |_| {})),
         ["wait ConfigMap shop/pay: namespace shop is being deleted"]
@@ -197,9 +199,9 @@ fn the_digest_follows_what_matters() {
     assert_eq!(first, digest(&observation));
     // A status change moves the resource version only.
     let mut newer = observation;
-    newer.objects.values_mut().for_each(|live| live.resource_version = "8".into());
+    newer.objects.values_mut().map(Arc::make_mut).for_each(|live| live.resource_version = "8".into());
     assert_eq!(first, digest(&newer));
-    newer.objects.values_mut().for_each(|live| live.uid = "another".into());
+    newer.objects.values_mut().map(Arc::make_mut).for_each(|live| live.uid = "another".into());
     assert_ne!(first, digest(&newer));
     assert_ne!(first, digest(&with_live(empty(), "pay", PAY, "a")));
 }
@@ -229,7 +231,7 @@ fn a_workload_that_may_only_change_in_waves_is_left_as_it_is_and_so_is_its_app()
     let changed = with_live(first.clone(), "pay", DEPLOYMENT, "b");
     check_waves(&changed, [&both[0], &both[1]]);
     let mut bare = as_rendered;
-    bare.objects.values_mut().for_each(|live| live.hash = None);
+    bare.objects.values_mut().map(Arc::make_mut).for_each(|live| live.hash = None);
     check_waves(&bare, [&both[0], &both[1]]);
     check_waves(&with_stranger(first, DEPLOYMENT, &["tutti-main"]), [&both[0], &both[1]]);
     // What is as rendered beside it is not said to be anything else.
@@ -312,7 +314,7 @@ fn a_workload_that_would_go_changes_in_waves_too() {
     check(&with_live(first, "pay", "v1/ConfigMap/shop/old", "a"), false);
     for change in [(|live| live.deleting = true) as fn(&mut Live), |live| live.keep = true] {
         let mut stays = renamed.clone();
-        stays.objects.values_mut().for_each(change);
+        stays.objects.values_mut().map(Arc::make_mut).for_each(change);
         check(&stays, false);
     }
 }

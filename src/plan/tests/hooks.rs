@@ -1,5 +1,7 @@
 //! Hooks of charts: what comes first, what waits for what, and what never waits.
 
+use std::sync::Arc;
+
 use super::{empty, lines, live, parse, plan_with, rendered, with_absent};
 use crate::model::{Health, Hook, Mode, Observation, Rendered, Stage, Status};
 use crate::plan::{Action, Plan};
@@ -39,7 +41,7 @@ fn release(change: impl Fn(&str, &mut Hook)) -> Rendered {
 /// `text…`: not there yet.
 fn seen(objects: &[&str]) -> Observation {
     let mut observation = empty();
-    std::sync::Arc::make_mut(&mut observation.served).insert(parse(MIGRATE).0, true);
+    Arc::make_mut(&mut observation.served).insert(parse(MIGRATE).0, true);
     let texts = [CONFIG, MIGRATE, NAMESPACE, SETTINGS, WEB, WARM, NOTIFY];
     observation = with_absent(observation, &texts);
     for text in objects {
@@ -54,7 +56,7 @@ fn seen(objects: &[&str]) -> Observation {
         let text = text.trim_end_matches(['!', '…']);
         let record = super::Live { health: Health::new(status, "said"), ..live("pay", text, content) };
         observation.absent.remove(&parse(text).1);
-        observation.objects.insert(parse(text).1, record);
+        observation.objects.insert(parse(text).1, Arc::new(record));
     }
     observation
 }
@@ -159,7 +161,7 @@ fn a_hook_of_the_installation_stays_as_it_is() {
     let plan = plan_with(&once, &seen(&all_but(&[MIGRATE, WEB], &failed)), |_| {});
     assert_eq!(shown(&plan), ["wait Deployment shop/pay"]);
     let mut bare = seen(&all_but(&[], &[]));
-    bare.objects.values_mut().for_each(|live| live.hash = None);
+    bare.objects.values_mut().map(Arc::make_mut).for_each(|live| live.hash = None);
     let actions = plan_with(&once, &bare, |_| {}).summary();
     assert_eq!((actions[&Action::Configure], actions[&Action::Unchanged]), (3, 4));
 }

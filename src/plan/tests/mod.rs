@@ -104,7 +104,7 @@ fn live(owner: &str, text: &str, content: &str) -> Live {
 }
 
 fn with_live(mut observation: Observation, owner: &str, text: &str, content: &str) -> Observation {
-    observation.objects.insert(parse(text).1, live(owner, text, content));
+    observation.objects.insert(parse(text).1, Arc::new(live(owner, text, content)));
     observation
 }
 

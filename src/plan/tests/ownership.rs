@@ -85,7 +85,7 @@ fn what_cannot_change_is_replaced_only_where_git_says_so() {
         "skip Deployment shop/pay: observe mode, would delete: deleted and created anew, as spec.selector cannot change",
     );
     let mut kept = refused(PAY, "a", &uid);
-    kept.objects.values_mut().for_each(|live| live.keep = true);
+    kept.objects.values_mut().map(Arc::make_mut).for_each(|live| live.keep = true);
     check(
         PAY,
         &kept,
@@ -131,7 +131,11 @@ fn fields_that_are_left_to_others_are_known_by_the_rules_they_were_looked_at_wit
     let (image, other) = ([rule("/spec/image")], [rule("/spec/other")]);
     let ignored = Ignored { paths: image[0].paths.clone(), ours: json!({}) };
     let mut changed = with_live(empty(), "pay", PAY, "b");
-    changed.objects.values_mut().for_each(|live| live.ignored = Some(Arc::new(ignored.clone())));
+    changed
+        .objects
+        .values_mut()
+        .map(Arc::make_mut)
+        .for_each(|live| live.ignored = Some(Arc::new(ignored.clone())));
     let left = |observation: &Observation, rules: &[IgnoreRule]| {
         let rendered = rendered("pay", &[PAY]);
         let plan = plan_with(&rendered, observation, |_| {});
@@ -157,7 +161,7 @@ fn replicas_that_are_left_to_others_are_those_of_an_autoscaler() {
         changed
             .objects
             .values_mut()
-            .for_each(|live| live.ownership.replicas = Some(LiveReplicas { count: 5, owner }));
+            .for_each(|live| Arc::make_mut(live).ownership.replicas = Some(LiveReplicas { count: 5, owner }));
         let rendered = rendered("pay", &[PAY]);
         let claims = crate::plan::Claims::new();
         let pending = super::pending([&rendered], &changed);
@@ -177,7 +181,7 @@ fn replicas_that_are_left_to_others_are_those_of_an_autoscaler() {
 fn a_step_says_what_was_applied_last() {
     let mut changed = with_live(empty(), "pay", PAY, "b");
     assert_eq!(only(&plan_with(&rendered("pay", &[PAY]), &changed, |_| {})).was, None, "no revision");
-    changed.objects.values_mut().for_each(|live| live.revision = Some("abc".into()));
+    changed.objects.values_mut().map(Arc::make_mut).for_each(|live| live.revision = Some("abc".into()));
     let plan = plan_with(&rendered("pay", &[PAY]), &changed, |_| {});
     let was = only(&plan).was.as_ref().expect("what was");
     assert_eq!((&was.app, &was.revision), (&app("pay"), &Revision::from("abc")));

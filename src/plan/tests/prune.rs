@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{app, cluster, empty, parse, plan_with, rendered, with_live};
@@ -121,9 +123,12 @@ fn candidates_are_ours_and_rendered_by_nobody() {
     observation = with_live(observation, "pay", "extensions/v1beta1/Ingress/shop/pay", "a");
     observation = with_live(observation, "pay", "extensions/v1beta1/Ingress/shop/old", "a");
     observation = with_live(observation, "pay", "v1/ConfigMap/shop/nobody", "a");
-    let nobody = observation.objects.get_mut(&parse("v1/ConfigMap/shop/nobody").1).expect("it is there");
+    let nobody = Arc::make_mut(
+        observation.objects.get_mut(&parse("v1/ConfigMap/shop/nobody").1).expect("it is there"),
+    );
     nobody.app = "not an app".into();
-    let going = observation.objects.get_mut(&parse("v1/ConfigMap/shop/going").1).expect("it is there");
+    let going =
+        Arc::make_mut(observation.objects.get_mut(&parse("v1/ConfigMap/shop/going").1).expect("it is there"));
     going.deleting = true;
     let rendered = BTreeSet::from([
         parse("v1/ConfigMap/shop/stays").1,

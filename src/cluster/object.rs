@@ -1,0 +1,100 @@
+//! Objects as the server tells them. kube's own type for objects of any kind reads them by way of a copy of all fields, and would
+//! have to be written back into a value; a list of thousands is held in memory all at once while it is read.
+
+use std::borrow::Cow;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::{ApiResource, DynamicResourceScope, Resource};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+/// An object of any kind; with `METADATA`, the server is asked for its metadata only.
+#[derive(Clone, Debug)]
+pub(super) struct Told<const METADATA: bool> {
+    /// As much of it as the client wants to know.
+    meta: ObjectMeta,
+    value: Value,
+}
+
+/// A whole object.
+pub(super) type Whole = Told<false>;
+/// An object's metadata.
+pub(super) type Bare = Told<true>;
+
+impl<const METADATA: bool> Told<METADATA> {
+    /// The object, with the apiVersion and kind that list items leave out and metadata says otherwise.
+    pub fn into_value(self, api: &ApiResource) -> Value {
+        let mut value = self.value;
+        value["apiVersion"] = Value::String(api.api_version.clone());
+        value["kind"] = Value::String(api.kind.clone());
+        value
+    }
+}
+
+impl Bare {
+    pub fn into_name(self) -> Option<String> {
+        self.meta.name
+    }
+}
+
+impl<const METADATA: bool> From<Value> for Told<METADATA> {
+    fn from(value: Value) -> Self {
+        let text = |field: &str| value["metadata"][field].as_str().map(str::to_owned);
+        let meta = ObjectMeta {
+            name: text("name"),
+            namespace: text("namespace"),
+            resource_version: text("resourceVersion"),
+            ..ObjectMeta::default()
+        };
+        Self { meta, value }
+    }
+}
+
+impl<'de, const METADATA: bool> Deserialize<'de> for Told<METADATA> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Value::deserialize(deserializer).map(Self::from)
+    }
+}
+
+impl<const METADATA: bool> Serialize for Told<METADATA> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.value.serialize(serializer)
+    }
+}
+
+impl<const METADATA: bool> Resource for Told<METADATA> {
+    type DynamicType = ApiResource;
+    type Scope = DynamicResourceScope;
+
+    fn group(api: &ApiResource) -> Cow<'_, str> {
+        api.group.as_str().into()
+    }
+
+    fn version(api: &ApiResource) -> Cow<'_, str> {
+        api.version.as_str().into()
+    }
+
+    fn kind(api: &ApiResource) -> Cow<'_, str> {
+        api.kind.as_str().into()
+    }
+
+    fn api_version(api: &ApiResource) -> Cow<'_, str> {
+        api.api_version.as_str().into()
+    }
+
+    fn plural(api: &ApiResource) -> Cow<'_, str> {
+        api.plural.as_str().into()
+    }
+
+    fn metadata_api() -> bool {
+        METADATA
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.meta
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.meta
+    }
+}
