@@ -209,7 +209,19 @@ pub fn as_sent(object: &RenderedObject, revision: &Revision) -> Value {
     let annotations = &mut body["metadata"]["annotations"];
     annotations[labels::HASH] = Value::String(object.hash.to_string());
     annotations[labels::REVISION] = Value::String(revision.to_string());
+    if (&*object.kind.group, &*object.kind.kind) == ("", "Service") {
+        say_protocols(&mut body);
+    }
     body
+}
+
+/// The protocol is a key of a Service's ports, and servers before 1.21 know no default of it: an apply that leaves it out fails
+/// there.
+fn say_protocols(service: &mut Value) {
+    let ports = service.pointer_mut("/spec/ports").and_then(Value::as_array_mut);
+    for port in ports.into_iter().flatten().filter_map(Value::as_object_mut) {
+        port.entry("protocol").or_insert_with(|| Value::String("TCP".to_owned()));
+    }
 }
 
 /// `spec.replicas` where an autoscaler decides over it.

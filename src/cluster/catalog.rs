@@ -28,7 +28,7 @@ impl Resource {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Catalog {
     resources: BTreeMap<Kind, Resource>,
-    /// The version of a kind (by group and kind) that the cluster prefers.
+    /// The version of a kind (by group and kind) that the cluster prefers: that of its group, or the best one that has it.
     preferred: BTreeMap<(String, String), Kind>,
     /// The cluster's own, as it writes it.
     pub(super) version: String,
@@ -119,7 +119,7 @@ impl Catalog {
             || self.resources.values().any(|it| it.api.group == group && it.api.plural == first)
     }
 
-    /// Everything of one version of one group.
+    /// Everything of one version of one group. A group's versions come in the order that the cluster prefers.
     pub(super) fn insert(
         &mut self,
         group: &str,
@@ -131,8 +131,13 @@ impl Catalog {
         for (api, capabilities) in resources {
             let kind = kind_of(&api);
             let resource = resource(api, &capabilities);
-            if preferred && resource.manageable {
-                self.preferred.insert((kind.group.to_string(), kind.kind.to_string()), kind.clone());
+            if resource.manageable {
+                let name = (kind.group.to_string(), kind.kind.to_string());
+                if preferred {
+                    self.preferred.insert(name, kind.clone());
+                } else {
+                    self.preferred.entry(name).or_insert_with(|| kind.clone());
+                }
             }
             self.resources.insert(kind, resource);
         }

@@ -60,7 +60,7 @@ impl Client {
                 let resources = self.resources_of(&group, &version).await;
                 (group, version, preferred, resources)
             }))
-            .buffer_unordered(8);
+            .buffered(8);
         while let Some((group, version, preferred, resources)) = answers.next().await {
             match resources {
                 Ok(resources) => catalog.insert(&group, &version, resources, preferred),

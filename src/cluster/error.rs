@@ -185,9 +185,17 @@ fn classify_status(
     if let Some(fields) = immutable_fields(status) {
         return Error::Immutable { action, object: object.clone(), fields };
     }
-    let detail = if is_secret(object) { without_values(status) } else { status.message.clone() };
+    let detail = match code {
+        415 => NO_APPLY.to_owned(),
+        _ if is_secret(object) => without_values(status),
+        _ => status.message.clone(),
+    };
     Error::Rejected { action, object: object.clone(), code, reason: status.reason.clone(), detail }
 }
+
+/// Some servers of aggregated APIs are too old for it.
+const NO_APPLY: &str =
+    "the API server of this kind knows no server-side apply, without which it cannot be managed (415)";
 
 const IMMUTABLE: &str = "field is immutable";
 

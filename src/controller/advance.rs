@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::cluster_entry::ClusterEntry;
 use super::event::Event;
 use super::outcome::kept;
+use super::target::Task;
 use super::world::World;
 use crate::fleet::Target;
 use crate::health;
@@ -56,6 +57,10 @@ impl World {
     }
 
     fn advance_target(&mut self, id: &Target, now: Instant) -> Option<Instant> {
+        if self.targets.is_leaving(id) {
+            // It is looked at again when that has come to its end.
+            return None;
+        }
         let entry = self.targets.get_mut(id)?;
         if entry.running.is_some() {
             return None;
@@ -119,12 +124,14 @@ impl World {
         }
         if starts {
             cluster.running += 1;
-            entry.running = Some(job.cancelled.clone());
+            self.tasks += 1;
+            let number = self.tasks;
+            entry.running = Some(Task { number, cancelled: job.cancelled.clone() });
             let (events, target, epoch) = (self.events.clone(), id.clone(), cluster.epoch);
             tokio::spawn(async move {
                 let event = match tokio::spawn(reconcile::run(job)).await {
-                    Ok(outcome) => Event::Reconciled { target, epoch, outcome: Box::new(outcome) },
-                    Err(error) => Event::Crashed { target, error: error.to_string() },
+                    Ok(outcome) => Event::Reconciled { target, number, epoch, outcome: Box::new(outcome) },
+                    Err(error) => Event::Crashed { target, number, error: error.to_string() },
                 };
                 // A closed queue means that the controller has stopped: nobody is left to tell.
                 let _ = events.send(event).await;

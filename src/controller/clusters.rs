@@ -47,7 +47,7 @@ impl World {
         }
         self.ground_moved = true;
         for running in self.targets.values().filter_map(|entry| entry.running.as_ref()) {
-            running.cancel();
+            running.cancelled.cancel();
         }
     }
 
@@ -73,7 +73,7 @@ impl World {
                     self.clusters.insert(name.clone(), entry);
                     for (_, entry) in self.targets.on(name) {
                         if let Some(running) = &entry.running {
-                            running.cancel();
+                            running.cancelled.cancel();
                         }
                     }
                 }
@@ -153,7 +153,7 @@ impl World {
                 entry.reach = Reach::Offline { detail, attempts, lasting };
                 // What is under way may still find out what is there; it writes nothing any more.
                 for running in self.targets.on(name).filter_map(|(_, entry)| entry.running.as_ref()) {
-                    running.cancel();
+                    running.cancelled.cancel();
                 }
             }
             ClusterNews::Watch { kind, number, change } => {

@@ -31,12 +31,15 @@ pub enum Event {
     },
     Reconciled {
         target: Target,
+        /// Of the task that it was.
+        number: u64,
         epoch: u64,
         outcome: Box<Outcome>,
     },
     /// A reconciliation ended without an outcome: a fault of ours.
     Crashed {
         target: Target,
+        number: u64,
         error: String,
     },
     Deleted {

@@ -17,9 +17,10 @@ use crate::plan::{Action, Candidate, Plan, Reason, Step};
 use crate::reconcile::{Found, Outcome, Went};
 
 impl World {
-    pub(super) fn reconciled(&mut self, target: &Target, epoch: u64, outcome: Outcome) {
+    pub(super) fn reconciled(&mut self, target: &Target, number: u64, epoch: u64, outcome: Outcome) {
         let now = Instant::now();
-        let cancelled = self.not_running(target);
+        // What it did was done all the same, whoever is asked about now.
+        let cancelled = self.targets.ended(target, number).unwrap_or(true);
         // Whatever came of it: it was passed over while it ran, also when its cluster went and came back meanwhile.
         self.look_at(target);
         let Some(cluster) = self.clusters.get_mut(&target.cluster) else { return };
@@ -115,25 +116,19 @@ impl World {
     }
 
     /// A task ended without an outcome: a fault of ours, which must not stop its neighbours.
-    pub(super) fn crashed(&mut self, target: &Target, error: String) {
+    pub(super) fn crashed(&mut self, target: &Target, number: u64, error: String) {
         tracing::error!(cluster = %target.cluster, app = %target.app, error, "a reconciliation crashed");
-        self.not_running(target);
+        let is_there = self.targets.ended(target, number).is_some();
         if let Some(cluster) = self.clusters.get_mut(&target.cluster) {
             cluster.running = cluster.running.saturating_sub(1);
         }
         self.look_at(target);
-        if let Some(entry) = self.targets.get_mut(target) {
+        if let Some(entry) = self.targets.get_mut(target).filter(|_| is_there) {
             entry.failed(
                 Failure { text: error, unreachable: false, lasting: true, refused: Vec::new() },
                 Instant::now(),
             );
         }
-    }
-
-    /// Was it told to stop?
-    fn not_running(&mut self, target: &Target) -> bool {
-        let running = self.targets.get_mut(target).and_then(|entry| entry.running.take());
-        running.is_none_or(|token| token.is_cancelled())
     }
 
     pub(super) fn explained(&mut self, target: &Target, rendered: Digest, cause: Option<Cause>) {

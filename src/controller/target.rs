@@ -57,7 +57,7 @@ pub struct TargetEntry {
     pub due: bool,
     /// Its cluster is not what it was rendered for: it is rendered again, and not applied before.
     pub stale: bool,
-    pub running: Option<CancellationToken>,
+    pub running: Option<Task>,
     /// Failures in a row.
     pub attempts: u32,
     pub retry_at: Option<Instant>,
@@ -79,6 +79,13 @@ pub struct TargetEntry {
     pub foreseen: Option<(Digest, Arc<Vec<Difference>>)>,
     /// What was applied last without an error.
     applied: Option<Applied>,
+}
+
+/// A reconciliation under way.
+#[derive(Debug)]
+pub struct Task {
+    pub number: u64,
+    pub cancelled: CancellationToken,
 }
 
 #[derive(Debug)]
@@ -138,7 +145,7 @@ impl TargetEntry {
             self.version = version_of(&render);
             self.due = true;
             if let Some(running) = &self.running {
-                running.cancel();
+                running.cancelled.cancel();
             }
             self.cause = None;
             self.asked_at = None;

@@ -12,6 +12,9 @@ use crate::model::{AppId, ClusterName};
 pub struct Targets {
     entries: BTreeMap<Target, TargetEntry>,
     by_cluster: BTreeMap<ClusterName, BTreeSet<AppId>>,
+    /// What is under way for targets that have gone, by the number of the task: one that comes back meanwhile waits for it, as
+    /// two reconciliations side by side could undo each other.
+    leaving: BTreeMap<Target, u64>,
 }
 
 impl Targets {
@@ -33,11 +36,15 @@ impl Targets {
     }
 
     pub fn retain(&mut self, mut stays: impl FnMut(&Target, &TargetEntry) -> bool) {
-        let by_cluster = &mut self.by_cluster;
+        let (by_cluster, leaving) = (&mut self.by_cluster, &mut self.leaving);
         self.entries.retain(|id, entry| {
             let stays = stays(id, entry);
             if !stays && let Some(apps) = by_cluster.get_mut(&id.cluster) {
                 apps.remove(&id.app);
+            }
+            if let (false, Some(running)) = (stays, &entry.running) {
+                running.cancelled.cancel();
+                leaving.insert(id.clone(), running.number);
             }
             stays
         });
@@ -45,8 +52,23 @@ impl Targets {
     }
 
     pub fn clear(&mut self) {
-        self.entries.clear();
-        self.by_cluster.clear();
+        self.retain(|_, _| false);
+    }
+
+    /// A task of a target that was here before is still under way.
+    pub fn is_leaving(&self, id: &Target) -> bool {
+        self.leaving.contains_key(id)
+    }
+
+    /// A task has come to its end. The one of a target that is still the same: was it told to stop? `None`: the target has gone
+    /// meanwhile, perhaps to come back.
+    pub fn ended(&mut self, id: &Target, number: u64) -> Option<bool> {
+        if self.leaving.get(id) == Some(&number) {
+            self.leaving.remove(id);
+            return None;
+        }
+        let running = self.entries.get_mut(id)?.running.take_if(|running| running.number == number)?;
+        Some(running.cancelled.is_cancelled())
     }
 
     /// By app, then by cluster.

@@ -97,6 +97,8 @@ pub struct World {
     wants_token: bool,
     /// Epochs of clusters grow over all of them: news of an entry that was replaced is never taken for its own.
     pub(super) epochs: u64,
+    /// Reconciliations so far.
+    pub(super) tasks: u64,
     pub(super) stopping: bool,
     pub(super) changed: bool,
 }
@@ -153,6 +155,7 @@ impl World {
             outbox: None,
             wants_token: false,
             epochs: 0,
+            tasks: 0,
             stopping: false,
             changed: true,
         }
@@ -171,8 +174,10 @@ impl World {
             Event::Loaded(Err(error)) => self.not_loaded(error),
             Event::Rendered(renders) => self.rendered(*renders),
             Event::Cluster { cluster, epoch, news } => self.cluster_news(&cluster, epoch, news),
-            Event::Reconciled { target, epoch, outcome } => self.reconciled(&target, epoch, *outcome),
-            Event::Crashed { target, error } => self.crashed(&target, error),
+            Event::Reconciled { target, number, epoch, outcome } => {
+                self.reconciled(&target, number, epoch, *outcome);
+            }
+            Event::Crashed { target, number, error } => self.crashed(&target, number, error),
             Event::Deleted { candidate, result } => self.object_deleted(&candidate, result),
             Event::Explained { target, rendered, cause } => self.explained(&target, rendered, cause),
             Event::UnderWay(revision) => self.already_told(&revision),
@@ -328,13 +333,10 @@ impl World {
             .filter(|(_, entry)| !entry.knows_wanted)
             .map(|(name, _)| name.clone())
             .collect();
-        self.targets.retain(|id, entry| {
+        self.targets.retain(|id, _| {
             let stays = renders.get(id).is_some() || broken.contains_key(id);
             if !stays {
                 changed.insert(id.cluster.clone());
-                if let Some(running) = &entry.running {
-                    running.cancel();
-                }
             }
             stays
         });
@@ -561,8 +563,8 @@ impl World {
 
     pub fn cancel(&mut self) {
         self.stopping = true;
-        for entry in self.targets.values().filter_map(|entry| entry.running.as_ref()) {
-            entry.cancel();
+        for running in self.targets.values().filter_map(|entry| entry.running.as_ref()) {
+            running.cancelled.cancel();
         }
     }
 

@@ -7,7 +7,7 @@ use sandbox::{Fault, RequestMatch};
 use crate::support::fleet::Fleet;
 use crate::support::forge::Gitea;
 use crate::support::live;
-use crate::support::manifests::{config_map, deployment, objects};
+use crate::support::manifests::{cluster, config_map, deployment, objects};
 
 fn app(image: &str, value: &str) -> String {
     [config_map("default", "web", value), deployment("default", "web", "web", image)].join("---\n")
@@ -105,4 +105,74 @@ async fn an_older_commit_that_still_holds_for_another_app_is_told_to_its_end() {
     assert_eq!(gitea.verdict(&revision), "success 1 app healthy on 1 cluster");
     assert_eq!(gitea.verdict(&fleet.begin), "success 1 app healthy on 1 cluster");
     gitea.assert_nothing_repeated();
+}
+
+/// Waits until an apply of the ConfigMap is under way, and then some.
+async fn under_way(fleet: &Fleet, config: &RequestMatch) {
+    while fleet.cluster("bj1").count_requests(config) == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_app_that_goes_and_comes_back_waits_for_what_is_under_way() {
+    let fleet = fleet(crate::support::manifests::INSTANCE);
+    let bj1 = fleet.cluster("bj1");
+    let config = RequestMatch::writes().resource("configmaps");
+    bj1.fail_next(config.clone(), 1, Fault::Delay(Duration::from_secs(25)));
+    let running = fleet.start().await;
+    under_way(&fleet, &config).await;
+    let paths = ["apps/web/app.yaml", "apps/web/objects/web.yaml"];
+    fleet.push(&running, "It goes", &paths.map(|path| (path, None))).await;
+    running.until("no target", |now| now.targets.is_empty()).await;
+    let (manifest, second) = (objects("default", "web"), app("registry.example.com/web:2", "second"));
+    let back = [(paths[0], Some(manifest.as_str())), (paths[1], Some(second.as_str()))];
+    let revision = fleet.push(&running, "It comes back", &back).await;
+    running.until("a target", |now| now.revision.as_ref() == Some(&revision) && now.targets.len() == 1).await;
+    tokio::time::sleep(Duration::from_secs(8)).await;
+    assert_eq!(bj1.count_requests(&config), 1, "not while the first is under way: {:?}", fleet.counted());
+
+    running.converged(&revision).await;
+    let map = live::get(bj1, "ConfigMap", "default", "web").await.expect("a map");
+    assert_eq!(map["data"]["value"], "second");
+    assert_eq!(bj1.count_requests(&config), 2);
+    let web = live::get(bj1, "Deployment", "default", "web").await.expect("a Deployment");
+    assert_eq!(web["metadata"]["generation"], 1, "what the first commit said of it was never sent");
+    assert_eq!(bj1.count_requests(&RequestMatch::writes().resource("deployments.apps")), 1);
+}
+
+/// While a commit is applied another one takes over, and is itself taken back.
+async fn taken_back(path: &str, text: &str) {
+    let fleet = fleet(crate::support::manifests::INSTANCE);
+    let bj1 = fleet.cluster("bj1");
+    let config = RequestMatch::writes().resource("configmaps");
+    bj1.fail_next(config.clone(), 1, Fault::Delay(Duration::from_secs(25)));
+    let running = fleet.start().await;
+    under_way(&fleet, &config).await;
+    let other = fleet.push(&running, "Second", &[(path, Some(text))]).await;
+    running.until("the other head", |now| now.revision.as_ref() == Some(&other)).await;
+    fleet.repository.reset(&fleet.begin);
+    running.wake.send(()).await.expect("it runs");
+    running.converged(&fleet.begin).await;
+    let map = live::get(bj1, "ConfigMap", "default", "web").await.expect("a map");
+    assert_eq!(map["data"]["value"], "first");
+    let web = live::get(bj1, "Deployment", "default", "web").await.expect("a Deployment");
+    assert_eq!(
+        web.pointer("/spec/template/spec/containers/0/image"),
+        Some(&"registry.example.com/web:1".into())
+    );
+    assert_eq!(bj1.count_requests(&config), 1, "the second was never sent: {:?}", fleet.counted());
+    assert_eq!(bj1.count_requests(&RequestMatch::writes().resource("deployments.apps")), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_head_that_is_the_one_before_again_is_brought_to_its_end() {
+    taken_back("apps/web/objects/web.yaml", &app("registry.example.com/web:2", "second")).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_head_is_brought_to_its_end_when_the_maintenance_that_stopped_it_is_taken_back() {
+    let maintaining = cluster("bj1").replace("spec: {", "spec: {state: Maintaining, ");
+    taken_back("clusters/bj1.yaml", &maintaining).await;
 }

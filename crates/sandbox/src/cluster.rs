@@ -93,7 +93,7 @@ impl Sandbox {
         let first_revision = 1_000 + seed.below(9_000);
         let mut state = State {
             store: Store::new(first_revision, options.history.max(1)),
-            registry: Registry::built_in(),
+            registry: Registry::of(options.release),
             seed,
             clock: Clock::starting_at(options.epoch),
             options: options.clone(),

@@ -30,6 +30,7 @@ mod options;
 mod partial;
 mod quantity;
 mod registry;
+mod release;
 mod requests;
 mod scenario;
 mod schema;
@@ -54,6 +55,7 @@ pub use faults::{
 };
 pub use listener::{ListenError, Listener};
 pub use options::{Pods, SandboxOptions};
+pub use release::{Release, UnknownRelease};
 pub use requests::RequestRecord;
 pub use scenario::{Scenario, ScenarioError};
 pub use service::SandboxService;

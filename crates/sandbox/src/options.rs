@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use crate::release::Release;
 use crate::scenario::Scenario;
 
 /// Settings of a [`Sandbox`](crate::Sandbox).
@@ -11,6 +12,8 @@ pub struct SandboxOptions {
     pub name: String,
     /// The `gitVersion` that `/version` answers.
     pub version: String,
+    /// What the server does otherwise than the newest; [`SandboxOptions::running`] sets all that belongs to it.
+    pub release: Release,
     /// Everything random (uids, suffixes, delays, faults) comes from here.
     pub seed: u64,
     /// Simulated nodes: one pod of every DaemonSet runs on each.
@@ -31,8 +34,10 @@ pub struct SandboxOptions {
     pub scenario: Scenario,
     /// Whether the server answers streaming lists (`sendInitialEvents`), as real ones do since 1.32.
     pub streaming_lists: bool,
-    /// Whether the server answers aggregated discovery, as real ones do since 1.26.
+    /// Whether the server answers aggregated discovery (`apidiscovery.k8s.io/v2`), as real ones do since 1.30.
     pub aggregated_discovery: bool,
+    /// Resources (`accounts.example.com`) whose own server knows no server-side apply: such a patch is answered by 415.
+    pub without_apply: Vec<String>,
 }
 
 /// How the pods of controllers exist.
@@ -48,6 +53,18 @@ pub enum Pods {
 }
 
 impl SandboxOptions {
+    /// A server of another release of Kubernetes.
+    #[must_use]
+    pub fn running(self, release: Release) -> Self {
+        Self {
+            version: release.version(),
+            release,
+            streaming_lists: release.has_streaming_lists(),
+            aggregated_discovery: release.has_aggregated_discovery(),
+            ..self
+        }
+    }
+
     /// A cluster whose pods are ready at once, for tests.
     pub fn instant(name: impl Into<String>) -> Self {
         Self {
@@ -65,6 +82,7 @@ impl Default for SandboxOptions {
         Self {
             name: "sandbox".to_owned(),
             version: "v1.36.0".to_owned(),
+            release: Release::default(),
             seed: 1,
             nodes: 3,
             pods: Pods::Stored,
@@ -76,6 +94,7 @@ impl Default for SandboxOptions {
             scenario: Scenario::default(),
             streaming_lists: true,
             aggregated_discovery: true,
+            without_apply: Vec::new(),
         }
     }
 }

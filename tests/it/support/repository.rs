@@ -74,6 +74,12 @@ impl ConfigRepository {
         revision
     }
 
+    /// Puts `main` back to a commit, as a forced push does.
+    pub fn reset(&self, revision: &Revision) {
+        let id = Oid::from_str(revision.as_str()).expect("a commit");
+        self.repository.reference("refs/heads/main", id, true, "reset").expect("reset");
+    }
+
     /// The text with subjects in place of commits: two repositories may differ in what does not matter.
     pub fn with_subjects(&self, text: &str) -> String {
         let commits = self.commits.borrow();

@@ -80,6 +80,7 @@ fn kind_of(definition: &Value, version: &Value, merge: &Arc<CustomMerge>) -> Res
     let subresources = object::at(version, &["subresources"]).unwrap_or(&Value::Null);
     let shape = object::at(version, &["schema", "openAPIV3Schema"]).cloned().unwrap_or_else(|| json!({}));
     ResourceKind {
+        releases: 0..=u32::MAX,
         version: schema::text(version, "name").to_owned(),
         kind: schema::text(names, "kind").to_owned(),
         singular: schema::text(names, "singular").to_owned(),

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use super::rules;
 use crate::object::{self, set_default};
 
-pub(super) fn namespace(new: &mut Value) {
+pub(super) fn namespace(new: &mut Value, has_label: bool) {
     let name = object::name(new).to_owned();
-    if !name.is_empty() {
+    if has_label && !name.is_empty() {
         object::set(new, &["metadata", "labels", "kubernetes.io/metadata.name"], name);
     }
     rules::apply(rules::NAMESPACE, new);

@@ -60,7 +60,7 @@ pub(crate) fn fill(state: &State, kind: &ResourceKind, new: &mut Value) -> Resul
         ("", "PodTemplate") => pod::fill_template(new, "template"),
         ("", "Service") => service::fill(new),
         ("", "Secret") => secret(new),
-        ("", "Namespace") => cluster::namespace(new),
+        ("", "Namespace") => cluster::namespace(new, state.options.release.labels_namespaces()),
         ("", "Node") => cluster::node(new, &state.options.version, &state.clock.timestamp()),
         ("", "PersistentVolumeClaim") => claim(new),
         ("", "PersistentVolume") => rules::apply(rules::VOLUME, new),

@@ -20,7 +20,7 @@ pub(super) fn restore(cluster: &Cluster, backup: &Backup) {
         if state.options.pods == Pods::Virtual {
             state.store.keep_no_history("pods");
         }
-        state.registry = Registry::built_in();
+        state.registry = Registry::of(state.options.release);
         let definitions: Vec<_> =
             state.store.list("customresourcedefinitions.apiextensions.k8s.io", None).cloned().collect();
         for definition in definitions {

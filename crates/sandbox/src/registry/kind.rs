@@ -1,5 +1,6 @@
 //! One kind, with all that the API needs to know about it.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -25,6 +26,8 @@ pub(crate) struct ResourceKind {
     pub(crate) storage_hash: String,
     /// Kinds with a spec whose change counts up `metadata.generation`.
     pub(crate) has_generation: bool,
+    /// The minor releases that serve it.
+    pub(crate) releases: RangeInclusive<u32>,
     /// The OpenAPI schema of a custom kind.
     pub(crate) schema: Option<Arc<Value>>,
     /// How a custom kind merges; built-in kinds have their merge types from the embedded schema.

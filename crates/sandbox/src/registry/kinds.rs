@@ -4,6 +4,9 @@ use super::{ResourceKind, Subresource};
 
 const TEXT: &str = include_str!("kinds.txt");
 
+/// The newest release.
+const NEWEST: u32 = u32::MAX;
+
 pub(super) const VERBS: &[&str] =
     &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
@@ -47,6 +50,7 @@ fn kind<'t>(
         subresources: Vec::new(),
         storage_hash: hash,
         has_generation: false,
+        releases: 0..=NEWEST,
         schema: None,
         merge: None,
         declared: None,
@@ -57,6 +61,8 @@ fn kind<'t>(
             Some(("short", names)) => kind.short_names = list(names),
             Some(("in", names)) => kind.categories = list(names),
             Some(("verbs", names)) => kind.verbs = verbs(names),
+            Some(("since", minor)) => kind.releases = minor.parse().unwrap_or(0)..=NEWEST,
+            Some(("until", minor)) => kind.releases = 0..=minor.parse().unwrap_or(NEWEST),
             _ => kind.has_generation |= word == "counts",
         }
     }
@@ -88,7 +94,7 @@ mod tests {
     #[test]
     fn the_text_is_read() {
         let kinds = built_in();
-        assert_eq!(kinds.len(), 68);
+        assert_eq!(kinds.iter().filter(|kind| kind.releases.contains(&36)).count(), 68);
         let pods = kinds.iter().find(|kind| kind.is("pods")).unwrap();
         assert_eq!((pods.kind.as_str(), pods.namespaced, pods.has_generation), ("Pod", true, true));
         let eviction = pods.subresources.iter().find(|one| one.name == "eviction").unwrap();

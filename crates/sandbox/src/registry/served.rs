@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::{ResourceKind, kinds};
 use crate::custom;
+use crate::release::Release;
 
 static BUILT_IN: LazyLock<Vec<Arc<ResourceKind>>> =
     LazyLock::new(|| kinds::built_in().into_iter().map(Arc::new).collect());
@@ -17,8 +18,15 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
+    #[cfg(test)]
     pub(crate) fn built_in() -> Self {
-        Self { kinds: BUILT_IN.clone() }
+        Self::of(Release::default())
+    }
+
+    /// What a release serves of itself.
+    pub(crate) fn of(release: Release) -> Self {
+        let served = BUILT_IN.iter().filter(|kind| kind.releases.contains(&release.minor()));
+        Self { kinds: served.cloned().collect() }
     }
 
     pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<ResourceKind>> {

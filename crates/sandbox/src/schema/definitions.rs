@@ -69,6 +69,11 @@ impl Definitions {
 
     /// The name of a kind's definition.
     pub(crate) fn name_of(&self, group: &str, version: &str, kind: &str) -> Option<&str> {
+        // What old releases serve only in this version has the same fields there.
+        let version = match (group, version, kind) {
+            ("batch", "v1beta1", "CronJob") | ("policy", "v1beta1", "PodDisruptionBudget") => "v1",
+            _ => version,
+        };
         self.kinds.get(&index(group, version, kind)).map(String::as_str)
     }
 

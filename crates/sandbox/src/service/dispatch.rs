@@ -12,6 +12,7 @@ use super::{reading, writing};
 use crate::cluster::Cluster;
 use crate::discovery;
 use crate::options::Pods;
+use crate::release::Release;
 use crate::requests::RequestRecord;
 use crate::status::ApiError;
 use crate::table::Include;
@@ -164,6 +165,9 @@ fn about(cluster: &Cluster, route: &Route, shapes: &[Shape], verbose: bool) -> A
         Route::Groups => discovery::groups(registry),
         Route::Group(group) => discovery::group(registry, group),
         Route::Resources { group, version } => discovery::resources(registry, group, version),
+        Route::OpenApi | Route::OpenApiDocument { .. } if !cluster.options.release.has_openapi_v3() => {
+            return Err(ApiError::no_such_path());
+        }
         Route::OpenApi => discovery::openapi_index(registry),
         Route::OpenApiDocument { group, version } => {
             discovery::openapi_document(registry, group, version).ok_or_else(ApiError::no_such_path)?
@@ -206,7 +210,7 @@ fn resource(cluster: &Arc<Cluster>, parts: &Parts, body: &Bytes, target: &Target
     if !methods(target).contains(&parts.method) {
         return Err(ApiError::method_not_allowed());
     }
-    check_served(parts, query, target)?;
+    check_served(parts, query, target, cluster.options.release)?;
     let is_list = target.name.is_empty() && parts.method == Method::GET;
     let shapes = with_rows(&negotiate::shapes(&parts.headers, is_list)?, query)?;
     if cluster.options.pods == Pods::Virtual && target.kind.is("pods") {
@@ -257,7 +261,7 @@ fn with_rows(shapes: &[Shape], query: &Query) -> Result<Vec<Shape>, ApiError> {
 }
 
 /// What real servers have and this one does not is said so.
-fn check_served(parts: &Parts, query: &Query, target: &Target) -> Result<(), ApiError> {
+fn check_served(parts: &Parts, query: &Query, target: &Target, release: Release) -> Result<(), ApiError> {
     let kind = &target.kind;
     if !target.subresource.is_empty() {
         return Ok(());
@@ -271,7 +275,9 @@ fn check_served(parts: &Parts, query: &Query, target: &Target) -> Result<(), Api
     }
     let reads = matches!(verb, "get" | "list" | "watch");
     // clients that ask for everything there is must get on: there are none of these here
-    let is_empty = matches!(kind.plural.as_str(), "replicationcontrollers" | "apiservices") && reads;
+    let is_only = kind.group == "autoscaling" && !release.serves_autoscaling_v2();
+    let is_empty =
+        (matches!(kind.plural.as_str(), "replicationcontrollers" | "apiservices") || is_only) && reads;
     if kind.is_refused() && !is_empty {
         return Err(ApiError::not_simulated(format!("{} in {}", kind.plural, kind.api_version())));
     }

@@ -70,7 +70,11 @@ pub(super) fn watch(
     shapes: &[Shape],
 ) -> Result<Response<ResponseBody>, ApiError> {
     let shape = watch_shape(shapes);
-    let request = watch::WatchRequest::parse(target, query, shape, cluster.options.streaming_lists)?;
+    let streaming = match cluster.options.release.knows_streaming_lists() {
+        true => Some(cluster.options.streaming_lists),
+        false => None,
+    };
+    let request = watch::WatchRequest::parse(target, query, shape, streaming)?;
     let mut state = cluster.state.lock();
     Ok(answer::stream(watch::open(cluster, &mut state, request)))
 }

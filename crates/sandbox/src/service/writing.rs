@@ -51,7 +51,10 @@ pub(super) fn answer(
     let caller = Caller {
         manager: manager(parts, query),
         dry_run: query.dry_run(options(parts))?,
-        validation: FieldValidation::parse(query.text("fieldValidation"), options(parts))?,
+        validation: match cluster.options.release.knows_field_validation() {
+            true => FieldValidation::parse(query.text("fieldValidation"), options(parts))?,
+            false => FieldValidation::Ignore,
+        },
         warnings: warnings.clone(),
     };
     let answer = write(cluster, parts, target, query, body, shape, &caller);
@@ -93,6 +96,11 @@ fn write(
             cluster.with(|state| put(state, target, new, caller, shape))
         }
         (&Method::PATCH, true) => {
+            if media_type(parts).as_deref() == Some(APPLY)
+                && cluster.options.without_apply.contains(&target.kind.resource())
+            {
+                return Err(ApiError::unsupported_patch());
+            }
             let patch = read_patch(parts, target, query, body, caller)?;
             cluster.with(|state| change(state, target, patch, caller, shape))
         }

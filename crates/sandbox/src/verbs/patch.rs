@@ -124,6 +124,9 @@ fn apply(
 ) -> Result<(Object, bool), ApiError> {
     let kind = &target.kind;
     let now = state.clock.timestamp();
+    if kind.is("services") && !state.options.release.defaults_service_ports() {
+        check_ports(&config)?;
+    }
     let merged = merged(target, live.as_deref(), &mut config, force, caller, &now)?;
     let sent_uid = object::uid(&config).to_owned();
     let sent_revision = object::text(&config, &["metadata", "resourceVersion"]).unwrap_or("").to_owned();
@@ -159,6 +162,17 @@ fn apply(
             create::complete(state, kind, &mut new, caller.dry_run)?;
             Ok((create::store(state, kind, new, caller.dry_run)?, true))
         }
+    }
+}
+
+/// Old releases know no default of the one key of a port that people leave out.
+fn check_ports(config: &Value) -> Result<(), ApiError> {
+    let ports = object::list(config, &["spec", "ports"]);
+    match ports.iter().position(|port| port.get("protocol").is_none()) {
+        None => Ok(()),
+        Some(place) => Err(ApiError::failed(format!(
+            "failed to create typed patch object: .spec.ports: element {place}: associative list with keys has an element that omits key field \"protocol\" (and doesn't have default value)"
+        ))),
     }
 }
 

@@ -106,8 +106,10 @@ pub(crate) fn write_scale(
     if let Some(revision) = object::text(&scale, &["metadata", "resourceVersion"]) {
         object::set(&mut new, &["metadata", "resourceVersion"], revision);
     }
-    let owners = ssa::owners_of_workload(&live, &scale, &paths, &kind.api_version());
-    set_owners(&mut new, owners.ok_or_else(unread)?);
+    if state.options.release.tracks_subresources() {
+        let owners = ssa::owners_of_workload(&live, &scale, &paths, &kind.api_version());
+        set_owners(&mut new, owners.ok_or_else(unread)?);
+    }
     drop(paths);
     let update = Update { live, new, subresource: target.subresource.clone() };
     let stored = update.settled(state, kind, caller)?;

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::{Caller, delete, key, ownership};
 use crate::cluster::State;
 use crate::registry::ResourceKind;
+use crate::release;
 use crate::ssa::Operation;
 use crate::status::{ApiError, FieldError};
 use crate::store::Object;
@@ -301,9 +302,12 @@ fn store(
     state: &mut State,
     kind: &ResourceKind,
     live: Object,
-    new: Value,
+    mut new: Value,
     caller: &Caller,
 ) -> Result<Object, ApiError> {
+    if !state.options.release.tracks_subresources() {
+        release::without_subresources(&mut new);
+    }
     if *live == new || same_but_times(&live, &new) {
         return Ok(live);
     }

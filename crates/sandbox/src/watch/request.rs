@@ -37,11 +37,12 @@ pub(super) enum Begin {
 const LONGEST: Duration = Duration::from_secs(1800);
 
 impl WatchRequest {
+    /// `streaming_lists`: whether there are any; `None`: the server has never heard of them.
     pub(crate) fn parse(
         target: &Target,
         query: &Query,
         shape: Shape,
-        streaming_lists: bool,
+        streaming_lists: Option<bool>,
     ) -> Result<Self, ApiError> {
         let selector = if target.name.is_empty() {
             verbs::selector(&target.kind, query)?
@@ -59,7 +60,9 @@ impl WatchRequest {
         })?;
         let begin = match (initial_events, asked) {
             (true, at_least) => Begin::Present { at_least, marked: true },
-            (false, 0) if query.given("sendInitialEvents").is_some() => Begin::Now,
+            (false, 0) if streaming_lists.is_some() && query.given("sendInitialEvents").is_some() => {
+                Begin::Now
+            }
             (false, 0) => Begin::Present { at_least: 0, marked: false },
             (false, revision) => Begin::After(revision),
         };

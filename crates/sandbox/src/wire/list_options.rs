@@ -150,8 +150,10 @@ fn check_list(query: &Query) -> Result<(), ApiError> {
 }
 
 /// Which events a watch starts with, when its options make sense.
-pub(crate) fn initial_events(query: &Query, streaming_lists: bool) -> Result<bool, ApiError> {
-    let sent = query.given("sendInitialEvents").map(|_| query.flag("sendInitialEvents"));
+pub(crate) fn initial_events(query: &Query, streaming_lists: Option<bool>) -> Result<bool, ApiError> {
+    let sent = query.given("sendInitialEvents").filter(|_| streaming_lists.is_some());
+    let sent = sent.map(|_| query.flag("sendInitialEvents"));
+    let streaming_lists = streaming_lists.unwrap_or_default();
     let wanted = query.text("resourceVersionMatch");
     let from_present = matches!(query.text("resourceVersion"), "" | "0");
     // watches from the present state have their initial events marked as well

@@ -28,6 +28,7 @@ mod neighbours;
 mod objects;
 mod plans;
 mod refusals;
+mod releases;
 mod rollout;
 mod scale;
 mod scenario;

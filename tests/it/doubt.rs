@@ -1,0 +1,122 @@
+//! What is not known, or known no longer, writes nothing and deletes nothing.
+
+use std::time::Duration;
+
+use kube::api::PostParams;
+use sandbox::{Fault, RequestMatch};
+use serde_json::json;
+use tutti::report::Phase;
+
+use crate::support::fleet::{Fleet, target};
+use crate::support::live;
+use crate::support::manifests::{cluster, config_map, namespace, objects};
+
+const SERVICE: &str =
+    "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: default}\nspec: {ports: [{port: 80}]}\n";
+const APP: &str = "apps/web/app.yaml";
+const MAPS: &str = "apps/web/objects/maps.yaml";
+const OTHERS: &str = "apps/web/objects/others.yaml";
+
+fn maps(names: &[&str], value: &str) -> String {
+    names.iter().map(|name| config_map("default", name, value)).collect::<Vec<_>>().join("---\n")
+}
+
+/// The caps hold over all that is managed, so nothing is deleted while one kind is not known.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_deleted_while_a_kind_cannot_be_listed() {
+    let (app, all) = (objects("default", "web"), maps(&["one", "two"], "first"));
+    let fleet = Fleet::new(&["bj1"], &[(APP, &app), (MAPS, &all), (OTHERS, SERVICE)]);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    running.stop().await;
+    let fewer = maps(&["one"], "first");
+    fleet.repository.commit("Without two", &[(MAPS, Some(&fewer)), (OTHERS, None)]);
+    let bj1 = fleet.cluster("bj1");
+    let lists = RequestMatch::any().verb("list").resource("services");
+    bj1.fail_next(lists.clone(), 30, Fault::internal_error());
+    let running = fleet.start().await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(bj1.count_requests(&lists) < 30, "it fails still");
+    let deletes = RequestMatch::any().verb("delete");
+    assert_eq!(bj1.count_requests(&deletes), 0);
+    let now = running.overview.borrow().clone();
+    assert!(now.clusters[0].detail.contains("v1/Service cannot be listed"), "{}", now.clusters[0].detail);
+
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(bj1.count_requests(&deletes), 2, "both go as soon as it is known");
+}
+
+/// What was held back before is never written by the commit that lifts it: that says something else.
+#[tokio::test(start_paused = true)]
+async fn the_commit_that_ends_maintenance_writes_only_what_it_says() {
+    let (app, first) = (objects("default", "web"), maps(&["one", "two"], "first"));
+    let fleet = Fleet::new(&["bj1"], &[(APP, &app), (MAPS, &first)]);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let (path, ready) = ("clusters/bj1.yaml", cluster("bj1"));
+    let maintaining = ready.replace("spec: {", "spec: {state: Maintaining, ");
+    let (second, third) = (maps(&["one", "two"], "second"), maps(&["one", "two"], "third"));
+    fleet.push(&running, "Maintenance", &[(path, Some(&maintaining)), (MAPS, Some(&second))]).await;
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    let now = running.overview.borrow().clone();
+    let held = target(&now, "bj1", "default/web");
+    assert!(held.phase == Phase::Waiting && held.plan.is_some(), "{:?} {}", held.phase, held.detail);
+    fleet.forget_requests();
+    let revision = fleet.push(&running, "Go on", &[(path, Some(&ready)), (MAPS, Some(&third))]).await;
+    running.converged(&revision).await;
+    assert_eq!(fleet.counted(), ["2 apply configmaps"], "the second version is never written");
+}
+
+/// Between our look and our apply another instance was quicker.
+#[tokio::test(start_paused = true)]
+async fn an_object_that_another_instance_makes_a_moment_before_stays_its_own() {
+    let (app, first) = (objects("default", "web"), maps(&["one"], "first"));
+    let fleet = Fleet::new(&["bj1"], &[(APP, &app), (MAPS, &first)]);
+    let bj1 = fleet.cluster("bj1");
+    let applies = RequestMatch::writes().resource("configmaps");
+    bj1.fail_next(applies.clone(), 1, Fault::Delay(Duration::from_secs(10)));
+    let running = fleet.start().await;
+    while bj1.count_requests(&applies) == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let theirs = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {
+            "name": "one", "namespace": "default",
+            "labels": {"tutti.dev/managed-by": "other", "tutti.dev/app": "default.web"},
+            "annotations": {"tutti.dev/app": "default/web", "tutti.dev/origin": "/ConfigMap/default/one",
+                "tutti.dev/hash": "sha256:00", "tutti.dev/revision": "0123456"},
+        },
+        "data": {"value": "first"},
+    });
+    let before = live::apply_as(bj1, "tutti-other", &theirs.to_string()).await;
+    let seen = running.until("refused", |now| now.targets.iter().any(|it| it.phase == Phase::Refused)).await;
+    let detail = &target(&seen, "bj1", "default/web").detail;
+    assert!(detail.contains("tutti-other") || detail.contains("instance other"), "{detail}");
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    let after = live::get(bj1, "ConfigMap", "default", "one").await.expect("a map");
+    assert_eq!(after["metadata"]["resourceVersion"], before["metadata"]["resourceVersion"], "untouched");
+}
+
+/// A namespace that nobody renders carries no label of ours: no watch tells when it comes.
+#[tokio::test(start_paused = true)]
+async fn a_namespace_that_is_not_there_is_tried_again_and_not_hammered() {
+    let map = config_map("later", "web", "first");
+    let fleet = Fleet::new(&["bj1"], &[(APP, &objects("default", "web")), (MAPS, &map)]);
+    let bj1 = fleet.cluster("bj1");
+    let running = fleet.start().await;
+    let applies = RequestMatch::writes().resource("configmaps");
+    tokio::time::sleep(Duration::from_secs(1200)).await;
+    let tries = bj1.count_requests(&applies);
+    assert!((3..=8).contains(&tries), "{tries} in 20 minutes");
+    let now = running.overview.borrow().clone();
+    let missing = target(&now, "bj1", "default/web");
+    assert!(missing.detail.contains("later") && missing.detail.contains("not found"), "{}", missing.detail);
+
+    let later: serde_json::Value = serde_yaml::from_str(&namespace("later")).expect("YAML");
+    let later = serde_json::from_value(later).expect("a namespace");
+    live::api(bj1, "Namespace", None).create(&PostParams::default(), &later).await.expect("created");
+    tokio::time::sleep(Duration::from_secs(360)).await;
+    running.converged(&fleet.begin).await;
+    assert_eq!(bj1.count_requests(&applies), tries + 1, "the next try");
+}

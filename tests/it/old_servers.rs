@@ -1,0 +1,252 @@
+//! Clusters of older releases of Kubernetes: the same reconcile, within the same requests.
+
+use std::time::Duration;
+
+use sandbox::{Release, Sandbox, SandboxOptions};
+use serde_json::{Value, json};
+use tutti::report::Phase;
+
+use crate::drift::{APP, MANIFESTS, app, settle, writes};
+use crate::support::fleet::{Fleet, target};
+use crate::support::live::{self, edit_as, scale_as};
+use crate::support::manifests::{config_map, deployment, objects};
+
+const SECRET: &str =
+    "apiVersion: v1\nkind: Secret\nmetadata: {name: web, namespace: default}\nstringData: {password: one}\n";
+const SERVICE: &str = "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: default}\n\
+                       spec: {selector: {app: web}, ports: [{port: 80, name: http}, {port: 53, protocol: UDP, name: dns}]}\n";
+const INGRESS: &str = "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: web, namespace: default}\n\
+                       spec: {defaultBackend: {service: {name: web, port: {number: 80}}}}\n";
+
+fn running(name: &str, minor: u32) -> SandboxOptions {
+    SandboxOptions::instant(name).running(Release::new(minor).expect("a release"))
+}
+
+/// What of the versions of its kinds a release serves.
+struct Served {
+    options: fn(&str) -> SandboxOptions,
+    disruption: &'static str,
+    cron_job: &'static str,
+}
+
+const OLDEST: Served =
+    Served { options: |name| running(name, 20), disruption: "policy/v1beta1", cron_job: "batch/v1beta1" };
+const OLD: Served =
+    Served { options: |name| running(name, 24), disruption: "policy/v1", cron_job: "batch/v1" };
+const NEWEST: Served = Served { options: |name| running(name, 36), ..OLD };
+
+impl Served {
+    fn disruption(&self) -> String {
+        format!(
+            "apiVersion: {}\nkind: PodDisruptionBudget\nmetadata: {{name: web, namespace: default}}\n\
+             spec: {{minAvailable: 1, selector: {{matchLabels: {{app: web}}}}}}\n",
+            self.disruption
+        )
+    }
+
+    fn cron_job(&self) -> String {
+        let job = json!({"spec": {"template": {"spec": {"restartPolicy": "Never",
+            "containers": [{"name": "a", "image": "b"}]}}}});
+        json!({"apiVersion": self.cron_job, "kind": "CronJob", "metadata": {"name": "web", "namespace": "default"},
+            "spec": {"schedule": "0 0 1 1 *", "jobTemplate": job}})
+        .to_string()
+            + "\n"
+    }
+
+    fn manifests(&self, value: &str) -> Vec<String> {
+        let (web, map) = (deployment("default", "web", "web", "web:1"), config_map("default", "web", value));
+        let others = [SECRET, SERVICE, INGRESS].map(str::to_owned);
+        [vec![web, map, self.cron_job(), self.disruption()], others.to_vec()].concat()
+    }
+}
+
+async fn check(served: &Served) {
+    let all = served.manifests("one");
+    let files = [(APP, objects("default", "web")), (MANIFESTS, all.join("---\n"))];
+    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
+    let fleet = Fleet::with(&["bj1"], &files, served.options);
+    let bj1 = fleet.cluster("bj1");
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    settle().await;
+    let kinds = [
+        "configmaps",
+        "cronjobs.batch",
+        "deployments.apps",
+        "ingresses.networking.k8s.io",
+        "poddisruptionbudgets.policy",
+        "secrets",
+        "services",
+    ];
+    let asked = fleet.counted();
+    for verb in ["apply", "get"] {
+        let of_verb: Vec<&String> =
+            asked.iter().filter(|it| it.starts_with(&format!("1 {verb} ")) && !it.contains(" /")).collect();
+        assert_eq!(
+            of_verb,
+            kinds.map(|kind| format!("1 {verb} {kind}")).iter().collect::<Vec<_>>(),
+            "{asked:?}"
+        );
+    }
+    let has = async |kind: &str| live::get(bj1, kind, "default", "web").await.expect("it is there");
+    assert_eq!(has("Service").await["spec"]["ports"][0]["protocol"], "TCP");
+
+    // Nothing changes, for a long time.
+    fleet.forget_requests();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(fleet.counted(), Vec::<String>::new());
+
+    let changed = served.manifests("two").join("---\n");
+    let revision = fleet.push(&running, "Change", &[(MANIFESTS, Some(&changed))]).await;
+    running.converged(&revision).await;
+    settle().await;
+    assert_eq!(fleet.counted(), ["1 apply configmaps"]);
+
+    let image = json!({"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "web:2"}]}}}});
+    let edits = [
+        ("ConfigMap", "configmaps", json!({"data": {"value": "three"}})),
+        ("Deployment", "deployments.apps", image),
+        ("Secret", "secrets", json!({"data": {"password": "dHdv"}})),
+        ("Service", "services", json!({"spec": {"selector": {"app": "other"}}})),
+    ];
+    for (kind, resource, edit) in edits {
+        let before = has(kind).await;
+        fleet.forget_requests();
+        edit_as(bj1, "kubectl-edit", (kind, "web"), &edit).await;
+        settle().await;
+        assert_eq!(fleet.counted(), [format!("1 apply {resource}"), format!("1 patch {resource}")]);
+        let after = has(kind).await;
+        assert_eq!((&after["data"], &after["spec"]), (&before["data"], &before["spec"]), "{kind}");
+    }
+    // A person who scales.
+    fleet.forget_requests();
+    scale_as(bj1, "kubectl", "web", 7).await;
+    settle().await;
+    assert_eq!(fleet.counted(), ["1 apply deployments.apps", "1 patch deployments.apps"]);
+    assert_eq!(has("Deployment").await["spec"]["replicas"], 2);
+
+    let without = |gone: &[&str]| {
+        let stays = |it: &String| !gone.iter().any(|kind| it.contains(kind));
+        served.manifests("two").into_iter().filter(stays).collect::<Vec<_>>().join("---\n")
+    };
+    fleet.forget_requests();
+    let fewer = without(&["PodDisruptionBudget"]);
+    let revision = fleet.push(&running, "Fewer", &[(MANIFESTS, Some(&fewer))]).await;
+    running.converged(&revision).await;
+    settle().await;
+    assert_eq!(fleet.counted(), ["1 delete poddisruptionbudgets.policy"]);
+
+    // Who starts anew finds all of it, also what Git does not say any more.
+    running.stop().await;
+    fleet.forget_requests();
+    let fewer = without(&["PodDisruptionBudget", "CronJob"]);
+    let revision = fleet.repository.commit("Fewer still", &[(MANIFESTS, Some(&fewer))]);
+    let running = fleet.start().await;
+    running.converged(&revision).await;
+    settle().await;
+    assert_eq!(writes(&fleet), ["1 delete cronjobs.batch"]);
+    fleet.forget_requests();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(fleet.counted(), Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_oldest_release_is_reconciled_within_the_requests_of_the_newest() {
+    check(&OLDEST).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_without_aggregated_discovery_is_reconciled_within_the_requests_of_the_newest() {
+    check(&OLD).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_newest_release_is_reconciled_within_these_requests() {
+    check(&NEWEST).await;
+}
+
+/// One app of one object; what its target says then.
+async fn told(options: fn(&str) -> SandboxOptions, object: &str, phase: Phase) -> String {
+    let fleet = Fleet::with(&["bj1"], &[(APP, &objects("default", "web")), (MANIFESTS, object)], options);
+    let running = fleet.start().await;
+    let now =
+        running.until(&format!("{phase:?}"), |now| now.targets.iter().any(|it| it.phase == phase)).await;
+    let detail = target(&now, "bj1", "default/web").detail.clone();
+    settle().await;
+    assert_eq!(writes(&fleet).iter().filter(|it| !it.contains("apply accounts")).count(), 0);
+    detail
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_that_came_later_is_refused_with_the_ones_that_are_served() {
+    let detail = told(OLDEST.options, &OLD.disruption(), Phase::Refused).await;
+    assert!(detail.contains("policy/v1beta1"), "{detail}");
+}
+
+/// Before 1.22 nothing tells an autoscaler from a person: the number is left to others by a rule, or by an autoscaler in Git.
+#[tokio::test(start_paused = true)]
+async fn replicas_that_an_app_leaves_to_others_stay_theirs_on_the_oldest_release() {
+    let app = app("ignore: [{target: {kind: Deployment}, paths: [/spec/replicas]}]");
+    let manifest = deployment("default", "web", "web", "web:1");
+    let fleet = Fleet::with(&["bj1"], &[(APP, &app), (MANIFESTS, &manifest)], OLDEST.options);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    scale_as(fleet.cluster("bj1"), "kube-controller-manager", "web", 5).await;
+    let newer = manifest.replace("web:1", "web:2");
+    let revision = fleet.push(&running, "Release 2", &[(MANIFESTS, Some(&newer))]).await;
+    running.converged(&revision).await;
+    settle().await;
+    let web = live::get(fleet.cluster("bj1"), "Deployment", "default", "web").await.expect("it is there");
+    assert_eq!(web["spec"]["replicas"], 5);
+    assert_eq!(web.pointer("/spec/template/spec/containers/0/image"), Some(&json!("web:2")));
+}
+
+const ACCOUNT: &str =
+    "apiVersion: example.com/v1\nkind: Account\nmetadata: {name: web, namespace: default}\nspec: {}\n";
+
+fn account_definition() -> Value {
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let version =
+        json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "accounts.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced", "versions": [version],
+            "names": {"plural": "accounts", "singular": "account", "kind": "Account"}},
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_whose_server_knows_no_apply_is_named_and_holds_up_nobody() {
+    let without_apply = |name: &str| SandboxOptions {
+        without_apply: vec!["accounts.example.com".to_owned()],
+        ..SandboxOptions::instant(name)
+    };
+    let other = "apps/other/app.yaml";
+    let (app, other_app) = (objects("default", "web"), objects("default", "other"));
+    let map = config_map("default", "other", "one");
+    let files = [
+        (APP, app.as_str()),
+        (MANIFESTS, ACCOUNT),
+        (other, &other_app),
+        ("apps/other/objects/all.yaml", &map),
+    ];
+    let fleet = Fleet::with(&["bj1"], &files, without_apply);
+    let bj1: &Sandbox = fleet.cluster("bj1");
+    live::apply_as(bj1, "admin", &account_definition().to_string()).await;
+    fleet.forget_requests();
+    let running = fleet.start().await;
+    settle().await;
+    let now = running.overview.borrow().clone();
+    let refused = target(&now, "bj1", "default/web");
+    assert_eq!(refused.phase, Phase::Refused, "{}", refused.detail);
+    assert!(refused.detail.contains("server-side apply"), "{}", refused.detail);
+    assert_eq!(target(&now, "bj1", "default/other").phase, Phase::Running);
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    let tries = fleet
+        .requests()
+        .iter()
+        .filter(|(_, it)| it.verb == "apply" && it.resource.starts_with("accounts"))
+        .count();
+    assert!(tries <= 8, "{tries}: tried again after 30 s, 60 s … 5 min");
+}
