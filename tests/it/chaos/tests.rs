@@ -173,7 +173,7 @@ async fn more_deletes_than_the_cap_are_seen() {
 async fn a_write_to_a_cluster_that_is_offline_is_seen() {
     let (_fleet, mut overview, witness) = converged(&wanted()).await;
     let moment = || tokio::time::sleep(Duration::from_millis(30));
-    overview.clusters[0].state = "Offline".into();
+    overview.clusters[0].state = "Offline";
     witness.sees(&overview);
     moment().await;
     witness.sent("c1", &delete(1));
