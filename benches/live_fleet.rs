@@ -2,7 +2,7 @@
 //! from `git push` to the commit's success, which is when the last object is healthy.
 //!
 //! Beside it, from the same run: what the API server was asked, what tutti and the server used, and what the server itself
-//! takes from a plain loop of applies with 1, 16 and 64 in flight. `cargo bench --bench live_fleet -- 100 1000` names the sizes.
+//! takes from a plain loop of applies with 1, 16 and 64 in flight, and needs for the whole of it with its controllers. `cargo bench --bench live_fleet -- 100 1000` names the sizes.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 #![allow(clippy::print_stdout, reason = "figures go to standard output")]
 
@@ -15,8 +15,9 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
+use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
-use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
+use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use live::{Cluster, Live, Setup, Tier};
 use serde_json::{Value, json};
@@ -70,6 +71,7 @@ async fn fleet(live: &'static Live, size: usize) {
     bench.step("change_one", || bench.write(size / 2, 3, 2)).await;
     bench.step("nothing", || bench.scene.worktree.write("README.md", "Nothing that is rendered.")).await;
     bench.scene.running(|tutti| tutti.stop());
+    whole_by_a_loop(bench.scene.cluster(0), size).await;
 }
 
 struct Bench {
@@ -186,9 +188,7 @@ async fn quiet(cluster: &Cluster) {
 
 /// What the server takes when somebody does nothing but apply the same objects.
 async fn raw(cluster: &Cluster, size: usize) {
-    let kubeconfig = Kubeconfig::read_from(cluster.kubeconfig()).expect("a kubeconfig");
-    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
-    let client = kube::Client::try_from(config.expect("a configuration")).expect("a client");
+    let client = client(cluster).await;
     for in_flight in [1, 16, 64] {
         let namespace = format!("raw-{in_flight}");
         cluster.create_namespace(&namespace).await.expect("a namespace");
@@ -210,6 +210,39 @@ async fn raw(cluster: &Cluster, size: usize) {
             println!("figure fleet_{size}_raw_{what}_per_s_{in_flight}_in_flight {rate:.0} requests/s");
         }
     }
+}
+
+/// What the server and its controllers need for the same work when a plain loop applies it: until each Deployment was observed.
+async fn whole_by_a_loop(cluster: &Cluster, size: usize) {
+    let client = client(cluster).await;
+    let namespace = "raw-whole";
+    cluster.create_namespace(namespace).await.expect("a namespace");
+    for (what, number) in [("install", 1), ("change_all", 2)] {
+        quiet(cluster).await;
+        let start = Instant::now();
+        let applies = (0..size).flat_map(|app| {
+            let [account, service, deployment, ingress] = objects(&format!("app-{app:04}"), number, 1);
+            if number == 1 { vec![account, service, deployment, ingress] } else { vec![deployment] }
+        });
+        let client = &client;
+        let applies =
+            futures::stream::iter(applies).map(async |object| apply(client, namespace, &object).await);
+        applies.buffer_unordered(16).for_each(|()| async {}).await;
+        let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
+        let is_behind = |it: &Deployment| {
+            it.status.as_ref().and_then(|status| status.observed_generation) != it.metadata.generation
+        };
+        while deployments.list(&ListParams::default()).await.expect("a list").iter().any(is_behind) {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+        println!("figure fleet_{size}_raw_whole_{what}_s {:.2} s", start.elapsed().as_secs_f64());
+    }
+}
+
+async fn client(cluster: &Cluster) -> kube::Client {
+    let kubeconfig = Kubeconfig::read_from(cluster.kubeconfig()).expect("a kubeconfig");
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+    kube::Client::try_from(config.expect("a configuration")).expect("a client")
 }
 
 async fn apply(client: &kube::Client, namespace: &str, object: &Value) {

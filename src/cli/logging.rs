@@ -7,9 +7,10 @@ use tracing_subscriber::EnvFilter;
 /// `RUST_LOG` wins; without it warnings, and with `-v` and `-vv` more of our own.
 pub fn start(verbose: u8, json: bool) {
     let level = match verbose {
-        0 => "warn",
-        1 => "warn,tutti=info",
-        _ => "info,tutti=debug",
+        // The client would quote answers that it cannot read, Secrets too.
+        0 => "warn,kube_client=error",
+        1 => "warn,tutti=info,kube_client=error",
+        _ => "info,tutti=debug,kube_client=error",
     };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
     let builder = tracing_subscriber::fmt()

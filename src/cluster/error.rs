@@ -130,6 +130,16 @@ fn whys(fields: &[ImmutableField]) -> String {
     parts.join("; ")
 }
 
+/// What may be told of a login that failed: the client would quote what a plug-in printed, which may be its token.
+pub(super) fn words_of_login(error: &kube::client::AuthError) -> String {
+    use kube::client::AuthError;
+    match error {
+        AuthError::AuthExecRun { cmd, out } => format!("the plug-in `{cmd}` failed with {}", out.status),
+        AuthError::AuthExecParse(_) => "the plug-in printed no credential that can be read".to_owned(),
+        error => error.to_string(),
+    }
+}
+
 /// Sorts an error of the client into ours; `object` when the request was about one.
 pub(super) fn classify(
     cluster: &ClusterName,
@@ -140,7 +150,7 @@ pub(super) fn classify(
     match error {
         kube::Error::Api(status) => classify_status(cluster, action, object, status),
         kube::Error::Auth(auth) => {
-            Error::Denied { cluster: cluster.clone(), detail: auth.to_string(), forbidden: false }
+            Error::Denied { cluster: cluster.clone(), detail: words_of_login(auth), forbidden: false }
         }
         kube::Error::SerdeError(detail) => Error::Request {
             cluster: cluster.clone(),

@@ -15,7 +15,7 @@ use kube::runtime::watcher::Config;
 use secrecy::SecretString;
 use tokio::sync::Mutex;
 
-use super::error::innermost;
+use super::error::{innermost, words_of_login};
 use super::object::Whole;
 use super::watch::{self, Change};
 use super::{Client, Link, Question};
@@ -220,7 +220,7 @@ fn explain(error: &kube::Error) -> (String, bool) {
             (format!("{} ({})", status.reason, status.code), status.code == 429 || status.code >= 500)
         }
         kube::Error::SerdeError(_) => ("an answer that cannot be read".to_owned(), true),
-        kube::Error::Auth(auth) => (auth.to_string(), false),
+        kube::Error::Auth(auth) => (words_of_login(auth), false),
         other => (innermost(other), true),
     }
 }

@@ -4,9 +4,9 @@ use std::fmt;
 use std::path::PathBuf;
 
 use kube::client::Body;
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 
-use super::error::innermost;
+use super::error::{innermost, words_of_login};
 use super::held_off::HeldOff;
 use super::{Credential, Error, HomeError, Keeper, Stored, plug_in, transport};
 use crate::model::{ClusterName, Digest};
@@ -74,6 +74,7 @@ impl Link {
             kube::Error::ProxyProtocolDisabled { .. } | kube::Error::ProxyProtocolUnsupported { .. } => {
                 fail("a proxy (`proxy-url`, HTTPS_PROXY) is http://, https:// or socks5://".to_owned())
             }
+            kube::Error::Auth(auth) => fail(words_of_login(&auth)),
             error => fail(error.to_string()),
         })?;
         Ok(Opened { kube, held_off, credential, mark })
@@ -123,8 +124,14 @@ impl Link {
             Self::Kubeconfig { path, context } => {
                 let place = format!("kubeconfig {}", path.display());
                 let at = |error: &dyn std::error::Error| fail(format!("{place}: {}", innermost(error)));
-                let config = Box::new(Kubeconfig::read_from(path).map_err(|error| at(&error))?);
+                // Before what is used of it: a file that is replaced meanwhile is read once more, not never.
                 let mark = Digest::of(&std::fs::read(path).map_err(|error| at(&error))?);
+                let config = Kubeconfig::read_from(path).map_err(|error| match error {
+                    // Its lines would be quoted.
+                    KubeconfigError::Parse(_) => fail(format!("{place}: it cannot be read as a kubeconfig")),
+                    error => at(&error),
+                })?;
+                let config = Box::new(config);
                 Ok(Held::Kubeconfig { config, context: context.clone(), place, mark })
             }
             Self::Stored(stored) => {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use kube::Api;
 use kube::api::ListParams;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 use super::object::Bare;
@@ -19,7 +19,7 @@ const FRESH: Duration = Duration::from_secs(5);
 /// Questions about one kind and namespace, within [`FRESH`], that are as dear as a list.
 const MANY: usize = 16;
 /// A namespace with more objects of a kind is not listed.
-const LARGE: i64 = 10_000;
+const LARGE: usize = 10_000;
 const PAGE: u32 = 500;
 
 /// Group, kind and namespace.
@@ -44,7 +44,20 @@ enum Listed {
     Not,
     /// All names, as of some moment.
     Whole(HashSet<String>),
-    TooLarge,
+    /// There are too many, or the list did not come in time.
+    Useless,
+}
+
+impl Names {
+    /// What somebody is asking about or asked about a moment ago; the rest is let go.
+    fn recent(&self) -> MutexGuard<'_, HashMap<Place, Arc<tokio::sync::Mutex<Folder>>>> {
+        let mut folders = self.folders.lock();
+        folders.retain(|_, folder| {
+            Arc::strong_count(folder) > 1
+                || folder.try_lock().is_ok_and(|folder| folder.since.elapsed() < FRESH * 2)
+        });
+        folders
+    }
 }
 
 impl Client {
@@ -53,7 +66,7 @@ impl Client {
         let key = (Arc::clone(&id.group), Arc::clone(&id.kind), id.namespace.clone());
         let new = || Folder { since: Instant::now(), asked: 0, names: Listed::Not };
         let folder = Arc::clone(
-            self.names.folders.lock().entry(key).or_insert_with(|| Arc::new(tokio::sync::Mutex::new(new()))),
+            self.names.recent().entry(key).or_insert_with(|| Arc::new(tokio::sync::Mutex::new(new()))),
         );
         // Who comes while it is listed waits for the list.
         let mut folder = folder.lock().await;
@@ -65,13 +78,17 @@ impl Client {
         }
         folder.asked += 1;
         if matches!(folder.names, Listed::Not) && (were_many || folder.asked >= MANY) {
-            folder.since = Instant::now();
             folder.asked = MANY;
-            folder.names = self.names_of(resource, id.namespace.as_deref()).await?;
+            let start = Instant::now();
+            let listed = self.names_of(resource, id.namespace.as_deref()).await;
+            // A list that fails, or is old before it is there, helps nobody: those who wait ask one by one.
+            let is_slow = start.elapsed() >= FRESH;
+            folder.since = if is_slow { Instant::now() } else { start };
+            folder.names = if is_slow { Listed::Useless } else { listed.unwrap_or(Listed::Useless) };
         }
         Ok(match &folder.names {
             Listed::Whole(names) => names.contains(&*id.name),
-            Listed::Not | Listed::TooLarge => true,
+            Listed::Not | Listed::Useless => true,
         })
     }
 
@@ -84,10 +101,11 @@ impl Client {
         let mut names = HashSet::new();
         loop {
             let page = self.bounded("list", api.list(&parameters)).await?;
-            if page.metadata.remaining_item_count.is_some_and(|more| more > LARGE) {
-                return Ok(Listed::TooLarge);
-            }
+            let more = page.metadata.remaining_item_count.and_then(|more| usize::try_from(more).ok());
             names.extend(page.items.into_iter().filter_map(|item| item.into_name()));
+            if names.len() + more.unwrap_or_default() > LARGE {
+                return Ok(Listed::Useless);
+            }
             match page.metadata.continue_.filter(|token| !token.is_empty()) {
                 Some(token) => parameters = parameters.continue_token(&token),
                 None => return Ok(Listed::Whole(names)),

@@ -52,7 +52,8 @@ impl<const METADATA: bool> From<Value> for Told<METADATA> {
 
 impl<'de, const METADATA: bool> Deserialize<'de> for Told<METADATA> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Value::deserialize(deserializer).map(Self::from)
+        // Anything else is no object: an error like any other of an answer that cannot be read.
+        serde_json::Map::deserialize(deserializer).map(|map| Self::from(Value::Object(map)))
     }
 }
 

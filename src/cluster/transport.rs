@@ -11,11 +11,11 @@ use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::client::legacy::{Builder, Client, Error};
+use hyper_util::client::legacy::{Builder, Client};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::{Body, ClientBuilder, ConfigExt as _};
 use parking_lot::Mutex;
-use tower::{Service, ServiceBuilder, ServiceExt as _};
+use tower::{BoxError, Service, ServiceBuilder, ServiceExt as _};
 use tower_http::decompression::DecompressionLayer;
 
 use super::held_off::HeldOff;
@@ -26,6 +26,8 @@ const WATCHES: usize = 60;
 const PING_AFTER: Duration = Duration::from_secs(30);
 const PING_PATIENCE: Duration = Duration::from_secs(15);
 const CONNECT: Duration = Duration::from_secs(30);
+/// An answer begins within this, a watch's too: nobody else ends the wait for a connection that never comes to be.
+const ANSWER: Duration = Duration::from_secs(60);
 /// Of servers that speak HTTP/1 only.
 const IDLE_CONNECTIONS: usize = 8;
 const IDLE: Duration = Duration::from_secs(60);
@@ -61,7 +63,6 @@ pub(super) fn connect(mut config: kube::Config, held_off: &HeldOff) -> Result<ku
         .layer(DecompressionLayer::new().gzip(!config.disable_compression))
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
-        .map_err(tower::BoxError::from)
         .service(lines);
     Ok(kube::Client::new(service, config.default_namespace))
 }
@@ -112,10 +113,10 @@ fn pool(connector: HttpsConnector<HttpConnector>) -> Pool {
 
 impl Service<Request<Body>> for Lines {
     type Response = Response<Held>;
-    type Error = Error;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Error>> + Send>>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Error>> {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
     }
 
@@ -127,7 +128,7 @@ impl Service<Request<Body>> for Lines {
             (self.requests.clone(), None)
         };
         Box::pin(async move {
-            let answer = pool.oneshot(request).await?;
+            let answer = tokio::time::timeout(ANSWER, pool.oneshot(request)).await??;
             Ok(answer.map(|body| Held { body, _line: line }))
         })
     }

@@ -67,7 +67,7 @@ impl World {
         }
         let over = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         if let Some(cluster) = self.clusters.get(&id.cluster) {
-            entry.wake_if_changed(&cluster.observation);
+            entry.wake_if_changed(&cluster.observation, now);
         }
         if over(entry.retry_at) || over(entry.look_at) {
             entry.retry_at = entry.retry_at.filter(|at| *at > now);

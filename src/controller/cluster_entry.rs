@@ -204,8 +204,11 @@ impl ClusterEntry {
         let rendered = self.wanted.kinds.clone();
         let same = |one: &Kind, other: &Kind| one.group == other.group && one.kind == other.kind;
         let mut wanted: Vec<Kind> = rendered.iter().cloned().collect();
-        for watched in self.watches.keys().filter(|it| !rendered.contains(*it)) {
+        for watched in self.watches.keys() {
             let is_served = self.catalog.get(watched).is_some();
+            if is_served && rendered.contains(watched) {
+                continue;
+            }
             let mut rendered = rendered.iter().filter(|it| same(it, watched));
             let other = rendered.find(|it| self.catalog.get(it).is_some());
             let other = other.or_else(|| self.catalog.preferred().find(|it| !is_served && same(it, watched)));

@@ -55,7 +55,13 @@ impl World {
         // A file that cannot be read is not a file that is gone.
         if fleet.is_valid() {
             let gone = self.clusters.keys().filter(|name| !fleet.clusters.contains_key(*name));
-            self.dropped.extend(gone.cloned());
+            let gone: Vec<ClusterName> = gone.cloned().collect();
+            for name in &gone {
+                self.targets.on(name).filter_map(|(_, entry)| entry.running.as_ref()).for_each(|running| {
+                    running.cancelled.cancel();
+                });
+            }
+            self.dropped.extend(gone);
             self.clusters.retain(|name, _| fleet.clusters.contains_key(name));
         }
         self.dropped.retain(|name| !fleet.clusters.contains_key(name));

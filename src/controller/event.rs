@@ -22,8 +22,11 @@ pub enum Event {
     Registered,
     /// The newest revision, read and checked.
     Loaded(Result<Box<Loaded>, LoadError>),
-    /// All apps of a revision, rendered.
-    Rendered(Box<Renders>),
+    /// All apps of a revision, rendered; which render it was.
+    Rendered {
+        number: u64,
+        renders: Box<Renders>,
+    },
     Cluster {
         cluster: ClusterName,
         epoch: u64,

@@ -11,7 +11,7 @@ use crate::cluster::Change;
 
 /// First lists that are read side by side.
 const SIDE_BY_SIDE: usize = 32;
-/// Whoever takes longer makes room for others: a slow cluster holds up no other.
+/// Whoever takes longer makes room for others: a slow cluster holds them up for no longer than this.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Room for first lists; clones share it.

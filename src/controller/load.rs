@@ -153,6 +153,8 @@ pub fn blame(fleet: &Fleet, snapshot: &Snapshot) -> Vec<(Revision, Diagnostic)> 
 /// What a render needs, on whatever thread.
 #[derive(Debug)]
 pub struct Rendering {
+    /// One revision may be rendered several times, for other clusters each time.
+    pub number: u64,
     pub fleet: Arc<Fleet>,
     pub snapshot: Arc<Snapshot>,
     pub charts: Arc<chart::Service>,
@@ -163,13 +165,13 @@ pub struct Rendering {
 /// Renders on a blocking thread and reports to the queue.
 pub fn render_in_background(rendering: Rendering, events: mpsc::Sender<Event>) {
     tokio::task::spawn_blocking(move || {
-        let Rendering { fleet, snapshot, charts, discovered, memory } = rendering;
+        let Rendering { number, fleet, snapshot, charts, discovered, memory } = rendering;
         // A revision that came later waits here for the one before, and then has less to do.
         let renders =
             Renderer::knowing(&fleet, &snapshot, &*charts, discovered).render_all(&mut memory.lock());
         tracing::debug!(revision = renders.revision.short(), made = renders.made, "rendered");
         // A closed queue means that the controller has stopped: nobody is left to tell.
-        let _ = events.blocking_send(Event::Rendered(Box::new(renders)));
+        let _ = events.blocking_send(Event::Rendered { number, renders: Box::new(renders) });
     });
 }
 

@@ -65,6 +65,8 @@ pub struct TargetEntry {
     pub look_at: Option<Instant>,
     /// How often that was found in a row.
     pub looks: u32,
+    /// When somebody's change of what was refused last woke us, and how often in a row.
+    woken: Option<(Instant, u32)>,
     pub plan: Option<Arc<Plan>>,
     pub failure: Option<Failure>,
     /// Why its pods are not ready, and when that was asked.
@@ -112,6 +114,7 @@ impl TargetEntry {
             retry_at: None,
             look_at: None,
             looks: 0,
+            woken: None,
             plan: None,
             failure: None,
             cause: None,
@@ -182,13 +185,18 @@ impl TargetEntry {
         }
     }
 
-    /// Somebody changed what was refused: what was said of it no longer holds.
-    pub fn wake_if_changed(&mut self, observation: &Observation) {
+    /// Somebody changed what was refused: what was said of it no longer holds. Whoever changes it all the time wakes us ever more
+    /// seldom.
+    pub fn wake_if_changed(&mut self, observation: &Observation, now: Instant) {
         let refused = self.failure.iter().flat_map(|failure| &failure.refused);
         if self.retry_at.is_some() && refused.into_iter().any(|(id, seen)| Seen::of(observation, id) != *seen)
         {
-            self.retry_at = None;
-            self.due = true;
+            let before = self.woken.filter(|(at, _)| now - *at < LONGEST_PAUSE * 2);
+            let soon = before.map_or(now, |(at, times)| now.max(at + self.nth_pause(FIRST_PAUSE, times)));
+            if soon <= now {
+                self.woken = Some((now, before.map_or(0, |(_, times)| times + 1)));
+            }
+            self.retry_at = self.retry_at.map(|at| at.min(soon));
         }
     }
 

@@ -84,8 +84,9 @@ pub struct World {
     snapshot: Option<Arc<Snapshot>>,
     /// What was rendered last.
     pub(super) renders: Option<Arc<Renders>>,
-    /// A render of the head is under way.
-    rendering: bool,
+    /// Renders that began, and which of them was taken last: another one is under way where they differ.
+    renders_begun: u64,
+    renders_taken: u64,
     /// For each error outside a target: the commit that changed its file last.
     pub(super) blamed: Vec<(Revision, crate::model::Diagnostic)>,
     /// Commits whose statuses are kept, newest first.
@@ -148,7 +149,8 @@ impl World {
             words: Words::default(),
             snapshot: None,
             renders: None,
-            rendering: false,
+            renders_begun: 0,
+            renders_taken: 0,
             blamed: Vec::new(),
             told: Vec::new(),
             prune: super::prune::Pruning::default(),
@@ -172,7 +174,7 @@ impl World {
             }
             Event::Loaded(Ok(loaded)) => self.loaded(*loaded),
             Event::Loaded(Err(error)) => self.not_loaded(error),
-            Event::Rendered(renders) => self.rendered(*renders),
+            Event::Rendered { number, renders } => self.rendered(number, *renders),
             Event::Cluster { cluster, epoch, news } => self.cluster_news(&cluster, epoch, news),
             Event::Reconciled { target, number, epoch, outcome } => {
                 self.reconciled(&target, number, epoch, *outcome);
@@ -298,25 +300,25 @@ impl World {
     pub(super) fn render(&mut self) {
         let (Some(fleet), Some(snapshot)) = (&self.fleet, &self.snapshot) else { return };
         let known = |(name, entry): (&ClusterName, &ClusterEntry)| Some((name.clone(), entry.facts.clone()?));
+        self.renders_begun += 1;
         let rendering = Rendering {
+            number: self.renders_begun,
             fleet: Arc::clone(fleet),
             snapshot: Arc::clone(snapshot),
             charts: Arc::clone(&self.settings.charts),
             discovered: self.clusters.iter().filter_map(known).collect(),
             memory: Arc::clone(&self.memory),
         };
-        self.rendering = true;
         load::render_in_background(rendering, self.events.clone());
     }
 
-    fn rendered(&mut self, renders: Renders) {
-        if self.head.as_ref() != Some(&renders.revision) {
-            // A newer revision came while this one was rendered.
+    fn rendered(&mut self, number: u64, renders: Renders) {
+        if self.renders_begun != number {
+            // A newer revision came while this one was rendered, or other clusters did.
             return;
         }
-        self.rendering = false;
-        let renders = Arc::new(renders);
-        self.renders = Some(Arc::clone(&renders));
+        self.renders_taken = number;
+        let renders = Arc::clone(self.renders.insert(Arc::new(renders)));
         let Some(fleet) = self.fleet.clone() else { return };
         self.rendered_head = Some(renders.revision.clone());
         if !fleet.is_usable() {
@@ -420,7 +422,7 @@ impl World {
 
     /// One render at a time: what changes meanwhile is seen when it is done.
     pub(super) fn render_stale(&mut self) {
-        if !self.rendering && self.clusters.values().any(|cluster| cluster.stale) {
+        if self.renders_begun == self.renders_taken && self.clusters.values().any(|cluster| cluster.stale) {
             self.render();
         }
     }

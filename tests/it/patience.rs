@@ -135,6 +135,29 @@ async fn a_refusal_is_asked_about_ever_more_seldom_until_git_or_the_object_chang
     assert_eq!(found["data"]["value"], "third");
 }
 
+/// Each state is another request, and each of them is refused.
+#[tokio::test(start_paused = true)]
+async fn whoever_changes_what_is_refused_all_the_time_wakes_ever_more_seldom() {
+    let fleet = fleet();
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    fleet.forget_requests();
+    let bj1 = fleet.cluster("bj1");
+    bj1.fail_next(applies("one"), 1000, Fault::forbidden());
+    let one = config_map("default", "one", "second");
+    fleet.push(&running, "Second", &[(ONE, Some(&one))]).await;
+    let maps = live::api(bj1, "ConfigMap", Some("default"));
+    let by = PatchParams { field_manager: Some("kubectl-edit".into()), ..PatchParams::default() };
+    for number in 0..600 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let edit = Patch::Merge(json!({"data": {"value": format!("by hand {number}")}}));
+        maps.patch("one", &by, &edit).await.expect("patched");
+    }
+    // At once, then after 1 s, 2 s, 4 s … 5 min.
+    let count = applied(&fleet, "one");
+    assert!((8..=16).contains(&count), "{count}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_is_somebody_elses_is_looked_up_ever_more_seldom() {
     let fleet = fleet();
