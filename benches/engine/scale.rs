@@ -24,8 +24,9 @@ use crate::{figure, percentile};
 /// Times four objects, on each cluster.
 const APPS: usize = 250;
 const CLUSTERS: usize = 100;
-/// What an object takes at the margin is told by the difference between two fleets.
+/// What an object and a cluster take at the margin is told by the differences between three fleets.
 const FEW_CLUSTERS: usize = 10;
+const MANY_APPS: usize = 1000;
 const EDITS: usize = 200;
 const RAW: usize = 4000;
 const IN_FLIGHT: usize = 16;
@@ -33,14 +34,20 @@ const IN_FLIGHT: usize = 16;
 pub fn scale() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     runtime.expect("a runtime").block_on(async {
-        let few = Fleet::new(FEW_CLUSTERS).await;
+        let few = Fleet::new(FEW_CLUSTERS, APPS).await;
         few.raw().await;
         few.install();
         few.cold_start();
         few.drift().await;
         let of_few = few.at_rest().await;
         drop(few);
-        let many = Fleet::new(CLUSTERS).await;
+        let dense = Fleet::new(FEW_CLUSTERS, MANY_APPS).await;
+        dense.install();
+        let more = (FEW_CLUSTERS * (MANY_APPS - APPS) * 4) as f64;
+        let of_object = (dense.at_rest().await - of_few) * 1024.0 / more;
+        figure("bytes_per_object", of_object, "B");
+        drop(dense);
+        let many = Fleet::new(CLUSTERS, APPS).await;
         let installed = many.install();
         let objects = (CLUSTERS * APPS * 4) as f64;
         figure("apply_per_second", objects / installed.seconds, "objects/s");
@@ -49,8 +56,9 @@ pub fn scale() {
         figure("cold_start_100k_peak_mib", of_many.peak / 1024.0, "MiB");
         let at_rest = many.at_rest().await;
         figure("memory_100k_mib", at_rest / 1024.0, "MiB");
-        let more = ((CLUSTERS - FEW_CLUSTERS) * APPS * 4) as f64;
-        figure("bytes_per_object", (at_rest - of_few) * 1024.0 / more, "B");
+        let more = (CLUSTERS - FEW_CLUSTERS) as f64;
+        let of_cluster = (at_rest - of_few) / more - of_object * (APPS * 4) as f64 / 1024.0;
+        figure("kib_per_cluster", of_cluster, "KiB");
     });
 }
 
@@ -68,7 +76,7 @@ struct Took {
 }
 
 impl Fleet {
-    async fn new(count: usize) -> Self {
+    async fn new(count: usize, apps: usize) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let (mut clusters, mut listeners) = (Vec::new(), Vec::new());
         let mut files = vec![("tutti.yaml".to_owned(), INSTANCE.to_owned())];
@@ -84,7 +92,7 @@ impl Fleet {
             clusters.push(sandbox);
             listeners.push(listener);
         }
-        for number in 0..APPS {
+        for number in 0..apps {
             files.push((app_path(number), app(number)));
             files.push((objects_path(number), four_objects(number, 1)));
         }

@@ -243,7 +243,14 @@ impl Supervisor {
         if connected.unlisted.is_empty() {
             return Ok(());
         }
-        match connected.client.kinds_in_use_of(&connected.unlisted, catalog, &self.instance).await {
+        // Of a kind whose best version was not told when it connected, another version was asked for.
+        let preferred = |unlisted: &Kind| {
+            let same = |it: &&Kind| it.group == unlisted.group && it.kind == unlisted.kind;
+            let found = catalog.preferred().find(same).cloned();
+            found.or_else(|| catalog.has_stale().then(|| unlisted.clone()))
+        };
+        let kinds: Vec<Kind> = connected.unlisted.iter().filter_map(preferred).collect();
+        match connected.client.kinds_in_use_of(&kinds, catalog, &self.instance).await {
             Ok(found) => {
                 let unlisted = found.unlisted();
                 if unlisted == connected.unlisted {
