@@ -100,14 +100,17 @@ pub fn within<'a>(chart: &str, file: &'a str) -> &'a str {
     file.strip_prefix(chart).and_then(|rest| rest.strip_prefix('/')).unwrap_or(file)
 }
 
+/// A segmentation violation is one too: parts of Go's collector use what the system gives without a look
+/// whether it gave anything.
 pub fn is_out_of_memory(words: &str) -> bool {
     words.contains("out of memory")
         || words.contains("cannot allocate memory")
         || words.contains("can't allocate")
+        || (words.contains("SIGSEGV") && !is_out_of_stack(words))
 }
 
 pub fn is_out_of_stack(words: &str) -> bool {
-    words.contains("stack exceeds") || words.contains("stack overflow") || words.contains("SIGSEGV")
+    words.contains("stack exceeds") || words.contains("stack overflow")
 }
 
 /// Our messages begin with a lower case letter and end without a full stop.
@@ -126,6 +129,16 @@ fn lower(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_collector_that_gets_no_memory_is_no_endless_recursion() {
+        let words = "SIGSEGV: segmentation violation\nPC=0x439b3d m=3 sigcode=1 addr=0x0\n\n\
+                     goroutine 0 gp=0x190097a1f2c0 m=3 mp=0x190097a6d008 [idle]:\n\
+                     runtime.(*spanQueue).tryDrain(0x400?, 0x220000000b?, 0x0?)\n";
+        assert_eq!((is_out_of_memory(words), is_out_of_stack(words)), (true, false));
+        let words = "runtime: goroutine stack exceeds 1000000000-byte limit\nfatal error: stack overflow\n";
+        assert_eq!((is_out_of_memory(words), is_out_of_stack(words)), (false, true));
+    }
 
     fn check(message: &str, expected: &str) {
         assert_eq!(template("web", message).to_string(), expected);
