@@ -56,7 +56,7 @@ impl Attempt<'_> {
                 Some(was) => self.past.object(self.object, was).await,
                 None => None,
             };
-            let before = before.map(|before| before.body);
+            let before = before.map(|before| before.body.fields());
             let is_there =
                 self.step.uid.is_some() || matches!(self.step.reason.cause(), Reason::LabelsMissing);
             let (ours, foreign): (Vec<Conflict>, Vec<Conflict>) = theirs

@@ -108,7 +108,7 @@ pub fn settle(live: &mut Arc<Live>, object: &RenderedObject) {
 /// A number of replicas that Git says was applied with the rest. Who set another one since did so in our place, also while no
 /// process ran.
 fn replicas_as_applied(now: &Ownership, rendered: &RenderedObject) -> Option<LiveReplicas> {
-    let said = rendered.body.pointer("/spec/replicas").and_then(Value::as_i64);
+    let said = rendered.body.field("/spec/replicas").and_then(|count| count.as_i64());
     match (now.replicas, said) {
         (Some(LiveReplicas { owner: Scaler::Other, .. }), Some(count)) => {
             Some(LiveReplicas { count, owner: Scaler::Applied })
@@ -120,7 +120,7 @@ fn replicas_as_applied(now: &Ownership, rendered: &RenderedObject) -> Option<Liv
 /// Replicas stand apart, and so does what is left to others.
 fn covers(fields: &str, rendered: &RenderedObject, ignored: &[FieldPath]) -> bool {
     let Ok(fields) = serde_json::from_str(fields) else { return false };
-    let mut body = rendered.body.clone();
+    let mut body = rendered.body.fields();
     for path in ignored.iter().filter(|path| !is_replicas(path)) {
         left::leave_out(&mut body, path, &FieldSet::default());
     }
