@@ -7,11 +7,13 @@
 
 mod conflict;
 pub mod left;
+mod merged;
 pub mod owned;
 mod places;
 pub mod release;
 mod replace;
 pub mod takeover;
+mod without_apply;
 
 use std::collections::BTreeMap;
 
@@ -22,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use conflict::Attempt;
 pub use conflict::Past;
+pub use merged::says;
 use owned::FieldSet;
 
 use crate::cluster::{Catalog, Client, Deleted, Error, Resource};
