@@ -13,8 +13,8 @@ pub(super) struct WithoutApply(Mutex<Known>);
 struct Known {
     /// API version and plural.
     kinds: BTreeSet<(String, String)>,
-    /// Of the cluster, when that was found.
-    version: String,
+    /// Of the cluster, as it was told last; `None` until then.
+    version: Option<String>,
 }
 
 impl WithoutApply {
@@ -32,8 +32,8 @@ impl WithoutApply {
     /// The cluster's own version: with another one, all are asked again.
     pub fn version(&self, version: &str) {
         let mut known = self.0.lock();
-        if known.version != version {
-            version.clone_into(&mut known.version);
+        let before = known.version.replace(version.to_owned());
+        if before.is_some_and(|before| before != version) {
             known.kinds.clear();
         }
     }
@@ -57,8 +57,8 @@ mod tests {
             plural: plural.to_owned(),
         };
         let known = WithoutApply::default();
-        known.version("v1.30.0");
         known.note(&api("accounts"));
+        known.version("v1.30.0");
         known.version("v1.30.0");
         assert!(known.holds(&api("accounts")));
         assert!(!known.holds(&api("menus")));
