@@ -7,6 +7,7 @@
 use futures::future::BoxFuture;
 use serde_json::Value;
 
+use super::handover;
 use super::is_replicas;
 use super::owned::FieldSet;
 use super::places::Place;
@@ -47,8 +48,27 @@ impl Attempt<'_> {
     pub async fn run(&self, mut body: Value) -> Result<Value, Error> {
         match self.by_apply(&mut body).await {
             Err(Error::WithoutApply { .. }) => self.by_merge(&body).await,
+            Ok(live) if handover::is_due(&live) && !self.is_dry => {
+                self.after_handover(&live, &mut body).await
+            }
+            Err(Error::Conflict { object, conflicts }) if handover::may_be_due(&conflicts, self.manager) => {
+                match self.client.get(self.resource, &self.object.id).await? {
+                    Some(live) if handover::is_due(&live) && self.is_dry => self.apply(&body, true).await,
+                    Some(live) if handover::is_due(&live) => self.after_handover(&live, &mut body).await,
+                    _ => Err(Error::Conflict { object, conflicts }),
+                }
+            }
             result => result,
         }
+    }
+
+    async fn after_handover(&self, live: &Value, body: &mut Value) -> Result<Value, Error> {
+        let Self { client, resource, manager, object, .. } = *self;
+        handover::hand_over(client, resource, manager, &object.id, live).await?;
+        if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.shift_remove("resourceVersion");
+        }
+        self.by_apply(body).await
     }
 
     async fn by_merge(&self, body: &Value) -> Result<Value, Error> {

@@ -477,3 +477,53 @@ async fn what_is_foreseen_of_an_adoption_is_what_is_then_written() {
     run_once(&fleet, |_| {}).await;
     assert_eq!(told(will), now(&fleet).await);
 }
+
+/// The same objects behind a server that knows it, as after an upgrade.
+fn upgraded(fleet: &mut Fleet) {
+    let newer = Sandbox::new(SandboxOptions::instant("bj1"));
+    newer.restore(&fleet.cluster("bj1").backup());
+    fleet.clusters.insert("bj1".to_owned(), newer);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_has_learnt_it_is_given_our_entry() {
+    let changed = json!({"owner": "bob", "limits": {"max": 3}, "ports": [{"port": 80}]});
+    let fewer = json!({"owner": "ada", "limits": {"max": 3}});
+    let more = json!({"owner": "ada", "limits": {"max": 3, "min": 1, "more": 7}, "ports": first()["ports"]});
+    for spec in [changed, fewer, more] {
+        let Scene { mut fleet, running } = Scene::new().await;
+        running.stop().await;
+        let by_hand = json!({"spec": {"note": "by hand"}});
+        edit_as(fleet.cluster("bj1"), "kubectl-edit", ("Account", "web"), &by_hand).await;
+        upgraded(&mut fleet);
+        // What stays as it is stays with its annotation.
+        let running = fleet.start().await;
+        running.converged(&fleet.begin).await;
+        settle().await;
+        assert_eq!(counted(&fleet), Vec::<String>::new(), "{spec}");
+
+        let scene = Scene { fleet, running };
+        scene.push(&spec).await;
+        settle().await;
+        let web = scene.get().await;
+        let mut expected = spec.clone();
+        expected["note"] = json!("by hand");
+        expected["tier"] = json!("free");
+        for port in expected.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
+            if port.get("protocol").is_none() {
+                port["protocol"] = json!("TCP");
+            }
+        }
+        assert_eq!(web["spec"], expected);
+        assert!(web["metadata"]["annotations"].get(FIELDS).is_none(), "{web}");
+        let entries = web["metadata"]["managedFields"].as_array().expect("entries");
+        assert!(
+            entries.iter().any(|it| it["manager"] == "tutti-main" && it["operation"] == "Apply"),
+            "{web}"
+        );
+        scene.fleet.forget_requests();
+        // As any other object from then on.
+        scene.edit(json!({"spec": {"owner": "eve"}})).await;
+        assert_eq!(scene.counted().await, ["1 apply accounts.example.com", "1 patch accounts.example.com"]);
+    }
+}
