@@ -83,7 +83,7 @@ pub fn ownership(kind: &Kind, object: &Value, instance: &str, paths: Vec<FieldPa
         replicas,
     };
     let ignored = ignored.map(|ours| Arc::new(Ignored { paths, ours: ours.to_value() }));
-    let evidence = if is_whole && is_merged {
+    let evidence = if is_merged {
         Evidence::Object(bare(object).to_string().into())
     } else {
         Evidence::Fields(fields.to_string().into())
