@@ -59,7 +59,7 @@ pub struct Client {
     /// Of the kubeconfig that it was made of.
     mark: Option<Digest>,
     pub(super) names: Arc<Names>,
-    without_apply: Arc<WithoutApply>,
+    pub(super) without_apply: Arc<WithoutApply>,
 }
 
 impl std::fmt::Debug for Client {
@@ -283,6 +283,9 @@ impl Client {
         manager: &str,
         is_dry: bool,
     ) -> Result<Value, Error> {
+        if is_dry {
+            self.check_dry_run(resource, id).await?;
+        }
         let field_manager = Some(manager.to_owned());
         let parameters = PatchParams { dry_run: is_dry, field_manager, ..PatchParams::default() };
         self.patch(resource, id, &parameters, &Patch::Merge(patch)).await
@@ -297,6 +300,9 @@ impl Client {
         manager: &str,
         is_dry: bool,
     ) -> Result<Value, Error> {
+        if is_dry {
+            self.check_dry_run(resource, id).await?;
+        }
         let object = Whole::from(body.clone());
         let parameters = PostParams { dry_run: is_dry, field_manager: Some(manager.to_owned()) };
         let api: Api<Whole> = self.api(&resource.api, id);
@@ -404,7 +410,7 @@ impl Client {
         Ok(list.items.into_iter().map(|pod| pod.into_value(&api)).collect())
     }
 
-    fn api<const METADATA: bool>(&self, api: &ApiResource, id: &ObjectId) -> Api<Told<METADATA>> {
+    pub(super) fn api<const METADATA: bool>(&self, api: &ApiResource, id: &ObjectId) -> Api<Told<METADATA>> {
         match &id.namespace {
             Some(namespace) => Api::namespaced_with(self.kube.clone(), namespace, api),
             None => Api::all_with(self.kube.clone(), api),

@@ -1,9 +1,19 @@
 //! Kinds whose own server was found to know no server-side apply: some aggregated APIs answer it by 415.
+//!
+//! What knows no apply may not know dry runs either, and would do what it is only asked about. So it is asked first for a dry run
+//! of a sort that there is not: who knows them refuses that before anything else.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use kube::api::Api;
 use kube::discovery::ApiResource;
 use parking_lot::Mutex;
+use serde_json::Value;
+
+use super::error::classify;
+use super::object::Whole;
+use super::{Client, Error, Resource};
+use crate::model::ObjectId;
 
 /// What one connection has learnt; clones share it. It is not kept any longer: a server may be replaced by a newer one.
 #[derive(Debug, Default)]
@@ -13,6 +23,8 @@ pub(super) struct WithoutApply(Mutex<Known>);
 struct Known {
     /// API version and plural.
     kinds: BTreeSet<(String, String)>,
+    /// Of these, whether they take dry runs, once that was asked.
+    take_dry_runs: BTreeMap<(String, String), bool>,
     /// Of the cluster, as it was told last; `None` until then.
     version: Option<String>,
 }
@@ -35,6 +47,59 @@ impl WithoutApply {
         let before = known.version.replace(version.to_owned());
         if before.is_some_and(|before| before != version) {
             known.kinds.clear();
+            known.take_dry_runs.clear();
+        }
+    }
+
+    fn takes_dry_runs(&self, api: &ApiResource) -> Option<bool> {
+        self.0.lock().take_dry_runs.get(&name_of(api)).copied()
+    }
+
+    fn note_dry_runs(&self, api: &ApiResource, takes: bool) {
+        self.0.lock().take_dry_runs.insert(name_of(api), takes);
+    }
+}
+
+impl Client {
+    /// Refuses a dry run to a server that would not take it for one. Who knows server-side apply knows dry runs, which are older.
+    pub(super) async fn check_dry_run(&self, resource: &Resource, id: &ObjectId) -> Result<(), Error> {
+        if !self.without_apply.holds(&resource.api) {
+            return Ok(());
+        }
+        let takes = match self.without_apply.takes_dry_runs(&resource.api) {
+            Some(takes) => takes,
+            None => {
+                let takes = self.ask_for_no_dry_run(resource, id).await?;
+                self.without_apply.note_dry_runs(&resource.api, takes);
+                takes
+            }
+        };
+        if takes {
+            return Ok(());
+        }
+        let detail = "the API server of its kind takes no dry runs, so what would change cannot be told";
+        let (object, reason, detail) = (id.clone(), "NotAcceptable".to_owned(), detail.to_owned());
+        Err(Error::Rejected { action: "foresee", object, code: 406, reason, detail })
+    }
+
+    /// Whether a sort of dry run that there is not is refused. The patch changes nothing, for the server that does not look.
+    async fn ask_for_no_dry_run(&self, resource: &Resource, id: &ObjectId) -> Result<bool, Error> {
+        let api: Api<Whole> = self.api(&resource.api, id);
+        let path = format!("{}/{}?dryRun=Nothing", api.resource_url(), id.name);
+        let request =
+            http::Request::patch(path).header(http::header::CONTENT_TYPE, "application/merge-patch+json");
+        let request = request.body(b"{}".to_vec()).map_err(|error| Error::Request {
+            cluster: self.name().clone(),
+            action: "foresee",
+            code: 400,
+            detail: error.to_string(),
+        })?;
+        match tokio::time::timeout(Self::PATIENCE, self.kube().request::<Value>(request)).await {
+            Ok(Ok(_)) => Ok(false),
+            Ok(Err(kube::Error::Api(status))) if [400, 422].contains(&status.code) => Ok(true),
+            Ok(Err(kube::Error::Api(status))) if status.code == 404 => Ok(false),
+            Ok(Err(error)) => Err(classify(self.name(), "foresee", Some(id), &error)),
+            Err(_) => Err(self.no_answer()),
         }
     }
 }

@@ -439,13 +439,7 @@ async fn foreseen(fleet: &Fleet) -> Option<(Value, Value)> {
 
 async fn now(fleet: &Fleet) -> Value {
     let found = live::get(fleet.cluster("bj1"), "Account", "default", "web").await;
-    found.map(told).unwrap_or_default()
-}
-
-fn told(object: Value) -> Value {
-    let mut object = plain(object);
-    object["metadata"]["annotations"].as_object_mut().expect("annotations").remove(FIELDS);
-    object
+    found.map(plain).unwrap_or_default()
 }
 
 #[tokio::test(start_paused = true)]
@@ -464,7 +458,7 @@ async fn what_is_foreseen_is_what_is_then_written() {
         assert_eq!(was, before, "{spec}");
         assert_eq!(now(&fleet).await, before, "{spec}");
         run_once(&fleet, |_| {}).await;
-        assert_eq!(told(will), now(&fleet).await, "{spec}");
+        assert_eq!(plain(will), now(&fleet).await, "{spec}");
         assert!(foreseen(&fleet).await.is_none(), "{spec}");
     }
 }
@@ -475,7 +469,7 @@ async fn what_is_foreseen_of_an_adoption_is_what_is_then_written() {
     create_as(fleet.cluster("bj1"), "kubectl", &account(&json!({"owner": "eve", "old": true}))).await;
     let (_, will) = foreseen(&fleet).await.expect("a difference");
     run_once(&fleet, |_| {}).await;
-    assert_eq!(told(will), now(&fleet).await);
+    assert_eq!(plain(will), now(&fleet).await);
 }
 
 /// The same objects behind a server that knows it, as after an upgrade.
@@ -670,4 +664,45 @@ async fn a_person_who_scales_while_no_process_runs_is_put_back() {
     settle().await;
     let web = live::get(fleet.cluster("bj1"), "Deployment", "default", "web").await.expect("it is there");
     assert_eq!(web["spec"]["replicas"], 2);
+}
+
+/// A server that old may not know dry runs either, and would write what it is only asked about.
+#[tokio::test(start_paused = true)]
+async fn a_look_at_a_server_that_takes_no_dry_runs_writes_nothing() {
+    let older = |name: &str| SandboxOptions {
+        without_dry_run: vec!["accounts.example.com".to_owned()],
+        ..options(name)
+    };
+    let files = [(APP, &*app("adopt: true")), (MANIFESTS, &*account(&first()))];
+    let fleet = Fleet::with(&["bj1"], &files, older);
+    live::apply_as(fleet.cluster("bj1"), "admin", &definition().to_string()).await;
+    settle().await;
+    let looked = async |what: &str| {
+        let overview = run_once(&fleet, |settings| {
+            settings.mode = Some(Mode::Observe);
+            settings.foresee = true;
+        })
+        .await;
+        let told = format!("{overview:?}");
+        assert!(told.contains("takes no dry runs"), "{what}: {told}");
+    };
+    looked("new").await;
+    assert_eq!(now(&fleet).await, Value::Null);
+    // It is written all the same when that is what is asked for, and then looked at.
+    run_once(&fleet, |_| {}).await;
+    let before = now(&fleet).await;
+    assert_eq!(before["spec"]["owner"], "ada");
+    fleet.repository.commit("Another", &[(MANIFESTS, Some(&account(&json!({"owner": "bob"}))))]);
+    looked("changed").await;
+    assert_eq!(now(&fleet).await, before);
+
+    // To adopt is to know what that changes.
+    let accounts = live::api(fleet.cluster("bj1"), "Account", Some("default"));
+    accounts.delete("web", &DeleteParams::default()).await.expect("deleted");
+    create_as(fleet.cluster("bj1"), "kubectl", &account(&json!({"owner": "eve"}))).await;
+    let overview = run_once(&fleet, |_| {}).await;
+    let web = target(&overview, "bj1", "default/web");
+    assert_eq!(web.phase, Phase::Refused, "{}", web.detail);
+    assert!(web.detail.contains("takes no dry runs"), "{}", web.detail);
+    assert_eq!(now(&fleet).await["spec"]["owner"], "eve");
 }
