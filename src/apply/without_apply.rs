@@ -48,7 +48,10 @@ impl Merge<'_> {
             let result = match client.get(resource, id).await? {
                 None => self.create().await,
                 Some(live) => {
-                    self.check(&live)?;
+                    if let Some(why) = self.objection(&live) {
+                        let (object, reason, detail) = (id.clone(), "Conflict".to_owned(), why.to_owned());
+                        return Err(Error::Rejected { action: "apply", object, code: 409, reason, detail });
+                    }
                     let known = FieldSet::of_manager(&live, manager);
                     let by_kubectl = || merged::applied_by_kubectl(&live).filter(|_| self.adopts);
                     let known = match known.or_else(by_kubectl) {
@@ -68,19 +71,16 @@ impl Merge<'_> {
         }
     }
 
-    /// It was looked at before, and may be another one by now.
-    fn check(&self, live: &Value) -> Result<(), Error> {
+    /// Why it is not written: it was looked at before, and may be another one by now.
+    fn objection(&self, live: &Value) -> Option<&'static str> {
         let label = live.pointer("/metadata/labels").and_then(|it| it.get(labels::MANAGED_BY)?.as_str());
         let is_labelled = label.map(labels::field_manager).as_deref() == Some(self.manager);
         let is_ours = is_labelled || FieldSet::of_manager(live, self.manager).is_some();
         let is_free = self.adopts && label.is_none();
-        let is_going = live.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null());
-        if (is_ours || is_free) && !is_going {
-            return Ok(());
+        if live.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null()) {
+            return Some("it is being deleted");
         }
-        let detail = if is_going { "it is being deleted" } else { "it is somebody else's by now" };
-        let (reason, detail) = ("Conflict".to_owned(), detail.to_owned());
-        Err(Error::Rejected { action: "apply", object: self.id.clone(), code: 409, reason, detail })
+        (!is_ours && !is_free).then_some("it is somebody else's by now")
     }
 }
 
