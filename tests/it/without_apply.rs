@@ -1,21 +1,21 @@
 //! Kinds whose own server knows no server-side apply: objects are created, and changed by merge patches.
 
-use std::sync::Arc;
+mod built_in;
+mod foreseen;
+
 use std::time::Duration;
 
 use kube::api::DeleteParams;
 use sandbox::{Fault, FaultPlan, Mutation, RequestMatch, Sandbox, SandboxOptions, Webhook};
 use serde_json::{Value, json};
-use tutti::controller::{Settings, Until};
-use tutti::model::{Mode, Revision};
-use tutti::report::{Overview, Phase};
+use tutti::model::Revision;
+use tutti::report::Phase;
 
 use crate::diff::plain;
-use crate::drift::{APP, MANIFESTS, app, manifests, settle};
+use crate::drift::{APP, MANIFESTS, app, settle};
 use crate::support::fleet::{Fleet, Running, target};
-use crate::support::live::{self, create_as, edit_as, scale_as};
-use crate::support::manifests::{config_map, deployment, objects};
-use crate::support::wires::Wires;
+use crate::support::live::{self, create_as, edit_as};
+use crate::support::manifests::{config_map, objects};
 
 const FIELDS: &str = "tutti.dev/fields";
 
@@ -412,66 +412,6 @@ async fn fields_that_are_left_to_others_stay_theirs() {
     assert_eq!(scene.counted().await, Vec::<String>::new());
 }
 
-async fn run_once(fleet: &Fleet, change: impl FnOnce(&mut Settings)) -> Arc<Overview> {
-    let running = fleet
-        .start_with(&Wires::lasting(), |settings| {
-            settings.until = Until::Settled { timeout: Duration::from_secs(300) };
-            change(settings);
-        })
-        .await;
-    running.ended().await.1
-}
-
-/// Before and after, as the cluster tells without writing.
-async fn foreseen(fleet: &Fleet) -> Option<(Value, Value)> {
-    fleet.forget_requests();
-    let overview = run_once(fleet, |settings| {
-        settings.mode = Some(Mode::Observe);
-        settings.foresee = true;
-    })
-    .await;
-    let writes = fleet.requests().into_iter().filter(|(_, request)| request.is_write()).count();
-    assert_eq!(writes, 0, "a look writes nothing: {:?}", fleet.counted());
-    let all = target(&overview, "bj1", "default/web").differences.clone()?;
-    assert!(all.iter().all(|it| it.refused.is_none()), "{all:?}");
-    all.iter().find(|it| it.is_any()).map(|it| (it.before.clone(), it.after.clone()))
-}
-
-async fn now(fleet: &Fleet) -> Value {
-    let found = live::get(fleet.cluster("bj1"), "Account", "default", "web").await;
-    found.map(plain).unwrap_or_default()
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_is_foreseen_is_what_is_then_written() {
-    let fleet = Scene::bare(&objects("default", "web"), &first()).await;
-    let specs = [
-        first(),
-        json!({"owner": "bob", "limits": {"max": 3}, "ports": [{"port": 80}]}),
-        json!({"owner": {"name": "bob"}, "tier": "paid"}),
-        json!({"limits": {}, "ports": []}),
-    ];
-    for spec in specs {
-        fleet.repository.commit("Another", &[(MANIFESTS, Some(&account(&spec)))]);
-        let before = now(&fleet).await;
-        let (was, will) = foreseen(&fleet).await.expect("a difference");
-        assert_eq!(was, before, "{spec}");
-        assert_eq!(now(&fleet).await, before, "{spec}");
-        run_once(&fleet, |_| {}).await;
-        assert_eq!(plain(will), now(&fleet).await, "{spec}");
-        assert!(foreseen(&fleet).await.is_none(), "{spec}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_is_foreseen_of_an_adoption_is_what_is_then_written() {
-    let fleet = Scene::bare(&app("adopt: true"), &first()).await;
-    create_as(fleet.cluster("bj1"), "kubectl", &account(&json!({"owner": "eve", "old": true}))).await;
-    let (_, will) = foreseen(&fleet).await.expect("a difference");
-    run_once(&fleet, |_| {}).await;
-    assert_eq!(plain(will), now(&fleet).await);
-}
-
 /// The same objects behind a server that knows it, as after an upgrade.
 fn upgraded(fleet: &mut Fleet) {
     let newer = Sandbox::new(SandboxOptions::instant("bj1"));
@@ -546,163 +486,4 @@ async fn a_create_whose_answer_was_lost_is_found() {
     running.converged(&fleet.begin).await;
     settle().await;
     assert_eq!(fleet.cluster("bj1").count_requests(&creates), 1);
-}
-
-/// Kubernetes 1.20 and 1.21 can be told not to know it at all.
-fn nothing_applied(name: &str) -> SandboxOptions {
-    let kinds = ["configmaps", "secrets", "services", "deployments.apps"].map(str::to_owned).to_vec();
-    SandboxOptions { without_apply: kinds, ..SandboxOptions::instant(name) }
-}
-
-fn of_ours(fleet: &Fleet) -> Vec<String> {
-    let resources = ["configmaps", "secrets", "services", "deployments.apps"];
-    let is_of_ours = |it: &String| resources.iter().any(|name| it.ends_with(&format!(" {name}")));
-    fleet.counted().into_iter().filter(|it| is_of_ours(it) && !it.contains(" list ")).collect()
-}
-
-#[tokio::test(start_paused = true)]
-async fn built_in_kinds_are_kept_too() {
-    let fleet = Fleet::with(
-        &["bj1"],
-        &[(APP, &objects("default", "web")), (MANIFESTS, &manifests())],
-        nothing_applied,
-    );
-    let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
-    settle().await;
-    fleet.forget_requests();
-    tokio::time::sleep(Duration::from_secs(600)).await;
-    assert_eq!(of_ours(&fleet), Vec::<String>::new());
-
-    let bj1 = fleet.cluster("bj1");
-    let image = json!({"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "web:2"}]}}}});
-    for (kind, field, edit) in [
-        ("ConfigMap", "/data", json!({"data": {"value": "two"}})),
-        ("Secret", "/data", json!({"data": {"password": "dHdv"}})),
-        ("Service", "/spec/selector", json!({"spec": {"selector": {"app": "other"}}})),
-        ("Deployment", "/spec/replicas", json!({"spec": {"replicas": 7}})),
-        ("Deployment", "/spec/template/spec/containers", image),
-    ] {
-        let before = live::get(bj1, kind, "default", "web").await.expect("it is there");
-        fleet.forget_requests();
-        edit_as(bj1, "kubectl-edit", (kind, "web"), &edit).await;
-        // A doubt is looked into once a minute.
-        tokio::time::sleep(Duration::from_secs(90)).await;
-        let group = if kind == "Deployment" { ".apps" } else { "" };
-        let resource = format!("{}s{group}", kind.to_lowercase());
-        assert_eq!(of_ours(&fleet), [format!("1 get {resource}"), format!("2 patch {resource}")], "{edit}");
-        let after = live::get(bj1, kind, "default", "web").await.expect("it is there");
-        assert_eq!(after.pointer(field), before.pointer(field), "{edit}");
-    }
-    let secret = live::get(bj1, "Secret", "default", "web").await.expect("it is there");
-    assert!(
-        !secret["metadata"]["annotations"].to_string().contains("b25l"),
-        "names of fields, and no values"
-    );
-
-    running.stop().await;
-    fleet.forget_requests();
-    let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
-    settle().await;
-    // The values of these two are not watched.
-    let expected = ["1 apply configmaps", "1 apply secrets", "1 get configmaps", "1 get secrets"];
-    assert_eq!(of_ours(&fleet), expected);
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_never_changes_is_replaced_as_asked_for() {
-    let manifest = deployment("default", "web", "web", "web:1");
-    let fleet =
-        Fleet::with(&["bj1"], &[(APP, &app("replace: true")), (MANIFESTS, &manifest)], nothing_applied);
-    let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
-    settle().await;
-    let before = live::get(fleet.cluster("bj1"), "Deployment", "default", "web").await.expect("it is there");
-    let other = deployment("default", "web", "other", "web:1");
-    let revision = fleet.push(&running, "Another selector", &[(MANIFESTS, Some(&other))]).await;
-    running.converged(&revision).await;
-    settle().await;
-    let after = live::get(fleet.cluster("bj1"), "Deployment", "default", "web").await.expect("it is there");
-    assert_ne!(after["metadata"]["uid"], before["metadata"]["uid"]);
-    assert_eq!(after["spec"]["selector"]["matchLabels"], json!({"app": "other"}));
-}
-
-/// Nothing tells an autoscaler from a person there, so the one in Git does.
-#[tokio::test(start_paused = true)]
-async fn replicas_that_are_left_to_others_stay_theirs() {
-    let manifest = deployment("default", "web", "web", "web:1");
-    let rule = app("ignore: [{target: {kind: Deployment}, paths: [/spec/replicas]}]");
-    let fleet = Fleet::with(&["bj1"], &[(APP, &rule), (MANIFESTS, &manifest)], nothing_applied);
-    let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
-    settle().await;
-    scale_as(fleet.cluster("bj1"), "kube-controller-manager", "web", 5).await;
-    settle().await;
-    let newer = manifest.replace("web:1", "web:2");
-    let revision = fleet.push(&running, "Release 2", &[(MANIFESTS, Some(&newer))]).await;
-    running.converged(&revision).await;
-    settle().await;
-    let web = live::get(fleet.cluster("bj1"), "Deployment", "default", "web").await.expect("it is there");
-    assert_eq!(web["spec"]["replicas"], 5);
-    assert_eq!(web.pointer("/spec/template/spec/containers/0/image"), Some(&json!("web:2")));
-}
-
-/// As long as nobody leaves them to others, a person is put back, also after a restart.
-#[tokio::test(start_paused = true)]
-async fn a_person_who_scales_while_no_process_runs_is_put_back() {
-    let manifest = deployment("default", "web", "web", "web:1");
-    let fleet =
-        Fleet::with(&["bj1"], &[(APP, &objects("default", "web")), (MANIFESTS, &manifest)], nothing_applied);
-    let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
-    settle().await;
-    running.stop().await;
-    scale_as(fleet.cluster("bj1"), "kubectl", "web", 7).await;
-    let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
-    settle().await;
-    let web = live::get(fleet.cluster("bj1"), "Deployment", "default", "web").await.expect("it is there");
-    assert_eq!(web["spec"]["replicas"], 2);
-}
-
-/// A server that old may not know dry runs either, and would write what it is only asked about.
-#[tokio::test(start_paused = true)]
-async fn a_look_at_a_server_that_takes_no_dry_runs_writes_nothing() {
-    let older = |name: &str| SandboxOptions {
-        without_dry_run: vec!["accounts.example.com".to_owned()],
-        ..options(name)
-    };
-    let files = [(APP, &*app("adopt: true")), (MANIFESTS, &*account(&first()))];
-    let fleet = Fleet::with(&["bj1"], &files, older);
-    live::apply_as(fleet.cluster("bj1"), "admin", &definition().to_string()).await;
-    settle().await;
-    let looked = async |what: &str| {
-        let overview = run_once(&fleet, |settings| {
-            settings.mode = Some(Mode::Observe);
-            settings.foresee = true;
-        })
-        .await;
-        let told = format!("{overview:?}");
-        assert!(told.contains("takes no dry runs"), "{what}: {told}");
-    };
-    looked("new").await;
-    assert_eq!(now(&fleet).await, Value::Null);
-    // It is written all the same when that is what is asked for, and then looked at.
-    run_once(&fleet, |_| {}).await;
-    let before = now(&fleet).await;
-    assert_eq!(before["spec"]["owner"], "ada");
-    fleet.repository.commit("Another", &[(MANIFESTS, Some(&account(&json!({"owner": "bob"}))))]);
-    looked("changed").await;
-    assert_eq!(now(&fleet).await, before);
-
-    // To adopt is to know what that changes.
-    let accounts = live::api(fleet.cluster("bj1"), "Account", Some("default"));
-    accounts.delete("web", &DeleteParams::default()).await.expect("deleted");
-    create_as(fleet.cluster("bj1"), "kubectl", &account(&json!({"owner": "eve"}))).await;
-    let overview = run_once(&fleet, |_| {}).await;
-    let web = target(&overview, "bj1", "default/web");
-    assert_eq!(web.phase, Phase::Refused, "{}", web.detail);
-    assert!(web.detail.contains("takes no dry runs"), "{}", web.detail);
-    assert_eq!(now(&fleet).await["spec"]["owner"], "eve");
 }
