@@ -6,6 +6,7 @@
 
 use futures::future::BoxFuture;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use super::handover;
 use super::is_replicas;
@@ -34,6 +35,7 @@ pub struct Attempt<'a> {
     pub past: &'a dyn Past,
     pub step: &'a Step,
     pub object: &'a RenderedObject,
+    pub cancelled: &'a CancellationToken,
     /// Nothing is written.
     pub is_dry: bool,
 }
@@ -72,14 +74,27 @@ impl Attempt<'_> {
     }
 
     async fn by_merge(&self, body: &Value) -> Result<Value, Error> {
-        let Self { client, resource, manager, past, step, object, is_dry } = *self;
+        let Self { client, resource, manager, past, step, object, cancelled, is_dry } = *self;
         let mut left: Vec<FieldPath> =
             step.left.paths.iter().filter(|path| !is_replicas(path)).cloned().collect();
         if step.replicas != SentReplicas::AsRendered {
             left.extend(FieldPath::parse("/spec/replicas"));
         }
         let id = &object.id;
-        let merge = Merge { client, resource, manager, id, body, left: &left, adopts: false, is_dry };
+        if cancelled.is_cancelled() {
+            return Err(Error::Superseded { object: id.clone() });
+        }
+        let merge = Merge {
+            client,
+            resource,
+            manager,
+            id,
+            body,
+            left: &left,
+            adopts: false,
+            cancelled: Some(cancelled),
+            is_dry,
+        };
         if matches!(step.reason.cause(), Reason::New) {
             match merge.create().await {
                 Err(Error::Rejected { code: 409, .. }) => {}

@@ -26,7 +26,7 @@ fn kept(live: &Value) -> Option<&str> {
     live.pointer("/metadata/annotations")?.get(labels::FIELDS)?.as_str()
 }
 
-/// Gives the entry to the server. `live` is the object as it was just read.
+/// Gives the entry to the server. `live` is the object as it was just read; who was quicker is read again, once.
 pub async fn hand_over(
     client: &Client,
     resource: &Resource,
@@ -34,7 +34,15 @@ pub async fn hand_over(
     id: &ObjectId,
     live: &Value,
 ) -> Result<Value, Error> {
-    client.set_metadata(resource, id, &handed_over(live, manager), manager).await
+    match client.set_metadata(resource, id, &handed_over(live, manager), manager).await {
+        Err(error @ Error::Rejected { code: 409, .. }) => match client.get(resource, id).await? {
+            Some(live) if is_due(&live) => {
+                client.set_metadata(resource, id, &handed_over(&live, manager), manager).await
+            }
+            _ => Err(error),
+        },
+        result => result,
+    }
 }
 
 fn handed_over(live: &Value, manager: &str) -> Value {

@@ -121,7 +121,7 @@ fn adopting<'a>(
     body: &'a Value,
     is_dry: bool,
 ) -> Merge<'a> {
-    Merge { client, resource, manager, id, body, left: &[], adopts: true, is_dry }
+    Merge { client, resource, manager, id, body, left: &[], adopts: true, cancelled: None, is_dry }
 }
 
 async fn after(

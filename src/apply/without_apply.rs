@@ -7,6 +7,7 @@ use std::future::Future;
 
 use futures::FutureExt as _;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use super::merged;
 use super::owned::{self, FieldSet};
@@ -27,6 +28,7 @@ pub struct Merge<'a> {
     /// What others have of it.
     pub left: &'a [FieldPath],
     pub adopts: bool,
+    pub cancelled: Option<&'a CancellationToken>,
     /// Nothing is written.
     pub is_dry: bool,
 }
@@ -45,7 +47,11 @@ impl Merge<'_> {
         let before = before.map(Option::unwrap_or_default).shared();
         let mut round = 1;
         loop {
-            let result = match client.get(resource, id).await? {
+            let live = client.get(resource, id).await?;
+            if self.cancelled.is_some_and(CancellationToken::is_cancelled) {
+                return Err(Error::Superseded { object: id.clone() });
+            }
+            let result = match live {
                 None => self.create().await,
                 Some(live) => {
                     if let Some(why) = self.objection(&live) {

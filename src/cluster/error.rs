@@ -41,6 +41,9 @@ pub enum Error {
     /// Some servers of aggregated APIs are too old for it.
     #[error("failed to apply {object}: the API server of its kind knows no server-side apply")]
     WithoutApply { object: ObjectId },
+    /// Between two requests about it.
+    #[error("{object} was not written: a newer commit took over")]
+    Superseded { object: ObjectId },
     #[error("failed to {action} {object}: {}", whys(.fields))]
     Immutable { action: &'static str, object: ObjectId, fields: Vec<ImmutableField> },
     #[error("failed to {action} {object}: {detail}")]
@@ -58,7 +61,7 @@ impl Error {
     /// Repeating the same request soon may succeed.
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Unreachable { .. } => true,
+            Self::Unreachable { .. } | Self::Superseded { .. } => true,
             Self::Rejected { code, reason, .. } => {
                 // A server before 1.25 answers 500 to an unknown field; it will do so again.
                 let unknown_field = reason == "InternalError" && self.to_string().contains(UNKNOWN_FIELD);

@@ -487,3 +487,16 @@ async fn a_create_whose_answer_was_lost_is_found() {
     settle().await;
     assert_eq!(fleet.cluster("bj1").count_requests(&creates), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_newer_commit_takes_over_between_the_read_and_the_patch() {
+    let scene = Scene::new().await;
+    scene.cluster().set_latency(Duration::from_secs(2));
+    let older = account(&json!({"owner": "bob"}));
+    scene.fleet.push(&scene.running, "Older", &[(MANIFESTS, Some(&older))]).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(counted(&scene.fleet), ["1 get accounts.example.com"]);
+    scene.push(&json!({"owner": "eve"})).await;
+    assert_eq!(scene.counted().await, ["2 get accounts.example.com", "1 patch accounts.example.com"]);
+    assert_eq!(scene.get().await["spec"]["owner"], "eve");
+}
