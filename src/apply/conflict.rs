@@ -6,11 +6,16 @@
 
 use futures::future::BoxFuture;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
+use super::handover;
+use super::is_replicas;
+use super::owned::FieldSet;
 use super::places::Place;
+use super::without_apply::Merge;
 use crate::cluster::{Client, Conflict, Error, Resource};
 use crate::model::{FieldPath, RenderedObject};
-use crate::plan::{Reason, Step, Was};
+use crate::plan::{Reason, SentReplicas, Step, Was};
 
 /// What earlier commits rendered.
 pub trait Past: Send + Sync {
@@ -30,6 +35,7 @@ pub struct Attempt<'a> {
     pub past: &'a dyn Past,
     pub step: &'a Step,
     pub object: &'a RenderedObject,
+    pub cancelled: &'a CancellationToken,
     /// Nothing is written.
     pub is_dry: bool,
 }
@@ -42,15 +48,76 @@ impl std::fmt::Debug for Attempt<'_> {
 
 impl Attempt<'_> {
     pub async fn run(&self, mut body: Value) -> Result<Value, Error> {
+        match self.by_apply(&mut body).await {
+            Err(Error::WithoutApply { .. }) => self.by_merge(&body).await,
+            Ok(live) if handover::is_due(&live) && !self.is_dry => {
+                self.after_handover(&live, &mut body).await
+            }
+            Err(Error::Conflict { object, conflicts }) if handover::may_be_due(&conflicts, self.manager) => {
+                match self.client.get(self.resource, &self.object.id).await? {
+                    Some(live) if handover::is_due(&live) && self.is_dry => self.apply(&body, true).await,
+                    Some(live) if handover::is_due(&live) => self.after_handover(&live, &mut body).await,
+                    _ => Err(Error::Conflict { object, conflicts }),
+                }
+            }
+            result => result,
+        }
+    }
+
+    async fn after_handover(&self, live: &Value, body: &mut Value) -> Result<Value, Error> {
+        let Self { client, resource, manager, object, .. } = *self;
+        handover::hand_over(client, resource, manager, &object.id, live).await?;
+        if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.shift_remove("resourceVersion");
+        }
+        self.by_apply(body).await
+    }
+
+    async fn by_merge(&self, body: &Value) -> Result<Value, Error> {
+        let Self { client, resource, manager, past, step, object, cancelled, is_dry } = *self;
+        let mut left: Vec<FieldPath> =
+            step.left.paths.iter().filter(|path| !is_replicas(path)).cloned().collect();
+        if step.replicas != SentReplicas::AsRendered {
+            left.extend(FieldPath::parse("/spec/replicas"));
+        }
+        let id = &object.id;
+        if cancelled.is_cancelled() {
+            return Err(Error::Superseded { object: id.clone() });
+        }
+        let merge = Merge {
+            client,
+            resource,
+            manager,
+            id,
+            body,
+            left: &left,
+            adopts: false,
+            cancelled: Some(cancelled),
+            is_dry,
+        };
+        if matches!(step.reason.cause(), Reason::New) {
+            match merge.create().await {
+                Err(Error::Rejected { code: 409, .. }) => {}
+                result => return result,
+            }
+        }
+        let before = async {
+            let before = past.object(object, step.was.as_ref()?).await?;
+            Some(FieldSet::of(&before.body.fields()))
+        };
+        merge.run(before).await
+    }
+
+    async fn by_apply(&self, body: &mut Value) -> Result<Value, Error> {
         let ignored = &self.step.left.paths;
         let takes_all = self.step.force || matches!(self.step.reason.cause(), Reason::Drifted { .. });
         // Whatever is left to others is never taken, also when it came to be theirs a moment ago.
-        let conflicts = match self.apply(&body, takes_all && ignored.is_empty()).await {
+        let conflicts = match self.apply(body, takes_all && ignored.is_empty()).await {
             Err(Error::Conflict { conflicts, .. }) => conflicts,
             result => return result,
         };
         let theirs: Vec<Conflict> =
-            conflicts.into_iter().filter(|conflict| !leave(&mut body, ignored, &conflict.field)).collect();
+            conflicts.into_iter().filter(|conflict| !leave(body, ignored, &conflict.field)).collect();
         if !takes_all && !theirs.is_empty() {
             let before = match &self.step.was {
                 Some(was) => self.past.object(self.object, was).await,
@@ -74,7 +141,7 @@ impl Attempt<'_> {
         if let (false, Some(version)) = (theirs.is_empty(), &self.step.resource_version) {
             body["metadata"]["resourceVersion"] = Value::String(version.clone());
         }
-        self.apply(&body, !theirs.is_empty()).await
+        self.apply(body, !theirs.is_empty()).await
     }
 
     async fn apply(&self, body: &Value, by_force: bool) -> Result<Value, Error> {

@@ -6,12 +6,15 @@
 //! here: the next reconciliation looks again first.
 
 mod conflict;
+mod handover;
 pub mod left;
+mod merged;
 pub mod owned;
 mod places;
 pub mod release;
 mod replace;
 pub mod takeover;
+mod without_apply;
 
 use std::collections::BTreeMap;
 
@@ -22,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use conflict::Attempt;
 pub use conflict::Past;
+pub use merged::says;
 use owned::FieldSet;
 
 use crate::cluster::{Catalog, Client, Deleted, Error, Resource};
@@ -69,6 +73,8 @@ pub struct Destination<'a> {
     /// Of our fields.
     pub manager: &'a str,
     pub past: &'a dyn Past,
+    /// A newer commit took over: nothing more is sent.
+    pub cancelled: &'a CancellationToken,
 }
 
 impl std::fmt::Debug for Destination<'_> {
@@ -78,12 +84,7 @@ impl std::fmt::Debug for Destination<'_> {
 }
 
 /// Applies what the plan creates and configures, and deletes what has to be created anew.
-pub async fn run(
-    destination: Destination<'_>,
-    plan: &Plan,
-    rendered: &Rendered,
-    cancelled: &CancellationToken,
-) -> Vec<Receipt> {
+pub async fn run(destination: Destination<'_>, plan: &Plan, rendered: &Rendered) -> Vec<Receipt> {
     let objects: BTreeMap<&ObjectId, &RenderedObject> =
         rendered.objects.iter().map(|it| (&it.id, it)).collect();
     let steps: Vec<(&Step, &RenderedObject)> = plan
@@ -101,7 +102,7 @@ pub async fn run(
             let request = async move {
                 let result = if failed {
                     Err(NotDone::EarlierFailed)
-                } else if cancelled.is_cancelled() {
+                } else if destination.cancelled.is_cancelled() {
                     Err(NotDone::Cancelled)
                 } else if destination.client.held_off(Instant::now()).is_some() {
                     Err(NotDone::HeldOff)
@@ -126,8 +127,11 @@ async fn apply_one(
     object: &RenderedObject,
     revision: &Revision,
 ) -> Result<Done, NotDone> {
-    let Destination { client, catalog, manager, past } = destination;
-    let failed = |error| NotDone::Failed(told(object, error));
+    let Destination { client, catalog, manager, past, cancelled } = destination;
+    let failed = |error| match error {
+        Error::Superseded { .. } => NotDone::Cancelled,
+        error => NotDone::Failed(told(object, error)),
+    };
     let Some(resource) = catalog.get(&object.kind) else {
         return Err(NotDone::Failed(Error::NotServed {
             cluster: client.name().clone(),
@@ -153,7 +157,8 @@ async fn apply_one(
             // Another object of that name may not be ours.
             body["metadata"]["uid"] = Value::String(uid.clone());
         }
-        Attempt { client, resource, manager, past, step, object, is_dry: false }.run(body).await
+        let is_dry = false;
+        Attempt { client, resource, manager, past, step, object, cancelled, is_dry }.run(body).await
     };
     applied.map(|live| Done::Applied(Box::new(live))).map_err(failed)
 }
@@ -185,14 +190,15 @@ pub async fn foresee(
     object: &RenderedObject,
     revision: &Revision,
 ) -> Result<Value, Error> {
-    let Destination { client, manager, past, .. } = destination;
+    let Destination { client, manager, past, cancelled, .. } = destination;
     let mut body = as_sent(object, revision);
     scale(&mut body, step.replicas);
     leave_out(&mut body, &step.left);
     let foreseen = if step.intent() == Action::Adopt {
         takeover::foreseen(client, resource, manager, &object.id, &body).await
     } else {
-        Attempt { client, resource, manager, past, step, object, is_dry: true }.run(body).await
+        let is_dry = true;
+        Attempt { client, resource, manager, past, step, object, cancelled, is_dry }.run(body).await
     };
     foreseen.map_err(|error| told(object, error))
 }

@@ -32,13 +32,18 @@ fn without_us(live: &Value, manager: &str) -> Value {
     let others = if others.is_empty() { json!([{}]) } else { json!(others) };
     let nulls =
         |names: &[&str]| names.iter().map(|name| ((*name).to_owned(), Value::Null)).collect::<Map<_, _>>();
-    json!({
+    let kept = [labels::APP, labels::ORIGIN, labels::HASH, labels::REVISION, labels::RUN, labels::FIELDS];
+    let mut metadata = json!({
         "uid": live.pointer("/metadata/uid"),
         "resourceVersion": live.pointer("/metadata/resourceVersion"),
         "labels": nulls(&[labels::MANAGED_BY, labels::APP]),
-        "annotations": nulls(&[labels::APP, labels::ORIGIN, labels::HASH, labels::REVISION, labels::RUN]),
-        "managedFields": others,
-    })
+        "annotations": nulls(&kept),
+    });
+    // A server that does not keep our entry takes none either.
+    if live.pointer("/metadata/annotations").and_then(|it| it.get(labels::FIELDS)).is_none() {
+        metadata["managedFields"] = others;
+    }
+    metadata
 }
 
 #[cfg(test)]

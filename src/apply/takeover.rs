@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::owned::{FieldSet, entries, fields, is_ours, text};
+use super::without_apply::{Merge, taken_from as taken_without_entries};
 use super::{as_sent, told};
 use crate::cluster::{Client, Error, Resource};
 use crate::model::{Effect, ObjectId, RenderedObject, Revision, labels};
@@ -87,7 +88,9 @@ async fn try_out(
         .pointer("/spec/template/spec")
         .filter(|_| &*id.group == "apps")
         .map(|_| changes.iter().any(|path| path.starts_with("spec.template.") || path == "spec.template"));
-    Ok(Effect { from: taken_from(&live, body, manager), changes, replaces_pods })
+    let mut from = taken_from(&live, body, manager);
+    from.extend(taken_without_entries(&live));
+    Ok(Effect { from, changes, replaces_pods })
 }
 
 /// The object as it would be once it is taken over, asked of the cluster by dry runs.
@@ -100,8 +103,25 @@ pub async fn foreseen(
 ) -> Result<Value, Error> {
     match client.get(resource, id).await? {
         Some(live) => after(client, resource, manager, id, body, &live).await,
-        None => client.try_apply(resource, id, body, manager, false).await,
+        None => match client.try_apply(resource, id, body, manager, false).await {
+            Err(Error::WithoutApply { .. }) => {
+                adopting(client, resource, manager, id, body, true).create().await
+            }
+            result => result,
+        },
     }
+}
+
+/// Where the server knows no apply, it does not know either who set what.
+fn adopting<'a>(
+    client: &'a Client,
+    resource: &'a Resource,
+    manager: &'a str,
+    id: &'a ObjectId,
+    body: &'a Value,
+    is_dry: bool,
+) -> Merge<'a> {
+    Merge { client, resource, manager, id, body, left: &[], adopts: true, cancelled: None, is_dry }
 }
 
 async fn after(
@@ -113,6 +133,9 @@ async fn after(
     live: &Value,
 ) -> Result<Value, Error> {
     let applied = match client.try_apply(resource, id, body, manager, false).await {
+        Err(Error::WithoutApply { .. }) => {
+            return adopting(client, resource, manager, id, body, true).run(std::future::ready(None)).await;
+        }
         Err(Error::Conflict { conflicts, .. })
             if conflicts.iter().all(|it| may_overrule(live, &it.manager)) =>
         {
@@ -136,6 +159,21 @@ async fn after(
 
 /// Takes it over; the object as the cluster has it then.
 pub async fn take(
+    client: &Client,
+    resource: &Resource,
+    manager: &str,
+    id: &ObjectId,
+    body: &Value,
+) -> Result<Value, Error> {
+    match take_fields(client, resource, manager, id, body).await {
+        Err(Error::WithoutApply { .. }) => {
+            adopting(client, resource, manager, id, body, false).run(std::future::ready(None)).await
+        }
+        result => result,
+    }
+}
+
+async fn take_fields(
     client: &Client,
     resource: &Resource,
     manager: &str,

@@ -18,6 +18,7 @@ use super::held_off::HeldOff;
 use super::link::Opened;
 use super::names::Names;
 use super::object::{Bare, Told, Whole};
+use super::without_apply::WithoutApply;
 use super::{Catalog, Credential, Error, Link, Resource};
 use crate::model::{ClusterName, Digest, Kind, ObjectId, labels};
 
@@ -58,6 +59,7 @@ pub struct Client {
     /// Of the kubeconfig that it was made of.
     mark: Option<Digest>,
     pub(super) names: Arc<Names>,
+    pub(super) without_apply: Arc<WithoutApply>,
 }
 
 impl std::fmt::Debug for Client {
@@ -82,6 +84,7 @@ impl Client {
             credential: Arc::new(Mutex::new(Arc::new(credential))),
             mark,
             names: Arc::default(),
+            without_apply: Arc::default(),
         })
     }
 
@@ -137,7 +140,10 @@ impl Client {
     /// it has now.
     pub async fn probe(&self) -> Result<String, Error> {
         match tokio::time::timeout(Self::PROBE_PATIENCE, self.kube.apiserver_version()).await {
-            Ok(Ok(info)) => Ok(info.git_version),
+            Ok(Ok(info)) => {
+                self.without_apply.version(&info.git_version);
+                Ok(info.git_version)
+            }
             Ok(Err(error)) => Err(classify(&self.name, "probe", None, &error)),
             Err(_) => Err(self.no_answer()),
         }
@@ -211,7 +217,8 @@ impl Client {
         Ok(list.items.into_iter().map(|object| object.into_value(&resource.api)).collect())
     }
 
-    /// One server-side apply; the object as the server has it now.
+    /// One server-side apply; the object as the server has it now. Where its server is known not to know that, it is not asked
+    /// again.
     pub async fn apply(
         &self,
         resource: &Resource,
@@ -219,7 +226,7 @@ impl Client {
         body: &Value,
         manager: &str,
     ) -> Result<Value, Error> {
-        self.patch(resource, id, &PatchParams::apply(manager), &Patch::Apply(body)).await
+        self.apply_with(resource, id, body, &PatchParams::apply(manager)).await
     }
 
     /// As [`Client::apply`], and takes from others the fields that they have.
@@ -230,7 +237,7 @@ impl Client {
         body: &Value,
         manager: &str,
     ) -> Result<Value, Error> {
-        self.patch(resource, id, &PatchParams::apply(manager).force(), &Patch::Apply(body)).await
+        self.apply_with(resource, id, body, &PatchParams::apply(manager).force()).await
     }
 
     /// What an apply would make of an object; nothing is written.
@@ -243,7 +250,64 @@ impl Client {
         force: bool,
     ) -> Result<Value, Error> {
         let parameters = PatchParams { force, ..PatchParams::apply(manager).dry_run() };
-        self.patch(resource, id, &parameters, &Patch::Apply(body)).await
+        self.apply_with(resource, id, body, &parameters).await
+    }
+
+    async fn apply_with(
+        &self,
+        resource: &Resource,
+        id: &ObjectId,
+        body: &Value,
+        parameters: &PatchParams,
+    ) -> Result<Value, Error> {
+        let without_apply = || Error::WithoutApply { object: id.clone() };
+        if self.without_apply.holds(&resource.api) {
+            return Err(without_apply());
+        }
+        match self.patch(resource, id, parameters, &Patch::Apply(body)).await {
+            Err(Error::Rejected { code: 415, .. }) => {
+                self.without_apply.note(&resource.api);
+                Err(without_apply())
+            }
+            result => result,
+        }
+    }
+
+    /// A merge patch, for kinds whose server knows no server-side apply. With a `resourceVersion` in it, refused when the object
+    /// changed since. `is_dry`: nothing is written.
+    pub async fn merge(
+        &self,
+        resource: &Resource,
+        id: &ObjectId,
+        patch: &Value,
+        manager: &str,
+        is_dry: bool,
+    ) -> Result<Value, Error> {
+        if is_dry {
+            self.check_dry_run(resource, id).await?;
+        }
+        let field_manager = Some(manager.to_owned());
+        let parameters = PatchParams { dry_run: is_dry, field_manager, ..PatchParams::default() };
+        self.patch(resource, id, &parameters, &Patch::Merge(patch)).await
+    }
+
+    /// Makes an object that is not there, for kinds whose server knows no server-side apply. `is_dry`: nothing is written.
+    pub async fn create(
+        &self,
+        resource: &Resource,
+        id: &ObjectId,
+        body: &Value,
+        manager: &str,
+        is_dry: bool,
+    ) -> Result<Value, Error> {
+        if is_dry {
+            self.check_dry_run(resource, id).await?;
+        }
+        let object = Whole::from(body.clone());
+        let parameters = PostParams { dry_run: is_dry, field_manager: Some(manager.to_owned()) };
+        let api: Api<Whole> = self.api(&resource.api, id);
+        let created = self.bounded_about("create", Some(id), api.create(&parameters, &object)).await?;
+        Ok(created.into_value(&resource.api))
     }
 
     /// What a replacement would make of an object, with all defaults filled in; nothing is written.
@@ -270,10 +334,7 @@ impl Client {
         body: &Value,
         manager: &str,
     ) -> Result<(), Error> {
-        let object = Whole::from(body.clone());
-        let parameters = PostParams { dry_run: true, field_manager: Some(manager.to_owned()) };
-        let api: Api<Whole> = self.api(&resource.api, id);
-        match self.bounded_about("create", Some(id), api.create(&parameters, &object)).await {
+        match self.create(resource, id, body, manager, true).await {
             Ok(_) => Ok(()),
             // That is asked last, when all else is well.
             Err(Error::Rejected { code: 409, reason, .. }) if reason == "AlreadyExists" => Ok(()),
@@ -290,8 +351,7 @@ impl Client {
         metadata: &Value,
         manager: &str,
     ) -> Result<Value, Error> {
-        let parameters = PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() };
-        self.patch(resource, id, &parameters, &Patch::Merge(json!({"metadata": metadata}))).await
+        self.merge(resource, id, &json!({"metadata": metadata}), manager, false).await
     }
 
     async fn patch(
@@ -350,7 +410,7 @@ impl Client {
         Ok(list.items.into_iter().map(|pod| pod.into_value(&api)).collect())
     }
 
-    fn api<const METADATA: bool>(&self, api: &ApiResource, id: &ObjectId) -> Api<Told<METADATA>> {
+    pub(super) fn api<const METADATA: bool>(&self, api: &ApiResource, id: &ObjectId) -> Api<Told<METADATA>> {
         match &id.namespace {
             Some(namespace) => Api::namespaced_with(self.kube.clone(), namespace, api),
             None => Api::all_with(self.kube.clone(), api),

@@ -38,6 +38,12 @@ pub enum Error {
     NotServed { cluster: ClusterName, kind: String },
     #[error("failed to apply {object}: conflict with {}", managers(.conflicts))]
     Conflict { object: ObjectId, conflicts: Vec<Conflict> },
+    /// Some servers of aggregated APIs are too old for it.
+    #[error("failed to apply {object}: the API server of its kind knows no server-side apply")]
+    WithoutApply { object: ObjectId },
+    /// Between two requests about it.
+    #[error("{object} was not written: a newer commit took over")]
+    Superseded { object: ObjectId },
     #[error("failed to {action} {object}: {}", whys(.fields))]
     Immutable { action: &'static str, object: ObjectId, fields: Vec<ImmutableField> },
     #[error("failed to {action} {object}: {detail}")]
@@ -55,7 +61,7 @@ impl Error {
     /// Repeating the same request soon may succeed.
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Unreachable { .. } => true,
+            Self::Unreachable { .. } | Self::Superseded { .. } => true,
             Self::Rejected { code, reason, .. } => {
                 // A server before 1.25 answers 500 to an unknown field; it will do so again.
                 let unknown_field = reason == "InternalError" && self.to_string().contains(UNKNOWN_FIELD);
@@ -65,6 +71,7 @@ impl Error {
             Self::Connection { .. }
             | Self::Denied { .. }
             | Self::NotServed { .. }
+            | Self::WithoutApply { .. }
             | Self::Immutable { .. }
             | Self::Conflict { .. } => false,
         }
@@ -195,17 +202,9 @@ fn classify_status(
     if let Some(fields) = immutable_fields(status) {
         return Error::Immutable { action, object: object.clone(), fields };
     }
-    let detail = match code {
-        415 => NO_APPLY.to_owned(),
-        _ if is_secret(object) => without_values(status),
-        _ => status.message.clone(),
-    };
+    let detail = if is_secret(object) { without_values(status) } else { status.message.clone() };
     Error::Rejected { action, object: object.clone(), code, reason: status.reason.clone(), detail }
 }
-
-/// Some servers of aggregated APIs are too old for it.
-const NO_APPLY: &str =
-    "the API server of this kind knows no server-side apply, without which it cannot be managed (415)";
 
 const IMMUTABLE: &str = "field is immutable";
 

@@ -20,6 +20,7 @@ mod review;
 mod stored;
 mod transport;
 mod watch;
+mod without_apply;
 
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,9 @@ use std::borrow::Cow;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{ApiResource, DynamicResourceScope, Resource};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
+use serde_json::{Map, Value};
+
+use crate::model::{ObjectId, labels};
 
 /// An object of any kind; with `METADATA`, the server is asked for its metadata only.
 #[derive(Clone, Debug)]
@@ -27,7 +29,28 @@ impl<const METADATA: bool> Told<METADATA> {
         let mut value = self.value;
         value["apiVersion"] = Value::String(api.api_version.clone());
         value["kind"] = Value::String(api.kind.clone());
+        restore_entry(&mut value);
         value
+    }
+}
+
+/// Our entry where the server keeps none: whoever reads the object finds it where all others are. A controller that copies the
+/// annotation to what it makes copies the origin too, which does not fit there.
+fn restore_entry(object: &mut Value) {
+    let annotation = |name: &str| object.pointer("/metadata/annotations")?.get(name)?.as_str();
+    let Some(kept) = annotation(labels::FIELDS) else { return };
+    let origin = annotation(labels::ORIGIN).and_then(ObjectId::parse_origin);
+    let Ok(entry) = serde_json::from_str::<Map<String, Value>>(kept) else { return };
+    if origin.is_none() || origin != ObjectId::of(object) {
+        return;
+    }
+    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    let known = metadata.entry("managedFields").or_insert_with(|| Value::Array(Vec::new()));
+    let Some(known) = known.as_array_mut() else { return };
+    let is_same = |other: &Value| ["manager", "operation"].iter().all(|it| other.get(it) == entry.get(*it));
+    // A server that has learnt to keep it knows better.
+    if !known.iter().any(is_same) {
+        known.push(Value::Object(entry));
     }
 }
 
@@ -53,7 +76,7 @@ impl<const METADATA: bool> From<Value> for Told<METADATA> {
 impl<'de, const METADATA: bool> Deserialize<'de> for Told<METADATA> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         // Anything else is no object: an error like any other of an answer that cannot be read.
-        serde_json::Map::deserialize(deserializer).map(|map| Self::from(Value::Object(map)))
+        Map::deserialize(deserializer).map(|map| Self::from(Value::Object(map)))
     }
 }
 
@@ -97,5 +120,37 @@ impl<const METADATA: bool> Resource for Told<METADATA> {
 
     fn meta_mut(&mut self) -> &mut ObjectMeta {
         &mut self.meta
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_entry_that_a_server_does_not_keep_is_read_from_the_annotation() {
+        let api = ApiResource {
+            group: "example.com".to_owned(),
+            version: "v1".to_owned(),
+            api_version: "example.com/v1".to_owned(),
+            kind: "Account".to_owned(),
+            plural: "accounts".to_owned(),
+        };
+        let entry = json!({"manager": "tutti-main", "operation": "Apply", "fieldsV1": {"f:spec": {}}});
+        let check = |origin: &str, fields: &str, managed: Value, expected: &Value| {
+            let annotations = json!({"tutti.dev/origin": origin, "tutti.dev/fields": fields});
+            let metadata = json!({"name": "web", "namespace": "shop", "annotations": annotations,
+                "managedFields": managed});
+            let object = Whole::from(json!({"metadata": metadata})).into_value(&api);
+            assert_eq!(object["metadata"]["managedFields"], *expected);
+        };
+        let (origin, text) = ("example.com/Account/shop/web", entry.to_string());
+        check(origin, &text, json!([]), &json!([entry]));
+        check("example.com/Account/shop/other", &text, json!([]), &json!([]));
+        check(origin, "{", json!([]), &json!([]));
+        let kept = json!([{"manager": "tutti-main", "operation": "Apply", "fieldsV1": {}}]);
+        check(origin, &text, kept.clone(), &kept);
     }
 }

@@ -506,7 +506,7 @@ impl ClusterEntry {
         {
             let live = Arc::make_mut(live);
             live.settled = Some(ownership);
-            live.fields = None;
+            live.evidence = None;
         }
     }
 
@@ -576,7 +576,7 @@ fn as_settled_before(known: Option<&Live>, live: Live) -> Live {
             && paths(known) == paths(&live)
     };
     match known.filter(is_comparable) {
-        Some(known) => Live { settled: known.settled.clone(), fields: None, ..live },
+        Some(known) => Live { settled: known.settled.clone(), evidence: None, ..live },
         None => live,
     }
 }

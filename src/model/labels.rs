@@ -13,6 +13,8 @@ pub const ORIGIN: &str = "tutti.dev/origin";
 pub const HASH: &str = "tutti.dev/hash";
 /// Annotation: the commit whose change was applied last.
 pub const REVISION: &str = "tutti.dev/revision";
+/// Annotation, on kinds whose own server knows no server-side apply: the entry that it would keep for us in `managedFields`.
+pub const FIELDS: &str = "tutti.dev/fields";
 /// Annotation on an object: `keep` leaves it alone when it is no longer rendered.
 pub const PRUNE: &str = "tutti.dev/prune";
 /// Annotation on an object: `true` takes fields that others have, `false` leaves them, whatever the app says.

@@ -59,8 +59,8 @@ pub use keys::Keys;
 pub use name::{AppId, ClusterName, Revision};
 pub use object::{Kind, ObjectId};
 pub use observation::{
-    Effect, Ignored, Immutable, Live, LiveReplicas, Observation, Ownership, PodCount, Scaler, Stranger,
-    Takeover,
+    Effect, Evidence, Ignored, Immutable, Live, LiveReplicas, Observation, Ownership, PodCount, Scaler,
+    Stranger, Takeover,
 };
 pub use patch::{Change, JsonStep, Patch, PatchTarget};
 pub use project::{Allow, Member, Project, Role, Subject};

@@ -38,10 +38,19 @@ pub struct Live {
     pub ownership: Ownership,
     /// What `ownership` was when it was known to hold everything that `hash` says; `None` until that is known.
     pub settled: Option<Ownership>,
-    /// The fields that are ours, as `managedFields` writes them: the text, which is small. Kept until it is settled.
-    pub fields: Option<Arc<str>>,
+    /// By what that is told. Kept until it is settled.
+    pub evidence: Option<Evidence>,
     /// When its app leaves fields of it to others. What `ownership` says is without these fields.
     pub ignored: Option<Arc<Ignored>>,
+}
+
+/// By what it is told whether an object that is seen for the first time holds everything that was applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Evidence {
+    /// The fields that are ours, as `managedFields` writes them: the text, which is small.
+    Fields(Arc<str>),
+    /// The whole object as text: its server does not say who set what, so only its values tell.
+    Object(Arc<str>),
 }
 
 /// Which of the fields that an app leaves to others are still ours.

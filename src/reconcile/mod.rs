@@ -74,7 +74,8 @@ impl Job {
     }
 
     fn destination<'a>(&'a self, manager: &'a str, past: &'a history::Past<'a>) -> Destination<'a> {
-        Destination { client: &self.client, catalog: &self.catalog, manager, past }
+        let Self { client, catalog, cancelled, .. } = self;
+        Destination { client, catalog, manager, past, cancelled }
     }
 }
 
@@ -131,7 +132,7 @@ pub async fn run(job: Job) -> Outcome {
     let receipts = if error.is_none() && job.mode == Mode::Enforce {
         let manager = labels::field_manager(&job.instance);
         let past = job.past();
-        apply::run(job.destination(&manager, &past), &plan, &job.rendered, &job.cancelled).await
+        apply::run(job.destination(&manager, &past), &plan, &job.rendered).await
     } else {
         Vec::new()
     };

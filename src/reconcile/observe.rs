@@ -24,7 +24,7 @@ pub fn live(kind: &Kind, object: &Value, instance: &str, rules: &Rules, ignores:
     let id = ObjectId::of(object)?;
     let paths: Vec<FieldPath> =
         ignores.get(app).map(|rules| ignored(rules, &id).into_iter().cloned().collect()).unwrap_or_default();
-    let Parts { ownership, fields, ignored } = ownership(kind, object, instance, paths);
+    let Parts { ownership, evidence, ignored } = ownership(kind, object, instance, paths);
     Some(Live {
         uid: text("uid")?.into(),
         resource_version: text("resourceVersion")?.into(),
@@ -41,7 +41,7 @@ pub fn live(kind: &Kind, object: &Value, instance: &str, rules: &Rules, ignores:
         created: text("creationTimestamp").map(Arc::from),
         ownership,
         settled: None,
-        fields: Some(fields),
+        evidence: Some(evidence),
         ignored,
     })
 }

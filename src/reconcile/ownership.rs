@@ -1,14 +1,18 @@
 //! Who set what of a live object, from its `managedFields`.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::apply::owned::{self, FieldSet, entries, is_ours, text};
-use crate::apply::{is_replicas, left};
+use crate::apply::{self, is_replicas, left};
 use crate::health;
-use crate::model::{FieldPath, Ignored, Kind, Live, LiveReplicas, Ownership, RenderedObject, Scaler, labels};
+use crate::model::{
+    Evidence, FieldPath, Ignored, Kind, Live, LiveReplicas, Ownership, PathStep, RenderedObject, Scaler,
+    labels,
+};
 
 /// Who writes `spec.replicas` for an autoscaler on servers that do not say that it was the subresource.
 const AUTOSCALING: &str = "kube-controller-manager";
@@ -18,8 +22,7 @@ const KUBECTL: &str = "kubectl";
 /// What `managedFields` says of an object of this instance.
 pub struct Parts {
     pub ownership: Ownership,
-    /// The fields that are ours, but for those that are left to others.
-    pub fields: Arc<str>,
+    pub evidence: Evidence,
     pub ignored: Option<Arc<Ignored>>,
 }
 
@@ -41,6 +44,9 @@ pub fn ownership(kind: &Kind, object: &Value, instance: &str, paths: Vec<FieldPa
     owned.forget(&["spec", "replicas"]);
     let ignored = leave(entries, &manager, &mut owned, object, &paths);
     let fields = owned.to_value();
+    // By the shipped rules alone: a new health rule of the repository must not look like drift.
+    let is_whole = !health::is_metadata_only(kind);
+    let is_merged = is_merged(object);
     // Old servers do not say that a write was of the status.
     let is_status = |entry: &Value| {
         let fields = entry.get("fieldsV1").and_then(Value::as_object);
@@ -54,22 +60,57 @@ pub fn ownership(kind: &Kind, object: &Value, instance: &str, paths: Vec<FieldPa
         had && fields.is_empty()
     };
     let others = || {
+        if is_merged {
+            // Nothing says who wrote it, so every write may be somebody's.
+            return number(&object["metadata"]["resourceVersion"]);
+        }
         let others = entries
             .iter()
             .filter(|entry| !is_ours(entry, &manager) && !is_status(entry))
             .filter(|entry| paths.is_empty() || !is_left(entry));
         number(&json!(others.collect::<Vec<_>>()))
     };
-    // By the shipped rules alone: a new health rule of the repository must not look like drift.
-    let is_whole = !health::is_metadata_only(kind);
+    let is_in_lists = |path: &&FieldPath| path.steps().iter().any(|it| !matches!(it, PathStep::Field(_)));
+    let told = || match paths.iter().find(is_in_lists).filter(|_| is_merged) {
+        // There a list is ours whole.
+        Some(_) => Cow::Owned(without(object, &paths)),
+        None => Cow::Borrowed(object),
+    };
     let ownership = Ownership {
         fields: is_there.then(|| number(&json!([since, fields]))),
-        values: (is_whole && is_comparable).then(|| values(&owned, object)),
+        values: (is_whole && is_comparable).then(|| values(&owned, &told())),
         others: (!is_whole).then(others),
         replicas,
     };
     let ignored = ignored.map(|ours| Arc::new(Ignored { paths, ours: ours.to_value() }));
-    Parts { ownership, fields: fields.to_string().into(), ignored }
+    let evidence = if is_merged {
+        Evidence::Object(bare(object).to_string().into())
+    } else {
+        Evidence::Fields(fields.to_string().into())
+    };
+    Parts { ownership, evidence, ignored }
+}
+
+/// It was written by merge patches: our entry stands in the annotation, and nothing tells of others.
+fn is_merged(object: &Value) -> bool {
+    object.pointer("/metadata/annotations").is_some_and(|all| all.get(labels::FIELDS).is_some())
+}
+
+/// Without what is never compared.
+fn bare(object: &Value) -> Value {
+    let mut object = object.clone();
+    for (place, field) in [("", "status"), ("/metadata", "managedFields")] {
+        if let Some(map) = object.pointer_mut(place).and_then(Value::as_object_mut) {
+            map.shift_remove(field);
+        }
+    }
+    object
+}
+
+fn without(object: &Value, paths: &[FieldPath]) -> Value {
+    let mut object = object.clone();
+    paths.iter().for_each(|path| left::leave_out(&mut object, path, &FieldSet::default()));
+    object
 }
 
 /// What is ours of the fields that are left to others; taken out of what is ours.
@@ -93,41 +134,58 @@ fn leave(
 /// An object that is seen for the first time with this content: what is ours in it is all that was applied, or that stays
 /// a doubt.
 pub fn settle(live: &mut Arc<Live>, object: &RenderedObject) {
-    if live.hash != Some(object.hash) || live.settled.is_some() || live.fields.is_none() {
+    if live.hash != Some(object.hash) || live.settled.is_some() || live.evidence.is_none() {
         return;
     }
     let live = Arc::make_mut(live);
-    if let Some(fields) = live.fields.take()
-        && covers(&fields, object, live.ignored.as_ref().map_or(&[], |ignored| &ignored.paths))
-    {
-        let replicas = replicas_as_applied(&live.ownership, object);
-        live.settled = Some(Ownership { replicas, ..live.ownership.clone() });
-    }
+    let ignored: &[FieldPath] = live.ignored.as_ref().map_or(&[], |ignored| &ignored.paths);
+    let replicas = match live.evidence.take() {
+        Some(Evidence::Fields(fields)) if covers(&fields, object, ignored) => {
+            replicas_as_applied(&live.ownership, object)
+        }
+        Some(Evidence::Object(text)) if says(&text, object, ignored) => {
+            replicas_as_said(&live.ownership, object)
+        }
+        _ => return,
+    };
+    live.settled = Some(Ownership { replicas, ..live.ownership.clone() });
 }
 
 /// A number of replicas that Git says was applied with the rest. Who set another one since did so in our place, also while no
 /// process ran.
 fn replicas_as_applied(now: &Ownership, rendered: &RenderedObject) -> Option<LiveReplicas> {
-    let said = rendered.body.field("/spec/replicas").and_then(|count| count.as_i64());
-    match (now.replicas, said) {
-        (Some(LiveReplicas { owner: Scaler::Other, .. }), Some(count)) => {
-            Some(LiveReplicas { count, owner: Scaler::Applied })
-        }
-        (now, _) => now,
+    match now.replicas {
+        Some(LiveReplicas { owner: Scaler::Other, .. }) => replicas_as_said(now, rendered),
+        now => now,
     }
 }
 
-/// Replicas stand apart, and so does what is left to others.
+/// As above, where nothing tells who set it.
+fn replicas_as_said(now: &Ownership, rendered: &RenderedObject) -> Option<LiveReplicas> {
+    let said = rendered.body.field("/spec/replicas").and_then(|count| count.as_i64());
+    let as_said = said.map(|count| LiveReplicas { count, owner: Scaler::Applied });
+    now.replicas.map(|now| as_said.unwrap_or(now))
+}
+
 fn covers(fields: &str, rendered: &RenderedObject, ignored: &[FieldPath]) -> bool {
     let Ok(fields) = serde_json::from_str(fields) else { return false };
-    let mut body = rendered.body.fields();
+    FieldSet::parse(&fields).covers(&ours_of(rendered.body.fields(), ignored))
+}
+
+fn says(text: &str, rendered: &RenderedObject, ignored: &[FieldPath]) -> bool {
+    let Ok(object) = serde_json::from_str::<Value>(text) else { return false };
+    apply::says(&without(&object, ignored), &ours_of(rendered.body.fields(), ignored))
+}
+
+/// Replicas stand apart, and so does what is left to others.
+fn ours_of(mut body: Value, ignored: &[FieldPath]) -> Value {
     for path in ignored.iter().filter(|path| !is_replicas(path)) {
         left::leave_out(&mut body, path, &FieldSet::default());
     }
     if let Some(spec) = body.get_mut("spec").and_then(Value::as_object_mut) {
         spec.shift_remove("replicas");
     }
-    FieldSet::parse(&fields).covers(&body)
+    body
 }
 
 fn replicas(object: &Value, entries: &[Value], owned: &FieldSet, manager: &str) -> Option<LiveReplicas> {

@@ -3,9 +3,11 @@
 pub mod edits;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sandbox::SandboxOptions;
 use serde_json::{Value, json};
 use tutti::controller::{Settings, Until};
 use tutti::model::Mode;
@@ -68,7 +70,8 @@ pub fn plain(mut object: Value) -> Value {
         ["name", "namespace", "labels", "annotations", "finalizers"].contains(&key.as_str())
     });
     if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
-        let moving = ["tutti.dev/hash", "tutti.dev/revision", "deployment.kubernetes.io/revision"];
+        let moving =
+            ["tutti.dev/fields", "tutti.dev/hash", "tutti.dev/revision", "deployment.kubernetes.io/revision"];
         annotations.retain(|key, _| !moving.contains(&key.as_str()));
     }
     object.as_object_mut().expect("an object").remove("status");
@@ -77,11 +80,25 @@ pub fn plain(mut object: Value) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_foreseen_is_what_an_apply_changes() {
-    for seed in 0..ROUNDS {
+    check_foreseen(0..ROUNDS, |name| SandboxOptions::instant(name)).await;
+}
+
+/// Merge patches change what they are foreseen to change, too.
+#[tokio::test(start_paused = true)]
+async fn what_is_foreseen_without_server_side_apply_is_what_is_changed() {
+    check_foreseen(0..ROUNDS / 2, |name| {
+        let kinds = ["configmaps", "services", "deployments.apps", "ingresses.networking.k8s.io"];
+        SandboxOptions { without_apply: kinds.map(str::to_owned).to_vec(), ..SandboxOptions::instant(name) }
+    })
+    .await;
+}
+
+async fn check_foreseen(seeds: Range<u64>, options: fn(&str) -> SandboxOptions) {
+    for seed in seeds {
         let mut draw = Draw::new(seed);
         let mut state = State::new("default");
-        let fleet =
-            Fleet::new(&["bj1"], &[(APP, &objects("default", "web")), (MANIFESTS, &state.manifests())]);
+        let files = [(APP, &*objects("default", "web")), (MANIFESTS, &*state.manifests())];
+        let fleet = Fleet::with(&["bj1"], &files, options);
         run_once(&fleet, |_| {}).await;
         for edit in 0..EDITS_EACH {
             // Somebody edits what is live, or Git, or both.

@@ -56,4 +56,5 @@ mod tidy;
 mod transcripts;
 mod versions;
 mod waking;
+mod without_apply;
 mod workloads;

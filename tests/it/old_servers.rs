@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use sandbox::{Release, Sandbox, SandboxOptions};
-use serde_json::{Value, json};
+use sandbox::{Release, SandboxOptions};
+use serde_json::json;
 use tutti::report::Phase;
 
 use crate::drift::{APP, MANIFESTS, app, settle, writes};
@@ -199,54 +199,4 @@ async fn replicas_that_an_app_leaves_to_others_stay_theirs_on_the_oldest_release
     let web = live::get(fleet.cluster("bj1"), "Deployment", "default", "web").await.expect("it is there");
     assert_eq!(web["spec"]["replicas"], 5);
     assert_eq!(web.pointer("/spec/template/spec/containers/0/image"), Some(&json!("web:2")));
-}
-
-const ACCOUNT: &str =
-    "apiVersion: example.com/v1\nkind: Account\nmetadata: {name: web, namespace: default}\nspec: {}\n";
-
-fn account_definition() -> Value {
-    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    let version =
-        json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "accounts.example.com"},
-        "spec": {"group": "example.com", "scope": "Namespaced", "versions": [version],
-            "names": {"plural": "accounts", "singular": "account", "kind": "Account"}},
-    })
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_kind_whose_server_knows_no_apply_is_named_and_holds_up_nobody() {
-    let without_apply = |name: &str| SandboxOptions {
-        without_apply: vec!["accounts.example.com".to_owned()],
-        ..SandboxOptions::instant(name)
-    };
-    let other = "apps/other/app.yaml";
-    let (app, other_app) = (objects("default", "web"), objects("default", "other"));
-    let map = config_map("default", "other", "one");
-    let files = [
-        (APP, app.as_str()),
-        (MANIFESTS, ACCOUNT),
-        (other, &other_app),
-        ("apps/other/objects/all.yaml", &map),
-    ];
-    let fleet = Fleet::with(&["bj1"], &files, without_apply);
-    let bj1: &Sandbox = fleet.cluster("bj1");
-    live::apply_as(bj1, "admin", &account_definition().to_string()).await;
-    fleet.forget_requests();
-    let running = fleet.start().await;
-    settle().await;
-    let now = running.overview.borrow().clone();
-    let refused = target(&now, "bj1", "default/web");
-    assert_eq!(refused.phase, Phase::Refused, "{}", refused.detail);
-    assert!(refused.detail.contains("server-side apply"), "{}", refused.detail);
-    assert_eq!(target(&now, "bj1", "default/other").phase, Phase::Running);
-    tokio::time::sleep(Duration::from_secs(600)).await;
-    let tries = fleet
-        .requests()
-        .iter()
-        .filter(|(_, it)| it.verb == "apply" && it.resource.starts_with("accounts"))
-        .count();
-    assert!(tries <= 8, "{tries}: tried again after 30 s, 60 s … 5 min");
 }

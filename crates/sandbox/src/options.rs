@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use crate::registry::ResourceKind;
 use crate::release::Release;
 use crate::scenario::Scenario;
 
@@ -36,8 +37,11 @@ pub struct SandboxOptions {
     pub streaming_lists: bool,
     /// Whether the server answers aggregated discovery (`apidiscovery.k8s.io/v2`), as real ones do since 1.30.
     pub aggregated_discovery: bool,
-    /// Resources (`accounts.example.com`) whose own server knows no server-side apply: such a patch is answered by 415.
+    /// Resources (`accounts.example.com`) whose own server knows no server-side apply: such a patch is answered by 415, and
+    /// their objects have no `managedFields`.
     pub without_apply: Vec<String>,
+    /// Resources whose own server knows no dry runs: it writes what is asked for as one.
+    pub without_dry_run: Vec<String>,
 }
 
 /// How the pods of controllers exist.
@@ -53,6 +57,11 @@ pub enum Pods {
 }
 
 impl SandboxOptions {
+    /// Whether the server keeps an account of who set what of these objects.
+    pub(crate) fn tracks_fields(&self, kind: &ResourceKind) -> bool {
+        self.without_apply.is_empty() || !self.without_apply.contains(&kind.resource())
+    }
+
     /// A server of another release of Kubernetes.
     #[must_use]
     pub fn running(self, release: Release) -> Self {
@@ -95,6 +104,7 @@ impl Default for SandboxOptions {
             streaming_lists: true,
             aggregated_discovery: true,
             without_apply: Vec::new(),
+            without_dry_run: Vec::new(),
         }
     }
 }

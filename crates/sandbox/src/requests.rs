@@ -19,7 +19,7 @@ pub struct RequestRecord {
     pub name: String,
     /// The query as sent.
     pub query: String,
-    /// Asked with `dryRun=All`: nothing is written.
+    /// Asked with `dryRun`: nothing is written. A value that is none is refused.
     pub dry_run: bool,
     /// Asked for metadata only.
     pub metadata_only: bool,

@@ -99,7 +99,7 @@ fn live(owner: &str, text: &str, content: &str) -> Live {
         created: None,
         ownership: settled.clone(),
         settled: Some(settled),
-        fields: None,
+        evidence: None,
         ignored: None,
     }
 }

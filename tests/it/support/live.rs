@@ -22,7 +22,7 @@ const KINDS: [(&str, &str, &str); 10] = [
 ];
 
 /// Those that tests only look at.
-const OTHERS: [(&str, &str, &str); 9] = [
+const OTHERS: [(&str, &str, &str); 10] = [
     ("", "v1", "Pod"),
     ("", "v1", "Secret"),
     ("apps", "v1", "ReplicaSet"),
@@ -31,6 +31,7 @@ const OTHERS: [(&str, &str, &str); 9] = [
     ("batch", "v1", "CronJob"),
     ("apps.kruise.io", "v1alpha1", "CloneSet"),
     ("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
+    ("example.com", "v1", "Account"),
     ("monitoring.coreos.com", "v1", "ServiceMonitor"),
 ];
 

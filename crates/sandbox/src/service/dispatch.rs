@@ -35,7 +35,7 @@ pub(super) fn record(cluster: &Cluster, parts: &Parts) -> RequestRecord {
         namespace: String::new(),
         name: String::new(),
         query: parts.uri.query().unwrap_or("").to_owned(),
-        dry_run: query.text("dryRun") == "All",
+        dry_run: !query.text("dryRun").is_empty(),
         metadata_only: matches!(shapes.first(), Some(Shape::Metadata | Shape::MetadataList)),
     };
     if matches!(route, Route::Watch(_)) {

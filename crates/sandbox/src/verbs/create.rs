@@ -28,7 +28,9 @@ pub(crate) fn create(
     defaults::fill(state, kind, &mut new)?;
     let now = state.clock.timestamp();
     let writer = caller.writer(kind, Operation::Update, "");
-    ownership::track_with(&empty, kind, &writer, &defaults::skeleton(kind), &mut new, &now);
+    if state.options.tracks_fields(kind) {
+        ownership::track_with(&empty, kind, &writer, &defaults::skeleton(kind), &mut new, &now);
+    }
     complete(state, kind, &mut new, caller.dry_run)?;
     store(state, kind, new, caller.dry_run)
 }

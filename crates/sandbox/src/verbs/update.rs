@@ -140,7 +140,9 @@ impl Update {
         }
         let writer = caller.writer(kind, Operation::Update, &self.subresource);
         let now = state.clock.timestamp();
-        ownership::track_with(&empty, kind, &writer, &self.live, &mut self.new, &now);
+        if state.options.tracks_fields(kind) {
+            ownership::track_with(&empty, kind, &writer, &self.live, &mut self.new, &now);
+        }
         self.commit(state, kind, caller)
     }
 

@@ -1,0 +1,133 @@
+//! Kinds whose own server was found to know no server-side apply: some aggregated APIs answer it by 415.
+//!
+//! What knows no apply may not know dry runs either, and would do what it is only asked about. So it is asked first for a dry run
+//! of a sort that there is not: who knows them refuses that before anything else.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kube::api::Api;
+use kube::discovery::ApiResource;
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use super::error::classify;
+use super::object::Whole;
+use super::{Client, Error, Resource};
+use crate::model::ObjectId;
+
+/// What one connection has learnt; clones share it. It is not kept any longer: a server may be replaced by a newer one.
+#[derive(Debug, Default)]
+pub(super) struct WithoutApply(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    /// API version and plural.
+    kinds: BTreeSet<(String, String)>,
+    /// Of these, whether they take dry runs, once that was asked.
+    take_dry_runs: BTreeMap<(String, String), bool>,
+    /// Of the cluster, as it was told last; `None` until then.
+    version: Option<String>,
+}
+
+impl WithoutApply {
+    pub fn holds(&self, api: &ApiResource) -> bool {
+        let known = self.0.lock();
+        !known.kinds.is_empty() && known.kinds.contains(&name_of(api))
+    }
+
+    pub fn note(&self, api: &ApiResource) {
+        if self.0.lock().kinds.insert(name_of(api)) {
+            tracing::info!(api = api.api_version, kind = api.kind, "its server knows no server-side apply");
+        }
+    }
+
+    /// The cluster's own version: with another one, all are asked again.
+    pub fn version(&self, version: &str) {
+        let mut known = self.0.lock();
+        let before = known.version.replace(version.to_owned());
+        if before.is_some_and(|before| before != version) {
+            known.kinds.clear();
+            known.take_dry_runs.clear();
+        }
+    }
+
+    fn takes_dry_runs(&self, api: &ApiResource) -> Option<bool> {
+        self.0.lock().take_dry_runs.get(&name_of(api)).copied()
+    }
+
+    fn note_dry_runs(&self, api: &ApiResource, takes: bool) {
+        self.0.lock().take_dry_runs.insert(name_of(api), takes);
+    }
+}
+
+impl Client {
+    /// Refuses a dry run to a server that would not take it for one. Who knows server-side apply knows dry runs, which are older.
+    pub(super) async fn check_dry_run(&self, resource: &Resource, id: &ObjectId) -> Result<(), Error> {
+        if !self.without_apply.holds(&resource.api) {
+            return Ok(());
+        }
+        let takes = match self.without_apply.takes_dry_runs(&resource.api) {
+            Some(takes) => takes,
+            None => {
+                let takes = self.ask_for_no_dry_run(resource, id).await?;
+                self.without_apply.note_dry_runs(&resource.api, takes);
+                takes
+            }
+        };
+        if takes {
+            return Ok(());
+        }
+        let detail = "the API server of its kind takes no dry runs, so what would change cannot be told";
+        let (object, reason, detail) = (id.clone(), "NotAcceptable".to_owned(), detail.to_owned());
+        Err(Error::Rejected { action: "foresee", object, code: 406, reason, detail })
+    }
+
+    /// Whether a sort of dry run that there is not is refused. The patch changes nothing, for the server that does not look.
+    async fn ask_for_no_dry_run(&self, resource: &Resource, id: &ObjectId) -> Result<bool, Error> {
+        let api: Api<Whole> = self.api(&resource.api, id);
+        let path = format!("{}/{}?dryRun=Nothing", api.resource_url(), id.name);
+        let request =
+            http::Request::patch(path).header(http::header::CONTENT_TYPE, "application/merge-patch+json");
+        let request = request.body(b"{}".to_vec()).map_err(|error| Error::Request {
+            cluster: self.name().clone(),
+            action: "foresee",
+            code: 400,
+            detail: error.to_string(),
+        })?;
+        match tokio::time::timeout(Self::PATIENCE, self.kube().request::<Value>(request)).await {
+            Ok(Ok(_)) => Ok(false),
+            Ok(Err(kube::Error::Api(status))) if [400, 422].contains(&status.code) => Ok(true),
+            Ok(Err(kube::Error::Api(status))) if status.code == 404 => Ok(false),
+            Ok(Err(error)) => Err(classify(self.name(), "foresee", Some(id), &error)),
+            Err(_) => Err(self.no_answer()),
+        }
+    }
+}
+
+fn name_of(api: &ApiResource) -> (String, String) {
+    (api.api_version.clone(), api.plural.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_version_of_the_cluster_is_asked_again() {
+        let api = |plural: &str| ApiResource {
+            group: "example.com".to_owned(),
+            version: "v1".to_owned(),
+            api_version: "example.com/v1".to_owned(),
+            kind: "Account".to_owned(),
+            plural: plural.to_owned(),
+        };
+        let known = WithoutApply::default();
+        known.note(&api("accounts"));
+        known.version("v1.30.0");
+        known.version("v1.30.0");
+        assert!(known.holds(&api("accounts")));
+        assert!(!known.holds(&api("menus")));
+        known.version("v1.31.0");
+        assert!(!known.holds(&api("accounts")));
+    }
+}
