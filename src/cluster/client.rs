@@ -18,6 +18,7 @@ use super::held_off::HeldOff;
 use super::link::Opened;
 use super::names::Names;
 use super::object::{Bare, Told, Whole};
+use super::streams::Streams;
 use super::{Catalog, Credential, Error, Link, Resource};
 use crate::model::{ClusterName, Digest, Kind, ObjectId, labels};
 
@@ -58,6 +59,7 @@ pub struct Client {
     /// Of the kubeconfig that it was made of.
     mark: Option<Digest>,
     pub(super) names: Arc<Names>,
+    streams: Arc<Streams>,
 }
 
 impl std::fmt::Debug for Client {
@@ -82,6 +84,7 @@ impl Client {
             credential: Arc::new(Mutex::new(Arc::new(credential))),
             mark,
             names: Arc::default(),
+            streams: Arc::default(),
         })
     }
 
@@ -127,6 +130,11 @@ impl Client {
 
     pub(super) fn kube(&self) -> &kube::Client {
         &self.kube
+    }
+
+    /// Which lists come as streams here.
+    pub(super) fn streams(&self) -> Arc<Streams> {
+        Arc::clone(&self.streams)
     }
 
     pub(super) fn no_answer(&self) -> Error {

@@ -29,6 +29,11 @@ impl<const METADATA: bool> Told<METADATA> {
         value["kind"] = Value::String(api.kind.clone());
         value
     }
+
+    /// Its resourceVersion, if it says one.
+    pub fn version(&self) -> Option<&str> {
+        self.meta.resource_version.as_deref().filter(|version| !version.is_empty())
+    }
 }
 
 impl Bare {
