@@ -134,6 +134,7 @@ impl Home {
         };
         let objects: Api<Whole> = Api::namespaced_with(client.kube().clone(), &registry.namespace, &resource);
         let wanted = Wanted {
+            cluster: client.name().clone(),
             labels: Some(labels.join(",")),
             page: watching::PAGE,
             longest_pause: watching::LONGEST_PAUSE,

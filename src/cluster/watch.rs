@@ -46,6 +46,7 @@ impl Client {
         metadata_only: bool,
     ) -> impl Stream<Item = Change> + Send + use<> {
         let wanted = Wanted {
+            cluster: self.name().clone(),
             labels: Some(format!("{}={instance}", labels::MANAGED_BY)),
             page: watching::PAGE,
             longest_pause: watching::LONGEST_PAUSE,
@@ -62,8 +63,12 @@ impl Client {
     pub fn watch_served(&self, catalog: &Catalog) -> BoxStream<'static, (usize, Change)> {
         let streams = SERVING.iter().enumerate().filter_map(|(index, (group, kind))| {
             let resource = catalog.get(&Kind::new(group, "v1", kind))?;
-            let wanted =
-                Wanted { labels: None, page: PAGE_OF_SERVING, longest_pause: LONGEST_PAUSE_OF_SERVING };
+            let wanted = Wanted {
+                cluster: self.name().clone(),
+                labels: None,
+                page: PAGE_OF_SERVING,
+                longest_pause: LONGEST_PAUSE_OF_SERVING,
+            };
             Some(self.metadata_of(resource, wanted).map(move |change| (index, change)).boxed())
         });
         futures::stream::select_all(streams).boxed()

@@ -23,6 +23,7 @@ use super::error::{innermost, words_of_login};
 use super::object::Told;
 use super::streams::Streams;
 use super::watch::Change;
+use crate::model::ClusterName;
 
 pub(super) use self::pauses::LONGEST as LONGEST_PAUSE;
 
@@ -49,6 +50,8 @@ const END_OF_LIST: &str = "k8s.io/initial-events-end";
 /// What is asked for.
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
+    /// Of whom the log speaks.
+    pub cluster: ClusterName,
     /// Everything, without one.
     pub labels: Option<String>,
     /// Objects of one page.
@@ -72,6 +75,7 @@ pub(super) fn changes<const METADATA: bool>(
         streams,
         broken_streams: 0,
         errors: 0,
+        denial_is_told: false,
         state: State::Start,
     };
     futures::stream::unfold(watching, |mut watching| async move {
@@ -92,6 +96,8 @@ struct Watching<const METADATA: bool> {
     broken_streams: u32,
     /// Errors in a row that the server told at the same place.
     errors: u32,
+    /// A right was missing, and the log tells of it.
+    denial_is_told: bool,
     state: State<METADATA>,
 }
 
@@ -174,12 +180,23 @@ impl<const METADATA: bool> Watching<METADATA> {
                 None
             }
             // Who may not watch may still list, and is told what is missing when it cannot go on.
-            Err(kube::Error::Api(status)) if status.code == 403 => {
+            Err(error) if self.is_denied(&error) => {
                 self.state = State::Page(None);
                 None
             }
             Err(error) => self.breaks(words(&error), State::Start),
         }
+    }
+
+    /// We may not. That is told once: it is asked for again for as long as it lasts.
+    fn is_denied(&mut self, error: &kube::Error) -> bool {
+        let kube::Error::Api(status) = error else { return false };
+        let is_denied = status.code == 403;
+        if is_denied && !std::mem::replace(&mut self.denial_is_told, true) {
+            let (cluster, kind) = (&self.wanted.cluster, &self.api.kind);
+            tracing::warn!(%cluster, kind, error = status.message, "a kind cannot be watched");
+        }
+        is_denied
     }
 
     async fn take_streamed(&mut self, mut events: Events<METADATA>) -> Option<Change> {
@@ -224,7 +241,10 @@ impl<const METADATA: bool> Watching<METADATA> {
         };
         let list = match self.objects.list(&parameters).await {
             Ok(list) => list,
-            Err(error) => return self.breaks(words(&error), State::Start),
+            Err(error) => {
+                self.is_denied(&error);
+                return self.breaks(words(&error), State::Start);
+            }
         };
         let is_said = |text: &String| !text.is_empty();
         let (token, version) = (list.metadata.continue_, list.metadata.resource_version);
@@ -263,6 +283,7 @@ impl<const METADATA: bool> Watching<METADATA> {
                 None
             }
             Err(error) => {
+                self.is_denied(&error);
                 let then = match &error {
                     // Too old for the server, or not a version of its store.
                     kube::Error::Api(status) if matches!(status.code, 400 | 410 | 422) => State::Start,

@@ -93,7 +93,12 @@ impl Server {
         let client = kube::Client::new(service, "default");
         let api = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "ConfigMap"));
         let objects: Api<Bare> = Api::all_with(client, &api);
-        let wanted = Wanted { labels: Some("a=b".to_owned()), page: 2, longest_pause: LONGEST_PAUSE };
+        let wanted = Wanted {
+            cluster: ClusterName::from("bj5"),
+            labels: Some("a=b".to_owned()),
+            page: 2,
+            longest_pause: LONGEST_PAUSE,
+        };
         changes(objects, api, wanted, Arc::clone(&self.streams)).boxed()
     }
 }
