@@ -2,14 +2,28 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
 use super::report::Report;
 use super::run::{self, Outcome};
 use super::schedule::Schedule;
 
-/// One schedule. What panics is a violation too.
+/// A schedule takes about a second, ten on a machine that is busy.
+const ENDLESS: Duration = Duration::from_secs(300);
+
+/// One schedule. What panics is a violation too; one that never ends, whose clock stands still or whose end is never reached,
+/// ends the whole process: no clock of its own could tell.
 pub fn one(seed: u64) -> Outcome {
     let schedule = Schedule::of(seed);
+    let (_alive, ended) = mpsc::channel::<()>();
+    thread::spawn(move || {
+        if ended.recv_timeout(ENDLESS) == Err(RecvTimeoutError::Timeout) {
+            eprintln!("seed {seed}: it does not end, {} s is enough", ENDLESS.as_secs());
+            std::process::exit(1);
+        }
+    });
     let whole = catch_unwind(AssertUnwindSafe(|| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
         runtime.expect("a runtime").block_on(run::run(&schedule))
@@ -41,7 +55,7 @@ pub fn many(first: u64, number: u64, threads: usize, told: &(impl Fn(u64, &Outco
             report.add(outcome.report);
         }
     };
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         let workers: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(work)).collect();
         let mut report = Report::default();
         for worker in workers {

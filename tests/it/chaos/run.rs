@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tutti::controller::Origin;
 use tutti::manifest::approval_to_yaml;
-use tutti::model::Revision;
+use tutti::model::{Approval, Revision};
 use tutti::report::{Overview, Phase, statuses};
 
 use super::change;
@@ -249,18 +249,20 @@ impl Run {
         }
     }
 
-    /// Approves what waits for it; whether there was something.
-    fn approve(&mut self) -> bool {
-        let Some(process) = &self.process else { return false };
+    /// Approves what waits for it.
+    fn approve(&mut self) {
+        let Some(process) = &self.process else { return };
         let asked = process.running.overview.borrow().approvals_wanted.clone();
         let mut wanted = self.wanted.clone();
         for approval in &asked {
             let objects = approval.objects.iter();
             wanted.approved.extend(objects.map(|object| (object.cluster.to_string(), object.uid.clone())));
-            wanted.approvals.insert(approval.name.clone(), approval_to_yaml(approval));
+            // As `tutti approve` names it: what was approved before of the same app stays approved.
+            let name = format!("{}-{}", approval.name, approval.digest().short());
+            let approval = Approval { name: name.clone(), ..approval.clone() };
+            wanted.approvals.insert(name, approval_to_yaml(&approval));
         }
         self.commit(wanted, &format!("approve {}", asked.len()), true);
-        !asked.is_empty()
     }
 
     pub fn overview(&self) -> Arc<Overview> {
@@ -310,13 +312,14 @@ impl Run {
                 && now.targets.iter().all(|target| target.phase.is_done())
                 && now.deletions.is_empty();
             settled = if done { settled + 1 } else { 0 };
-            if !done && (self.approve() || self.resolve(&now)) {
-                continue;
-            }
             if Instant::now() > give_up {
                 let words = described(&now);
                 self.witness.violation(&format!("it does not converge: {words}"));
                 return false;
+            }
+            if !done {
+                self.approve();
+                self.resolve(&now);
             }
         }
         true
@@ -324,8 +327,7 @@ impl Run {
 
     /// A person settles what a commit and somebody else's hands both changed, by deleting the object. That is needed only where
     /// somebody took away what tells that a field was ours.
-    fn resolve(&mut self, overview: &Overview) -> bool {
-        let mut found = false;
+    fn resolve(&mut self, overview: &Overview) {
         for target in overview.targets.iter().filter(|target| target.phase == Phase::Refused) {
             let object = target
                 .detail
@@ -341,7 +343,7 @@ impl Run {
             let place = (target.cluster.to_string(), name.path());
             let mut state = self.witness.state.lock();
             if state.traces.unmarked.contains(&place) && !state.traces.resolved.contains(&place) {
-                found |= hands::delete(self.fleet.cluster(target.cluster.as_str()), &place.1);
+                hands::delete(self.fleet.cluster(target.cluster.as_str()), &place.1);
                 *state.traces.edits.entry(place.clone()).or_default() += 1;
                 state.traces.resolved.insert(place);
                 drop(state);
@@ -349,7 +351,6 @@ impl Run {
                 self.witness.say(&format!("a person deletes {object}, which is in conflict"));
             }
         }
-        found
     }
 
     async fn check_end(&mut self, schedule: &Schedule) {
