@@ -19,7 +19,7 @@ fn nothing_applied(name: &str) -> SandboxOptions {
 fn of_ours(fleet: &Fleet) -> Vec<String> {
     let resources = ["configmaps", "secrets", "services", "deployments.apps"];
     let is_of_ours = |it: &String| resources.iter().any(|name| it.ends_with(&format!(" {name}")));
-    fleet.counted().into_iter().filter(|it| is_of_ours(it) && !it.contains(" list ")).collect()
+    fleet.counted().into_iter().filter(|it| is_of_ours(it) && !super::is_list(it)).collect()
 }
 
 #[tokio::test(start_paused = true)]
