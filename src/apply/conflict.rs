@@ -137,6 +137,10 @@ impl Attempt<'_> {
                 tracing::info!(object = %self.object.id, manager, field, "taken back: it was ours");
             }
         }
+        // A slow server may have taken its time to refuse, and Git says something else by now.
+        if self.cancelled.is_cancelled() {
+            return Err(Error::Superseded { object: self.object.id.clone() });
+        }
         // Who has what was told of this very state.
         if let (false, Some(version)) = (theirs.is_empty(), &self.step.resource_version) {
             body["metadata"]["resourceVersion"] = Value::String(version.clone());

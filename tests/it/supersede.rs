@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use sandbox::{Fault, RequestMatch};
+use serde_json::json;
 
 use crate::support::fleet::Fleet;
 use crate::support::forge::Gitea;
-use crate::support::live;
+use crate::support::live::{self, edit_as};
 use crate::support::manifests::{cluster, config_map, deployment, objects};
 
 fn app(image: &str, value: &str) -> String {
@@ -140,6 +141,32 @@ async fn an_app_that_goes_and_comes_back_waits_for_what_is_under_way() {
     let web = live::get(bj1, "Deployment", "default", "web").await.expect("a Deployment");
     assert_eq!(web["metadata"]["generation"], 1, "what the first commit said of it was never sent");
     assert_eq!(bj1.count_requests(&RequestMatch::writes().resource("deployments.apps")), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_refused_for_a_conflict_is_not_sent_again_once_git_says_otherwise() {
+    let fleet = fleet(crate::support::manifests::INSTANCE);
+    let (bj1, path) = (fleet.cluster("bj1"), "apps/web/objects/web.yaml");
+    let manifest = objects("default", "web")
+        .replace("{files: [objects/*.yaml]}", "{files: [objects/*.yaml], drift: ignore}");
+    let running = fleet.start().await;
+    let ignoring = fleet.push(&running, "Drift stays", &[("apps/web/app.yaml", Some(&manifest))]).await;
+    running.converged(&ignoring).await;
+    edit_as(bj1, "kubectl-edit", ("ConfigMap", "web"), &json!({"data": {"value": "by hand"}})).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+
+    fleet.forget_requests();
+    let config = RequestMatch::writes().resource("configmaps");
+    bj1.fail_next(config.clone(), 1, Fault::Delay(Duration::from_secs(25)));
+    let text = |value: &str| app("registry.example.com/web:1", value);
+    fleet.push(&running, "Second", &[(path, Some(&text("second")))]).await;
+    under_way(&fleet, &config).await;
+    let revision = fleet.push(&running, "Third", &[(path, Some(&text("third")))]).await;
+    running.converged(&revision).await;
+    let map = live::get(bj1, "ConfigMap", "default", "web").await.expect("a map");
+    assert_eq!(map["data"]["value"], "third");
+    // One of the second commit and two of the third: refused, and taken back by force.
+    assert_eq!(bj1.count_requests(&config), 3, "{:?}", fleet.counted());
 }
 
 /// While a commit is applied another one takes over, and is itself taken back.
