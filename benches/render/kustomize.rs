@@ -156,7 +156,7 @@ fn by_tutti(folder: &Path) -> (BTreeMap<String, Objects>, Duration) {
     assert!(fleet.is_valid(), "{:?}", fleet.diagnostics.first());
     let of_target = renders.iter().map(|(target, (_, render))| {
         let rendered = render.as_ref().unwrap_or_else(|mistakes| panic!("{target}: {mistakes:#?}"));
-        (target.cluster.to_string(), objects(rendered.objects.iter().map(|object| object.body.clone())))
+        (target.cluster.to_string(), objects(rendered.objects.iter().map(|object| object.body.fields())))
     });
     (of_target.collect(), took)
 }

@@ -32,8 +32,8 @@ pub(super) fn defined<'a>(renders: impl Iterator<Item = &'a Rendered>) -> BTreeM
     let objects = renders.flat_map(|rendered| rendered.objects.iter());
     let said = objects.filter_map(|object| {
         let (group, kind) = object.defines()?;
-        let plural = object.body.pointer("/spec/names/plural")?.as_str()?;
-        Some(((group.to_owned(), kind.to_owned()), plural.to_owned()))
+        let plural = object.body.field("/spec/names/plural")?;
+        Some(((group.to_owned(), kind.to_owned()), plural.as_str()?.to_owned()))
     });
     said.collect()
 }

@@ -135,9 +135,9 @@ impl Work<'_> {
                 self.add(place, RBAC, &resource, name(&object.id.name), Verb::Escalate, Why::Granting);
             }
             "RoleBinding" | "ClusterRoleBinding" => {
-                let text = |pointer: &str| object.body.pointer(pointer).and_then(|it| it.as_str());
+                let text = |pointer: &str| object.body.field(pointer)?.as_str().map(str::to_owned);
                 let (Some(kind), Some(role)) = (text("/roleRef/kind"), text("/roleRef/name")) else { return };
-                self.add(place, RBAC, &naming::plural(kind), name(role), Verb::Bind, Why::Granting);
+                self.add(place, RBAC, &naming::plural(&kind), name(&role), Verb::Bind, Why::Granting);
             }
             _ => {}
         }
@@ -175,6 +175,5 @@ impl Work<'_> {
 
 /// Its annotation says that it is not deleted.
 fn is_kept(object: &RenderedObject) -> bool {
-    let annotations = object.body.pointer("/metadata/annotations");
-    annotations.and_then(|all| all.get(labels::PRUNE)).and_then(|it| it.as_str()) == Some("keep")
+    object.annotation(labels::PRUNE).as_deref() == Some("keep")
 }

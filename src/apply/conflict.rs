@@ -103,7 +103,7 @@ impl Attempt<'_> {
         }
         let before = async {
             let before = past.object(object, step.was.as_ref()?).await?;
-            Some(FieldSet::of(&before.body))
+            Some(FieldSet::of(&before.body.fields()))
         };
         merge.run(before).await
     }
@@ -123,7 +123,7 @@ impl Attempt<'_> {
                 Some(was) => self.past.object(self.object, was).await,
                 None => None,
             };
-            let before = before.map(|before| before.body);
+            let before = before.map(|before| before.body.fields());
             let is_there =
                 self.step.uid.is_some() || matches!(self.step.reason.cause(), Reason::LabelsMissing);
             let (ours, foreign): (Vec<Conflict>, Vec<Conflict>) = theirs

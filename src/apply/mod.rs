@@ -211,7 +211,7 @@ fn told(object: &RenderedObject, error: Error) -> Error {
 /// The rendered object with the two annotations that lie outside its hash. They travel in the same
 /// apply: a second apply by the same manager without them would take them away.
 pub fn as_sent(object: &RenderedObject, revision: &Revision) -> Value {
-    let mut body = object.body.clone();
+    let mut body = object.body.fields();
     let annotations = &mut body["metadata"]["annotations"];
     annotations[labels::HASH] = Value::String(object.hash.to_string());
     annotations[labels::REVISION] = Value::String(revision.to_string());

@@ -131,9 +131,9 @@ fn lines(
         let field = explained.and_then(|object| object.fields.iter().find(|field| field.path == path));
         field.map_or_else(String::new, |field| format!("  {}", written(field)))
     };
-    let old: BTreeMap<String, &Value> =
-        before.map(|before| reach::leaves(&before.body).collect()).unwrap_or_default();
-    let new: BTreeMap<String, &Value> = reach::leaves(&after.body).collect();
+    let (was, is) = (before.map(|before| before.body.fields()), after.body.fields());
+    let old: BTreeMap<String, &Value> = was.iter().flat_map(reach::leaves).collect();
+    let new: BTreeMap<String, &Value> = reach::leaves(&is).collect();
     let mut lines: Vec<String> = Vec::new();
     for (path, value) in &new {
         match old.get(path) {

@@ -75,7 +75,7 @@ pub async fn run(args: RenderArgs) -> anyhow::Result<Exit> {
             Ok(_) if args.explain.is_some() => explained.push(id),
             Ok(rendered) => {
                 for object in &*rendered.objects {
-                    let body = if args.show_secrets { object.body.clone() } else { masked(object) };
+                    let body = if args.show_secrets { object.body.fields() } else { masked(object) };
                     if args.output == Format::Table {
                         say!("---\n# {} {}, from {}", id.cluster, id.app, object.source);
                         output::write_text(format_args!("{}", serde_yaml::to_string(&body)?));

@@ -18,6 +18,7 @@ use super::held_off::HeldOff;
 use super::link::Opened;
 use super::names::Names;
 use super::object::{Bare, Told, Whole};
+use super::streams::Streams;
 use super::without_apply::WithoutApply;
 use super::{Catalog, Credential, Error, Link, Resource};
 use crate::model::{ClusterName, Digest, Kind, ObjectId, labels};
@@ -60,6 +61,7 @@ pub struct Client {
     mark: Option<Digest>,
     pub(super) names: Arc<Names>,
     pub(super) without_apply: Arc<WithoutApply>,
+    streams: Arc<Streams>,
 }
 
 impl std::fmt::Debug for Client {
@@ -85,6 +87,7 @@ impl Client {
             mark,
             names: Arc::default(),
             without_apply: Arc::default(),
+            streams: Arc::default(),
         })
     }
 
@@ -130,6 +133,11 @@ impl Client {
 
     pub(super) fn kube(&self) -> &kube::Client {
         &self.kube
+    }
+
+    /// Which lists come as streams here.
+    pub(super) fn streams(&self) -> Arc<Streams> {
+        Arc::clone(&self.streams)
     }
 
     pub(super) fn no_answer(&self) -> Error {

@@ -18,6 +18,7 @@ impl Client {
     /// one per group and version where it is not; and one for its version.
     pub async fn discover(&self) -> Result<Catalog, Error> {
         let version = self.patiently("discover", || self.kube().apiserver_version()).await?.git_version;
+        self.streams().heard(&version);
         // An old server answers an aggregated request with an empty list and no error. Behind a balancer it may have been
         // asked only one of the two: every server has the core group and others.
         let mut catalog = match self.bounded("discover", self.aggregated()).await {

@@ -10,15 +10,13 @@ use futures::stream::BoxStream;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::Api;
 use kube::core::ApiResource;
-use kube::runtime::watcher;
-use kube::runtime::watcher::Config;
 use secrecy::SecretString;
 use tokio::sync::Mutex;
 
 use super::error::{innermost, words_of_login};
 use super::object::Whole;
-use super::watch::{self, Change};
-use super::{Client, Link, Question};
+use super::watching::{self, Wanted};
+use super::{Change, Client, Link, Question};
 use crate::model::{ClusterName, ConfigMapRegistry, StoredKey};
 
 /// Where the kubelet says that a process runs in a pod.
@@ -27,8 +25,6 @@ const IN_CLUSTER: &str = "KUBERNETES_SERVICE_HOST";
 const NAME: &str = "home";
 /// Whoever waits for a key waits no longer than this.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// After an error the next attempt waits 0.5 s, 1 s, 2 s … up to this.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// In what a key stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,9 +133,13 @@ impl Home {
             plural: "configmaps".to_owned(),
         };
         let objects: Api<Whole> = Api::namespaced_with(client.kube().clone(), &registry.namespace, &resource);
-        let config = Config::default().labels(&labels.join(","));
-        let stream = watcher(objects, config).map(move |event| watch::change(event, &resource)).boxed();
-        Ok(watch::backed_off(stream, LONGEST_PAUSE).boxed())
+        let wanted = Wanted {
+            cluster: client.name().clone(),
+            labels: Some(labels.join(",")),
+            page: watching::PAGE,
+            longest_pause: watching::LONGEST_PAUSE,
+        };
+        Ok(watching::changes(objects, resource, wanted, client.streams()).boxed())
     }
 
     /// May we do this there?

@@ -18,8 +18,10 @@ mod object;
 mod plug_in;
 mod review;
 mod stored;
+mod streams;
 mod transport;
 mod watch;
+mod watching;
 mod without_apply;
 
 #[cfg(test)]

@@ -32,6 +32,11 @@ impl<const METADATA: bool> Told<METADATA> {
         restore_entry(&mut value);
         value
     }
+
+    /// Its resourceVersion, if it says one.
+    pub fn version(&self) -> Option<&str> {
+        self.meta.resource_version.as_deref().filter(|version| !version.is_empty())
+    }
 }
 
 /// Our entry where the server keeps none: whoever reads the object finds it where all others are. A controller that copies the

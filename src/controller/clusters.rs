@@ -114,7 +114,7 @@ impl World {
             cluster.clone(),
             self.epochs,
             Arc::clone(rules),
-            self.listing.clone(),
+            self.listing.for_another(),
             task,
             rediscover,
         )

@@ -129,6 +129,7 @@ impl Follow {
                 }
                 Change::Left(object) => {
                     let Some(one) = cluster_of(&object, &self.wanted) else { continue };
+                    listed.remove(&one.name);
                     known.remove(&one.name);
                 }
                 Change::Listed => {

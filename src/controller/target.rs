@@ -241,8 +241,8 @@ impl TargetEntry {
 fn version_of(render: &Result<Arc<Rendered>, Vec<Diagnostic>>) -> String {
     let objects = render.iter().flat_map(|rendered| rendered.objects.iter());
     let versions: Vec<String> = objects
-        .filter(|object| object.hook.is_none())
-        .flat_map(|object| version::of_workload(&object.body))
+        .filter(|object| object.hook.is_none() && object.body.mentions("image"))
+        .flat_map(|object| version::of_workload(&object.body.fields()))
         .collect();
     version::merge(versions.iter().map(String::as_str))
 }

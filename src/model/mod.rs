@@ -6,6 +6,7 @@
 
 pub mod app;
 pub mod approval;
+pub mod body;
 pub mod capabilities;
 pub mod chart;
 pub mod cluster;
@@ -38,6 +39,7 @@ pub use app::{
     WorkloadKind,
 };
 pub use approval::{Approval, ApprovedAction, ApprovedObject};
+pub use body::Body;
 pub use capabilities::{Capabilities, KubeVersion, Questions};
 pub use chart::{
     Chart, ChartCapabilities, ChartFailure, ChartFault, ChartHook, ChartName, ChartObject, ChartOutput,

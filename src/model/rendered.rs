@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{
-    AppId, ClusterName, Digest, Hook, Kind, Location, ObjectId, Questions, Revision, Sealed, is_secret,
+    AppId, Body, ClusterName, Digest, Hook, Kind, Location, ObjectId, Questions, Revision, Sealed, is_secret,
     masked,
 };
 
@@ -18,7 +18,7 @@ pub struct RenderedObject {
     pub id: ObjectId,
     pub kind: Kind,
     /// Complete with labels and annotations, except `tutti.dev/hash` and `tutti.dev/revision`.
-    pub body: Value,
+    pub body: Body,
     /// Of `body` in canonical form; with a salt when something of it is encrypted in the repository.
     pub hash: Digest,
     /// The template or file that it came from.
@@ -27,24 +27,40 @@ pub struct RenderedObject {
     pub sealed: Option<Sealed>,
     /// When a chart calls it a hook.
     pub hook: Option<Hook>,
+    /// Group and kind, of the definition of a custom kind. Definitions are long, and this is asked of all objects.
+    pub defines: Option<(Box<str>, Box<str>)>,
 }
 
 impl RenderedObject {
     /// Group and kind that it defines, if it is the definition of a custom kind.
     pub fn defines(&self) -> Option<(&str, &str)> {
-        let is_definition =
-            (&*self.id.group, &*self.id.kind) == ("apiextensions.k8s.io", "CustomResourceDefinition");
-        let text = |pointer| self.body.pointer(pointer).and_then(Value::as_str);
-        Some((text("/spec/group")?, text("/spec/names/kind")?)).filter(|_| is_definition)
+        self.defines.as_ref().map(|(group, kind)| (&**group, &**kind))
+    }
+
+    /// What [`Self::defines`] says of an object with these fields.
+    pub fn definition(id: &ObjectId, fields: &Value) -> Option<(Box<str>, Box<str>)> {
+        if (&*id.group, &*id.kind) != ("apiextensions.k8s.io", "CustomResourceDefinition") {
+            return None;
+        }
+        let text = |pointer| fields.pointer(pointer).and_then(Value::as_str).map(Into::into);
+        Some((text("/spec/group")?, text("/spec/names/kind")?))
     }
 
     /// What an annotation says that is yes or no, for the object alone.
     pub fn says(&self, annotation: &str) -> Option<bool> {
-        match self.body.pointer("/metadata/annotations")?.get(annotation)?.as_str()? {
+        match self.annotation(annotation)?.as_str() {
             "true" => Some(true),
             "false" => Some(false),
             _ => None,
         }
+    }
+
+    pub fn annotation(&self, name: &str) -> Option<String> {
+        if !self.body.mentions(name) {
+            return None;
+        }
+        let fields = self.body.fields();
+        fields.pointer("/metadata/annotations")?.get(name)?.as_str().map(str::to_owned)
     }
 
     /// Nothing of its values may be told.

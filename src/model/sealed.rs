@@ -67,7 +67,7 @@ pub fn is_secret(kind: &str) -> bool {
 
 /// The body as it may be shown: `*** 3f9a1c2e` for each value that is secret. The digits change with the value.
 pub fn masked(object: &RenderedObject) -> Value {
-    let mut body = object.body.clone();
+    let mut body = object.body.fields();
     let mask = |text: &str| {
         let digest = match &object.sealed {
             Some(sealed) => sealed.of(text),
@@ -221,11 +221,12 @@ mod tests {
         RenderedObject {
             id: id.expect("an identity"),
             kind: kind.expect("a kind"),
-            body: body.clone(),
+            body: body.clone().into(),
             hash: Digest::of_json(body),
             source: Location::new("a.yaml", 1, 1),
             sealed,
             hook: None,
+            defines: None,
         }
     }
 

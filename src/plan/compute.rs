@@ -77,7 +77,9 @@ pub fn compute(input: &Input<'_>) -> Plan {
     let Input { instance, rendered, observation, .. } = *input;
     let waits = input.in_waves.then(|| waves::changed_workload(instance, rendered, observation)).flatten();
     let barriers = Barriers::of(input);
-    let autoscaled = rendered.objects.iter().filter_map(target_of_autoscaler).collect();
+    let targets: Vec<_> = rendered.objects.iter().filter_map(target_of_autoscaler).collect();
+    let autoscaled =
+        targets.iter().map(|(namespace, kind, name)| (*namespace, kind.as_str(), name.as_str())).collect();
     let mut steps: Vec<Step> =
         rendered.objects.iter().map(|object| step(input, waits, &barriers, &autoscaled, object)).collect();
     steps.sort_by(|one, other| (one.turn(), &one.object).cmp(&(other.turn(), &other.object)));
@@ -290,10 +292,11 @@ fn as_applied(input: &Input<'_>, live: &Live, autoscaled: bool) -> (Action, Reas
 type Named<'a> = (Option<&'a str>, &'a str, &'a str);
 
 /// What an autoscaler targets.
-fn target_of_autoscaler(object: &RenderedObject) -> Option<Named<'_>> {
-    let target = object.body.pointer("/spec/scaleTargetRef")?;
-    let says = |field: &str| target.get(field).and_then(Value::as_str);
-    Some((object.id.namespace.as_deref(), says("kind").unwrap_or("Deployment"), says("name")?))
+fn target_of_autoscaler(object: &RenderedObject) -> Option<(Option<&str>, String, String)> {
+    let target = object.body.field("/spec/scaleTargetRef")?;
+    let says = |field: &str| target.get(field).and_then(Value::as_str).map(str::to_owned);
+    let kind = says("kind").unwrap_or_else(|| "Deployment".to_owned());
+    Some((object.id.namespace.as_deref(), kind, says("name")?))
 }
 
 /// Found under this name, without our label.

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
-use crate::model::{AppId, Kind, ObjectId, Observation, Rendered, RenderedObject, labels};
+use crate::model::{AppId, Body, Kind, ObjectId, Observation, Rendered, RenderedObject, labels};
 
 /// What runs pods, in any version: all that is known of what is there and not rendered is its kind.
 const WORKLOADS: [(&str, &[&str]); 4] = [
@@ -37,7 +35,7 @@ pub fn changed_workload<'r>(
         }),
     };
     let changes = |object: &&RenderedObject| {
-        (is_of_workloads(&object.id) || runs_pods(&object.body)) && differs(object)
+        differs(object) && (is_of_workloads(&object.id) || runs_pods(&object.body))
     };
     let changed = rendered.objects.iter().find(changes).map(|object| &object.id);
     changed.or_else(|| gone_workload(&rendered.app, Some(rendered), observation))
@@ -72,8 +70,8 @@ fn is_of_workloads(id: &ObjectId) -> bool {
 }
 
 /// It has a pod template, whatever its kind.
-fn runs_pods(body: &Value) -> bool {
+fn runs_pods(body: &Body) -> bool {
     const CONTAINERS: [&str; 2] =
         ["/spec/template/spec/containers", "/spec/jobTemplate/spec/template/spec/containers"];
-    CONTAINERS.iter().any(|path| body.pointer(path).is_some())
+    CONTAINERS.iter().any(|path| body.field(path).is_some())
 }

@@ -37,20 +37,20 @@ async fn one(job: &Job, step: &Step, object: &RenderedObject) -> Result<Differen
     let mut action = step.intent();
     let (mut after, refused) = match resource {
         // It is deleted, and created anew as rendered.
-        Some(_) if action == Action::Delete => (object.body.clone(), None),
+        Some(_) if action == Action::Delete => (object.body.fields(), None),
         Some(resource) => match dry_run(job, resource, step, object).await {
             Ok(after) => (after, None),
             // Its namespace comes before it.
-            Err(error) if error.is_missing() && before.is_null() => (object.body.clone(), None),
+            Err(error) if error.is_missing() && before.is_null() => (object.body.fields(), None),
             Err(error) if error.is_transient() => return Err(error),
             Err(error @ Error::Immutable { .. }) if step.may_replace => {
                 action = Action::Delete;
                 reason = format!("deleted and created anew: {error}");
-                (object.body.clone(), None)
+                (object.body.fields(), None)
             }
             Err(error) => (before.clone(), Some(error.to_string())),
         },
-        None => (object.body.clone(), None),
+        None => (object.body.fields(), None),
     };
     if before.is_null() {
         forget_allocated(&mut after);

@@ -162,24 +162,23 @@ fn replicas_as_applied(now: &Ownership, rendered: &RenderedObject) -> Option<Liv
 
 /// As above, where nothing tells who set it.
 fn replicas_as_said(now: &Ownership, rendered: &RenderedObject) -> Option<LiveReplicas> {
-    let said = rendered.body.pointer("/spec/replicas").and_then(Value::as_i64);
+    let said = rendered.body.field("/spec/replicas").and_then(|count| count.as_i64());
     let as_said = said.map(|count| LiveReplicas { count, owner: Scaler::Applied });
     now.replicas.map(|now| as_said.unwrap_or(now))
 }
 
 fn covers(fields: &str, rendered: &RenderedObject, ignored: &[FieldPath]) -> bool {
     let Ok(fields) = serde_json::from_str(fields) else { return false };
-    FieldSet::parse(&fields).covers(&ours_of(&rendered.body, ignored))
+    FieldSet::parse(&fields).covers(&ours_of(rendered.body.fields(), ignored))
 }
 
 fn says(text: &str, rendered: &RenderedObject, ignored: &[FieldPath]) -> bool {
     let Ok(object) = serde_json::from_str::<Value>(text) else { return false };
-    apply::says(&without(&object, ignored), &ours_of(&rendered.body, ignored))
+    apply::says(&without(&object, ignored), &ours_of(rendered.body.fields(), ignored))
 }
 
 /// Replicas stand apart, and so does what is left to others.
-fn ours_of(body: &Value, ignored: &[FieldPath]) -> Value {
-    let mut body = body.clone();
+fn ours_of(mut body: Value, ignored: &[FieldPath]) -> Value {
     for path in ignored.iter().filter(|path| !is_replicas(path)) {
         left::leave_out(&mut body, path, &FieldSet::default());
     }

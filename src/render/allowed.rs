@@ -27,7 +27,7 @@ pub fn check(job: &Job<'_>, found: &Found) -> Vec<Diagnostic> {
                 help,
             ));
         }
-        for image in not_allowed(&object.body, allow) {
+        for image in not_allowed(&object.body.fields(), allow) {
             let help = format!("allowed registries: {}", listed(allow.registries.as_deref()));
             let what = match &object.sealed {
                 Some(_) => "runs an image of another registry".to_owned(),

@@ -10,8 +10,8 @@ use super::trace::{self, marks};
 use super::{Job, canonical, codes};
 use crate::manifest::yaml;
 use crate::model::{
-    Diagnostic, Digest, Hook, Kind, Location, ObjectId, PruneMode, RenderedObject, Scope, Sealed, labels,
-    sealed,
+    Body, Diagnostic, Digest, Hook, Kind, Location, ObjectId, PruneMode, RenderedObject, Scope, Sealed,
+    labels, sealed,
 };
 use crate::sops::{self, Opened};
 
@@ -195,7 +195,8 @@ pub fn finish(job: &Job<'_>, document: Document) -> Result<RenderedObject, Box<D
         body["metadata"]["annotations"][labels::PRUNE] = json!("keep");
     }
     let hash = sealed.as_ref().map_or_else(|| Digest::of_json(&body), |sealed| sealed.digest(&body));
-    let object = RenderedObject { id, kind, body, hash, source, sealed, hook };
+    let defines = RenderedObject::definition(&id, &body);
+    let object = RenderedObject { id, kind, body: Body::new(&body), hash, source, sealed, hook, defines };
     if let Some(notes) = job.notes {
         notes.note(&object, fields);
     }

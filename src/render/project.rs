@@ -125,7 +125,7 @@ spec:
         let rendered =
             render(&fleet, &snapshot, &NoCharts, &target).unwrap_or_else(|wrong| panic!("{wrong:#?}"));
         let line = |object: &crate::model::RenderedObject| {
-            let mut body = object.body.clone();
+            let mut body = object.body.fields();
             for field in ["labels", "annotations"] {
                 let Some(map) = body["metadata"][field].as_object_mut() else { panic!("{body}") };
                 map.retain(|key, _| !key.starts_with("tutti.dev/"));

@@ -58,8 +58,8 @@ fn one(job: &Job<'_>, route: &Route, found: &Found) -> Result<Map<String, Value>
 fn ports_of(job: &Job<'_>, service: &str, found: &Found) -> Option<Vec<u64>> {
     let id = ObjectId::new("", "Service", Some(&job.app.id.namespace), service);
     let (object, _) = found.get(&id)?;
-    let ports = object.body.pointer("/spec/ports").and_then(Value::as_array)?;
-    Some(ports.iter().filter_map(|port| port.get("port")?.as_u64()).collect())
+    let ports = object.body.field("/spec/ports")?;
+    Some(ports.as_array()?.iter().filter_map(|port| port.get("port")?.as_u64()).collect())
 }
 
 fn port(
@@ -195,9 +195,10 @@ mod tests {
                 .iter()
                 .filter(|object| ["Ingress", "HTTPRoute"].contains(&&*object.id.kind))
                 .map(|object| {
-                    let issuer = object.body.pointer("/metadata/annotations/cert-manager.io~1cluster-issuer");
+                    let fields = object.body.fields();
+                    let issuer = fields.pointer("/metadata/annotations/cert-manager.io~1cluster-issuer");
                     let issuer = issuer.map_or_else(String::new, |issuer| format!(" by {issuer}"));
-                    format!("{}{issuer} {}", object.id, object.body["spec"]).replace('"', "")
+                    format!("{}{issuer} {}", object.id, fields["spec"]).replace('"', "")
                 })
                 .collect(),
         };

@@ -37,9 +37,9 @@ fn web(files: &[(&str, &str)]) -> Result<Rendered, Vec<Diagnostic>> {
     run("web", &[&[("apps/web/app.yaml", WEB)], files].concat())
 }
 
-fn body<'a>(rendered: &'a Rendered, kind: &str, name: &str) -> &'a Value {
+fn body(rendered: &Rendered, kind: &str, name: &str) -> Value {
     let found = rendered.objects.iter().find(|object| &*object.kind.kind == kind && &*object.id.name == name);
-    &found.unwrap_or_else(|| panic!("no {kind} {name}")).body
+    found.unwrap_or_else(|| panic!("no {kind} {name}")).body.fields()
 }
 
 /// The value at a JSON pointer of the Deployment `web`.
@@ -133,7 +133,7 @@ fn every_workload_and_run_type_that_is_shipped_renders() {
             let headless = usize::from(workload == "StatefulSet");
             assert_eq!(rendered.objects.len(), 1 + headless + usize::from(serves), "{workload} {run_type}");
             let object = rendered.objects.iter().find(|object| &*object.kind.kind == kind).unwrap();
-            let spec = &object.body["spec"];
+            let spec = &object.body.fields()["spec"];
             let template = spec.pointer("/jobTemplate/spec/template").or(spec.get("template")).unwrap();
             let container = &template["spec"]["containers"][0];
             assert_eq!(container["image"], "web:1");

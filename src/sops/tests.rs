@@ -97,7 +97,8 @@ fn short_numbers_are_hidden_as_they_stand_in_the_object() {
         source: Location::new("a.yaml", 1, 1),
         sealed: one.sealed,
         hook: None,
-        body,
+        defines: None,
+        body: body.into(),
     });
     for field in ["number", "negative", "fraction", "big", "whole", "small"] {
         let value = &shown["spec"][field];

@@ -222,11 +222,12 @@ async fn a_refusal_does_not_quote_what_is_encrypted() {
     let mut object = RenderedObject {
         id: ObjectId::new("", "Service", Some("default"), "web"),
         kind,
-        body: service("canary-hunter2"),
+        body: service("canary-hunter2").into(),
         hash: Digest::of(b"one"),
         source: Location::new(MANIFESTS, 1, 1),
         sealed: None,
         hook: None,
+        defines: None,
     };
     let revision = Revision::from("c0ffee");
     let mut refusals = Vec::new();

@@ -64,7 +64,7 @@ impl Scene {
 }
 
 pub fn writes(fleet: &Fleet) -> Vec<String> {
-    let is_write = |what: &String| !what.contains(" get ") && !what.contains(" list ");
+    let is_write = |what: &String| ![" get ", " list ", " stream "].iter().any(|verb| what.contains(verb));
     fleet.counted().into_iter().filter(is_write).collect()
 }
 

@@ -58,7 +58,7 @@ fn told(diagnostic: &Diagnostic) -> String {
 fn yaml(rendered: &Rendered) -> String {
     let documents = rendered.objects.iter().map(|object| {
         let origin = format!("# {} from {}\n# {}\n", object.id, object.source, object.hash);
-        format!("---\n{origin}{}", serde_yaml::to_string(&object.body).unwrap())
+        format!("---\n{origin}{}", serde_yaml::to_string(&object.body.fields()).unwrap())
     });
     documents.collect()
 }

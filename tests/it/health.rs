@@ -144,7 +144,7 @@ async fn a_rule_that_comes_changes_or_goes_judges_what_is_there_anew() {
     running.converged(&gone).await;
     assert_eq!(
         fleet.counted(),
-        ["4 list configmaps"],
+        ["4 stream configmaps"],
         "nothing is written, and each rule lists its kind once"
     );
     assert!(live::get(fleet.cluster("bj1"), "ConfigMap", "default", "one").await.is_some());

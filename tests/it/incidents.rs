@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use sandbox::{Fault, FaultPlan, FaultRule, RequestMatch, Trouble};
+use sandbox::{Fault, FaultPlan, FaultRule, Release, RequestMatch, SandboxOptions, Trouble};
 use serde_json::Value;
 
 use crate::support::fleet::Fleet;
@@ -50,24 +50,56 @@ async fn a_while() {
     tokio::time::sleep(Duration::from_secs(180)).await;
 }
 
+/// The same, on servers that stream their lists and on those that do not.
+fn fleet_of_each_sort() -> Fleet {
+    let options: fn(&str) -> SandboxOptions = |name| {
+        let minor = if name == "gz1" { 36 } else { 31 };
+        SandboxOptions::instant(name).running(Release::new(minor).expect("a release"))
+    };
+    let app = objects("default", "settings");
+    let web = component("web", "registry.example.com/web:1");
+    Fleet::with(&["bj1", "gz1"], &[(APP, &app), (MAPS, &maps(&["one", "two"])), (WEB, &web)], options)
+}
+
 /// argo-cd #18480: the list of clusters failed once, a generator took that for no clusters at all, and every application was
 /// deleted, with what it had deployed.
 #[tokio::test(start_paused = true)]
 async fn argo_18480_a_list_that_fails_is_no_empty_list() {
-    let fleet = fleet();
+    let failing = |verb: &str| FaultRule::failing(RequestMatch::any().verb(verb), Fault::internal_error());
+    let (lists, watches) = (failing("list"), failing("watch"));
+    nothing_goes_meanwhile("gz1", &FaultPlan::new(1).rule(lists.clone()).rule(watches.clone())).await;
+    nothing_goes_meanwhile("gz1", &FaultPlan::new(1).rule(watches)).await;
+    nothing_goes_meanwhile("bj1", &FaultPlan::new(1).rule(lists)).await;
+}
+
+/// The same with lists that begin well: whoever stopped reading, and took what there was for all, would delete the rest.
+#[tokio::test(start_paused = true)]
+async fn argo_18480_a_list_that_breaks_off_is_no_shorter_list() {
+    let watches = || RequestMatch::any().verb("watch");
+    let torn = FaultRule::new(watches(), Trouble::WatchTorn { most: 2 });
+    // What the cluster holds anything of is known by then.
+    let later = Duration::from_secs(1)..Duration::from_secs(3600);
+    let pages = FaultRule::failing(RequestMatch::any().verb("list"), Fault::internal_error()).within(later);
+    nothing_goes_meanwhile("gz1", &FaultPlan::new(1).rule(torn).rule(pages.clone())).await;
+    let (shortest, longest) = (Duration::ZERO, Duration::ZERO);
+    let silent = FaultRule::new(watches(), Trouble::WatchSilent { shortest, longest });
+    nothing_goes_meanwhile("gz1", &FaultPlan::new(1).rule(silent).rule(pages)).await;
+}
+
+/// A commit that does delete something, seen by a new process while one cluster is in such trouble.
+async fn nothing_goes_meanwhile(cluster: &str, plan: &FaultPlan) {
+    let fleet = fleet_of_each_sort();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
     running.stop().await;
     let before = identities(&fleet).await;
 
-    // A commit that does delete something, seen by a new process whose every list of one cluster fails.
     let fewer = fleet.repository.commit("One map less", &[(MAPS, Some(&maps(&["one"])))]);
-    let lists = FaultRule::failing(RequestMatch::any().verb("list"), Fault::internal_error());
-    fleet.cluster("gz1").set_faults(&FaultPlan::new(1).rule(lists));
+    fleet.cluster(cluster).set_faults(plan);
     let running = fleet.start().await;
     a_while().await;
     assert_eq!(deletes(&fleet), 0, "nothing goes anywhere before every cluster was read");
-    fleet.cluster("gz1").set_faults(&FaultPlan::new(1));
+    fleet.cluster(cluster).set_faults(&FaultPlan::new(1));
     running.converged(&fewer).await;
     assert_eq!((deletes(&fleet), identities(&fleet).await.len()), (2, before.len() - 2));
 }
@@ -98,20 +130,24 @@ async fn argo_18480_a_selector_that_fits_no_cluster_deletes_nothing() {
 /// the applications of many clusters were deleted.
 #[tokio::test(start_paused = true)]
 async fn argo_16284_a_server_that_fails_loses_nothing() {
-    let fleet = fleet();
+    let fleet = fleet_of_each_sort();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
     let before = identities(&fleet).await;
     let full = "etcdserver: mvcc: database space exceeded";
     let refusal = Fault::Refusal { code: 500, reason: "InternalError", message: full.to_owned() };
     let writes = FaultRule::failing(RequestMatch::writes(), refusal.clone());
-    let lists = FaultRule::failing(RequestMatch::any().verb("list"), refusal).per_mille(500);
+    let lists = FaultRule::failing(RequestMatch::any().verb("list"), refusal.clone()).per_mille(500);
+    let streams = FaultRule::failing(RequestMatch::any().verb("watch"), refusal).per_mille(300);
     let hour = Duration::from_secs(3600);
     let cut = Trouble::WatchExpired { shortest: Duration::from_secs(1), longest: Duration::from_secs(20) };
     let watches = FaultRule::new(RequestMatch::any().verb("watch"), cut);
-    fleet
-        .cluster("gz1")
-        .set_faults(&FaultPlan::new(7).rule(writes.within(Duration::ZERO..hour)).rule(lists).rule(watches));
+    let writes = writes.within(Duration::ZERO..hour);
+    for sandbox in fleet.clusters.values() {
+        let (writes, lists) = (writes.clone(), lists.clone());
+        let plan = FaultPlan::new(7).rule(writes).rule(lists).rule(streams.clone()).rule(watches.clone());
+        sandbox.set_faults(&plan);
+    }
     // A release comes while it lasts, and so do restarts.
     let newer = component("web", "registry.example.com/web:2");
     let revision = fleet.push(&running, "Release 2", &[(WEB, Some(&newer))]).await;
@@ -123,7 +159,7 @@ async fn argo_16284_a_server_that_fails_loses_nothing() {
         a_while().await;
     }
     assert_eq!(deletes(&fleet), 0);
-    fleet.cluster("gz1").set_faults(&FaultPlan::new(7));
+    fleet.clusters.values().for_each(|sandbox| sandbox.set_faults(&FaultPlan::new(7)));
     running.converged(&revision).await;
     assert_eq!((deletes(&fleet), identities(&fleet).await), (0, before));
 }
@@ -164,7 +200,7 @@ async fn argo_3484_manifests_that_are_deleted_by_mistake() {
 /// argo-cd #18780: applications of many clusters were deleted within seconds, and nothing had changed in Git.
 #[tokio::test(start_paused = true)]
 async fn argo_18780_nothing_goes_while_git_stands_still() {
-    let fleet = fleet();
+    let fleet = fleet_of_each_sort();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
     let before = identities(&fleet).await;
@@ -184,6 +220,7 @@ async fn argo_18780_nothing_goes_while_git_stands_still() {
                 .rule(FaultRule::failing(any(), Fault::unavailable()).per_mille(200))
                 .rule(FaultRule::failing(any(), Fault::forbidden()).per_mille(50))
                 .rule(FaultRule::new(any(), Trouble::WatchCut { shortest: second, longest: second * 30 }))
+                .rule(FaultRule::new(any(), Trouble::WatchTorn { most: 5 }).per_mille(500))
                 .down(second * 40..second * 70);
             sandbox.set_faults(&plan);
         }

@@ -200,3 +200,56 @@ async fn replicas_that_an_app_leaves_to_others_stay_theirs_on_the_oldest_release
     assert_eq!(web["spec"]["replicas"], 5);
     assert_eq!(web.pointer("/spec/template/spec/containers/0/image"), Some(&json!("web:2")));
 }
+
+/// What a fleet asks of ConfigMaps at its start, and after its server has forgotten what its watches have seen.
+async fn asked_of_maps(options: fn(&str) -> SandboxOptions) -> (Vec<String>, Vec<String>) {
+    let map = config_map("default", "one", "first");
+    let fleet = Fleet::with(&["bj1"], &[(APP, &objects("default", "web")), (MANIFESTS, &map)], options);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    settle().await;
+    let of_maps = || {
+        let is_list = |it: &String| it.contains(" stream ") || it.contains(" list ");
+        fleet
+            .counted()
+            .into_iter()
+            .filter(|it| is_list(it) && it.ends_with(" configmaps"))
+            .collect::<Vec<_>>()
+    };
+    let first = of_maps();
+    fleet.forget_requests();
+    let bj1 = fleet.cluster("bj1");
+    for name in ["two", "three"] {
+        live::apply_as(bj1, "somebody", &config_map("default", name, "other")).await;
+    }
+    bj1.compact();
+    bj1.cut_watches();
+    settle().await;
+    let again = of_maps();
+    // The watches go on: what is done there now is seen.
+    edit_as(bj1, "kubectl-edit", ("ConfigMap", "one"), &json!({"data": {"value": "by hand"}})).await;
+    settle().await;
+    let one = live::get(bj1, "ConfigMap", "default", "one").await.expect("it is there");
+    assert_eq!(one["data"]["value"], "first");
+    (first, again)
+}
+
+#[tokio::test(start_paused = true)]
+async fn lists_come_as_streams_where_there_are_any_and_are_asked_for_once_where_not() {
+    // Whether there is anything of the kind is asked by a list of one.
+    let (first, again) = asked_of_maps(|name| running(name, 36)).await;
+    assert_eq!(
+        (first, again),
+        (vec!["1 list configmaps".into(), "1 stream configmaps".into()], vec!["1 stream configmaps".into()])
+    );
+    // Older servers are not asked at all.
+    let (first, again) = asked_of_maps(|name| running(name, 31)).await;
+    assert_eq!((first, again), (vec!["2 list configmaps".into()], vec!["1 list configmaps".into()]));
+    // Of 1.33, some refuse.
+    let (first, again) =
+        asked_of_maps(|name| SandboxOptions { streaming_lists: false, ..running(name, 33) }).await;
+    assert_eq!(
+        (first, again),
+        (vec!["2 list configmaps".into(), "1 stream configmaps".into()], vec!["1 list configmaps".into()])
+    );
+}

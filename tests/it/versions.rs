@@ -96,7 +96,7 @@ async fn an_object_in_another_version_stays_the_same_object() {
     let newer = json!({"dish": "soup", "price": 3});
     scene.push(&menu("v1", &newer)).await;
     // It is watched as it is applied, for which it is listed once.
-    assert_eq!(scene.fleet.counted(), ["1 apply menus.example.com", "1 list menus.example.com"]);
+    assert_eq!(scene.fleet.counted(), ["1 apply menus.example.com", "1 stream menus.example.com"]);
     assert_eq!(scene.menu().await, (uid, newer));
     scene.is_put_back().await;
 }

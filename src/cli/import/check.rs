@@ -67,13 +67,14 @@ pub fn added_labels(draft: &Draft, rendered: &Rendered) -> (Vec<String>, Vec<Str
     let Some(object) = rendered.objects.iter().find(|object| Some(&object.id) == workload.as_ref()) else {
         return (Vec::new(), Vec::new());
     };
+    let made = object.body.fields();
     let added = |pointer: &str| -> Vec<String> {
         let keys = |value: &Value| -> BTreeSet<String> {
             let entries = value.pointer(pointer).and_then(Value::as_object);
             entries.into_iter().flat_map(Map::keys).cloned().collect()
         };
         let wanted = keys(&draft.workload);
-        keys(&object.body).into_iter().filter(|key| !wanted.contains(key) && !is_ours(key)).collect()
+        keys(&made).into_iter().filter(|key| !wanted.contains(key) && !is_ours(key)).collect()
     };
     (added("/metadata/labels"), added("/spec/template/metadata/labels"))
 }
@@ -92,7 +93,7 @@ pub fn unlike(draft: &Draft, rendered: &Rendered) -> Vec<String> {
             None => found
                 .push(format!("{}: the layers make it ({}), and it is not there", object.id, object.source)),
             Some(wanted) => {
-                let paths = paths(wanted, &object.body);
+                let paths = paths(wanted, &object.body.fields());
                 found.extend(
                     paths.into_iter().map(|path| format!("{}: {path} is rendered otherwise", object.id)),
                 );

@@ -157,7 +157,7 @@ fn what_another_app_brings_is_waited_for() {
     let pay = rendered("pay", &[PAY, "example.com/v1/Menu/shop/pay"]);
     let mut base = rendered("base", &["v1/Namespace//shop"]);
     let mut definition = object("apiextensions.k8s.io/v1/CustomResourceDefinition//menus.example.com", "a");
-    definition.body = json!({"spec": {"group": "example.com", "names": {"kind": "Menu"}}});
+    definition.defines = Some(("example.com".into(), "Menu".into()));
     base.objects = base.objects.iter().cloned().chain([definition]).collect();
 
     let brought = pending([&pay, &base], &observation);
@@ -328,7 +328,7 @@ fn whatever_has_a_pod_template_is_a_workload() {
     let template = json!({"spec": {"template": {"spec": {"containers": []}}}});
     for body in [template.clone(), json!({"spec": {"jobTemplate": template}})] {
         let mut objects = custom.objects.to_vec();
-        objects[0].body = body;
+        objects[0].body = body.into();
         custom.objects = objects.into();
         assert!(waves::changed_workload("main", &custom, &observation).is_some());
     }

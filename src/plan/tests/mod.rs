@@ -49,11 +49,12 @@ fn object(text: &str, content: &str) -> RenderedObject {
     RenderedObject {
         id,
         kind,
-        body: Value::Null,
+        body: Value::Null.into(),
         hash: Digest::of(content.as_bytes()),
         source: Location::new("apps/pay.yaml", 1, 1),
         sealed: None,
         hook: None,
+        defines: None,
     }
 }
 

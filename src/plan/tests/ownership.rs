@@ -16,7 +16,7 @@ const PAY: &str = "apps/v1/Deployment/shop/pay";
 fn annotated(name: &str, annotations: &Value) -> Rendered {
     let mut rendered = rendered("pay", &[]);
     let mut object = object(name, "a");
-    object.body = json!({"metadata": {"annotations": annotations}});
+    object.body = json!({"metadata": {"annotations": annotations}}).into();
     rendered.objects = [object].into();
     rendered
 }

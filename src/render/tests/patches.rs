@@ -168,5 +168,10 @@ fn mistakes_of_patches_have_their_place() {
 fn our_labels_stay_whatever_a_patch_says() {
     let merge = patch("{}", &format!("merge: {{metadata: {{labels: {{{}: other}}}}}}", labels::MANAGED_BY));
     let rendered = web(&[("templates/base/patches/a.yaml", &merge)]).unwrap();
-    assert!(rendered.objects.iter().all(|it| it.body["metadata"]["labels"][labels::MANAGED_BY] == "main"));
+    assert!(
+        rendered
+            .objects
+            .iter()
+            .all(|it| it.body.fields()["metadata"]["labels"][labels::MANAGED_BY] == "main")
+    );
 }

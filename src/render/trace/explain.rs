@@ -101,8 +101,9 @@ pub fn explain(
     for one in &made {
         let id = one.object.id.clone();
         objects.entry(id.clone()).or_insert_with(|| {
+            let body = one.object.body.fields();
             let field = |(path, value): (String, &Value)| reached.field(&stage, one, path, value);
-            ExplainedObject { id, fields: reach::leaves(&one.object.body).map(field).collect() }
+            ExplainedObject { id, fields: reach::leaves(&body).map(field).collect() }
         });
     }
     Some(objects.into_values().collect())

@@ -32,8 +32,12 @@ pub fn changed(before: &[Made], after: &[Made], altered: Altered<'_>) -> BTreeMa
     let mut found = BTreeMap::new();
     for made in before {
         let other = after.iter().find(|other| other.key == made.key);
+        if other.is_some_and(|other| other.object.body == made.object.body) {
+            continue;
+        }
+        let (was, is) = (made.object.body.fields(), other.map(|other| other.object.body.fields()));
         let mut differing = Vec::new();
-        compare(&made.object.body, other.map(|other| &other.object.body), "", &mut differing);
+        compare(&was, is.as_ref(), "", &mut differing);
         for (path, was, is) in differing {
             let how = match is {
                 Some(is) if same(was, old) && same(is, new) => How::Copied,

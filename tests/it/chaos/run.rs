@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use sandbox::{Pods, Sandbox, SandboxOptions};
+use sandbox::{Pods, Release, Sandbox, SandboxOptions};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tutti::controller::Origin;
@@ -75,13 +75,17 @@ impl Run {
     fn begin(schedule: &Schedule) -> Self {
         let options = |name: &str| {
             let start = if schedule.slow_pods { 3 } else { 0 };
+            // Two clusters do not hand out the same uids.
+            let seed = name.bytes().fold(schedule.seed, |seed, byte| seed.wrapping_mul(31) + u64::from(byte));
+            // Servers of the one release stream their lists, those of the other tell them page by page.
+            let minor = if seed.is_multiple_of(3) { 30 } else { 36 };
+            let release = Release::new(minor).expect("a release that there was");
             SandboxOptions {
-                // Two clusters do not hand out the same uids.
-                seed: name.bytes().fold(schedule.seed, |seed, byte| seed.wrapping_mul(31) + u64::from(byte)),
+                seed,
                 pods: Pods::Virtual,
                 pod_start: (Duration::from_secs(start / 3), Duration::from_secs(start)),
                 epoch: SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000),
-                ..SandboxOptions::instant(name)
+                ..SandboxOptions::instant(name).running(release)
             }
         };
         let sandboxes =

@@ -19,6 +19,7 @@ pub enum Trouble {
     Invalid,
     Conflict,
     WatchCut,
+    WatchTorn,
     WatchSilent,
     WatchExpired,
     DuplicateEvents,
@@ -30,7 +31,7 @@ pub enum Trouble {
 }
 
 impl Trouble {
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Latency,
         Self::LongLatency,
         Self::TooManyRequests,
@@ -43,6 +44,7 @@ impl Trouble {
         Self::Invalid,
         Self::Conflict,
         Self::WatchCut,
+        Self::WatchTorn,
         Self::WatchSilent,
         Self::WatchExpired,
         Self::DuplicateEvents,
@@ -67,6 +69,7 @@ impl Trouble {
             Self::Invalid => "422",
             Self::Conflict => "409",
             Self::WatchCut => "watch-cut",
+            Self::WatchTorn => "watch-torn",
             Self::WatchSilent => "watch-silent",
             Self::WatchExpired => "watch-expired",
             Self::DuplicateEvents => "duplicate-events",
@@ -105,6 +108,7 @@ impl Trouble {
                 let (shortest, longest) = between(0, 30_000);
                 (any(), Kind::WatchCut { shortest, longest })
             }
+            Self::WatchTorn => (any(), Kind::WatchTorn { most: 5 }),
             Self::WatchSilent => {
                 let (shortest, longest) = between(0, 30_000);
                 (any(), Kind::WatchSilent { shortest, longest })

@@ -343,7 +343,8 @@ impl wires::Witness for Witness {
     fn sent(&self, cluster: &str, request: &Request<Bytes>) {
         let query = request.uri().query().unwrap_or_default();
         let path = request.uri().path();
-        let is_watch = query.contains("watch=");
+        // A watch that begins with a list is a request like others.
+        let is_watch = query.contains("watch=") && !query.contains("sendInitialEvents=");
         let what = || format!("{} {cluster} {path}", request.method());
         {
             let mut state = self.state.lock();

@@ -75,7 +75,7 @@ fn mistake(app: &str, files: &[(&str, &str)]) -> Option<Diagnostic> {
 #[track_caller]
 fn check(app: &str, files: &[(&str, &str)], replicas: u32, image: Value, arguments: [&str; 3]) {
     let Some(objects) = objects(app, files) else { return };
-    let spec = &objects[0].body["spec"];
+    let spec = &objects[0].body.fields()["spec"];
     let container = &spec["template"]["spec"]["containers"][0];
     let seen: Value = serde_json::from_str(container["image"].as_str().unwrap()).unwrap();
     assert_eq!((&spec["replicas"], seen), (&json!(replicas), image));
@@ -113,7 +113,7 @@ fn objects_carry_our_labels_and_their_template() {
     let [object] = objects.as_slice() else { panic!("{objects:#?}") };
     assert_eq!(object.source.to_string(), "charts/web/templates/a.yaml:1:1");
     assert_eq!(object.id.to_string(), "Deployment default/web-blue");
-    let labels = &object.body["spec"]["template"]["metadata"]["labels"];
+    let labels = &object.body.fields()["spec"]["template"]["metadata"]["labels"];
     assert_eq!(labels, &json!({"x": "a", "app": "web", "version": "v7", "sym-group": "blue"}));
 }
 
@@ -127,7 +127,9 @@ fn policies_definitions_lists_and_namespaces() {
         "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a.b.c}\n";
     let files = [("charts/web/templates/a.yaml", text), ("charts/web/crds/a.yaml", crd)];
     let Some(objects) = objects(&app("", ""), &files) else { return };
-    let kept = |object: &RenderedObject| object.body["metadata"]["annotations"]["tutti.dev/prune"] == "keep";
+    let kept = |object: &RenderedObject| {
+        object.body.fields()["metadata"]["annotations"]["tutti.dev/prune"] == "keep"
+    };
     let seen: Vec<_> = objects.iter().map(|object| (object.id.to_string(), kept(object))).collect();
     let expected = [
         ("PersistentVolumeClaim default/data", true),
@@ -183,10 +185,10 @@ fn hooks_know_when_they_come_and_runs_are_named_after_their_release() {
     assert!(run[1].starts_with("Job default/migrate-"), "{run:?}");
     assert!(run[1].ends_with(" Before -3 once false runs true"), "{run:?}");
     for object in first.iter().filter(|object| object.hook.is_some()) {
-        assert_eq!(object.body["metadata"]["name"], *object.id.name);
-        assert_eq!(object.body["metadata"]["annotations"]["tutti.dev/origin"], object.id.origin());
+        assert_eq!(object.body.fields()["metadata"]["name"], *object.id.name);
+        assert_eq!(object.body.fields()["metadata"]["annotations"]["tutti.dev/origin"], object.id.origin());
         let job = &*object.id.kind == "Job";
-        assert!(!job || object.body["spec"].get("ttlSecondsAfterFinished").is_none(), "{object:?}");
+        assert!(!job || object.body.fields()["spec"].get("ttlSecondsAfterFinished").is_none(), "{object:?}");
     }
     // The same, and with another value in an object that is no hook.
     assert_eq!(objects(&app("", ""), &[(FILE, &text)]).map(|again| shown(&again)), Some(found.clone()));

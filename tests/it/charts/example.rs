@@ -51,7 +51,11 @@ fn renders_to_the_golden_files() {
     for (target, (_, render)) in renders.iter() {
         let rendered = render.as_ref().unwrap_or_else(|mistakes| panic!("{target}: {mistakes:#?}"));
         let documents = rendered.objects.iter().map(|object| {
-            format!("---\n# from {}\n{}", object.source, serde_yaml::to_string(&object.body).unwrap())
+            format!(
+                "---\n# from {}\n{}",
+                object.source,
+                serde_yaml::to_string(&object.body.fields()).unwrap()
+            )
         });
         check(
             &root().join(format!("tests/golden-charts/{}.yaml", target.cluster)),

@@ -2,6 +2,7 @@
 
 mod admission;
 mod rows;
+mod streams;
 mod table;
 mod versions;
 

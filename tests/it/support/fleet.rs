@@ -110,12 +110,21 @@ impl Fleet {
         revision
     }
 
-    /// Requests of all clusters since the last time they were forgotten, but for watches and probes.
+    /// Requests of all clusters since the last time they were forgotten, but for watches and probes. A watch that begins with a
+    /// list counts: its verb is `stream`.
     pub fn requests(&self) -> Vec<(String, RequestRecord)> {
         let of_interest = |record: &RequestRecord| !record.is_watch() && record.resource != "/version";
+        let as_counted = |mut record: RequestRecord| {
+            if record.is_watch() && record.query.contains("sendInitialEvents=true") {
+                "stream".clone_into(&mut record.verb);
+            }
+            record
+        };
         self.clusters
             .iter()
-            .flat_map(|(name, sandbox)| sandbox.requests().into_iter().map(|record| (name.clone(), record)))
+            .flat_map(|(name, sandbox)| {
+                sandbox.requests().into_iter().map(|record| (name.clone(), as_counted(record)))
+            })
             .filter(|(_, record)| of_interest(record))
             .collect()
     }

@@ -21,6 +21,8 @@ struct Disturbed {
     cluster: Weak<Cluster>,
     inner: BodyDataStream<ResponseBody>,
     cut: Option<Instant>,
+    /// Lines until it breaks.
+    torn: Option<u64>,
     silent: Option<Instant>,
     expired: Option<Instant>,
     duplicates: Option<(Seed, u64)>,
@@ -46,6 +48,7 @@ pub(crate) fn disturb(
         cluster,
         inner: response.into_body().into_data_stream(),
         cut: trouble.cut.map(|after| now + after),
+        torn: trouble.torn,
         silent: trouble.silent.map(|after| now + after),
         expired: trouble.expired.map(|after| now + after),
         duplicates: trouble.duplicates,
@@ -80,7 +83,7 @@ impl Disturbed {
                 biased;
                 () = reached(self.cut) => {
                     self.over = true;
-                    return Some(Err(io::Error::new(io::ErrorKind::ConnectionReset, "the connection was cut")));
+                    return Some(Err(cut()));
                 }
                 () = reached(self.expired) => {
                     self.over = true;
@@ -90,6 +93,10 @@ impl Disturbed {
                     return self.held.take().map(|(_, line)| Ok(line));
                 }
                 line = self.inner.next() => match line? {
+                    Ok(_) if self.torn == Some(0) => {
+                        self.over = true;
+                        return Some(Err(cut()));
+                    }
                     Ok(line) => if let Some(line) = self.passed(line) { return Some(Ok(line)) },
                     Err(error) => {
                         self.over = true;
@@ -103,6 +110,7 @@ impl Disturbed {
     /// The line, when it is to be said now.
     fn passed(&mut self, line: Bytes) -> Option<Bytes> {
         let now = Instant::now();
+        self.torn = self.torn.map(|lines| lines.saturating_sub(1));
         if self.silent.is_some_and(|from| from <= now) {
             return None;
         }
@@ -131,6 +139,10 @@ impl Disturbed {
             cluster.faults.lock().count(name);
         }
     }
+}
+
+fn cut() -> io::Error {
+    io::Error::new(io::ErrorKind::ConnectionReset, "the connection was cut")
 }
 
 fn expired() -> Bytes {

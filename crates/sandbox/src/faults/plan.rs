@@ -37,6 +37,8 @@ pub enum Trouble {
     StaleList { lag: u64 },
     /// The watch breaks after a time between the two.
     WatchCut { shortest: Duration, longest: Duration },
+    /// The watch breaks after some events, at most this many: perhaps in the middle of those that it begins with.
+    WatchTorn { most: u64 },
     /// The watch stays open and says nothing more, until the server ends it.
     WatchSilent { shortest: Duration, longest: Duration },
     /// The watch ends with 410.
@@ -121,6 +123,7 @@ impl Trouble {
             Self::Latency { .. } => "latency".to_owned(),
             Self::StaleList { .. } => "stale-list".to_owned(),
             Self::WatchCut { .. } => "watch-cut".to_owned(),
+            Self::WatchTorn { .. } => "watch-torn".to_owned(),
             Self::WatchSilent { .. } => "watch-silent".to_owned(),
             Self::WatchExpired { .. } => "watch-expired".to_owned(),
             Self::DuplicateEvents { .. } => "duplicate-events".to_owned(),

@@ -52,6 +52,8 @@ pub(crate) struct Strike {
 #[derive(Debug, Default)]
 pub(crate) struct WatchTrouble {
     pub(crate) cut: Option<Duration>,
+    /// It breaks after so many events.
+    pub(crate) torn: Option<u64>,
     pub(crate) silent: Option<Duration>,
     pub(crate) expired: Option<Duration>,
     pub(crate) duplicates: Option<(Seed, u64)>,
@@ -61,6 +63,7 @@ pub(crate) struct WatchTrouble {
 impl WatchTrouble {
     pub(crate) fn is_none(&self) -> bool {
         self.cut.is_none()
+            && self.torn.is_none()
             && self.silent.is_none()
             && self.expired.is_none()
             && self.duplicates.is_none()
@@ -139,6 +142,10 @@ impl Running {
 
     /// Adds the trouble to the strike; false when it does not concern such a request.
     fn draw(&mut self, record: &RequestRecord, strike: &mut Strike) -> bool {
+        if let Trouble::WatchTorn { most } = self.rule.trouble {
+            strike.watch.torn = Some(self.seed.below(most + 1));
+            return record.is_watch();
+        }
         let mut between = |shortest: Duration, longest: Duration| self.seed.duration(shortest, longest);
         let mut set = |place: &mut Option<Duration>, shortest, longest| {
             let drawn = between(shortest, longest);
@@ -165,6 +172,7 @@ impl Running {
             Trouble::WatchExpired { shortest, longest } => {
                 set(&mut strike.watch.expired, *shortest, *longest)
             }
+            Trouble::WatchTorn { .. } => false,
             // counted when they strike
             Trouble::DuplicateEvents { per_mille } => {
                 strike.watch.duplicates = Some((Seed::new(self.seed.next()), u64::from(*per_mille)));

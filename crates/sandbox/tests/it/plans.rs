@@ -128,6 +128,38 @@ async fn watched(trouble: Trouble, bookmarks: bool) -> Vec<String> {
     said
 }
 
+/// What a streamed list of three ConfigMaps tells before it breaks.
+async fn torn(most: u64, seed: u64) -> usize {
+    let (sandbox, client) = instant();
+    for name in ["one", "two", "three"] {
+        write(&client, name, "1").await.unwrap();
+    }
+    let torn = FaultRule::new(RequestMatch::any().verb("watch"), Trouble::WatchTorn { most });
+    sandbox.set_faults(&FaultPlan::new(seed).rule(torn));
+    let parameters = WatchParams { send_initial_events: true, ..WatchParams::default() };
+    let mut events = config_maps(&client).watch(&parameters, "").await.unwrap().boxed();
+    let mut told = 0;
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(WatchEvent::Added(_)) => told += 1,
+            Ok(other) => panic!("{other:?}"),
+            Err(_) => break,
+        }
+    }
+    assert_eq!(sandbox.struck()["watch-torn"], 1);
+    told
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_breaks_in_its_middle() {
+    assert_eq!(torn(0, 1).await, 0);
+    let mut found = std::collections::BTreeSet::new();
+    for seed in 0..20 {
+        found.insert(torn(2, seed).await);
+    }
+    assert_eq!(found.into_iter().collect::<Vec<_>>(), [0, 1, 2]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn watches_are_disturbed() {
     let (shortest, longest) = (seconds(25), seconds(25));

@@ -47,13 +47,22 @@ impl Counted {
         Self { cluster, user, way: format!("{name}={}#admin", path.display()) }
     }
 
+    /// Its lists come as streams.
+    pub fn streams(&self) -> bool {
+        !self.cluster.version().starts_with("v1.30.")
+    }
+
+    /// All that it asked; a watch when it is over.
+    pub fn all(&self) -> Vec<Asked> {
+        self.cluster.asked_by(&self.user).expect("an audit log")
+    }
+
     /// What it asked, but for what costs the same whatever happens to an object: watches, probes, pods of what is not
     /// healthy, and what the cluster serves, which other tests change meanwhile.
     pub fn asked(&self) -> Vec<Asked> {
-        let all = self.cluster.asked_by(&self.user).expect("an audit log");
         let is_counted =
             |it: &Asked| it.verb != "watch" && it.resource != "pods" && !it.resource.starts_with('/');
-        all.into_iter().filter(is_counted).collect()
+        self.all().into_iter().filter(is_counted).collect()
     }
 }
 

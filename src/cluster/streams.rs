@@ -1,0 +1,93 @@
+//! Which lists of a cluster come as streams: the server tells all objects as the first events of a watch, and goes on with what
+//! becomes of them. One request takes the place of many pages and a watch, and nobody holds a page.
+
+use std::collections::BTreeSet;
+
+use kube::discovery::ApiResource;
+use parking_lot::Mutex;
+
+use crate::model::KubeVersion;
+
+/// Servers refuse before this minor version of Kubernetes 1, or have never heard of it. Some later ones refuse too.
+const STREAMS_SINCE: u32 = 32;
+
+/// What is known of it, of one connection; it is asked anew for each, and when the server is another version.
+#[derive(Debug, Default)]
+pub(super) struct Streams(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    /// The server's own, as it writes it; empty when nobody has asked.
+    version: String,
+    /// Kinds whose server has refused, or never said that it had told all: servers of aggregated APIs answer as they like.
+    refused: BTreeSet<String>,
+}
+
+impl Streams {
+    /// What the server says that it is.
+    pub fn heard(&self, version: &str) {
+        let mut known = self.0.lock();
+        if known.version != version {
+            *known = Known { version: version.to_owned(), refused: BTreeSet::new() };
+        }
+    }
+
+    /// Whether a list of this kind is asked for as a stream. A server of which nothing is known is asked: it says no, or the
+    /// end of the list does not come in time.
+    pub fn may_be_asked(&self, api: &ApiResource) -> bool {
+        let known = self.0.lock();
+        let is_old = KubeVersion::parse(&known.version)
+            .is_some_and(|version| (version.major, version.minor) < (1, STREAMS_SINCE));
+        !is_old && !known.refused.contains(&name_of(api))
+    }
+
+    /// It is not asked for again as a stream.
+    pub fn is_refused(&self, api: &ApiResource) {
+        self.0.lock().refused.insert(name_of(api));
+    }
+}
+
+fn name_of(api: &ApiResource) -> String {
+    format!("{}/{}", api.api_version, api.plural)
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::GroupVersionKind;
+
+    use super::*;
+
+    fn resource(kind: &str) -> ApiResource {
+        ApiResource::from_gvk(&GroupVersionKind::gvk("apps", "v1", kind))
+    }
+
+    #[track_caller]
+    fn check(version: &str, expected: bool) {
+        let streams = Streams::default();
+        streams.heard(version);
+        assert_eq!(streams.may_be_asked(&resource("Deployment")), expected, "{version}");
+    }
+
+    #[test]
+    fn old_servers_are_not_asked() {
+        check("v1.20.15", false);
+        check("v1.31.9-gke.1200", false);
+        check("v1.32.0", true);
+        check("v1.36.0+k3s1", true);
+        // Whoever writes something else is asked.
+        check("", true);
+        check("main", true);
+    }
+
+    #[test]
+    fn who_refuses_is_asked_again_when_it_is_another_version() {
+        let streams = Streams::default();
+        streams.heard("v1.33.4");
+        streams.is_refused(&resource("Deployment"));
+        streams.heard("v1.33.4");
+        let asked = ["Deployment", "StatefulSet"].map(|kind| streams.may_be_asked(&resource(kind)));
+        assert_eq!(asked, [false, true]);
+        streams.heard("v1.34.0");
+        assert!(streams.may_be_asked(&resource("Deployment")));
+    }
+}

@@ -1,0 +1,391 @@
+//! One kind, listed and watched for ever.
+//!
+//! A list begins without a resourceVersion, so it is of the newest state: one from a cache that is behind would take back
+//! what was seen already. Where the server can, it comes as a stream, as the first events of the watch that goes on after it;
+//! where not, page by page. A list that breaks off says nothing of what is gone: it begins again.
+
+mod pauses;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::stream::BoxStream;
+use futures::{Stream, StreamExt as _};
+use kube::api::{Api, ApiResource, ListParams, WatchEvent, WatchParams};
+use kube::core::Status;
+use tokio::time::Instant;
+
+use self::pauses::Pauses;
+use super::error::{innermost, words_of_login};
+use super::object::Told;
+use super::streams::Streams;
+use super::watch::Change;
+use crate::model::ClusterName;
+
+pub(super) use self::pauses::LONGEST as LONGEST_PAUSE;
+
+/// Objects of one page of a list: it is held whole while it is read.
+pub(super) const PAGE: u32 = 100;
+
+/// The server ends a watch after this, in seconds.
+const LENGTH: u32 = 290;
+/// A watch that ends by itself tells nothing for longer than this only if its connection is gone.
+const SILENCE: Duration = Duration::from_secs(295);
+/// Between the objects of a streamed list, and before its end, a server may be silent for so long. One that has never heard of
+/// streamed lists may tell all objects and not that they are all; a real one waits 3 s at most, for its cache.
+const SILENCE_OF_LISTS: Duration = Duration::from_secs(10);
+/// A watch that the server ends sooner did not go well.
+const SHORTEST: Duration = Duration::from_secs(1);
+/// After so many streamed lists in a row that broke off, the next one comes page by page.
+const STREAMS_THAT_BREAK: u32 = 3;
+/// After so many errors in a row that the server tells at the same place, all is listed again.
+const ERRORS_AT_ONE_PLACE: u32 = 3;
+
+/// Ends the objects of a streamed list.
+const END_OF_LIST: &str = "k8s.io/initial-events-end";
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted {
+    /// Of whom the log speaks.
+    pub cluster: ClusterName,
+    /// Everything, without one.
+    pub labels: Option<String>,
+    /// Objects of one page.
+    pub page: u32,
+    /// The longest pause before a list that is refused again and again.
+    pub longest_pause: Duration,
+}
+
+/// All objects that are asked for, and what becomes of them, for ever.
+pub(super) fn changes<const METADATA: bool>(
+    objects: Api<Told<METADATA>>,
+    api: ApiResource,
+    wanted: Wanted,
+    streams: Arc<Streams>,
+) -> impl Stream<Item = Change> + Send + 'static {
+    let watching = Watching {
+        objects,
+        api,
+        pauses: Pauses::new(wanted.longest_pause),
+        wanted,
+        streams,
+        broken_streams: 0,
+        errors: 0,
+        denial_is_told: false,
+        state: State::Start,
+    };
+    futures::stream::unfold(watching, |mut watching| async move {
+        let change = watching.next().await;
+        Some((change, watching))
+    })
+}
+
+type Events<const METADATA: bool> = BoxStream<'static, kube::Result<WatchEvent<Told<METADATA>>>>;
+
+struct Watching<const METADATA: bool> {
+    objects: Api<Told<METADATA>>,
+    api: ApiResource,
+    wanted: Wanted,
+    streams: Arc<Streams>,
+    pauses: Pauses,
+    /// Streamed lists in a row that broke off.
+    broken_streams: u32,
+    /// Errors in a row that the server told at the same place.
+    errors: u32,
+    /// A right was missing, and the log tells of it.
+    denial_is_told: bool,
+    state: State<METADATA>,
+}
+
+#[derive(Default)]
+enum State<const METADATA: bool> {
+    #[default]
+    Start,
+    /// A list was said to begin.
+    Begun,
+    /// The objects of a streamed list are told.
+    Streamed(Events<METADATA>),
+    /// The next page; `None` is the first.
+    Page(Option<String>),
+    /// Objects of a page are told.
+    Read {
+        items: std::vec::IntoIter<Told<METADATA>>,
+        then: Then,
+    },
+    /// All before this resourceVersion is known.
+    Known(String),
+    Watched {
+        version: String,
+        events: Events<METADATA>,
+        since: Instant,
+        is_heard: bool,
+    },
+}
+
+/// What comes after a page.
+enum Then {
+    Page(String),
+    Known(String),
+}
+
+impl<const METADATA: bool> Watching<METADATA> {
+    async fn next(&mut self) -> Change {
+        loop {
+            let is_list = !matches!(self.state, State::Known(_) | State::Watched { .. });
+            self.pauses.wait(is_list).await;
+            if let Some(change) = self.step().await {
+                return change;
+            }
+        }
+    }
+
+    async fn step(&mut self) -> Option<Change> {
+        match std::mem::take(&mut self.state) {
+            State::Start => {
+                self.state = State::Begun;
+                Some(Change::Listing)
+            }
+            State::Begun => self.begin().await,
+            State::Streamed(events) => self.take_streamed(events).await,
+            State::Page(token) => self.read_page(token).await,
+            State::Read { items, then } => self.take_read(items, then),
+            State::Known(version) => self.watch_from(version).await,
+            State::Watched { version, events, since, is_heard } => {
+                self.take_watched(version, events, (since, is_heard)).await
+            }
+        }
+    }
+
+    async fn begin(&mut self) -> Option<Change> {
+        if self.broken_streams >= STREAMS_THAT_BREAK || !self.streams.may_be_asked(&self.api) {
+            self.state = State::Page(None);
+            return None;
+        }
+        let mut parameters = self.parameters();
+        parameters.send_initial_events = true;
+        // No resourceVersion is the newest one.
+        match self.objects.watch(&parameters, "").await {
+            Ok(events) => {
+                self.state = State::Streamed(events.boxed());
+                None
+            }
+            Err(kube::Error::Api(status)) if is_refusal(&status) => {
+                tracing::debug!(kind = self.api.kind, error = status.message, "lists come page by page");
+                self.streams.is_refused(&self.api);
+                self.state = State::Page(None);
+                None
+            }
+            // Who may not watch may still list, and is told what is missing when it cannot go on.
+            Err(error) if self.is_denied(&error) => {
+                self.state = State::Page(None);
+                None
+            }
+            Err(error) => self.breaks(words(&error), State::Start),
+        }
+    }
+
+    /// We may not. That is told once: it is asked for again for as long as it lasts.
+    fn is_denied(&mut self, error: &kube::Error) -> bool {
+        let kube::Error::Api(status) = error else { return false };
+        let is_denied = status.code == 403;
+        if is_denied && !std::mem::replace(&mut self.denial_is_told, true) {
+            let (cluster, kind) = (&self.wanted.cluster, &self.api.kind);
+            tracing::warn!(%cluster, kind, error = status.message, "a kind cannot be watched");
+        }
+        is_denied
+    }
+
+    async fn take_streamed(&mut self, mut events: Events<METADATA>) -> Option<Change> {
+        let why = match tokio::time::timeout(SILENCE_OF_LISTS, events.next()).await {
+            Ok(Some(Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)))) => {
+                self.state = State::Streamed(events);
+                return Some(Change::Seen(Box::new(object.into_value(&self.api))));
+            }
+            Ok(Some(Ok(WatchEvent::Deleted(object)))) => {
+                self.state = State::Streamed(events);
+                return Some(Change::Left(Box::new(object.into_value(&self.api))));
+            }
+            Ok(Some(Ok(WatchEvent::Bookmark(bookmark)))) => {
+                if bookmark.metadata.annotations.get(END_OF_LIST).is_none_or(|said| said != "true") {
+                    self.state = State::Streamed(events);
+                    return None;
+                }
+                (self.broken_streams, self.errors) = (0, 0);
+                self.pauses.went_well();
+                let version = bookmark.metadata.resource_version;
+                self.state = State::Watched { version, events, since: Instant::now(), is_heard: true };
+                return Some(Change::Listed);
+            }
+            Ok(Some(Ok(WatchEvent::Error(status)))) => words_of(&status),
+            Ok(Some(Err(error))) => words(&error),
+            Ok(None) => "it ended before all objects were told".to_owned(),
+            Err(_) => {
+                self.streams.is_refused(&self.api);
+                "the server did not say that all objects were told".to_owned()
+            }
+        };
+        self.broken_streams += 1;
+        self.breaks(why, State::Start)
+    }
+
+    async fn read_page(&mut self, token: Option<String>) -> Option<Change> {
+        let parameters = ListParams {
+            label_selector: self.wanted.labels.clone(),
+            limit: Some(self.wanted.page),
+            continue_token: token,
+            ..ListParams::default()
+        };
+        let list = match self.objects.list(&parameters).await {
+            Ok(list) => list,
+            Err(error) => {
+                self.is_denied(&error);
+                return self.breaks(words(&error), State::Start);
+            }
+        };
+        let is_said = |text: &String| !text.is_empty();
+        let (token, version) = (list.metadata.continue_, list.metadata.resource_version);
+        let then = match (token.filter(is_said), version.filter(is_said)) {
+            (Some(token), _) => Then::Page(token),
+            (None, Some(version)) => Then::Known(version),
+            (None, None) => return self.breaks(NO_VERSION.to_owned(), State::Start),
+        };
+        self.state = State::Read { items: list.items.into_iter(), then };
+        None
+    }
+
+    fn take_read(&mut self, mut items: std::vec::IntoIter<Told<METADATA>>, then: Then) -> Option<Change> {
+        if let Some(object) = items.next() {
+            self.state = State::Read { items, then };
+            return Some(Change::Seen(Box::new(object.into_value(&self.api))));
+        }
+        match then {
+            Then::Page(token) => {
+                self.state = State::Page(Some(token));
+                None
+            }
+            Then::Known(version) => {
+                (self.broken_streams, self.errors) = (0, 0);
+                self.state = State::Known(version);
+                Some(Change::Listed)
+            }
+        }
+    }
+
+    async fn watch_from(&mut self, version: String) -> Option<Change> {
+        match self.objects.watch(&self.parameters(), &version).await {
+            Ok(events) => {
+                let since = Instant::now();
+                self.state = State::Watched { version, events: events.boxed(), since, is_heard: false };
+                None
+            }
+            Err(error) => {
+                self.is_denied(&error);
+                let then = match &error {
+                    // Too old for the server, or not a version of its store.
+                    kube::Error::Api(status) if matches!(status.code, 400 | 410 | 422) => State::Start,
+                    _ => State::Known(version),
+                };
+                self.breaks(words(&error), then)
+            }
+        }
+    }
+
+    async fn take_watched(
+        &mut self,
+        version: String,
+        mut events: Events<METADATA>,
+        (since, is_heard): (Instant, bool),
+    ) -> Option<Change> {
+        let next = tokio::time::timeout(SILENCE, events.next()).await;
+        let (object, is_gone) = match next {
+            Ok(Some(Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)))) => (object, false),
+            Ok(Some(Ok(WatchEvent::Deleted(object)))) => (object, true),
+            Ok(Some(Ok(WatchEvent::Bookmark(bookmark)))) => {
+                self.hears(bookmark.metadata.resource_version, events, since);
+                return None;
+            }
+            Ok(Some(Ok(WatchEvent::Error(status)))) => {
+                self.errors += 1;
+                let is_lost = status.code == 410 || self.errors >= ERRORS_AT_ONE_PLACE;
+                let then = if is_lost { State::Start } else { State::Known(version) };
+                return self.breaks(words_of(&status), then);
+            }
+            Ok(Some(Err(error))) => {
+                self.ends(since, is_heard);
+                return self.breaks(words(&error), State::Known(version));
+            }
+            Ok(None) | Err(_) => {
+                if self.ends(since, is_heard) {
+                    self.state = State::Known(version);
+                    return None;
+                }
+                return self.breaks("the server ended it at once".to_owned(), State::Known(version));
+            }
+        };
+        let Some(version) = object.version().map(str::to_owned) else {
+            return self.breaks(NO_VERSION.to_owned(), State::Start);
+        };
+        self.hears(version, events, since);
+        let object = Box::new(object.into_value(&self.api));
+        Some(if is_gone { Change::Left(object) } else { Change::Seen(object) })
+    }
+
+    /// Something came of a watch, which goes on.
+    fn hears(&mut self, version: String, events: Events<METADATA>, since: Instant) {
+        self.errors = 0;
+        self.pauses.went_well();
+        self.state = State::Watched { version, events, since, is_heard: true };
+    }
+
+    /// A watch is over; whether it was one.
+    fn ends(&mut self, since: Instant, is_heard: bool) -> bool {
+        let was_one = is_heard || since.elapsed() >= SHORTEST;
+        if was_one {
+            self.pauses.went_well();
+        }
+        was_one
+    }
+
+    fn breaks(&mut self, why: String, then: State<METADATA>) -> Option<Change> {
+        self.pauses.broke();
+        self.state = then;
+        Some(Change::Broken(why))
+    }
+
+    fn parameters(&self) -> WatchParams {
+        WatchParams {
+            label_selector: self.wanted.labels.clone(),
+            timeout: Some(LENGTH),
+            ..WatchParams::default()
+        }
+    }
+}
+
+const NO_VERSION: &str = "the server leaves out the resourceVersion, without which nothing can be watched";
+
+/// The server cannot do it. What it says of rights, of trouble and of kinds that are not there holds for lists of any form.
+fn is_refusal(status: &Status) -> bool {
+    matches!(status.code, 400 | 405 | 406 | 415 | 422 | 501)
+}
+
+/// What may be told. An answer that cannot be read would be quoted: it may be a Secret.
+fn words(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => words_of(status),
+        kube::Error::Auth(auth) => words_of_login(auth),
+        kube::Error::SerdeError(_) => "an answer that cannot be read".to_owned(),
+        error => innermost(error),
+    }
+}
+
+fn words_of(status: &Status) -> String {
+    if status.message.is_empty() {
+        format!("{} ({})", status.reason, status.code)
+    } else {
+        status.message.clone()
+    }
+}

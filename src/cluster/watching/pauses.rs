@@ -1,0 +1,72 @@
+//! How long a watch waits after it broke.
+
+use std::time::Duration;
+
+const FIRST: Duration = Duration::from_millis(500);
+
+/// After an error the next attempt waits 0.5 s, 1 s, 2 s … up to this.
+pub(in crate::cluster) const LONGEST: Duration = Duration::from_secs(30);
+
+/// The pauses of one watch.
+#[derive(Debug)]
+pub(super) struct Pauses {
+    next: Duration,
+    is_due: bool,
+    /// The longest before a list: a list that is refused again and again may be one that we do without.
+    longest_of_lists: Duration,
+}
+
+impl Pauses {
+    pub fn new(longest_of_lists: Duration) -> Self {
+        Self { next: FIRST, is_due: false, longest_of_lists }
+    }
+
+    /// The next attempt waits.
+    pub fn broke(&mut self) {
+        self.is_due = true;
+    }
+
+    /// The server does what it is asked for: what breaks next is another trouble.
+    pub fn went_well(&mut self) {
+        self.next = FIRST;
+    }
+
+    pub async fn wait(&mut self, is_list: bool) {
+        if std::mem::take(&mut self.is_due) {
+            let longest = if is_list { self.longest_of_lists } else { LONGEST };
+            let pause = self.next.min(longest);
+            self.next = (pause * 2).min(longest);
+            tokio::time::sleep(pause).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn pauses_grow_until_something_goes_well() {
+        let mut pauses = Pauses::new(LONGEST * 2);
+        let mut waited = async |is_list: bool| {
+            let start = Instant::now();
+            pauses.wait(is_list).await;
+            let first = start.elapsed().as_millis();
+            let mut all = vec![first];
+            for _ in 0..8 {
+                pauses.broke();
+                let start = Instant::now();
+                pauses.wait(is_list).await;
+                all.push(start.elapsed().as_millis());
+            }
+            pauses.went_well();
+            all
+        };
+        let expected = [0, 500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000];
+        assert_eq!(waited(false).await, expected);
+        let expected = [0, 500, 1000, 2000, 4000, 8000, 16_000, 32_000, 60_000];
+        assert_eq!(waited(true).await, expected);
+    }
+}

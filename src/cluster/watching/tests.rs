@@ -1,0 +1,388 @@
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::io;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::StreamBody;
+use hyper::body::Frame;
+use kube::client::Body;
+use kube::core::GroupVersionKind;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use super::super::object::Bare;
+use super::*;
+
+/// One answer of a server.
+#[derive(Clone)]
+struct Answer {
+    code: u16,
+    lines: Vec<Value>,
+    end: End,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum End {
+    /// It ends as it should.
+    Clean,
+    /// The connection breaks.
+    Cut,
+    /// Nothing more comes.
+    Silence,
+    /// It ends as it should, some minutes later.
+    Late,
+}
+
+fn answer(lines: &[Value], end: End) -> Answer {
+    Answer { code: 200, lines: lines.to_vec(), end }
+}
+
+fn status(code: u16, message: &str) -> Value {
+    json!({"kind": "Status", "status": "Failure", "reason": "No", "message": message, "code": code})
+}
+
+fn refused(code: u16) -> Answer {
+    Answer { code, lines: vec![status(code, "no")], end: End::Clean }
+}
+
+fn event(kind: &str, name: &str, version: u64) -> Value {
+    json!({"type": kind, "object": {"metadata": {"name": name, "resourceVersion": version.to_string()}}})
+}
+
+fn bookmark(version: u64, is_end: bool) -> Value {
+    let mut event = event("BOOKMARK", "", version);
+    event["object"]["apiVersion"] = json!("v1");
+    event["object"]["kind"] = json!("ConfigMap");
+    if is_end {
+        event["object"]["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+    }
+    event
+}
+
+fn page(names: &[&str], version: &str, token: &str) -> Answer {
+    let items: Vec<Value> = names.iter().map(|name| json!({"metadata": {"name": name}})).collect();
+    let metadata = json!({"resourceVersion": version, "continue": token});
+    answer(&[json!({"apiVersion": "v1", "kind": "List", "metadata": metadata, "items": items})], End::Clean)
+}
+
+/// A server that answers request after request so, and nothing then.
+struct Server {
+    answers: Mutex<VecDeque<Answer>>,
+    asked: Mutex<Vec<String>>,
+    streams: Arc<Streams>,
+}
+
+impl Server {
+    fn new(answers: &[Answer]) -> Arc<Self> {
+        let answers = Mutex::new(answers.iter().cloned().collect());
+        Arc::new(Self { answers, asked: Mutex::default(), streams: Arc::default() })
+    }
+
+    fn watch(self: &Arc<Self>) -> BoxStream<'static, Change> {
+        let server = Arc::clone(self);
+        let service = tower::service_fn(move |request: Request<Body>| {
+            server.asked.lock().push(form_of(request.uri().query().unwrap_or_default()));
+            let answer = server.answers.lock().pop_front();
+            async move {
+                let Some(answer) = answer else { return std::future::pending().await };
+                let body = StreamBody::new(body_of(&answer));
+                Ok::<_, Infallible>(Response::builder().status(answer.code).body(body).expect("a response"))
+            }
+        });
+        let client = kube::Client::new(service, "default");
+        let api = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "ConfigMap"));
+        let objects: Api<Bare> = Api::all_with(client, &api);
+        let wanted = Wanted {
+            cluster: ClusterName::from("bj5"),
+            labels: Some("a=b".to_owned()),
+            page: 2,
+            longest_pause: LONGEST_PAUSE,
+        };
+        changes(objects, api, wanted, Arc::clone(&self.streams)).boxed()
+    }
+}
+
+fn body_of(answer: &Answer) -> BoxStream<'static, io::Result<Frame<Bytes>>> {
+    let lines: Vec<_> =
+        answer.lines.iter().map(|line| Ok(Frame::data(Bytes::from(format!("{line}\n"))))).collect();
+    let end = answer.end;
+    let last = futures::stream::once(async move {
+        match end {
+            End::Clean => None,
+            End::Cut => Some(Err(io::Error::other("cut"))),
+            End::Silence => std::future::pending().await,
+            End::Late => {
+                tokio::time::sleep(Duration::from_secs(290)).await;
+                None
+            }
+        }
+    });
+    futures::stream::iter(lines).chain(last.filter_map(std::future::ready)).boxed()
+}
+
+/// What a query asks for.
+fn form_of(query: &str) -> String {
+    let text = |name: &str| {
+        let found = query.split('&').find_map(|part| part.strip_prefix(name)?.strip_prefix('='));
+        found.unwrap_or_default().to_owned()
+    };
+    assert_eq!(text("labelSelector"), "a%3Db", "{query}");
+    match (&*text("watch"), &*text("sendInitialEvents")) {
+        ("true", "true") => {
+            let asked = ["resourceVersion", "resourceVersionMatch", "allowWatchBookmarks"].map(text);
+            assert_eq!(asked, ["", "NotOlderThan", "true"], "{query}");
+            "stream".to_owned()
+        }
+        ("true", _) => format!("watch {}", text("resourceVersion")),
+        _ => {
+            assert_eq!((text("limit"), text("resourceVersion")), ("2".to_owned(), String::new()), "{query}");
+            format!("page {}", text("continue")).trim().to_owned()
+        }
+    }
+}
+
+fn told(change: &Change) -> String {
+    let name = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    match change {
+        Change::Listing => "listing".to_owned(),
+        Change::Seen(object) => format!("seen {}", name(object)),
+        Change::Left(object) => format!("left {}", name(object)),
+        Change::Listed => "listed".to_owned(),
+        Change::Broken(why) => format!("broken: {why}"),
+    }
+}
+
+/// What is told, and what was asked, when a server answers so.
+async fn check(answers: &[Answer], expected: &[&str], asked: &[&str]) {
+    let server = Server::new(answers);
+    let mut changes = server.watch();
+    let mut found = Vec::new();
+    // Longer than any watch.
+    while let Ok(Some(change)) = tokio::time::timeout(Duration::from_secs(600), changes.next()).await {
+        found.push(told(&change));
+    }
+    assert_eq!(found, expected);
+    assert_eq!(*server.asked.lock(), asked);
+}
+
+const END: u64 = 5;
+
+fn streamed(names: &[&str], rest: &[Value], end: End) -> Answer {
+    let mut lines: Vec<Value> = names.iter().map(|name| event("ADDED", name, 3)).collect();
+    lines.push(bookmark(END, true));
+    lines.extend_from_slice(rest);
+    answer(&lines, end)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_streamed_list_goes_on_as_a_watch() {
+    let rest = [event("MODIFIED", "a", 6), event("DELETED", "b", 7), bookmark(9, false)];
+    check(
+        &[streamed(&["a", "b"], &rest, End::Late), answer(&[event("ADDED", "c", 12)], End::Late)],
+        &["listing", "seen a", "seen b", "listed", "seen a", "left b", "seen c"],
+        &["stream", "watch 9", "watch 12"],
+    )
+    .await;
+    // An object that goes while the list is told.
+    let lines = [event("ADDED", "a", 3), event("DELETED", "a", 4), bookmark(4, false), bookmark(END, true)];
+    check(&[answer(&lines, End::Late)], &["listing", "seen a", "left a", "listed"], &["stream", "watch 5"])
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_streamed_list_that_breaks_off_is_none() {
+    let half = |end| answer(&[event("ADDED", "a", 3)], end);
+    let gone = answer(
+        &[event("ADDED", "a", 3), json!({"type": "ERROR", "object": status(410, "gone")})],
+        End::Clean,
+    );
+    let all = streamed(&["a", "b"], &[], End::Silence);
+    check(
+        &[half(End::Cut), half(End::Clean), all.clone()],
+        &[
+            "listing",
+            "seen a",
+            "broken: cut",
+            "listing",
+            "seen a",
+            "broken: it ended before all objects were told",
+            "listing",
+            "seen a",
+            "seen b",
+            "listed",
+        ],
+        &["stream", "stream", "stream", "watch 5"],
+    )
+    .await;
+    check(
+        &[gone, refused(503), all],
+        &[
+            "listing",
+            "seen a",
+            "broken: gone",
+            "listing",
+            "broken: no",
+            "listing",
+            "seen a",
+            "seen b",
+            "listed",
+        ],
+        &["stream", "stream", "stream", "watch 5"],
+    )
+    .await;
+    // Again and again: there is the other way.
+    check(
+        &[half(End::Cut), half(End::Cut), half(End::Cut), page(&["a"], "4", "")],
+        &[
+            "listing",
+            "seen a",
+            "broken: cut",
+            "listing",
+            "seen a",
+            "broken: cut",
+            "listing",
+            "seen a",
+            "broken: cut",
+            "listing",
+            "seen a",
+            "listed",
+        ],
+        &["stream", "stream", "stream", "page", "watch 4"],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_knows_no_streamed_lists_is_asked_once() {
+    for code in [400, 422, 501] {
+        let pages = [page(&["a", "b"], "4", "more"), page(&["c"], "4", "")];
+        let server =
+            Server::new(&[&[refused(code)], &pages[..], &[answer(&[], End::Silence)], &pages].concat());
+        let expected = ["listing", "seen a", "seen b", "seen c", "listed"];
+        for _ in 0..2 {
+            let changes: Vec<String> = server.watch().take(5).map(|change| told(&change)).collect().await;
+            assert_eq!(changes, expected);
+            // Whoever is listed is watched.
+            server.answers.lock().retain(|answer| answer.end == End::Clean);
+        }
+        assert_eq!(*server.asked.lock(), ["stream", "page", "page more", "page", "page more"], "{code}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_say_the_end_of_a_list_is_not_waited_for() {
+    let endless = answer(&[event("ADDED", "a", 3), bookmark(3, false)], End::Silence);
+    let server = Server::new(&[endless, page(&["a", "b"], "4", "")]);
+    let start = Instant::now();
+    let changes: Vec<String> = server.watch().take(7).map(|change| told(&change)).collect().await;
+    let broken = "broken: the server did not say that all objects were told";
+    assert_eq!(changes, ["listing", "seen a", broken, "listing", "seen a", "seen b", "listed"]);
+    assert!(start.elapsed() < Duration::from_secs(11), "{:?}", start.elapsed());
+    assert_eq!(*server.asked.lock(), ["stream", "page"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_may_list_and_not_watch_is_told_so() {
+    let server = Server::new(&[refused(403), page(&["a"], "4", ""), refused(403), refused(403)]);
+    let changes: Vec<String> = server.watch().take(5).map(|change| told(&change)).collect().await;
+    assert_eq!(changes, ["listing", "seen a", "listed", "broken: no", "broken: no"]);
+    assert_eq!(*server.asked.lock(), ["stream", "page", "watch 4", "watch 4"]);
+    // Neither.
+    check(
+        &[refused(403), refused(403)],
+        &["listing", "broken: no", "listing"],
+        &["stream", "page", "stream"],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_server_has_forgotten_is_listed_again() {
+    let gone = json!({"type": "ERROR", "object": status(410, "gone")});
+    let all = streamed(&["a"], &[], End::Silence);
+    let again = ["listing", "seen a", "listed", "broken: gone", "listing", "seen a", "listed"];
+    check(
+        &[streamed(&["a"], std::slice::from_ref(&gone), End::Clean), all.clone()],
+        &again,
+        &["stream", "stream", "watch 5"],
+    )
+    .await;
+    // Before the answer begins, and between two pages.
+    let server = Server::new(&[
+        refused(422),
+        page(&["a"], "4", "more"),
+        refused(410),
+        page(&["a"], "4", ""),
+        refused(410),
+        page(&["a"], "6", ""),
+    ]);
+    let changes: Vec<String> = server.watch().take(10).map(|change| told(&change)).collect().await;
+    let expected = [
+        "listing",
+        "seen a",
+        "broken: no",
+        "listing",
+        "seen a",
+        "listed",
+        "broken: no",
+        "listing",
+        "seen a",
+        "listed",
+    ];
+    assert_eq!(changes, expected);
+    assert_eq!(*server.asked.lock(), ["stream", "page", "page more", "page", "watch 4", "page"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn errors_at_one_place_end_in_a_list() {
+    let error = answer(&[json!({"type": "ERROR", "object": status(500, "no key")})], End::Clean);
+    let answers = [
+        streamed(&["a"], &[], End::Late),
+        error.clone(),
+        error.clone(),
+        error,
+        streamed(&["a"], &[], End::Silence),
+    ];
+    let broken = "broken: no key";
+    check(
+        &answers,
+        &["listing", "seen a", "listed", broken, broken, broken, "listing", "seen a", "listed"],
+        &["stream", "watch 5", "watch 5", "watch 5", "stream", "watch 5"],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_ends_at_once_is_not_hammered() {
+    let all = streamed(&["a"], &[], End::Late);
+    let empty = answer(&[], End::Clean);
+    let server = Server::new(&[&[all], &vec![empty; 40][..]].concat());
+    let start = Instant::now();
+    let mut changes = server.watch().skip(3);
+    for _ in 0..8 {
+        assert_eq!(
+            changes.next().await.as_ref().map(told).expect("a change"),
+            "broken: the server ended it at once"
+        );
+    }
+    // 290 s of the first, then 0.5, 1, 2, 4, 8, 16, 30 s.
+    assert_eq!(start.elapsed().as_millis(), 290_000 + 61_500);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cut_goes_on_where_it_was() {
+    let rest = [event("MODIFIED", "a", 6)];
+    let next = [event("MODIFIED", "a", 7)];
+    check(
+        &[
+            streamed(&["a"], &rest, End::Cut),
+            answer(&next, End::Cut),
+            refused(500),
+            answer(&[], End::Silence),
+        ],
+        &["listing", "seen a", "listed", "seen a", "broken: cut", "seen a", "broken: cut", "broken: no"],
+        &["stream", "watch 6", "watch 7", "watch 7", "watch 7"],
+    )
+    .await;
+}

@@ -1,0 +1,53 @@
+//! How kinds are listed and watched, as the servers' own logs tell it: as one stream where there are any.
+
+use super::super::support::{Scene, configmap, deployment};
+use super::table::Counted;
+
+/// How a kind was asked for, but for the look whether there is anything of it, and by name.
+fn forms(counted: &Counted, resource: &str) -> Vec<&'static str> {
+    let form = |verb: &str, uri: &str| match verb {
+        "watch" if uri.contains("sendInitialEvents=true") => Some("stream"),
+        "watch" => Some("watch"),
+        "list" if uri.contains("limit=1&") || uri.ends_with("limit=1") => None,
+        "list" => Some("list"),
+        _ => None,
+    };
+    let all = counted.all();
+    let mut forms: Vec<&str> =
+        all.iter().filter(|it| it.resource == resource).filter_map(|it| form(&it.verb, &it.uri)).collect();
+    forms.sort_unstable();
+    forms
+}
+
+#[tokio::test]
+async fn kinds_are_listed_and_watched_by_one_request_where_the_server_can() {
+    let Some(scene) = Scene::new("drift-streams", 4).await else { return };
+    let clusters =
+        [Counted::new(&scene, scene.cluster(0)).await, Counted::new(&scene, scene.cluster(3)).await];
+    scene.write_app("web", &[deployment("web", "shop/web:1.0", 1), configmap("settings", "a", "1")]);
+    scene.worktree.publish("first");
+    let ways = ["--cluster", &clusters[0].way, "--cluster", &clusters[1].way];
+    let ended = scene.run(&scene.arguments(&["run", "--once"], &ways)).await;
+    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+
+    // One that starts anew finds in its lists what is there, and has nothing to do.
+    let ended = scene.run(&scene.arguments(&["run", "--once"], &ways)).await;
+    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    for counted in &clusters {
+        let expected =
+            if counted.streams() { vec!["stream"; 2] } else { vec!["list", "list", "watch", "watch"] };
+        for resource in ["configmaps", "deployments.apps", "customresourcedefinitions.apiextensions.k8s.io"] {
+            let what = format!("{resource} on {}", counted.cluster.version());
+            // The log tells of a watch some time after its client has gone.
+            let probe = async || {
+                let found = forms(counted, resource);
+                if found == expected { Ok(()) } else { Err(format!("{found:?}")) }
+            };
+            scene.eventually(&what, probe).await;
+        }
+        let refused: Vec<_> = counted.all().into_iter().filter(|it| matches!(it.status, 400 | 422)).collect();
+        assert!(refused.is_empty(), "{refused:?}");
+    }
+    let plan = scene.run(&scene.arguments(&["plan", "--exit-code"], &ways)).await;
+    assert_eq!(plan.code, Some(0), "{}{}", plan.stdout, plan.stderr);
+}
