@@ -111,8 +111,13 @@ impl Scene {
     }
 }
 
+/// As one stream where the server can.
+fn is_first_list(what: &str) -> bool {
+    what.contains(" list ") || what.contains(" stream ")
+}
+
 fn counted(fleet: &Fleet) -> Vec<String> {
-    let is_of_accounts = |what: &String| what.contains("accounts") && !what.contains(" list ");
+    let is_of_accounts = |what: &String| what.contains("accounts") && !is_first_list(what);
     fleet.counted().into_iter().filter(is_of_accounts).collect()
 }
 
