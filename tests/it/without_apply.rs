@@ -111,13 +111,13 @@ impl Scene {
     }
 }
 
-/// As one stream where the server can.
-fn is_first_list(what: &str) -> bool {
+/// Each start reads what is there, in either way.
+fn is_list(what: &str) -> bool {
     what.contains(" list ") || what.contains(" stream ")
 }
 
 fn counted(fleet: &Fleet) -> Vec<String> {
-    let is_of_accounts = |what: &String| what.contains("accounts") && !is_first_list(what);
+    let is_of_accounts = |what: &String| what.contains("accounts") && !is_list(what);
     fleet.counted().into_iter().filter(is_of_accounts).collect()
 }
 

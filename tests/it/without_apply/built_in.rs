@@ -5,7 +5,6 @@ use std::time::Duration;
 use sandbox::SandboxOptions;
 use serde_json::json;
 
-use super::is_first_list;
 use crate::drift::{APP, MANIFESTS, app, manifests, settle};
 use crate::support::fleet::Fleet;
 use crate::support::live::{self, edit_as, scale_as};
@@ -20,7 +19,7 @@ fn nothing_applied(name: &str) -> SandboxOptions {
 fn of_ours(fleet: &Fleet) -> Vec<String> {
     let resources = ["configmaps", "secrets", "services", "deployments.apps"];
     let is_of_ours = |it: &String| resources.iter().any(|name| it.ends_with(&format!(" {name}")));
-    fleet.counted().into_iter().filter(|it| is_of_ours(it) && !is_first_list(it)).collect()
+    fleet.counted().into_iter().filter(|it| is_of_ours(it) && !super::is_list(it)).collect()
 }
 
 #[tokio::test(start_paused = true)]
