@@ -34,14 +34,21 @@ async fn kinds_are_listed_and_watched_by_one_request_where_the_server_can() {
     let ended = scene.run(&scene.arguments(&["run", "--once"], &ways)).await;
     assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
     for counted in &clusters {
-        let expected =
-            if counted.streams() { vec!["stream"; 2] } else { vec!["list", "list", "watch", "watch"] };
+        let expected = if counted.streams() { ["stream"; 2] } else { ["list"; 2] };
         for resource in ["configmaps", "deployments.apps", "customresourcedefinitions.apiextensions.k8s.io"] {
             let what = format!("{resource} on {}", counted.cluster.version());
             // The log tells of a watch some time after its client has gone.
             let probe = async || {
-                let found = forms(counted, resource);
-                if found == expected { Ok(()) } else { Err(format!("{found:?}")) }
+                let mut found = forms(counted, resource);
+                // A process that has nothing to do may be gone before it watches what it has listed.
+                let watches = found.iter().filter(|form| **form == "watch").count();
+                found.retain(|form| *form != "watch");
+                let expected_watches = if counted.streams() { 0..=0 } else { 1..=2 };
+                if found == expected && expected_watches.contains(&watches) {
+                    Ok(())
+                } else {
+                    Err(format!("{found:?} and {watches} watches"))
+                }
             };
             scene.eventually(&what, probe).await;
         }
