@@ -42,7 +42,7 @@ impl Streams {
     }
 
     /// It is not asked for again as a stream.
-    pub fn is_refused(&self, api: &ApiResource) {
+    pub fn note_refusal(&self, api: &ApiResource) {
         self.0.lock().refused.insert(name_of(api));
     }
 }
@@ -83,7 +83,7 @@ mod tests {
     fn who_refuses_is_asked_again_when_it_is_another_version() {
         let streams = Streams::default();
         streams.heard("v1.33.4");
-        streams.is_refused(&resource("Deployment"));
+        streams.note_refusal(&resource("Deployment"));
         streams.heard("v1.33.4");
         let asked = ["Deployment", "StatefulSet"].map(|kind| streams.may_be_asked(&resource(kind)));
         assert_eq!(asked, [false, true]);

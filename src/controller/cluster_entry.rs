@@ -522,6 +522,17 @@ impl ClusterEntry {
         }
     }
 
+    /// The server is deleting it. A watch may tell that late, and an app that wants it back shall not find it well.
+    pub fn goes(&mut self, candidate: &Candidate) -> Touched {
+        match self.observation.objects.get_mut(&candidate.object) {
+            Some(live) if *live.uid == *candidate.uid && !live.deleting => {
+                Arc::make_mut(live).deleting = true;
+                Touched::App(Arc::clone(&live.app))
+            }
+            _ => Touched::Nothing,
+        }
+    }
+
     /// It is not there any more, or not ours.
     pub fn forget(&mut self, id: &ObjectId) -> Touched {
         self.observation.absent.remove(id);

@@ -152,6 +152,10 @@ impl World {
             Ok(Went::Accepted) => {
                 tracing::info!(%cluster, %app, %object, "deleted");
                 self.prune.accepted(candidate);
+                if let Some(entry) = self.clusters.get_mut(cluster) {
+                    let touched = entry.goes(candidate);
+                    self.touch(cluster, &touched);
+                }
             }
             Ok(Went::Gone) => {
                 self.prune.accepted(candidate);

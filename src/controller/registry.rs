@@ -130,6 +130,10 @@ impl Follow {
                 Change::Left(object) => {
                     let Some(one) = cluster_of(&object, &self.wanted) else { continue };
                     listed.remove(&one.name);
+                    // A list that is not whole yet is no answer.
+                    if is_listing {
+                        continue;
+                    }
                     known.remove(&one.name);
                 }
                 Change::Listed => {

@@ -9,7 +9,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::jitter::jittered;
 use crate::health::Cause;
-use crate::model::{App, Diagnostic, Digest, ObjectId, Observation, Ownership, Rendered, Revision};
+use crate::model::{
+    App, Diagnostic, Digest, ObjectId, Observation, Ownership, Rendered, RenderedObject, Revision,
+};
 use crate::plan::{Difference, Plan};
 use crate::report::version;
 
@@ -135,7 +137,9 @@ impl TargetEntry {
         render: Result<Arc<Rendered>, Vec<Diagnostic>>,
     ) -> bool {
         let same = match (&self.render, &render) {
-            (Ok(old), Ok(new)) => Arc::ptr_eq(&old.objects, &new.objects) || old.objects == new.objects,
+            (Ok(old), Ok(new)) => {
+                Arc::ptr_eq(&old.objects, &new.objects) || are_same(&old.objects, &new.objects)
+            }
             _ => false,
         };
         let flags = |app: &App| {
@@ -235,6 +239,14 @@ impl TargetEntry {
         self.retry_at = None;
         self.failure = None;
     }
+}
+
+/// Fields in another order are the same fields, and have the same hash.
+fn are_same(old: &[RenderedObject], new: &[RenderedObject]) -> bool {
+    fn known(it: &RenderedObject) -> impl PartialEq {
+        (&it.id, &it.kind, it.hash, &it.source, it.hook)
+    }
+    old.len() == new.len() && old.iter().zip(new).all(|(old, new)| known(old) == known(new))
 }
 
 /// What a hook runs once is no version of the app.

@@ -30,6 +30,8 @@ pub(super) use self::pauses::LONGEST as LONGEST_PAUSE;
 /// Objects of one page of a list: it is held whole while it is read.
 pub(super) const PAGE: u32 = 100;
 
+/// A page of a list, or the beginning of a watch, comes within this. Longer than the transport waits for the first byte.
+const ANSWER: Duration = Duration::from_secs(120);
 /// The server ends a watch after this, in seconds.
 const LENGTH: u32 = 290;
 /// A watch that ends by itself tells nothing for longer than this only if its connection is gone.
@@ -168,14 +170,14 @@ impl<const METADATA: bool> Watching<METADATA> {
         let mut parameters = self.parameters();
         parameters.send_initial_events = true;
         // No resourceVersion is the newest one.
-        match self.objects.watch(&parameters, "").await {
+        match within(self.objects.watch(&parameters, "")).await {
             Ok(events) => {
                 self.state = State::Streamed(events.boxed());
                 None
             }
             Err(kube::Error::Api(status)) if is_refusal(&status) => {
                 tracing::debug!(kind = self.api.kind, error = status.message, "lists come page by page");
-                self.streams.is_refused(&self.api);
+                self.streams.note_refusal(&self.api);
                 self.state = State::Page(None);
                 None
             }
@@ -184,7 +186,13 @@ impl<const METADATA: bool> Watching<METADATA> {
                 self.state = State::Page(None);
                 None
             }
-            Err(error) => self.breaks(words(&error), State::Start),
+            Err(error) => {
+                // It may be streamed lists alone that it has trouble with.
+                if matches!(error, kube::Error::Api(_)) {
+                    self.broken_streams += 1;
+                }
+                self.breaks(words(&error), State::Start)
+            }
         }
     }
 
@@ -214,17 +222,20 @@ impl<const METADATA: bool> Watching<METADATA> {
                     self.state = State::Streamed(events);
                     return None;
                 }
-                (self.broken_streams, self.errors) = (0, 0);
-                self.pauses.went_well();
                 let version = bookmark.metadata.resource_version;
-                self.state = State::Watched { version, events, since: Instant::now(), is_heard: true };
+                if version.is_empty() {
+                    return self.breaks(NO_VERSION.to_owned(), State::Start);
+                }
+                (self.broken_streams, self.errors) = (0, 0);
+                // What goes well is the watch: one that has to be listed again at once shall wait ever longer.
+                self.state = State::Watched { version, events, since: Instant::now(), is_heard: false };
                 return Some(Change::Listed);
             }
             Ok(Some(Ok(WatchEvent::Error(status)))) => words_of(&status),
             Ok(Some(Err(error))) => words(&error),
             Ok(None) => "it ended before all objects were told".to_owned(),
             Err(_) => {
-                self.streams.is_refused(&self.api);
+                self.streams.note_refusal(&self.api);
                 "the server did not say that all objects were told".to_owned()
             }
         };
@@ -239,7 +250,7 @@ impl<const METADATA: bool> Watching<METADATA> {
             continue_token: token,
             ..ListParams::default()
         };
-        let list = match self.objects.list(&parameters).await {
+        let list = match within(self.objects.list(&parameters)).await {
             Ok(list) => list,
             Err(error) => {
                 self.is_denied(&error);
@@ -276,7 +287,7 @@ impl<const METADATA: bool> Watching<METADATA> {
     }
 
     async fn watch_from(&mut self, version: String) -> Option<Change> {
-        match self.objects.watch(&self.parameters(), &version).await {
+        match within(self.objects.watch(&self.parameters(), &version)).await {
             Ok(events) => {
                 let since = Instant::now();
                 self.state = State::Watched { version, events: events.boxed(), since, is_heard: false };
@@ -305,14 +316,18 @@ impl<const METADATA: bool> Watching<METADATA> {
             Ok(Some(Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)))) => (object, false),
             Ok(Some(Ok(WatchEvent::Deleted(object)))) => (object, true),
             Ok(Some(Ok(WatchEvent::Bookmark(bookmark)))) => {
-                self.hears(bookmark.metadata.resource_version, events, since);
+                let moved = bookmark.metadata.resource_version;
+                if moved.is_empty() || moved == version {
+                    self.state = State::Watched { version, events, since, is_heard };
+                } else {
+                    self.hears(moved, events, since);
+                }
                 return None;
             }
-            Ok(Some(Ok(WatchEvent::Error(status)))) => {
-                self.errors += 1;
-                let is_lost = status.code == 410 || self.errors >= ERRORS_AT_ONE_PLACE;
-                let then = if is_lost { State::Start } else { State::Known(version) };
-                return self.breaks(words_of(&status), then);
+            Ok(Some(Ok(WatchEvent::Error(status)))) => return self.errs(&status, words_of(&status), version),
+            Ok(Some(Err(kube::Error::Api(status)))) => return self.errs(&status, words_of(&status), version),
+            Ok(Some(Err(error @ kube::Error::SerdeError(_)))) => {
+                return self.errs(&Status::default(), words(&error), version);
             }
             Ok(Some(Err(error))) => {
                 self.ends(since, is_heard);
@@ -332,6 +347,13 @@ impl<const METADATA: bool> Watching<METADATA> {
         self.hears(version, events, since);
         let object = Box::new(object.into_value(&self.api));
         Some(if is_gone { Change::Left(object) } else { Change::Seen(object) })
+    }
+
+    /// The server tells an error, or what cannot be read, at this place of a watch.
+    fn errs(&mut self, status: &Status, why: String, version: String) -> Option<Change> {
+        self.errors += 1;
+        let is_lost = status.code == 410 || self.errors >= ERRORS_AT_ONE_PLACE;
+        self.breaks(why, if is_lost { State::Start } else { State::Known(version) })
     }
 
     /// Something came of a watch, which goes on.
@@ -363,6 +385,12 @@ impl<const METADATA: bool> Watching<METADATA> {
             ..WatchParams::default()
         }
     }
+}
+
+/// An answer that never comes to its end is none. Through a proxy nothing else would tell.
+async fn within<T>(answer: impl Future<Output = kube::Result<T>>) -> kube::Result<T> {
+    let late = |_| kube::Error::Service(format!("no answer within {} s", ANSWER.as_secs()).into());
+    tokio::time::timeout(ANSWER, answer).await.map_err(late)?
 }
 
 const NO_VERSION: &str = "the server leaves out the resourceVersion, without which nothing can be watched";

@@ -159,10 +159,21 @@ async fn check(answers: &[Answer], expected: &[&str], asked: &[&str]) {
     let mut changes = server.watch();
     let mut found = Vec::new();
     // Longer than any watch.
-    while let Ok(Some(change)) = tokio::time::timeout(Duration::from_secs(600), changes.next()).await {
+    while found.len() < expected.len()
+        && let Ok(Some(change)) = tokio::time::timeout(Duration::from_secs(600), changes.next()).await
+    {
         found.push(told(&change));
     }
     assert_eq!(found, expected);
+    // What is asked for last has no answer, which is told later than this.
+    let mut patience = 600;
+    while patience > 0 && server.asked.lock().len() < asked.len() {
+        let more = tokio::time::timeout(Duration::from_secs(1), changes.next()).await;
+        assert!(more.is_err(), "{more:?}");
+        patience -= 1;
+    }
+    let more = tokio::time::timeout(ANSWER / 2, changes.next()).await;
+    assert!(more.is_err(), "{more:?}");
     assert_eq!(*server.asked.lock(), asked);
 }
 
@@ -251,6 +262,42 @@ async fn a_streamed_list_that_breaks_off_is_none() {
         &["stream", "stream", "stream", "page", "watch 4"],
     )
     .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_fails_at_streamed_lists_is_read_page_by_page() {
+    check(
+        &[refused(500), refused(500), refused(500), page(&["a"], "4", "")],
+        &[
+            "listing",
+            "broken: no",
+            "listing",
+            "broken: no",
+            "listing",
+            "broken: no",
+            "listing",
+            "seen a",
+            "listed",
+        ],
+        &["stream", "stream", "stream", "page", "watch 4"],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_never_comes_is_none() {
+    let server = Server::new(&[]);
+    let start = Instant::now();
+    let changes: Vec<String> = server.watch().take(2).map(|change| told(&change)).collect().await;
+    assert_eq!(changes, ["listing", "broken: no answer within 120 s"]);
+    assert_eq!(start.elapsed(), ANSWER);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_says_nothing_new_and_ends_is_none() {
+    let answers = [streamed(&["a"], &[], End::Late), answer(&[bookmark(END, false)], End::Clean)];
+    let expected = ["listing", "seen a", "listed", "broken: the server ended it at once"];
+    check(&answers, &expected, &["stream", "watch 5", "watch 5"]).await;
 }
 
 #[tokio::test(start_paused = true)]
