@@ -52,6 +52,12 @@ impl WithoutApply {
         }
     }
 
+    fn forget(&self, api: &ApiResource) {
+        let (mut known, name) = (self.0.lock(), name_of(api));
+        known.kinds.remove(&name);
+        known.take_dry_runs.remove(&name);
+    }
+
     fn takes_dry_runs(&self, api: &ApiResource) -> Option<bool> {
         self.0.lock().take_dry_runs.get(&name_of(api)).copied()
     }
@@ -62,6 +68,11 @@ impl WithoutApply {
 }
 
 impl Client {
+    /// Its server does know server-side apply: who said otherwise was something in between.
+    pub fn forget_without_apply(&self, resource: &Resource) {
+        self.without_apply.forget(&resource.api);
+    }
+
     /// Refuses a dry run to a server that would not take it for one. Who knows server-side apply knows dry runs, which are older.
     pub(super) async fn check_dry_run(&self, resource: &Resource, id: &ObjectId) -> Result<(), Error> {
         if !self.without_apply.holds(&resource.api) {
@@ -160,6 +171,8 @@ mod tests {
         known.note_version("v1.30.0");
         assert!(known.holds(&api("accounts")));
         assert!(!known.holds(&api("menus")));
+        known.forget(&api("menus"));
+        assert!(known.holds(&api("accounts")));
         known.note_version("v1.31.0");
         assert!(!known.holds(&api("accounts")));
     }
