@@ -1,9 +1,11 @@
 //! Servers that do know server-side apply, whatever was thought of them.
 
+use std::time::Duration;
+
 use sandbox::{Fault, RequestMatch, SandboxOptions};
 use serde_json::json;
 
-use super::{FIELDS, Scene, account, definition, first};
+use super::{FIELDS, Scene, account, definition, first, upgraded};
 use crate::drift::{APP, MANIFESTS, settle};
 use crate::support::fleet::Fleet;
 use crate::support::live;
@@ -43,4 +45,32 @@ async fn one_wrong_answer_makes_no_kind_one_of_merge_patches() {
         scene.push(&json!({"owner": "eve"})).await;
         assert_eq!(scene.counted().await, ["1 apply accounts.example.com"]);
     }
+}
+
+/// The apply went through, and nothing after it.
+#[tokio::test(start_paused = true)]
+async fn a_handover_that_broke_off_is_finished_by_the_next_process() {
+    let Scene { mut fleet, running } = Scene::new().await;
+    running.stop().await;
+    upgraded(&mut fleet);
+    let mut fewer: serde_json::Value =
+        serde_json::from_str(&account(&json!({"owner": "ada"}))).expect("JSON");
+    let revision = fleet.repository.commit("Fewer", &[(MANIFESTS, Some(&fewer.to_string()))]);
+    let patches = || RequestMatch::any().verb("patch").resource("accounts.example.com");
+    fleet.cluster("bj1").fail_next(patches(), 100, Fault::internal_error());
+    let running = fleet.start().await;
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    running.stop().await;
+    fewer = live::get(fleet.cluster("bj1"), "Account", "default", "web").await.expect("it is there");
+    assert!(fewer["metadata"]["annotations"].get(FIELDS).is_some(), "{fewer}");
+    assert!(fewer["spec"].get("limits").is_some(), "{fewer}");
+
+    // The same objects, and no trouble any more.
+    upgraded(&mut fleet);
+    let running = fleet.start().await;
+    running.converged(&revision).await;
+    settle().await;
+    let web = live::get(fleet.cluster("bj1"), "Account", "default", "web").await.expect("it is there");
+    assert!(web["metadata"]["annotations"].get(FIELDS).is_none(), "{web}");
+    assert_eq!(web["spec"], json!({"owner": "ada", "tier": "free"}), "{web}");
 }
