@@ -47,6 +47,8 @@ pub async fn hand_over(
 
 fn handed_over(live: &Value, manager: &str) -> Value {
     let parsed = kept(live).and_then(|text| serde_json::from_str::<Value>(text).ok());
+    // Another instance may have had it before us: what was its own is not ours.
+    let parsed = parsed.filter(|entry| is_ours(entry, manager));
     let mut ours = parsed.as_ref().map(fields).unwrap_or_default();
     let mut others: Vec<Value> = Vec::new();
     for entry in entries(live) {
@@ -95,5 +97,9 @@ mod tests {
         assert_eq!(after[1]["fieldsV1"], json!({"f:spec": {"f:owner": {}, "f:size": {}}}));
         assert_eq!(metadata["annotations"], json!({labels::FIELDS: null}));
         assert!(is_due(&live));
+        let theirs = handed_over(&live, "tutti-other");
+        let after = theirs["managedFields"].as_array().expect("entries");
+        let ours = after.iter().find(|entry| is_ours(entry, "tutti-other")).expect("ours");
+        assert_eq!(ours["fieldsV1"], json!({}), "of another instance");
     }
 }

@@ -24,6 +24,10 @@ pub fn created(body: &Value, manager: &str) -> Value {
     body
 }
 
+/// Its server does not say of an object which one it is, or in which state: a patch of it could not be refused once it is another.
+#[derive(Debug, PartialEq, Eq)]
+pub struct NoPrecondition;
+
 /// What is sent to change an object that was just read; `None` when it is all there. `before`: the fields that were ours.
 /// `left`: what others have of it.
 pub fn patch(
@@ -32,7 +36,7 @@ pub fn patch(
     before: &FieldSet,
     left: &[FieldPath],
     manager: &str,
-) -> Option<Value> {
+) -> Result<Option<Value>, NoPrecondition> {
     let (mut patch, mut before) = (without_nulls(body), before.clone());
     for path in left {
         leave(&mut patch, live, path);
@@ -41,12 +45,13 @@ pub fn patch(
     keep_entry(&mut patch, manager);
     share_finalizers(&mut patch, live, &mut before);
     for field in ["resourceVersion", "uid"] {
-        patch["metadata"][field] = live["metadata"][field].clone();
+        let known = live["metadata"][field].as_str().filter(|text| !text.is_empty());
+        patch["metadata"][field] = Value::String(known.ok_or(NoPrecondition)?.to_owned());
     }
     if let Some(said) = patch.as_object_mut() {
         remove(&before, live, said);
     }
-    changes(&patch, live).then_some(patch)
+    Ok(changes(&patch, live).then_some(patch))
 }
 
 /// The fields that `kubectl apply` set last, where it keeps them in an annotation.
@@ -298,7 +303,7 @@ mod tests {
         let live = live(&before, now);
         let paths: Vec<FieldPath> = left.iter().map(|it| FieldPath::parse(it).expect("a path")).collect();
         let ours = FieldSet::of(&object(before));
-        let sent = patch(&live, &object(rendered), &ours, &paths, MANAGER);
+        let sent = patch(&live, &object(rendered), &ours, &paths, MANAGER).expect("a precondition");
         match (sent, expected) {
             (None, None) => {}
             (Some(sent), Some(spec)) => {
@@ -408,6 +413,20 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_sent_that_could_not_be_refused() {
+        let spec = || json!({"owner": "a"});
+        for field in ["uid", "resourceVersion"] {
+            for missing in [Value::Null, json!("")] {
+                let mut live = live(&spec(), spec());
+                live["metadata"][field] = missing;
+                let ours = FieldSet::of(&object(spec()));
+                let sent = patch(&live, &object(json!({"owner": "b"})), &ours, &[], MANAGER);
+                assert_eq!(sent, Err(NoPrecondition), "{field}");
+            }
+        }
+    }
+
+    #[test]
     fn finalizers_of_others_stay() {
         let with = |finalizers: Value| {
             let mut object = object(json!({}));
@@ -416,7 +435,11 @@ mod tests {
         };
         let check = |before: Value, live: Value, body: Value, expected: Value| {
             let ours = FieldSet::of(&with(before));
-            let sent = patch(&with(live), &with(body), &ours, &[], MANAGER).expect("the annotation is new");
+            let mut live = with(live);
+            live["metadata"]["uid"] = json!("u1");
+            live["metadata"]["resourceVersion"] = json!("7");
+            let sent = patch(&live, &with(body), &ours, &[], MANAGER).expect("a precondition");
+            let sent = sent.expect("the annotation is new");
             assert_eq!(sent["metadata"]["finalizers"], expected);
         };
         check(json!(["a/x"]), json!(["b/y", "a/x"]), json!(["a/x"]), Value::Null);

@@ -151,7 +151,7 @@ async fn apply_one(
     scale(&mut body, step.replicas);
     leave_out(&mut body, &step.left);
     let applied = if step.action == Action::Adopt {
-        takeover::take(client, resource, manager, &object.id, &body).await
+        takeover::take(client, resource, manager, &object.id, &body, &step.left.paths).await
     } else {
         if let (Reason::Drifted { .. }, Some(uid)) = (&step.reason, &step.uid) {
             // Another object of that name may not be ours.
@@ -195,7 +195,7 @@ pub async fn foresee(
     scale(&mut body, step.replicas);
     leave_out(&mut body, &step.left);
     let foreseen = if step.intent() == Action::Adopt {
-        takeover::foreseen(client, resource, manager, &object.id, &body).await
+        takeover::foreseen(client, resource, manager, &object.id, &body, &step.left.paths).await
     } else {
         let is_dry = true;
         Attempt { client, resource, manager, past, step, object, cancelled, is_dry }.run(body).await

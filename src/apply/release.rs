@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::owned::{entries, text};
+use super::owned::{entries, kept_by_server, text};
 use crate::cluster::{Catalog, Client, Error};
 use crate::model::labels;
 use crate::plan::Candidate;
@@ -39,8 +39,8 @@ fn without_us(live: &Value, manager: &str) -> Value {
         "labels": nulls(&[labels::MANAGED_BY, labels::APP]),
         "annotations": nulls(&kept),
     });
-    // A server that does not keep our entry takes none either.
-    if live.pointer("/metadata/annotations").and_then(|it| it.get(labels::FIELDS)).is_none() {
+    // A server that keeps no entries takes none either.
+    if kept_by_server(live).next().is_some() {
         metadata["managedFields"] = others;
     }
     metadata
@@ -62,5 +62,21 @@ mod tests {
             json!([{"manager": "kubectl"}, {"manager": "tutti-other"}]),
         );
         check(&["tutti-main", "tutti-main"], json!([{}]));
+    }
+
+    #[test]
+    fn a_server_that_keeps_no_entries_is_given_none() {
+        let ours = json!({"manager": "tutti-main", "operation": "Apply", "fieldsV1": {}});
+        let check = |managed: Value, expected: Option<Value>| {
+            let annotations = json!({labels::FIELDS: ours.to_string()});
+            let live = json!({"metadata": {"uid": "u", "resourceVersion": "7", "annotations": annotations,
+                "managedFields": managed}});
+            assert_eq!(without_us(&live, "tutti-main").get("managedFields"), expected.as_ref(), "{live}");
+        };
+        // As it is read: ours is the annotation's.
+        check(json!([ours]), None);
+        check(json!([]), None);
+        let kubectl = json!({"manager": "kubectl", "operation": "Update"});
+        check(json!([kubectl, ours]), Some(json!([kubectl])));
     }
 }

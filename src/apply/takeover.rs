@@ -13,7 +13,7 @@ use super::owned::{FieldSet, entries, fields, is_ours, text};
 use super::without_apply::{Merge, taken_from as taken_without_entries};
 use super::{as_sent, told};
 use crate::cluster::{Client, Error, Resource};
-use crate::model::{Effect, ObjectId, RenderedObject, Revision, labels};
+use crate::model::{Effect, FieldPath, ObjectId, RenderedObject, Revision, labels};
 
 /// Who writes what a person wants: their entries are taken over, whatever the operation.
 const TOOLS: &[&str] = &[
@@ -48,15 +48,17 @@ const CONTROLLERS_END: &[&str] =
 /// Annotations in which tools keep their books: that they go is no change of the object.
 const BOOKS: &[&str] = &["kubectl.kubernetes.io/last-applied-configuration"];
 
-/// What the takeover would do, asked of the cluster by dry runs; `Err` inside says why it would be refused.
+/// What the takeover would do, asked of the cluster by dry runs; `Err` inside says why it would be refused. `left`: what the app
+/// leaves to others.
 pub async fn foresee(
     client: &Client,
     resource: &Resource,
     manager: &str,
     object: &RenderedObject,
     revision: &Revision,
+    left: &[FieldPath],
 ) -> Result<Result<Effect, String>, Error> {
-    let effect = try_out(client, resource, manager, &object.id, &as_sent(object, revision)).await;
+    let effect = try_out(client, resource, manager, &object.id, &as_sent(object, revision), left).await;
     match effect.map_err(|error| told(object, error)) {
         Ok(effect) => Ok(Ok(effect)),
         Err(error) if error.is_transient() => Err(error),
@@ -80,9 +82,10 @@ async fn try_out(
     manager: &str,
     id: &ObjectId,
     body: &Value,
+    left: &[FieldPath],
 ) -> Result<Effect, Error> {
     let Some(live) = client.get(resource, id).await? else { return Ok(Effect::default()) };
-    let after = after(client, resource, manager, id, body, &live).await?;
+    let after = after(client, resource, manager, id, body, left, &live).await?;
     let changes = differences(&live, &after);
     let replaces_pods = live
         .pointer("/spec/template/spec")
@@ -100,12 +103,13 @@ pub async fn foreseen(
     manager: &str,
     id: &ObjectId,
     body: &Value,
+    left: &[FieldPath],
 ) -> Result<Value, Error> {
     match client.get(resource, id).await? {
-        Some(live) => after(client, resource, manager, id, body, &live).await,
+        Some(live) => after(client, resource, manager, id, body, left, &live).await,
         None => match client.try_apply(resource, id, body, manager, false).await {
             Err(Error::WithoutApply { .. }) => {
-                adopting(client, resource, manager, id, body, true).create().await
+                adopting(client, resource, manager, id, body, &[], true).create().await
             }
             result => result,
         },
@@ -119,9 +123,10 @@ fn adopting<'a>(
     manager: &'a str,
     id: &'a ObjectId,
     body: &'a Value,
+    left: &'a [FieldPath],
     is_dry: bool,
 ) -> Merge<'a> {
-    Merge { client, resource, manager, id, body, left: &[], adopts: true, cancelled: None, is_dry }
+    Merge { client, resource, manager, id, body, left, adopts: true, cancelled: None, is_dry }
 }
 
 async fn after(
@@ -130,11 +135,14 @@ async fn after(
     manager: &str,
     id: &ObjectId,
     body: &Value,
+    left: &[FieldPath],
     live: &Value,
 ) -> Result<Value, Error> {
     let applied = match client.try_apply(resource, id, body, manager, false).await {
         Err(Error::WithoutApply { .. }) => {
-            return adopting(client, resource, manager, id, body, true).run(std::future::ready(None)).await;
+            let left = with_replicas(left, body);
+            let adopting = adopting(client, resource, manager, id, body, &left, true);
+            return adopting.run(std::future::ready(None)).await;
         }
         Err(Error::Conflict { conflicts, .. })
             if conflicts.iter().all(|it| may_overrule(live, &it.manager)) =>
@@ -164,10 +172,13 @@ pub async fn take(
     manager: &str,
     id: &ObjectId,
     body: &Value,
+    left: &[FieldPath],
 ) -> Result<Value, Error> {
     match take_fields(client, resource, manager, id, body).await {
         Err(Error::WithoutApply { .. }) => {
-            adopting(client, resource, manager, id, body, false).run(std::future::ready(None)).await
+            let left = with_replicas(left, body);
+            let adopting = adopting(client, resource, manager, id, body, &left, false);
+            adopting.run(std::future::ready(None)).await
         }
         result => result,
     }
@@ -258,6 +269,15 @@ fn may_overrule(live: &Value, manager: &str) -> bool {
         || (!is_controller(manager)
             && !manager.starts_with(&labels::field_manager(""))
             && entries(live).iter().any(|entry| plain(&entry)))
+}
+
+/// What is left to others, where no entry says what they have.
+fn with_replicas(left: &[FieldPath], body: &Value) -> Vec<FieldPath> {
+    let mut left = left.to_vec();
+    if body.pointer("/spec/replicas").is_none() {
+        left.extend(FieldPath::parse("/spec/replicas"));
+    }
+    left
 }
 
 /// What is left to whoever scales, when Git does not say how many.

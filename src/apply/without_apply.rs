@@ -3,6 +3,7 @@
 //! Such a server does not tell whose fields are whose, so there are no conflicts: what is ours by its label or by our entry says
 //! what is rendered. What is not ours is changed by nobody but who adopts it.
 
+use std::fmt;
 use std::future::Future;
 
 use futures::FutureExt as _;
@@ -18,7 +19,7 @@ use crate::model::{FieldPath, ObjectId, labels};
 const ROUNDS: usize = 3;
 
 /// What is written, and on whose behalf.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Merge<'a> {
     pub client: &'a Client,
     pub resource: &'a Resource,
@@ -31,6 +32,15 @@ pub struct Merge<'a> {
     pub cancelled: Option<&'a CancellationToken>,
     /// Nothing is written.
     pub is_dry: bool,
+}
+
+/// Without the object, which may hold what must not be told.
+impl fmt::Debug for Merge<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { id, adopts, is_dry, .. } = self;
+        let mut all = f.debug_struct("Merge");
+        all.field("id", id).field("adopts", adopts).field("is_dry", is_dry).finish_non_exhaustive()
+    }
 }
 
 impl Merge<'_> {
@@ -54,9 +64,12 @@ impl Merge<'_> {
             let result = match live {
                 None => self.create().await,
                 Some(live) => {
-                    if let Some(why) = self.objection(&live) {
-                        let (object, reason, detail) = (id.clone(), "Conflict".to_owned(), why.to_owned());
-                        return Err(Error::Rejected { action: "apply", object, code: 409, reason, detail });
+                    if owned::kept_by_server(&live).next().is_some() {
+                        client.forget_without_apply(resource);
+                        return Err(self.not_written(503, KNOWS_APPLY));
+                    }
+                    if let Some(why) = objection(&live, id, manager, self.adopts) {
+                        return Err(self.not_written(409, why));
                     }
                     let known = FieldSet::of_manager(&live, manager);
                     let by_kubectl = || merged::applied_by_kubectl(&live).filter(|_| self.adopts);
@@ -65,8 +78,9 @@ impl Merge<'_> {
                         None => before.clone().await,
                     };
                     match merged::patch(&live, body, &known, left, manager) {
-                        Some(patch) => client.merge(resource, id, &patch, manager, is_dry).await,
-                        None => return Ok(live),
+                        Ok(Some(patch)) => client.merge(resource, id, &patch, manager, is_dry).await,
+                        Ok(None) => return Ok(live),
+                        Err(merged::NoPrecondition) => return Err(self.not_written(406, NO_PRECONDITION)),
                     }
                 }
             };
@@ -77,17 +91,37 @@ impl Merge<'_> {
         }
     }
 
-    /// Why it is not written: it was looked at before, and may be another one by now.
-    fn objection(&self, live: &Value) -> Option<&'static str> {
-        let label = live.pointer("/metadata/labels").and_then(|it| it.get(labels::MANAGED_BY)?.as_str());
-        let is_labelled = label.map(labels::field_manager).as_deref() == Some(self.manager);
-        let is_ours = is_labelled || FieldSet::of_manager(live, self.manager).is_some();
-        let is_free = self.adopts && label.is_none();
-        if live.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null()) {
-            return Some("it is being deleted");
-        }
-        (!is_ours && !is_free).then_some("it is somebody else's by now")
+    fn not_written(&self, code: u16, why: &str) -> Error {
+        let reason = match code {
+            409 => "Conflict",
+            503 => "ServiceUnavailable",
+            _ => "NotAcceptable",
+        };
+        let (object, reason, detail) = (self.id.clone(), reason.to_owned(), why.to_owned());
+        Error::Rejected { action: "apply", object, code, reason, detail }
     }
+}
+
+const NO_PRECONDITION: &str =
+    "its server does not say its uid and resourceVersion, so it might overwrite what others write";
+
+/// Something on the way answered in its place: one wrong answer must not make merge patches the rule.
+const KNOWS_APPLY: &str =
+    "its server refused an apply as unknown, and yet says who set what: an apply is tried again";
+
+/// Why it is not written: it was looked at before, and may be another one by now. A controller that copies our labels to what it
+/// makes copies the origin too, which does not fit there.
+fn objection(live: &Value, id: &ObjectId, manager: &str, adopts: bool) -> Option<&'static str> {
+    let text = |place: &str, name: &str| live.pointer(place)?.get(name)?.as_str();
+    let label = text("/metadata/labels", labels::MANAGED_BY);
+    let is_labelled = label.map(labels::field_manager).as_deref() == Some(manager);
+    let origin = text("/metadata/annotations", labels::ORIGIN).and_then(ObjectId::parse_origin);
+    let is_ours = is_labelled && origin.as_ref() == Some(id) || FieldSet::of_manager(live, manager).is_some();
+    let is_free = adopts && label.is_none();
+    if live.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null()) {
+        return Some("it is being deleted");
+    }
+    (!is_ours && !is_free).then_some("it is somebody else's by now")
 }
 
 /// Somebody wrote it since it was read.
@@ -105,4 +139,28 @@ fn is_outdated(error: &Error) -> bool {
 pub fn taken_from(live: &Value) -> Vec<String> {
     let known = owned::entries(live).is_empty() && merged::applied_by_kubectl(live).is_some();
     if known { vec!["kubectl".to_owned()] } else { Vec::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_copy_of_our_labels_is_not_ours() {
+        let id = ObjectId::new("example.com", "Account", Some("shop"), "web");
+        let check = |metadata: Value, adopts: bool, expected: bool| {
+            let objection = objection(&json!({"metadata": metadata}), &id, "tutti-main", adopts);
+            assert_eq!(objection.is_none(), expected, "{metadata} {objection:?}");
+        };
+        let labelled = |instance: &str, origin: &str| json!({"labels": {labels::MANAGED_BY: instance}, "annotations": {labels::ORIGIN: origin}});
+        check(labelled("main", "example.com/Account/shop/web"), false, true);
+        check(labelled("main", "example.com/Account/shop/other"), false, false);
+        check(labelled("main", "example.com/Account/shop/other"), true, false);
+        check(labelled("other", "example.com/Account/shop/web"), true, false);
+        check(json!({"labels": {labels::MANAGED_BY: "main"}}), false, false);
+        check(json!({}), false, false);
+        check(json!({}), true, true);
+    }
 }

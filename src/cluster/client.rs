@@ -149,7 +149,7 @@ impl Client {
     pub async fn probe(&self) -> Result<String, Error> {
         match tokio::time::timeout(Self::PROBE_PATIENCE, self.kube.apiserver_version()).await {
             Ok(Ok(info)) => {
-                self.without_apply.version(&info.git_version);
+                self.without_apply.note_version(&info.git_version);
                 Ok(info.git_version)
             }
             Ok(Err(error)) => Err(classify(&self.name, "probe", None, &error)),

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kube::api::Api;
+use kube::core::Status;
 use kube::discovery::ApiResource;
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -42,13 +43,19 @@ impl WithoutApply {
     }
 
     /// The cluster's own version: with another one, all are asked again.
-    pub fn version(&self, version: &str) {
+    pub fn note_version(&self, version: &str) {
         let mut known = self.0.lock();
         let before = known.version.replace(version.to_owned());
         if before.is_some_and(|before| before != version) {
             known.kinds.clear();
             known.take_dry_runs.clear();
         }
+    }
+
+    fn forget(&self, api: &ApiResource) {
+        let (mut known, name) = (self.0.lock(), name_of(api));
+        known.kinds.remove(&name);
+        known.take_dry_runs.remove(&name);
     }
 
     fn takes_dry_runs(&self, api: &ApiResource) -> Option<bool> {
@@ -61,6 +68,11 @@ impl WithoutApply {
 }
 
 impl Client {
+    /// Its server does know server-side apply: who said otherwise was something in between.
+    pub fn forget_without_apply(&self, resource: &Resource) {
+        self.without_apply.forget(&resource.api);
+    }
+
     /// Refuses a dry run to a server that would not take it for one. Who knows server-side apply knows dry runs, which are older.
     pub(super) async fn check_dry_run(&self, resource: &Resource, id: &ObjectId) -> Result<(), Error> {
         if !self.without_apply.holds(&resource.api) {
@@ -70,8 +82,10 @@ impl Client {
             Some(takes) => takes,
             None => {
                 let takes = self.ask_for_no_dry_run(resource, id).await?;
-                self.without_apply.note_dry_runs(&resource.api, takes);
-                takes
+                if let Some(takes) = takes {
+                    self.without_apply.note_dry_runs(&resource.api, takes);
+                }
+                takes.unwrap_or_default()
             }
         };
         if takes {
@@ -82,8 +96,9 @@ impl Client {
         Err(Error::Rejected { action: "foresee", object, code: 406, reason, detail })
     }
 
-    /// Whether a sort of dry run that there is not is refused. The patch changes nothing, for the server that does not look.
-    async fn ask_for_no_dry_run(&self, resource: &Resource, id: &ObjectId) -> Result<bool, Error> {
+    /// Whether a sort of dry run that there is not is refused; `None` when the answer tells nothing of it. The patch changes
+    /// nothing, for the server that does not look.
+    async fn ask_for_no_dry_run(&self, resource: &Resource, id: &ObjectId) -> Result<Option<bool>, Error> {
         let api: Api<Whole> = self.api(&resource.api, id);
         let path = format!("{}/{}?dryRun=Nothing", api.resource_url(), id.name);
         let request =
@@ -95,14 +110,26 @@ impl Client {
             detail: error.to_string(),
         })?;
         match tokio::time::timeout(Self::PATIENCE, self.kube().request::<Value>(request)).await {
-            Ok(Ok(_)) => Ok(false),
-            Ok(Err(kube::Error::Api(status))) if [400, 422].contains(&status.code) => Ok(true),
-            Ok(Err(kube::Error::Api(status))) if status.code == 404 => Ok(false),
+            Ok(Ok(_)) => Ok(Some(false)),
+            Ok(Err(kube::Error::Api(status))) if [400, 422].contains(&status.code) => {
+                Ok(names_dry_run(&status).then_some(true))
+            }
+            // It looked for the object first.
+            Ok(Err(kube::Error::Api(status))) if status.code == 404 => Ok(None),
             Ok(Err(error)) => Err(classify(self.name(), "foresee", Some(id), &error)),
             Err(_) => Err(self.no_answer()),
         }
     }
 }
+
+/// A request may be refused for many reasons; only one that says so was refused for its dry run.
+fn names_dry_run(status: &Status) -> bool {
+    let details = status.details.iter();
+    let mut causes = details.flat_map(|details| &details.causes);
+    status.message.contains(DRY_RUN) || causes.any(|cause| cause.field.contains(DRY_RUN))
+}
+
+const DRY_RUN: &str = "dryRun";
 
 fn name_of(api: &ApiResource) -> (String, String) {
     (api.api_version.clone(), api.plural.clone())
@@ -110,7 +137,24 @@ fn name_of(api: &ApiResource) -> (String, String) {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn only_what_was_refused_for_its_dry_run_shows_that_they_are_known() {
+        let check = |message: &str, field: &str, expected: bool| {
+            let details =
+                json!({"causes": [{"reason": "FieldValueNotSupported", "message": "no", "field": field}]});
+            let status = json!({"status": "Failure", "code": 422, "message": message, "details": details});
+            let status = serde_json::from_value(status).expect("a status");
+            assert_eq!(names_dry_run(&status), expected, "{message} {field}");
+        };
+        check("PatchOptions is invalid: dryRun: Unsupported value: \"Nothing\"", "", true);
+        check("it is invalid", "dryRun", true);
+        check("admission webhook denied the request", "spec.owner", false);
+        assert!(!names_dry_run(&serde_json::from_value(json!({"code": 400})).expect("a status")));
+    }
 
     #[test]
     fn another_version_of_the_cluster_is_asked_again() {
@@ -123,11 +167,13 @@ mod tests {
         };
         let known = WithoutApply::default();
         known.note(&api("accounts"));
-        known.version("v1.30.0");
-        known.version("v1.30.0");
+        known.note_version("v1.30.0");
+        known.note_version("v1.30.0");
         assert!(known.holds(&api("accounts")));
         assert!(!known.holds(&api("menus")));
-        known.version("v1.31.0");
+        known.forget(&api("menus"));
+        assert!(known.holds(&api("accounts")));
+        known.note_version("v1.31.0");
         assert!(!known.holds(&api("accounts")));
     }
 }

@@ -1,6 +1,7 @@
 //! What a cluster was seen to hold.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -45,12 +46,22 @@ pub struct Live {
 }
 
 /// By what it is told whether an object that is seen for the first time holds everything that was applied.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum Evidence {
     /// The fields that are ours, as `managedFields` writes them: the text, which is small.
     Fields(Arc<str>),
     /// The whole object as text: its server does not say who set what, so only its values tell.
     Object(Arc<str>),
+}
+
+/// Without the object, which may hold what must not be told.
+impl fmt::Debug for Evidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fields(fields) => f.debug_tuple("Fields").field(fields).finish(),
+            Self::Object(_) => f.debug_tuple("Object").finish_non_exhaustive(),
+        }
+    }
 }
 
 /// Which of the fields that an app leaves to others are still ours.

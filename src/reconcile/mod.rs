@@ -24,8 +24,8 @@ use crate::apply::{self, Destination, Receipt, takeover};
 use crate::cluster::{Catalog, Client, Error, Resource};
 use crate::health::Rules;
 use crate::model::{
-    AppId, Capabilities, ClusterState, DriftMode, IgnoreRule, Ignores, Live, Mode, ObjectId, Observation,
-    Ownership, Rendered, RenderedObject, Stranger, Taint, Takeover, labels,
+    AppId, Capabilities, ClusterState, DriftMode, FieldPath, IgnoreRule, Ignores, Live, Mode, ObjectId,
+    Observation, Ownership, Rendered, RenderedObject, Stranger, Taint, Takeover, ignored, labels,
 };
 use crate::plan::{self, Claims, Difference, Pending, Plan};
 
@@ -211,7 +211,9 @@ async fn look_at(job: &Job, resource: &Resource, object: &RenderedObject) -> Res
         let effect = match takeover::made_by(&metadata) {
             Some(why) => Err(why),
             None => {
-                takeover::foresee(&job.client, resource, &manager, object, &job.rendered.revision).await?
+                let left: Vec<FieldPath> = ignored(&job.ignore, &object.id).into_iter().cloned().collect();
+                let revision = &job.rendered.revision;
+                takeover::foresee(&job.client, resource, &manager, object, revision, &left).await?
             }
         };
         stranger.takeover = Some(Takeover { hash: object.hash, effect });

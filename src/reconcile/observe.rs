@@ -41,7 +41,7 @@ pub fn live(kind: &Kind, object: &Value, instance: &str, rules: &Rules, ignores:
         created: text("creationTimestamp").map(Arc::from),
         ownership,
         settled: None,
-        evidence: Some(evidence),
+        evidence,
         ignored,
     })
 }

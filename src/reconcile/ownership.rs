@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::apply::owned::{self, FieldSet, entries, is_ours, text};
+use crate::apply::owned::{self, FieldSet, entries, is_ours, kept_by_server, text};
 use crate::apply::{self, is_replicas, left};
 use crate::health;
 use crate::model::{
@@ -22,7 +22,8 @@ const KUBECTL: &str = "kubectl";
 /// What `managedFields` says of an object of this instance.
 pub struct Parts {
     pub ownership: Ownership,
-    pub evidence: Evidence,
+    /// None where one more apply is due, whatever it holds.
+    pub evidence: Option<Evidence>,
     pub ignored: Option<Arc<Ignored>>,
 }
 
@@ -83,10 +84,12 @@ pub fn ownership(kind: &Kind, object: &Value, instance: &str, paths: Vec<FieldPa
         replicas,
     };
     let ignored = ignored.map(|ours| Arc::new(Ignored { paths, ours: ours.to_value() }));
-    let evidence = if is_merged {
-        Evidence::Object(bare(object).to_string().into())
-    } else {
-        Evidence::Fields(fields.to_string().into())
+    let is_half_handed_over = is_merged && kept_by_server(object).any(|entry| is_ours(entry, &manager));
+    let evidence = match (is_half_handed_over, is_merged) {
+        // The annotation is left to be taken off, and with it go fields that Git says no more.
+        (true, _) => None,
+        (false, true) => Some(Evidence::Object(bare(object).to_string().into())),
+        (false, false) => Some(Evidence::Fields(fields.to_string().into())),
     };
     Parts { ownership, evidence, ignored }
 }

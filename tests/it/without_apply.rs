@@ -2,6 +2,7 @@
 
 mod built_in;
 mod foreseen;
+mod upgrade;
 
 use std::time::Duration;
 

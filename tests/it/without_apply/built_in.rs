@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::drift::{APP, MANIFESTS, app, manifests, settle};
 use crate::support::fleet::Fleet;
-use crate::support::live::{self, edit_as, scale_as};
+use crate::support::live::{self, create_as, edit_as, scale_as};
 use crate::support::manifests::{deployment, objects};
 
 /// Kubernetes 1.20 and 1.21 can be told not to know it at all.
@@ -126,4 +126,23 @@ async fn a_person_who_scales_while_no_process_runs_is_put_back() {
     settle().await;
     let web = live::get(fleet.cluster("bj1"), "Deployment", "default", "web").await.expect("it is there");
     assert_eq!(web["spec"]["replicas"], 2);
+}
+
+/// What kubectl noted and Git does not say goes, but for the number of replicas and for what the app leaves to others.
+#[tokio::test(start_paused = true)]
+async fn replicas_that_git_does_not_say_stay_when_an_object_is_adopted() {
+    let manifest = deployment("default", "web", "web", "web:1");
+    let without = manifest.replace("  replicas: 2\n", "");
+    let rule = app("adopt: true, ignore: [{target: {kind: Deployment}, paths: [/spec/minReadySeconds]}]");
+    let fleet = Fleet::with(&["bj1"], &[(APP, &rule), (MANIFESTS, &without)], nothing_applied);
+    let theirs = "replicas: 5\n  minReadySeconds: 3\n  revisionHistoryLimit: 4";
+    create_as(fleet.cluster("bj1"), "kubectl", &manifest.replace("replicas: 2", theirs)).await;
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    settle().await;
+    let web = live::get(fleet.cluster("bj1"), "Deployment", "default", "web").await.expect("it is there");
+    let spec = &web["spec"];
+    let said = [&spec["replicas"], &spec["minReadySeconds"], &spec["revisionHistoryLimit"]];
+    assert_eq!(said, [&json!(5), &json!(3), &json!(10)], "{web}");
+    assert_eq!(web["metadata"]["labels"]["tutti.dev/managed-by"], "main");
 }
