@@ -120,3 +120,30 @@ async fn a_namespace_that_is_not_there_is_tried_again_and_not_hammered() {
     running.converged(&fleet.begin).await;
     assert_eq!(bj1.count_requests(&applies), tries + 1, "the next try");
 }
+
+/// Its watch tells late that it is gone, and Git wants it back meanwhile.
+#[tokio::test(start_paused = true)]
+async fn what_was_deleted_is_not_called_healthy_before_its_watch_tells() {
+    let (app, both, one) =
+        (objects("default", "web"), maps(&["one", "two"], "first"), maps(&["one"], "first"));
+    let fleet = Fleet::new(&["bj1"], &[(APP, &app), (MAPS, &both)]);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let bj1 = fleet.cluster("bj1");
+    bj1.fail_next(RequestMatch::any().verb("watch").resource("configmaps"), 3, Fault::internal_error());
+    bj1.cut_watches();
+    fleet.push(&running, "Without two", &[(MAPS, Some(&one))]).await;
+    let deletes = RequestMatch::any().verb("delete");
+    while bj1.count_requests(&deletes) == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let back = fleet.push(&running, "With two again", &[(MAPS, Some(&both))]).await;
+    running.until("the commit", |now| now.revision.as_ref() == Some(&back)).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(live::get(bj1, "ConfigMap", "default", "two").await.is_none(), "it is gone");
+    let now = running.overview.borrow().clone();
+    assert_ne!(target(&now, "bj1", "default/web").phase, Phase::Running);
+
+    running.converged(&back).await;
+    assert!(live::get(bj1, "ConfigMap", "default", "two").await.is_some(), "it is back");
+}
