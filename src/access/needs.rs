@@ -135,9 +135,10 @@ impl Work<'_> {
                 self.add(place, RBAC, &resource, name(&object.id.name), Verb::Escalate, Why::Granting);
             }
             "RoleBinding" | "ClusterRoleBinding" => {
-                let text = |pointer: &str| object.body.field(pointer)?.as_str().map(str::to_owned);
+                let fields = object.body.fields();
+                let text = |pointer: &str| fields.pointer(pointer).and_then(|it| it.as_str());
                 let (Some(kind), Some(role)) = (text("/roleRef/kind"), text("/roleRef/name")) else { return };
-                self.add(place, RBAC, &naming::plural(&kind), name(&role), Verb::Bind, Why::Granting);
+                self.add(place, RBAC, &naming::plural(kind), name(role), Verb::Bind, Why::Granting);
             }
             _ => {}
         }

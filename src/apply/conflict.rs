@@ -74,7 +74,7 @@ impl Attempt<'_> {
     }
 
     async fn by_merge(&self, body: &Value) -> Result<Value, Error> {
-        let Self { client, resource, manager, past, step, object, cancelled, is_dry } = *self;
+        let Self { client, resource, manager, step, object, cancelled, is_dry, .. } = *self;
         let mut left: Vec<FieldPath> =
             step.left.paths.iter().filter(|path| !is_replicas(path)).cloned().collect();
         if step.replicas != SentReplicas::AsRendered {
@@ -101,11 +101,13 @@ impl Attempt<'_> {
                 result => return result,
             }
         }
-        let before = async {
-            let before = past.object(object, step.was.as_ref()?).await?;
-            Some(FieldSet::of(&before.body.fields()))
-        };
-        merge.run(before).await
+        merge.run(async { self.before().await.map(|before| FieldSet::of(&before)) }).await
+    }
+
+    /// What the commit that was applied last said of it.
+    async fn before(&self) -> Option<Value> {
+        let before = self.past.object(self.object, self.step.was.as_ref()?).await?;
+        Some(before.body.fields())
     }
 
     async fn by_apply(&self, body: &mut Value) -> Result<Value, Error> {
@@ -119,11 +121,7 @@ impl Attempt<'_> {
         let theirs: Vec<Conflict> =
             conflicts.into_iter().filter(|conflict| !leave(body, ignored, &conflict.field)).collect();
         if !takes_all && !theirs.is_empty() {
-            let before = match &self.step.was {
-                Some(was) => self.past.object(self.object, was).await,
-                None => None,
-            };
-            let before = before.map(|before| before.body.fields());
+            let before = self.before().await;
             let is_there =
                 self.step.uid.is_some() || matches!(self.step.reason.cause(), Reason::LabelsMissing);
             let (ours, foreign): (Vec<Conflict>, Vec<Conflict>) = theirs

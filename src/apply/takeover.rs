@@ -109,7 +109,8 @@ pub async fn foreseen(
         Some(live) => after(client, resource, manager, id, body, left, &live).await,
         None => match client.try_apply(resource, id, body, manager, false).await {
             Err(Error::WithoutApply { .. }) => {
-                adopting(client, resource, manager, id, body, &[], true).create().await
+                let (left, cancelled, adopts, is_dry) = (&[][..], None, true, true);
+                Merge { client, resource, manager, id, body, left, adopts, cancelled, is_dry }.create().await
             }
             result => result,
         },
@@ -117,16 +118,18 @@ pub async fn foreseen(
 }
 
 /// Where the server knows no apply, it does not know either who set what.
-fn adopting<'a>(
-    client: &'a Client,
-    resource: &'a Resource,
-    manager: &'a str,
-    id: &'a ObjectId,
-    body: &'a Value,
-    left: &'a [FieldPath],
+async fn by_merge(
+    client: &Client,
+    resource: &Resource,
+    manager: &str,
+    id: &ObjectId,
+    body: &Value,
+    left: &[FieldPath],
     is_dry: bool,
-) -> Merge<'a> {
-    Merge { client, resource, manager, id, body, left, adopts: true, cancelled: None, is_dry }
+) -> Result<Value, Error> {
+    let left = &with_replicas(left, body);
+    let merge = Merge { client, resource, manager, id, body, left, adopts: true, cancelled: None, is_dry };
+    merge.run(std::future::ready(None)).await
 }
 
 async fn after(
@@ -140,9 +143,7 @@ async fn after(
 ) -> Result<Value, Error> {
     let applied = match client.try_apply(resource, id, body, manager, false).await {
         Err(Error::WithoutApply { .. }) => {
-            let left = with_replicas(left, body);
-            let adopting = adopting(client, resource, manager, id, body, &left, true);
-            return adopting.run(std::future::ready(None)).await;
+            return by_merge(client, resource, manager, id, body, left, true).await;
         }
         Err(Error::Conflict { conflicts, .. })
             if conflicts.iter().all(|it| may_overrule(live, &it.manager)) =>
@@ -175,11 +176,7 @@ pub async fn take(
     left: &[FieldPath],
 ) -> Result<Value, Error> {
     match take_fields(client, resource, manager, id, body).await {
-        Err(Error::WithoutApply { .. }) => {
-            let left = with_replicas(left, body);
-            let adopting = adopting(client, resource, manager, id, body, &left, false);
-            adopting.run(std::future::ready(None)).await
-        }
+        Err(Error::WithoutApply { .. }) => by_merge(client, resource, manager, id, body, left, false).await,
         result => result,
     }
 }

@@ -164,3 +164,8 @@ fn resource(api: ApiResource, capabilities: &ApiCapabilities) -> Resource {
         .all(|verb| capabilities.supports_operation(verb));
     Resource { namespaced: capabilities.scope == Scope::Namespaced, manageable, api }
 }
+
+/// A kind as its server knows it: API version and plural.
+pub(super) fn name_of(api: &ApiResource) -> (String, String) {
+    (api.api_version.clone(), api.plural.clone())
+}

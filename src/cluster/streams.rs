@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use kube::discovery::ApiResource;
 use parking_lot::Mutex;
 
+use super::catalog::name_of;
 use crate::model::KubeVersion;
 
 /// Servers refuse before this minor version of Kubernetes 1, or have never heard of it. Some later ones refuse too.
@@ -20,7 +21,7 @@ struct Known {
     /// The server's own, as it writes it; empty when nobody has asked.
     version: String,
     /// Kinds whose server has refused, or never said that it had told all: servers of aggregated APIs answer as they like.
-    refused: BTreeSet<String>,
+    refused: BTreeSet<(String, String)>,
 }
 
 impl Streams {
@@ -45,10 +46,6 @@ impl Streams {
     pub fn note_refusal(&self, api: &ApiResource) {
         self.0.lock().refused.insert(name_of(api));
     }
-}
-
-fn name_of(api: &ApiResource) -> String {
-    format!("{}/{}", api.api_version, api.plural)
 }
 
 #[cfg(test)]

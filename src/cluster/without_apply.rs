@@ -11,6 +11,7 @@ use kube::discovery::ApiResource;
 use parking_lot::Mutex;
 use serde_json::Value;
 
+use super::catalog::name_of;
 use super::error::classify;
 use super::object::Whole;
 use super::{Client, Error, Resource};
@@ -130,10 +131,6 @@ fn names_dry_run(status: &Status) -> bool {
 }
 
 const DRY_RUN: &str = "dryRun";
-
-fn name_of(api: &ApiResource) -> (String, String) {
-    (api.api_version.clone(), api.plural.clone())
-}
 
 #[cfg(test)]
 mod tests {

@@ -73,5 +73,9 @@ fn is_of_workloads(id: &ObjectId) -> bool {
 fn runs_pods(body: &Body) -> bool {
     const CONTAINERS: [&str; 2] =
         ["/spec/template/spec/containers", "/spec/jobTemplate/spec/template/spec/containers"];
-    CONTAINERS.iter().any(|path| body.field(path).is_some())
+    // Most objects say nothing of containers, and are not read.
+    body.mentions("containers") && {
+        let fields = body.fields();
+        CONTAINERS.iter().any(|path| fields.pointer(path).is_some())
+    }
 }

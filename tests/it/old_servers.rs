@@ -7,7 +7,7 @@ use serde_json::json;
 use tutti::report::Phase;
 
 use crate::drift::{APP, MANIFESTS, app, settle, writes};
-use crate::support::fleet::{Fleet, target};
+use crate::support::fleet::{Fleet, is_list, target};
 use crate::support::live::{self, edit_as, scale_as};
 use crate::support::manifests::{config_map, deployment, objects};
 
@@ -209,7 +209,6 @@ async fn asked_of_maps(options: fn(&str) -> SandboxOptions) -> (Vec<String>, Vec
     running.converged(&fleet.begin).await;
     settle().await;
     let of_maps = || {
-        let is_list = |it: &String| it.contains(" stream ") || it.contains(" list ");
         fleet
             .counted()
             .into_iter()

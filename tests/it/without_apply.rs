@@ -14,7 +14,7 @@ use tutti::report::Phase;
 
 use crate::diff::plain;
 use crate::drift::{APP, MANIFESTS, app, settle};
-use crate::support::fleet::{Fleet, Running, target};
+use crate::support::fleet::{Fleet, Running, is_list, target};
 use crate::support::live::{self, create_as, edit_as};
 use crate::support::manifests::{config_map, objects};
 
@@ -110,11 +110,6 @@ impl Scene {
         let running = fleet.start().await;
         Self { fleet, running }
     }
-}
-
-/// Each start reads what is there, in either way.
-fn is_list(what: &str) -> bool {
-    what.contains(" list ") || what.contains(" stream ")
 }
 
 fn counted(fleet: &Fleet) -> Vec<String> {

@@ -145,6 +145,11 @@ impl Fleet {
     }
 }
 
+/// Of [`Fleet::counted`]: a start reads what is there, as a stream or page by page.
+pub fn is_list(counted: &str) -> bool {
+    counted.contains(" stream ") || counted.contains(" list ")
+}
+
 /// A controller that runs.
 pub struct Running {
     pub overview: watch::Receiver<Arc<Overview>>,

@@ -6,7 +6,7 @@ use sandbox::SandboxOptions;
 use serde_json::json;
 
 use crate::drift::{APP, MANIFESTS, app, manifests, settle};
-use crate::support::fleet::Fleet;
+use crate::support::fleet::{Fleet, is_list};
 use crate::support::live::{self, create_as, edit_as, scale_as};
 use crate::support::manifests::{deployment, objects};
 
@@ -19,7 +19,7 @@ fn nothing_applied(name: &str) -> SandboxOptions {
 fn of_ours(fleet: &Fleet) -> Vec<String> {
     let resources = ["configmaps", "secrets", "services", "deployments.apps"];
     let is_of_ours = |it: &String| resources.iter().any(|name| it.ends_with(&format!(" {name}")));
-    fleet.counted().into_iter().filter(|it| is_of_ours(it) && !super::is_list(it)).collect()
+    fleet.counted().into_iter().filter(|it| is_of_ours(it) && !is_list(it)).collect()
 }
 
 #[tokio::test(start_paused = true)]
