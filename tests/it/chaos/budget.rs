@@ -3,7 +3,7 @@
 use super::run::Run;
 
 /// An object is written once for each change of it and of the one before, each edit, each fault that hid an answer and each start
-/// of a process, some of them twice. Never for nothing.
+/// of a process, some of them twice. Never for nothing. What fails is tried again as [`super::pace`] says.
 pub fn check(run: &Run) {
     let state = run.witness.state.lock();
     let mut found = Vec::new();
@@ -19,6 +19,7 @@ pub fn check(run: &Run) {
             ));
         }
     }
+    found.extend(state.pace.check().1);
     drop(state);
     found.iter().for_each(|words| run.witness.violation(words));
 }

@@ -126,6 +126,7 @@ fn free(wanted: &Wanted, number: u64) -> Name {
             (1, Kind::ServiceAccount),
             (2, Kind::Service),
             (2, Kind::Deployment),
+            (2, Kind::Account),
         ]);
         let name = Name::new(kind, &format!("o{}", draw.within(0..NAMES)));
         let taken = |app: &App| matches!(&app.sort, Sort::Objects(objects) if objects.contains_key(&name));

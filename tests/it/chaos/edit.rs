@@ -10,6 +10,9 @@ use super::hands;
 use super::object::{Kind, Name, body};
 use super::wanted::Wanted;
 
+/// Where a server knows no server-side apply, tutti says itself which fields are its own.
+const FIELDS: &str = "tutti.dev/fields";
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum What {
     /// `kubectl edit` of a field that Git says.
@@ -26,7 +29,7 @@ pub enum What {
     Hash,
     Scale,
     Autoscale,
-    /// Nobody has any field any more.
+    /// Nobody has any field any more: `managedFields` are cleared, or what stands for them is taken off.
     Managers,
     /// A field that Git does not say.
     Foreign,
@@ -114,7 +117,10 @@ impl Edit {
         let uid = live["metadata"]["uid"].as_str()?.to_owned();
         // Without both nobody can tell whose it is.
         let is_labelled = live["metadata"]["labels"]["tutti.dev/managed-by"] == "main";
-        let has_entry = live["metadata"]["managedFields"].to_string().contains("tutti-main");
+        let has_entry = match name.kind.knows_apply() {
+            true => live["metadata"]["managedFields"].to_string().contains("tutti-main"),
+            false => live["metadata"]["annotations"][FIELDS].is_string(),
+        };
         if (self.what == What::Managers && !is_labelled) || (self.what == What::Label && !has_entry) {
             return None;
         }
@@ -128,10 +134,14 @@ impl Edit {
                     && hands::merge(sandbox, "kubectl-edit", &path, &field(&name, &before))
             }
             What::Force => {
+                let labels = json!({"version": "helm", "team": "helm"});
                 let mut object = body(&name, 0, false);
-                object["metadata"]["labels"] = json!({"version": "helm", "team": "helm"});
+                object["metadata"]["labels"] = labels.clone();
                 object.as_object_mut()?.retain(|field, _| !matches!(field.as_str(), "spec" | "stringData"));
-                let done = hands::apply_by_force(sandbox, "helm", &name, &object);
+                let done = match name.kind.knows_apply() {
+                    true => hands::apply_by_force(sandbox, "helm", &name, &object),
+                    false => hands::merge(sandbox, "helm", &path, &json!({"metadata": {"labels": labels}})),
+                };
                 if done {
                     let field = ("/metadata/labels/team".to_owned(), json!("helm"));
                     traces.foreign.insert((uid.clone(), "team".to_owned()), field);
@@ -159,7 +169,11 @@ impl Edit {
             }
             What::Managers => {
                 traces.loosened.insert(uid);
-                hands::merge(sandbox, "kubectl-edit", &path, &json!({"metadata": {"managedFields": [{}]}}))
+                let nobody = match name.kind.knows_apply() {
+                    true => json!({"managedFields": [{}]}),
+                    false => json!({"annotations": {FIELDS: null}}),
+                };
+                hands::merge(sandbox, "kubectl-edit", &path, &json!({"metadata": nobody}))
             }
             What::Foreign => {
                 let key = draw.of(&["team", "owner"]);
@@ -207,6 +221,7 @@ fn value_of(name: &Name) -> Option<&'static str> {
         Kind::ConfigMap | Kind::Secret => Some("/data/value"),
         Kind::ServiceAccount => Some("/metadata/annotations/value"),
         Kind::Service => Some("/spec/selector/app"),
+        Kind::Account => Some("/spec/value"),
         Kind::Deployment => None,
     }
 }
@@ -215,6 +230,7 @@ fn field(name: &Name, value: &Value) -> Value {
     match name.kind {
         Kind::ServiceAccount => json!({"metadata": {"annotations": {"value": value}}}),
         Kind::Service => json!({"spec": {"selector": {"app": value}}}),
+        Kind::Account => json!({"spec": {"value": value}}),
         _ => json!({"data": {"value": value}}),
     }
 }

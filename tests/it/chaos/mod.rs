@@ -2,15 +2,17 @@
 //!
 //! A schedule is drawn whole from its seed ([`schedule`]) and carried out ([`run`]) on embedded clusters and a Git repository.
 //! The generator keeps its own copy of what the repository says ([`wanted`]), which is the truth; a [`witness`] on the wire holds
-//! every write to it, [`truth`] and [`quiet`] the clusters and what tutti says of them, [`budget`] the number of writes.
+//! every write to it ([`judge`]), [`truth`] and [`quiet`] the clusters and what tutti says of them, [`budget`] the number of writes, [`pace`] how soon they are tried again.
 
 mod budget;
 mod change;
 pub mod draw;
 mod edit;
 mod hands;
+mod judge;
 mod many;
 mod object;
+mod pace;
 mod quiet;
 mod report;
 mod run;

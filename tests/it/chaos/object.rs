@@ -9,11 +9,13 @@ pub enum Kind {
     ServiceAccount,
     Service,
     Deployment,
+    /// Its own server knows no server-side apply.
+    Account,
 }
 
 impl Kind {
-    pub const ALL: [Self; 5] =
-        [Self::ConfigMap, Self::Secret, Self::ServiceAccount, Self::Service, Self::Deployment];
+    pub const ALL: [Self; 6] =
+        [Self::ConfigMap, Self::Secret, Self::ServiceAccount, Self::Service, Self::Deployment, Self::Account];
 
     pub fn folder(self) -> &'static str {
         match self {
@@ -22,6 +24,7 @@ impl Kind {
             Self::ServiceAccount => "/api/v1/namespaces/default/serviceaccounts",
             Self::Service => "/api/v1/namespaces/default/services",
             Self::Deployment => "/apis/apps/v1/namespaces/default/deployments",
+            Self::Account => "/apis/example.com/v1/namespaces/default/accounts",
         }
     }
 
@@ -32,7 +35,20 @@ impl Kind {
             Self::ServiceAccount => "ServiceAccount",
             Self::Service => "Service",
             Self::Deployment => "Deployment",
+            Self::Account => "Account",
         }
+    }
+
+    fn api(self) -> &'static str {
+        match self {
+            Self::Deployment => "apps/v1",
+            Self::Account => "example.com/v1",
+            _ => "v1",
+        }
+    }
+
+    pub fn knows_apply(self) -> bool {
+        self != Self::Account
     }
 }
 
@@ -52,6 +68,12 @@ impl Name {
         format!("{}/{}", self.kind.folder(), self.name)
     }
 
+    /// As the annotation `tutti.dev/origin` says it.
+    pub fn origin(&self) -> String {
+        let group = self.kind.api().rsplit_once('/').map_or("", |(group, _)| group);
+        format!("{group}/{}/default/{}", self.kind.word(), self.name)
+    }
+
     /// Of a path without a query; `None` for what schedules do not write.
     pub fn parse(path: &str) -> Option<Self> {
         let (folder, name) = path.rsplit_once('/')?;
@@ -67,9 +89,8 @@ impl std::fmt::Display for Name {
 
 /// The object with its `version`-th content. Versions differ in values, and in which fields there are at all.
 pub fn body(name: &Name, version: u64, broken: bool) -> Value {
-    let api = if name.kind == Kind::Deployment { "apps/v1" } else { "v1" };
     let mut body = json!({
-        "apiVersion": api, "kind": name.kind.word(),
+        "apiVersion": name.kind.api(), "kind": name.kind.word(),
         "metadata": {"name": name.name, "namespace": "default", "labels": {"version": format!("v{version}")}},
     });
     let changing = format!("only-{}", version % 3);
@@ -78,6 +99,7 @@ pub fn body(name: &Name, version: u64, broken: bool) -> Value {
         Kind::ConfigMap => body["data"] = json!({"value": text, changing: "x"}),
         Kind::Secret => body["stringData"] = json!({"value": text, changing: "x"}),
         Kind::ServiceAccount => body["metadata"]["annotations"] = json!({"value": text, changing: "x"}),
+        Kind::Account => body["spec"] = json!({"value": text, changing: "x", "limits": {"most": version}}),
         Kind::Service => {
             let mut ports = vec![json!({"name": "http", "port": 80, "targetPort": 8000 + version})];
             if version % 2 == 1 {
@@ -101,6 +123,20 @@ pub fn body(name: &Name, version: u64, broken: bool) -> Value {
         }
     }
     body
+}
+
+/// The definition of a namespaced kind of the group whose insides nobody checks: its own name, and that of its objects.
+pub fn definition(name: &str, kind: &str) -> Value {
+    let (plural, group) = name.split_once('.').expect("a plural and a group");
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let version =
+        json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": name},
+        "spec": {"group": group, "scope": "Namespaced", "versions": [version],
+            "names": {"plural": plural, "singular": kind.to_lowercase(), "kind": kind}},
+    })
 }
 
 /// Where `live` does not hold what is wanted: every leaf must be there, items of lists of containers, ports and

@@ -20,7 +20,7 @@ pub struct Report {
     pub struck: BTreeMap<String, u64>,
     /// The longest that it took, of a cluster's time.
     pub slowest: Duration,
-    /// The most writes of one object in one schedule that a cluster refused or failed.
+    /// The most writes of one object in one minute that failed.
     pub most_failed: usize,
     /// Seeds with what was wrong.
     pub violations: Vec<(u64, Vec<String>)>,
@@ -71,7 +71,7 @@ impl fmt::Display for Report {
         writeln!(
             f,
             "{schedules} schedules, {steps} steps, {commits} commits, {processes} processes, {requests} requests; \
-             the slowest settled after {} s, at most {} writes of one object failed",
+             the slowest settled after {} s, at most {} writes of one object failed in a minute",
             self.slowest.as_secs(),
             self.most_failed
         )?;

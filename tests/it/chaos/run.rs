@@ -15,7 +15,7 @@ use tutti::report::{Overview, Phase, statuses};
 
 use super::change;
 use super::draw::pick;
-use super::object::{Kind, Name};
+use super::object::{Kind, Name, definition};
 use super::report::Report;
 use super::schedule::{Schedule, Step};
 use super::trouble::{Trouble, Troubles};
@@ -30,8 +30,16 @@ use crate::support::wires::Wires;
 const LATENCY: Duration = Duration::from_millis(1);
 /// The longest pauses of everything that is tried again, one after the other.
 const PATIENCE: Duration = Duration::from_secs(3_600);
+/// A kind whose own server knows no server-side apply. It is there before tutti comes.
+const ACCOUNTS: &str = "accounts.example.com";
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+/// From when a kind is defined until it is served.
+const UNTIL_SERVED: Duration = Duration::from_secs(5);
 /// A watch that fell silent is ended by the server after this, and what was missed is seen.
 const SILENT: Duration = Duration::from_secs(400);
+
+/// Whoever does not answer for so long is offline, and connected to anew.
+const OFFLINE: Duration = Duration::from_secs(40);
 
 pub struct Run {
     fleet: Fleet,
@@ -61,6 +69,7 @@ pub struct Outcome {
 
 pub async fn run(schedule: &Schedule) -> Outcome {
     let mut run = Run::begin(schedule);
+    tokio::time::sleep(UNTIL_SERVED).await;
     run.start().await;
     for (gap, step) in &schedule.steps {
         tokio::time::sleep(*gap).await;
@@ -81,6 +90,7 @@ impl Run {
             let minor = if seed.is_multiple_of(3) { 30 } else { 36 };
             let release = Release::new(minor).expect("a release that there was");
             SandboxOptions {
+                without_apply: vec![ACCOUNTS.to_owned()],
                 seed,
                 pods: Pods::Virtual,
                 pod_start: (Duration::from_secs(start / 3), Duration::from_secs(start)),
@@ -91,7 +101,11 @@ impl Run {
         let sandboxes =
             schedule.begin.clusters.keys().map(|name| (name.clone(), Sandbox::new(options(name))));
         let clusters: BTreeMap<String, Sandbox> = sandboxes.collect();
-        clusters.values().for_each(|sandbox| sandbox.set_latency(LATENCY));
+        for sandbox in clusters.values() {
+            sandbox.set_latency(LATENCY);
+            let accounts = definition(ACCOUNTS, Kind::Account.word());
+            assert!(hands::create(sandbox, "admin", DEFINITIONS, &accounts), "it is defined");
+        }
         let witness = Arc::new(Witness::new(clusters.clone()));
         quiet::neighbours(&clusters, &mut witness.state.lock().traces);
         // A disk would take most of the time.
@@ -295,10 +309,28 @@ impl Run {
         self.report.converged_after(begin.elapsed());
         tokio::time::sleep_until(over + SILENT).await;
         converged = converged && self.converge().await;
+        if converged && self.connect_anew().await {
+            converged = self.converge().await;
+        }
         if converged {
             self.check_end(schedule).await;
         }
         budget::check(self);
+    }
+
+    /// Lists that were stale may have hidden which kinds a cluster holds from who connected to it then, as no real server's do
+    /// that we ask. They are fresh again, so who connects now sees all; whether that is needed.
+    async fn connect_anew(&mut self) -> bool {
+        let stale = std::mem::take(&mut self.witness.state.lock().stale);
+        let set_down = |is_down| stale.iter().for_each(|name| self.fleet.cluster(name).set_down(is_down));
+        if stale.is_empty() {
+            return false;
+        }
+        self.witness.say(&format!("{stale:?} go and come back"));
+        set_down(true);
+        tokio::time::sleep(OFFLINE).await;
+        set_down(false);
+        true
     }
 
     /// Until everything is healthy and nothing waits, and that has lasted a while.
@@ -356,8 +388,7 @@ impl Run {
     async fn check_end(&mut self, schedule: &Schedule) {
         for sandbox in self.fleet.clusters.values() {
             let state = self.witness.state.lock();
-            let was_stale = state.stale.contains(sandbox.name());
-            let differences = truth::differences(&self.wanted, sandbox, &state.traces, was_stale);
+            let differences = truth::differences(&self.wanted, sandbox, &state.traces);
             drop(state);
             differences.iter().for_each(|words| self.witness.violation(words));
         }
@@ -384,7 +415,7 @@ impl Run {
         }
         self.report.refused += state.refused;
         self.report.requests += state.total;
-        self.report.most_failed = state.writes.values().map(|writes| writes.failed).max().unwrap_or_default();
+        self.report.most_failed = state.pace.check().0;
         self.report.processes += state.processes as u64;
         let violations = std::mem::take(&mut state.violations);
         let log = std::mem::take(&mut state.log);

@@ -44,9 +44,8 @@ pub fn as_stored(wanted: &Value) -> Value {
     wanted
 }
 
-/// Everything that is not as the last commit says, on one cluster; of one that answered lists from the past, which kinds it
-/// holds may have been hidden from a process that started.
-pub fn differences(wanted: &Wanted, sandbox: &Sandbox, traces: &Traces, was_stale: bool) -> Vec<String> {
+/// Everything that is not as the last commit says, on one cluster.
+pub fn differences(wanted: &Wanted, sandbox: &Sandbox, traces: &Traces) -> Vec<String> {
     let cluster = sandbox.name();
     let mut found = Vec::new();
     for (id, _, name, body) in wanted.on(cluster) {
@@ -67,7 +66,7 @@ pub fn differences(wanted: &Wanted, sandbox: &Sandbox, traces: &Traces, was_stal
             // It was told to stay while somebody wanted it.
             let is_kept = live["metadata"]["annotations"]["tutti.dev/prune"] == "keep";
             let is_strange = is_kept || traces.strangers.contains_key(&(cluster.to_owned(), name.path()));
-            if !is_strange && !was_stale && wanted.owners(cluster, &name).next().is_none() {
+            if !is_strange && wanted.owners(cluster, &name).next().is_none() {
                 found.push(format!("{cluster}: {name} is there and nobody wants it"));
             }
         }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Method, Request, StatusCode};
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Method, Request, StatusCode};
 use parking_lot::Mutex;
 use sandbox::Sandbox;
 use serde_json::Value;
@@ -14,8 +15,10 @@ use tutti::model::Revision;
 use tutti::report::{Overview, Phase};
 
 use super::edit::{Place, Traces};
-use super::object::{Kind, Name, left_over, missing};
-use super::wanted::{App, Prune, Wanted};
+use super::judge::{may_apply, may_delete, may_merge};
+use super::object::{Kind, Name};
+use super::pace::Pace;
+use super::wanted::{App, Wanted};
 use super::{hands, truth};
 use crate::support::wires;
 
@@ -42,6 +45,7 @@ pub struct State {
     /// How often what a place shall hold was changed.
     pub changes: BTreeMap<Place, usize>,
     pub writes: BTreeMap<Place, Writes>,
+    pub pace: Pace,
     /// Clusters whose lists were stale at some time.
     pub stale: BTreeSet<String>,
     /// Processes so far.
@@ -58,7 +62,6 @@ pub struct State {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Writes {
     pub done: usize,
-    pub failed: usize,
     /// Nobody knows.
     pub lost: usize,
 }
@@ -133,7 +136,12 @@ impl Witness {
         let mut state = self.state.lock();
         let newest = state.newest.clone();
         if state.seen.head() != newest.as_ref() {
-            state.seen.heads.extend(newest.map(|newest| (newest, Instant::now())));
+            let State { wanted, seen, pace, .. } = &mut *state;
+            let of = |revision: Option<&Revision>| {
+                revision.and_then(|it| wanted.get(it)).cloned().unwrap_or_default()
+            };
+            pace.reads(&of(seen.head()), &of(newest.as_ref()));
+            seen.heads.extend(newest.map(|newest| (newest, Instant::now())));
         }
     }
 
@@ -142,6 +150,7 @@ impl Witness {
         let mut state = self.state.lock();
         state.processes += 1;
         state.seen = Seen::default();
+        state.pace.begins();
         drop(state);
         self.wakes();
     }
@@ -150,9 +159,10 @@ impl Witness {
     pub fn sees(&self, overview: &Overview) {
         let now = Instant::now();
         let mut state = self.state.lock();
-        let seen = &mut state.seen;
+        let State { seen, pace, .. } = &mut *state;
         let mut found = Vec::new();
         for cluster in &overview.clusters {
+            pace.says(cluster.name.as_str(), cluster.state);
             if cluster.state == "Offline" {
                 seen.offline.entry(cluster.name.to_string()).or_insert(now);
             } else {
@@ -203,11 +213,11 @@ impl Witness {
         state.seen.recent_heads().filter_map(|revision| state.wanted.get(revision).cloned()).collect()
     }
 
-    fn judge(&self, cluster: &str, request: &Request<Bytes>) -> Result<(), String> {
+    fn judge(&self, cluster: &str, request: &Request<Bytes>, live: Option<&Value>) -> Result<(), String> {
         let mut state = self.state.lock();
-        let path = request.uri().path();
-        let name = Name::parse(path).ok_or_else(|| "nobody renders that".to_owned())?;
-        let body: Value = serde_json::from_slice(request.body()).unwrap_or_default();
+        let path = path_of(request);
+        let name = Name::parse(&path).ok_or_else(|| "nobody renders that".to_owned())?;
+        let body = body_of(request);
         let heads = Self::heads(&state);
         if heads.is_empty() {
             return Err("nothing was read from Git yet".to_owned());
@@ -219,10 +229,17 @@ impl Witness {
         if let (true, Some(head)) = (*request.method() == Method::DELETE, state.seen.head().cloned()) {
             state.seen.asked.insert(uid_of(&body).to_owned(), head);
         }
-        let live = hands::get(&self.clusters[cluster], path);
-        let judge = |wanted: &Wanted| match *request.method() {
-            Method::PATCH => may_apply(wanted, cluster, &name, &body),
-            Method::DELETE => may_delete(wanted, cluster, &name, &body, live.as_ref()),
+        let content = request.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+        let uid = live.and_then(|live| live["metadata"]["uid"].as_str()).unwrap_or_default();
+        let is_loosened = state.traces.loosened.contains(uid);
+        let judge = |wanted: &Wanted| match (request.method(), content, name.kind.knows_apply()) {
+            (&Method::PATCH, b"application/apply-patch+yaml", _) | (&Method::POST, _, false) => {
+                may_apply(wanted, cluster, &name, &body)
+            }
+            (&Method::PATCH, b"application/merge-patch+json", false) => {
+                may_merge(wanted, cluster, &name, &body, live, is_loosened)
+            }
+            (&Method::DELETE, ..) => may_delete(wanted, cluster, &name, &body, live),
             _ => Err("tutti never does that".to_owned()),
         };
         let verdicts: Vec<Result<(), String>> = heads.iter().map(|wanted| judge(wanted)).collect();
@@ -231,8 +248,7 @@ impl Witness {
 
     fn count_delete(&self, cluster: &str, request: &Request<Bytes>) -> Option<String> {
         let mut state = self.state.lock();
-        let body: Value = serde_json::from_slice(request.body()).unwrap_or_default();
-        let uid = uid_of(&body).to_owned();
+        let uid = uid_of(&body_of(request)).to_owned();
         // What was sent before a commit was read is not of that commit.
         let head = state.seen.asked.get(&uid).or(state.seen.head())?.clone();
         if state.wanted.get(&head)?.approved.contains(&(cluster.to_owned(), uid)) {
@@ -250,93 +266,29 @@ impl Witness {
     }
 }
 
+fn body_of(request: &Request<Bytes>) -> Value {
+    serde_json::from_slice(request.body()).unwrap_or_default()
+}
+
+/// Of the object that it is about: that of a new one is in its body.
+fn path_of(request: &Request<Bytes>) -> String {
+    let path = request.uri().path();
+    if *request.method() != Method::POST {
+        return path.to_owned();
+    }
+    format!("{path}/{}", body_of(request)["metadata"]["name"].as_str().unwrap_or_default())
+}
+
+fn is_delete(request: &Request<Bytes>) -> bool {
+    *request.method() == Method::DELETE
+}
+
+fn version_of(live: &Value) -> Option<String> {
+    live["metadata"]["resourceVersion"].as_str().map(ToOwned::to_owned)
+}
+
 fn uid_of(delete: &Value) -> &str {
     delete["preconditions"]["uid"].as_str().unwrap_or_default()
-}
-
-fn held(wanted: &Wanted, cluster: &str) -> Result<(), String> {
-    if wanted.observes {
-        return Err("the instance only observes".to_owned());
-    }
-    match wanted.clusters.get(cluster) {
-        Some(true) => Err("the cluster is in maintenance".to_owned()),
-        Some(false) => Ok(()),
-        None => Err("there is no such cluster".to_owned()),
-    }
-}
-
-fn annotation<'a>(object: &'a Value, name: &str) -> &'a str {
-    object["metadata"]["annotations"][name].as_str().unwrap_or_default()
-}
-
-pub fn may_apply(wanted: &Wanted, cluster: &str, name: &Name, body: &Value) -> Result<(), String> {
-    held(wanted, cluster)?;
-    let id = annotation(body, "tutti.dev/app").trim_start_matches("default/");
-    let app = wanted.apps.get(id).ok_or_else(|| format!("{id} is no app"))?;
-    if app.paused {
-        return Err(format!("{id} is paused"));
-    }
-    if app.mistake.is_some() {
-        return Err(format!("{id} has a mistake"));
-    }
-    if !wanted.owners(cluster, name).any(|(owner, _)| owner == id) {
-        return Err(format!("{id} does not render it there"));
-    }
-    if (annotation(body, "tutti.dev/prune") == "keep") != (app.prune == Prune::Never) {
-        return Err("whether it stays is not as its app says".to_owned());
-    }
-    let objects = app.objects(id);
-    match objects.iter().find(|(known, _)| known == name) {
-        Some((_, said)) => {
-            says(&truth::as_stored(said), body).map_err(|why| format!("it is of another commit: {why}"))
-        }
-        None => Err("it is of another commit: nothing is said of it".to_owned()),
-    }
-}
-
-/// Whether what is sent is what an author wrote. Numbers of replicas that an autoscaler sets are left out.
-fn says(wanted: &Value, sent: &Value) -> Result<(), String> {
-    let mut wanted = wanted.clone();
-    if sent["spec"]["replicas"].is_null()
-        && let Some(spec) = wanted.get_mut("spec").and_then(Value::as_object_mut)
-    {
-        spec.remove("replicas");
-    }
-    missing(&wanted, sent, "").or_else(|| left_over(&wanted, sent, "")).map_or(Ok(()), Err)
-}
-
-pub fn may_delete(
-    wanted: &Wanted,
-    cluster: &str,
-    name: &Name,
-    body: &Value,
-    live: Option<&Value>,
-) -> Result<(), String> {
-    held(wanted, cluster)?;
-    if !wanted.is_valid() {
-        return Err("the repository has mistakes".to_owned());
-    }
-    if let Some((id, _)) = wanted.owners(cluster, name).next() {
-        return Err(format!("{id} wants it"));
-    }
-    let meant = &body["preconditions"];
-    if meant["uid"].is_null() || meant["resourceVersion"].is_null() {
-        return Err("it does not say which object it means".to_owned());
-    }
-    let is_it = |live: &&Value| ["uid", "resourceVersion"].iter().all(|it| live["metadata"][it] == meant[it]);
-    // What is another object by now the server refuses to delete.
-    let Some(live) = live.filter(is_it) else { return Ok(()) };
-    let origin = format!("/default/{}", name.name);
-    if live["metadata"]["labels"]["tutti.dev/managed-by"] != "main"
-        || !annotation(live, "tutti.dev/origin").ends_with(&origin)
-    {
-        return Err("it is not ours".to_owned());
-    }
-    match wanted.apps.get(annotation(live, "tutti.dev/app").trim_start_matches("default/")) {
-        Some(app) if app.paused => Err("its app is paused".to_owned()),
-        Some(app) if app.prune == Prune::Never => Err("its app never prunes".to_owned()),
-        _ => Ok(()),
-    }
 }
 
 impl wires::Witness for Witness {
@@ -357,7 +309,16 @@ impl wires::Witness for Witness {
             return;
         }
         self.say(&format!("  {}", what()));
-        if let Err(why) = self.judge(cluster, request) {
+        let place = (cluster.to_owned(), path_of(request));
+        let live = hands::get(&self.clusters[cluster], &place.1);
+        {
+            let mut state = self.state.lock();
+            if state.traces.edits.keys().any(|(edited, _)| edited == cluster) {
+                state.pace.touched(cluster);
+            }
+            state.pace.sent(&place, is_delete(request), live.as_ref().and_then(version_of));
+        }
+        if let Err(why) = self.judge(cluster, request, live.as_ref()) {
             self.violation(&format!("{}: {why}", what()));
         }
     }
@@ -372,13 +333,12 @@ impl wires::Witness for Witness {
         let is_done = answer.as_ref().is_ok_and(StatusCode::is_success);
         {
             let mut state = self.state.lock();
-            let place = (cluster.to_owned(), request.uri().path().to_owned());
+            let place = (cluster.to_owned(), path_of(request));
+            let live = || hands::get(&self.clusters[cluster], &place.1);
+            state.pace.answered(&place, is_delete(request), is_done, || live().as_ref().and_then(version_of));
             let writes = state.writes.entry(place).or_default();
-            match &answer {
-                Ok(_) if is_done => writes.done += 1,
-                Ok(_) => writes.failed += 1,
-                Err(_) => writes.lost += 1,
-            }
+            writes.done += usize::from(is_done);
+            writes.lost += usize::from(answer.is_err());
         }
         let word = answer.map_or_else(|error| error, |status| status.as_str().to_owned());
         self.say(&format!("  {} {cluster} {}: {word}", request.method(), request.uri().path()));

@@ -1,0 +1,145 @@
+//! Whether one write is what Git says at one commit.
+
+use serde_json::Value;
+
+use super::object::{Name, left_over, missing};
+use super::truth;
+use super::wanted::{Prune, Wanted};
+
+fn held(wanted: &Wanted, cluster: &str) -> Result<(), String> {
+    if wanted.observes {
+        return Err("the instance only observes".to_owned());
+    }
+    match wanted.clusters.get(cluster) {
+        Some(true) => Err("the cluster is in maintenance".to_owned()),
+        Some(false) => Ok(()),
+        None => Err("there is no such cluster".to_owned()),
+    }
+}
+
+fn annotation<'a>(object: &'a Value, name: &str) -> &'a str {
+    object["metadata"]["annotations"][name].as_str().unwrap_or_default()
+}
+
+/// What is applied or created is all that an author wrote of it.
+pub fn may_apply(wanted: &Wanted, cluster: &str, name: &Name, body: &Value) -> Result<(), String> {
+    may_become(wanted, cluster, name, body, true)
+}
+
+/// A merge patch must make of the object what an author wrote, and be of the object as it is. Where nobody knows any more what
+/// was ours (`loosened`), what Git dropped may stay.
+pub fn may_merge(
+    wanted: &Wanted,
+    cluster: &str,
+    name: &Name,
+    patch: &Value,
+    live: Option<&Value>,
+    is_loosened: bool,
+) -> Result<(), String> {
+    if patch["metadata"]["resourceVersion"].is_null() {
+        return Err("it does not say which state of the object it means".to_owned());
+    }
+    let is_it = |live: &&Value| {
+        let meant = &patch["metadata"];
+        ["uid", "resourceVersion"].iter().all(|it| meant[it].is_null() || live["metadata"][it] == meant[it])
+    };
+    // What is another object by now the server refuses to change.
+    let Some(live) = live.filter(is_it) else { return Ok(()) };
+    let mut merged = live.clone();
+    merge(&mut merged, patch);
+    may_become(wanted, cluster, name, &merged, !is_loosened)
+}
+
+/// RFC 7386.
+fn merge(target: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = Value::Object(serde_json::Map::new());
+    }
+    for (key, value) in patch {
+        match (value, target.as_object_mut()) {
+            (Value::Null, Some(target)) => _ = target.shift_remove(key),
+            _ => merge(&mut target[key], value),
+        }
+    }
+}
+
+fn may_become(
+    wanted: &Wanted,
+    cluster: &str,
+    name: &Name,
+    body: &Value,
+    is_whole: bool,
+) -> Result<(), String> {
+    held(wanted, cluster)?;
+    let id = annotation(body, "tutti.dev/app").trim_start_matches("default/");
+    let app = wanted.apps.get(id).ok_or_else(|| format!("{id} is no app"))?;
+    if app.paused {
+        return Err(format!("{id} is paused"));
+    }
+    if app.mistake.is_some() {
+        return Err(format!("{id} has a mistake"));
+    }
+    if !wanted.owners(cluster, name).any(|(owner, _)| owner == id) {
+        return Err(format!("{id} does not render it there"));
+    }
+    if (annotation(body, "tutti.dev/prune") == "keep") != (app.prune == Prune::Never) {
+        return Err("whether it stays is not as its app says".to_owned());
+    }
+    let objects = app.objects(id);
+    match objects.iter().find(|(known, _)| known == name) {
+        Some((_, said)) => {
+            let verdict = says(&truth::as_stored(said), body, is_whole);
+            verdict.map_err(|why| format!("it is of another commit: {why}"))
+        }
+        None => Err("it is of another commit: nothing is said of it".to_owned()),
+    }
+}
+
+/// Whether what is sent is what an author wrote. Numbers of replicas that an autoscaler sets are left out.
+fn says(wanted: &Value, sent: &Value, is_whole: bool) -> Result<(), String> {
+    let mut wanted = wanted.clone();
+    if sent["spec"]["replicas"].is_null()
+        && let Some(spec) = wanted.get_mut("spec").and_then(Value::as_object_mut)
+    {
+        spec.remove("replicas");
+    }
+    let more = || left_over(&wanted, sent, "").filter(|_| is_whole);
+    missing(&wanted, sent, "").or_else(more).map_or(Ok(()), Err)
+}
+
+pub fn may_delete(
+    wanted: &Wanted,
+    cluster: &str,
+    name: &Name,
+    body: &Value,
+    live: Option<&Value>,
+) -> Result<(), String> {
+    held(wanted, cluster)?;
+    if !wanted.is_valid() {
+        return Err("the repository has mistakes".to_owned());
+    }
+    if let Some((id, _)) = wanted.owners(cluster, name).next() {
+        return Err(format!("{id} wants it"));
+    }
+    let meant = &body["preconditions"];
+    if meant["uid"].is_null() || meant["resourceVersion"].is_null() {
+        return Err("it does not say which object it means".to_owned());
+    }
+    let is_it = |live: &&Value| ["uid", "resourceVersion"].iter().all(|it| live["metadata"][it] == meant[it]);
+    // What is another object by now the server refuses to delete.
+    let Some(live) = live.filter(is_it) else { return Ok(()) };
+    if live["metadata"]["labels"]["tutti.dev/managed-by"] != "main"
+        || annotation(live, "tutti.dev/origin") != name.origin()
+    {
+        return Err("it is not ours".to_owned());
+    }
+    match wanted.apps.get(annotation(live, "tutti.dev/app").trim_start_matches("default/")) {
+        Some(app) if app.paused => Err("its app is paused".to_owned()),
+        Some(app) if app.prune == Prune::Never => Err("its app never prunes".to_owned()),
+        _ => Ok(()),
+    }
+}
