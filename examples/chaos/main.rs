@@ -52,10 +52,11 @@ fn main() -> ExitCode {
     let threads = threads.or_else(|| std::thread::available_parallelism().ok().map(usize::from)).unwrap_or(1);
     let start = Instant::now();
     let report = chaos::many(seed, schedules, threads, &|seed, outcome| {
-        if log || !outcome.violations.is_empty() {
+        if log {
             println!("schedule {seed}\n{}", outcome.log.join("\n"));
-            outcome.violations.iter().for_each(|words| println!("seed {seed}: {words}"));
-            println!("again: cargo run --release --example chaos -- --schedules 1 --seed {seed} --log");
+        }
+        if !outcome.violations.is_empty() {
+            println!("{}", chaos::told(seed, outcome));
         }
     });
     let minutes = start.elapsed().as_secs_f64() / 60.0;

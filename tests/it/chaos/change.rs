@@ -127,8 +127,14 @@ fn free(wanted: &Wanted, number: u64) -> Name {
             (2, Kind::Service),
             (2, Kind::Deployment),
             (2, Kind::Account),
+            (1, Kind::Claim),
+            (1, Kind::Definition),
+            (2, Kind::Widget),
+            (1, Kind::Namespace),
+            (2, Kind::Inside),
         ]);
-        let name = Name::new(kind, &format!("o{}", draw.within(0..NAMES)));
+        let numbered = format!("o{}", draw.within(0..NAMES));
+        let name = Name::new(kind, kind.only_name().unwrap_or(&numbered));
         let taken = |app: &App| matches!(&app.sort, Sort::Objects(objects) if objects.contains_key(&name));
         if !wanted.apps.values().any(taken) {
             return name;
@@ -307,5 +313,28 @@ pub fn settle(wanted: &mut Wanted) {
             objects.retain(|name, _| seen.insert(name.clone()));
         }
     }
+    // Who brings a container may itself have contents of another, where it comes to now.
+    for kind in [Kind::Widget, Kind::Inside, Kind::Widget] {
+        contain(wanted, kind);
+    }
     wanted.words += 1;
+}
+
+/// Wherever there is an object of the kind, somebody brings that without which there is none.
+fn contain(wanted: &mut Wanted, kind: Kind) {
+    let Some(container) = kind.container() else { return };
+    let has = |app: &App, is_it: &dyn Fn(&Name) -> bool| matches!(&app.sort, Sort::Objects(objects) if objects.keys().any(is_it));
+    let users: Vec<&App> = wanted.apps.values().filter(|app| has(app, &|name| name.kind == kind)).collect();
+    let clusters: BTreeSet<String> = users.iter().flat_map(|app| app.clusters.iter().cloned()).collect();
+    let bring = |is_it: &dyn Fn(&Name) -> bool| {
+        wanted.apps.iter().find(|(_, app)| has(app, is_it)).map(|(id, _)| id.clone())
+    };
+    let Some(id) = bring(&|name| *name == container).or_else(|| bring(&|name| name.kind == kind)) else {
+        return;
+    };
+    let Some(app) = wanted.apps.get_mut(&id) else { return };
+    app.clusters.extend(clusters);
+    if let Sort::Objects(objects) = &mut app.sort {
+        objects.entry(container).or_default();
+    }
 }

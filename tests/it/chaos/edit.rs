@@ -197,6 +197,14 @@ impl Edit {
         if matches!(self.what, What::Label | What::Hash | What::Managers) {
             traces.unmarked.insert(place.clone());
         }
+        if self.what == What::Delete {
+            // What is in it, or of it, goes with it.
+            let inside =
+                wanted.on(cluster).map(|it| it.2).filter(|it| it.kind.container().as_ref() == Some(&name));
+            for name in inside {
+                *traces.edits.entry((cluster.to_owned(), name.path())).or_default() += 1;
+            }
+        }
         *traces.edits.entry(place).or_default() += 1;
         Some(format!("{:?} of {name} on {cluster}", self.what))
     }
@@ -218,19 +226,23 @@ impl Edit {
 /// A text in it that Git says.
 fn value_of(name: &Name) -> Option<&'static str> {
     match name.kind {
-        Kind::ConfigMap | Kind::Secret => Some("/data/value"),
-        Kind::ServiceAccount => Some("/metadata/annotations/value"),
+        Kind::ConfigMap | Kind::Secret | Kind::Inside => Some("/data/value"),
+        Kind::ServiceAccount | Kind::Claim | Kind::Definition | Kind::Namespace => {
+            Some("/metadata/annotations/value")
+        }
         Kind::Service => Some("/spec/selector/app"),
-        Kind::Account => Some("/spec/value"),
+        Kind::Account | Kind::Widget => Some("/spec/value"),
         Kind::Deployment => None,
     }
 }
 
 fn field(name: &Name, value: &Value) -> Value {
     match name.kind {
-        Kind::ServiceAccount => json!({"metadata": {"annotations": {"value": value}}}),
+        Kind::ServiceAccount | Kind::Claim | Kind::Definition | Kind::Namespace => {
+            json!({"metadata": {"annotations": {"value": value}}})
+        }
         Kind::Service => json!({"spec": {"selector": {"app": value}}}),
-        Kind::Account => json!({"spec": {"value": value}}),
+        Kind::Account | Kind::Widget => json!({"spec": {"value": value}}),
         _ => json!({"data": {"value": value}}),
     }
 }

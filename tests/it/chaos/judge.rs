@@ -137,9 +137,23 @@ pub fn may_delete(
     {
         return Err("it is not ours".to_owned());
     }
+    let approved = (cluster.to_owned(), meant["uid"].as_str().unwrap_or_default().to_owned());
+    if name.kind.takes_others_along() && !wanted.approved.contains(&approved) {
+        return Err("nobody approved it".to_owned());
+    }
     match wanted.apps.get(annotation(live, "tutti.dev/app").trim_start_matches("default/")) {
         Some(app) if app.paused => Err("its app is paused".to_owned()),
         Some(app) if app.prune == Prune::Never => Err("its app never prunes".to_owned()),
         _ => Ok(()),
     }
+}
+
+/// What would go along with it: with a namespace or definition goes nothing that is ours still, whoever approved it, and nothing
+/// that anybody wants.
+pub fn may_take_along(wanted: &Wanted, cluster: &str, name: &Name, inside: &[String]) -> Result<(), String> {
+    let is_inside = |other: &Name| other.kind.container().as_ref() == Some(name);
+    if let Some((id, _, other, _)) = wanted.on(cluster).find(|(_, _, other, _)| is_inside(other)) {
+        return Err(format!("{other}, which {id} wants, is of it"));
+    }
+    inside.first().map_or(Ok(()), |first| Err(format!("{first} would go with it")))
 }

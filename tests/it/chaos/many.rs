@@ -15,8 +15,8 @@ const ENDLESS: Duration = Duration::from_secs(300);
 
 /// One schedule. What panics is a violation too; one that never ends, whose clock stands still or whose end is never reached,
 /// ends the whole process: no clock of its own could tell.
-pub fn one(seed: u64) -> Outcome {
-    let schedule = Schedule::of(seed);
+pub fn carry_out(schedule: &Schedule) -> Outcome {
+    let seed = schedule.seed;
     let (_alive, ended) = mpsc::channel::<()>();
     thread::spawn(move || {
         if ended.recv_timeout(ENDLESS) == Err(RecvTimeoutError::Timeout) {
@@ -26,7 +26,7 @@ pub fn one(seed: u64) -> Outcome {
     });
     let whole = catch_unwind(AssertUnwindSafe(|| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
-        runtime.expect("a runtime").block_on(run::run(&schedule))
+        runtime.expect("a runtime").block_on(run::run(schedule))
     }));
     let mut outcome = whole.unwrap_or_else(|panic| {
         let words = panic.downcast_ref::<String>().map(String::as_str);
@@ -50,7 +50,7 @@ pub fn many(first: u64, number: u64, threads: usize, told: &(impl Fn(u64, &Outco
             if place >= number {
                 return report;
             }
-            let outcome = one(first + place);
+            let outcome = carry_out(&Schedule::of(first + place));
             told(first + place, &outcome);
             report.add(outcome.report);
         }

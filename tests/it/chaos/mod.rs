@@ -17,6 +17,7 @@ mod quiet;
 mod report;
 mod run;
 mod schedule;
+mod shrink;
 #[cfg(test)]
 mod tests;
 mod trouble;
@@ -25,4 +26,4 @@ mod wanted;
 mod witness;
 
 #[cfg_attr(test, allow(unused_imports, reason = "for the example of the same name"))]
-pub use many::many;
+pub use {many::many, shrink::told};

@@ -11,11 +11,30 @@ pub enum Kind {
     Deployment,
     /// Its own server knows no server-side apply.
     Account,
+    Claim,
+    /// Of widgets.
+    Definition,
+    Widget,
+    /// With what is inside.
+    Namespace,
+    /// A ConfigMap in it.
+    Inside,
 }
 
 impl Kind {
-    pub const ALL: [Self; 6] =
-        [Self::ConfigMap, Self::Secret, Self::ServiceAccount, Self::Service, Self::Deployment, Self::Account];
+    pub const ALL: [Self; 11] = [
+        Self::ConfigMap,
+        Self::Secret,
+        Self::ServiceAccount,
+        Self::Service,
+        Self::Deployment,
+        Self::Account,
+        Self::Claim,
+        Self::Definition,
+        Self::Widget,
+        Self::Namespace,
+        Self::Inside,
+    ];
 
     pub fn folder(self) -> &'static str {
         match self {
@@ -25,17 +44,26 @@ impl Kind {
             Self::Service => "/api/v1/namespaces/default/services",
             Self::Deployment => "/apis/apps/v1/namespaces/default/deployments",
             Self::Account => "/apis/example.com/v1/namespaces/default/accounts",
+            Self::Claim => "/api/v1/namespaces/default/persistentvolumeclaims",
+            Self::Definition => "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+            Self::Widget => "/apis/example.org/v1/namespaces/default/widgets",
+            Self::Namespace => "/api/v1/namespaces",
+            Self::Inside => "/api/v1/namespaces/team/configmaps",
         }
     }
 
     pub fn word(self) -> &'static str {
         match self {
-            Self::ConfigMap => "ConfigMap",
+            Self::ConfigMap | Self::Inside => "ConfigMap",
             Self::Secret => "Secret",
             Self::ServiceAccount => "ServiceAccount",
             Self::Service => "Service",
             Self::Deployment => "Deployment",
             Self::Account => "Account",
+            Self::Claim => "PersistentVolumeClaim",
+            Self::Definition => "CustomResourceDefinition",
+            Self::Widget => "Widget",
+            Self::Namespace => "Namespace",
         }
     }
 
@@ -43,8 +71,47 @@ impl Kind {
         match self {
             Self::Deployment => "apps/v1",
             Self::Account => "example.com/v1",
+            Self::Definition => "apiextensions.k8s.io/v1",
+            Self::Widget => "example.org/v1",
             _ => "v1",
         }
+    }
+
+    pub fn namespace(self) -> Option<&'static str> {
+        match self {
+            Self::Definition | Self::Namespace => None,
+            Self::Inside => Some("team"),
+            _ => Some("default"),
+        }
+    }
+
+    /// The one name that there is of it.
+    pub fn only_name(self) -> Option<&'static str> {
+        match self {
+            Self::Definition => Some("widgets.example.org"),
+            Self::Namespace => Some("team"),
+            _ => None,
+        }
+    }
+
+    /// Without which there is none of it, and with which all of it goes.
+    pub fn container(self) -> Option<Name> {
+        let container = match self {
+            Self::Widget => Self::Definition,
+            Self::Inside => Self::Namespace,
+            _ => return None,
+        };
+        container.only_name().map(|name| Name::new(container, name))
+    }
+
+    /// What is in it, or of it.
+    pub fn contents(self) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.container().is_some_and(|container| container.kind == self))
+    }
+
+    /// With it goes what nobody can bring back.
+    pub fn takes_others_along(self) -> bool {
+        matches!(self, Self::Claim | Self::Definition | Self::Namespace)
     }
 
     pub fn knows_apply(self) -> bool {
@@ -52,7 +119,7 @@ impl Kind {
     }
 }
 
-/// One object on whatever cluster; all live in the namespace `default`.
+/// One object on whatever cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name {
     pub kind: Kind,
@@ -71,7 +138,19 @@ impl Name {
     /// As the annotation `tutti.dev/origin` says it.
     pub fn origin(&self) -> String {
         let group = self.kind.api().rsplit_once('/').map_or("", |(group, _)| group);
-        format!("{group}/{}/default/{}", self.kind.word(), self.name)
+        format!("{group}/{}/{}/{}", self.kind.word(), self.kind.namespace().unwrap_or_default(), self.name)
+    }
+
+    /// As tutti names it in a sentence.
+    pub fn words(&self) -> String {
+        let namespace = self.kind.namespace().map(|namespace| format!("{namespace}/")).unwrap_or_default();
+        format!("{} {namespace}{}", self.kind.word(), self.name)
+    }
+
+    /// Of those words.
+    pub fn of_words(words: &str) -> Option<Self> {
+        let name = words.rsplit([' ', '/']).next()?;
+        Kind::ALL.into_iter().map(|kind| Self::new(kind, name)).find(|it| it.words() == words)
     }
 
     /// Of a path without a query; `None` for what schedules do not write.
@@ -83,7 +162,11 @@ impl Name {
 
 impl std::fmt::Display for Name {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}/{}", self.kind.word(), self.name)
+        f.write_str(self.kind.word())?;
+        if let Some(namespace) = self.kind.namespace().filter(|it| *it != "default") {
+            write!(f, "/{namespace}")?;
+        }
+        write!(f, "/{}", self.name)
     }
 }
 
@@ -91,15 +174,31 @@ impl std::fmt::Display for Name {
 pub fn body(name: &Name, version: u64, broken: bool) -> Value {
     let mut body = json!({
         "apiVersion": name.kind.api(), "kind": name.kind.word(),
-        "metadata": {"name": name.name, "namespace": "default", "labels": {"version": format!("v{version}")}},
+        "metadata": {"name": name.name, "labels": {"version": format!("v{version}")}},
     });
+    if let Some(namespace) = name.kind.namespace() {
+        body["metadata"]["namespace"] = json!(namespace);
+    }
     let changing = format!("only-{}", version % 3);
     let text = format!("value {version}");
     match name.kind {
-        Kind::ConfigMap => body["data"] = json!({"value": text, changing: "x"}),
+        Kind::ConfigMap | Kind::Inside => body["data"] = json!({"value": text, changing: "x"}),
         Kind::Secret => body["stringData"] = json!({"value": text, changing: "x"}),
-        Kind::ServiceAccount => body["metadata"]["annotations"] = json!({"value": text, changing: "x"}),
-        Kind::Account => body["spec"] = json!({"value": text, changing: "x", "limits": {"most": version}}),
+        Kind::ServiceAccount | Kind::Namespace => {
+            body["metadata"]["annotations"] = json!({"value": text, changing: "x"});
+        }
+        Kind::Definition => {
+            body["metadata"]["annotations"] = json!({"value": text, changing: "x"});
+            body["spec"] = definition(&name.name, Kind::Widget.word())["spec"].take();
+        }
+        Kind::Claim => {
+            body["metadata"]["annotations"] = json!({"value": text, changing: "x"});
+            let resources = json!({"requests": {"storage": "1Gi"}});
+            body["spec"] = json!({"accessModes": ["ReadWriteOnce"], "resources": resources});
+        }
+        Kind::Account | Kind::Widget => {
+            body["spec"] = json!({"value": text, changing: "x", "limits": {"most": version}})
+        }
         Kind::Service => {
             let mut ports = vec![json!({"name": "http", "port": 80, "targetPort": 8000 + version})];
             if version % 2 == 1 {

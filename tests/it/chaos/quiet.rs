@@ -118,6 +118,13 @@ fn check(
     if mine.iter().any(|(_, _, name, _)| wanted.owners(cluster, name).count() > 1) {
         return expect(phase == Phase::Refused, "two apps claim an object of it");
     }
+    let is_contained = |name: &Name| {
+        let container = name.kind.container();
+        container.is_none_or(|container| hands::get(&run.clusters()[cluster], &container.path()).is_some())
+    };
+    if !mine.iter().all(|(_, _, name, _)| is_contained(name)) {
+        return expect(phase != Phase::Running, "what it lives in, or what defines it, is not there");
+    }
     let is_blocked = mine.iter().any(|(_, _, name, _)| traces.strangers.contains_key(&place(name)));
     if is_maintained {
         return match (phase, holds(&mine)) {

@@ -352,6 +352,7 @@ impl Run {
             if !done {
                 self.approve();
                 self.resolve(&now);
+                self.tidy(&now);
             }
         }
         true
@@ -366,12 +367,7 @@ impl Run {
                 .strip_prefix("failed to apply ")
                 .and_then(|rest| rest.split_once(": conflict with"));
             let Some((object, _)) = object else { continue };
-            let Some(name) = object.split_once(' ').and_then(|(kind, name)| {
-                let kind = Kind::ALL.into_iter().find(|known| known.word() == kind)?;
-                Some(Name::new(kind, name.strip_prefix("default/")?))
-            }) else {
-                continue;
-            };
+            let Some(name) = Name::of_words(object) else { continue };
             let place = (target.cluster.to_string(), name.path());
             let mut state = self.witness.state.lock();
             if state.traces.unmarked.contains(&place) && !state.traces.resolved.contains(&place) {
@@ -381,6 +377,25 @@ impl Run {
                 drop(state);
                 self.report.count("conflict resolved by a person");
                 self.witness.say(&format!("a person deletes {object}, which is in conflict"));
+            }
+        }
+    }
+
+    /// A person deletes what was told to stay and holds up what is to go.
+    fn tidy(&mut self, overview: &Overview) {
+        for deletion in &overview.deletions {
+            let Some(name) = Name::of_words(&deletion.object) else { continue };
+            let cluster = deletion.cluster.as_str();
+            for (kept, live) in truth::inside(self.fleet.cluster(cluster), &name) {
+                let is_wanted = self.wanted.owners(cluster, &kept).next().is_some();
+                if is_wanted || live["metadata"]["annotations"]["tutti.dev/prune"] != "keep" {
+                    continue;
+                }
+                hands::delete(self.fleet.cluster(cluster), &kept.path());
+                let place = (cluster.to_owned(), kept.path());
+                *self.witness.state.lock().traces.edits.entry(place).or_default() += 1;
+                self.report.count("kept object deleted by a person");
+                self.witness.say(&format!("a person deletes {kept}, which was to stay"));
             }
         }
     }

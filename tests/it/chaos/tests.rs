@@ -9,10 +9,11 @@ use serde_json::json;
 use tutti::report::{Overview, statuses};
 
 use super::edit::Traces;
-use super::judge::{may_apply, may_delete, may_merge};
+use super::judge::{may_apply, may_delete, may_merge, may_take_along};
 use super::many::many;
 use super::object::{Kind, Name, body, left_over};
 use super::schedule::Schedule;
+use super::shrink::told;
 use super::wanted::{App, Drift, Mistake, Prune, Sort, Wanted};
 use super::witness::Witness;
 use super::{hands, truth};
@@ -28,8 +29,7 @@ fn every_schedule_ends_well() {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let report = many(seed, schedules, threads, &|seed, outcome| {
         if !outcome.violations.is_empty() {
-            println!("{}", outcome.log.join("\n"));
-            println!("again: cargo run --release --example chaos -- --schedules 1 --seed {seed} --log");
+            println!("{}", told(seed, outcome));
         }
     });
     println!("{report}");
@@ -152,6 +152,50 @@ fn a_delete_that_git_does_not_want_is_seen() {
     let mut stray = gone();
     stray.stray = true;
     check(&stray, &meant, &live, "the repository has mistakes");
+}
+
+#[test]
+fn what_goes_with_others_and_was_not_approved_is_seen() {
+    let meant = json!({"preconditions": {"uid": "u", "resourceVersion": "1"}});
+    for (name, origin) in [
+        (Name::new(Kind::Claim, "o1"), "/PersistentVolumeClaim/default/o1"),
+        (Name::new(Kind::Namespace, "team"), "/Namespace//team"),
+        (
+            Name::new(Kind::Definition, "widgets.example.org"),
+            "apiextensions.k8s.io/CustomResourceDefinition//widgets.example.org",
+        ),
+    ] {
+        let live = json!({"metadata": {
+            "name": name.name, "uid": "u", "resourceVersion": "1", "labels": {"tutti.dev/managed-by": "main"},
+            "annotations": {"tutti.dev/app": "default/app1", "tutti.dev/origin": origin},
+        }});
+        let mut gone = with(|it| app(it).sort = Sort::Objects(BTreeMap::new()));
+        let verdict = |wanted: &Wanted| may_delete(wanted, "c1", &name, &meant, Some(&live));
+        assert_eq!(verdict(&gone), Err("nobody approved it".to_owned()), "{name}");
+        gone.approved.insert(("c2".to_owned(), "u".to_owned()));
+        assert_eq!(verdict(&gone), Err("nobody approved it".to_owned()), "{name} of another cluster");
+        gone.approved.insert(("c1".to_owned(), "u".to_owned()));
+        assert_eq!(verdict(&gone), Ok(()), "{name}");
+    }
+}
+
+#[test]
+fn what_would_go_along_and_is_wanted_or_ours_is_seen() {
+    let team = Name::new(Kind::Namespace, "team");
+    let inside = Name::new(Kind::Inside, "o1");
+    let check = |wanted: &Wanted, inside: &[String], expected: &str| {
+        let verdict = may_take_along(wanted, "c1", &team, inside);
+        assert_eq!(verdict.err().unwrap_or_default(), expected);
+    };
+    check(&wanted(), &[], "");
+    check(&wanted(), &[inside.to_string()], "ConfigMap/team/o1 would go with it");
+    let wants = with(|it| app(it).sort = Sort::Objects(BTreeMap::from([(inside.clone(), 1)])));
+    check(&wants, &[], "ConfigMap/team/o1, which app1 wants, is of it");
+    let elsewhere = with(|it| {
+        app(it).sort = Sort::Objects(BTreeMap::from([(inside.clone(), 1)]));
+        app(it).clusters = BTreeSet::from(["c2".to_owned()]);
+    });
+    check(&elsewhere, &[], "");
 }
 
 /// A fleet that holds what is wanted, what tutti said of it in the end, and who has seen nothing of it yet.

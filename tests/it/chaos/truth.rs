@@ -30,6 +30,17 @@ pub fn holds(sandbox: &Sandbox, name: &Name, wanted: &Value, traces: &Traces) ->
     Ok(())
 }
 
+/// What there is of ours of a namespace or definition.
+pub fn inside(sandbox: &Sandbox, name: &Name) -> Vec<(Name, Value)> {
+    let Some(kind) = name.kind.contents() else { return Vec::new() };
+    let live = hands::list(sandbox, kind.folder(), "tutti.dev/managed-by=main").into_iter();
+    let named =
+        live.map(|live| (Name::new(kind, live["metadata"]["name"].as_str().unwrap_or_default()), live));
+    named
+        .filter(|(name, live)| live["metadata"]["annotations"]["tutti.dev/origin"] == name.origin())
+        .collect()
+}
+
 /// Secrets are written as text and kept in base64.
 pub fn as_stored(wanted: &Value) -> Value {
     let mut wanted = wanted.clone();

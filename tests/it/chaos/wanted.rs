@@ -179,7 +179,7 @@ impl App {
             Sort::Objects(objects) => {
                 spec["files"] = json!(["objects/*.yaml"]);
                 for (name, version) in objects {
-                    let file = format!("{folder}/objects/{}-{}.yaml", name.kind.word(), name.name);
+                    let file = format!("{folder}/objects/{:?}-{}.yaml", name.kind, name.name);
                     files.insert(file, format!("{:#}\n", body(name, *version, self.broken_image)));
                 }
                 "Objects"
