@@ -45,6 +45,12 @@ impl Catalog {
         self.resources.get(kind)
     }
 
+    /// The name of a kind in paths, whatever its version; `None` of one that tutti cannot manage.
+    pub fn plural(&self, group: &str, kind: &str) -> Option<&str> {
+        let preferred = self.preferred.get(&(group.to_owned(), kind.to_owned()))?;
+        self.get(preferred).map(Resource::plural)
+    }
+
     /// The cluster's own version: `v1.36.0`.
     pub fn version(&self) -> &str {
         &self.version

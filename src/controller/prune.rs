@@ -11,9 +11,7 @@ use super::event::Event;
 use super::target::TargetEntry;
 use super::world::World;
 use crate::fleet::{Fleet, Target};
-use crate::model::{
-    AppId, ClusterName, ClusterState, Digest, Kind, Mode, ObjectId, RenderedObject, Revision,
-};
+use crate::model::{AppId, ClusterName, ClusterState, Digest, Mode, ObjectId, RenderedObject, Revision};
 use crate::plan::{
     self, Action, AppFacts, Candidate, ClusterFacts, Decided, PruneDecision, PruneInput, Reason, Standing,
 };
@@ -157,7 +155,7 @@ impl World {
                 continue;
             }
             let rendered = entry.wanted.ids();
-            let plural = |kind: &Kind| entry.catalog.get(kind).map(|resource| resource.plural().to_owned());
+            let plural = |id: &ObjectId| entry.catalog.plural(&id.group, &id.kind).map(ToOwned::to_owned);
             candidates.extend(plan::candidates(name, &entry.observation, &entry.strays, rendered, &plural));
             let strays = entry.strays.iter().filter_map(|id| entry.observation.objects.get_key_value(id));
             for (id, live) in strays {

@@ -28,8 +28,9 @@ pub struct Candidate {
     pub keep: bool,
     /// A run of an earlier release of a chart: it did its work, and no release comes without leaving one behind.
     pub is_ended_run: bool,
-    /// Objects of ours, of whatever app, that would go with it: what is in a namespace, what a definition defines. A
-    /// namespace goes when nothing in it is wanted, kept, or on its way any more.
+    /// Objects of ours, of whatever app, that would go with it: what is in a namespace, what a definition defines. Also
+    /// those that are rendered and not there yet: an apply may be under way. A namespace goes when nothing in it is wanted,
+    /// kept, or on its way any more.
     pub contents: Vec<ObjectId>,
 }
 
@@ -51,13 +52,13 @@ impl Candidate {
 
 /// The candidates of one cluster, among the objects that the app which applied them renders no longer (`strays`).
 /// `rendered` holds what all apps render there. None from a view that is not whole; none that is being deleted already.
-/// `plural` is the name of a kind in paths.
+/// `plural` is the name of an object's kind in paths.
 pub fn candidates<'a>(
     cluster: &ClusterName,
     observation: &Observation,
     strays: impl IntoIterator<Item = &'a ObjectId>,
     rendered: &BTreeSet<ObjectId>,
-    plural: &dyn Fn(&Kind) -> Option<String>,
+    plural: &dyn Fn(&ObjectId) -> Option<String>,
 ) -> Vec<Candidate> {
     if !observation.complete {
         return Vec::new();
@@ -76,7 +77,7 @@ pub fn candidates<'a>(
             resource_version: live.resource_version.to_string(),
             keep: live.keep,
             is_ended_run: live.is_ended_run,
-            contents: contents(id, observation, plural),
+            contents: contents(id, observation, rendered, plural),
         })
     };
     let live = |id| observation.objects.get_key_value(id);
@@ -86,20 +87,22 @@ pub fn candidates<'a>(
 fn contents(
     id: &ObjectId,
     observation: &Observation,
-    plural: &dyn Fn(&Kind) -> Option<String>,
+    rendered: &BTreeSet<ObjectId>,
+    plural: &dyn Fn(&ObjectId) -> Option<String>,
 ) -> Vec<ObjectId> {
     if !takes_others_along(id) {
         return Vec::new();
     }
-    let is_inside = |(other, live): &(&ObjectId, &Arc<Live>)| match &*id.kind {
+    let is_inside = |other: &&ObjectId| match &*id.kind {
         "Namespace" => other.namespace.as_ref() == Some(&id.name),
         // Named `menus.example.com`. A kind whose plural nobody knows may be the one.
         "CustomResourceDefinition" => id.name.split_once('.').is_some_and(|(defined, group)| {
-            *other.group == *group && plural(&live.kind).is_none_or(|plural| plural == defined)
+            *other.group == *group && plural(other).is_none_or(|plural| plural == defined)
         }),
         _ => false,
     };
-    observation.objects.iter().filter(is_inside).map(|(other, _)| other.clone()).collect()
+    let all: BTreeSet<&ObjectId> = observation.objects.keys().chain(rendered).filter(is_inside).collect();
+    all.into_iter().cloned().collect()
 }
 
 /// Old servers show one and the same object in the group `extensions` and in its later group.

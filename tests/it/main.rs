@@ -14,6 +14,7 @@ mod budgets;
 mod capabilities;
 mod chaos;
 mod charts;
+mod containers;
 mod diff;
 mod diff_secrets;
 mod doubt;

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{app, cluster, empty, parse, plan_with, rendered, with_live};
 use crate::model::{
-    AppId, Approval, Caps, ClusterName, ClusterState, Digest, Mode, Observation, PruneMode, Revision,
+    AppId, Approval, Caps, ClusterName, ClusterState, Digest, Mode, ObjectId, Observation, PruneMode,
+    Revision,
 };
 use crate::plan::{
     Action, AppFacts, Candidate, ClusterFacts, Plan, PruneDecision, PruneInput, Standing, Unused, candidates,
@@ -284,10 +285,12 @@ fn what_holds_others_goes_after_them() {
     observation = with_live(observation, "web", "example.com/v1/Guest/other/out", "a");
     let rendered = BTreeSet::from([
         parse("v1/ConfigMap/shop/in").1,
+        // Not there yet.
+        parse("v1/Secret/shop/next").1,
         parse("example.com/v1/Menu/other/in").1,
         parse("example.com/v1/Guest/other/out").1,
     ]);
-    let plural = |kind: &crate::model::Kind| Some(format!("{}s", kind.kind.to_lowercase()));
+    let plural = |id: &ObjectId| Some(format!("{}s", id.kind.to_lowercase()));
     let found = candidates(&cluster("bj5"), &observation, observation.objects.keys(), &rendered, &plural);
     let contents: Vec<(String, String)> = found
         .iter()
@@ -296,7 +299,7 @@ fn what_holds_others_goes_after_them() {
     assert_eq!(
         contents,
         [
-            (namespace.object.to_string(), "ConfigMap shop/in".to_owned()),
+            (namespace.object.to_string(), "ConfigMap shop/inSecret shop/next".to_owned()),
             (definition.object.to_string(), "Menu other/in".to_owned()),
         ]
     );
@@ -307,7 +310,7 @@ fn what_holds_others_goes_after_them() {
         words,
         [
             "no longer rendered, goes after Menu other/in, which is in it",
-            "no longer rendered, goes after ConfigMap shop/in, which is in it",
+            "no longer rendered, goes after ConfigMap shop/in and 1 more, which are in it",
         ]
     );
 }
