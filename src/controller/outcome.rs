@@ -44,7 +44,7 @@ impl World {
             .filter(|step| step.decides_a_doubt())
             .map(|step| step.object.clone())
             .collect();
-        let (mut applied, mut wrote) = (BTreeSet::new(), false);
+        let (mut applied, mut wrote, mut put_off) = (BTreeSet::new(), false, false);
         for receipt in outcome.receipts {
             match receipt.result {
                 Ok(done @ (Done::Deleted | Done::Gone)) => {
@@ -66,6 +66,7 @@ impl World {
                 Err(not_done) => {
                     // It may have come into being all the same, or be somebody else's by now.
                     cluster.observation.absent.remove(&receipt.object);
+                    put_off |= matches!(not_done, NotDone::HeldOff);
                     if let NotDone::Failed(error) = not_done {
                         let step = outcome.plan.steps.iter().find(|step| step.object == receipt.object);
                         if let (Error::Immutable { fields, .. }, Some(step)) = (&error, step)
@@ -111,6 +112,8 @@ impl World {
         match failure {
             Some(failure) => entry.failed(failure, now),
             None if wrote => entry.applied(rendered, applied, now),
+            // Nothing was tried: what failed before stands, and its pauses go on.
+            None if put_off => {}
             None => entry.went_through(),
         }
     }

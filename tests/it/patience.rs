@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use sandbox::{Fault, RequestMatch};
+use sandbox::{Fault, FaultPlan, FaultRule, RequestMatch, Trouble};
 use serde_json::json;
 use tutti::report::Phase;
 
@@ -180,4 +180,32 @@ async fn what_is_somebody_elses_is_looked_up_ever_more_seldom() {
     assert_eq!(applied(&fleet, "one"), 0);
     maps.delete("one", &DeleteParams::default()).await.expect("deleted");
     running.converged(&fleet.begin).await;
+}
+
+/// It was about to try again, and had looked up its object, when the cluster asked for a pause.
+#[tokio::test(start_paused = true)]
+async fn whoever_was_put_off_goes_on_with_the_pauses_of_before() {
+    let fleet = fleet();
+    let cluster = fleet.cluster("bj1");
+    let lookups = || RequestMatch::any().verb("get").name("one");
+    let two_seconds = Duration::from_secs(2);
+    let slowly = Trouble::Latency { shortest: two_seconds, longest: two_seconds };
+    cluster.set_faults(&FaultPlan::new(1).rule(FaultRule::new(lookups(), slowly).per_mille(1000)));
+    cluster.fail_next(applies("one"), 1_000, Fault::internal_error());
+    let running = fleet.start().await;
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    let before = (cluster.count_requests(&lookups()), applied(&fleet, "one"));
+    while cluster.count_requests(&lookups()) == before.0 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    cluster.fail_next(applies("two"), 1, Fault::too_many_requests(5));
+    let two = config_map("default", "two", "second");
+    fleet.push(&running, "Two", &[("apps/two/objects/two.yaml", Some(&two))]).await;
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    assert_eq!(applied(&fleet, "one"), before.1, "it was put off");
+    let now = running.overview.borrow().clone();
+    let one = target(&now, "bj1", "default/one");
+    assert!(one.detail.contains("failed to apply ConfigMap default/one"), "{:?} {}", one.phase, one.detail);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(applied(&fleet, "one"), before.1 + 1);
 }
