@@ -136,7 +136,7 @@ impl Follow {
                     }
                     known.remove(&one.name);
                 }
-                Change::Listed => {
+                Change::Listed { .. } => {
                     known = std::mem::take(&mut listed);
                     is_listing = false;
                 }
