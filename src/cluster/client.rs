@@ -122,6 +122,16 @@ impl Client {
         self.held_off.until(now)
     }
 
+    /// The server did not know us when it answered last.
+    pub(super) fn is_unknown(&self) -> bool {
+        self.held_off.is_unknown()
+    }
+
+    /// The same connection.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.names, &other.names)
+    }
+
     pub fn name(&self) -> &ClusterName {
         &self.name
     }
