@@ -60,6 +60,9 @@ pub enum HomeError {
         /// It may be there in a moment.
         is_transient: bool,
     },
+    /// It has answered: nothing that can be used is there.
+    #[error("failed to read {what}, in the home cluster: {detail}")]
+    Absent { what: String, detail: String },
 }
 
 impl HomeError {
@@ -118,11 +121,14 @@ impl Home {
         };
         let answer = tokio::time::timeout(PATIENCE, asked).await;
         let (detail, is_transient) = match answer {
-            Ok(Ok(Some(keys))) => match value_of(keys, &at.key) {
-                Ok(text) => return Ok(SecretString::from(text)),
-                Err(detail) => (detail, false),
-            },
-            Ok(Ok(None)) => (format!("there is no such {}", keeper.kind()), false),
+            Ok(Ok(Some(keys))) => {
+                let value = value_of(keys, &at.key).map(SecretString::from);
+                return value.map_err(|detail| HomeError::Absent { what, detail });
+            }
+            Ok(Ok(None)) => {
+                let detail = format!("there is no such {}", keeper.kind());
+                return Err(HomeError::Absent { what, detail });
+            }
             Ok(Err(error)) => explain(&error),
             Err(_) => ("it did not answer in time".to_owned(), true),
         };
@@ -201,7 +207,7 @@ impl Way {
                     known.trouble = None;
                     return Ok(client.clone());
                 }
-                Err(error) => return known.stays(client.clone(), &error),
+                Err(error) => return Ok(known.stays(client.clone(), &error)),
             }
         }
         match (Box::pin(Client::connect(ClusterName::from(NAME), &self.link)).await, before) {
@@ -213,7 +219,7 @@ impl Way {
                 Ok(client)
             }
             // A file that is being written, or a slip: what was good before is good for as long as the home cluster takes it.
-            (Err(error), Some(client)) if !client.is_unknown() => known.stays(client, &error),
+            (Err(error), Some(client)) if !client.is_unknown() => Ok(known.stays(client, &error)),
             (Err(error), _) => Err(error),
         }
     }
@@ -225,7 +231,7 @@ impl Way {
 }
 
 impl Known {
-    fn stays(&mut self, client: Client, error: &Error) -> Result<Client, Error> {
+    fn stays(&mut self, client: Client, error: &Error) -> Client {
         let trouble = error.to_string();
         if self.trouble.as_ref() != Some(&trouble) {
             tracing::warn!(
@@ -234,7 +240,7 @@ impl Known {
             );
             self.trouble = Some(trouble);
         }
-        Ok(client)
+        client
     }
 }
 

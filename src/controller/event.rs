@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use secrecy::SecretString;
+
 use super::load::Loaded;
 use crate::cluster::{Catalog, Change, Client, Error};
 use crate::fleet::Target;
 use crate::forge::Hint;
 use crate::health::Cause;
-use crate::model::{ClusterName, Digest, Kind, Revision};
+use crate::model::{ClusterName, Digest, Kind, Revision, SecretRef};
 use crate::plan::Candidate;
 use crate::reconcile::{Outcome, Went};
 use crate::render::Renders;
@@ -55,6 +57,11 @@ pub enum Event {
         /// Of the render that was asked about.
         rendered: Digest,
         cause: Option<Cause>,
+    },
+    /// The token of the forge, asked for again.
+    Token {
+        reference: SecretRef,
+        token: Result<SecretString, String>,
     },
     /// The forge says that this commit was under way before this process began.
     UnderWay(Revision),
