@@ -102,6 +102,11 @@ impl Client {
         Ok(look.mark != self.mark)
     }
 
+    /// Made of the same kubeconfig, as far as they were made of one.
+    pub fn is_made_as(&self, other: &Self) -> bool {
+        self.mark == other.mark
+    }
+
     /// Runs the plug-in that brings the credential, to learn until when that is good. Clones learn of it.
     pub async fn learn(&self, link: &Link) {
         let credential = match link.learned_credential(&self.name).await {

@@ -53,6 +53,8 @@ impl Drop for KindWatch {
 pub struct ClusterEntry {
     pub cluster: Cluster,
     pub reach: Reach,
+    /// Its kubeconfig is another one than that of the connection: what was seen stays, and may have been seen elsewhere.
+    pub left: bool,
     pub epoch: u64,
     pub client: Option<Client>,
     pub catalog: Arc<Catalog>,
@@ -114,6 +116,7 @@ impl ClusterEntry {
         Self {
             cluster,
             reach: Reach::Connecting,
+            left: false,
             epoch,
             client: None,
             catalog: Arc::default(),
@@ -153,8 +156,9 @@ impl ClusterEntry {
         self.client.as_ref().and_then(|client| client.held_off(now))
     }
 
+    /// It answers, and the connection leads where its kubeconfig says.
     pub fn is_ready(&self) -> bool {
-        self.reach == Reach::Ready
+        self.reach == Reach::Ready && !self.left
     }
 
     /// The first list of every kind in use has been read whole.
@@ -305,6 +309,9 @@ impl ClusterEntry {
 
     /// A new connection: everything is listed again. What was seen stays until the lists say otherwise.
     pub fn connected(&mut self, epoch: u64, client: Client, catalog: Arc<Catalog>) {
+        if std::mem::take(&mut self.left) {
+            self.doubt_versions();
+        }
         self.reach = Reach::Ready;
         self.epoch = epoch;
         self.client = Some(client);
@@ -314,6 +321,15 @@ impl ClusterEntry {
         self.observation.absent.clear();
         self.observation.immutable.clear();
         self.serves(catalog);
+    }
+
+    /// The new connection may lead to another cluster, with the same objects where it was made from a backup: which state is the
+    /// older one is not told by their versions. The lists tell all of them anew.
+    fn doubt_versions(&mut self) {
+        let unknown: Arc<str> = Arc::default();
+        for live in self.observation.objects.values_mut() {
+            Arc::make_mut(live).resource_version = Arc::clone(&unknown);
+        }
     }
 
     /// Objects of kinds that nobody watches any more may be long gone.
@@ -545,6 +561,15 @@ impl ClusterEntry {
             Some(live) => Touched::App(Arc::clone(&live.app)),
             None => Touched::Nothing,
         }
+    }
+
+    /// It was deleted, or let go of. One of that name may have come meanwhile, or be on the cluster that is asked now.
+    pub fn went(&mut self, candidate: &Candidate) -> Touched {
+        let known = self.observation.objects.get(&candidate.object);
+        if known.is_some_and(|live| *live.uid != *candidate.uid) {
+            return Touched::Nothing;
+        }
+        self.forget(&candidate.object)
     }
 
     /// It was deleted, to be created anew: the watch tells when it is gone.

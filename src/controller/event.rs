@@ -88,6 +88,8 @@ pub enum ClusterNews {
         /// Those that still cannot be.
         unlisted: Vec<Kind>,
     },
+    /// Its kubeconfig is another one by now: what is known was said over a connection that is given up.
+    Left,
     Down {
         detail: String,
         /// Counted from 1 since it last answered.

@@ -160,7 +160,7 @@ impl World {
             Ok(Went::Gone) => {
                 self.prune.accepted(candidate);
                 if let Some(entry) = self.clusters.get_mut(cluster) {
-                    let touched = entry.forget(object);
+                    let touched = entry.went(candidate);
                     let touched = if is_namespace(object) { Touched::Everything } else { touched };
                     self.touch(cluster, &touched);
                 }

@@ -70,6 +70,15 @@ impl Pruning {
         self.asked.retain(|key, _| self.asking.contains(key));
     }
 
+    /// The cluster is reached by another way: what was asked for there counts, and was asked of nobody that is there now.
+    pub fn left(&mut self, cluster: &ClusterName) {
+        for (key, (_, uid)) in &mut self.asked {
+            if key.0 == *cluster && !self.asking.contains(key) {
+                uid.clear();
+            }
+        }
+    }
+
     pub fn is_asking(&self) -> bool {
         !self.asking.is_empty()
     }
@@ -395,7 +404,10 @@ impl World {
                 is_applied && live.health.is_settled_well()
             })
         };
-        cluster.observation.complete && !target.stale && rendered.objects.iter().all(was_seen)
+        cluster.observation.complete
+            && !cluster.left
+            && !target.stale
+            && rendered.objects.iter().all(was_seen)
     }
 
     /// Nothing is being deleted, and what waits waits for a person or for good.
