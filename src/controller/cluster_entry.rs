@@ -309,9 +309,8 @@ impl ClusterEntry {
 
     /// A new connection: everything is listed again. What was seen stays until the lists say otherwise.
     pub fn connected(&mut self, epoch: u64, client: Client, catalog: Arc<Catalog>) {
-        if std::mem::take(&mut self.left) {
-            self.doubt_versions();
-        }
+        self.doubt_versions();
+        self.left = false;
         self.reach = Reach::Ready;
         self.epoch = epoch;
         self.client = Some(client);
@@ -323,8 +322,8 @@ impl ClusterEntry {
         self.serves(catalog);
     }
 
-    /// The new connection may lead to another cluster, with the same objects where it was made from a backup: which state is the
-    /// older one is not told by their versions. The lists tell all of them anew.
+    /// It may have been taken back to a backup meanwhile, or a new kubeconfig leads to a cluster that was made from one: of two
+    /// states of an object the versions do not tell which is the older one. The lists tell all of them anew.
     fn doubt_versions(&mut self) {
         let unknown: Arc<str> = Arc::default();
         for live in self.observation.objects.values_mut() {

@@ -73,7 +73,7 @@ impl World {
                 _ => {
                     let entry = self.supervise(cluster, &fleet.health);
                     self.clusters.insert(name.clone(), entry);
-                    self.prune.left(name);
+                    self.prune.connected(name);
                     self.stop_writing_to(name);
                 }
             }
@@ -125,9 +125,7 @@ impl World {
         match news {
             ClusterNews::Up { client, catalog, in_use, unlisted } => {
                 tracing::info!(cluster = %name, "connected");
-                if entry.left {
-                    self.prune.left(name);
-                }
+                self.prune.connected(name);
                 entry.connected(epoch, client, catalog);
                 entry.unlisted = unlisted.into_iter().collect();
                 entry.watch_rendered(&self.instance.name, &self.events);

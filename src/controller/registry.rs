@@ -336,7 +336,13 @@ mod tests {
         case.write(&second.kubeconfig().replace(second.token(), "hunter2"));
         let error = read().await.expect_err("nobody knows it");
         assert!(error.ends_with("Unauthorized"), "{error}");
-        case.write(&second.kubeconfig());
+        // What it logs in with stands in a file of its own, and is another one by now: so much is told by the refusal.
+        let file = case.folder.path().join("token");
+        let token = format!("token: {}", second.token());
+        case.write(&second.kubeconfig().replace(&token, &format!("tokenFile: {}", file.display())));
+        fs::write(&file, "hunter2").expect("a file");
+        read().await.expect_err("nobody knows it");
+        fs::write(&file, second.token()).expect("a file");
         assert_eq!(read().await.as_deref(), Ok("one"));
     }
 }
