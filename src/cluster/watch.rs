@@ -30,8 +30,10 @@ pub enum Change {
     Seen(Box<Value>),
     /// Deleted, or the label was taken off; while a list is told, too.
     Left(Box<Value>),
-    /// All that there is was told. Without this nothing can be concluded from what was not.
-    Listed,
+    /// All that there was at this resourceVersion was told. Without this nothing can be concluded from what was not.
+    Listed {
+        version: String,
+    },
     /// The stream broke; it is taken up again with back-off.
     Broken(String),
 }

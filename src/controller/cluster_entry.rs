@@ -1,5 +1,8 @@
 //! What the controller keeps of one cluster: its connection, its watches, what they have shown.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -35,12 +38,31 @@ struct KindWatch {
     listed: bool,
     /// Objects told since the current list began; `None` when no list is under way.
     listing: Option<BTreeSet<ObjectId>>,
+    /// What was there at this resourceVersion has been told, and what became of it since then will be; `None` before the first list.
+    told: Option<u64>,
     /// Why it broke, until it tells something again.
     trouble: Option<String>,
     /// What a watch that was replaced has still told is not taken for what this one tells.
     number: u64,
     /// By what its objects are judged.
     mark: Option<health::Mark>,
+}
+
+impl KindWatch {
+    fn hears_of(&mut self, object: &Value, id: &ObjectId, is_there: bool) {
+        match &mut self.listing {
+            Some(seen) if is_there => {
+                seen.insert(id.clone());
+            }
+            Some(seen) => {
+                seen.remove(id);
+            }
+            None => {
+                let version = object.pointer("/metadata/resourceVersion").and_then(Value::as_str);
+                self.told = version.and_then(as_number).or(self.told);
+            }
+        }
+    }
 }
 
 impl Drop for KindWatch {
@@ -255,7 +277,8 @@ impl ClusterEntry {
                 listing.follow(stream, tell).await;
             });
             let mark = self.rules.mark(&kind);
-            let watch = KindWatch { task, listed: false, listing: None, trouble: None, number, mark };
+            let watch =
+                KindWatch { task, listed: false, listing: None, told: None, trouble: None, number, mark };
             self.watches.insert(kind, watch);
         }
         self.observation.complete = self.watches.values().all(|watch| watch.listed);
@@ -361,6 +384,9 @@ impl ClusterEntry {
 
     /// What a lookup by name found.
     pub fn note(&mut self, id: &ObjectId, found: &Found) {
+        if matches!(found, Found::Ours(live) if self.has_left(id, &live.resource_version)) {
+            return;
+        }
         reconcile::note(&mut self.observation, id, found);
         self.compare(id);
     }
@@ -424,8 +450,9 @@ impl ClusterEntry {
                 watch.listing = Some(BTreeSet::new());
                 Touched::Nothing
             }
-            Change::Listed => {
+            Change::Listed { version } => {
                 watch.listed = true;
+                watch.told = as_number(&version);
                 if let Some(seen) = watch.listing.take() {
                     self.retain(|id| !id.is_of(kind) || seen.contains(id));
                 }
@@ -433,12 +460,15 @@ impl ClusterEntry {
                 Touched::Everything
             }
             Change::Seen(object) => {
-                if let (Some(seen), Some(id)) = (&mut watch.listing, ObjectId::of(&object)) {
-                    seen.insert(id);
-                }
-                self.see_object(kind, *object, instance, words)
+                let Some(id) = ObjectId::of(&object) else { return Touched::Nothing };
+                watch.hears_of(&object, &id, true);
+                self.see_object(kind, id, *object, instance, words)
             }
-            Change::Left(object) => ObjectId::of(&object).map_or(Touched::Nothing, |id| self.forget(&id)),
+            Change::Left(object) => {
+                let Some(id) = ObjectId::of(&object) else { return Touched::Nothing };
+                watch.hears_of(&object, &id, false);
+                self.forget(&id)
+            }
             Change::Broken(error) => {
                 tracing::debug!(cluster = %self.cluster.name, %kind, error, "a watch broke; it is taken up again");
                 watch.trouble = Some(error);
@@ -448,8 +478,14 @@ impl ClusterEntry {
     }
 
     /// An object as a watch showed it, whole.
-    fn see_object(&mut self, kind: &Kind, object: Value, instance: &str, words: &mut Words) -> Touched {
-        let Some(id) = ObjectId::of(&object) else { return Touched::Nothing };
+    fn see_object(
+        &mut self,
+        kind: &Kind,
+        id: ObjectId,
+        object: Value,
+        instance: &str,
+        words: &mut Words,
+    ) -> Touched {
         match reconcile::live(kind, &object, instance, &self.rules, &self.ignores) {
             Some(live) => self.see_whole(id, live, object, words),
             // It carries our label, and is a copy or not ours (any more).
@@ -512,6 +548,9 @@ impl ClusterEntry {
         };
         // What was left out under other rules may be wanted by now.
         let is_all = self.ignores.get(&answer.app) == ignores.get(&answer.app);
+        if self.has_left(&id, &answer.resource_version) {
+            return;
+        }
         let (uid, hash, ownership) = (Arc::clone(&answer.uid), answer.hash, answer.ownership.clone());
         self.see_whole(id.clone(), answer, object, words);
         self.observation.immutable.remove(&id);
@@ -537,15 +576,25 @@ impl ClusterEntry {
         }
     }
 
-    /// The server is deleting it. A watch may tell that late, and an app that wants it back shall not find it well.
-    pub fn goes(&mut self, candidate: &Candidate) -> Touched {
-        match self.observation.objects.get_mut(&candidate.object) {
-            Some(live) if *live.uid == *candidate.uid && !live.deleting => {
+    /// We deleted it, or found it gone when we wanted to. A watch may tell that late, and an app that wants it back shall not
+    /// find it well. What bears its name and another uid is not meant.
+    pub fn deleted(&mut self, id: &ObjectId, uid: &str, is_gone: bool) -> Touched {
+        match self.observation.objects.get_mut(id).filter(|live| *live.uid == *uid) {
+            Some(_) if is_gone => self.forget(id),
+            Some(live) if !live.deleting => {
                 Arc::make_mut(live).deleting = true;
                 Touched::App(Arc::clone(&live.app))
             }
             _ => Touched::Nothing,
         }
+    }
+
+    /// An answer of ours shows an object that the watch knows to have gone since: the watch will not tell that again.
+    fn has_left(&self, id: &ObjectId, version: &str) -> bool {
+        let was_told = |watch: &KindWatch| as_number(version) <= watch.told;
+        !self.observation.objects.contains_key(id)
+            && as_number(version).is_some()
+            && self.watches.iter().any(|(kind, watch)| id.is_of(kind) && was_told(watch))
     }
 
     /// It is not there any more, or not ours.
@@ -559,24 +608,6 @@ impl ClusterEntry {
             Some(live) if live.deleting || is_wanted_by_another => Touched::Everything,
             Some(live) => Touched::App(Arc::clone(&live.app)),
             None => Touched::Nothing,
-        }
-    }
-
-    /// It was deleted, or let go of. One of that name may have come meanwhile, or be on the cluster that is asked now.
-    pub fn went(&mut self, candidate: &Candidate) -> Touched {
-        let known = self.observation.objects.get(&candidate.object);
-        if known.is_some_and(|live| *live.uid != *candidate.uid) {
-            return Touched::Nothing;
-        }
-        self.forget(&candidate.object)
-    }
-
-    /// It was deleted, to be created anew: the watch tells when it is gone.
-    pub fn replaced(&mut self, id: &ObjectId, is_gone: bool) {
-        if is_gone {
-            self.forget(id);
-        } else if let Some(live) = self.observation.objects.get_mut(id) {
-            Arc::make_mut(live).deleting = true;
         }
     }
 
@@ -616,10 +647,11 @@ fn as_settled_before(known: Option<&Live>, live: Live) -> Live {
     }
 }
 
-/// Resource versions are opaque by contract, and numbers that grow on every server there is.
 fn is_older(one: &str, other: &str) -> bool {
-    match (one.parse::<u64>(), other.parse::<u64>()) {
-        (Ok(one), Ok(other)) => one < other,
-        _ => false,
-    }
+    as_number(one).zip(as_number(other)).is_some_and(|(one, other)| one < other)
+}
+
+/// Resource versions were opaque by contract, and are numbers that grow, of one kind, on every server there is.
+fn as_number(version: &str) -> Option<u64> {
+    version.parse().ok()
 }

@@ -65,7 +65,7 @@ impl Listing {
                 }
             };
             let Some(change) = change else { return };
-            let is_listed = change == Change::Listed;
+            let is_listed = matches!(change, Change::Listed { .. });
             if !tell(change).await {
                 return;
             }
@@ -94,7 +94,7 @@ mod tests {
             clusters.resize_with(clusters.len().max(cluster + 1), || room.for_another());
             let changes = futures::stream::once(async move {
                 tokio::time::sleep(long).await;
-                Change::Listed
+                Change::Listed { version: "1".to_owned() }
             });
             let (listing, told) = (clusters[cluster].clone(), &told);
             async move {

@@ -50,7 +50,10 @@ impl World {
                 Ok(done @ (Done::Deleted | Done::Gone)) => {
                     wrote = true;
                     tracing::info!(cluster = %target.cluster, app = %target.app, object = %receipt.object, "deleted, to be created anew");
-                    cluster.replaced(&receipt.object, matches!(done, Done::Gone));
+                    let step = outcome.plan.steps.iter().find(|step| step.object == receipt.object);
+                    if let Some(uid) = step.and_then(|step| step.uid.as_deref()) {
+                        cluster.deleted(&receipt.object, uid, matches!(done, Done::Gone));
+                    }
                 }
                 Ok(Done::Applied(object)) => {
                     wrote = true;
@@ -149,20 +152,16 @@ impl World {
     pub(super) fn object_deleted(&mut self, candidate: &Candidate, result: Result<Went, Error>) {
         let Candidate { app, cluster, object, .. } = candidate;
         match result {
-            Ok(Went::Accepted) => {
-                tracing::info!(%cluster, %app, %object, "deleted");
-                self.prune.accepted(candidate);
-                if let Some(entry) = self.clusters.get_mut(cluster) {
-                    let touched = entry.goes(candidate);
-                    self.touch(cluster, &touched);
+            Ok(went @ (Went::Accepted | Went::Gone)) => {
+                let is_gone = matches!(went, Went::Gone);
+                if !is_gone {
+                    tracing::info!(%cluster, %app, %object, "deleted");
                 }
-            }
-            Ok(Went::Gone) => {
                 self.prune.accepted(candidate);
                 if let Some(entry) = self.clusters.get_mut(cluster) {
-                    let touched = entry.went(candidate);
-                    let touched = if is_namespace(object) { Touched::Everything } else { touched };
-                    self.touch(cluster, &touched);
+                    let touched = entry.deleted(object, &candidate.uid, is_gone);
+                    let is_all = is_gone && is_namespace(object);
+                    self.touch(cluster, if is_all { &Touched::Everything } else { &touched });
                 }
             }
             Ok(Went::Changed(newer)) => {

@@ -154,7 +154,7 @@ impl Follow {
                     }
                     known.remove(&one.name);
                 }
-                Change::Listed => {
+                Change::Listed { .. } => {
                     *known = std::mem::take(&mut listed);
                     (is_listing, is_heard) = (false, true);
                 }

@@ -84,7 +84,7 @@ impl Serving {
                 watched.lists = true;
                 false
             }
-            Change::Listed => {
+            Change::Listed { .. } => {
                 // What went while the watch was broken is not told.
                 std::mem::take(watched).broken
             }
@@ -211,7 +211,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn watches_that_break_go_on() {
         let broken = |watch| vec![(watch, Change::Broken("cut".to_owned())); 9];
-        let listed = |watch| vec![(watch, Change::Listing), (watch, Change::Listed)];
+        let listed =
+            |watch| vec![(watch, Change::Listing), (watch, Change::Listed { version: "1".to_owned() })];
         check(listed(DEFINITIONS), false).await;
         let goes_on = [listed(DEFINITIONS), broken(DEFINITIONS)].concat();
         check(goes_on.clone(), false).await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kube::api::PostParams;
+use kube::api::{DeleteParams, PostParams};
 use sandbox::{Fault, RequestMatch};
 use serde_json::json;
 use tutti::report::Phase;
@@ -146,4 +146,25 @@ async fn what_was_deleted_is_not_called_healthy_before_its_watch_tells() {
 
     running.converged(&back).await;
     assert!(live::get(bj1, "ConfigMap", "default", "two").await.is_some(), "it is back");
+}
+
+/// The answer of its apply is heard after its watch told that it has gone, which no watch tells again.
+#[tokio::test(start_paused = true)]
+async fn what_is_deleted_by_hand_while_its_app_is_still_applied_comes_back() {
+    let (app, map) = (objects("default", "web"), maps(&["one"], "first"));
+    let fleet = Fleet::new(&["bj1"], &[(APP, &app), (MAPS, &map), (OTHERS, SERVICE)]);
+    let bj1 = fleet.cluster("bj1");
+    let late = RequestMatch::writes().resource("services");
+    bj1.fail_next(late.clone(), 1, Fault::Delay(Duration::from_secs(10)));
+    let running = fleet.start().await;
+    while bj1.count_requests(&late) == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let maps = live::api(bj1, "ConfigMap", Some("default"));
+    maps.delete("one", &DeleteParams::default()).await.expect("deleted");
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    running.converged(&fleet.begin).await;
+    assert!(live::get(bj1, "ConfigMap", "default", "one").await.is_some(), "it is back");
+    let applies = RequestMatch::any().verb("apply").resource("configmaps");
+    assert_eq!(bj1.count_requests(&applies), 2, "once at first, once again");
 }

@@ -228,8 +228,9 @@ impl<const METADATA: bool> Watching<METADATA> {
                 }
                 (self.broken_streams, self.errors) = (0, 0);
                 // What goes well is the watch: one that has to be listed again at once shall wait ever longer.
+                let listed = Change::Listed { version: version.clone() };
                 self.state = State::Watched { version, events, since: Instant::now(), is_heard: false };
-                return Some(Change::Listed);
+                return Some(listed);
             }
             Ok(Some(Ok(WatchEvent::Error(status)))) => words_of(&status),
             Ok(Some(Err(error))) => words(&error),
@@ -280,8 +281,8 @@ impl<const METADATA: bool> Watching<METADATA> {
             }
             Then::Known(version) => {
                 (self.broken_streams, self.errors) = (0, 0);
-                self.state = State::Known(version);
-                Some(Change::Listed)
+                self.state = State::Known(version.clone());
+                Some(Change::Listed { version })
             }
         }
     }

@@ -148,7 +148,7 @@ fn told(change: &Change) -> String {
         Change::Listing => "listing".to_owned(),
         Change::Seen(object) => format!("seen {}", name(object)),
         Change::Left(object) => format!("left {}", name(object)),
-        Change::Listed => "listed".to_owned(),
+        Change::Listed { .. } => "listed".to_owned(),
         Change::Broken(why) => format!("broken: {why}"),
     }
 }

@@ -1,0 +1,123 @@
+//! What is told by a watch, and what by the answers to our own requests.
+
+use serde_json::json;
+
+use super::*;
+use crate::model::{ClusterState, Connection, Location, Position};
+
+const UID: &str = "11111111-0000-0000-0000-000000000000";
+const ANOTHER: &str = "22222222-0000-0000-0000-000000000000";
+
+fn kind() -> Kind {
+    Kind::new("", "v1", "ConfigMap")
+}
+
+/// A cluster on which ConfigMaps are watched.
+fn entry() -> ClusterEntry {
+    let cluster = Cluster {
+        name: ClusterName::from("bj1"),
+        labels: BTreeMap::new(),
+        connection: Connection::Kubeconfig { path: "bj1.kubeconfig".to_owned(), context: None },
+        state: ClusterState::Ready,
+        vip: None,
+        meta: serde_json::Map::new(),
+        version: None,
+        capabilities: Vec::new(),
+        taints: Vec::new(),
+        location: Location {
+            file: "clusters/bj1.yaml".to_owned(),
+            start: Position { line: 1, column: 1 },
+            end: None,
+        },
+    };
+    let supervisor = tokio::spawn(std::future::pending());
+    let (rediscover, _) = watch::channel(0);
+    let mut entry = ClusterEntry::new(cluster, 1, Arc::default(), Listing::default(), supervisor, rediscover);
+    let task = tokio::spawn(std::future::pending());
+    let watch =
+        KindWatch { task, listed: false, listing: None, told: None, trouble: None, number: 1, mark: None };
+    entry.watches.insert(kind(), watch);
+    entry
+}
+
+fn map(uid: &str, version: u64) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
+        "name": "web", "namespace": "shop", "uid": uid, "resourceVersion": version.to_string(),
+        "labels": {"tutti.dev/managed-by": "main"},
+        "annotations": {"tutti.dev/app": "shop/web", "tutti.dev/origin": "/ConfigMap/shop/web"},
+    }})
+}
+
+fn id() -> ObjectId {
+    ObjectId::of(&map(UID, 0)).expect("an object")
+}
+
+/// The watch tells this.
+fn tell(entry: &mut ClusterEntry, change: Change) {
+    entry.watched(&kind(), 1, change, "main", &mut Words::default());
+}
+
+fn listed(version: u64) -> Change {
+    Change::Listed { version: version.to_string() }
+}
+
+/// Whether an apply that is answered so makes the object one that is there.
+fn is_there_after_answer(entry: &mut ClusterEntry, version: u64) -> bool {
+    entry.applied(&kind(), map(UID, version), "main", &Ignores::default(), &mut Words::default());
+    let is_there = entry.observation.objects.contains_key(&id());
+    entry.forget(&id());
+    is_there
+}
+
+#[tokio::test]
+async fn an_answer_that_is_older_than_what_the_watch_has_told_brings_nothing_back() {
+    let mut entry = entry();
+    assert!(is_there_after_answer(&mut entry, 5), "nothing has been told yet");
+    tell(&mut entry, Change::Listing);
+    // The objects of a list come in any order: they say nothing of what is between them.
+    tell(&mut entry, Change::Seen(Box::new(map(UID, 9))));
+    entry.forget(&id());
+    assert!(is_there_after_answer(&mut entry, 8));
+    tell(&mut entry, listed(10));
+    assert!(!is_there_after_answer(&mut entry, 10), "it is not in the list");
+    assert!(is_there_after_answer(&mut entry, 11), "it may still be told");
+    tell(&mut entry, Change::Left(Box::new(map(UID, 12))));
+    assert!(!is_there_after_answer(&mut entry, 11));
+    assert!(is_there_after_answer(&mut entry, 13));
+    // A list that is behind: what came after it is told again.
+    tell(&mut entry, Change::Listing);
+    tell(&mut entry, listed(7));
+    assert!(is_there_after_answer(&mut entry, 11));
+}
+
+#[tokio::test]
+async fn a_lookup_that_is_older_than_what_the_watch_has_told_brings_nothing_back() {
+    let mut entry = entry();
+    tell(&mut entry, Change::Listing);
+    tell(&mut entry, listed(10));
+    let found = |version| {
+        let (rules, ignores) = (health::Rules::default(), Ignores::default());
+        let live = reconcile::live(&kind(), &map(UID, version), "main", &rules, &ignores);
+        Found::Ours(Arc::new(live.expect("ours")))
+    };
+    entry.note(&id(), &found(9));
+    assert!(!entry.observation.objects.contains_key(&id()));
+    entry.note(&id(), &found(11));
+    assert!(entry.observation.objects.contains_key(&id()));
+}
+
+#[tokio::test]
+async fn what_bears_the_name_of_something_deleted_is_not_taken_for_it() {
+    let mut entry = entry();
+    tell(&mut entry, Change::Listing);
+    tell(&mut entry, listed(1));
+    tell(&mut entry, Change::Seen(Box::new(map(ANOTHER, 5))));
+    for is_gone in [false, true] {
+        assert_eq!(entry.deleted(&id(), UID, is_gone), Touched::Nothing);
+        assert!(!entry.observation.objects[&id()].deleting);
+    }
+    assert_eq!(entry.deleted(&id(), ANOTHER, false), Touched::App("shop/web".into()));
+    assert!(entry.observation.objects[&id()].deleting);
+    entry.deleted(&id(), ANOTHER, true);
+    assert!(entry.observation.objects.is_empty());
+}
