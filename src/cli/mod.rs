@@ -17,6 +17,7 @@ mod fields;
 mod files;
 mod get;
 mod health;
+mod hook_secrets;
 pub mod import;
 mod keys;
 mod lint;

@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::exit::Exit;
+use super::hook_secrets::HookSecrets;
 use super::process::{Process, Ways};
 use crate::api::{self, HooksState};
 use crate::cluster::Home;
@@ -244,7 +245,7 @@ async fn serve(
     tokio::spawn(api::serve(hooks, api::hooks_router(state.clone()), hooks_stop));
     tokio::spawn(api::serve(status, api::status_router(ready), status_stop));
     tokio::spawn(async move {
-        let mut are_all_there = true;
+        let (mut secrets, mut are_all_there) = (HookSecrets::default(), true);
         loop {
             tokio::select! {
                 changed = instances.changed() => if changed.is_err() { return },
@@ -253,7 +254,7 @@ async fn serve(
             let instance = instances.borrow_and_update().clone();
             let Some(instance) = instance else { continue };
             let found;
-            (found, are_all_there) = receivers(&instance, &home).await;
+            (found, are_all_there) = secrets.receivers(&instance, &home).await;
             state.set_receivers(found);
             if let Some(waker) = &waker {
                 waker.set_interval(instance.poll);
@@ -261,25 +262,6 @@ async fn serve(
         }
     });
     Ok(())
-}
-
-/// The doors with their secrets; one whose secret cannot be read is closed, and said so. Whether all could be read.
-async fn receivers(instance: &Instance, home: &Home) -> (Vec<api::Receiver>, bool) {
-    let (mut receivers, mut are_all_there) = (Vec::new(), true);
-    for receiver in &instance.receivers {
-        let mut secrets = Vec::new();
-        for reference in &receiver.secrets {
-            match controller::resolve_secret(reference, home).await {
-                Ok(secret) => secrets.push(secret),
-                Err(error) => {
-                    are_all_there = false;
-                    tracing::error!(receiver = receiver.name, %error, "a webhook secret is missing")
-                }
-            }
-        }
-        receivers.push(api::Receiver { name: receiver.name.clone(), secrets });
-    }
-    (receivers, are_all_there)
 }
 
 /// SIGINT or SIGTERM.

@@ -102,6 +102,11 @@ impl Client {
         Ok(look.mark != self.mark)
     }
 
+    /// Made of the same kubeconfig, as far as they were made of one.
+    pub fn is_made_as(&self, other: &Self) -> bool {
+        self.mark == other.mark
+    }
+
     /// Runs the plug-in that brings the credential, to learn until when that is good. Clones learn of it.
     pub async fn learn(&self, link: &Link) {
         let credential = match link.learned_credential(&self.name).await {
@@ -120,6 +125,16 @@ impl Client {
     /// Until when the server asks us to send nothing, if that is still to come.
     pub fn held_off(&self, now: Instant) -> Option<Instant> {
         self.held_off.until(now)
+    }
+
+    /// The server did not know us when it answered last.
+    pub(super) fn is_unknown(&self) -> bool {
+        self.held_off.is_unknown()
+    }
+
+    /// The same connection.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.names, &other.names)
     }
 
     pub fn name(&self) -> &ClusterName {

@@ -1,9 +1,10 @@
-//! What a server that is busy asks of us: `Retry-After`. It means all that we send there, not one request, so each connection
-//! keeps it for whoever would send the next one.
+//! What an answer says of all that we send to a server, and not of one request: that it is busy (`Retry-After`), and that it does
+//! not know us. Each connection keeps it for whoever would send the next one.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -17,17 +18,28 @@ use tower::{Layer, Service};
 /// A server that asks for more than this is asked again all the same.
 const LONGEST: Duration = Duration::from_secs(300);
 
-/// Until when nothing is sent that can wait; clones share it.
+/// What holds off whoever would send something; clones share it.
 #[derive(Clone, Debug, Default)]
-pub struct HeldOff(Arc<Mutex<Option<Instant>>>);
+pub struct HeldOff {
+    /// Until when nothing is sent that can wait.
+    until: Arc<Mutex<Option<Instant>>>,
+    /// Said by the last answer.
+    is_unknown: Arc<AtomicBool>,
+}
 
 impl HeldOff {
     /// Until then, if that is still to come.
     pub fn until(&self, now: Instant) -> Option<Instant> {
-        self.0.lock().filter(|until| *until > now)
+        self.until.lock().filter(|until| *until > now)
+    }
+
+    /// The server did not know us when it answered last.
+    pub fn is_unknown(&self) -> bool {
+        self.is_unknown.load(Ordering::Relaxed)
     }
 
     fn note(&self, status: StatusCode, headers: &HeaderMap) {
+        self.is_unknown.store(status == StatusCode::UNAUTHORIZED, Ordering::Relaxed);
         if !matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
             return;
         }
@@ -35,7 +47,7 @@ impl HeldOff {
         let seconds = headers.get(RETRY_AFTER).and_then(|it| it.to_str().ok()?.trim().parse().ok());
         if let Some(seconds) = seconds {
             let until = Instant::now() + Duration::from_secs(seconds).min(LONGEST);
-            let mut known = self.0.lock();
+            let mut known = self.until.lock();
             *known = Some(known.map_or(until, |known| known.max(until)));
         }
     }
@@ -82,6 +94,16 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_is_not_known_is_told_by_the_last_answer() {
+        let held_off = HeldOff::default();
+        let said = |code: u16| {
+            held_off.note(StatusCode::from_u16(code).expect("a code"), &HeaderMap::new());
+            held_off.is_unknown()
+        };
+        assert_eq!([200, 401, 401, 403, 401, 200].map(said), [false, true, true, false, true, false]);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn the_longest_pause_that_was_asked_for_holds() {

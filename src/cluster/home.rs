@@ -1,5 +1,8 @@
 //! The home cluster: the one that tutti runs in, or that it was told of. It keeps Secrets and ConfigMaps for us; nothing is
 //! deployed there by this door, and nothing is written.
+//!
+//! All that is asked there goes over one connection, and whoever asks next is given a new one where that is over: its kubeconfig
+//! is another by now, or the server does not know us any more.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +19,7 @@ use tokio::sync::Mutex;
 use super::error::{innermost, words_of_login};
 use super::object::Whole;
 use super::watching::{self, Wanted};
-use super::{Change, Client, Link, Question};
+use super::{Change, Client, Error, Link, Question};
 use crate::model::{ClusterName, ConfigMapRegistry, StoredKey};
 
 /// Where the kubelet says that a process runs in a pod.
@@ -25,6 +28,8 @@ const IN_CLUSTER: &str = "KUBERNETES_SERVICE_HOST";
 const NAME: &str = "home";
 /// Whoever waits for a key waits no longer than this.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How often whoever watches looks whether its connection is over: that costs a look at a file.
+const LOOK_EVERY: Duration = Duration::from_secs(15);
 
 /// In what a key stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +60,9 @@ pub enum HomeError {
         /// It may be there in a moment.
         is_transient: bool,
     },
+    /// It has answered: nothing that can be used is there.
+    #[error("failed to read {what}, in the home cluster: {detail}")]
+    Absent { what: String, detail: String },
 }
 
 impl HomeError {
@@ -70,12 +78,25 @@ pub struct Home(Option<Arc<Way>>);
 #[derive(Debug)]
 struct Way {
     link: Link,
-    client: Mutex<Option<Client>>,
+    look_every: Duration,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    client: Option<Client>,
+    /// Why there is no other, where there should be one: told once.
+    trouble: Option<String>,
 }
 
 impl Home {
     pub fn at(link: Link) -> Self {
-        Self(Some(Arc::new(Way { link, client: Mutex::default() })))
+        Self::looking_every(LOOK_EVERY, link)
+    }
+
+    /// As [`Home::at`]; whoever watches looks this often whether its connection is over.
+    pub fn looking_every(look_every: Duration, link: Link) -> Self {
+        Self(Some(Arc::new(Way { link, look_every, known: Mutex::default() })))
     }
 
     /// The cluster that this process runs in; none outside of one.
@@ -100,24 +121,21 @@ impl Home {
         };
         let answer = tokio::time::timeout(PATIENCE, asked).await;
         let (detail, is_transient) = match answer {
-            Ok(Ok(Some(keys))) => match value_of(keys, &at.key) {
-                Ok(text) => return Ok(SecretString::from(text)),
-                Err(detail) => (detail, false),
-            },
-            Ok(Ok(None)) => (format!("there is no such {}", keeper.kind()), false),
-            Ok(Err(error)) => {
-                if matches!(&error, kube::Error::Api(status) if status.code == 401) {
-                    // The next attempt reads the way there anew.
-                    self.forget().await;
-                }
-                explain(&error)
+            Ok(Ok(Some(keys))) => {
+                let value = value_of(keys, &at.key).map(SecretString::from);
+                return value.map_err(|detail| HomeError::Absent { what, detail });
             }
+            Ok(Ok(None)) => {
+                let detail = format!("there is no such {}", keeper.kind());
+                return Err(HomeError::Absent { what, detail });
+            }
+            Ok(Err(error)) => explain(&error),
             Err(_) => ("it did not answer in time".to_owned(), true),
         };
         Err(HomeError::Failed { what, detail, is_transient })
     }
 
-    /// The ConfigMaps of a registry, and what becomes of them, for ever.
+    /// The ConfigMaps of a registry, and what becomes of them; ends where another connection takes over.
     pub async fn registered(
         &self,
         registry: &ConfigMapRegistry,
@@ -139,7 +157,20 @@ impl Home {
             page: watching::PAGE,
             longest_pause: watching::LONGEST_PAUSE,
         };
-        Ok(watching::changes(objects, resource, wanted, client.streams()).boxed())
+        let changes = watching::changes(objects, resource, wanted, client.streams());
+        Ok(changes.take_until(self.clone().until_another(client)).boxed())
+    }
+
+    /// Until there is another connection than this one.
+    async fn until_another(self, than: Client) {
+        let Some(way) = &self.0 else { return };
+        loop {
+            tokio::time::sleep(way.look_every).await;
+            // Whoever is told that there is none asks again in a moment.
+            if way.client().await.is_ok_and(|now| !now.is(&than)) {
+                return;
+            }
+        }
     }
 
     /// May we do this there?
@@ -155,25 +186,61 @@ impl Home {
 
     async fn client(&self, what: &str) -> Result<Client, HomeError> {
         let Some(way) = &self.0 else { return Err(HomeError::None { what: what.to_owned() }) };
-        let mut known = way.client.lock().await;
-        if let Some(client) = &*known {
-            return Ok(client.clone());
-        }
-        // A home that is itself kept in a home would go round in circles: no link of this kind is made.
-        let connected = Box::pin(Client::connect(ClusterName::from(NAME), &way.link)).await;
-        let client = connected.map_err(|error| HomeError::Failed {
+        way.client().await.map_err(|error| HomeError::Failed {
             what: what.to_owned(),
             is_transient: error.is_transient(),
             detail: error.to_string(),
-        })?;
-        *known = Some(client.clone());
-        Ok(client)
+        })
+    }
+}
+
+impl Way {
+    /// The connection, or the next one where it is over. A home that is itself kept in a home would go round in circles: no link
+    /// of this kind is made.
+    async fn client(&self) -> Result<Client, Error> {
+        let mut known = self.known.lock().await;
+        let before = known.client.clone();
+        if let Some(client) = &before {
+            match self.is_over(client).await {
+                Ok(true) => {}
+                Ok(false) => {
+                    known.trouble = None;
+                    return Ok(client.clone());
+                }
+                Err(error) => return Ok(known.stays(client.clone(), &error)),
+            }
+        }
+        match (Box::pin(Client::connect(ClusterName::from(NAME), &self.link)).await, before) {
+            (Ok(client), before) => {
+                if before.is_some() {
+                    tracing::info!("the way to the home cluster is another one by now: connected anew");
+                }
+                *known = Known { client: Some(client.clone()), trouble: None };
+                Ok(client)
+            }
+            // A file that is being written, or a slip: what was good before is good for as long as the home cluster takes it.
+            (Err(error), Some(client)) if !client.is_unknown() => Ok(known.stays(client, &error)),
+            (Err(error), _) => Err(error),
+        }
     }
 
-    async fn forget(&self) {
-        if let Some(way) = &self.0 {
-            *way.client.lock().await = None;
+    async fn is_over(&self, client: &Client) -> Result<bool, Error> {
+        // What it logs in with may stand in files of its own.
+        if client.is_unknown() { Ok(true) } else { Box::pin(client.is_outdated(&self.link)).await }
+    }
+}
+
+impl Known {
+    fn stays(&mut self, client: Client, error: &Error) -> Client {
+        let trouble = error.to_string();
+        if self.trouble.as_ref() != Some(&trouble) {
+            tracing::warn!(
+                error = trouble,
+                "the kubeconfig of the home cluster cannot be read again; the connection stays"
+            );
+            self.trouble = Some(trouble);
         }
+        client
     }
 }
 

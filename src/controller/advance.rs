@@ -38,15 +38,17 @@ impl World {
             self.reload_at = None;
             self.handle(Event::Wake);
         }
+        self.ask_token(now);
+        let asks = [self.reload_at, self.telling.token_at].into_iter().flatten().min();
         if self.ground_moved {
-            return self.reload_at;
+            return asks;
         }
         while let Some(id) = self.next_target(now) {
             let deadlines = [self.advance_target(&id, now), self.ask_pods(&id, now)];
             self.agenda.remind(&id, deadlines.into_iter().flatten().min());
         }
         let prune = self.advance_prune(now);
-        [self.reload_at, self.agenda.next_deadline(), prune].into_iter().flatten().min()
+        [asks, self.agenda.next_deadline(), prune].into_iter().flatten().min()
     }
 
     fn next_target(&mut self, now: Instant) -> Option<Target> {

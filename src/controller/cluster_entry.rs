@@ -75,6 +75,8 @@ impl Drop for KindWatch {
 pub struct ClusterEntry {
     pub cluster: Cluster,
     pub reach: Reach,
+    /// Its kubeconfig is another one than that of the connection: what was seen stays, and may have been seen elsewhere.
+    pub left: bool,
     pub epoch: u64,
     pub client: Option<Client>,
     pub catalog: Arc<Catalog>,
@@ -136,6 +138,7 @@ impl ClusterEntry {
         Self {
             cluster,
             reach: Reach::Connecting,
+            left: false,
             epoch,
             client: None,
             catalog: Arc::default(),
@@ -175,8 +178,9 @@ impl ClusterEntry {
         self.client.as_ref().and_then(|client| client.held_off(now))
     }
 
+    /// It answers, and the connection leads where its kubeconfig says.
     pub fn is_ready(&self) -> bool {
-        self.reach == Reach::Ready
+        self.reach == Reach::Ready && !self.left
     }
 
     /// The first list of every kind in use has been read whole.
@@ -328,6 +332,8 @@ impl ClusterEntry {
 
     /// A new connection: everything is listed again. What was seen stays until the lists say otherwise.
     pub fn connected(&mut self, epoch: u64, client: Client, catalog: Arc<Catalog>) {
+        self.doubt_versions();
+        self.left = false;
         self.reach = Reach::Ready;
         self.epoch = epoch;
         self.client = Some(client);
@@ -337,6 +343,15 @@ impl ClusterEntry {
         self.observation.absent.clear();
         self.observation.immutable.clear();
         self.serves(catalog);
+    }
+
+    /// It may have been taken back to a backup meanwhile, or a new kubeconfig leads to a cluster that was made from one: of two
+    /// states of an object the versions do not tell which is the older one. The lists tell all of them anew.
+    fn doubt_versions(&mut self) {
+        let unknown: Arc<str> = Arc::default();
+        for live in self.observation.objects.values_mut() {
+            Arc::make_mut(live).resource_version = Arc::clone(&unknown);
+        }
     }
 
     /// Objects of kinds that nobody watches any more may be long gone.

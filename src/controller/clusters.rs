@@ -56,11 +56,7 @@ impl World {
         if fleet.is_valid() {
             let gone = self.clusters.keys().filter(|name| !fleet.clusters.contains_key(*name));
             let gone: Vec<ClusterName> = gone.cloned().collect();
-            for name in &gone {
-                self.targets.on(name).filter_map(|(_, entry)| entry.running.as_ref()).for_each(|running| {
-                    running.cancelled.cancel();
-                });
-            }
+            gone.iter().for_each(|name| self.stop_writing_to(name));
             self.dropped.extend(gone);
             self.clusters.retain(|name, _| fleet.clusters.contains_key(name));
         }
@@ -77,11 +73,8 @@ impl World {
                 _ => {
                     let entry = self.supervise(cluster, &fleet.health);
                     self.clusters.insert(name.clone(), entry);
-                    for (_, entry) in self.targets.on(name) {
-                        if let Some(running) = &entry.running {
-                            running.cancelled.cancel();
-                        }
-                    }
+                    self.prune.connected(name);
+                    self.stop_writing_to(name);
                 }
             }
         }
@@ -132,6 +125,7 @@ impl World {
         match news {
             ClusterNews::Up { client, catalog, in_use, unlisted } => {
                 tracing::info!(cluster = %name, "connected");
+                self.prune.connected(name);
                 entry.connected(epoch, client, catalog);
                 entry.unlisted = unlisted.into_iter().collect();
                 entry.watch_rendered(&self.instance.name, &self.events);
@@ -157,10 +151,11 @@ impl World {
                     tracing::warn!(cluster = %name, detail, "the cluster does not answer; the others go on");
                 }
                 entry.reach = Reach::Offline { detail, attempts, lasting };
-                // What is under way may still find out what is there; it writes nothing any more.
-                for running in self.targets.on(name).filter_map(|(_, entry)| entry.running.as_ref()) {
-                    running.cancelled.cancel();
-                }
+                self.stop_writing_to(name);
+            }
+            ClusterNews::Left => {
+                entry.left = true;
+                self.stop_writing_to(name);
             }
             ClusterNews::Watch { kind, number, change } => {
                 let touched = entry.watched(&kind, number, change, &self.instance.name, &mut self.words);
@@ -176,6 +171,13 @@ impl World {
                 };
                 self.touch(name, if opens { &Touched::Everything } else { &touched });
             }
+        }
+    }
+
+    /// What is under way may still find out what is there; it begins no write any more.
+    fn stop_writing_to(&self, name: &ClusterName) {
+        for running in self.targets.on(name).filter_map(|(_, entry)| entry.running.as_ref()) {
+            running.cancelled.cancel();
         }
     }
 

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use secrecy::SecretString;
+
 use super::load::Loaded;
 use crate::cluster::{Catalog, Change, Client, Error};
 use crate::fleet::Target;
 use crate::forge::Hint;
 use crate::health::Cause;
-use crate::model::{ClusterName, Digest, Kind, Revision};
+use crate::model::{ClusterName, Digest, Kind, Revision, SecretRef};
 use crate::plan::Candidate;
 use crate::reconcile::{Outcome, Went};
 use crate::render::Renders;
@@ -56,6 +58,11 @@ pub enum Event {
         rendered: Digest,
         cause: Option<Cause>,
     },
+    /// The token of the forge, asked for again.
+    Token {
+        reference: SecretRef,
+        token: Result<SecretString, String>,
+    },
     /// The forge says that this commit was under way before this process began.
     UnderWay(Revision),
     /// The forge has said all that it knows of recent commits: posting may begin.
@@ -81,6 +88,8 @@ pub enum ClusterNews {
         /// Those that still cannot be.
         unlisted: Vec<Kind>,
     },
+    /// Its kubeconfig is another one by now: what is known was said over a connection that is given up.
+    Left,
     Down {
         detail: String,
         /// Counted from 1 since it last answered.

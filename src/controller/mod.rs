@@ -19,6 +19,7 @@ mod load;
 mod outcome;
 mod overview;
 mod phase;
+mod posting;
 mod prune;
 mod registry;
 mod removal;

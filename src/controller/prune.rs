@@ -37,7 +37,7 @@ pub struct Pruning {
     pub going: BTreeMap<Key, AppId>,
     /// Asked for at this head, and accepted or under way, with the uid that was meant: an object of the
     /// same name that came later is another one.
-    asked: BTreeMap<Key, (Asked, String)>,
+    asked: BTreeMap<Key, Asked>,
     /// Objects that went, by the commit that no longer wanted them: what it has done when all are gone.
     pub confirmed: BTreeMap<(Revision, ClusterName), usize>,
     /// Requests under way.
@@ -45,11 +45,14 @@ pub struct Pruning {
     refused: BTreeMap<Key, Refusal>,
 }
 
-/// Whether a delete that was asked for counts against the cap: not what somebody approved, nor an ended run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked {
-    UnderCap,
-    Uncounted,
+/// A delete that was asked for.
+#[derive(Debug)]
+struct Asked {
+    uid: String,
+    /// Against the cap: not what somebody approved, nor an ended run.
+    counts: bool,
+    /// The cluster is read anew since: where all was read and it is there still, it has to be asked for once more.
+    is_doubted: bool,
 }
 
 /// The cluster said no; the same request is not hammered.
@@ -66,6 +69,13 @@ impl Pruning {
     /// A new head: what was deleted before does not count against its cap.
     pub fn begin(&mut self) {
         self.asked.retain(|key, _| self.asking.contains(key));
+    }
+
+    /// The cluster is read anew, and may have been taken back to a backup, or be another one.
+    pub fn connected(&mut self, cluster: &ClusterName) {
+        for (key, asked) in &mut self.asked {
+            asked.is_doubted |= key.0 == *cluster && !self.asking.contains(key);
+        }
     }
 
     pub fn is_asking(&self) -> bool {
@@ -93,8 +103,10 @@ impl Pruning {
         self.refused.get(key).map(|refusal| refusal.text.as_str())
     }
 
-    fn is_asked(&self, key: &Key, uid: &str) -> bool {
-        self.asked.get(key).is_some_and(|(_, known)| known == uid)
+    /// `cluster`: the one that shows it.
+    fn is_asked(&self, cluster: &ClusterEntry, key: &Key, uid: &str) -> bool {
+        let holds = |asked: &Asked| !asked.is_doubted || !cluster.observation.complete;
+        self.asked.get(key).is_some_and(|asked| asked.uid == uid && holds(asked))
     }
 
     fn may_ask(&self, candidate: &Candidate, now: Instant) -> bool {
@@ -160,16 +172,19 @@ impl World {
             let strays = entry.strays.iter().filter_map(|id| entry.observation.objects.get_key_value(id));
             for (id, live) in strays {
                 let key = (name.clone(), id.clone());
-                let leaves = live.deleting || self.prune.is_asked(&key, &live.uid);
+                let leaves = live.deleting || self.prune.is_asked(entry, &key, &live.uid);
                 if let (true, false, Some(app)) = (leaves, rendered.contains(id), AppId::parse(&live.app)) {
                     going.insert(key, app);
                 }
             }
         }
         // A share of what there was when this revision began: what it deleted must not make its own cap smaller.
-        managed += self.prune.asked.iter().filter(|(key, (_, uid))| !self.is_there(key, uid)).count();
+        managed += self.prune.asked.iter().filter(|(key, asked)| !self.is_there(key, &asked.uid)).count();
         // What was asked for already and is still shown counts once.
-        candidates.retain(|it| !self.prune.is_asked(&key(it), &it.uid));
+        candidates.retain(|it| {
+            let cluster = self.clusters.get(&it.cluster);
+            cluster.is_none_or(|cluster| !self.prune.is_asked(cluster, &key(it), &it.uid))
+        });
         let before = std::mem::replace(&mut self.prune.going, going);
         self.note_gone(before.into_keys());
 
@@ -224,7 +239,11 @@ impl World {
             .filter(|(_, target)| target.render.as_ref().is_ok_and(|rendered| rendered.objects.is_empty()))
             .map(|(id, _)| (id.app.clone(), id.cluster.clone()))
             .collect();
-        let under_cap = self.prune.asked.values().filter(|(asked, _)| *asked == Asked::UnderCap).count();
+        let again: BTreeSet<(Key, &str)> = candidates.iter().map(|it| (key(it), it.uid.as_str())).collect();
+        let is_counted = |(key, asked): &(&Key, &Asked)| {
+            asked.counts && !again.contains(&((*key).clone(), asked.uid.as_str()))
+        };
+        let under_cap = self.prune.asked.iter().filter(is_counted).count();
         plan::decide(&PruneInput {
             // Not the mode of this run: a command that only looks shows what the instance decides, and
             // which approvals it wants. Nothing is deleted here unless this run enforces.
@@ -289,8 +308,8 @@ impl World {
         self.prune.asking.insert(key(&candidate));
         if is_delete {
             let counts = !candidate.is_ended_run && !matches!(reason, Reason::Approved { .. });
-            let asked = if counts { Asked::UnderCap } else { Asked::Uncounted };
-            self.prune.asked.insert(key(&candidate), (asked, candidate.uid.clone()));
+            let asked = Asked { uid: candidate.uid.clone(), counts, is_doubted: false };
+            self.prune.asked.insert(key(&candidate), asked);
             self.prune.going.insert(key(&candidate), candidate.app.clone());
         }
         self.changed = true;
@@ -393,7 +412,10 @@ impl World {
                 is_applied && live.health.is_settled_well()
             })
         };
-        cluster.observation.complete && !target.stale && rendered.objects.iter().all(was_seen)
+        cluster.observation.complete
+            && !cluster.left
+            && !target.stale
+            && rendered.objects.iter().all(was_seen)
     }
 
     /// Nothing is being deleted, and what waits waits for a person or for good.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use futures::stream::BoxStream;
 use serde_json::Value;
 use tokio::sync::{Mutex, mpsc, watch};
 use tokio::task::JoinHandle;
@@ -75,7 +76,7 @@ impl Registry {
         let mut said = kept.as_ref()?.said.clone();
         drop(kept);
         let first = tokio::time::timeout(PATIENCE, said.wait_for(Option::is_some)).await;
-        let silent = || Arc::new(unread(wanted, "it did not answer in time"));
+        let silent = || Arc::new(unread(in_words(wanted, "it did not answer in time")));
         Some(first.ok().and_then(|said| said.ok()?.clone()).unwrap_or_else(silent))
     }
 }
@@ -85,9 +86,12 @@ pub async fn registered(home: &Home, wanted: Option<&ConfigMapRegistry>) -> Opti
     Registry::new(home.clone()).ask(wanted, None).await
 }
 
-fn unread(wanted: &ConfigMapRegistry, detail: &str) -> Registered {
-    let problem = format!("failed to read {}, in the home cluster: {detail}", registry_in_words(wanted));
+fn unread(problem: String) -> Registered {
     Registered { clusters: Vec::new(), problem: Some(problem) }
+}
+
+fn in_words(wanted: &ConfigMapRegistry, detail: &str) -> String {
+    format!("failed to read {}, in the home cluster: {detail}", registry_in_words(wanted))
 }
 
 /// One watch, for as long as Git names its registry.
@@ -100,18 +104,32 @@ struct Follow {
 
 impl Follow {
     async fn run(self) {
-        let mut pause = FIRST_PAUSE;
-        let mut changes = loop {
-            match self.home.registered(&self.wanted).await {
-                Ok(changes) => break changes,
+        let (mut known, mut pause) = (BTreeMap::new(), FIRST_PAUSE);
+        loop {
+            let is_heard = match self.home.registered(&self.wanted).await {
+                Ok(changes) => self.follow(changes, &mut known).await,
                 Err(error) => {
-                    self.say(Registered { clusters: Vec::new(), problem: Some(error.to_string()) }).await;
+                    self.is_silent(&error.to_string(), || error.to_string()).await;
+                    false
                 }
+            };
+            if is_heard {
+                // Another connection goes on where this one ended.
+                pause = FIRST_PAUSE;
+                continue;
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
-        };
-        let (mut known, mut listed, mut is_listing) = (BTreeMap::new(), BTreeMap::new(), false);
+        }
+    }
+
+    /// For as long as the connection is good; whether it said anything whole.
+    async fn follow(
+        &self,
+        mut changes: BoxStream<'static, Change>,
+        known: &mut BTreeMap<String, RegisteredCluster>,
+    ) -> bool {
+        let (mut listed, mut is_listing, mut is_heard) = (BTreeMap::new(), false, false);
         while let Some(change) = changes.next().await {
             match change {
                 Change::Listing => {
@@ -137,23 +155,26 @@ impl Follow {
                     known.remove(&one.name);
                 }
                 Change::Listed { .. } => {
-                    known = std::mem::take(&mut listed);
-                    is_listing = false;
+                    *known = std::mem::take(&mut listed);
+                    (is_listing, is_heard) = (false, true);
                 }
                 Change::Broken(detail) => {
-                    let was_heard = self.said.borrow().as_ref().is_some_and(|said| said.problem.is_none());
-                    if was_heard {
-                        tracing::warn!(
-                            detail,
-                            "the cluster registry does not answer; what it said last holds"
-                        );
-                    } else {
-                        self.say(unread(&self.wanted, &detail)).await;
-                    }
+                    self.is_silent(&detail, || in_words(&self.wanted, &detail)).await;
                     continue;
                 }
             }
             self.say(Registered { clusters: known.values().cloned().collect(), problem: None }).await;
+        }
+        is_heard
+    }
+
+    /// It does not answer: what it said last holds, and where it has said nothing, that is told.
+    async fn is_silent(&self, detail: &str, problem: impl FnOnce() -> String) {
+        let was_heard = self.said.borrow().as_ref().is_some_and(|said| said.problem.is_none());
+        if was_heard {
+            tracing::warn!(detail, "the cluster registry does not answer; what it said last holds");
+        } else {
+            self.say(unread(problem())).await;
         }
     }
 
@@ -183,4 +204,145 @@ fn cluster_of(object: &Value, wanted: &ConfigMapRegistry) -> Option<RegisteredCl
         status: text("status").map(|status| status.trim().to_owned()),
         kubeconfig: text(&wanted.key).map(|text| Digest::of(text.as_bytes())),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+
+    use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+    use kube::api::{Api, PostParams};
+    use sandbox::{Listener, Sandbox, SandboxOptions};
+    use secrecy::ExposeSecret as _;
+    use serde_json::json;
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::cluster::{Keeper, Link};
+    use crate::model::StoredKey;
+
+    const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+    /// On the clock of the machine: what a kubeconfig leads to is reached through a socket.
+    struct Case {
+        folder: TempDir,
+        sandbox: Sandbox,
+        home: Home,
+        wanted: ConfigMapRegistry,
+    }
+
+    impl Case {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().expect("a folder");
+            let link = Link::Kubeconfig { path: folder.path().join("home.yaml"), context: None };
+            Self {
+                folder,
+                sandbox: Sandbox::new(SandboxOptions::instant("home")),
+                home: Home::looking_every(LOOK_EVERY, link),
+                wanted: ConfigMapRegistry { namespace: "default".to_owned(), ..ConfigMapRegistry::default() },
+            }
+        }
+
+        /// Another door of the same cluster, with another token; the kubeconfig leads there.
+        async fn door(&self) -> Listener {
+            let listener = self.sandbox.listen(([127, 0, 0, 1], 0).into()).await.expect("a port");
+            self.write(&listener.kubeconfig());
+            listener
+        }
+
+        fn path(&self) -> PathBuf {
+            self.folder.path().join("home.yaml")
+        }
+
+        fn write(&self, text: &str) {
+            fs::write(self.path(), text).expect("a file");
+        }
+
+        async fn register(&self, name: &str) {
+            let labels = &self.wanted.match_labels;
+            let map =
+                json!({"metadata": {"name": name, "labels": labels}, "data": {"kubeconfig.yaml": name}});
+            let client = kube::Client::new(self.sandbox.service(), "default");
+            let maps: Api<ConfigMap> = Api::namespaced(client, "default");
+            let map = serde_json::from_value(map).expect("a ConfigMap");
+            maps.create(&PostParams::default(), &map).await.expect("created");
+        }
+    }
+
+    fn names(said: Option<&Registered>) -> Vec<&str> {
+        let said = said.expect("it was asked");
+        assert_eq!(said.problem, None);
+        said.clusters.iter().map(|it| it.name.as_str()).collect()
+    }
+
+    #[tokio::test]
+    async fn another_kubeconfig_goes_on_where_the_one_before_ended() {
+        let case = Case::new();
+        let first = case.door().await;
+        case.register("bj1").await;
+        case.register("bj2").await;
+        let (sender, mut events) = mpsc::channel(8);
+        let registry = Registry::new(case.home.clone());
+        let said = registry.ask(Some(&case.wanted), Some(&sender)).await;
+        assert_eq!(names(said.as_deref()), ["bj1", "bj2"]);
+        assert!(matches!(events.recv().await, Some(Event::Registered)));
+
+        // A file that is being written, one with a token that nobody knows, and none: what was said last holds.
+        let wrong = first.kubeconfig().replace(first.token(), "hunter2");
+        for text in ["", "apiVersion: v1\nkind: Config\n", &wrong] {
+            case.write(text);
+            tokio::time::sleep(LOOK_EVERY * 5).await;
+            assert_eq!(names(registry.said().await.as_deref()), ["bj1", "bj2"], "{text}");
+        }
+        fs::remove_file(case.path()).expect("removed");
+        tokio::time::sleep(LOOK_EVERY * 5).await;
+        assert_eq!(names(registry.said().await.as_deref()), ["bj1", "bj2"]);
+        assert!(events.try_recv().is_err(), "nothing is new");
+
+        // Another door: the first one is closed, and nobody asks there any more.
+        let _second = case.door().await;
+        drop(first);
+        case.register("bj3").await;
+        assert!(matches!(events.recv().await, Some(Event::Registered)));
+        assert_eq!(names(registry.said().await.as_deref()), ["bj1", "bj2", "bj3"]);
+
+        // What does not change is left alone: its watch goes on.
+        case.sandbox.reset_requests();
+        tokio::time::sleep(LOOK_EVERY * 5).await;
+        assert_eq!(case.sandbox.requests().len(), 0, "{:?}", case.sandbox.requests());
+    }
+
+    #[tokio::test]
+    async fn a_secret_is_read_with_the_kubeconfig_of_now() {
+        let case = Case::new();
+        let client = kube::Client::new(case.sandbox.service(), "default");
+        let secret = json!({"metadata": {"name": "forge"}, "stringData": {"token": "one"}});
+        let secret: Secret = serde_json::from_value(secret).expect("a Secret");
+        Api::namespaced(client, "default").create(&PostParams::default(), &secret).await.expect("created");
+        let at = StoredKey { namespace: "default".into(), name: "forge".into(), key: "token".into() };
+        let read = async || {
+            let found = case.home.read(Keeper::Secret, &at).await;
+            found.map(|text| text.expose_secret().to_owned()).map_err(|error| error.to_string())
+        };
+        let first = case.door().await;
+        assert_eq!(read().await.as_deref(), Ok("one"));
+        let second = case.door().await;
+        drop(first);
+        assert_eq!(read().await.as_deref(), Ok("one"));
+        // What is good is not let go of for what is not.
+        case.write("");
+        assert_eq!(read().await.as_deref(), Ok("one"));
+        case.write(&second.kubeconfig().replace(second.token(), "hunter2"));
+        let error = read().await.expect_err("nobody knows it");
+        assert!(error.ends_with("Unauthorized"), "{error}");
+        // What it logs in with stands in a file of its own, and is another one by now: so much is told by the refusal.
+        let file = case.folder.path().join("token");
+        let token = format!("token: {}", second.token());
+        case.write(&second.kubeconfig().replace(&token, &format!("tokenFile: {}", file.display())));
+        fs::write(&file, "hunter2").expect("a file");
+        read().await.expect_err("nobody knows it");
+        fs::write(&file, second.token()).expect("a file");
+        assert_eq!(read().await.as_deref(), Ok("one"));
+    }
 }

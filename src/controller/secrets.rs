@@ -17,6 +17,13 @@ pub enum SecretError {
     Home(#[from] HomeError),
 }
 
+impl SecretError {
+    /// Whoever keeps it does not answer: it may be there all the same, as it was.
+    pub fn is_silence(&self) -> bool {
+        matches!(self, Self::Home(HomeError::Failed { .. }))
+    }
+}
+
 /// The value behind a reference, without the line end that files often have.
 pub async fn resolve(reference: &SecretRef, home: &Home) -> Result<SecretString, SecretError> {
     let (value, place) = match reference {

@@ -66,11 +66,15 @@ impl Supervisor {
         let mut epoch = self.first_epoch;
         let mut unanswered = 0;
         let mut known = Known::default();
+        // What was connected last, until it is said that it is left.
+        let mut before = None;
         let expiry = Arc::default();
         loop {
             epoch += 1;
-            let Ok(connected) = self.connect(epoch, unanswered, &mut known).await else { return };
-            match self.stay(epoch, connected, &mut known, &expiry).await {
+            let connected = self.connect(epoch, unanswered, &mut known, &mut before).await;
+            let Ok(connected) = connected else { return };
+            before = Some(connected.client.clone());
+            match self.stay(epoch, connected, &mut known, &expiry, &mut before).await {
                 Ok(failures) => unanswered = failures,
                 Err(Closed) => return,
             }
@@ -84,11 +88,22 @@ impl Supervisor {
         epoch: u64,
         mut attempts: u32,
         known: &mut Known,
+        before: &mut Option<Client>,
     ) -> Result<Connected, Closed> {
         let was_offline = attempts > 0;
         let mut pause = FIRST_PAUSE;
         loop {
-            match self.take_inventory(was_offline).await {
+            let opened = Client::connect(self.cluster.clone(), &self.link).await;
+            if let (Ok(client), Some(known)) = (&opened, &*before)
+                && !client.is_made_as(known)
+            {
+                self.leave(epoch, before).await?;
+            }
+            let taken = match opened {
+                Ok(client) => self.take_inventory(client, was_offline).await,
+                Err(error) => Err(error),
+            };
+            match taken {
                 Ok((client, catalog, found)) => {
                     known.connected(catalog);
                     let catalog = Arc::clone(&known.catalog);
@@ -122,8 +137,17 @@ impl Supervisor {
         }
     }
 
-    async fn take_inventory(&self, was_offline: bool) -> Result<(Client, Catalog, KindsInUse), Error> {
-        let client = Client::connect(self.cluster.clone(), &self.link).await?;
+    /// The kubeconfig is another one: nothing more is to be begun over the connection that was made of it.
+    async fn leave(&self, epoch: u64, before: &mut Option<Client>) -> Result<(), Closed> {
+        *before = None;
+        self.tell(epoch, ClusterNews::Left).await
+    }
+
+    async fn take_inventory(
+        &self,
+        client: Client,
+        was_offline: bool,
+    ) -> Result<(Client, Catalog, KindsInUse), Error> {
         if was_offline {
             for _ in 1..ANSWERS_TO_READY {
                 client.probe().await?;
@@ -142,6 +166,7 @@ impl Supervisor {
         mut connected: Connected,
         known: &mut Known,
         expiry: &Arc<Mutex<Expiry>>,
+        before: &mut Option<Client>,
     ) -> Result<u32, Closed> {
         let client = connected.client.clone();
         let mut failures = 0;
@@ -183,7 +208,10 @@ impl Supervisor {
                     }
                     probe_at = Instant::now() + PROBE_EVERY;
                 }
-                () = &mut another => return Ok(0),
+                () = &mut another => {
+                    self.leave(epoch, before).await?;
+                    return Ok(0);
+                }
                 request = self.rediscover.changed() => {
                     request.map_err(|_| Closed)?;
                     // Where an answer is waited for already, it is for this one too.
@@ -503,6 +531,7 @@ mod tests {
 
         let other = secret(&format!("{}# Renewed.\n", listener.kubeconfig()));
         secrets.replace("bj5", &PostParams::default(), &other).await.expect("replaced");
+        assert!(matches!(next().await, (1, ClusterNews::Left)), "before anything is asked over the new one");
         assert!(matches!(next().await, (2, ClusterNews::Up { .. })), "without a word of being offline");
     }
 

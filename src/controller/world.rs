@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -13,6 +12,7 @@ use super::cluster_entry::{ClusterEntry, Reach};
 use super::event::{Event, LoadError};
 use super::listing::Listing;
 use super::load::{self, Ask, Loaded, Rendering};
+use super::posting::Telling;
 use super::registry::Registry;
 use super::target::TargetEntry;
 use super::targets::{Agenda, Targets};
@@ -20,24 +20,17 @@ use super::wanted::Wanted;
 use super::words::Words;
 use super::{Ending, Settings, Until};
 use crate::fleet::{Fleet, Target};
-use crate::forge::{self, State};
 use crate::manifest;
-use crate::model::{App, ClusterName, Digest, Forge, Instance, Mode, Revision, SecretRef, Snapshot};
+use crate::model::{App, ClusterName, Instance, Mode, Revision, Snapshot};
 use crate::plan::Reason;
 use crate::reconcile::History;
 use crate::render::{Memory, Render, Renders};
-use crate::report::outbox::{Order, Outbox};
-use crate::report::{Overview, Phase, statuses};
+use crate::report::{Overview, Phase};
 use crate::source::ErrorKind;
 
 /// The first pause before Git is asked again, and the longest when only a commit is missing.
-const RELOAD_FIRST: Duration = Duration::from_secs(1);
+pub(super) const RELOAD_FIRST: Duration = Duration::from_secs(1);
 const RELOAD_BEHIND: Duration = Duration::from_secs(8);
-/// The longest pause before the forge is asked again what was posted earlier.
-const RECALL_LONGEST: Duration = Duration::from_secs(30);
-
-/// When a token that the home cluster keeps, and that could not be read, is asked for again.
-const TOKEN_AGAIN: Duration = Duration::from_secs(30);
 
 const OVERVIEW_OF_A_TARGET: Duration = Duration::from_micros(200);
 const LONGEST_OVERVIEW: Duration = Duration::from_secs(2);
@@ -93,23 +86,13 @@ pub struct World {
     pub(super) told: Vec<Revision>,
     /// Deletes: decided, asked for, refused.
     pub(super) prune: super::prune::Pruning,
-    outbox: Option<Posting>,
-    /// The token of the forge could not be read from the home cluster: it is asked for again.
-    wants_token: bool,
+    pub(super) telling: Telling,
     /// Epochs of clusters grow over all of them: news of an entry that was replaced is never taken for its own.
     pub(super) epochs: u64,
     /// Reconciliations so far.
     pub(super) tasks: u64,
     pub(super) stopping: bool,
     pub(super) changed: bool,
-}
-
-/// Where commit statuses go.
-struct Posting {
-    forge: Forge,
-    /// Of the token: another one is another client.
-    token: Option<Digest>,
-    outbox: Outbox,
 }
 
 impl std::fmt::Debug for World {
@@ -154,8 +137,7 @@ impl World {
             blamed: Vec::new(),
             told: Vec::new(),
             prune: super::prune::Pruning::default(),
-            outbox: None,
-            wants_token: false,
+            telling: Telling::default(),
             epochs: 0,
             tasks: 0,
             stopping: false,
@@ -182,6 +164,7 @@ impl World {
             Event::Crashed { target, number, error } => self.crashed(&target, number, error),
             Event::Deleted { candidate, result } => self.object_deleted(&candidate, result),
             Event::Explained { target, rendered, cause } => self.explained(&target, rendered, cause),
+            Event::Token { reference, token } => self.token_read(&reference, token),
             Event::UnderWay(revision) => self.already_told(&revision),
             Event::Recalled => self.open_posting(),
         }
@@ -204,7 +187,7 @@ impl World {
             registry: Arc::clone(&self.registry),
             reading: Arc::clone(&self.reading),
             events: self.events.clone(),
-            known: self.head.clone().filter(|_| !self.wants_token),
+            known: self.head.clone(),
             registered: self.snapshot.as_ref().and_then(|snapshot| snapshot.registered.clone()),
             after: self.awaited.clone(),
         };
@@ -270,13 +253,9 @@ impl World {
             }
             self.blamed = load::blame(&fleet, &news.snapshot);
             self.take_fleet(Arc::clone(&fleet));
-            let is_other = self.open_outbox(&news.recent, news.token);
+            let is_other = self.open_outbox(news.recent, news.token);
             if !is_same || is_other {
-                self.post_first(&news.revision);
-            }
-            if self.wants_token {
-                let again = Instant::now() + TOKEN_AGAIN;
-                self.reload_at = Some(self.reload_at.map_or(again, |known| known.min(again)));
+                self.post_first();
             }
             self.history.register(news.snapshot.registered.clone());
             self.snapshot = Some(Arc::new(news.snapshot));
@@ -455,112 +434,6 @@ impl World {
         targets
     }
 
-    // ---- the forge ----
-
-    /// Follows the forge that the instance names; whether that is another one than before, or with another token.
-    fn open_outbox(&mut self, recent: &[Revision], token: Option<Result<SecretString, String>>) -> bool {
-        self.wants_token = false;
-        let Some(wanted) = self.instance.forge.as_ref().filter(|_| self.settings.report) else {
-            self.outbox = None;
-            return false;
-        };
-        let known = self.outbox.as_ref().filter(|outbox| outbox.forge == *wanted);
-        let token = match token.transpose() {
-            Ok(token) => token,
-            Err(error) => {
-                // A home cluster may be away for a moment: what was read before is good as long as the forge takes it.
-                self.wants_token = matches!(wanted.token, Some(SecretRef::Secret(_)));
-                if known.is_some() {
-                    tracing::warn!(
-                        error,
-                        "the token of the forge cannot be read again; the one from before is used"
-                    );
-                } else {
-                    tracing::error!(error, "commit statuses are not written");
-                    self.outbox = None;
-                }
-                return false;
-            }
-        };
-        let mark = token.as_ref().map(|token| Digest::of(token.expose_secret().as_bytes()));
-        if known.is_some_and(|outbox| outbox.token == mark) {
-            return false;
-        }
-        self.outbox = match forge::Client::gitea(&wanted.url, &wanted.repository, token) {
-            Ok(client) => {
-                let outbox = Outbox::start(client.clone());
-                let prefix = format!("{}/deploy", self.instance.status_prefix);
-                recall(client, outbox.clone(), prefix, recent.to_vec(), self.events.clone());
-                Some(Posting { forge: wanted.clone(), token: mark, outbox })
-            }
-            Err(error) => {
-                tracing::error!(%error, "commit statuses are not written");
-                None
-            }
-        };
-        self.outbox.is_some()
-    }
-
-    /// Every context of a new head is pending before anything is rendered.
-    fn post_first(&self, revision: &Revision) {
-        if let Some(Posting { outbox, .. }) = &self.outbox {
-            let overview = self.overview();
-            outbox.send(Order::First(statuses::first(&overview, revision)));
-        }
-    }
-
-    /// A commit that was under way when an earlier process ended is told to its end.
-    fn already_told(&mut self, revision: &Revision) {
-        if !self.told.contains(revision) {
-            self.told.push(revision.clone());
-        }
-    }
-
-    /// Tells the forge what is known now.
-    pub(super) fn post(&self, overview: &Overview) {
-        if let (Some(Posting { outbox, .. }), Some(head)) = (&self.outbox, &self.head)
-            && self.rendered_head.as_ref() == Some(head)
-        {
-            outbox.send(Order::Desired {
-                head: head.clone(),
-                told: self.told.clone(),
-                statuses: statuses::desired(overview),
-            });
-        }
-    }
-
-    /// All that was posted before is known. What shall be said comes first, so that no commit that is
-    /// still under way is taken for one that nobody answers for.
-    fn open_posting(&self) {
-        self.post(&self.overview());
-        if let Some(Posting { outbox, .. }) = &self.outbox {
-            outbox.send(Order::Open);
-        }
-    }
-
-    /// Waits until everything is posted, not longer than `patience`.
-    pub async fn flush(&mut self, events: &mut mpsc::Receiver<Event>, patience: Duration) {
-        let Some(Posting { outbox, .. }) = &self.outbox else { return };
-        let outbox = outbox.clone();
-        let mut flushed = std::pin::pin!(outbox.flush(patience));
-        loop {
-            tokio::select! {
-                result = &mut flushed => {
-                    if let Err(error) = result {
-                        tracing::warn!(error, "commit statuses were not posted; the next run posts them");
-                    }
-                    return;
-                }
-                // What the forge already knows may not be read back yet.
-                Some(event) = events.recv() => {
-                    if matches!(event, Event::UnderWay(_) | Event::Recalled) {
-                        self.handle(event);
-                    }
-                }
-            }
-        }
-    }
-
     // ---- the end ----
 
     pub fn cancel(&mut self) {
@@ -654,47 +527,4 @@ impl World {
             Reach::Offline { attempts, lasting, .. } => *lasting || *attempts >= 3,
         }
     }
-}
-
-/// Reads back what was said of recent commits before this process began, then lets the outbox post:
-/// what the forge already says is not said again.
-/// Only our own contexts: others' are none of our business.
-fn recall(
-    forge: forge::Client,
-    outbox: Outbox,
-    prefix: String,
-    recent: Vec<Revision>,
-    events: mpsc::Sender<Event>,
-) {
-    tokio::spawn(async move {
-        for revision in recent {
-            let mut pause = RELOAD_FIRST;
-            let mut statuses = loop {
-                match forge.statuses(&revision).await {
-                    Ok(statuses) => break statuses,
-                    Err(error) if error.is_transient() => {
-                        tracing::warn!(%error, "the forge does not say what was posted before; asked again");
-                        tokio::time::sleep(pause).await;
-                        pause = (pause * 2).min(RECALL_LONGEST);
-                    }
-                    Err(error) => {
-                        tracing::debug!(%error, revision = revision.short(), "nothing known of this commit");
-                        break Vec::new();
-                    }
-                }
-            };
-            statuses.retain(|status| {
-                status.context == prefix || status.context.starts_with(&format!("{prefix}/"))
-            });
-            let open = statuses
-                .iter()
-                .any(|status| status.state == State::Pending || status.state == State::Failure);
-            outbox.send(Order::Known { revision: revision.clone(), statuses });
-            if open && events.send(Event::UnderWay(revision)).await.is_err() {
-                return;
-            }
-        }
-        // A closed queue means that the controller has stopped: nobody is left to tell.
-        let _ = events.send(Event::Recalled).await;
-    });
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{ConfigMapRegistry, Derived, Location, StoredKey};
 
 /// A secret is always a reference; the value is read where it is used.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum SecretRef {
     Env(String),

@@ -6,6 +6,7 @@
 
 mod capabilities;
 mod credentials;
+mod definitions;
 mod diff;
 mod drift;
 mod home;

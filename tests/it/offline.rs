@@ -141,3 +141,37 @@ async fn what_is_under_way_when_a_cluster_is_given_up_writes_nothing() {
     running.until("all again", |now| now.targets.iter().all(|it| it.phase == Phase::Running)).await;
     assert_eq!(writes(), 1);
 }
+
+/// Its etcd is restored: it comes back as it was, with revisions that were seen already.
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_comes_back_from_a_backup_is_brought_to_what_git_says() {
+    let fleet = fleet();
+    let (path, two) = ("apps/settings/objects/two.yaml", config_map("default", "two", "first"));
+    let running = fleet.start().await;
+    let begin = fleet.push(&running, "Two", &[(path, Some(&two))]).await;
+    running.converged(&begin).await;
+    let gz1 = fleet.cluster("gz1").clone();
+    let backup = gz1.backup();
+    let changed = config_map("default", "one", "second");
+    let revision = fleet
+        .push(
+            &running,
+            "One changes, two goes",
+            &[("apps/settings/objects/one.yaml", Some(&changed)), (path, None)],
+        )
+        .await;
+    running.converged(&revision).await;
+    assert!(live::get(&gz1, "ConfigMap", "default", "two").await.is_none());
+
+    gz1.set_down(true);
+    running.until("gz1 away", |now| now.clusters.iter().any(|it| it.state == "Offline")).await;
+    gz1.restore(&backup);
+    gz1.set_down(false);
+    running.until("gz1 back", |now| now.clusters.iter().all(|it| it.state == "Ready")).await;
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    let one = live::get(&gz1, "ConfigMap", "default", "one").await.expect("one");
+    assert_eq!(one["data"]["value"], "second");
+    assert!(live::get(&gz1, "ConfigMap", "default", "two").await.is_none());
+    running.converged(&revision).await;
+    running.stop().await;
+}

@@ -12,6 +12,7 @@ use tutti::report::{Overview, Phase};
 use crate::support::fleet::{Fleet, Running, described, phases, target};
 use crate::support::forge::Gitea;
 use crate::support::live;
+use crate::support::log::Log;
 use crate::support::manifests::{config_map, objects};
 use crate::support::wires::Wires;
 
@@ -253,10 +254,17 @@ async fn the_token_of_the_forge_is_asked_for_again_while_the_home_cluster_is_awa
     let home = Sandbox::new(SandboxOptions::instant("home"));
     let scene = Scene { fleet: Fleet::new(&["bj1"], &files), home };
     scene.home.set_down(true);
+    let log = Log::keep();
+    // What is read is rendered.
+    let renders = || log.count("read the config repository");
     let running = scene.start().await;
     running.converged(&scene.fleet.begin).await;
     tokio::time::sleep(Duration::from_secs(120)).await;
     assert!(gitea.posts().is_empty(), "{:?}", gitea.posts());
+    // It alone was asked for, again and again.
+    let asked = log.count("commit statuses are not written");
+    assert!((4..=6).contains(&asked), "{asked}");
+    assert_eq!(renders(), 1);
 
     scene.home.set_down(false);
     let metadata = json!({"name": "forge", "namespace": "default"});
@@ -266,6 +274,7 @@ async fn the_token_of_the_forge_is_asked_for_again_while_the_home_cluster_is_awa
         .await
         .expect("created");
     gitea.until(&scene.fleet.begin, "success").await;
+    assert_eq!(renders(), 1);
     // It is known now, and nobody asks before the next commit.
     scene.home.reset_requests();
     tokio::time::sleep(Duration::from_secs(600)).await;
@@ -275,5 +284,6 @@ async fn the_token_of_the_forge_is_asked_for_again_while_the_home_cluster_is_awa
         scene.fleet.push(&running, "Change", &[("apps/settings/objects/one.yaml", Some(&one))]).await;
     gitea.until(&changed, "success").await;
     assert_eq!(scene.home.requests().len(), 1, "{:?}", scene.home.requests());
+    assert_eq!(renders(), 2);
     running.stop().await;
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use super::drift::Counted;
 use super::support::{Scene, configmap};
 
 #[tokio::test]
@@ -55,6 +56,41 @@ async fn a_cluster_with_wrong_credentials_is_named_and_the_others_go_on() {
     for index in [1, 2] {
         assert!(scene.object(scene.cluster(index), "configmaps", "settings").await.is_err());
     }
+}
+
+/// Nobody tells tutti of it: a kubeconfig is read again when its cluster refuses us.
+#[tokio::test]
+async fn an_account_that_is_replaced_is_followed() {
+    let Some(scene) = Scene::new("cluster-account", 2).await else { return };
+    let second = scene.cluster(1);
+    let value = async |index: usize| {
+        let found = scene.object(scene.cluster(index), "configmaps", "settings").await?;
+        Ok::<_, String>(found["data"]["a"].as_str().unwrap_or_default().to_owned())
+    };
+    let counted = Counted::new(&scene, second).await;
+    scene.write_app("settings", &[configmap("settings", "a", "1")]);
+    let first = scene.worktree.publish("first");
+    scene.start(&["--cluster", &counted.way]).await;
+    scene.succeeded(&first).await;
+
+    let name = scene.name();
+    second.kubectl(&["delete", "serviceaccount", "tutti", "-n", name]).await.expect("deleted");
+    scene
+        .eventually("the account is refused", async || {
+            let log = scene.running(|tutti| tutti.log());
+            if log.contains("the cluster does not answer") { Ok(()) } else { Err(log) }
+        })
+        .await;
+    scene.write_objects("settings", &[configmap("settings", "a", "2")]);
+    let changed = scene.worktree.publish("second");
+    scene.told(&changed, "deploy", "pending", &["1/2 healthy", second.name()]).await;
+    assert_eq!((value(0).await.as_deref(), value(1).await.as_deref()), (Ok("2"), Ok("1")));
+
+    second.kubectl(&["delete", "clusterrolebinding", name]).await.expect("deleted");
+    let next = Counted::new(&scene, second).await;
+    assert_eq!(next.way, counted.way, "the same file");
+    scene.succeeded(&changed).await;
+    assert_eq!(value(1).await.as_deref(), Ok("2"));
 }
 
 /// The lines of `user:` in a kubeconfig.

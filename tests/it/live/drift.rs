@@ -8,6 +8,7 @@ mod versions;
 
 use serde_json::{Value, json};
 
+pub(super) use self::table::{Counted, named};
 use super::support::{Scene, configmap, deployment};
 
 const KINDS: [&str; 4] = ["deployments", "configmaps", "secrets", "services"];

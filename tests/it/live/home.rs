@@ -41,17 +41,17 @@ impl Home {
         fs::read_to_string(self.scene.cluster(1).kubeconfig()).expect("a kubeconfig")
     }
 
-    /// An account with the printed rights; a kubeconfig for `--home-kubeconfig`.
-    async fn account(&self) -> String {
+    /// An account of this name with the printed rights; a kubeconfig for `--home-kubeconfig`.
+    async fn account(&self, account: &str) -> String {
         let (home, name) = (self.scene.cluster(0), self.scene.name());
         let repo = self.scene.worktree.folder().display().to_string();
-        let account = format!("{name}/tutti");
+        let full = format!("{name}/{account}");
         let arguments =
-            ["cluster", "rbac", "--home", "--repo", &repo, "--service-account", &account].map(str::to_owned);
+            ["cluster", "rbac", "--home", "--repo", &repo, "--service-account", &full].map(str::to_owned);
         let printed = self.scene.run(&arguments).await;
         assert_eq!(printed.code, Some(0), "{}", printed.stderr);
         home.kubectl_with_input(&["apply", "-f", "-"], &printed.stdout).await.expect("roles");
-        let token = home.kubectl(&["create", "token", "tutti", "-n", name]).await.expect("a token");
+        let token = home.kubectl(&["create", "token", account, "-n", name]).await.expect("a token");
         let text = fs::read_to_string(home.kubeconfig()).expect("a kubeconfig");
         let path = self.scene.folder().join("home.yaml");
         fs::write(&path, with_user(&text, &format!("    token: {}\n", token.trim()))).expect("a file");
@@ -99,7 +99,7 @@ async fn a_secret_of_the_home_cluster_brings_a_cluster_and_is_followed() {
     home.keep("forge", json!({"token": scene.gitea().token()})).await;
     let wrong = with_user(&home.member(), "    token: hunter2-is-wrong\n");
     home.keep("member", json!({"kubeconfig": wrong})).await;
-    let account = home.account().await;
+    let account = home.account("tutti").await;
     scene.start(&["--home-kubeconfig", &account]).await;
     home.has(0, "1").await;
     scene.told(&commit, "deploy", "pending", &["1/2 healthy", member]).await;
@@ -148,7 +148,7 @@ async fn config_maps_of_the_home_cluster_register_clusters() {
     scene.write_instance("poll: 1s\n  clusterRegistry: {configMaps: {namespace: registered}}");
     scene.write_app("settings", &[configmap("settings", "a", "1")]);
     let commit = scene.worktree.publish("first");
-    let account = home.account().await;
+    let account = home.account("tutti").await;
     scene.start(&["--home-kubeconfig", &account]).await;
     home.has(0, "1").await;
     scene.succeeded(&commit).await;
@@ -162,6 +162,20 @@ async fn config_maps_of_the_home_cluster_register_clusters() {
     home.has(0, "2").await;
     let found = scene.object(scene.cluster(1), "configmaps", "settings").await.expect("settings");
     assert_eq!(found["data"]["a"], "1");
+
+    // Another account takes over, and the first one is gone: nobody tells tutti.
+    scene
+        .cluster(0)
+        .kubectl(&["delete", "serviceaccount", "tutti", "-n", "registered"])
+        .await
+        .expect("deleted");
+    assert_eq!(home.account("next").await, account, "the same file");
+    scene
+        .eventually("the home cluster is connected anew", async || {
+            let log = scene.running(|tutti| tutti.log());
+            if log.contains("the way to the home cluster is another one") { Ok(()) } else { Err(log) }
+        })
+        .await;
     home.register(member, json!({"kubeconfig.yaml": home.member()})).await;
     home.has(1, "2").await;
 

@@ -1,0 +1,227 @@
+//! What the forge is told, and the token that opens it.
+//!
+//! A token that a home cluster keeps may be out of reach for a while. It alone is asked for again then: nothing is read or rendered
+//! for it.
+
+use std::time::Duration;
+
+use secrecy::{ExposeSecret as _, SecretString};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::event::Event;
+use super::secrets;
+use super::world::{RELOAD_FIRST, World};
+use crate::forge::{self, State};
+use crate::model::{Digest, Forge, Revision, SecretRef};
+use crate::report::outbox::{Order, Outbox};
+use crate::report::{Overview, statuses};
+
+/// The longest pause before the forge is asked again what was posted earlier.
+const RECALL_LONGEST: Duration = Duration::from_secs(30);
+/// When a token that the home cluster keeps, and that could not be read, is asked for again.
+const TOKEN_AGAIN: Duration = Duration::from_secs(30);
+
+/// What is known of the forge.
+#[derive(Default)]
+pub(super) struct Telling {
+    posting: Option<Posting>,
+    /// The token could not be read from the home cluster: it is asked for again then.
+    pub token_at: Option<Instant>,
+    /// The newest commits of the branch when it was read last, the head first.
+    recent: Vec<Revision>,
+}
+
+/// Where commit statuses go.
+struct Posting {
+    forge: Forge,
+    /// Of the token: another one is another client.
+    token: Option<Digest>,
+    outbox: Outbox,
+}
+
+impl World {
+    /// Follows the forge that the instance names; whether that is another one than before, or with another token.
+    pub(super) fn open_outbox(
+        &mut self,
+        recent: Vec<Revision>,
+        token: Option<Result<SecretString, String>>,
+    ) -> bool {
+        self.telling.recent = recent;
+        self.take_token(token)
+    }
+
+    fn take_token(&mut self, token: Option<Result<SecretString, String>>) -> bool {
+        self.telling.token_at = None;
+        let Some(wanted) = self.instance.forge.as_ref().filter(|_| self.settings.report) else {
+            self.telling.posting = None;
+            return false;
+        };
+        let known = self.telling.posting.as_ref().filter(|posting| posting.forge == *wanted);
+        let token = match token.transpose() {
+            Ok(token) => token,
+            Err(error) => {
+                // A home cluster may be away for a moment: what was read before is good as long as the forge takes it.
+                let is_kept = matches!(wanted.token, Some(SecretRef::Secret(_)));
+                self.telling.token_at = is_kept.then(|| Instant::now() + TOKEN_AGAIN);
+                if known.is_some() {
+                    tracing::warn!(
+                        error,
+                        "the token of the forge cannot be read again; the one from before is used"
+                    );
+                } else {
+                    tracing::error!(error, "commit statuses are not written");
+                    self.telling.posting = None;
+                }
+                return false;
+            }
+        };
+        let mark = token.as_ref().map(|token| Digest::of(token.expose_secret().as_bytes()));
+        if known.is_some_and(|posting| posting.token == mark) {
+            return false;
+        }
+        self.telling.posting = match forge::Client::gitea(&wanted.url, &wanted.repository, token) {
+            Ok(client) => {
+                let outbox = Outbox::start(client.clone());
+                let prefix = format!("{}/deploy", self.instance.status_prefix);
+                recall(client, outbox.clone(), prefix, self.telling.recent.clone(), self.events.clone());
+                Some(Posting { forge: wanted.clone(), token: mark, outbox })
+            }
+            Err(error) => {
+                tracing::error!(%error, "commit statuses are not written");
+                None
+            }
+        };
+        self.telling.posting.is_some()
+    }
+
+    /// Asks for the token again, when it is time to.
+    pub(super) fn ask_token(&mut self, now: Instant) {
+        if self.telling.token_at.is_none_or(|at| at > now) {
+            return;
+        }
+        self.telling.token_at = None;
+        let Some(reference) = self.token_reference().cloned() else { return };
+        let (home, events) = (self.settings.home.clone(), self.events.clone());
+        tokio::spawn(async move {
+            let token = secrets::resolve(&reference, &home).await.map_err(|error| error.to_string());
+            // A closed queue means that the controller has stopped: nobody is left to tell.
+            let _ = events.send(Event::Token { reference, token }).await;
+        });
+    }
+
+    /// What came of it, unless the repository names another one by now.
+    pub(super) fn token_read(&mut self, reference: &SecretRef, token: Result<SecretString, String>) {
+        let is_wanted = self.token_reference() == Some(reference) && !self.stopping;
+        if is_wanted && self.take_token(Some(token)) {
+            self.post_first();
+        }
+    }
+
+    fn token_reference(&self) -> Option<&SecretRef> {
+        self.instance.forge.as_ref()?.token.as_ref()
+    }
+
+    /// Every context of a new head is pending before anything is rendered.
+    pub(super) fn post_first(&self) {
+        if let (Some(Posting { outbox, .. }), Some(head)) = (&self.telling.posting, &self.head) {
+            let overview = self.overview();
+            outbox.send(Order::First(statuses::first(&overview, head)));
+        }
+    }
+
+    /// A commit that was under way when an earlier process ended is told to its end.
+    pub(super) fn already_told(&mut self, revision: &Revision) {
+        if !self.told.contains(revision) {
+            self.told.push(revision.clone());
+        }
+    }
+
+    /// Tells the forge what is known now.
+    pub(super) fn post(&self, overview: &Overview) {
+        if let (Some(Posting { outbox, .. }), Some(head)) = (&self.telling.posting, &self.head)
+            && self.rendered_head.as_ref() == Some(head)
+        {
+            outbox.send(Order::Desired {
+                head: head.clone(),
+                told: self.told.clone(),
+                statuses: statuses::desired(overview),
+            });
+        }
+    }
+
+    /// All that was posted before is known. What shall be said comes first, so that no commit that is
+    /// still under way is taken for one that nobody answers for.
+    pub(super) fn open_posting(&self) {
+        self.post(&self.overview());
+        if let Some(Posting { outbox, .. }) = &self.telling.posting {
+            outbox.send(Order::Open);
+        }
+    }
+
+    /// Waits until everything is posted, not longer than `patience`.
+    pub async fn flush(&mut self, events: &mut mpsc::Receiver<Event>, patience: Duration) {
+        let Some(Posting { outbox, .. }) = &self.telling.posting else { return };
+        let outbox = outbox.clone();
+        let mut flushed = std::pin::pin!(outbox.flush(patience));
+        loop {
+            tokio::select! {
+                result = &mut flushed => {
+                    if let Err(error) = result {
+                        tracing::warn!(error, "commit statuses were not posted; the next run posts them");
+                    }
+                    return;
+                }
+                // What the forge already knows may not be read back yet.
+                Some(event) = events.recv() => {
+                    if matches!(event, Event::UnderWay(_) | Event::Recalled) {
+                        self.handle(event);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Reads back what was said of recent commits before this process began, then lets the outbox post:
+/// what the forge already says is not said again.
+/// Only our own contexts: others' are none of our business.
+fn recall(
+    forge: forge::Client,
+    outbox: Outbox,
+    prefix: String,
+    recent: Vec<Revision>,
+    events: mpsc::Sender<Event>,
+) {
+    tokio::spawn(async move {
+        for revision in recent {
+            let mut pause = RELOAD_FIRST;
+            let mut statuses = loop {
+                match forge.statuses(&revision).await {
+                    Ok(statuses) => break statuses,
+                    Err(error) if error.is_transient() => {
+                        tracing::warn!(%error, "the forge does not say what was posted before; asked again");
+                        tokio::time::sleep(pause).await;
+                        pause = (pause * 2).min(RECALL_LONGEST);
+                    }
+                    Err(error) => {
+                        tracing::debug!(%error, revision = revision.short(), "nothing known of this commit");
+                        break Vec::new();
+                    }
+                }
+            };
+            statuses.retain(|status| {
+                status.context == prefix || status.context.starts_with(&format!("{prefix}/"))
+            });
+            let open = statuses
+                .iter()
+                .any(|status| status.state == State::Pending || status.state == State::Failure);
+            outbox.send(Order::Known { revision: revision.clone(), statuses });
+            if open && events.send(Event::UnderWay(revision)).await.is_err() {
+                return;
+            }
+        }
+        // A closed queue means that the controller has stopped: nobody is left to tell.
+        let _ = events.send(Event::Recalled).await;
+    });
+}

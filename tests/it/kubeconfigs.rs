@@ -1,0 +1,139 @@
+//! A kubeconfig that leads elsewhere by now: nothing more is written where it led before, and nothing that was seen there decides
+//! what is deleted where it leads.
+//!
+//! On the clock of the machine, because what a kubeconfig leads to is reached through a socket; it is turned on where a kubeconfig
+//! is to be read again.
+
+use std::time::Duration;
+
+use sandbox::{Listener, Sandbox, SandboxOptions};
+use serde_json::Value;
+use tokio::net::TcpListener;
+
+use crate::support::fleet::{Fleet, Running};
+use crate::support::live;
+use crate::support::manifests::{config_map, objects};
+
+const ONE: &str = "apps/settings/objects/one.yaml";
+const TWO: &str = "apps/settings/objects/two.yaml";
+
+/// One cluster, reached by a kubeconfig in a file.
+struct Scene {
+    fleet: Fleet,
+    cluster: Sandbox,
+    _door: Listener,
+}
+
+impl Scene {
+    /// The app has `one` and `two`.
+    async fn new() -> Self {
+        let app = objects("default", "settings");
+        let maps = ["one", "two"].map(|name| config_map("default", name, "first"));
+        let files = [("apps/settings/app.yaml", app.as_str()), (ONE, &maps[0]), (TWO, &maps[1])];
+        let mut fleet = Fleet::new(&["bj1"], &files);
+        let cluster = fleet.clusters.remove("bj1").expect("it was made");
+        let door = door(&cluster).await;
+        let scene = Self { fleet, cluster, _door: door };
+        scene.lead_to(&scene._door.kubeconfig());
+        scene
+    }
+
+    fn lead_to(&self, kubeconfig: &str) {
+        std::fs::write(self.fleet.repository.path().join("bj1.kubeconfig"), kubeconfig).expect("a file");
+    }
+}
+
+async fn door(cluster: &Sandbox) -> Listener {
+    cluster.listen(([127, 0, 0, 1], 0).into()).await.expect("a port")
+}
+
+/// Until every kubeconfig was read again.
+async fn minutes_pass() {
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(400)).await;
+    tokio::time::resume();
+}
+
+async fn is_left(running: &Running) {
+    running.until("the connection is left", |now| now.clusters.iter().all(|it| !it.observed)).await;
+}
+
+async fn map(cluster: &Sandbox, name: &str) -> Option<Value> {
+    live::get(cluster, "ConfigMap", "default", name).await
+}
+
+async fn value(cluster: &Sandbox, name: &str) -> Option<String> {
+    map(cluster, name).await?["data"]["value"].as_str().map(str::to_owned)
+}
+
+fn writes(cluster: &Sandbox) -> Vec<String> {
+    let writes = cluster.requests().into_iter().filter(|it| it.is_write());
+    writes.map(|it| format!("{} {} {}", it.verb, it.resource, it.name)).collect()
+}
+
+#[tokio::test]
+async fn nothing_is_begun_over_a_connection_that_is_left_and_what_it_showed_deletes_nothing_elsewhere() {
+    let scene = Scene::new().await;
+    let running = scene.fleet.start().await;
+    running.converged(&scene.fleet.begin).await;
+
+    // The next one takes its time to answer.
+    let silent = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+    let address = format!("https://{}", silent.local_addr().expect("an address"));
+    scene.lead_to(&scene._door.kubeconfig().replace(&scene._door.url(), &address));
+    minutes_pass().await;
+    is_left(&running).await;
+    scene.cluster.reset_requests();
+    let one = config_map("default", "one", "second");
+    let changed =
+        scene.fleet.push(&running, "One changes, two goes", &[(ONE, Some(&one)), (TWO, None)]).await;
+    running.until("it is read", |now| now.revision.as_ref() == Some(&changed)).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(writes(&scene.cluster), Vec::<String>::new());
+
+    // Another cluster, where somebody has a `two` of the same name.
+    let other = Sandbox::new(SandboxOptions::instant("bj1"));
+    live::create_as(&other, "somebody", &config_map("default", "two", "theirs")).await;
+    other.reset_requests();
+    let listener = door(&other).await;
+    scene.lead_to(&listener.kubeconfig());
+    drop(silent);
+    running.converged(&changed).await;
+    assert_eq!(writes(&other), ["apply configmaps one"]);
+    assert_eq!(value(&other, "two").await.as_deref(), Some("theirs"));
+    assert_eq!(writes(&scene.cluster), Vec::<String>::new());
+    assert_eq!(value(&scene.cluster, "two").await.as_deref(), Some("first"));
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_cluster_that_was_made_from_a_backup_is_taken_as_it_is() {
+    let scene = Scene::new().await;
+    let running = scene.fleet.start().await;
+    running.converged(&scene.fleet.begin).await;
+    let backup = scene.cluster.backup();
+    let one = config_map("default", "one", "second");
+    let changed =
+        scene.fleet.push(&running, "One changes, two goes", &[(ONE, Some(&one)), (TWO, None)]).await;
+    running.converged(&changed).await;
+    assert_eq!(map(&scene.cluster, "two").await, None);
+
+    let other = Sandbox::new(SandboxOptions::instant("bj1"));
+    other.restore(&backup);
+    assert_eq!(value(&other, "one").await.as_deref(), Some("first"), "an older state of the same object");
+    let listener = door(&other).await;
+    scene.cluster.reset_requests();
+    other.reset_requests();
+    scene.lead_to(&listener.kubeconfig());
+    minutes_pass().await;
+    for _ in 0..600 {
+        if value(&other, "one").await.as_deref() == Some("second") && map(&other, "two").await.is_none() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(value(&other, "one").await.as_deref(), Some("second"), "{:?}", writes(&other));
+    assert_eq!(map(&other, "two").await, None, "{:?}", writes(&other));
+    assert_eq!(writes(&scene.cluster), Vec::<String>::new());
+    running.stop().await;
+}

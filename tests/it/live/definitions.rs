@@ -1,0 +1,155 @@
+//! A definition, objects of it in the same app and in another one, all in one commit: on the newest and on the oldest Kubernetes.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::drift::{Counted, named};
+use super::support::{Scene, configmap, say};
+
+const SCENE: &str = "definitions";
+const DEFINITION: &str = "looms.definitions.example.com";
+/// Whoever has more to ask has asked by then.
+const QUIET: Duration = Duration::from_secs(6);
+/// What a cluster serves is asked when it connects and twice after a definition moved: `/api` and `/apis` each time. Other tests
+/// define kinds meanwhile.
+const DISCOVERY: usize = 60;
+
+fn definition() -> Value {
+    let weight = json!({"type": "integer", "minimum": 1});
+    let spec = json!({"type": "object", "properties": {"weight": weight}});
+    let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": DEFINITION},
+        "spec": {
+            "group": "definitions.example.com", "scope": "Namespaced",
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}],
+            "names": {"plural": "looms", "singular": "loom", "kind": "Loom"},
+        },
+    })
+}
+
+fn loom(name: &str, weight: u32) -> Value {
+    json!({"apiVersion": "definitions.example.com/v1", "kind": "Loom",
+        "metadata": {"name": name, "namespace": SCENE}, "spec": {"weight": weight}})
+}
+
+/// The weight of each loom, by name.
+async fn looms(counted: &Counted) -> String {
+    let columns = "jsonpath={range .items[*]}{.metadata.name}={.spec.weight} {end}";
+    let found = counted.cluster.kubectl(&["get", DEFINITION, "-n", SCENE, "-o", columns]).await;
+    found.map_or_else(|error| error.to_string(), |text| text.trim().to_owned())
+}
+
+/// What was asked of looms, and how often what is served.
+fn asked(counted: &Counted) -> (Vec<String>, usize) {
+    let (of_looms, others) = counted.all().into_iter().partition::<Vec<_>, _>(|it| it.resource == DEFINITION);
+    let of_looms = of_looms.into_iter().filter(|it| it.verb != "watch").collect::<Vec<_>>();
+    (named(&of_looms), others.iter().filter(|it| it.resource.starts_with("/api")).count())
+}
+
+async fn says_nothing_bad(scene: &Scene, commit: &str) {
+    for context in scene.contexts() {
+        let history = scene.history(commit, context).await;
+        let is_good = |(state, text): &(String, String)| {
+            matches!(state.as_str(), "pending" | "success")
+                && !["not serve", "failed", "refused"].iter().any(|word| text.contains(word))
+        };
+        assert!(history.iter().all(is_good), "{context}: {history:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_definition_and_its_objects_come_in_one_commit_and_the_definition_stays_until_it_is_approved() {
+    let Some(scene) = Scene::new(SCENE, 4).await else { return };
+    let clusters =
+        [Counted::new(&scene, scene.cluster(0)).await, Counted::new(&scene, scene.cluster(3)).await];
+    scene.write_instance("poll: 1s\n  caps: {deletes: 10, deletePercent: 100}");
+    let names: Vec<&str> = clusters.iter().map(|it| it.cluster.name()).collect();
+    let placement = format!("placement: {{clusters: {{names: [{}]}}}}", names.join(", "));
+    // The one that waits comes first by name.
+    let apps = [("a-weaver", loom("theirs", 1)), ("looms", loom("own", 2))];
+    for (app, loom) in &apps {
+        scene.write_spec(app, &[&placement]);
+        let mut objects = vec![loom.clone(), configmap(app, "a", "1")];
+        if *app == "looms" {
+            objects.push(definition());
+        }
+        scene.write_objects(app, &objects);
+    }
+    let commit = scene.worktree.publish("a definition and two of its kind");
+    scene.start(&["--cluster", &clusters[0].way, "--cluster", &clusters[1].way]).await;
+    scene.succeeded(&commit).await;
+    says_nothing_bad(&scene, &commit).await;
+    let log = scene.running(|tutti| tutti.log());
+    assert!(!log.contains("not applied"), "{log}");
+    tokio::time::sleep(QUIET).await;
+
+    for counted in &clusters {
+        assert_eq!(looms(counted).await, "own=2 theirs=1");
+        let (of_looms, discovery) = asked(counted);
+        let count = |what: &str| of_looms.iter().filter(|it| it.as_str() == what).count();
+        let (patches, lookups) = (format!("patch {DEFINITION}"), format!("get {DEFINITION}"));
+        assert_eq!((count(&patches), count(&lookups)), (2, 2), "{of_looms:?}");
+        // Where lists do not come as streams, one of them.
+        let lists = usize::from(!counted.streams());
+        assert_eq!(of_looms.len(), 4 + lists, "{of_looms:?}");
+        assert!(discovery <= DISCOVERY, "{discovery} times");
+        let version = counted.cluster.version();
+        say(&format!("a definition on Kubernetes {version}: what is served was asked {discovery} times"));
+    }
+
+    // A change of one costs one request.
+    scene.write_objects("a-weaver", &[loom("theirs", 3), configmap("a-weaver", "a", "1")]);
+    let changed = scene.worktree.publish("another weight");
+    scene.succeeded(&changed).await;
+    for counted in &clusters {
+        assert_eq!(looms(counted).await, "own=2 theirs=3");
+        assert_eq!(asked(counted).0.iter().filter(|it| it.starts_with("patch ")).count(), 3);
+    }
+
+    // All go: the objects at once, the definition when somebody says so.
+    for (app, _) in &apps {
+        scene.write_objects(app, &[configmap(app, "a", "1")]);
+    }
+    let gone = scene.worktree.publish("none of them");
+    let text = scene.told(&gone, "deploy/test", "pending", &["wait", "tutti approve "]).await;
+    let digest =
+        text.split_once("tutti approve ").expect("a digest").1.split_whitespace().next().expect("a digest");
+    for counted in &clusters {
+        scene
+            .eventually("the objects are gone", async || match looms(counted).await {
+                found if found.is_empty() => Ok(()),
+                found => Err(found),
+            })
+            .await;
+        counted.cluster.kubectl(&["get", "crd", DEFINITION]).await.expect("it waits");
+    }
+    tokio::time::sleep(QUIET).await;
+    for counted in &clusters {
+        let of_looms = asked(counted).0;
+        let deletes: Vec<_> = of_looms.iter().filter(|it| it.starts_with("delete ")).collect();
+        assert_eq!(deletes.len(), 2, "{of_looms:?}");
+        counted.cluster.kubectl(&["get", "crd", DEFINITION]).await.expect("it waits still");
+    }
+    let approve = scene.local_arguments(
+        &["approve", digest, "--commit"],
+        &["--cluster", &clusters[0].way, "--cluster", &clusters[1].way],
+    );
+    let ended = scene.run(&approve).await;
+    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    scene.worktree.push();
+    for counted in &clusters {
+        scene
+            .eventually("the definition is gone", async || {
+                match counted.cluster.kubectl(&["get", "crd", DEFINITION]).await {
+                    Err(error) if error.to_string().contains("NotFound") => Ok(()),
+                    other => Err(format!("{other:?}")),
+                }
+            })
+            .await;
+    }
+    scene.succeeded(&scene.worktree.head()).await;
+    scene.succeeded(&gone).await;
+}

@@ -1,0 +1,46 @@
+//! What is logged on the thread of a test, where its controller runs too.
+
+use std::io;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tracing::Level;
+use tracing::subscriber::DefaultGuard;
+
+/// Keeps the log for as long as it lives.
+pub struct Log {
+    text: Text,
+    _guard: DefaultGuard,
+}
+
+#[derive(Clone, Default)]
+struct Text(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Text {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Log {
+    pub fn keep() -> Self {
+        let text = Text::default();
+        let writer = text.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_ansi(false)
+            .with_max_level(Level::INFO)
+            .with_writer(move || writer.clone())
+            .finish();
+        Self { text, _guard: tracing::subscriber::set_default(subscriber) }
+    }
+
+    /// How often it says so.
+    pub fn count(&self, words: &str) -> usize {
+        String::from_utf8_lossy(&self.text.0.lock()).matches(words).count()
+    }
+}
