@@ -1,7 +1,8 @@
 //! The secrets of the doors for webhooks.
 //!
-//! A home cluster that does not answer shuts no door: what was read under a reference is good for as long as `tutti.yaml` names
-//! that reference. A secret that is not there any more is no secret, and no reference is given what another one brought.
+//! A home cluster that does not answer, or does not take our login, shuts no door: what was read under a reference is good for as long
+//! as `tutti.yaml` names that reference. A secret that is not there any more, or that we may not read any more, is no secret, and no
+//! reference is given what another one brought.
 
 use std::collections::BTreeMap;
 
@@ -55,7 +56,7 @@ impl HookSecrets {
 mod tests {
     use k8s_openapi::api::core::v1::Secret;
     use kube::api::{Api, DeleteParams, Patch, PatchParams};
-    use sandbox::{Sandbox, SandboxOptions};
+    use sandbox::{Fault, RequestMatch, Sandbox, SandboxOptions};
     use secrecy::ExposeSecret as _;
     use serde_json::json;
 
@@ -116,6 +117,23 @@ mod tests {
         case.check(&["one", "two"], &["first", "second"], true).await;
         case.keep("one", "third").await;
         case.check(&["one", "two"], &["third", "second"], true).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_login_that_is_refused_says_nothing_of_a_secret_and_a_right_that_is_missing_does() {
+        let mut case = Case::new();
+        case.keep("one", "first").await;
+        case.check(&["one"], &["first"], true).await;
+        let reads = RequestMatch::any().verb("get").resource("secrets");
+        case.sandbox.fail_next(reads.clone(), 1, Fault::unauthorized());
+        case.check(&["one"], &["first"], false).await;
+        case.sandbox.fail_next(reads, 1, Fault::forbidden());
+        case.check(&["one"], &[], false).await;
+        // It is forgotten.
+        case.sandbox.set_down(true);
+        case.check(&["one"], &[], false).await;
+        case.sandbox.set_down(false);
+        case.check(&["one"], &["first"], true).await;
     }
 
     #[tokio::test(start_paused = true)]

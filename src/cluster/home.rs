@@ -53,6 +53,7 @@ pub enum HomeError {
         "failed to read {what}: there is no home cluster: tutti does not run in one; name one by --home-kubeconfig FILE"
     )]
     None { what: String },
+    /// It does not answer, or does not take our login: nothing is known of what is there.
     #[error("failed to read {what}, in the home cluster: {detail}")]
     Failed {
         what: String,
@@ -60,7 +61,7 @@ pub enum HomeError {
         /// It may be there in a moment.
         is_transient: bool,
     },
-    /// It has answered: nothing that can be used is there.
+    /// It has answered: nothing is there that can be used, or that we may read.
     #[error("failed to read {what}, in the home cluster: {detail}")]
     Absent { what: String, detail: String },
 }
@@ -128,6 +129,9 @@ impl Home {
             Ok(Ok(None)) => {
                 let detail = format!("there is no such {}", keeper.kind());
                 return Err(HomeError::Absent { what, detail });
+            }
+            Ok(Err(kube::Error::Api(status))) if status.code == 403 => {
+                return Err(HomeError::Absent { what, detail: status.message.clone() });
             }
             Ok(Err(error)) => explain(&error),
             Err(_) => ("it did not answer in time".to_owned(), true),
@@ -282,7 +286,7 @@ fn value_of(mut keys: Keys, key: &str) -> Result<String, String> {
 /// What may be told. An answer that cannot be read would be quoted: it is the Secret.
 fn explain(error: &kube::Error) -> (String, bool) {
     match error {
-        kube::Error::Api(status) if matches!(status.code, 401 | 403) => (status.message.clone(), false),
+        kube::Error::Api(status) if status.code == 401 => (status.message.clone(), false),
         kube::Error::Api(status) => {
             (format!("{} ({})", status.reason, status.code), status.code == 429 || status.code >= 500)
         }
