@@ -2,7 +2,8 @@
 //! deployed there by this door, and nothing is written.
 //!
 //! All that is asked there goes over one connection, and whoever asks next is given a new one where that is over: its kubeconfig
-//! is another by now, or the server does not know us any more.
+//! is another by now, or the server did not know us any more, and knows whoever logs in anew. While it knows neither, the connection
+//! stays.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -203,34 +204,50 @@ impl Way {
     /// of this kind is made.
     async fn client(&self) -> Result<Client, Error> {
         let mut known = self.known.lock().await;
-        let before = known.client.clone();
-        if let Some(client) = &before {
-            match self.is_over(client).await {
+        let Some(before) = known.client.clone() else {
+            let client = self.connect().await?;
+            *known = Known { client: Some(client.clone()), trouble: None };
+            return Ok(client);
+        };
+        let is_unknown = before.is_unknown();
+        if !is_unknown {
+            match Box::pin(before.is_outdated(&self.link)).await {
                 Ok(true) => {}
                 Ok(false) => {
                     known.trouble = None;
-                    return Ok(client.clone());
+                    return Ok(before);
                 }
-                Err(error) => return Ok(known.stays(client.clone(), &error)),
+                Err(error) => return Ok(known.stays(before, &error)),
             }
         }
-        match (Box::pin(Client::connect(ClusterName::from(NAME), &self.link)).await, before) {
-            (Ok(client), before) => {
-                if before.is_some() {
-                    tracing::info!("the way to the home cluster is another one by now: connected anew");
-                }
-                *known = Known { client: Some(client.clone()), trouble: None };
-                Ok(client)
-            }
+        let client = match self.connect().await {
+            Ok(client) => client,
             // A file that is being written, or a slip: what was good before is good for as long as the home cluster takes it.
-            (Err(error), Some(client)) if !client.is_unknown() => Ok(known.stays(client, &error)),
-            (Err(error), _) => Err(error),
+            Err(error) if !is_unknown => return Ok(known.stays(before, &error)),
+            Err(error) => return Err(error),
+        };
+        if !client.is_made_as(&before) {
+            tracing::info!("the kubeconfig of the home cluster is another one by now: connected anew");
+        } else {
+            // What it logs in with may stand in files of its own.
+            match client.probe().await {
+                Ok(_) | Err(Error::Denied { forbidden: true, .. }) => {
+                    tracing::info!("the home cluster takes our login again: connected anew");
+                }
+                Err(error) => {
+                    // Whoever watches over the one before goes on with its pauses.
+                    tracing::debug!(%error, "the home cluster does not know us yet");
+                    known.trouble = None;
+                    return Ok(before);
+                }
+            }
         }
+        *known = Known { client: Some(client.clone()), trouble: None };
+        Ok(client)
     }
 
-    async fn is_over(&self, client: &Client) -> Result<bool, Error> {
-        // What it logs in with may stand in files of its own.
-        if client.is_unknown() { Ok(true) } else { Box::pin(client.is_outdated(&self.link)).await }
+    async fn connect(&self) -> Result<Client, Error> {
+        Box::pin(Client::connect(ClusterName::from(NAME), &self.link)).await
     }
 }
 
@@ -293,5 +310,46 @@ fn explain(error: &kube::Error) -> (String, bool) {
         kube::Error::SerdeError(_) => ("an answer that cannot be read".to_owned(), true),
         kube::Error::Auth(auth) => (words_of_login(auth), false),
         other => (innermost(other), true),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sandbox::{Fault, RequestMatch, Sandbox, SandboxOptions};
+
+    use super::*;
+
+    fn home() -> (Sandbox, Home) {
+        let sandbox = Sandbox::new(SandboxOptions::instant("home"));
+        let home = Home::at(Link::in_process(sandbox.service()));
+        (sandbox, home)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_stays_until_whoever_logs_in_anew_is_known() {
+        let (sandbox, home) = home();
+        let at = StoredKey { namespace: "default".into(), name: "one".into(), key: "key".into() };
+        let first = home.client("one").await.expect("a connection");
+        sandbox.fail_next(RequestMatch::any(), 4, Fault::unauthorized());
+        home.read(Keeper::Secret, &at).await.expect_err("nobody knows us");
+        for _ in 0..3 {
+            assert!(home.client("one").await.expect("a connection").is(&first));
+        }
+        let second = home.client("one").await.expect("a connection");
+        assert!(!second.is(&first));
+        assert!(home.client("one").await.expect("a connection").is(&second));
+        assert_eq!(sandbox.requests().len(), 5, "{:?}", sandbox.requests());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_is_refused_for_long_is_tried_ever_less() {
+        let (sandbox, home) = home();
+        sandbox.fail_next(RequestMatch::any(), 1_000_000, Fault::unauthorized());
+        let changes = home.registered(&ConfigMapRegistry::default()).await.expect("a connection");
+        let ten_minutes = Duration::from_secs(600);
+        tokio::time::timeout(ten_minutes, changes.for_each(async |_| {})).await.expect_err("it goes on");
+        // After a second, two, four and so on, and then every 30 s.
+        let tried = sandbox.count_requests(&RequestMatch::any().resource("configmaps"));
+        assert!((20..=30).contains(&tried), "{tried}");
     }
 }
