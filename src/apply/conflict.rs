@@ -12,7 +12,7 @@ use super::handover;
 use super::owned::FieldSet;
 use super::places::Place;
 use super::without_apply::Merge;
-use super::{goes_on, is_replicas};
+use super::{is_replicas, stopped};
 use crate::cluster::{Client, Conflict, Error, Resource};
 use crate::model::{FieldPath, RenderedObject};
 use crate::plan::{Reason, SentReplicas, Step, Was};
@@ -57,7 +57,9 @@ impl Attempt<'_> {
                 match self.client.get(self.resource, &self.object.id).await? {
                     Some(live) if handover::is_due(&live) && self.is_dry => self.apply(&body, true).await,
                     Some(live) if handover::is_due(&live) => {
-                        goes_on(self.cancelled, &self.object.id)?;
+                        if let Some(error) = stopped(self.cancelled, &self.object.id) {
+                            return Err(error);
+                        }
                         self.after_handover(&live, &mut body).await
                     }
                     _ => Err(Error::Conflict { object, conflicts }),
@@ -84,7 +86,9 @@ impl Attempt<'_> {
             left.extend(FieldPath::parse("/spec/replicas"));
         }
         let id = &object.id;
-        goes_on(cancelled, id)?;
+        if let Some(error) = stopped(cancelled, id) {
+            return Err(error);
+        }
         let merge = Merge {
             client,
             resource,
@@ -136,7 +140,9 @@ impl Attempt<'_> {
                 tracing::info!(object = %self.object.id, manager, field, "taken back: it was ours");
             }
         }
-        goes_on(self.cancelled, &self.object.id)?;
+        if let Some(error) = stopped(self.cancelled, &self.object.id) {
+            return Err(error);
+        }
         // Who has what was told of this very state.
         if let (false, Some(version)) = (theirs.is_empty(), &self.step.resource_version) {
             body["metadata"]["resourceVersion"] = Value::String(version.clone());

@@ -165,10 +165,10 @@ async fn apply_one(
     applied.map(|live| Done::Applied(Box::new(live))).map_err(failed)
 }
 
-/// Asked before each write that follows upon another request: a slow server takes its time to answer, and Git says something else by
-/// now, or the cluster is another one.
-fn goes_on(cancelled: &CancellationToken, id: &ObjectId) -> Result<(), Error> {
-    if cancelled.is_cancelled() { Err(Error::Superseded { object: id.clone() }) } else { Ok(()) }
+/// Why nothing more is sent. Asked before each write that follows upon another request: a slow server may have taken its time to
+/// answer, and Git says something else by now, or the cluster is another one.
+fn stopped(cancelled: &CancellationToken, id: &ObjectId) -> Option<Error> {
+    cancelled.is_cancelled().then(|| Error::Superseded { object: id.clone() })
 }
 
 fn changed(object: &ObjectId) -> Error {

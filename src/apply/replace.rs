@@ -6,7 +6,7 @@
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::{goes_on, owned};
+use super::{owned, stopped};
 use crate::cluster::{Client, Deleted, Error, Resource};
 use crate::model::{ObjectId, labels};
 
@@ -30,7 +30,9 @@ pub async fn delete(
         return Err(Error::Rejected { action: "replace", object: id.clone(), code, reason, detail: why });
     }
     client.try_create(resource, id, body, manager).await?;
-    goes_on(cancelled, id)?;
+    if let Some(error) = stopped(cancelled, id) {
+        return Err(error);
+    }
     client.delete(resource, id, uid, text("/metadata/resourceVersion")).await
 }
 

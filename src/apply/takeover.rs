@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::owned::{FieldSet, entries, fields, is_ours, text};
 use super::without_apply::{Merge, taken_from as taken_without_entries};
-use super::{as_sent, goes_on, told};
+use super::{as_sent, stopped, told};
 use crate::cluster::{Client, Error, Resource};
 use crate::model::{Effect, FieldPath, ObjectId, RenderedObject, Revision, labels};
 
@@ -195,7 +195,9 @@ async fn take_fields(
     cancelled: &CancellationToken,
 ) -> Result<Value, Error> {
     let apply = async || {
-        goes_on(cancelled, id)?;
+        if let Some(error) = stopped(cancelled, id) {
+            return Err(error);
+        }
         client.apply(resource, id, body, manager).await
     };
     // An object without any entry gets one for all that was there when it is first applied to: that one is
@@ -220,7 +222,9 @@ async fn take_fields(
                 let version =
                     live.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
                 let metadata = json!({"resourceVersion": version, "managedFields": entries});
-                goes_on(cancelled, id)?;
+                if let Some(error) = stopped(cancelled, id) {
+                    return Err(error);
+                }
                 client.set_metadata(resource, id, &metadata, manager).await?
             }
             None => live,
@@ -229,7 +233,9 @@ async fn take_fields(
             Err(Error::Conflict { conflicts, .. })
                 if conflicts.iter().all(|it| may_overrule(&live, &it.manager)) =>
             {
-                goes_on(cancelled, id)?;
+                if let Some(error) = stopped(cancelled, id) {
+                    return Err(error);
+                }
                 client.apply_by_force(resource, id, body, manager).await?
             }
             result => result?,
