@@ -9,10 +9,10 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::handover;
-use super::is_replicas;
 use super::owned::FieldSet;
 use super::places::Place;
 use super::without_apply::Merge;
+use super::{is_replicas, stopped};
 use crate::cluster::{Client, Conflict, Error, Resource};
 use crate::model::{FieldPath, RenderedObject};
 use crate::plan::{Reason, SentReplicas, Step, Was};
@@ -56,7 +56,12 @@ impl Attempt<'_> {
             Err(Error::Conflict { object, conflicts }) if handover::may_be_due(&conflicts, self.manager) => {
                 match self.client.get(self.resource, &self.object.id).await? {
                     Some(live) if handover::is_due(&live) && self.is_dry => self.apply(&body, true).await,
-                    Some(live) if handover::is_due(&live) => self.after_handover(&live, &mut body).await,
+                    Some(live) if handover::is_due(&live) => {
+                        if let Some(error) = stopped(self.cancelled, &self.object.id) {
+                            return Err(error);
+                        }
+                        self.after_handover(&live, &mut body).await
+                    }
                     _ => Err(Error::Conflict { object, conflicts }),
                 }
             }
@@ -81,8 +86,8 @@ impl Attempt<'_> {
             left.extend(FieldPath::parse("/spec/replicas"));
         }
         let id = &object.id;
-        if cancelled.is_cancelled() {
-            return Err(Error::Superseded { object: id.clone() });
+        if let Some(error) = stopped(cancelled, id) {
+            return Err(error);
         }
         let merge = Merge {
             client,
@@ -135,9 +140,8 @@ impl Attempt<'_> {
                 tracing::info!(object = %self.object.id, manager, field, "taken back: it was ours");
             }
         }
-        // A slow server may have taken its time to refuse, and Git says something else by now.
-        if self.cancelled.is_cancelled() {
-            return Err(Error::Superseded { object: self.object.id.clone() });
+        if let Some(error) = stopped(self.cancelled, &self.object.id) {
+            return Err(error);
         }
         // Who has what was told of this very state.
         if let (false, Some(version)) = (theirs.is_empty(), &self.step.resource_version) {

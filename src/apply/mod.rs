@@ -14,6 +14,8 @@ mod places;
 pub mod release;
 mod replace;
 pub mod takeover;
+#[cfg(test)]
+mod tests;
 mod without_apply;
 
 use std::collections::BTreeMap;
@@ -141,7 +143,7 @@ async fn apply_one(
     let mut body = as_sent(object, revision);
     if step.action == Action::Delete {
         let uid = step.uid.as_deref().unwrap_or_default();
-        return match replace::delete(client, resource, manager, &object.id, &body, uid).await {
+        return match replace::delete(client, resource, manager, &object.id, &body, uid, cancelled).await {
             Ok(Deleted::Accepted) => Ok(Done::Deleted),
             Ok(Deleted::Gone) => Ok(Done::Gone),
             Ok(Deleted::Changed) => Err(failed(changed(&object.id))),
@@ -151,7 +153,7 @@ async fn apply_one(
     scale(&mut body, step.replicas);
     leave_out(&mut body, &step.left);
     let applied = if step.action == Action::Adopt {
-        takeover::take(client, resource, manager, &object.id, &body, &step.left.paths).await
+        takeover::take(client, resource, manager, &object.id, &body, &step.left.paths, cancelled).await
     } else {
         if let (Reason::Drifted { .. }, Some(uid)) = (&step.reason, &step.uid) {
             // Another object of that name may not be ours.
@@ -161,6 +163,12 @@ async fn apply_one(
         Attempt { client, resource, manager, past, step, object, cancelled, is_dry }.run(body).await
     };
     applied.map(|live| Done::Applied(Box::new(live))).map_err(failed)
+}
+
+/// Why nothing more is sent. Asked before each write that follows upon another request: a slow server may have taken its time to
+/// answer, and Git says something else by now, or the cluster is another one.
+fn stopped(cancelled: &CancellationToken, id: &ObjectId) -> Option<Error> {
+    cancelled.is_cancelled().then(|| Error::Superseded { object: id.clone() })
 }
 
 fn changed(object: &ObjectId) -> Error {

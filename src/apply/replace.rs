@@ -4,8 +4,9 @@
 //! this: the next plan sees that the object is not there, in this process or in a later one.
 
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
-use super::owned;
+use super::{owned, stopped};
 use crate::cluster::{Client, Deleted, Error, Resource};
 use crate::model::{ObjectId, labels};
 
@@ -17,6 +18,7 @@ pub async fn delete(
     id: &ObjectId,
     body: &Value,
     uid: &str,
+    cancelled: &CancellationToken,
 ) -> Result<Deleted, Error> {
     let Some(live) = client.get(resource, id).await? else { return Ok(Deleted::Gone) };
     let text = |pointer: &str| live.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
@@ -28,6 +30,9 @@ pub async fn delete(
         return Err(Error::Rejected { action: "replace", object: id.clone(), code, reason, detail: why });
     }
     client.try_create(resource, id, body, manager).await?;
+    if let Some(error) = stopped(cancelled, id) {
+        return Err(error);
+    }
     client.delete(resource, id, uid, text("/metadata/resourceVersion")).await
 }
 

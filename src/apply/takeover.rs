@@ -8,10 +8,11 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::owned::{FieldSet, entries, fields, is_ours, text};
 use super::without_apply::{Merge, taken_from as taken_without_entries};
-use super::{as_sent, told};
+use super::{as_sent, stopped, told};
 use crate::cluster::{Client, Error, Resource};
 use crate::model::{Effect, FieldPath, ObjectId, RenderedObject, Revision, labels};
 
@@ -117,7 +118,7 @@ pub async fn foreseen(
     }
 }
 
-/// Where the server knows no apply, it does not know either who set what.
+/// Where the server knows no apply, it does not know either who set what. A dry run has no `cancelled`.
 async fn by_merge(
     client: &Client,
     resource: &Resource,
@@ -125,10 +126,10 @@ async fn by_merge(
     id: &ObjectId,
     body: &Value,
     left: &[FieldPath],
-    is_dry: bool,
+    cancelled: Option<&CancellationToken>,
 ) -> Result<Value, Error> {
-    let left = &with_replicas(left, body);
-    let merge = Merge { client, resource, manager, id, body, left, adopts: true, cancelled: None, is_dry };
+    let (left, is_dry) = (&with_replicas(left, body), cancelled.is_none());
+    let merge = Merge { client, resource, manager, id, body, left, adopts: true, cancelled, is_dry };
     merge.run(std::future::ready(None)).await
 }
 
@@ -143,7 +144,7 @@ async fn after(
 ) -> Result<Value, Error> {
     let applied = match client.try_apply(resource, id, body, manager, false).await {
         Err(Error::WithoutApply { .. }) => {
-            return by_merge(client, resource, manager, id, body, left, true).await;
+            return by_merge(client, resource, manager, id, body, left, None).await;
         }
         Err(Error::Conflict { conflicts, .. })
             if conflicts.iter().all(|it| may_overrule(live, &it.manager)) =>
@@ -166,7 +167,8 @@ async fn after(
     Ok(after)
 }
 
-/// Takes it over; the object as the cluster has it then.
+/// Takes it over; the object as the cluster has it then. What is stopped between two writes is taken up where it was by the next one:
+/// each of them leaves every value as it is or as Git says.
 pub async fn take(
     client: &Client,
     resource: &Resource,
@@ -174,9 +176,12 @@ pub async fn take(
     id: &ObjectId,
     body: &Value,
     left: &[FieldPath],
+    cancelled: &CancellationToken,
 ) -> Result<Value, Error> {
-    match take_fields(client, resource, manager, id, body).await {
-        Err(Error::WithoutApply { .. }) => by_merge(client, resource, manager, id, body, left, false).await,
+    match take_fields(client, resource, manager, id, body, cancelled).await {
+        Err(Error::WithoutApply { .. }) => {
+            by_merge(client, resource, manager, id, body, left, Some(cancelled)).await
+        }
         result => result,
     }
 }
@@ -187,7 +192,14 @@ async fn take_fields(
     manager: &str,
     id: &ObjectId,
     body: &Value,
+    cancelled: &CancellationToken,
 ) -> Result<Value, Error> {
+    let apply = async || {
+        if let Some(error) = stopped(cancelled, id) {
+            return Err(error);
+        }
+        client.apply(resource, id, body, manager).await
+    };
     // An object without any entry gets one for all that was there when it is first applied to: that one is
     // taken over in the second round.
     const ROUNDS: usize = 2;
@@ -197,7 +209,7 @@ async fn take_fields(
             Some(live) => live,
             None => match client.get(resource, id).await? {
                 Some(live) => live,
-                None => return client.apply(resource, id, body, manager).await,
+                None => return apply().await,
             },
         };
         if let Some(detail) = made_by(&live) {
@@ -210,14 +222,20 @@ async fn take_fields(
                 let version =
                     live.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
                 let metadata = json!({"resourceVersion": version, "managedFields": entries});
+                if let Some(error) = stopped(cancelled, id) {
+                    return Err(error);
+                }
                 client.set_metadata(resource, id, &metadata, manager).await?
             }
             None => live,
         };
-        let after = match client.apply(resource, id, body, manager).await {
+        let after = match apply().await {
             Err(Error::Conflict { conflicts, .. })
                 if conflicts.iter().all(|it| may_overrule(&live, &it.manager)) =>
             {
+                if let Some(error) = stopped(cancelled, id) {
+                    return Err(error);
+                }
                 client.apply_by_force(resource, id, body, manager).await?
             }
             result => result?,
@@ -229,7 +247,7 @@ async fn take_fields(
     }
     match applied {
         Some(after) => Ok(after),
-        None => client.apply(resource, id, body, manager).await,
+        None => apply().await,
     }
 }
 

@@ -1,53 +1,64 @@
 //! The secrets of the doors for webhooks.
 //!
-//! A home cluster that does not answer shuts no door: what was read under a reference is good for as long as `tutti.yaml` names
-//! that reference. A secret that is not there any more is no secret, and no reference is given what another one brought.
+//! A home cluster that does not answer, or does not take our login, shuts no door: what was read under a reference is good for as long
+//! as `tutti.yaml` names that reference. A secret that is not there any more, or that we may not read any more, is no secret, and no
+//! reference is given what another one brought.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use secrecy::SecretString;
 
 use crate::api::Receiver;
 use crate::cluster::Home;
 use crate::controller;
-use crate::model::{Instance, SecretRef};
+use crate::model::{self, Instance, SecretRef};
 
-/// As they were read last.
+/// Those that the home cluster keeps, as they were read last: nobody else is silent.
 #[derive(Debug, Default)]
 pub struct HookSecrets(BTreeMap<SecretRef, SecretString>);
 
 impl HookSecrets {
     /// The doors with their secrets, and whether all of them could be read now. A door without any is shut, and that is said.
     pub async fn receivers(&mut self, instance: &Instance, home: &Home) -> (Vec<Receiver>, bool) {
-        let before = std::mem::take(&mut self.0);
-        let (mut receivers, mut are_all_there) = (Vec::new(), true);
-        for receiver in &instance.receivers {
-            let mut secrets = Vec::new();
-            for reference in &receiver.secrets {
-                match controller::resolve_secret(reference, home).await {
-                    Ok(secret) => {
-                        self.0.insert(reference.clone(), secret.clone());
-                        secrets.push(secret);
-                    }
-                    Err(error) => {
-                        are_all_there = false;
-                        let known = before.get(reference).filter(|_| error.is_silence());
-                        let Some(secret) = known else {
-                            tracing::error!(receiver = receiver.name, %error, "a webhook secret is missing");
-                            continue;
-                        };
+        // Once for all doors, which then open to the same.
+        let wanted: BTreeSet<&SecretRef> = instance.receivers.iter().flat_map(|it| &it.secrets).collect();
+        let mut found = BTreeMap::new();
+        for reference in wanted {
+            found.insert(reference, controller::resolve_secret(reference, home).await);
+        }
+        let are_all_there = found.values().all(Result::is_ok);
+        let mut before = std::mem::take(&mut self.0);
+        for (reference, result) in &found {
+            let kept = match result {
+                Ok(secret) => Some(secret.clone()),
+                Err(error) if error.is_silence() => before.remove(*reference),
+                Err(_) => None,
+            };
+            if let (SecretRef::Secret(_), Some(secret)) = (*reference, kept) {
+                self.0.insert((*reference).clone(), secret);
+            }
+        }
+        let secrets_of = |receiver: &model::Receiver| {
+            let name = &receiver.name;
+            let secret = |reference| match found.get(reference)? {
+                Ok(secret) => Some(secret.clone()),
+                Err(error) => {
+                    let kept = self.0.get(reference).cloned();
+                    if kept.is_some() {
                         tracing::warn!(
-                            receiver = receiver.name, %error,
+                            receiver = name, %error,
                             "a webhook secret cannot be read again; the one from before is used"
                         );
-                        self.0.insert(reference.clone(), secret.clone());
-                        secrets.push(secret.clone());
+                    } else {
+                        tracing::error!(receiver = name, %error, "a webhook secret is missing");
                     }
+                    kept
                 }
-            }
-            receivers.push(Receiver { name: receiver.name.clone(), secrets });
-        }
-        (receivers, are_all_there)
+            };
+            let secrets = receiver.secrets.iter().filter_map(secret).collect();
+            Receiver { name: name.clone(), secrets }
+        };
+        (instance.receivers.iter().map(secrets_of).collect(), are_all_there)
     }
 }
 
@@ -55,7 +66,7 @@ impl HookSecrets {
 mod tests {
     use k8s_openapi::api::core::v1::Secret;
     use kube::api::{Api, DeleteParams, Patch, PatchParams};
-    use sandbox::{Sandbox, SandboxOptions};
+    use sandbox::{Fault, RequestMatch, Sandbox, SandboxOptions};
     use secrecy::ExposeSecret as _;
     use serde_json::json;
 
@@ -116,6 +127,56 @@ mod tests {
         case.check(&["one", "two"], &["first", "second"], true).await;
         case.keep("one", "third").await;
         case.check(&["one", "two"], &["third", "second"], true).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_secret_of_two_doors_is_read_once_and_both_open_to_the_same() {
+        let mut case = Case::new();
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("secret");
+        std::fs::write(&path, "of a file").expect("a file");
+        let (namespace, name, key) = ("default".to_owned(), "one".to_owned(), "key".to_owned());
+        let file = SecretRef::File(path.display().to_string());
+        let secrets = vec![SecretRef::Secret(StoredKey { namespace, name, key }), file];
+        let door = |name: &str| Named { name: name.to_owned(), secrets: secrets.clone() };
+        let instance = Instance { receivers: vec![door("gitea"), door("github")], ..Instance::default() };
+        let check = async |case: &mut Case, expected: &[&str]| {
+            let (found, _) = case.secrets.receivers(&instance, &case.home).await;
+            for receiver in found {
+                let found: Vec<&str> = receiver.secrets.iter().map(|it| it.expose_secret()).collect();
+                assert_eq!(found, expected, "{}", receiver.name);
+            }
+        };
+        case.keep("one", "first").await;
+        check(&mut case, &["first", "of a file"]).await;
+        case.keep("one", "second").await;
+        // The first read is answered, and a second one would not be.
+        case.sandbox.reset_requests();
+        let reads = RequestMatch::any().verb("get").resource("secrets");
+        case.sandbox.fail_nth(reads.clone(), 1, Fault::unavailable());
+        check(&mut case, &["second", "of a file"]).await;
+        assert_eq!(case.sandbox.count_requests(&reads), 1);
+        // That of the file is gone with it: nobody was silent.
+        std::fs::remove_file(&path).expect("removed");
+        case.sandbox.set_down(true);
+        check(&mut case, &["second"]).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_login_that_is_refused_says_nothing_of_a_secret_and_a_right_that_is_missing_does() {
+        let mut case = Case::new();
+        case.keep("one", "first").await;
+        case.check(&["one"], &["first"], true).await;
+        let reads = RequestMatch::any().verb("get").resource("secrets");
+        case.sandbox.fail_next(reads.clone(), 1, Fault::unauthorized());
+        case.check(&["one"], &["first"], false).await;
+        case.sandbox.fail_next(reads, 1, Fault::forbidden());
+        case.check(&["one"], &[], false).await;
+        // It is forgotten.
+        case.sandbox.set_down(true);
+        case.check(&["one"], &[], false).await;
+        case.sandbox.set_down(false);
+        case.check(&["one"], &["first"], true).await;
     }
 
     #[tokio::test(start_paused = true)]

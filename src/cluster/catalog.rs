@@ -106,7 +106,7 @@ impl Catalog {
     pub fn revealed_since<'a>(&'a self, before: &'a Self) -> impl Iterator<Item = &'a Kind> {
         let was_hidden = |kind: &&Kind| {
             let is_known = before.resources.contains_key(kind);
-            !is_known && before.stale.contains(&kind.api_version().to_string())
+            !is_known && before.stale.contains(&kind.api_version())
         };
         self.preferred().filter(was_hidden)
     }

@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::error::classify;
-use super::held_off::HeldOff;
 use super::link::Opened;
 use super::names::Names;
 use super::object::{Bare, Told, Whole};
+use super::standing::Standing;
 use super::streams::Streams;
 use super::without_apply::WithoutApply;
 use super::{Catalog, Credential, Error, Link, Resource};
@@ -55,7 +55,7 @@ impl KindsInUse {
 pub struct Client {
     name: ClusterName,
     kube: kube::Client,
-    held_off: HeldOff,
+    standing: Standing,
     credential: Arc<Mutex<Arc<Credential>>>,
     /// Of the kubeconfig that it was made of.
     mark: Option<Digest>,
@@ -78,11 +78,11 @@ impl Client {
 
     /// Reads the connection's files, or what the home cluster keeps of it; asks the cluster nothing.
     pub async fn connect(name: ClusterName, link: &Link) -> Result<Self, Error> {
-        let Opened { kube, held_off, credential, mark } = link.open(&name).await?;
+        let Opened { kube, standing, credential, mark } = link.open(&name).await?;
         Ok(Self {
             name,
             kube,
-            held_off,
+            standing,
             credential: Arc::new(Mutex::new(Arc::new(credential))),
             mark,
             names: Arc::default(),
@@ -124,12 +124,12 @@ impl Client {
 
     /// Until when the server asks us to send nothing, if that is still to come.
     pub fn held_off(&self, now: Instant) -> Option<Instant> {
-        self.held_off.until(now)
+        self.standing.held_off(now)
     }
 
     /// The server did not know us when it answered last.
     pub(super) fn is_unknown(&self) -> bool {
-        self.held_off.is_unknown()
+        self.standing.is_unknown()
     }
 
     /// The same connection.

@@ -2,7 +2,8 @@
 //! deployed there by this door, and nothing is written.
 //!
 //! All that is asked there goes over one connection, and whoever asks next is given a new one where that is over: its kubeconfig
-//! is another by now, or the server does not know us any more.
+//! is another by now, or the server did not know us any more, and knows whoever logs in anew. While it knows neither, the connection
+//! stays.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -53,6 +54,7 @@ pub enum HomeError {
         "failed to read {what}: there is no home cluster: tutti does not run in one; name one by --home-kubeconfig FILE"
     )]
     None { what: String },
+    /// It does not answer, or does not take our login: nothing is known of what is there.
     #[error("failed to read {what}, in the home cluster: {detail}")]
     Failed {
         what: String,
@@ -60,7 +62,7 @@ pub enum HomeError {
         /// It may be there in a moment.
         is_transient: bool,
     },
-    /// It has answered: nothing that can be used is there.
+    /// It has answered: nothing is there that can be used, or that we may read.
     #[error("failed to read {what}, in the home cluster: {detail}")]
     Absent { what: String, detail: String },
 }
@@ -128,6 +130,9 @@ impl Home {
             Ok(Ok(None)) => {
                 let detail = format!("there is no such {}", keeper.kind());
                 return Err(HomeError::Absent { what, detail });
+            }
+            Ok(Err(kube::Error::Api(status))) if status.code == 403 => {
+                return Err(HomeError::Absent { what, detail: status.message.clone() });
             }
             Ok(Err(error)) => explain(&error),
             Err(_) => ("it did not answer in time".to_owned(), true),
@@ -199,34 +204,50 @@ impl Way {
     /// of this kind is made.
     async fn client(&self) -> Result<Client, Error> {
         let mut known = self.known.lock().await;
-        let before = known.client.clone();
-        if let Some(client) = &before {
-            match self.is_over(client).await {
+        let Some(before) = known.client.clone() else {
+            let client = self.connect().await?;
+            *known = Known { client: Some(client.clone()), trouble: None };
+            return Ok(client);
+        };
+        let is_unknown = before.is_unknown();
+        if !is_unknown {
+            match Box::pin(before.is_outdated(&self.link)).await {
                 Ok(true) => {}
                 Ok(false) => {
                     known.trouble = None;
-                    return Ok(client.clone());
+                    return Ok(before);
                 }
-                Err(error) => return Ok(known.stays(client.clone(), &error)),
+                Err(error) => return Ok(known.stays(before, &error)),
             }
         }
-        match (Box::pin(Client::connect(ClusterName::from(NAME), &self.link)).await, before) {
-            (Ok(client), before) => {
-                if before.is_some() {
-                    tracing::info!("the way to the home cluster is another one by now: connected anew");
-                }
-                *known = Known { client: Some(client.clone()), trouble: None };
-                Ok(client)
-            }
+        let client = match self.connect().await {
+            Ok(client) => client,
             // A file that is being written, or a slip: what was good before is good for as long as the home cluster takes it.
-            (Err(error), Some(client)) if !client.is_unknown() => Ok(known.stays(client, &error)),
-            (Err(error), _) => Err(error),
+            Err(error) if !is_unknown => return Ok(known.stays(before, &error)),
+            Err(error) => return Err(error),
+        };
+        if !client.is_made_as(&before) {
+            tracing::info!("the kubeconfig of the home cluster is another one by now: connected anew");
+        } else {
+            // What it logs in with may stand in files of its own.
+            match client.probe().await {
+                Ok(_) | Err(Error::Denied { forbidden: true, .. }) => {
+                    tracing::info!("the home cluster takes our login again: connected anew");
+                }
+                Err(error) => {
+                    // Whoever watches over the one before goes on with its pauses.
+                    tracing::debug!(%error, "the home cluster does not know us yet");
+                    known.trouble = None;
+                    return Ok(before);
+                }
+            }
         }
+        *known = Known { client: Some(client.clone()), trouble: None };
+        Ok(client)
     }
 
-    async fn is_over(&self, client: &Client) -> Result<bool, Error> {
-        // What it logs in with may stand in files of its own.
-        if client.is_unknown() { Ok(true) } else { Box::pin(client.is_outdated(&self.link)).await }
+    async fn connect(&self) -> Result<Client, Error> {
+        Box::pin(Client::connect(ClusterName::from(NAME), &self.link)).await
     }
 }
 
@@ -282,12 +303,53 @@ fn value_of(mut keys: Keys, key: &str) -> Result<String, String> {
 /// What may be told. An answer that cannot be read would be quoted: it is the Secret.
 fn explain(error: &kube::Error) -> (String, bool) {
     match error {
-        kube::Error::Api(status) if matches!(status.code, 401 | 403) => (status.message.clone(), false),
+        kube::Error::Api(status) if status.code == 401 => (status.message.clone(), false),
         kube::Error::Api(status) => {
             (format!("{} ({})", status.reason, status.code), status.code == 429 || status.code >= 500)
         }
         kube::Error::SerdeError(_) => ("an answer that cannot be read".to_owned(), true),
         kube::Error::Auth(auth) => (words_of_login(auth), false),
         other => (innermost(other), true),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sandbox::{Fault, RequestMatch, Sandbox, SandboxOptions};
+
+    use super::*;
+
+    fn home() -> (Sandbox, Home) {
+        let sandbox = Sandbox::new(SandboxOptions::instant("home"));
+        let home = Home::at(Link::in_process(sandbox.service()));
+        (sandbox, home)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_stays_until_whoever_logs_in_anew_is_known() {
+        let (sandbox, home) = home();
+        let at = StoredKey { namespace: "default".into(), name: "one".into(), key: "key".into() };
+        let first = home.client("one").await.expect("a connection");
+        sandbox.fail_next(RequestMatch::any(), 4, Fault::unauthorized());
+        home.read(Keeper::Secret, &at).await.expect_err("nobody knows us");
+        for _ in 0..3 {
+            assert!(home.client("one").await.expect("a connection").is(&first));
+        }
+        let second = home.client("one").await.expect("a connection");
+        assert!(!second.is(&first));
+        assert!(home.client("one").await.expect("a connection").is(&second));
+        assert_eq!(sandbox.requests().len(), 5, "{:?}", sandbox.requests());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_is_refused_for_long_is_tried_ever_less() {
+        let (sandbox, home) = home();
+        sandbox.fail_next(RequestMatch::any(), 1_000_000, Fault::unauthorized());
+        let changes = home.registered(&ConfigMapRegistry::default()).await.expect("a connection");
+        let ten_minutes = Duration::from_secs(600);
+        tokio::time::timeout(ten_minutes, changes.for_each(async |_| {})).await.expect_err("it goes on");
+        // After a second, two, four and so on, and then every 30 s.
+        let tried = sandbox.count_requests(&RequestMatch::any().resource("configmaps"));
+        assert!((20..=30).contains(&tried), "{tried}");
     }
 }

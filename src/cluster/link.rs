@@ -7,7 +7,7 @@ use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 
 use super::error::{innermost, words_of_login};
-use super::held_off::HeldOff;
+use super::standing::Standing;
 use super::{Credential, Error, HomeError, Keeper, Stored, plug_in, transport};
 use crate::model::{ClusterName, Digest};
 use tower::Layer as _;
@@ -29,7 +29,7 @@ pub enum Link {
 
 /// A connection that stays in this process.
 #[derive(Clone)]
-pub struct InProcess(kube::Client, HeldOff);
+pub struct InProcess(kube::Client, Standing);
 
 impl fmt::Debug for InProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -47,8 +47,8 @@ impl Link {
         B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
         B::Error: Into<tower::BoxError>,
     {
-        let held_off = HeldOff::default();
-        Self::InProcess(InProcess(kube::Client::new(held_off.layer(service), "default"), held_off))
+        let standing = Standing::default();
+        Self::InProcess(InProcess(kube::Client::new(standing.layer(service), "default"), standing))
     }
 
     /// Reads what it takes to connect; asks the cluster nothing.
@@ -59,7 +59,7 @@ impl Link {
         let credential = held.credential().unwrap_or_default();
         let mark = held.mark();
         let config = match held {
-            Held::Client(kube, held_off) => return Ok(Opened { kube, held_off, credential, mark }),
+            Held::Client(kube, standing) => return Ok(Opened { kube, standing, credential, mark }),
             Held::Pod => kube::Config::incluster().map_err(|error| fail(error.to_string()))?,
             Held::Kubeconfig { config, context, place, .. } => {
                 let options = KubeConfigOptions { context, ..KubeConfigOptions::default() };
@@ -68,8 +68,8 @@ impl Link {
                     .map_err(|error| fail(format!("{place}: {}", innermost(&error))))?
             }
         };
-        let held_off = HeldOff::default();
-        let kube = transport::connect(config, &held_off).map_err(|error| match error {
+        let standing = Standing::default();
+        let kube = transport::connect(config, &standing).map_err(|error| match error {
             // The address may hold a password.
             kube::Error::ProxyProtocolDisabled { .. } | kube::Error::ProxyProtocolUnsupported { .. } => {
                 fail("a proxy (`proxy-url`, HTTPS_PROXY) is http://, https:// or socks5://".to_owned())
@@ -77,7 +77,7 @@ impl Link {
             kube::Error::Auth(auth) => fail(words_of_login(&auth)),
             error => fail(error.to_string()),
         })?;
-        Ok(Opened { kube, held_off, credential, mark })
+        Ok(Opened { kube, standing, credential, mark })
     }
 
     /// With what it logs in now, read again. Asks the home cluster where that keeps it, and nobody else.
@@ -117,8 +117,8 @@ impl Link {
     async fn held(&self, cluster: &ClusterName) -> Result<Held, Error> {
         let fail = |detail: String| Error::Connection { cluster: cluster.clone(), detail };
         match self {
-            Self::InProcess(InProcess(client, held_off)) => {
-                Ok(Held::Client(client.clone(), held_off.clone()))
+            Self::InProcess(InProcess(client, standing)) => {
+                Ok(Held::Client(client.clone(), standing.clone()))
             }
             Self::InCluster => Ok(Held::Pod),
             Self::Kubeconfig { path, context } => {
@@ -154,7 +154,7 @@ impl Link {
 pub(super) struct Opened {
     pub kube: kube::Client,
     /// What the server asks of it.
-    pub held_off: HeldOff,
+    pub standing: Standing,
     pub credential: Credential,
     /// Of the kubeconfig that it was made of.
     pub mark: Option<Digest>,
@@ -168,7 +168,7 @@ pub(super) struct Look {
 
 /// What a link leads to.
 enum Held {
-    Client(kube::Client, HeldOff),
+    Client(kube::Client, Standing),
     Pod,
     Kubeconfig { config: Box<Kubeconfig>, context: Option<String>, place: String, mark: Digest },
 }

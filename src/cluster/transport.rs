@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt as _};
 use tower_http::decompression::DecompressionLayer;
 
-use super::held_off::HeldOff;
+use super::standing::Standing;
 
 /// Watches of one connection: servers allow 100 streams and more.
 const WATCHES: usize = 60;
@@ -38,11 +38,11 @@ type Pool = Client<HttpsConnector<HttpConnector>, Body>;
 
 /// A client for what a kubeconfig says, and what its server asks of it. Asks nothing. Nothing in it repeats a request: that a
 /// server is busy is for everybody here to hear.
-pub(super) fn connect(mut config: kube::Config, held_off: &HeldOff) -> Result<kube::Client, kube::Error> {
+pub(super) fn connect(mut config: kube::Config, standing: &Standing) -> Result<kube::Client, kube::Error> {
     if config.proxy_url.is_some() {
         // Few, and each proxy speaks its own way.
         config.default_retry = false;
-        return Ok(ClientBuilder::try_from(config)?.with_layer(held_off).build());
+        return Ok(ClientBuilder::try_from(config)?.with_layer(standing).build());
     }
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
@@ -58,7 +58,7 @@ pub(super) fn connect(mut config: kube::Config, held_off: &HeldOff) -> Result<ku
     }
     let lines = Lines::new(https.enable_all_versions().wrap_connector(tcp));
     let service = ServiceBuilder::new()
-        .layer(held_off.clone())
+        .layer(standing.clone())
         .layer(config.base_uri_layer())
         .layer(DecompressionLayer::new().gzip(!config.disable_compression))
         .option_layer(config.auth_layer()?)

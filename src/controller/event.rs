@@ -5,6 +5,7 @@ use std::sync::Arc;
 use secrecy::SecretString;
 
 use super::load::Loaded;
+use super::secrets::SecretError;
 use crate::cluster::{Catalog, Change, Client, Error};
 use crate::fleet::Target;
 use crate::forge::Hint;
@@ -63,7 +64,7 @@ pub enum Event {
     /// The token of the forge, asked for again.
     Token {
         reference: SecretRef,
-        token: Result<SecretString, String>,
+        token: Result<SecretString, SecretError>,
     },
     /// The forge says that this commit was under way before this process began.
     UnderWay(Revision),

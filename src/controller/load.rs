@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use super::event::{Event, LoadError};
 use super::registry::Registry;
-use super::secrets;
+use super::secrets::{self, SecretError};
 use crate::cluster::Home;
 use crate::fleet::{self, Fleet};
 use crate::model::{Diagnostic, Registered, Revision, Scope, Snapshot};
@@ -56,7 +56,7 @@ pub struct News {
     pub fleet: Fleet,
     pub snapshot: Snapshot,
     /// What opens the forge; `None` where it wants nothing.
-    pub token: Option<Result<SecretString, String>>,
+    pub token: Option<Result<SecretString, SecretError>>,
 }
 
 /// What a load asks, and whom.
@@ -117,7 +117,7 @@ pub async fn load(ask: Ask) -> Result<Loaded, LoadError> {
     };
     let forge = manifests.instance.as_ref().and_then(|instance| instance.forge.as_ref());
     let token = match forge.and_then(|forge| forge.token.as_ref()) {
-        Some(reference) => Some(secrets::resolve(reference, &home).await.map_err(|error| error.to_string())),
+        Some(reference) => Some(secrets::resolve(reference, &home).await),
         None => None,
     };
     let assembled = tokio::task::spawn_blocking(move || {

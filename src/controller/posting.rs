@@ -1,7 +1,8 @@
 //! What the forge is told, and the token that opens it.
 //!
-//! A token that a home cluster keeps may be out of reach for a while. It alone is asked for again then: nothing is read or rendered
-//! for it.
+//! A token that a home cluster keeps may be out of reach for a while: the one from before is used, as it is with the secrets of
+//! webhooks. One that is not there any more is used no longer. Either way it alone is asked for again: nothing is read or rendered for
+//! it.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::event::Event;
-use super::secrets;
+use super::secrets::{self, SecretError};
 use super::world::{RELOAD_FIRST, World};
 use crate::forge::{self, State};
 use crate::model::{Digest, Forge, Revision, SecretRef};
@@ -19,14 +20,14 @@ use crate::report::{Overview, statuses};
 
 /// The longest pause before the forge is asked again what was posted earlier.
 const RECALL_LONGEST: Duration = Duration::from_secs(30);
-/// When a token that the home cluster keeps, and that could not be read, is asked for again.
+/// When a token that could not be read is asked for again.
 const TOKEN_AGAIN: Duration = Duration::from_secs(30);
 
 /// What is known of the forge.
 #[derive(Default)]
 pub(super) struct Telling {
     posting: Option<Posting>,
-    /// The token could not be read from the home cluster: it is asked for again then.
+    /// The token could not be read: it is asked for again then.
     pub token_at: Option<Instant>,
     /// The newest commits of the branch when it was read last, the head first.
     recent: Vec<Revision>,
@@ -45,13 +46,13 @@ impl World {
     pub(super) fn open_outbox(
         &mut self,
         recent: Vec<Revision>,
-        token: Option<Result<SecretString, String>>,
+        token: Option<Result<SecretString, SecretError>>,
     ) -> bool {
         self.telling.recent = recent;
         self.take_token(token)
     }
 
-    fn take_token(&mut self, token: Option<Result<SecretString, String>>) -> bool {
+    fn take_token(&mut self, token: Option<Result<SecretString, SecretError>>) -> bool {
         self.telling.token_at = None;
         let Some(wanted) = self.instance.forge.as_ref().filter(|_| self.settings.report) else {
             self.telling.posting = None;
@@ -61,16 +62,16 @@ impl World {
         let token = match token.transpose() {
             Ok(token) => token,
             Err(error) => {
-                // A home cluster may be away for a moment: what was read before is good as long as the forge takes it.
-                let is_kept = matches!(wanted.token, Some(SecretRef::Secret(_)));
-                self.telling.token_at = is_kept.then(|| Instant::now() + TOKEN_AGAIN);
-                if known.is_some() {
+                // The environment of a process stays as it is.
+                let may_come = !matches!(error, SecretError::NotSet(_));
+                self.telling.token_at = may_come.then(|| Instant::now() + TOKEN_AGAIN);
+                if known.is_some() && error.is_silence() {
                     tracing::warn!(
-                        error,
+                        %error,
                         "the token of the forge cannot be read again; the one from before is used"
                     );
                 } else {
-                    tracing::error!(error, "commit statuses are not written");
+                    tracing::error!(%error, "commit statuses are not written");
                     self.telling.posting = None;
                 }
                 return false;
@@ -104,14 +105,14 @@ impl World {
         let Some(reference) = self.token_reference().cloned() else { return };
         let (home, events) = (self.settings.home.clone(), self.events.clone());
         tokio::spawn(async move {
-            let token = secrets::resolve(&reference, &home).await.map_err(|error| error.to_string());
+            let token = secrets::resolve(&reference, &home).await;
             // A closed queue means that the controller has stopped: nobody is left to tell.
             let _ = events.send(Event::Token { reference, token }).await;
         });
     }
 
     /// What came of it, unless the repository names another one by now.
-    pub(super) fn token_read(&mut self, reference: &SecretRef, token: Result<SecretString, String>) {
+    pub(super) fn token_read(&mut self, reference: &SecretRef, token: Result<SecretString, SecretError>) {
         let is_wanted = self.token_reference() == Some(reference) && !self.stopping;
         if is_wanted && self.take_token(Some(token)) {
             self.post_first();

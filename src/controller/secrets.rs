@@ -18,7 +18,8 @@ pub enum SecretError {
 }
 
 impl SecretError {
-    /// Whoever keeps it does not answer: it may be there all the same, as it was.
+    /// The home cluster does not answer, or does not take our login, which may have ended: the secret may be there all the same,
+    /// as it was. That we may not read it (403) is an answer: somebody took the right away.
     pub fn is_silence(&self) -> bool {
         matches!(self, Self::Home(HomeError::Failed { .. }))
     }

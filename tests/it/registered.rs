@@ -240,9 +240,8 @@ async fn while_the_registry_cannot_be_read_nothing_is_deleted() {
     running.stop().await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn the_token_of_the_forge_is_asked_for_again_while_the_home_cluster_is_away() {
-    let gitea = Gitea::start().await;
+/// One app and a forge whose token the home cluster keeps.
+fn with_token_at_home(gitea: &Gitea) -> Scene {
     let reference = "config, credentials: {token: {secret: {namespace: default, name: forge, key: token}}}}";
     let instance = gitea.instance().replace("config}", reference);
     let (app, one) = (objects("default", "settings"), config_map("default", "one", "first"));
@@ -251,8 +250,64 @@ async fn the_token_of_the_forge_is_asked_for_again_while_the_home_cluster_is_awa
         ("apps/settings/app.yaml", &app),
         ("apps/settings/objects/one.yaml", &one),
     ];
-    let home = Sandbox::new(SandboxOptions::instant("home"));
-    let scene = Scene { fleet: Fleet::new(&["bj1"], &files), home };
+    Scene { fleet: Fleet::new(&["bj1"], &files), home: Sandbox::new(SandboxOptions::instant("home")) }
+}
+
+async fn keep_token(home: &Sandbox) {
+    let metadata = json!({"name": "forge", "namespace": "default"});
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"token": "hunter2"}});
+    live::api(home, "Secret", Some("default"))
+        .create(&PostParams::default(), &serde_json::from_value(secret).expect("a Secret"))
+        .await
+        .expect("created");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_of_the_forge_that_is_gone_is_used_no_longer() {
+    let gitea = Gitea::start().await;
+    let scene = with_token_at_home(&gitea);
+    keep_token(&scene.home).await;
+    let log = Log::keep();
+    let running = scene.start().await;
+    gitea.until(&scene.fleet.begin, "success").await;
+    let change = async |value: &str| {
+        let one = config_map("default", "one", value);
+        let revision =
+            scene.fleet.push(&running, value, &[("apps/settings/objects/one.yaml", Some(&one))]).await;
+        running.converged(&revision).await;
+        revision
+    };
+
+    scene.home.set_down(true);
+    gitea.until(&change("second").await, "success").await;
+    assert_eq!(log.count("the one from before is used"), 1);
+
+    // It answers, and there is none: no word is posted with the one from before.
+    scene.home.set_down(false);
+    let secrets = live::api(&scene.home, "Secret", Some("default"));
+    secrets.delete("forge", &DeleteParams::default()).await.expect("deleted");
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let posted = gitea.posts().len();
+    let third = change("third").await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(gitea.posts().len(), posted, "{:?}", gitea.posts());
+    assert!(log.count("commit statuses are not written") > 0);
+
+    // Nor while it does not answer again.
+    scene.home.set_down(true);
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert_eq!(gitea.posts().len(), posted, "{:?}", gitea.posts());
+
+    scene.home.set_down(false);
+    keep_token(&scene.home).await;
+    gitea.until(&third, "success").await;
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_token_of_the_forge_is_asked_for_again_while_the_home_cluster_is_away() {
+    let gitea = Gitea::start().await;
+    let scene = with_token_at_home(&gitea);
     scene.home.set_down(true);
     let log = Log::keep();
     // What is read is rendered.
@@ -267,12 +322,7 @@ async fn the_token_of_the_forge_is_asked_for_again_while_the_home_cluster_is_awa
     assert_eq!(renders(), 1);
 
     scene.home.set_down(false);
-    let metadata = json!({"name": "forge", "namespace": "default"});
-    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"token": "hunter2"}});
-    live::api(&scene.home, "Secret", Some("default"))
-        .create(&PostParams::default(), &serde_json::from_value(secret).expect("a Secret"))
-        .await
-        .expect("created");
+    keep_token(&scene.home).await;
     gitea.until(&scene.fleet.begin, "success").await;
     assert_eq!(renders(), 1);
     // It is known now, and nobody asks before the next commit.

@@ -1,5 +1,5 @@
-//! What an answer says of all that we send to a server, and not of one request: that it is busy (`Retry-After`), and that it does
-//! not know us. Each connection keeps it for whoever would send the next one.
+//! How we stand with a server: what its answers say of all that we send there, and not of one request. It is busy (`Retry-After`),
+//! or it does not know us (401). Each connection keeps that for whoever would send the next one.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -18,18 +18,18 @@ use tower::{Layer, Service};
 /// A server that asks for more than this is asked again all the same.
 const LONGEST: Duration = Duration::from_secs(300);
 
-/// What holds off whoever would send something; clones share it.
+/// Of one connection; clones share it.
 #[derive(Clone, Debug, Default)]
-pub struct HeldOff {
-    /// Until when nothing is sent that can wait.
+pub struct Standing {
+    /// Until when nothing is to be sent that can wait.
     until: Arc<Mutex<Option<Instant>>>,
     /// Said by the last answer.
     is_unknown: Arc<AtomicBool>,
 }
 
-impl HeldOff {
-    /// Until then, if that is still to come.
-    pub fn until(&self, now: Instant) -> Option<Instant> {
+impl Standing {
+    /// Until when the server asks us to send nothing, if that is still to come.
+    pub fn held_off(&self, now: Instant) -> Option<Instant> {
         self.until.lock().filter(|until| *until > now)
     }
 
@@ -53,11 +53,11 @@ impl HeldOff {
     }
 }
 
-impl<S> Layer<S> for HeldOff {
+impl<S> Layer<S> for Standing {
     type Service = Noting<S>;
 
     fn layer(&self, service: S) -> Noting<S> {
-        Noting { service, held_off: self.clone() }
+        Noting { service, standing: self.clone() }
     }
 }
 
@@ -65,7 +65,7 @@ impl<S> Layer<S> for HeldOff {
 #[derive(Clone, Debug)]
 pub struct Noting<S> {
     service: S,
-    held_off: HeldOff,
+    standing: Standing,
 }
 
 impl<S, B> Service<Request<Body>> for Noting<S>
@@ -82,10 +82,10 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let (answer, held_off) = (self.service.call(request), self.held_off.clone());
+        let (answer, standing) = (self.service.call(request), self.standing.clone());
         Box::pin(async move {
             let answer = answer.await?;
-            held_off.note(answer.status(), answer.headers());
+            standing.note(answer.status(), answer.headers());
             Ok(answer)
         })
     }
@@ -97,21 +97,21 @@ mod tests {
 
     #[test]
     fn who_is_not_known_is_told_by_the_last_answer() {
-        let held_off = HeldOff::default();
+        let standing = Standing::default();
         let said = |code: u16| {
-            held_off.note(StatusCode::from_u16(code).expect("a code"), &HeaderMap::new());
-            held_off.is_unknown()
+            standing.note(StatusCode::from_u16(code).expect("a code"), &HeaderMap::new());
+            standing.is_unknown()
         };
         assert_eq!([200, 401, 401, 403, 401, 200].map(said), [false, true, true, false, true, false]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_longest_pause_that_was_asked_for_holds() {
-        let held_off = HeldOff::default();
+        let standing = Standing::default();
         let said = |code: u16, seconds: &str| {
             let headers = HeaderMap::from_iter([(RETRY_AFTER, seconds.parse().expect("a value"))]);
-            held_off.note(StatusCode::from_u16(code).expect("a code"), &headers);
-            held_off.until(Instant::now()).map(|until| (until - Instant::now()).as_secs())
+            standing.note(StatusCode::from_u16(code).expect("a code"), &headers);
+            standing.held_off(Instant::now()).map(|until| (until - Instant::now()).as_secs())
         };
         assert_eq!(said(200, "5"), None);
         assert_eq!(said(409, "5"), None);
@@ -120,6 +120,6 @@ mod tests {
         assert_eq!(said(503, "2"), Some(7));
         assert_eq!(said(503, "86400"), Some(300));
         tokio::time::advance(Duration::from_secs(300)).await;
-        assert_eq!(held_off.until(Instant::now()), None);
+        assert_eq!(standing.held_off(Instant::now()), None);
     }
 }

@@ -1,0 +1,115 @@
+//! What was begun goes no further once it is cancelled.
+
+use std::time::Duration;
+
+use sandbox::{Sandbox, SandboxOptions};
+use serde_json::json;
+
+use super::*;
+use crate::cluster::Link;
+use crate::model::{ClusterName, Kind};
+
+/// How long each answer takes.
+const LATENCY: Duration = Duration::from_secs(1);
+
+/// A cluster with one ConfigMap in it.
+struct Case {
+    sandbox: Sandbox,
+    client: Client,
+    resource: Resource,
+    id: ObjectId,
+    live: Value,
+}
+
+fn config_map(value: &str) -> Value {
+    let metadata = json!({"name": "web", "namespace": "default", "labels": {(labels::MANAGED_BY): "main", "app": "web"}});
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "immutable": true, "metadata": metadata, "data": {"value": value}})
+}
+
+impl Case {
+    async fn new(is_ours: bool) -> Self {
+        let sandbox = Sandbox::new(SandboxOptions::instant("bj1"));
+        let link = Link::in_process(sandbox.service());
+        let client = Client::connect(ClusterName::from("bj1"), &link).await.expect("a connection");
+        let catalog = client.discover().await.expect("a catalog");
+        let resource = catalog.get(&Kind::new("", "v1", "ConfigMap")).expect("ConfigMaps").clone();
+        let id = ObjectId::new("", "ConfigMap", Some("default"), "web");
+        let body = config_map("one");
+        let live = if is_ours {
+            client.apply(&resource, &id, &body, "tutti-main").await
+        } else {
+            client.create(&resource, &id, &body, "kubectl-create", false).await
+        };
+        let live = live.expect("written");
+        sandbox.reset_requests();
+        sandbox.set_latency(LATENCY);
+        Self { sandbox, client, resource, id, live }
+    }
+
+    /// Cancelled while the request of this number is under way.
+    fn cancelled_at(&self, request: u32) -> CancellationToken {
+        let token = CancellationToken::new();
+        let later = token.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(LATENCY * (request - 1) + LATENCY / 2).await;
+            later.cancel();
+        });
+        token
+    }
+
+    fn requests(&self) -> Vec<String> {
+        let words = |dry_run: bool| if dry_run { "try to " } else { "" };
+        self.sandbox.requests().iter().map(|it| format!("{}{}", words(it.dry_run), it.verb)).collect()
+    }
+
+    async fn replaced(&self, cancelled: &CancellationToken) -> Result<Deleted, Error> {
+        let (body, uid) = (config_map("two"), self.live["metadata"]["uid"].as_str().expect("a uid"));
+        replace::delete(&self.client, &self.resource, "tutti-main", &self.id, &body, uid, cancelled).await
+    }
+
+    async fn taken(&self, cancelled: &CancellationToken) -> Result<Value, Error> {
+        let body = config_map("one");
+        takeover::take(&self.client, &self.resource, "tutti-main", &self.id, &body, &[], cancelled).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_deleted_for_what_is_wanted_no_longer() {
+    for request in [1, 2] {
+        let case = Case::new(true).await;
+        let result = case.replaced(&case.cancelled_at(request)).await;
+        assert!(matches!(result, Err(Error::Superseded { .. })), "{result:?}");
+        assert_eq!(case.requests(), ["get", "try to create"]);
+    }
+    let case = Case::new(true).await;
+    let result = case.replaced(&CancellationToken::new()).await;
+    assert!(matches!(result, Ok(Deleted::Accepted)), "{result:?}");
+    assert_eq!(case.requests(), ["get", "try to create", "delete"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_takeover_stops_before_its_next_write_and_the_next_one_ends_it() {
+    const WHOLE: [&str; 3] = ["get", "patch", "apply"];
+    for request in [1, 2] {
+        let case = Case::new(false).await;
+        let result = case.taken(&case.cancelled_at(request)).await;
+        assert!(matches!(result, Err(Error::Superseded { .. })), "{result:?}");
+        assert_eq!(case.requests(), WHOLE[..request as usize]);
+        let live = case.taken(&CancellationToken::new()).await.expect("taken over");
+        let managers: Vec<&str> = owned::entries(&live).iter().map(|it| owned::text(it, "manager")).collect();
+        assert_eq!(managers, ["tutti-main"]);
+    }
+    let case = Case::new(false).await;
+    case.taken(&CancellationToken::new()).await.expect("taken over");
+    assert_eq!(case.requests(), WHOLE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_takeover_by_merge_patches_stops_too() {
+    let case = Case::new(false).await;
+    let refused = sandbox::Fault::Status { code: 415, reason: "UnsupportedMediaType", retry_after: None };
+    case.sandbox.fail_next(sandbox::RequestMatch::any().verb("apply"), 1, refused);
+    let result = case.taken(&case.cancelled_at(4)).await;
+    assert!(matches!(result, Err(Error::Superseded { .. })), "{result:?}");
+    assert_eq!(case.requests(), ["get", "patch", "apply", "get"]);
+}
