@@ -1,6 +1,7 @@
 //! Some schedules in every test run, and whether those who judge them see what is wrong.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,7 +14,7 @@ use super::judge::{may_apply, may_delete, may_merge, may_take_along};
 use super::many::many;
 use super::object::{Kind, Name, body, left_over};
 use super::schedule::Schedule;
-use super::shrink::told;
+use super::shrink::tell;
 use super::wanted::{App, Drift, Mistake, Prune, Sort, Wanted};
 use super::witness::Witness;
 use super::{hands, truth};
@@ -29,7 +30,8 @@ fn every_schedule_ends_well() {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let report = many(seed, schedules, threads, &|seed, outcome| {
         if !outcome.violations.is_empty() {
-            println!("{}", told(seed, outcome));
+            // Not through `println!`, whose words are lost when another schedule ends the process.
+            tell(seed, outcome, &|text| _ = writeln!(std::io::stderr(), "{text}"));
         }
     });
     println!("{report}");
