@@ -17,7 +17,7 @@ use tutti::report::{Overview, Phase};
 use super::edit::{Place, Traces};
 use super::judge::{may_apply, may_delete, may_merge, may_take_along};
 use super::object::{Kind, Name};
-use super::pace::Pace;
+use super::pace::{Pace, Verb};
 use super::wanted::{App, Wanted};
 use super::{hands, truth};
 use crate::support::wires;
@@ -285,8 +285,12 @@ fn path_of(request: &Request<Bytes>) -> String {
     format!("{path}/{}", body_of(request)["metadata"]["name"].as_str().unwrap_or_default())
 }
 
-fn is_delete(request: &Request<Bytes>) -> bool {
-    *request.method() == Method::DELETE
+/// The object that is read alone; of no list.
+fn read_of(cluster: &str, request: &Request<Bytes>) -> Option<Place> {
+    let path = request.uri().path();
+    Name::parse(path)
+        .filter(|_| *request.method() == Method::GET)
+        .map(|_| (cluster.to_owned(), path.to_owned()))
 }
 
 fn version_of(live: &Value) -> Option<String> {
@@ -311,6 +315,9 @@ impl wires::Witness for Witness {
                 state.requests.push(what());
             }
         }
+        if let Some(place) = read_of(cluster, request) {
+            self.state.lock().pace.sent(&place, Verb::Read, None);
+        }
         if *request.method() == Method::GET || query.contains("dryRun=") {
             return;
         }
@@ -319,10 +326,7 @@ impl wires::Witness for Witness {
         let live = hands::get(&self.clusters[cluster], &place.1);
         {
             let mut state = self.state.lock();
-            if state.traces.edits.keys().any(|(edited, _)| edited == cluster) {
-                state.pace.touched(cluster);
-            }
-            state.pace.sent(&place, is_delete(request), live.as_ref().and_then(version_of));
+            state.pace.sent(&place, Verb::of(request.method()), live.as_ref().and_then(version_of));
         }
         if let Err(why) = self.judge(cluster, request, live.as_ref()) {
             self.violation(&format!("{}: {why}", what()));
@@ -333,6 +337,10 @@ impl wires::Witness for Witness {
         if answer.as_ref().is_err_and(|error| error == "connection refused") {
             self.state.lock().refused += 1;
         }
+        if let Some(place) = read_of(cluster, request) {
+            let status = answer.as_ref().ok().copied();
+            self.state.lock().pace.answered(&place, Verb::Read, status, || None);
+        }
         if *request.method() == Method::GET {
             return;
         }
@@ -341,7 +349,8 @@ impl wires::Witness for Witness {
             let mut state = self.state.lock();
             let place = (cluster.to_owned(), path_of(request));
             let live = || hands::get(&self.clusters[cluster], &place.1);
-            state.pace.answered(&place, is_delete(request), is_done, || live().as_ref().and_then(version_of));
+            let (verb, status) = (Verb::of(request.method()), answer.as_ref().ok().copied());
+            state.pace.answered(&place, verb, status, || live().as_ref().and_then(version_of));
             let writes = state.writes.entry(place).or_default();
             writes.done += usize::from(is_done);
             writes.lost += usize::from(answer.is_err());
