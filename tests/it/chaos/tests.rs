@@ -221,10 +221,14 @@ fn violations(witness: &Witness) -> Vec<String> {
 
 /// A request to delete the `number`-th object of those that nobody wants.
 fn delete(number: usize) -> Request<Bytes> {
+    delete_with(number, "")
+}
+
+fn delete_with(number: usize, query: &str) -> Request<Bytes> {
     let body = json!({"preconditions": {"uid": format!("u{number}"), "resourceVersion": "1"}});
     Request::builder()
         .method(Method::DELETE)
-        .uri(Name::new(Kind::ConfigMap, &format!("gone{number}")).path())
+        .uri(Name::new(Kind::ConfigMap, &format!("gone{number}")).path() + query)
         .body(Bytes::from(body.to_string()))
         .expect("a request")
 }
@@ -243,6 +247,24 @@ async fn more_deletes_than_the_cap_are_seen() {
         assert_eq!(deleted(number), Vec::<String>::new(), "three of them free, one approved");
     }
     assert_eq!(deleted(5), ["4 deletes at one commit, 3 is the cap"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dry_run_is_no_write() {
+    let (_fleet, _, witness) = converged(&wanted()).await;
+    let dry = |number| delete_with(number, "?dryRun=All&fieldManager=tutti-main");
+    for number in 1..10 {
+        witness.sent("c1", &dry(number));
+        witness.answered("c1", &dry(number), Ok(StatusCode::OK));
+    }
+    assert_eq!(violations(&witness), Vec::<String>::new(), "no delete counts against the cap");
+    // It answers no write of the same object that is under way.
+    witness.sent("c1", &delete(1));
+    witness.answered("c1", &dry(1), Ok(StatusCode::OK));
+    witness.answered("c1", &delete(1), Ok(StatusCode::SERVICE_UNAVAILABLE));
+    let state = witness.state.lock();
+    let written: Vec<usize> = state.writes.values().map(|writes| writes.done).collect();
+    assert_eq!((written, state.pace.check(&BTreeMap::new()).0), (vec![0], 1));
 }
 
 #[tokio::test(start_paused = true)]

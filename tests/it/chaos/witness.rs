@@ -285,6 +285,11 @@ fn path_of(request: &Request<Bytes>) -> String {
     format!("{path}/{}", body_of(request)["metadata"]["name"].as_str().unwrap_or_default())
 }
 
+/// What changes something when it is done: no dry run.
+fn is_write(request: &Request<Bytes>) -> bool {
+    *request.method() != Method::GET && !request.uri().query().unwrap_or_default().contains("dryRun=")
+}
+
 /// The object that is read alone; of no list.
 fn read_of(cluster: &str, request: &Request<Bytes>) -> Option<Place> {
     let path = request.uri().path();
@@ -318,7 +323,7 @@ impl wires::Witness for Witness {
         if let Some(place) = read_of(cluster, request) {
             self.state.lock().pace.sent(&place, Verb::Read, None);
         }
-        if *request.method() == Method::GET || query.contains("dryRun=") {
+        if !is_write(request) {
             return;
         }
         self.say(&format!("  {}", what()));
@@ -341,7 +346,7 @@ impl wires::Witness for Witness {
             let status = answer.as_ref().ok().copied();
             self.state.lock().pace.answered(&place, Verb::Read, status, || None);
         }
-        if *request.method() == Method::GET {
+        if !is_write(request) {
             return;
         }
         let is_done = answer.as_ref().is_ok_and(StatusCode::is_success);
