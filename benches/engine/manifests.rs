@@ -14,9 +14,18 @@ pub fn app(app: usize) -> String {
     objects("default", &format!("app-{app:04}"))
 }
 
-/// ServiceAccount, Service, Deployment without pods, Ingress. The number is in the image.
+/// Of an app, `times` over; the number is in the images.
+pub fn four_objects_each(app: usize, times: usize, number: usize) -> String {
+    let name = |time| if time == 0 { format!("app-{app:04}") } else { format!("app-{app:04}-{time}") };
+    (0..times).map(|time| four_objects_of(&name(time), number)).collect::<Vec<_>>().join("---\n")
+}
+
 pub fn four_objects(app: usize, number: usize) -> String {
-    let name = format!("app-{app:04}");
+    four_objects_each(app, 1, number)
+}
+
+/// ServiceAccount, Service, Deployment without pods, Ingress.
+fn four_objects_of(name: &str, number: usize) -> String {
     format!(
         "apiVersion: v1
 kind: ServiceAccount

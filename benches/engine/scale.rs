@@ -16,17 +16,17 @@ use sandbox::{Listener, Pods, Sandbox, SandboxOptions};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::manifests::{app, app_path, four_objects, objects_path};
+use crate::manifests::{app, app_path, four_objects_each, objects_path};
 use crate::support::manifests::{INSTANCE, cluster};
 use crate::support::repository::{Change, ConfigRepository};
 use crate::{figure, percentile};
 
-/// Times four objects, on each cluster.
+/// On each cluster.
 const APPS: usize = 250;
 const CLUSTERS: usize = 100;
-/// What an object and a cluster take at the margin is told by the differences between three fleets.
+/// What an object, an app on a cluster and a cluster take at the margin is told by the differences between fleets.
 const FEW_CLUSTERS: usize = 10;
-const MANY_APPS: usize = 1000;
+const MORE: usize = 4;
 const EDITS: usize = 200;
 const RAW: usize = 4000;
 const IN_FLIGHT: usize = 16;
@@ -34,20 +34,26 @@ const IN_FLIGHT: usize = 16;
 pub fn scale() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     runtime.expect("a runtime").block_on(async {
-        let few = Fleet::new(FEW_CLUSTERS, APPS).await;
+        let few = Fleet::new(FEW_CLUSTERS, APPS, 1).await;
         few.raw().await;
         few.install();
         few.cold_start();
         few.drift().await;
         let of_few = few.at_rest().await;
         drop(few);
-        let dense = Fleet::new(FEW_CLUSTERS, MANY_APPS).await;
+        // As many objects more: in the same apps, and in apps of their own.
+        let more = (FEW_CLUSTERS * APPS * (MORE - 1)) as f64;
+        let dense = Fleet::new(FEW_CLUSTERS, APPS, MORE).await;
         dense.install();
-        let more = (FEW_CLUSTERS * (MANY_APPS - APPS) * 4) as f64;
-        let of_object = (dense.at_rest().await - of_few) * 1024.0 / more;
-        figure("bytes_per_object", of_object, "B");
+        let of_four = (dense.at_rest().await - of_few) / more;
+        figure("bytes_per_object", of_four * 1024.0 / 4.0, "B");
         drop(dense);
-        let many = Fleet::new(CLUSTERS, APPS).await;
+        let wide = Fleet::new(FEW_CLUSTERS, APPS * MORE, 1).await;
+        wide.install();
+        let of_app = (wide.at_rest().await - of_few) / more;
+        figure("kib_per_app_on_a_cluster", of_app - of_four, "KiB");
+        drop(wide);
+        let many = Fleet::new(CLUSTERS, APPS, 1).await;
         let installed = many.install();
         let objects = (CLUSTERS * APPS * 4) as f64;
         figure("apply_per_second", objects / installed.seconds, "objects/s");
@@ -57,8 +63,7 @@ pub fn scale() {
         let at_rest = many.at_rest().await;
         figure("memory_100k_mib", at_rest / 1024.0, "MiB");
         let more = (CLUSTERS - FEW_CLUSTERS) as f64;
-        let of_cluster = (at_rest - of_few) / more - of_object * (APPS * 4) as f64 / 1024.0;
-        figure("kib_per_cluster", of_cluster, "KiB");
+        figure("kib_per_cluster_with_1000_objects", (at_rest - of_few) / more, "KiB");
     });
 }
 
@@ -76,7 +81,8 @@ struct Took {
 }
 
 impl Fleet {
-    async fn new(count: usize, apps: usize) -> Self {
+    /// Each app has `times` four objects.
+    async fn new(count: usize, apps: usize, times: usize) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let (mut clusters, mut listeners) = (Vec::new(), Vec::new());
         let mut files = vec![("tutti.yaml".to_owned(), INSTANCE.to_owned())];
@@ -94,7 +100,7 @@ impl Fleet {
         }
         for number in 0..apps {
             files.push((app_path(number), app(number)));
-            files.push((objects_path(number), four_objects(number, 1)));
+            files.push((objects_path(number), four_objects_each(number, times, 1)));
         }
         let repository = ConfigRepository::at(&folder.path().join("config"));
         let changes: Vec<Change<'_>> =

@@ -102,6 +102,15 @@ impl Catalog {
         self.stale.iter().map(String::as_str)
     }
 
+    /// Kinds that were not known because the server of their API did not answer then.
+    pub fn revealed_since<'a>(&'a self, before: &'a Self) -> impl Iterator<Item = &'a Kind> {
+        let was_hidden = |kind: &&Kind| {
+            let is_known = before.resources.contains_key(kind);
+            !is_known && before.stale.contains(&kind.api_version().to_string())
+        };
+        self.preferred().filter(was_hidden)
+    }
+
     /// This API version or kind was there a moment ago, and counts as if it still were.
     pub fn set_missing(&mut self, name: String) {
         self.missing.insert(name);

@@ -384,7 +384,7 @@ impl ClusterEntry {
 
     /// What a lookup by name found.
     pub fn note(&mut self, id: &ObjectId, found: &Found) {
-        if matches!(found, Found::Ours(live) if self.has_left(id, &live.resource_version)) {
+        if matches!(found, Found::Ours(live) if self.has_left(id, live)) {
             return;
         }
         reconcile::note(&mut self.observation, id, found);
@@ -548,7 +548,7 @@ impl ClusterEntry {
         };
         // What was left out under other rules may be wanted by now.
         let is_all = self.ignores.get(&answer.app) == ignores.get(&answer.app);
-        if self.has_left(&id, &answer.resource_version) {
+        if self.has_left(&id, &answer) {
             return;
         }
         let (uid, hash, ownership) = (Arc::clone(&answer.uid), answer.hash, answer.ownership.clone());
@@ -589,11 +589,13 @@ impl ClusterEntry {
         }
     }
 
-    /// An answer of ours shows an object that the watch knows to have gone since: the watch will not tell that again.
-    fn has_left(&self, id: &ObjectId, version: &str) -> bool {
-        let was_told = |watch: &KindWatch| as_number(version) <= watch.told;
-        !self.observation.objects.contains_key(id)
-            && as_number(version).is_some()
+    /// An answer of ours shows an object that the watch knows to have gone since, perhaps with another of its name in its place:
+    /// the watch will not tell that again.
+    fn has_left(&self, id: &ObjectId, answer: &Live) -> bool {
+        let version = as_number(&answer.resource_version);
+        let was_told = |watch: &KindWatch| version <= watch.told;
+        self.observation.objects.get(id).is_none_or(|known| known.uid != answer.uid)
+            && version.is_some()
             && self.watches.iter().any(|(kind, watch)| id.is_of(kind) && was_told(watch))
     }
 

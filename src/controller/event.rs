@@ -49,6 +49,8 @@ pub enum Event {
     },
     Deleted {
         candidate: Box<Candidate>,
+        /// Of the connection that it was asked over.
+        epoch: u64,
         result: Result<Went, Error>,
     },
     /// Why the pods of a workload are not ready.

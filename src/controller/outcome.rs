@@ -152,13 +152,19 @@ impl World {
         }
     }
 
-    pub(super) fn object_deleted(&mut self, candidate: &Candidate, result: Result<Went, Error>) {
+    pub(super) fn object_deleted(&mut self, candidate: &Candidate, epoch: u64, result: Result<Went, Error>) {
         let Candidate { app, cluster, object, .. } = candidate;
+        // What is known by now was said over another connection, and says all of it.
+        let is_past = self.clusters.get(cluster).is_none_or(|entry| entry.epoch != epoch);
         match result {
             Ok(went @ (Went::Accepted | Went::Gone)) => {
                 let is_gone = matches!(went, Went::Gone);
                 if !is_gone {
                     tracing::info!(%cluster, %app, %object, "deleted");
+                }
+                if is_past {
+                    self.prune.accepted_before(candidate);
+                    return;
                 }
                 self.prune.accepted(candidate);
                 if let Some(entry) = self.clusters.get_mut(cluster) {
@@ -168,7 +174,7 @@ impl World {
                 }
             }
             Ok(Went::Changed(newer)) => {
-                if let (Some(newer), Some(entry)) = (newer, self.clusters.get_mut(cluster)) {
+                if let (Some(newer), Some(entry), false) = (newer, self.clusters.get_mut(cluster), is_past) {
                     entry.read_again(&newer);
                 }
                 self.prune.refused(

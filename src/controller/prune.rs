@@ -88,6 +88,14 @@ impl Pruning {
         self.refused.remove(&key);
     }
 
+    /// Done over a connection of before. The cluster that is read now may be another one, or a backup of it.
+    pub fn accepted_before(&mut self, candidate: &Candidate) {
+        self.accepted(candidate);
+        if let Some(asked) = self.asked.get_mut(&key(candidate)) {
+            asked.is_doubted = true;
+        }
+    }
+
     pub fn refused(&mut self, candidate: &Candidate, text: String, now: Instant) {
         let key = key(candidate);
         self.asking.remove(&key);
@@ -302,7 +310,7 @@ impl World {
     fn start(&mut self, Decided { candidate, action, reason }: Decided) {
         let Some(cluster) = self.clusters.get(&candidate.cluster) else { return };
         let Some(client) = cluster.client.clone() else { return };
-        let (catalog, rules) = (Arc::clone(&cluster.catalog), cluster.rules());
+        let (catalog, rules, epoch) = (Arc::clone(&cluster.catalog), cluster.rules(), cluster.epoch);
         let instance = self.instance.name.clone();
         let is_delete = action == Action::Delete;
         self.prune.asking.insert(key(&candidate));
@@ -323,7 +331,7 @@ impl World {
                 farewell.release(&candidate).await
             };
             // A closed queue means that the controller has stopped: nobody is left to tell.
-            let _ = events.send(Event::Deleted { candidate: Box::new(candidate), result }).await;
+            let _ = events.send(Event::Deleted { candidate: Box::new(candidate), epoch, result }).await;
         });
     }
 

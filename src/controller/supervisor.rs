@@ -249,9 +249,17 @@ impl Supervisor {
                 return Ok(false);
             }
         };
+        let before = Arc::clone(&known.catalog);
         let is_news = known.take(found);
         if known.catalog.missing().next().is_some() {
             serving.doubted();
+        }
+        // Nobody has looked for objects of ours of a kind that was hidden when we connected: nothing is deleted before.
+        let revealed: Vec<Kind> = known.catalog.revealed_since(&before).cloned().collect();
+        if !revealed.is_empty() {
+            connected.unlisted.extend(revealed);
+            let (in_use, unlisted) = (Vec::new(), connected.unlisted.clone());
+            self.tell(epoch, ClusterNews::Listed { in_use, unlisted }).await?;
         }
         let is_asked = std::mem::take(asked);
         if is_news || is_asked {

@@ -3,11 +3,13 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::model::{Live, ObjectId};
+use crate::model::{Kind, Live, ObjectId};
 
 #[derive(Debug, Default)]
 pub struct Words {
     known: HashSet<Arc<str>>,
+    /// They are few.
+    kinds: HashSet<Arc<Kind>>,
     /// When there are so many, those that nobody uses any more are let go.
     limit: usize,
 }
@@ -27,6 +29,14 @@ impl Words {
         self.known.insert(Arc::clone(word));
     }
 
+    fn share_kind(&mut self, kind: &mut Arc<Kind>) {
+        if let Some(known) = self.kinds.get(kind) {
+            *kind = Arc::clone(known);
+        } else {
+            self.kinds.insert(Arc::clone(kind));
+        }
+    }
+
     pub fn share_id(&mut self, id: &mut ObjectId) {
         self.share(&mut id.group);
         self.share(&mut id.kind);
@@ -38,9 +48,7 @@ impl Words {
 
     /// All but what no other object has.
     pub fn share_record(&mut self, live: &mut Live) {
-        self.share(&mut live.kind.group);
-        self.share(&mut live.kind.version);
-        self.share(&mut live.kind.kind);
+        self.share_kind(&mut live.kind);
         self.share(&mut live.app);
         for word in [&mut live.revision, &mut live.created].into_iter().flatten() {
             self.share(word);

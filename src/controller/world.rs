@@ -162,7 +162,7 @@ impl World {
                 self.reconciled(&target, number, epoch, *outcome);
             }
             Event::Crashed { target, number, error } => self.crashed(&target, number, error),
-            Event::Deleted { candidate, result } => self.object_deleted(&candidate, result),
+            Event::Deleted { candidate, epoch, result } => self.object_deleted(&candidate, epoch, result),
             Event::Explained { target, rendered, cause } => self.explained(&target, rendered, cause),
             Event::Token { reference, token } => self.token_read(&reference, token),
             Event::UnderWay(revision) => self.already_told(&revision),

@@ -81,7 +81,7 @@ pub fn candidates<'a>(
             app: AppId::parse(&live.app)?,
             cluster: cluster.clone(),
             object: id.clone(),
-            kind: live.kind.clone(),
+            kind: Kind::clone(&live.kind),
             uid: live.uid.to_string(),
             resource_version: live.resource_version.to_string(),
             keep: live.keep,

@@ -29,7 +29,7 @@ pub fn live(kind: &Kind, object: &Value, instance: &str, rules: &Rules, ignores:
         uid: text("uid")?.into(),
         resource_version: text("resourceVersion")?.into(),
         generation: metadata.get("generation").and_then(Value::as_i64).unwrap_or_default(),
-        kind: kind.clone(),
+        kind: Arc::new(kind.clone()),
         app: app.into(),
         hash: annotation(object, labels::HASH).and_then(Digest::parse),
         revision: annotation(object, labels::REVISION).map(Into::into),

@@ -1,6 +1,7 @@
 //! Who set what of a live object, from its `managedFields`.
 
 use std::borrow::Cow;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -209,7 +210,7 @@ fn replicas(object: &Value, entries: &[Value], owned: &FieldSet, manager: &str) 
     Some(LiveReplicas { count, owner })
 }
 
-fn values(owned: &FieldSet, object: &Value) -> u64 {
+fn values(owned: &FieldSet, object: &Value) -> NonZeroU64 {
     let mut hasher = Sha256::new();
     owned.values(object, &mut |place, value| {
         hasher.update(place);
@@ -220,10 +221,12 @@ fn values(owned: &FieldSet, object: &Value) -> u64 {
     first(&hasher.finalize())
 }
 
-fn number(value: &Value) -> u64 {
+fn number(value: &Value) -> NonZeroU64 {
     first(&Sha256::digest(value.to_string()))
 }
 
-fn first(digest: &[u8]) -> u64 {
-    digest.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
+/// Not zero, so that none takes no room.
+fn first(digest: &[u8]) -> NonZeroU64 {
+    let number = digest.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte));
+    NonZeroU64::new(number).unwrap_or(NonZeroU64::MIN)
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kube::api::DeleteParams;
-use sandbox::SandboxOptions;
+use sandbox::{Fault, RequestMatch, SandboxOptions};
 use serde_json::Value;
 
 use crate::support::fleet::{Fleet, target};
@@ -140,4 +140,31 @@ async fn a_cluster_is_written_to_once_it_has_said_what_it_is() {
     assert_eq!(version_on(&fleet, "gz1").await, "v1.33.7");
     let writes = |name: &str| fleet.cluster(name).requests().iter().filter(|it| it.verb == "apply").count();
     assert_eq!((writes("bj1"), writes("gz1"), writes("gz2")), (1, 1, 1), "never with what was guessed");
+}
+
+/// A process that starts in that moment has never seen what is ours there.
+#[tokio::test(start_paused = true)]
+async fn what_is_ours_of_a_kind_that_was_hidden_at_the_start_is_found_and_goes() {
+    let files = [("apps/metrics/app.yaml", APP), ("apps/metrics/objects/monitor.yaml.j2", MONITOR)];
+    let fleet = Fleet::with(&["bj1"], &files, |name| SandboxOptions {
+        aggregated_discovery: false,
+        ..SandboxOptions::instant(name)
+    });
+    let bj1 = fleet.cluster("bj1");
+    live::apply_as(bj1, "helm", DEFINITION).await;
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    assert_eq!(live::names(bj1, "ServiceMonitor").await, ["web"]);
+    running.stop().await;
+
+    let always = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: always}\n";
+    let gone =
+        fleet.repository.commit("No monitor", &[("apps/metrics/objects/monitor.yaml.j2", Some(always))]);
+    let of_monitors = RequestMatch::any().resource("/apis/monitoring.coreos.com/v1");
+    bj1.fail_next(of_monitors.clone(), 4, Fault::unavailable());
+    let running = fleet.start().await;
+    running.converged(&gone).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(bj1.count_requests(&of_monitors) > 4, "it is there again");
+    assert_eq!(live::names(bj1, "ServiceMonitor").await, Vec::<String>::new());
 }

@@ -91,6 +91,20 @@ async fn an_answer_that_is_older_than_what_the_watch_has_told_brings_nothing_bac
 }
 
 #[tokio::test]
+async fn an_answer_does_not_bring_back_what_another_of_its_name_has_replaced() {
+    let mut entry = entry();
+    tell(&mut entry, Change::Listing);
+    tell(&mut entry, listed(5));
+    tell(&mut entry, Change::Left(Box::new(map(UID, 11))));
+    tell(&mut entry, Change::Seen(Box::new(map(ANOTHER, 12))));
+    entry.applied(&kind(), map(UID, 8), "main", &Ignores::default(), &mut Words::default());
+    assert_eq!(&*entry.observation.objects[&id()].uid, ANOTHER);
+    // One that the watch has still to tell of.
+    entry.applied(&kind(), map(UID, 14), "main", &Ignores::default(), &mut Words::default());
+    assert_eq!(&*entry.observation.objects[&id()].uid, UID);
+}
+
+#[tokio::test]
 async fn a_lookup_that_is_older_than_what_the_watch_has_told_brings_nothing_back() {
     let mut entry = entry();
     tell(&mut entry, Change::Listing);

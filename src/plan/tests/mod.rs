@@ -6,6 +6,7 @@ mod properties;
 mod prune;
 
 use std::collections::BTreeSet;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -82,12 +83,13 @@ fn empty() -> Observation {
 }
 
 fn live(owner: &str, text: &str, content: &str) -> Live {
-    let settled = Ownership { fields: Some(1), values: Some(2), ..Ownership::default() };
+    let (fields, values) = (NonZeroU64::new(1), NonZeroU64::new(2));
+    let settled = Ownership { fields, values, ..Ownership::default() };
     Live {
         uid: format!("uid-{text}").into(),
         resource_version: "7".into(),
         generation: 1,
-        kind: parse(text).0,
+        kind: parse(text).0.into(),
         app: app(owner).to_string().into(),
         hash: Some(Digest::of(content.as_bytes())),
         revision: None,
