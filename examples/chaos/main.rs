@@ -56,7 +56,7 @@ fn main() -> ExitCode {
             println!("schedule {seed}\n{}", outcome.log.join("\n"));
         }
         if !outcome.violations.is_empty() {
-            println!("{}", chaos::told(seed, outcome));
+            chaos::tell(seed, outcome, &|text| println!("{text}"));
         }
     });
     let minutes = start.elapsed().as_secs_f64() / 60.0;

@@ -30,8 +30,17 @@ pub struct Candidate {
     pub is_ended_run: bool,
     /// Objects of ours, of whatever app, that would go with it: what is in a namespace, what a definition defines. Also
     /// those that are rendered and not there yet: an apply may be under way. A namespace goes when nothing in it is wanted,
-    /// kept, or on its way any more.
-    pub contents: Vec<ObjectId>,
+    /// kept, or on its way any more. What is wanted comes first: it is what a person has to do something about.
+    pub contents: Vec<Content>,
+}
+
+/// What would go with a namespace or a definition.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Content {
+    pub object: ObjectId,
+    /// An app renders it. It may not be there yet.
+    pub is_wanted: bool,
 }
 
 impl Candidate {
@@ -89,7 +98,7 @@ fn contents(
     observation: &Observation,
     rendered: &BTreeSet<ObjectId>,
     plural: &dyn Fn(&ObjectId) -> Option<String>,
-) -> Vec<ObjectId> {
+) -> Vec<Content> {
     if !takes_others_along(id) {
         return Vec::new();
     }
@@ -101,8 +110,11 @@ fn contents(
         }),
         _ => false,
     };
-    let all: BTreeSet<&ObjectId> = observation.objects.keys().chain(rendered).filter(is_inside).collect();
-    all.into_iter().cloned().collect()
+    let is_left = |other: &&ObjectId| is_inside(other) && !rendered.contains(*other);
+    let left: BTreeSet<&ObjectId> = observation.objects.keys().filter(is_left).collect();
+    let content = |object: &ObjectId, is_wanted| Content { object: object.clone(), is_wanted };
+    let wanted = rendered.iter().filter(is_inside).map(|object| content(object, true));
+    wanted.chain(left.into_iter().map(|object| content(object, false))).collect()
 }
 
 /// Old servers show one and the same object in the group `extensions` and in its later group.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
+use super::prune::Content;
 use super::{Action, Drift};
 use crate::model::{AppId, ClusterName, Digest, Effect, Kind, ObjectId};
 
@@ -160,9 +161,10 @@ pub enum Reason {
     WaitsForCluster {
         cluster: ClusterName,
     },
-    /// With it would go what is in it.
+    /// With it would go what is in it, or is to be.
     WaitsForContents {
-        object: ObjectId,
+        #[serde(flatten)]
+        object: Content,
         others: usize,
     },
     /// A workload of its app may only change wave by wave.
@@ -299,10 +301,19 @@ impl fmt::Display for Reason {
             Self::WaitsForCluster { cluster } => {
                 write!(f, "{cluster} does not answer, goes when it is back")
             }
-            Self::WaitsForContents { object, others: 0 } => {
+            Self::WaitsForContents { object: Content { object, is_wanted: true }, others: 0 } => {
+                write!(f, "no longer rendered, stays while {object} is wanted in it")
+            }
+            Self::WaitsForContents { object: Content { object, is_wanted: true }, others } => {
+                write!(
+                    f,
+                    "no longer rendered, stays while {object} is wanted in it; {others} more are wanted or still there"
+                )
+            }
+            Self::WaitsForContents { object: Content { object, .. }, others: 0 } => {
                 write!(f, "no longer rendered, goes after {object}, which is in it")
             }
-            Self::WaitsForContents { object, others } => {
+            Self::WaitsForContents { object: Content { object, .. }, others } => {
                 write!(f, "no longer rendered, goes after {object} and {others} more, which are in it")
             }
             Self::WaitsForWaves => {

@@ -6,6 +6,7 @@ use super::prune::{Case, candidate};
 use super::{app, cluster};
 use crate::model::{ClusterState, Digest, Mode, PruneMode};
 use crate::plan::decide::cap;
+use crate::plan::prune::Content;
 use crate::plan::{Reason, Standing};
 
 /// A linear congruential generator: the same cases in every run.
@@ -30,7 +31,7 @@ fn made_up(dice: &mut Dice) -> Case {
     }
     for candidate in &mut case.candidates {
         if &*candidate.object.kind == "Namespace" && dice.once_in(2) {
-            candidate.contents.push(candidate.object.clone());
+            candidate.contents.push(Content { object: candidate.object.clone(), is_wanted: false });
         }
         candidate.keep = dice.once_in(10);
         candidate.app = app(["pay", "web"][dice.below(2) as usize]);

@@ -7,6 +7,7 @@ use crate::model::{
     AppId, Approval, Caps, ClusterName, ClusterState, Digest, Mode, ObjectId, Observation, PruneMode,
     Revision,
 };
+use crate::plan::prune::Content;
 use crate::plan::{
     Action, AppFacts, Candidate, ClusterFacts, Plan, PruneDecision, PruneInput, Standing, Unused, candidates,
     decide, rendered_digest,
@@ -279,40 +280,55 @@ fn what_holds_others_goes_after_them() {
         "apiextensions.k8s.io/v1/CustomResourceDefinition//menus.example.com",
         "a",
     );
-    // Of another app, and wanted; of another namespace, and another kind of the group.
+    // Of another app, and wanted or not; of another namespace, and another kind of the group.
     observation = with_live(observation, "web", "v1/ConfigMap/shop/in", "a");
+    observation = with_live(observation, "web", "v1/ConfigMap/shop/out", "a");
     observation = with_live(observation, "web", "example.com/v1/Menu/other/in", "a");
     observation = with_live(observation, "web", "example.com/v1/Guest/other/out", "a");
     let rendered = BTreeSet::from([
-        parse("v1/ConfigMap/shop/in").1,
         // Not there yet.
         parse("v1/Secret/shop/next").1,
         parse("example.com/v1/Menu/other/in").1,
         parse("example.com/v1/Guest/other/out").1,
     ]);
     let plural = |id: &ObjectId| Some(format!("{}s", id.kind.to_lowercase()));
-    let found = candidates(&cluster("bj5"), &observation, observation.objects.keys(), &rendered, &plural);
+    let strays = observation.objects.keys().filter(|id| &*id.kind != "ConfigMap");
+    let found = candidates(&cluster("bj5"), &observation, strays, &rendered, &plural);
     let contents: Vec<(String, String)> = found
         .iter()
-        .map(|it| (it.object.to_string(), it.contents.iter().map(ToString::to_string).collect()))
+        .map(|it| {
+            let words = |content: &Content| match content.is_wanted {
+                true => format!("{} is wanted. ", content.object),
+                false => format!("{} is there. ", content.object),
+            };
+            (it.object.to_string(), it.contents.iter().map(words).collect())
+        })
         .collect();
     assert_eq!(
         contents,
         [
-            (namespace.object.to_string(), "ConfigMap shop/inSecret shop/next".to_owned()),
-            (definition.object.to_string(), "Menu other/in".to_owned()),
+            (
+                namespace.object.to_string(),
+                "Secret shop/next is wanted. ConfigMap shop/in is there. ConfigMap shop/out is there. "
+                    .to_owned()
+            ),
+            (definition.object.to_string(), "Menu other/in is wanted. ".to_owned()),
         ]
     );
-    let case = approved(Case { candidates: found, ..Case::of(0) });
-    let decision = case.check([0, 2, 0]);
-    let words: Vec<String> = decision.waiting.iter().map(|it| it.reason.to_string()).collect();
-    assert_eq!(
-        words,
-        [
-            "no longer rendered, goes after Menu other/in, which is in it",
-            "no longer rendered, goes after ConfigMap shop/in and 1 more, which are in it",
-        ]
-    );
+    let check = |left: usize, expected: [&str; 2]| {
+        let mut candidates = found.clone();
+        for candidate in &mut candidates {
+            let more = candidate.contents.len().saturating_sub(left);
+            candidate.contents.drain(..more);
+        }
+        let decision = approved(Case { candidates, ..Case::of(0) }).check([0, 2, 0]);
+        let words: Vec<String> = decision.waiting.iter().map(|it| it.reason.to_string()).collect();
+        assert_eq!(words, expected.map(|words| format!("no longer rendered, {words}")));
+    };
+    let menu = "stays while Menu other/in is wanted in it";
+    check(3, [menu, "stays while Secret shop/next is wanted in it; 2 more are wanted or still there"]);
+    check(2, [menu, "goes after ConfigMap shop/in and 1 more, which are in it"]);
+    check(1, [menu, "goes after ConfigMap shop/out, which is in it"]);
 }
 
 #[test]

@@ -8,9 +8,9 @@ pub fn check(run: &Run) {
     let state = run.witness.state.lock();
     let mut found = Vec::new();
     for (place, writes) in &state.writes {
-        let count =
-            |counts: &std::collections::BTreeMap<_, usize>| counts.get(place).copied().unwrap_or_default();
-        let causes = count(&state.changes) + count(&state.traces.edits) + writes.lost + state.processes;
+        let changes = state.changes.get(place).copied().unwrap_or_default();
+        let edits = state.traces.edits.get(place).map_or(0, Vec::len);
+        let causes = changes + edits + writes.lost + state.processes;
         let most = 3 + 2 * causes;
         if writes.done > most {
             found.push(format!(
@@ -19,7 +19,7 @@ pub fn check(run: &Run) {
             ));
         }
     }
-    found.extend(state.pace.check().1);
+    found.extend(state.pace.check(&state.traces.edits).1);
     drop(state);
     found.iter().for_each(|words| run.witness.violation(words));
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sandbox::Sandbox;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::draw::{Draw, pick};
 use super::hands;
@@ -74,8 +75,8 @@ pub type Place = (String, String);
 /// What was done to clusters from outside, and what of it must last.
 #[derive(Debug, Default)]
 pub struct Traces {
-    /// How often each place was edited.
-    pub edits: BTreeMap<Place, usize>,
+    /// When each place was edited.
+    pub edits: BTreeMap<Place, Vec<Instant>>,
     /// Fields of others by the uid of the object: pointer and value.
     pub foreign: BTreeMap<(String, String), (String, Value)>,
     /// Replicas of these uids are an autoscaler's.
@@ -90,6 +91,12 @@ pub struct Traces {
     pub strangers: BTreeMap<Place, Value>,
 }
 
+impl Traces {
+    pub fn edited(&mut self, place: Place) {
+        self.edits.entry(place).or_default().push(Instant::now());
+    }
+}
+
 impl Edit {
     /// Does it, and says what was done.
     pub fn apply(self, wanted: &Wanted, sandbox: &Sandbox, traces: &mut Traces) -> Option<String> {
@@ -101,7 +108,7 @@ impl Edit {
             let place = pick(&places, self.number)?.clone();
             hands::delete(sandbox, &place.1);
             traces.strangers.remove(&place);
-            *traces.edits.entry(place.clone()).or_default() += 1;
+            traces.edited(place.clone());
             return Some(format!("somebody's {} goes from {cluster}", place.1));
         }
         if self.what == What::Stranger {
@@ -202,10 +209,10 @@ impl Edit {
             let inside =
                 wanted.on(cluster).map(|it| it.2).filter(|it| it.kind.container().as_ref() == Some(&name));
             for name in inside {
-                *traces.edits.entry((cluster.to_owned(), name.path())).or_default() += 1;
+                traces.edited((cluster.to_owned(), name.path()));
             }
         }
-        *traces.edits.entry(place).or_default() += 1;
+        traces.edited(place);
         Some(format!("{:?} of {name} on {cluster}", self.what))
     }
 
@@ -262,7 +269,7 @@ fn stranger(wanted: &Wanted, sandbox: &Sandbox, traces: &mut Traces, draw: &mut 
         return None;
     }
     let place = (cluster.to_owned(), name.path());
-    *traces.edits.entry(place.clone()).or_default() += 1;
+    traces.edited(place.clone());
     let live = hands::get(sandbox, &name.path())?;
     traces.strangers.insert(place, live);
     Some(format!("somebody makes {name} on {cluster}"))

@@ -1,5 +1,6 @@
 //! Many schedules side by side, each on a runtime of its own.
 
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -13,17 +14,37 @@ use super::schedule::Schedule;
 /// A schedule takes about a second, ten on a machine that is busy.
 const ENDLESS: Duration = Duration::from_secs(300);
 
-/// One schedule. What panics is a violation too; one that never ends, whose clock stands still or whose end is never reached,
-/// ends the whole process: no clock of its own could tell.
-pub fn carry_out(schedule: &Schedule) -> Outcome {
+/// One schedule. One that never ends ends the whole process: what it has come to nobody could tell.
+fn carry_out(schedule: &Schedule) -> Outcome {
+    try_out(schedule, ENDLESS).unwrap_or_else(|| {
+        let (seed, seconds) = (schedule.seed, ENDLESS.as_secs());
+        // Not through `eprintln!`, which a test keeps to itself until its end.
+        let _ = writeln!(std::io::stderr(), "seed {seed}: it does not end, {seconds} s is enough");
+        std::process::exit(1)
+    })
+}
+
+/// One schedule. What panics is a violation too. `None` of one that never ends, whose clock stands still or whose end is never
+/// reached.
+pub fn try_out(schedule: &Schedule, most: Duration) -> Option<Outcome> {
+    let schedule = schedule.clone();
+    within(most, move || whole(&schedule))
+}
+
+/// No clock of its own could tell that work does not end: it has a thread to itself, which is left behind then.
+fn within<T: Send + 'static>(most: Duration, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let (done, ended) = mpsc::channel();
+    // Nobody listens any more to one that was left behind.
+    thread::spawn(move || _ = done.send(work()));
+    match ended.recv_timeout(most) {
+        Ok(outcome) => Some(outcome),
+        Err(RecvTimeoutError::Timeout) => None,
+        Err(RecvTimeoutError::Disconnected) => panic!("the work ended without a word"),
+    }
+}
+
+fn whole(schedule: &Schedule) -> Outcome {
     let seed = schedule.seed;
-    let (_alive, ended) = mpsc::channel::<()>();
-    thread::spawn(move || {
-        if ended.recv_timeout(ENDLESS) == Err(RecvTimeoutError::Timeout) {
-            eprintln!("seed {seed}: it does not end, {} s is enough", ENDLESS.as_secs());
-            std::process::exit(1);
-        }
-    });
     let whole = catch_unwind(AssertUnwindSafe(|| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
         runtime.expect("a runtime").block_on(run::run(schedule))
@@ -64,4 +85,18 @@ pub fn many(first: u64, number: u64, threads: usize, told: &(impl Fn(u64, &Outco
         report.violations.sort_by_key(|(seed, _)| *seed);
         report
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_never_ends_is_left_behind() {
+        assert_eq!(within(ENDLESS, || 7), Some(7));
+        let never = || loop {
+            thread::park();
+        };
+        assert_eq!(within::<()>(Duration::from_millis(10), never), None);
+    }
 }

@@ -26,4 +26,4 @@ mod wanted;
 mod witness;
 
 #[cfg_attr(test, allow(unused_imports, reason = "for the example of the same name"))]
-pub use {many::many, shrink::told};
+pub use {many::many, shrink::tell};

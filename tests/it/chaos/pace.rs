@@ -1,12 +1,17 @@
 //! No hammering: how often a write that fails may be tried again within a minute.
 //!
-//! Tutti promises a pause after each failure: of an app on a cluster 1 s, 2 s, 4 s … 5 min, of a delete 5 s, 10 s … 5 min. The
-//! pauses begin anew where something changed: the app itself by a commit, the cluster that comes or goes, the process, or the
-//! object, which was written after all. Who changes what was refused is followed at once, and ever more seldom.
+//! Tutti promises a pause after each failure: of an app on a cluster 1 s, 2 s, 4 s … 5 min, of one that was refused for good 30 s,
+//! 1 min … 5 min, of a delete 5 s, 10 s … 5 min. The pauses begin anew where something changed: the app itself by a commit, the
+//! cluster that comes or goes, the process, or the object, which was written after all. Who changes what was refused is followed
+//! at once, and ever more seldom.
+//!
+//! The pauses are an app's: each failure in passing of any of its objects explains one more try of the others, and so does each
+//! edit of them, within its own minute.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use http::{Method, StatusCode};
 use tokio::time::Instant;
 
 use super::edit::Place;
@@ -14,11 +19,18 @@ use super::object::Name;
 use super::wanted::{App, Wanted};
 
 const MINUTE: Duration = Duration::from_secs(60);
+/// Of a failure in passing, of a refusal for good, and of a delete.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const REFUSED_PAUSE: Duration = Duration::from_secs(30);
+const DELETE_PAUSE: Duration = Duration::from_secs(5);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 /// What tutti says of a cluster comes a moment after it went by it.
 const MOMENT: Duration = Duration::from_millis(20);
 /// An object that changed under its delete is asked for again at once, so often.
 const AT_ONCE: usize = 3;
+
+/// When each place was changed by others.
+pub type Edits = BTreeMap<Place, Vec<Instant>>;
 
 /// Of one cluster, or of all.
 #[derive(Debug, Default)]
@@ -29,20 +41,59 @@ pub struct Pace {
     cluster_anew: BTreeMap<String, Vec<Instant>>,
     place_anew: BTreeMap<Place, Vec<Instant>>,
     deletes_anew: Vec<Instant>,
-    /// When others first changed something there.
-    touched: BTreeMap<String, Instant>,
+    /// Whose each place ever was.
+    owners: BTreeMap<Place, BTreeSet<String>>,
     /// What tutti said last of each cluster.
     said: BTreeMap<String, String>,
 }
 
-/// One write on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// Of one object: one that fails makes the attempt fail that it is part of.
+    Read,
+    Write,
+    Delete,
+}
+
+impl Verb {
+    pub fn of(method: &Method) -> Self {
+        match *method {
+            Method::GET => Self::Read,
+            Method::DELETE => Self::Delete,
+            _ => Self::Write,
+        }
+    }
+}
+
+/// One request on the wire.
 #[derive(Debug)]
 struct Try {
     at: Instant,
-    is_delete: bool,
+    verb: Verb,
     /// Of the object as it was then.
     version: Option<String>,
-    is_done: Option<bool>,
+    is_answered: bool,
+    /// `None` when nobody knows what came of it.
+    status: Option<StatusCode>,
+}
+
+impl Try {
+    fn is_done(&self) -> bool {
+        self.status.is_some_and(|status| status.is_success())
+    }
+
+    /// As tutti tells it from a refusal for good. A conflict may be either: its status does not say.
+    fn failed_in_passing(&self) -> bool {
+        self.status.is_none_or(|status| {
+            matches!(status, StatusCode::CONFLICT | StatusCode::TOO_MANY_REQUESTS) || status.is_server_error()
+        })
+    }
+}
+
+/// What explains more tries of one object.
+struct Near {
+    passing: Vec<Instant>,
+    edits: Vec<Instant>,
 }
 
 impl Pace {
@@ -74,7 +125,9 @@ impl Pace {
                 .iter()
                 .flat_map(|it| app.objects(&id).into_iter().map(move |object| (it, object)))
             {
-                self.place_anew.entry((cluster.clone(), name.path())).or_default().push(now);
+                let place = (cluster.clone(), name.path());
+                self.place_anew.entry(place.clone()).or_default().push(now);
+                self.owners.entry(place).or_default().insert(id.clone());
             }
         }
     }
@@ -86,46 +139,45 @@ impl Pace {
         }
     }
 
-    /// Others changed something there.
-    pub fn touched(&mut self, cluster: &str) {
-        self.touched.entry(cluster.to_owned()).or_insert_with(Instant::now);
-    }
-
-    pub fn sent(&mut self, place: &Place, is_delete: bool, version: Option<String>) {
-        let one = Try { at: Instant::now(), is_delete, version, is_done: None };
+    pub fn sent(&mut self, place: &Place, verb: Verb, version: Option<String>) {
+        let one = Try { at: Instant::now(), verb, version, is_answered: false, status: None };
         self.tries.entry(place.clone()).or_default().push(one);
     }
 
-    /// What came of the last one that was sent and not answered yet; `version` as the object is now.
+    /// What came of the last one that was sent and not answered yet: `None` when the connection broke. `version` as the object is
+    /// now.
     pub fn answered(
         &mut self,
         place: &Place,
-        is_delete: bool,
-        is_done: bool,
+        verb: Verb,
+        status: Option<StatusCode>,
         version: impl FnOnce() -> Option<String>,
     ) {
         let mut tries = self.tries.get_mut(place).into_iter().flatten().rev();
-        let Some(one) = tries.find(|it| it.is_delete == is_delete && it.is_done.is_none()) else { return };
-        one.is_done = Some(is_done);
+        let Some(one) = tries.find(|it| it.verb == verb && !it.is_answered) else { return };
+        (one.is_answered, one.status) = (true, status);
         // An answer that was lost, of a write that was done.
-        if is_done || one.version != version() {
+        if verb != Verb::Read && (one.is_done() || one.version != version()) {
             self.place_anew.entry(place.clone()).or_default().push(Instant::now());
         }
     }
 
     /// The most writes of one object that failed in one minute, and what was too much.
-    pub fn check(&self) -> (usize, Vec<String>) {
+    pub fn check(&self, edits: &Edits) -> (usize, Vec<String>) {
         let (mut most, mut found) = (0, Vec::new());
         for (place, tries) in &self.tries {
-            for is_delete in [false, true] {
-                let failed = tries.iter().filter(|it| it.is_delete == is_delete && it.is_done != Some(true));
-                let failed: Vec<Instant> = failed.map(|it| it.at).collect();
-                for (first, at) in failed.iter().enumerate() {
-                    let number = failed[first..].iter().take_while(|it| **it - *at < MINUTE).count();
-                    let allowed = self.allowed(place, *at, is_delete);
+            for verb in [Verb::Write, Verb::Delete] {
+                let failed: Vec<&Try> = tries.iter().filter(|it| it.verb == verb && !it.is_done()).collect();
+                if failed.is_empty() {
+                    continue;
+                }
+                let near = self.near(place, edits);
+                for (first, one) in failed.iter().enumerate() {
+                    let number = failed[first..].iter().take_while(|it| it.at - one.at < MINUTE).count();
+                    let allowed = self.allowed(place, &failed[first..first + number], verb, &near);
                     most = most.max(number);
                     if number > allowed {
-                        let verb = if is_delete { "delete" } else { "write" };
+                        let verb = if verb == Verb::Delete { "delete" } else { "write" };
                         let (cluster, path) = place;
                         found.push(format!(
                             "{cluster} {path}: {number} tries to {verb} it failed within a minute, {allowed} is the most"
@@ -138,26 +190,73 @@ impl Pace {
         (most, found)
     }
 
-    /// How many may fail in the minute that begins then.
-    fn allowed(&self, place: &Place, from: Instant, is_delete: bool) -> usize {
+    /// What happened to the objects on that cluster of any app that has the object.
+    fn near(&self, place: &Place, edits: &Edits) -> Near {
+        let nobody = BTreeSet::new();
+        let owners = |place: &Place| self.owners.get(place).unwrap_or(&nobody);
+        let ours = owners(place);
+        let is_near =
+            |other: &Place| other == place || other.0 == place.0 && !owners(other).is_disjoint(ours);
+        let tries = self.tries.iter().filter(|(other, _)| is_near(other)).flat_map(|(_, tries)| tries);
+        let passing = tries.filter(|it| it.verb != Verb::Delete && it.failed_in_passing()).map(|it| it.at);
+        let edits = edits.iter().filter(|(other, _)| is_near(other)).flat_map(|(_, times)| times).copied();
+        let (mut passing, mut edits): (Vec<Instant>, Vec<Instant>) = (passing.collect(), edits.collect());
+        passing.sort();
+        edits.sort();
+        Near { passing, edits }
+    }
+
+    /// How many may fail in the minute that begins with the first of these, which are all that failed in it.
+    fn allowed(&self, place: &Place, failed: &[&Try], verb: Verb, near: &Near) -> usize {
+        let Some(from) = failed.first().map(|it| it.at) else { return 0 };
+        let is_delete = verb == Verb::Delete;
         let of_cluster = self.cluster_anew.get(&place.0);
         let of_place = self.place_anew.get(place);
         let of_deletes = Some(&self.deletes_anew).filter(|_| is_delete);
         let all = [Some(&self.anew), of_cluster, of_place, of_deletes];
         let end = from + MINUTE;
-        let near = |at: &&Instant| **at + MOMENT > from && **at < end + MOMENT;
+        let is_within = |at: &&Instant| **at + MOMENT > from && **at < end + MOMENT;
         let mut cuts: Vec<Instant> =
-            all.into_iter().flatten().flatten().filter(near).map(|at| (*at).clamp(from, end)).collect();
+            all.into_iter().flatten().flatten().filter(is_within).map(|at| (*at).clamp(from, end)).collect();
         cuts.extend([from, end]);
         cuts.sort();
-        let first = Duration::from_secs(if is_delete { 5 } else { 1 });
-        let more = if is_delete { AT_ONCE } else { 0 };
-        let pieces = cuts.windows(2).map(|pair| tries_within(pair[1] - pair[0], first) + more);
-        let mut attempts: usize = pieces.sum();
-        if !is_delete && self.touched.get(&place.0).is_some_and(|at| *at < end) {
-            attempts += tries_within(MINUTE, first);
+        let tries = |first: Duration, more: usize| -> usize {
+            cuts.windows(2).map(|pair| tries_within(pair[1] - pair[0], first) + more).sum()
+        };
+        if is_delete {
+            return tries(DELETE_PAUSE, AT_ONCE);
         }
-        attempts * if is_delete { 1 } else { requests_of_an_attempt(&place.1) }
+        let (in_passing, for_good) = (tries(FIRST_PAUSE, 0), tries(REFUSED_PAUSE, 0));
+        let woken = explained(&near.edits, from).min(tries_within(MINUTE, FIRST_PAUSE));
+        let attempts = in_passing.min(for_good + explained(&near.passing, from)) + woken;
+        let name = Name::parse(&place.1);
+        let knows_apply = name.is_none_or(|name| name.kind.knows_apply());
+        let repeated = failed.iter().filter(|it| is_repeated(it.status, knows_apply)).count();
+        attempts + repeated.min(attempts * if knows_apply { 1 } else { 4 })
+    }
+}
+
+/// How many tries more those explain in the minute that begins then. Two within the shortest pause belong to one and the same
+/// attempt; one of the minute before may have its try in this one.
+fn explained(times: &[Instant], from: Instant) -> usize {
+    let is_before = times.iter().any(|at| *at < from && *at + MINUTE > from);
+    let (mut number, mut last) = (usize::from(is_before), None);
+    for at in times.iter().filter(|at| **at >= from && **at < from + MINUTE) {
+        if last.is_none_or(|last: Instant| *at - last >= FIRST_PAUSE) {
+            (number, last) = (number + 1, Some(*at));
+        }
+    }
+    number
+}
+
+/// Whether one attempt goes on after that answer with another write of the object. An apply that is in conflict is repeated once
+/// by force. Without server-side apply one is tried all the same when the kind is new to tutti; then the object is created, and
+/// changed up to three times while others change it or put another in its place.
+fn is_repeated(status: Option<StatusCode>, knows_apply: bool) -> bool {
+    match status.map(|status| status.as_u16()) {
+        Some(409) => true,
+        Some(404 | 415 | 422) => !knows_apply,
+        _ => false,
     }
 }
 
@@ -172,64 +271,144 @@ fn tries_within(time: Duration, first_pause: Duration) -> usize {
     tries
 }
 
-/// An apply that is in conflict is repeated once by force. Without server-side apply an object is asked for, created, and
-/// changed up to three times while others change it.
-fn requests_of_an_attempt(path: &str) -> usize {
-    match Name::parse(path) {
-        Some(name) if !name.kind.knows_apply() => 5,
-        _ => 2,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::object::Kind;
+    use super::super::wanted::{Drift, Prune, Sort};
     use super::*;
 
     fn place() -> Place {
         ("c1".to_owned(), Name::new(Kind::ConfigMap, "o1").path())
     }
 
-    /// Tries that fail, each so many seconds after the one before; what is said of them.
-    async fn tried(pauses: &[u64], is_delete: bool, between: impl Fn(&mut Pace)) -> Vec<String> {
-        let mut pace = Pace::default();
-        pace.begins();
-        for pause in pauses {
-            tokio::time::sleep(Duration::from_secs(*pause)).await;
-            pace.sent(&place(), is_delete, None);
-            pace.answered(&place(), is_delete, false, || None);
-            between(&mut pace);
-        }
-        pace.check().1
+    fn other() -> Place {
+        ("c1".to_owned(), Name::new(Kind::ConfigMap, "o2").path())
     }
 
-    const TWICE: [u64; 12] = [0, 0, 1, 0, 2, 0, 4, 0, 8, 0, 16, 0];
+    fn try_once(pace: &mut Pace, place: &Place, verb: Verb, status: u16) {
+        pace.sent(place, verb, None);
+        pace.answered(place, verb, StatusCode::from_u16(status).ok(), || None);
+    }
+
+    /// Tries that fail, each so many seconds after the one before; what is said of them.
+    async fn tried(
+        pauses: &[u64],
+        verb: Verb,
+        status: u16,
+        mut between: impl FnMut(&mut Pace, &mut Edits),
+    ) -> Vec<String> {
+        let (mut pace, mut edits) = (Pace::default(), Edits::new());
+        pace.begins();
+        let app = App {
+            sort: Sort::Objects(["o1", "o2"].map(|name| (Name::new(Kind::ConfigMap, name), 1)).into()),
+            clusters: ["c1".to_owned()].into(),
+            paused: false,
+            drift: Drift::Repair,
+            prune: Prune::WhenHealthy,
+            mistake: None,
+            broken_image: false,
+        };
+        let wanted = Wanted { apps: [("app1".to_owned(), app)].into(), ..Wanted::default() };
+        pace.reads(&Wanted::default(), &wanted);
+        // The begin of the process is another begin of the pauses.
+        tokio::time::sleep(MINUTE).await;
+        for pause in pauses {
+            tokio::time::sleep(Duration::from_secs(*pause)).await;
+            try_once(&mut pace, &place(), verb, status);
+            between(&mut pace, &mut edits);
+        }
+        pace.check(&edits).1
+    }
+
+    const NOTHING: fn(&mut Pace, &mut Edits) = |_, _| {};
+
+    fn too_many(verb: &str, number: usize, most: usize) -> Vec<String> {
+        let path = "c1 /api/v1/namespaces/default/configmaps/o1";
+        vec![format!("{path}: {number} tries to {verb} it failed within a minute, {most} is the most")]
+    }
 
     #[tokio::test(start_paused = true)]
     async fn what_is_promised_is_allowed_and_once_more_is_seen() {
-        let nothing = |_: &mut Pace| {};
-        assert_eq!(tried(&TWICE, false, nothing).await, Vec::<String>::new());
-        let once_more = [&TWICE[..], &[1]].concat();
-        // The begin of the process is another begin of the pauses.
-        let words = "c1 /api/v1/namespaces/default/configmaps/o1: 15 tries to write it failed within a minute, 14 is the most";
-        assert_eq!(tried(&[&once_more[..], &[0]].concat(), false, nothing).await, Vec::<String>::new());
-        assert_eq!(tried(&[&once_more[..], &[0, 0]].concat(), false, nothing).await, [words]);
-        assert_eq!(tried(&[0, 0, 0, 0, 5, 10, 20], true, nothing).await, Vec::<String>::new());
+        let (write, delete) = (Verb::Write, Verb::Delete);
+        let none = Vec::<String>::new();
+        for status in [503, 429, 500] {
+            assert_eq!(tried(&[0, 1, 2, 4, 8, 16, 32], write, status, NOTHING).await, none, "{status}");
+            let found = tried(&[0, 1, 2, 4, 8, 16, 16], write, status, NOTHING).await;
+            assert_eq!(found, too_many("write", 7, 6), "{status}");
+        }
+        for status in [403, 422, 400] {
+            assert_eq!(tried(&[0, 30, 60, 120, 240, 300], write, status, NOTHING).await, none, "{status}");
+            let found = tried(&[0, 30, 29], write, status, NOTHING).await;
+            assert_eq!(found, too_many("write", 3, 2), "{status}");
+        }
+        assert_eq!(tried(&[0, 5, 10, 20, 40], delete, 403, NOTHING).await, none);
+        assert_eq!(tried(&[0, 0, 0, 0, 5, 10, 20], delete, 409, NOTHING).await, none);
+        assert_eq!(tried(&[0, 0, 0, 0, 5, 10, 20, 5], delete, 409, NOTHING).await, too_many("delete", 8, 7));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_in_conflict_is_repeated_at_once_and_nothing_else() {
+        let twice = [0, 0, 1, 0, 2, 0, 4, 0, 8, 0, 16, 0];
+        assert_eq!(tried(&twice, Verb::Write, 409, NOTHING).await, Vec::<String>::new());
+        let found = tried(&[&twice[..], &[1]].concat(), Verb::Write, 409, NOTHING).await;
+        assert_eq!(found, too_many("write", 13, 12));
+        assert_eq!(tried(&twice, Verb::Write, 503, NOTHING).await, too_many("write", 12, 6));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_neighbour_that_fails_in_passing_explains_one_more_try() {
+        let with = |verb: Verb, status: u16| {
+            let mut is_first = true;
+            move |pace: &mut Pace, _: &mut Edits| {
+                if std::mem::take(&mut is_first) {
+                    try_once(pace, &other(), verb, status);
+                }
+            }
+        };
+        let (short, none) = ([0, 1, 30], Vec::<String>::new());
+        assert_eq!(tried(&short, Verb::Write, 403, with(Verb::Write, 503)).await, none);
+        assert_eq!(tried(&short, Verb::Write, 403, with(Verb::Read, 503)).await, none);
+        assert_eq!(tried(&short, Verb::Write, 403, with(Verb::Write, 403)).await, too_many("write", 3, 2));
+        let found = tried(&[0, 1, 2, 30], Verb::Write, 403, with(Verb::Write, 503)).await;
+        assert_eq!(found, too_many("write", 4, 3));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_edit_counts_in_its_own_minute() {
+        let edit = |place: fn() -> Place, number: usize| {
+            let mut left = number;
+            move |_: &mut Pace, edits: &mut Edits| {
+                if left > 0 {
+                    left -= 1;
+                    edits.entry(place()).or_default().push(Instant::now());
+                }
+            }
+        };
+        let (short, none) = ([0, 1, 30], Vec::<String>::new());
+        assert_eq!(tried(&short, Verb::Write, 403, edit(place, 1)).await, none);
+        assert_eq!(tried(&short, Verb::Write, 403, edit(other, 1)).await, none);
+        let elsewhere = || ("c2".to_owned(), place().1);
+        assert_eq!(tried(&short, Verb::Write, 403, edit(elsewhere, 1)).await, too_many("write", 3, 2));
+        let later = [0, 120, 30, 29];
+        assert_eq!(tried(&later, Verb::Write, 403, edit(place, 1)).await, too_many("write", 3, 2));
+        // Whoever changes it all the time is followed ever more seldom.
+        let found = tried(&[1; 40], Verb::Write, 403, edit(place, 40)).await;
+        assert_eq!(found, too_many("write", 40, 8));
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_changes_begins_the_pauses_anew() {
         let many = [1; 40];
-        assert_ne!(tried(&many, false, |_| {}).await, Vec::<String>::new());
-        assert_eq!(tried(&many, false, Pace::begins).await, Vec::<String>::new());
-        let comes_and_goes = |cluster: &'static str| {
-            move |pace: &mut Pace| {
-                pace.says(cluster, "Offline");
-                pace.says(cluster, "Ready");
-            }
-        };
-        assert_eq!(tried(&many, false, comes_and_goes("c1")).await, Vec::<String>::new());
-        assert_ne!(tried(&many, false, comes_and_goes("c2")).await, Vec::<String>::new());
+        let tried = async |between: fn(&mut Pace, &mut Edits)| tried(&many, Verb::Write, 503, between).await;
+        assert_ne!(tried(NOTHING).await, Vec::<String>::new());
+        assert_eq!(tried(|pace, _| pace.begins()).await, Vec::<String>::new());
+        assert_eq!(tried(|pace, _| come_and_go(pace, "c1")).await, Vec::<String>::new());
+        assert_ne!(tried(|pace, _| come_and_go(pace, "c2")).await, Vec::<String>::new());
+    }
+
+    fn come_and_go(pace: &mut Pace, cluster: &str) {
+        pace.says(cluster, "Offline");
+        pace.says(cluster, "Ready");
     }
 
     #[test]

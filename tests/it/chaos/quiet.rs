@@ -42,7 +42,7 @@ pub fn strangers_go(wanted: &Wanted, clusters: &BTreeMap<String, Sandbox>, trace
     for place in gone {
         hands::delete(&clusters[&place.0], &place.1);
         traces.strangers.remove(&place);
-        *traces.edits.entry(place).or_default() += 1;
+        traces.edited(place);
     }
 }
 

@@ -372,7 +372,7 @@ impl Run {
             let mut state = self.witness.state.lock();
             if state.traces.unmarked.contains(&place) && !state.traces.resolved.contains(&place) {
                 hands::delete(self.fleet.cluster(target.cluster.as_str()), &place.1);
-                *state.traces.edits.entry(place.clone()).or_default() += 1;
+                state.traces.edited(place.clone());
                 state.traces.resolved.insert(place);
                 drop(state);
                 self.report.count("conflict resolved by a person");
@@ -393,7 +393,7 @@ impl Run {
                 }
                 hands::delete(self.fleet.cluster(cluster), &kept.path());
                 let place = (cluster.to_owned(), kept.path());
-                *self.witness.state.lock().traces.edits.entry(place).or_default() += 1;
+                self.witness.state.lock().traces.edited(place);
                 self.report.count("kept object deleted by a person");
                 self.witness.say(&format!("a person deletes {kept}, which was to stay"));
             }
@@ -430,7 +430,7 @@ impl Run {
         }
         self.report.refused += state.refused;
         self.report.requests += state.total;
-        self.report.most_failed = state.pace.check().0;
+        self.report.most_failed = state.pace.check(&state.traces.edits).0;
         self.report.processes += state.processes as u64;
         let violations = std::mem::take(&mut state.violations);
         let log = std::mem::take(&mut state.log);

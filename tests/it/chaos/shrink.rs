@@ -2,20 +2,34 @@
 
 use std::time::Duration;
 
-use super::many::carry_out;
+use super::many::try_out;
 use super::run::Outcome;
 use super::schedule::{Schedule, Step};
 
 /// Runs of one schedule in the search; each takes about a second.
 const MOST_RUNS: usize = 150;
+/// A run in the search that takes longer is another matter than the violation.
+const ENDLESS: Duration = Duration::from_secs(60);
+/// Each is left behind and goes on beside those after it: so many, and the search is over.
+const MOST_ENDLESS: usize = 3;
 
 type Steps = Vec<(Duration, Step)>;
 
-/// What a person needs to see of a violation.
-pub fn told(seed: u64, outcome: &Outcome) -> String {
+/// Says what a person needs to see of a violation: at once what it is and how it comes again, and after a search, which may take
+/// minutes, what it takes.
+pub fn tell(seed: u64, outcome: &Outcome, say: &dyn Fn(&str)) {
+    tell_by(seed, outcome, say, &mut |shorter| try_out(shorter, ENDLESS));
+}
+
+fn tell_by(seed: u64, outcome: &Outcome, say: &dyn Fn(&str), run: Run<'_>) {
+    let mut lines: Vec<String> =
+        outcome.violations.iter().map(|words| format!("seed {seed}: {words}")).collect();
+    lines.push(format!("again: cargo run --release --example chaos -- --schedules 1 --seed {seed} --log"));
+    say(&lines.join("\n"));
+
     let schedule = Schedule::of(seed);
     let mut lines = Vec::new();
-    let log = match shrink(&schedule, outcome) {
+    let log = match shrink(&schedule, outcome, run) {
         Some((short, again)) => {
             lines.push(format!(
                 "schedule {seed}, {} of its {} steps, which it takes:",
@@ -31,18 +45,25 @@ pub fn told(seed: u64, outcome: &Outcome) -> String {
         }
     };
     lines.extend(log);
-    lines.extend(outcome.violations.iter().map(|words| format!("seed {seed}: {words}")));
-    lines.push(format!("again: cargo run --release --example chaos -- --schedules 1 --seed {seed} --log"));
-    lines.join("\n")
+    say(&lines.join("\n"));
 }
 
+/// What comes of a schedule; `None` of one that does not end.
+type Run<'a> = &'a mut dyn FnMut(&Schedule) -> Option<Outcome>;
+
 /// The shortest that was found, with what came of it; `None` when what was found comes up no second time.
-pub fn shrink(schedule: &Schedule, outcome: &Outcome) -> Option<(Schedule, Outcome)> {
+fn shrink(schedule: &Schedule, outcome: &Outcome, run: Run<'_>) -> Option<(Schedule, Outcome)> {
     let violation = told_alike(outcome.violations.first()?);
-    let mut last = None;
+    let (mut last, mut endless) = (None, 0);
     let mut fails = |steps: &Steps| {
+        if endless == MOST_ENDLESS {
+            return false;
+        }
         let shorter = Schedule { steps: steps.clone(), ..schedule.clone() };
-        let outcome = carry_out(&shorter);
+        let Some(outcome) = run(&shorter) else {
+            endless += 1;
+            return false;
+        };
         let is_same = outcome.violations.first().is_some_and(|words| told_alike(words) == violation);
         if is_same {
             last = Some((shorter, outcome));
@@ -102,6 +123,9 @@ fn told_alike(violation: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::{Cell, RefCell};
+
+    use super::super::report::Report;
     use super::*;
 
     fn steps(number: usize) -> Steps {
@@ -133,6 +157,42 @@ mod tests {
         assert_eq!(left(10, &[]).0, Vec::<usize>::new());
         assert_eq!(left(3, &[0, 1, 2]).0, [0, 1, 2]);
         assert!(left(1_000, &(0..1_000).step_by(2).collect::<Vec<_>>()).1 <= 150);
+    }
+
+    fn outcome(violation: &str) -> Outcome {
+        let violations = vec![violation.to_owned()];
+        Outcome { violations, log: Vec::new(), report: Report::default() }
+    }
+
+    #[test]
+    fn the_violation_is_told_before_the_search_for_less() {
+        let (said, before) = (RefCell::new(Vec::new()), Cell::new(None));
+        let say = |text: &str| said.borrow_mut().push(text.to_owned());
+        tell_by(7, &outcome("it is gone"), &say, &mut |_| {
+            before.set(before.take().or_else(|| Some(said.borrow().clone())));
+            None
+        });
+        let first =
+            "seed 7: it is gone\nagain: cargo run --release --example chaos -- --schedules 1 --seed 7 --log";
+        assert_eq!(before.take().unwrap_or_default(), [first]);
+        assert_eq!(said.borrow()[1..], ["schedule 7, whole, as it did not come to this once more"]);
+    }
+
+    #[test]
+    fn what_does_not_end_is_not_the_same_and_three_times_are_enough() {
+        let schedule = Schedule { steps: steps(60), ..Schedule::of(7) };
+        let searched = |endless_below: usize| {
+            let mut runs = 0;
+            let found = shrink(&schedule, &outcome("it is gone"), &mut |shorter| {
+                runs += 1;
+                (shorter.steps.len() >= endless_below).then(|| outcome("it is gone"))
+            });
+            (found.map(|(shorter, _)| shorter.steps.len()), runs)
+        };
+        assert_eq!(searched(0).0, Some(0));
+        // With 60 and 30 steps it comes up; with none, and twice with 15, it does not end.
+        assert_eq!(searched(20), (Some(30), 5));
+        assert_eq!(searched(61), (None, 1));
     }
 
     #[test]

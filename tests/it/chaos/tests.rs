@@ -1,6 +1,7 @@
 //! Some schedules in every test run, and whether those who judge them see what is wrong.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,7 +14,7 @@ use super::judge::{may_apply, may_delete, may_merge, may_take_along};
 use super::many::many;
 use super::object::{Kind, Name, body, left_over};
 use super::schedule::Schedule;
-use super::shrink::told;
+use super::shrink::tell;
 use super::wanted::{App, Drift, Mistake, Prune, Sort, Wanted};
 use super::witness::Witness;
 use super::{hands, truth};
@@ -29,7 +30,8 @@ fn every_schedule_ends_well() {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let report = many(seed, schedules, threads, &|seed, outcome| {
         if !outcome.violations.is_empty() {
-            println!("{}", told(seed, outcome));
+            // Not through `println!`, whose words are lost when another schedule ends the process.
+            tell(seed, outcome, &|text| _ = writeln!(std::io::stderr(), "{text}"));
         }
     });
     println!("{report}");
@@ -219,10 +221,14 @@ fn violations(witness: &Witness) -> Vec<String> {
 
 /// A request to delete the `number`-th object of those that nobody wants.
 fn delete(number: usize) -> Request<Bytes> {
+    delete_with(number, "")
+}
+
+fn delete_with(number: usize, query: &str) -> Request<Bytes> {
     let body = json!({"preconditions": {"uid": format!("u{number}"), "resourceVersion": "1"}});
     Request::builder()
         .method(Method::DELETE)
-        .uri(Name::new(Kind::ConfigMap, &format!("gone{number}")).path())
+        .uri(Name::new(Kind::ConfigMap, &format!("gone{number}")).path() + query)
         .body(Bytes::from(body.to_string()))
         .expect("a request")
 }
@@ -241,6 +247,24 @@ async fn more_deletes_than_the_cap_are_seen() {
         assert_eq!(deleted(number), Vec::<String>::new(), "three of them free, one approved");
     }
     assert_eq!(deleted(5), ["4 deletes at one commit, 3 is the cap"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dry_run_is_no_write() {
+    let (_fleet, _, witness) = converged(&wanted()).await;
+    let dry = |number| delete_with(number, "?dryRun=All&fieldManager=tutti-main");
+    for number in 1..10 {
+        witness.sent("c1", &dry(number));
+        witness.answered("c1", &dry(number), Ok(StatusCode::OK));
+    }
+    assert_eq!(violations(&witness), Vec::<String>::new(), "no delete counts against the cap");
+    // It answers no write of the same object that is under way.
+    witness.sent("c1", &delete(1));
+    witness.answered("c1", &dry(1), Ok(StatusCode::OK));
+    witness.answered("c1", &delete(1), Ok(StatusCode::SERVICE_UNAVAILABLE));
+    let state = witness.state.lock();
+    let written: Vec<usize> = state.writes.values().map(|writes| writes.done).collect();
+    assert_eq!((written, state.pace.check(&BTreeMap::new()).0), (vec![0], 1));
 }
 
 #[tokio::test(start_paused = true)]

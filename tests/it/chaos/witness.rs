@@ -17,7 +17,7 @@ use tutti::report::{Overview, Phase};
 use super::edit::{Place, Traces};
 use super::judge::{may_apply, may_delete, may_merge, may_take_along};
 use super::object::{Kind, Name};
-use super::pace::Pace;
+use super::pace::{Pace, Verb};
 use super::wanted::{App, Wanted};
 use super::{hands, truth};
 use crate::support::wires;
@@ -285,8 +285,17 @@ fn path_of(request: &Request<Bytes>) -> String {
     format!("{path}/{}", body_of(request)["metadata"]["name"].as_str().unwrap_or_default())
 }
 
-fn is_delete(request: &Request<Bytes>) -> bool {
-    *request.method() == Method::DELETE
+/// What changes something when it is done: no dry run.
+fn is_write(request: &Request<Bytes>) -> bool {
+    *request.method() != Method::GET && !request.uri().query().unwrap_or_default().contains("dryRun=")
+}
+
+/// The object that is read alone; of no list.
+fn read_of(cluster: &str, request: &Request<Bytes>) -> Option<Place> {
+    let path = request.uri().path();
+    Name::parse(path)
+        .filter(|_| *request.method() == Method::GET)
+        .map(|_| (cluster.to_owned(), path.to_owned()))
 }
 
 fn version_of(live: &Value) -> Option<String> {
@@ -311,7 +320,10 @@ impl wires::Witness for Witness {
                 state.requests.push(what());
             }
         }
-        if *request.method() == Method::GET || query.contains("dryRun=") {
+        if let Some(place) = read_of(cluster, request) {
+            self.state.lock().pace.sent(&place, Verb::Read, None);
+        }
+        if !is_write(request) {
             return;
         }
         self.say(&format!("  {}", what()));
@@ -319,10 +331,7 @@ impl wires::Witness for Witness {
         let live = hands::get(&self.clusters[cluster], &place.1);
         {
             let mut state = self.state.lock();
-            if state.traces.edits.keys().any(|(edited, _)| edited == cluster) {
-                state.pace.touched(cluster);
-            }
-            state.pace.sent(&place, is_delete(request), live.as_ref().and_then(version_of));
+            state.pace.sent(&place, Verb::of(request.method()), live.as_ref().and_then(version_of));
         }
         if let Err(why) = self.judge(cluster, request, live.as_ref()) {
             self.violation(&format!("{}: {why}", what()));
@@ -333,7 +342,11 @@ impl wires::Witness for Witness {
         if answer.as_ref().is_err_and(|error| error == "connection refused") {
             self.state.lock().refused += 1;
         }
-        if *request.method() == Method::GET {
+        if let Some(place) = read_of(cluster, request) {
+            let status = answer.as_ref().ok().copied();
+            self.state.lock().pace.answered(&place, Verb::Read, status, || None);
+        }
+        if !is_write(request) {
             return;
         }
         let is_done = answer.as_ref().is_ok_and(StatusCode::is_success);
@@ -341,7 +354,8 @@ impl wires::Witness for Witness {
             let mut state = self.state.lock();
             let place = (cluster.to_owned(), path_of(request));
             let live = || hands::get(&self.clusters[cluster], &place.1);
-            state.pace.answered(&place, is_delete(request), is_done, || live().as_ref().and_then(version_of));
+            let (verb, status) = (Verb::of(request.method()), answer.as_ref().ok().copied());
+            state.pace.answered(&place, verb, status, || live().as_ref().and_then(version_of));
             let writes = state.writes.entry(place).or_default();
             writes.done += usize::from(is_done);
             writes.lost += usize::from(answer.is_err());
