@@ -22,6 +22,8 @@ use super::standing::Standing;
 
 /// Watches of one connection: servers allow 100 streams and more.
 const WATCHES: usize = 60;
+/// What a server may send of an answer before it is read. Lists of a hundred clusters that begin at once are held in memory.
+const WINDOW: u32 = 256 * 1024;
 /// A connection on which nothing was heard for so long is asked whether it is still there, and must answer in time.
 const PING_AFTER: Duration = Duration::from_secs(30);
 const PING_PATIENCE: Duration = Duration::from_secs(15);
@@ -106,6 +108,8 @@ fn pool(connector: HttpsConnector<HttpConnector>) -> Pool {
         .pool_max_idle_per_host(IDLE_CONNECTIONS)
         .pool_idle_timeout(IDLE)
         .http1_max_buf_size(READ_BUFFER)
+        .http2_initial_stream_window_size(WINDOW)
+        .http2_initial_connection_window_size(4 * WINDOW)
         .http2_keep_alive_interval(PING_AFTER)
         .http2_keep_alive_timeout(PING_PATIENCE)
         .build(connector)
