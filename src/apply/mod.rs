@@ -29,6 +29,7 @@ use conflict::Attempt;
 pub use conflict::Past;
 pub use merged::says;
 use owned::FieldSet;
+use takeover::Adoption;
 
 use crate::cluster::{Catalog, Client, Deleted, Error, Resource};
 use crate::model::{Digest, FieldPath, ObjectId, Rendered, RenderedObject, Revision, labels};
@@ -153,7 +154,8 @@ async fn apply_one(
     scale(&mut body, step.replicas);
     leave_out(&mut body, &step.left);
     let applied = if step.action == Action::Adopt {
-        takeover::take(client, resource, manager, &object.id, &body, &step.left.paths, cancelled).await
+        let (id, body, left) = (&object.id, &body, &*step.left.paths);
+        Adoption { client, resource, manager, id, body, left }.take(cancelled).await
     } else {
         if let (Reason::Drifted { .. }, Some(uid)) = (&step.reason, &step.uid) {
             // Another object of that name may not be ours.
@@ -203,7 +205,8 @@ pub async fn foresee(
     scale(&mut body, step.replicas);
     leave_out(&mut body, &step.left);
     let foreseen = if step.intent() == Action::Adopt {
-        takeover::foreseen(client, resource, manager, &object.id, &body, &step.left.paths).await
+        let (id, body, left) = (&object.id, &body, &*step.left.paths);
+        Adoption { client, resource, manager, id, body, left }.foreseen().await
     } else {
         let is_dry = true;
         Attempt { client, resource, manager, past, step, object, cancelled, is_dry }.run(body).await

@@ -59,7 +59,8 @@ pub async fn foresee(
     revision: &Revision,
     left: &[FieldPath],
 ) -> Result<Result<Effect, String>, Error> {
-    let effect = try_out(client, resource, manager, &object.id, &as_sent(object, revision), left).await;
+    let (id, body) = (&object.id, &as_sent(object, revision));
+    let effect = Adoption { client, resource, manager, id, body, left }.try_out().await;
     match effect.map_err(|error| told(object, error)) {
         Ok(effect) => Ok(Ok(effect)),
         Err(error) if error.is_transient() => Err(error),
@@ -77,177 +78,159 @@ pub fn made_by(object: &Value) -> Option<String> {
     Some(format!("made by {} {}", text(owner, "kind"), text(owner, "name")))
 }
 
-async fn try_out(
-    client: &Client,
-    resource: &Resource,
-    manager: &str,
-    id: &ObjectId,
-    body: &Value,
-    left: &[FieldPath],
-) -> Result<Effect, Error> {
-    let Some(live) = client.get(resource, id).await? else { return Ok(Effect::default()) };
-    let after = after(client, resource, manager, id, body, left, &live).await?;
-    let changes = differences(&live, &after);
-    let replaces_pods = live
-        .pointer("/spec/template/spec")
-        .filter(|_| &*id.group == "apps")
-        .map(|_| changes.iter().any(|path| path.starts_with("spec.template.") || path == "spec.template"));
-    let mut from = taken_from(&live, body, manager);
-    from.extend(taken_without_entries(&live));
-    Ok(Effect { from, changes, replaces_pods })
+/// One object that is taken over, or would be.
+#[derive(Clone, Copy, Debug)]
+pub struct Adoption<'a> {
+    pub client: &'a Client,
+    pub resource: &'a Resource,
+    pub manager: &'a str,
+    pub id: &'a ObjectId,
+    /// As it is sent.
+    pub body: &'a Value,
+    /// Fields that are left to others, where the server knows no apply.
+    pub left: &'a [FieldPath],
 }
 
-/// The object as it would be once it is taken over, asked of the cluster by dry runs.
-pub async fn foreseen(
-    client: &Client,
-    resource: &Resource,
-    manager: &str,
-    id: &ObjectId,
-    body: &Value,
-    left: &[FieldPath],
-) -> Result<Value, Error> {
-    match client.get(resource, id).await? {
-        Some(live) => after(client, resource, manager, id, body, left, &live).await,
-        None => match client.try_apply(resource, id, body, manager, false).await {
-            Err(Error::WithoutApply { .. }) => {
-                let (left, cancelled, adopts, is_dry) = (&[][..], None, true, true);
-                Merge { client, resource, manager, id, body, left, adopts, cancelled, is_dry }.create().await
-            }
-            result => result,
-        },
+impl Adoption<'_> {
+    async fn try_out(self) -> Result<Effect, Error> {
+        let Self { client, resource, manager, id, body, .. } = self;
+        let Some(live) = client.get(resource, id).await? else { return Ok(Effect::default()) };
+        let after = self.after(&live).await?;
+        let changes = differences(&live, &after);
+        let replaces_pods = live.pointer("/spec/template/spec").filter(|_| &*id.group == "apps").map(|_| {
+            changes.iter().any(|path| path.starts_with("spec.template.") || path == "spec.template")
+        });
+        let mut from = taken_from(&live, body, manager);
+        from.extend(taken_without_entries(&live));
+        Ok(Effect { from, changes, replaces_pods })
     }
-}
 
-/// Where the server knows no apply, it does not know either who set what. A dry run has no `cancelled`.
-async fn by_merge(
-    client: &Client,
-    resource: &Resource,
-    manager: &str,
-    id: &ObjectId,
-    body: &Value,
-    left: &[FieldPath],
-    cancelled: Option<&CancellationToken>,
-) -> Result<Value, Error> {
-    let (left, is_dry) = (&with_replicas(left, body), cancelled.is_none());
-    let merge = Merge { client, resource, manager, id, body, left, adopts: true, cancelled, is_dry };
-    merge.run(std::future::ready(None)).await
-}
-
-async fn after(
-    client: &Client,
-    resource: &Resource,
-    manager: &str,
-    id: &ObjectId,
-    body: &Value,
-    left: &[FieldPath],
-    live: &Value,
-) -> Result<Value, Error> {
-    let applied = match client.try_apply(resource, id, body, manager, false).await {
-        Err(Error::WithoutApply { .. }) => {
-            return by_merge(client, resource, manager, id, body, left, None).await;
-        }
-        Err(Error::Conflict { conflicts, .. })
-            if conflicts.iter().all(|it| may_overrule(live, &it.manager)) =>
-        {
-            client.try_apply(resource, id, body, manager, true).await?
-        }
-        result => result?,
-    };
-    let dropped = dropped(live, &applied, body, manager);
-    let mut after = applied;
-    dropped.cut(&mut after);
-    if !dropped.is_empty() {
-        // The server fills in what it has a default for, and says no where that is not allowed.
-        without(&mut after, &["metadata", "managedFields"]);
-        if let Some(version) = live.pointer("/metadata/resourceVersion") {
-            after["metadata"]["resourceVersion"] = version.clone();
-        }
-        after = client.try_replace(resource, id, &after, manager).await?;
-    }
-    Ok(after)
-}
-
-/// Takes it over; the object as the cluster has it then. What is stopped between two writes is taken up where it was by the next one:
-/// each of them leaves every value as it is or as Git says.
-pub async fn take(
-    client: &Client,
-    resource: &Resource,
-    manager: &str,
-    id: &ObjectId,
-    body: &Value,
-    left: &[FieldPath],
-    cancelled: &CancellationToken,
-) -> Result<Value, Error> {
-    match take_fields(client, resource, manager, id, body, cancelled).await {
-        Err(Error::WithoutApply { .. }) => {
-            by_merge(client, resource, manager, id, body, left, Some(cancelled)).await
-        }
-        result => result,
-    }
-}
-
-async fn take_fields(
-    client: &Client,
-    resource: &Resource,
-    manager: &str,
-    id: &ObjectId,
-    body: &Value,
-    cancelled: &CancellationToken,
-) -> Result<Value, Error> {
-    let apply = async || {
-        if let Some(error) = stopped(cancelled, id) {
-            return Err(error);
-        }
-        client.apply(resource, id, body, manager).await
-    };
-    // An object without any entry gets one for all that was there when it is first applied to: that one is
-    // taken over in the second round.
-    const ROUNDS: usize = 2;
-    let mut applied = None;
-    for _ in 0..ROUNDS {
-        let live = match applied.take() {
-            Some(live) => live,
-            None => match client.get(resource, id).await? {
-                Some(live) => live,
-                None => return apply().await,
+    /// The object as it would be once it is taken over, asked of the cluster by dry runs.
+    pub async fn foreseen(self) -> Result<Value, Error> {
+        let Self { client, resource, manager, id, body, .. } = self;
+        match client.get(resource, id).await? {
+            Some(live) => self.after(&live).await,
+            None => match client.try_apply(resource, id, body, manager, false).await {
+                Err(Error::WithoutApply { .. }) => self.merge(&[], None).create().await,
+                result => result,
             },
-        };
-        if let Some(detail) = made_by(&live) {
-            // Since the cluster was asked: the next turn asks again, and refuses.
-            let reason = "Conflict".to_owned();
-            return Err(Error::Rejected { action: "adopt", object: id.clone(), code: 409, reason, detail });
         }
-        let live = match rewritten(&live, body, manager) {
-            Some(entries) => {
-                let version =
-                    live.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
-                let metadata = json!({"resourceVersion": version, "managedFields": entries});
-                if let Some(error) = stopped(cancelled, id) {
-                    return Err(error);
-                }
-                client.set_metadata(resource, id, &metadata, manager).await?
+    }
+
+    /// Where the server knows no apply, it does not know either who set what. A dry run has no `cancelled`.
+    fn merge<'a>(self, left: &'a [FieldPath], cancelled: Option<&'a CancellationToken>) -> Merge<'a>
+    where
+        Self: 'a,
+    {
+        let Self { client, resource, manager, id, body, .. } = self;
+        let is_dry = cancelled.is_none();
+        Merge { client, resource, manager, id, body, left, adopts: true, cancelled, is_dry }
+    }
+
+    async fn by_merge(self, cancelled: Option<&CancellationToken>) -> Result<Value, Error> {
+        let left = with_replicas(self.left, self.body);
+        self.merge(&left, cancelled).run(std::future::ready(None)).await
+    }
+
+    async fn after(self, live: &Value) -> Result<Value, Error> {
+        let Self { client, resource, manager, id, body, .. } = self;
+        let applied = match client.try_apply(resource, id, body, manager, false).await {
+            Err(Error::WithoutApply { .. }) => {
+                return self.by_merge(None).await;
             }
-            None => live,
-        };
-        let after = match apply().await {
             Err(Error::Conflict { conflicts, .. })
-                if conflicts.iter().all(|it| may_overrule(&live, &it.manager)) =>
+                if conflicts.iter().all(|it| may_overrule(live, &it.manager)) =>
             {
-                if let Some(error) = stopped(cancelled, id) {
-                    return Err(error);
-                }
-                client.apply_by_force(resource, id, body, manager).await?
+                client.try_apply(resource, id, body, manager, true).await?
             }
             result => result?,
         };
-        if taken_from(&after, body, manager).is_empty() {
-            return Ok(after);
+        let dropped = dropped(live, &applied, body, manager);
+        let mut after = applied;
+        dropped.cut(&mut after);
+        if !dropped.is_empty() {
+            // The server fills in what it has a default for, and says no where that is not allowed.
+            without(&mut after, &["metadata", "managedFields"]);
+            if let Some(version) = live.pointer("/metadata/resourceVersion") {
+                after["metadata"]["resourceVersion"] = version.clone();
+            }
+            after = client.try_replace(resource, id, &after, manager).await?;
         }
-        applied = Some(after);
+        Ok(after)
     }
-    match applied {
-        Some(after) => Ok(after),
-        None => apply().await,
+
+    /// Takes it over; the object as the cluster has it then. What is stopped between two writes is taken up where it was by the next one:
+    /// each of them leaves every value as it is or as Git says.
+    pub async fn take(self, cancelled: &CancellationToken) -> Result<Value, Error> {
+        match self.take_fields(cancelled).await {
+            Err(Error::WithoutApply { .. }) => self.by_merge(Some(cancelled)).await,
+            result => result,
+        }
+    }
+
+    async fn take_fields(self, cancelled: &CancellationToken) -> Result<Value, Error> {
+        let Self { client, resource, manager, id, body, .. } = self;
+        let apply = async || {
+            if let Some(error) = stopped(cancelled, id) {
+                return Err(error);
+            }
+            client.apply(resource, id, body, manager).await
+        };
+        // An object without any entry gets one for all that was there when it is first applied to: that one is
+        // taken over in the second round.
+        const ROUNDS: usize = 2;
+        let mut applied = None;
+        for _ in 0..ROUNDS {
+            let live = match applied.take() {
+                Some(live) => live,
+                None => match client.get(resource, id).await? {
+                    Some(live) => live,
+                    None => return apply().await,
+                },
+            };
+            if let Some(detail) = made_by(&live) {
+                // Since the cluster was asked: the next turn asks again, and refuses.
+                let reason = "Conflict".to_owned();
+                return Err(Error::Rejected {
+                    action: "adopt",
+                    object: id.clone(),
+                    code: 409,
+                    reason,
+                    detail,
+                });
+            }
+            let live = match rewritten(&live, body, manager) {
+                Some(entries) => {
+                    let version =
+                        live.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
+                    let metadata = json!({"resourceVersion": version, "managedFields": entries});
+                    if let Some(error) = stopped(cancelled, id) {
+                        return Err(error);
+                    }
+                    client.set_metadata(resource, id, &metadata, manager).await?
+                }
+                None => live,
+            };
+            let after = match apply().await {
+                Err(Error::Conflict { conflicts, .. })
+                    if conflicts.iter().all(|it| may_overrule(&live, &it.manager)) =>
+                {
+                    if let Some(error) = stopped(cancelled, id) {
+                        return Err(error);
+                    }
+                    client.apply_by_force(resource, id, body, manager).await?
+                }
+                result => result?,
+            };
+            if taken_from(&after, body, manager).is_empty() {
+                return Ok(after);
+            }
+            applied = Some(after);
+        }
+        match applied {
+            Some(after) => Ok(after),
+            None => apply().await,
+        }
     }
 }
 

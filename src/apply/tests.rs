@@ -68,8 +68,9 @@ impl Case {
     }
 
     async fn taken(&self, cancelled: &CancellationToken) -> Result<Value, Error> {
-        let body = config_map("one");
-        takeover::take(&self.client, &self.resource, "tutti-main", &self.id, &body, &[], cancelled).await
+        let (manager, body, left) = ("tutti-main", &config_map("one"), &[][..]);
+        let Self { client, resource, id, .. } = self;
+        Adoption { client, resource, manager, id, body, left }.take(cancelled).await
     }
 }
 
