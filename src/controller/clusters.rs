@@ -73,7 +73,6 @@ impl World {
                 _ => {
                     let entry = self.supervise(cluster, &fleet.health);
                     self.clusters.insert(name.clone(), entry);
-                    self.prune.connected(name);
                     self.stop_writing_to(name);
                 }
             }

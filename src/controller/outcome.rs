@@ -44,14 +44,14 @@ impl World {
             .filter(|step| step.decides_a_doubt())
             .map(|step| step.object.clone())
             .collect();
+        let step_of = |id: &ObjectId| outcome.plan.steps.iter().find(|step| step.object == *id);
         let (mut applied, mut wrote, mut put_off) = (BTreeSet::new(), false, false);
         for receipt in outcome.receipts {
             match receipt.result {
                 Ok(done @ (Done::Deleted | Done::Gone)) => {
                     wrote = true;
                     tracing::info!(cluster = %target.cluster, app = %target.app, object = %receipt.object, "deleted, to be created anew");
-                    let step = outcome.plan.steps.iter().find(|step| step.object == receipt.object);
-                    if let Some(uid) = step.and_then(|step| step.uid.as_deref()) {
+                    if let Some(uid) = step_of(&receipt.object).and_then(|step| step.uid.as_deref()) {
                         cluster.deleted(&receipt.object, uid, matches!(done, Done::Gone));
                     }
                 }
@@ -71,7 +71,7 @@ impl World {
                     cluster.observation.absent.remove(&receipt.object);
                     put_off |= matches!(not_done, NotDone::HeldOff);
                     if let NotDone::Failed(error) = not_done {
-                        let step = outcome.plan.steps.iter().find(|step| step.object == receipt.object);
+                        let step = step_of(&receipt.object);
                         if let (Error::Immutable { fields, .. }, Some(step)) = (&error, step)
                             && let (Action::Configure, Some(uid)) = (step.action, step.uid.as_deref())
                         {

@@ -61,6 +61,14 @@ fn listed(version: u64) -> Change {
     Change::Listed { version: version.to_string() }
 }
 
+/// A cluster whose ConfigMaps, none, were listed at this version.
+fn listed_entry(version: u64) -> ClusterEntry {
+    let mut entry = entry();
+    tell(&mut entry, Change::Listing);
+    tell(&mut entry, listed(version));
+    entry
+}
+
 /// Whether an apply that is answered so makes the object one that is there.
 fn is_there_after_answer(entry: &mut ClusterEntry, version: u64) -> bool {
     entry.applied(&kind(), map(UID, version), "main", &Ignores::default(), &mut Words::default());
@@ -92,9 +100,7 @@ async fn an_answer_that_is_older_than_what_the_watch_has_told_brings_nothing_bac
 
 #[tokio::test]
 async fn an_answer_does_not_bring_back_what_another_of_its_name_has_replaced() {
-    let mut entry = entry();
-    tell(&mut entry, Change::Listing);
-    tell(&mut entry, listed(5));
+    let mut entry = listed_entry(5);
     tell(&mut entry, Change::Left(Box::new(map(UID, 11))));
     tell(&mut entry, Change::Seen(Box::new(map(ANOTHER, 12))));
     entry.applied(&kind(), map(UID, 8), "main", &Ignores::default(), &mut Words::default());
@@ -106,9 +112,7 @@ async fn an_answer_does_not_bring_back_what_another_of_its_name_has_replaced() {
 
 #[tokio::test]
 async fn a_lookup_that_is_older_than_what_the_watch_has_told_brings_nothing_back() {
-    let mut entry = entry();
-    tell(&mut entry, Change::Listing);
-    tell(&mut entry, listed(10));
+    let mut entry = listed_entry(10);
     let found = |version| {
         let (rules, ignores) = (health::Rules::default(), Ignores::default());
         let live = reconcile::live(&kind(), &map(UID, version), "main", &rules, &ignores);
@@ -122,9 +126,7 @@ async fn a_lookup_that_is_older_than_what_the_watch_has_told_brings_nothing_back
 
 #[tokio::test]
 async fn what_bears_the_name_of_something_deleted_is_not_taken_for_it() {
-    let mut entry = entry();
-    tell(&mut entry, Change::Listing);
-    tell(&mut entry, listed(1));
+    let mut entry = listed_entry(1);
     tell(&mut entry, Change::Seen(Box::new(map(ANOTHER, 5))));
     for is_gone in [false, true] {
         assert_eq!(entry.deleted(&id(), UID, is_gone), Touched::Nothing);
