@@ -45,20 +45,10 @@ apiVersion: v1
 kind: ConfigMap
 metadata: {name: always}
 ";
-const DEFINITION: &str = "\
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: servicemonitors.monitoring.coreos.com}
-spec:
-  group: monitoring.coreos.com
-  scope: Namespaced
-  names: {plural: servicemonitors, singular: servicemonitor, kind: ServiceMonitor}
-  versions:
-    - name: v1
-      served: true
-      storage: true
-      schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-";
+
+fn service_monitors() -> String {
+    manifests::definition("monitoring.coreos.com", "v1", "ServiceMonitor")
+}
 
 async fn version_on(fleet: &Fleet, cluster: &str) -> Value {
     let map = live::get(fleet.cluster(cluster), "ConfigMap", "default", "version").await.expect("a map");
@@ -76,7 +66,7 @@ async fn a_definition_that_comes_later_brings_what_it_is_for() {
     fleet.forget_requests();
 
     // Somebody else installs it: no commit, no object of ours.
-    live::apply_as(bj1, "helm", DEFINITION).await;
+    live::apply_as(bj1, "helm", &service_monitors()).await;
     tokio::time::sleep(Duration::from_secs(10)).await;
     let after = running.converged(&fleet.begin).await;
     assert_eq!(live::names(bj1, "ServiceMonitor").await, ["web"]);
@@ -94,7 +84,7 @@ async fn a_definition_that_is_replaced_deletes_nothing() {
     let files = [("apps/metrics/app.yaml", APP), ("apps/metrics/objects/guarded.yaml.j2", GUARDED)];
     let fleet = Fleet::new(&["bj1"], &files);
     let bj1 = fleet.cluster("bj1");
-    live::apply_as(bj1, "helm", DEFINITION).await;
+    live::apply_as(bj1, "helm", &service_monitors()).await;
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
     let before = live::get(bj1, "ConfigMap", "default", "guarded").await.expect("a map");
@@ -106,7 +96,7 @@ async fn a_definition_that_is_replaced_deletes_nothing() {
     // Long enough that it is asked in between.
     remove().await.expect("deleted");
     tokio::time::sleep(Duration::from_millis(900)).await;
-    live::apply_as(bj1, "helm", DEFINITION).await;
+    live::apply_as(bj1, "helm", &service_monitors()).await;
     tokio::time::sleep(Duration::from_secs(120)).await;
     let after = live::get(bj1, "ConfigMap", "default", "guarded").await.expect("a map");
     assert_eq!(before["metadata"]["uid"], after["metadata"]["uid"]);
@@ -151,7 +141,7 @@ async fn what_is_ours_of_a_kind_that_was_hidden_at_the_start_is_found_and_goes()
         ..SandboxOptions::instant(name)
     });
     let bj1 = fleet.cluster("bj1");
-    live::apply_as(bj1, "helm", DEFINITION).await;
+    live::apply_as(bj1, "helm", &service_monitors()).await;
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
     assert_eq!(live::names(bj1, "ServiceMonitor").await, ["web"]);

@@ -8,21 +8,8 @@ use tutti::manifest::approval_to_yaml;
 
 use crate::support::fleet::Fleet;
 use crate::support::live;
-use crate::support::manifests::{config_map, namespace, objects};
+use crate::support::manifests::{config_map, definition, namespace, objects};
 
-const DEFINITION: &str = "apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: menus.example.com}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {plural: menus, singular: menu, kind: Menu}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-";
 const MENU: &str = "apiVersion: example.com/v1\nkind: Menu\nmetadata: {name: inside, namespace: default}\n";
 
 const HOLDER: &str = "apps/holder/objects/holder.yaml";
@@ -78,5 +65,11 @@ async fn a_namespace_stays_while_anybody_wants_something_in_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_definition_stays_while_anybody_wants_an_object_of_it() {
-    stays_while_it_is_wanted(DEFINITION, "CustomResourceDefinition", "menus.example.com", MENU).await;
+    stays_while_it_is_wanted(
+        &definition("example.com", "v1", "Menu"),
+        "CustomResourceDefinition",
+        "menus.example.com",
+        MENU,
+    )
+    .await;
 }

@@ -4,23 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::support::fleet::Fleet;
 use crate::support::live;
-use crate::support::manifests::{component, objects};
-
-/// OpenKruise's definition, as far as the API server looks at it.
-const CLONE_SET: &str = "\
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: clonesets.apps.kruise.io}
-spec:
-  group: apps.kruise.io
-  scope: Namespaced
-  names: {plural: clonesets, singular: cloneset, kind: CloneSet}
-  versions:
-    - name: v1alpha1
-      served: true
-      storage: true
-      schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-";
+use crate::support::manifests::{component, definition, objects};
 
 fn app(workload: &str, language: &str, run_type: &str) -> (String, String) {
     let name = format!("{workload}-{language}-{run_type}").to_lowercase();
@@ -36,7 +20,11 @@ fn app(workload: &str, language: &str, run_type: &str) -> (String, String) {
 async fn every_shipped_layer_comes_to_healthy_objects() {
     let mut files: BTreeMap<String, String> = BTreeMap::from([
         ("apps/kruise/app.yaml".to_owned(), objects("default", "kruise")),
-        ("apps/kruise/objects/definition.yaml".to_owned(), CLONE_SET.to_owned()),
+        // As far as the API server looks at it.
+        (
+            "apps/kruise/objects/definition.yaml".to_owned(),
+            definition("apps.kruise.io", "v1alpha1", "CloneSet"),
+        ),
     ]);
     for workload in ["Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "InPlaceSet"] {
         for language in ["go", "java", "python", "node", "php", "generic"] {

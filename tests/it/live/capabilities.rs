@@ -1,6 +1,7 @@
 //! Real clusters say what they are, and charts and templates see it; also what is installed later.
 
 use super::support::Scene;
+use crate::support::manifests::definition;
 
 const APP_SET: &str = "\
 apiVersion: tutti.dev/v1alpha1
@@ -40,20 +41,6 @@ kind: Monitor
 metadata: {name: of-template, namespace: capabilities}
 {% endif %}
 ";
-const DEFINITION: &str = "\
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: monitors.capabilities.example.com}
-spec:
-  group: capabilities.example.com
-  scope: Namespaced
-  names: {plural: monitors, singular: monitor, kind: Monitor}
-  versions:
-    - name: v1
-      served: true
-      storage: true
-      schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-";
 
 #[tokio::test]
 async fn charts_and_templates_see_what_the_cluster_is_and_what_comes_later() {
@@ -79,7 +66,8 @@ async fn charts_and_templates_see_what_the_cluster_is_and_what_comes_later() {
         assert_eq!(map["data"]["version"], cluster.version(), "{name}");
     }
 
-    cluster.kubectl_with_input(&["apply", "-f", "-"], DEFINITION).await.expect("a definition");
+    let definition = definition("capabilities.example.com", "v1", "Monitor");
+    cluster.kubectl_with_input(&["apply", "-f", "-"], &definition).await.expect("a definition");
     let list = ["get", "monitors.capabilities.example.com", "-n", "capabilities", "-o", "name"];
     scene
         .eventually("what the definition is for is there", async || {

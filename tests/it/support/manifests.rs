@@ -66,6 +66,27 @@ data: {{value: {value:?}}}
     )
 }
 
+/// A namespaced kind of one version that takes any field.
+pub fn definition(group: &str, version: &str, kind: &str) -> String {
+    let singular = kind.to_lowercase();
+    format!(
+        "\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {{name: {singular}s.{group}}}
+spec:
+  group: {group}
+  scope: Namespaced
+  names: {{plural: {singular}s, singular: {singular}, kind: {kind}}}
+  versions:
+    - name: {version}
+      served: true
+      storage: true
+      schema: {{openAPIV3Schema: {{type: object, x-kubernetes-preserve-unknown-fields: true}}}}
+"
+    )
+}
+
 pub fn namespace(name: &str) -> String {
     format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {name}}}\n")
 }
