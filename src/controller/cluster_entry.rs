@@ -100,6 +100,8 @@ pub struct ClusterEntry {
     /// Workloads that are not healthy, whole: what their pods suffer from is judged by them.
     pub unwell: BTreeMap<ObjectId, Value>,
     watches: BTreeMap<Kind, KindWatch>,
+    /// Kinds that were watched until the cluster served them no longer: they are again when it does.
+    gone: BTreeSet<Kind>,
     /// Watches so far.
     watched: u64,
     rules: Arc<health::Rules>,
@@ -153,6 +155,7 @@ impl ClusterEntry {
             running: 0,
             unwell: BTreeMap::new(),
             watches: BTreeMap::new(),
+            gone: BTreeSet::new(),
             watched: 0,
             rules,
             ignores: Arc::default(),
@@ -227,6 +230,7 @@ impl ClusterEntry {
     /// watch of a version that is served no more would tell nothing for ever. What is known of the objects stays until the
     /// new list says otherwise.
     pub fn watch_rendered(&mut self, instance: &str, events: &mpsc::Sender<Event>) {
+        self.leave_gone();
         let rendered = self.wanted.kinds.clone();
         let same = |one: &Kind, other: &Kind| one.group == other.group && one.kind == other.kind;
         let mut wanted: Vec<Kind> = rendered.iter().cloned().collect();
@@ -240,12 +244,25 @@ impl ClusterEntry {
             let other = other.or_else(|| self.catalog.preferred().find(|it| !is_served && same(it, watched)));
             wanted.extend(other.cloned());
         }
+        wanted.extend(self.gone.iter().cloned());
         let catalog = &self.catalog;
         self.watches.retain(|watched, _| {
             let replaced = |it: &Kind| it != watched && same(it, watched) && catalog.get(it).is_some();
             rendered.contains(watched) && catalog.get(watched).is_some() || !wanted.iter().any(replaced)
         });
         self.watch(wanted, instance, events);
+    }
+
+    /// A kind that is not served has no objects. Its watch would ask for ever, and while its first list is missing, an app that
+    /// wants such an object could not even bring the definition that it lacks.
+    fn leave_gone(&mut self) {
+        let catalog = Arc::clone(&self.catalog);
+        let gone: Vec<Kind> = self.watches.keys().filter(|kind| catalog.is_without(kind)).cloned().collect();
+        for kind in &gone {
+            self.watches.remove(kind);
+        }
+        self.retain(|id| !gone.iter().any(|kind| id.is_of(kind)));
+        self.gone.extend(gone);
     }
 
     /// Watches these kinds too, as far as the cluster serves them.
@@ -338,6 +355,7 @@ impl ClusterEntry {
         self.epoch = epoch;
         self.client = Some(client);
         self.watches.clear();
+        self.gone.clear();
         self.observation.complete = false;
         self.observation.strangers.clear();
         self.observation.absent.clear();
