@@ -80,8 +80,11 @@ impl Error {
     pub fn without_values(self) -> Self {
         match self {
             Self::Rejected { action, object, code, reason, detail } => {
-                let unknown =
-                    if detail.ends_with(UNKNOWN_FIELD) { format!(": {UNKNOWN_FIELD}") } else { String::new() };
+                let unknown = if detail.ends_with(UNKNOWN_FIELD) {
+                    format!(": {UNKNOWN_FIELD}")
+                } else {
+                    String::new()
+                };
                 let detail = format!(
                     "{reason} ({code}){unknown}; some of its values are encrypted, and the answer may quote them"
                 );

@@ -5,6 +5,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
@@ -22,6 +23,9 @@ use crate::model::{
 };
 use crate::plan::Candidate;
 use crate::reconcile::{self, Found, Shared};
+
+/// What cannot be listed for the first moments may be a server that starts.
+const A_START: Duration = Duration::from_secs(120);
 
 /// Whether it answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,6 +83,7 @@ pub struct ClusterEntry {
     pub left: bool,
     pub epoch: u64,
     pub client: Option<Client>,
+    connected_at: Option<Instant>,
     pub catalog: Arc<Catalog>,
     /// What it says of itself, once it was asked.
     pub facts: Option<Arc<Capabilities>>,
@@ -143,6 +148,7 @@ impl ClusterEntry {
             left: false,
             epoch,
             client: None,
+            connected_at: None,
             catalog: Arc::default(),
             facts: None,
             stale: false,
@@ -224,6 +230,15 @@ impl ClusterEntry {
     /// Seen whole, or it does not answer: there is nothing left to see now.
     pub fn is_observed(&self) -> bool {
         (self.is_complete() && !self.stale) || matches!(self.reach, Reach::Offline { .. })
+    }
+
+    /// Seen as far as it lets us: [whole](Self::is_observed), or what is missing has been refused for longer than a start takes.
+    /// That holds up its own deletes, and no longer those of the others.
+    pub fn is_looked_at(&self, now: Instant) -> bool {
+        let answers = |watch: &KindWatch| watch.listed || watch.trouble.is_some();
+        let had_time = self.connected_at.is_some_and(|at| at + A_START <= now);
+        let has_tried = self.is_ready() && had_time && self.watches.values().all(answers);
+        self.is_observed() || (has_tried && !self.stale)
     }
 
     /// Watches everything that is rendered, as it is rendered: a value can be compared only in the version that was applied. A
@@ -354,6 +369,7 @@ impl ClusterEntry {
         self.reach = Reach::Ready;
         self.epoch = epoch;
         self.client = Some(client);
+        self.connected_at = Some(Instant::now());
         self.watches.clear();
         self.gone.clear();
         self.observation.complete = false;

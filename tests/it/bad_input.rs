@@ -274,7 +274,8 @@ async fn what_the_schema_of_a_kind_does_not_allow_is_refused_and_not_hammered() 
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
-    let number = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one, namespace: default}\ndata: {value: 7}\n";
+    let number =
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one, namespace: default}\ndata: {value: 7}\n";
     fleet.push(&running, "A number", &[(MAPS, Some(number))]).await;
     let now = running
         .until("a refusal", |now| now.targets.iter().filter(|it| it.phase == Phase::Refused).count() == 2)
