@@ -65,7 +65,7 @@ impl Chosen {
     pub fn config(&self) -> Result<kube::Config, String> {
         let server =
             self.cluster.server.as_deref().ok_or_else(|| "its cluster has no `server`".to_owned())?;
-        let url = server.parse().map_err(|error| format!("its server {server:?} is no address: {error}"))?;
+        let url = server.parse().map_err(|error| format!("its `server` is no address: {error}"))?;
         let mut config = kube::Config::new(url);
         config.accept_invalid_certs = self.cluster.insecure_skip_tls_verify.unwrap_or(false);
         config.disable_compression = self.cluster.disable_compression.unwrap_or(false);
