@@ -163,7 +163,7 @@ impl Login {
 }
 
 impl Bearer {
-    /// In the order in which kubectl takes them.
+    /// The first of these that is there.
     fn of(user: &str, info: &AuthInfo, identity: &Arc<Identity>) -> Result<Self, String> {
         let wrong = |error: String| format!("the login of user {user}: {error}");
         let fixed = |token: &SecretString, way: String| {
@@ -322,5 +322,68 @@ where
             login.answered(number, answer.status());
             Ok(answer)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+
+    /// Who asks, and what the server said to what was shown.
+    async fn asked(login: &Login, says: u16) -> String {
+        let server = tower::service_fn(move |request: Request<Body>| async move {
+            let shown = request.headers().get(AUTHORIZATION).expect("a header").clone();
+            assert!(shown.is_sensitive());
+            let mut answer = Response::new(shown.to_str().expect("text").to_owned());
+            *answer.status_mut() = StatusCode::from_u16(says).expect("a code");
+            Ok::<_, Infallible>(answer)
+        });
+        let request = Request::new(Body::empty());
+        login.layer(server).oneshot(request).await.expect("an answer").into_body()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_token_in_a_file_is_read_again_after_a_minute_and_when_it_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("token");
+        let text = serde_json::json!({"tokenFile": file, "token": "hunter2"});
+        let login = || Login::of("admin", &serde_json::from_value(text.clone()).expect("a user"));
+        let without = login().expect("a token");
+        assert_eq!(asked(&without, 200).await, "Bearer hunter2", "there is no file yet");
+        std::fs::write(&file, "one\n").expect("a file");
+        let login = login().expect("a token");
+        assert_eq!(asked(&login, 200).await, "Bearer one");
+        std::fs::write(&file, "two").expect("a file");
+        assert_eq!(asked(&login, 200).await, "Bearer one");
+        tokio::time::advance(READ_EVERY).await;
+        assert_eq!(asked(&login, 200).await, "Bearer two");
+        std::fs::write(&file, "three").expect("a file");
+        assert_eq!(asked(&login, 401).await, "Bearer two");
+        assert_eq!(asked(&login, 200).await, "Bearer three");
+        std::fs::remove_file(&file).expect("removed");
+        tokio::time::advance(READ_EVERY).await;
+        assert_eq!(asked(&login, 200).await, "Bearer three", "what was read is shown");
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_shown_is_not_quoted() {
+        let check = |user: &str, expected: &str| {
+            let info = serde_yaml::from_str(user).expect("a user");
+            let error = Login::of("admin", &info).expect_err("nothing can be shown");
+            assert!(error.contains(expected) && !error.contains("hunter2"), "{error}");
+        };
+        check(r#"{token: "hunter2\n\u0001"}"#, "has signs that no token has");
+        check("{tokenFile: /no/such/file}", "/no/such/file: No such file");
+        check(
+            "{auth-provider: {name: gcp, config: {access-token: hunter2}}}",
+            "auth-provider gcp is no more",
+        );
+        check("{auth-provider: {name: oidc, config: {refresh-token: hunter2}}}", "no id-token");
+        let named = serde_yaml::from_str("{username: me, password: hunter2}").expect("a user");
+        let login = Login::of("admin", &named).expect("a password");
+        assert_eq!(asked(&login, 200).await, "Basic bWU6aHVudGVyMg==");
+        assert!(!format!("{login:?}").contains("hunter2"));
     }
 }

@@ -163,10 +163,10 @@ impl Renewal {
     pub async fn header(&self) -> Result<(Option<HeaderValue>, u64), String> {
         let (need, runs) = self.need();
         match need {
+            // Somebody runs it already.
+            Need::Soon if self.0.turn.try_lock().is_err() => {}
+            Need::Soon => drop(tokio::spawn(self.clone().run(runs))),
             Need::Nothing => {}
-            Need::Soon => {
-                tokio::spawn(self.clone().run(runs));
-            }
             Need::Wait => {
                 self.renewed(runs).await;
                 if let (Need::Trouble(trouble), _) = self.need() {
