@@ -310,8 +310,30 @@ impl World {
         let next = next.filter(|decided| self.held_off(decided, now).is_none());
         let started: Vec<Decided> = next.filter(has_place).cloned().collect();
         for decided in started {
-            self.start(decided);
+            match self.wanted_through(&decided.candidate) {
+                Some(other) => {
+                    let text = format!(
+                        "cluster {other} shows the same object and wants it: both lead to one server, so one of their \
+                         files may go"
+                    );
+                    self.prune.refused(&decided.candidate, text, now);
+                    self.changed = true;
+                }
+                None => self.start(decided),
+            }
         }
+    }
+
+    /// Two clusters of the config repository may be one server: a copied kubeconfig, a cluster that gets another name. What an app
+    /// has there through the one is no longer rendered through the other.
+    fn wanted_through(&self, candidate: &Candidate) -> Option<&ClusterName> {
+        let is_it = |entry: &ClusterEntry| {
+            let live = entry.observation.objects.get(&candidate.object);
+            live.is_some_and(|live| *live.uid == *candidate.uid)
+                && entry.wanted.ids().contains(&candidate.object)
+        };
+        let others = self.clusters.iter().filter(|(name, _)| **name != candidate.cluster);
+        others.into_iter().find(|(_, entry)| is_it(entry)).map(|(name, _)| name)
     }
 
     fn held_off(&self, decided: &Decided, now: Instant) -> Option<Instant> {
