@@ -66,9 +66,13 @@ struct Refusal {
 }
 
 impl Pruning {
-    /// A new head: what was deleted before does not count against its cap.
+    /// A new head: what was deleted before does not count against its cap, unless something waits because of it. No other commit
+    /// frees that.
     pub fn begin(&mut self) {
-        self.asked.retain(|key, _| self.asking.contains(key));
+        let is_over = |decided: &Decided| matches!(decided.reason, Reason::OverCap { .. });
+        if !self.decision.waiting.iter().any(is_over) {
+            self.asked.retain(|key, _| self.asking.contains(key));
+        }
     }
 
     /// The cluster is read anew, and may have been taken back to a backup, or be another one.
