@@ -1,6 +1,7 @@
 //! Deleting what Git no longer wants: decided over the whole instance, carried out one by one.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -341,7 +342,8 @@ impl World {
     }
 
     fn held_off(&self, decided: &Decided, now: Instant) -> Option<Instant> {
-        self.clusters.get(&decided.candidate.cluster)?.held_off(now)
+        let Candidate { cluster, object, .. } = &decided.candidate;
+        self.clusters.get(cluster)?.held_off_in(iter::once(&*object.group), now)
     }
 
     /// Deletes one object, or lets it go.
