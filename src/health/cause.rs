@@ -36,6 +36,8 @@ impl fmt::Display for Cause {
 /// Restarts without getting ready that make a crash more than an accident.
 const MANY_RESTARTS: i64 = 3;
 
+const REVISION_LABEL: &str = "/metadata/labels/controller-revision-hash";
+
 /// How telling a finding is, least first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Weight {
@@ -68,15 +70,37 @@ fn newest<'a>(workload: Option<&Value>, pods: &'a [Value]) -> Vec<&'a Value> {
         if !has_new_pods(workload) {
             return Vec::new();
         }
+        // Admission may have rewritten the images of all of them; a revision label is never rewritten. Nor does the age of
+        // pods count then: those that are updated in place are as old as the others.
+        if let Some((label, revision)) = newest_revision(workload) {
+            staying.retain(|pod| text(pod, label).is_some_and(|own| is_same_revision(own, revision)));
+            return staying;
+        }
         let fitting: Vec<&Value> = staying.iter().copied().filter(|pod| fits(workload, pod)).collect();
-        // Admission may have rewritten the images of all of them; a revision label is never rewritten.
-        if !fitting.is_empty() || text(workload, "/status/updateRevision").is_some() {
+        if !fitting.is_empty() {
             staying = fitting;
         }
     }
     let youngest = staying.iter().max_by_key(|pod| created(pod)).and_then(|pod| template_hash(pod));
     staying.retain(|pod| template_hash(pod) == youngest);
     staying
+}
+
+/// The label of pods that says of which revision they are, and the newest one, as far as the workload names it.
+fn newest_revision(workload: &Value) -> Option<(&'static str, &str)> {
+    let of_subsets = || {
+        let revision = text(workload, "/status/updateStatus/updatedRevision")?;
+        Some(("/metadata/labels/apps.kruise.io~1controller-revision-hash", revision))
+    };
+    let own = text(workload, "/status/updateRevision").map(|revision| (REVISION_LABEL, revision));
+    own.or_else(of_subsets)
+}
+
+/// OpenKruise may write the last part of it alone.
+fn is_same_revision(one: &str, other: &str) -> bool {
+    one == other
+        || one.rsplit_once('-').is_some_and(|(_, hash)| hash == other)
+        || other.rsplit_once('-').is_some_and(|(_, hash)| hash == one)
 }
 
 /// Right after a new template is stored only the pods of the old one are there. What they suffer from
@@ -91,15 +115,11 @@ fn has_new_pods(workload: &Value) -> bool {
 }
 
 fn template_hash(pod: &Value) -> Option<&str> {
-    text(pod, "/metadata/labels/pod-template-hash")
-        .or_else(|| text(pod, "/metadata/labels/controller-revision-hash"))
+    text(pod, "/metadata/labels/pod-template-hash").or_else(|| text(pod, REVISION_LABEL))
 }
 
 /// The pod can be of the workload's newest template.
 fn fits(workload: &Value, pod: &Value) -> bool {
-    if let Some(revision) = text(workload, "/status/updateRevision") {
-        return text(pod, "/metadata/labels/controller-revision-hash") == Some(revision);
-    }
     items(workload, "/spec/template/spec/containers").iter().all(|wanted| {
         items(pod, "/spec/containers").iter().any(|container| {
             ["name", "image", "command", "args"].iter().all(|k| container.get(k) == wanted.get(k))

@@ -93,9 +93,16 @@ fn pod_count(object: &Value) -> Option<PodCount> {
     let number =
         |pointer: &str| object.pointer(pointer).and_then(Value::as_u64).and_then(|it| u32::try_from(it).ok());
     match object.get("kind")?.as_str()? {
-        "Deployment" | "StatefulSet" => Some(PodCount {
+        "Deployment" | "StatefulSet" | "ReplicaSet" | "ReplicationController" | "CloneSet" => {
+            Some(PodCount {
+                desired: number("/spec/replicas").unwrap_or(1),
+                available: number("/status/availableReplicas").unwrap_or(0),
+            })
+        }
+        // It counts no available ones.
+        "UnitedDeployment" => Some(PodCount {
             desired: number("/spec/replicas").unwrap_or(1),
-            available: number("/status/availableReplicas").unwrap_or(0),
+            available: number("/status/readyReplicas").unwrap_or(0),
         }),
         "DaemonSet" => Some(PodCount {
             desired: number("/status/desiredNumberScheduled").unwrap_or(0),

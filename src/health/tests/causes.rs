@@ -149,3 +149,34 @@ fn only_the_newest_template_counts() {
         Some(("ImagePullBackOff web-2 (pay:broken)", true)),
     );
 }
+
+/// OpenKruise: the label may hold the last part of the revision, and what was updated in place is as old as what was not.
+#[test]
+fn sets_of_kruise_name_their_newest_revision() {
+    let set = json!({"kind": "CloneSet", "status": {"updateRevision": "pay-64fdf9"}});
+    let of = |label: &str, name: &str, revision: &str, status: Value| {
+        json!({"metadata": {"name": name, "labels": {label: revision}, "creationTimestamp": "2026-11-01T00:00:00Z"},
+               "status": status})
+    };
+    let broken = || waiting("ImagePullBackOff", "", None);
+    let old =
+        || of("controller-revision-hash", "pay-1", "pay-5d4c4f", waiting("CrashLoopBackOff", "", Some(1)));
+    for revision in ["pay-64fdf9", "64fdf9"] {
+        let new = of("controller-revision-hash", "pay-2", revision, broken());
+        check(Some(set.clone()), &[old(), new], Some(("ImagePullBackOff pay-2 (pay:broken)", true)));
+    }
+    check(Some(set.clone()), &[old()], None);
+    let other = of("controller-revision-hash", "pay-2", "web-64fdf9", broken());
+    check(Some(set), &[other], None);
+    let united =
+        json!({"kind": "UnitedDeployment", "status": {"updateStatus": {"updatedRevision": "pay-7c"}}});
+    let label = "apps.kruise.io/controller-revision-hash";
+    check(
+        Some(united),
+        &[
+            of(label, "pay-a-1", "pay-7b", waiting("CrashLoopBackOff", "", Some(1))),
+            of(label, "pay-b-1", "pay-7c", broken()),
+        ],
+        Some(("ImagePullBackOff pay-b-1 (pay:broken)", true)),
+    );
+}

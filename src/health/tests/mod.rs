@@ -4,6 +4,7 @@
 mod causes;
 mod hostile;
 mod kinds;
+mod kruise;
 mod pods;
 mod workloads;
 
