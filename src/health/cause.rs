@@ -33,8 +33,10 @@ impl fmt::Display for Cause {
     }
 }
 
-/// Restarts without getting ready that make a crash more than an accident.
+/// Restarts that make a crash more than an accident.
 const MANY_RESTARTS: i64 = 3;
+/// When there is too little memory, the second time is no accident.
+const MANY_WITHOUT_MEMORY: i64 = 2;
 
 const REVISION_LABEL: &str = "/metadata/labels/controller-revision-hash";
 
@@ -145,18 +147,20 @@ fn finding(pod: &Value) -> Option<(Weight, Cause)> {
     let mut containers: Vec<Container<'_>> = pod::containers(pod).collect();
     // The container that cannot be started explains the others that wait for it.
     containers.sort_by_key(|container| !container.waiting().is_some_and(pod::is_hopeless));
+    let unready = pod::unready_since(pod);
     for container in containers {
         if let Some(reason) = container.waiting().filter(|reason| pod::is_hopeless(reason)) {
-            let weight = if is_decisive(reason) { Weight::Decisive } else { Weight::Waiting };
-            return cause(weight, reason, waiting_detail(container, reason));
+            let decisive = is_decisive(reason, pod) && is_of_newest_image(pod, container, reason);
+            let weight = if decisive { Weight::Decisive } else { Weight::Waiting };
+            return cause(weight, reason, waiting_detail(pod, container, reason));
         }
         if container.restarts() > 0
+            && !container.is_done()
+            && container.has_ended_since(unready)
             && let Some(end) = container.end()
         {
-            let often = container.restarts() >= MANY_RESTARTS
-                || (container.was_out_of_memory() && container.restarts() > 1);
-            let weight = if often { Weight::Decisive } else { Weight::Ended };
             let reason = if container.was_out_of_memory() { "OOMKilled" } else { "Restarted" };
+            let weight = if is_in_a_loop(pod, container) { Weight::Decisive } else { Weight::Ended };
             return cause(weight, reason, Some(format!("{end}, {} restarts", container.restarts())));
         }
     }
@@ -174,25 +178,68 @@ fn finding(pod: &Value) -> Option<(Weight, Cause)> {
 }
 
 /// Every attempt ends the same way. A first failed pull may be the network; its back-off is not.
-fn is_decisive(reason: &str) -> bool {
-    matches!(
-        reason,
-        "ImagePullBackOff"
-            | "InvalidImageName"
-            | "ErrImageNeverPull"
-            | "CreateContainerConfigError"
-            | "CreateContainerError"
-            | "RunContainerError"
-            | "StartError"
-            | "CrashLoopBackOff"
-    )
+fn is_decisive(reason: &str, pod: &Value) -> bool {
+    match reason {
+        // How often it may fail is for its Job to say.
+        "CrashLoopBackOff" => !has_an_end(pod),
+        _ => matches!(
+            reason,
+            "ImagePullBackOff"
+                | "InvalidImageName"
+                | "ErrImageNeverPull"
+                | "CreateContainerConfigError"
+                | "CreateContainerError"
+                | "RunContainerError"
+                | "StartError"
+        ),
+    }
 }
 
-fn waiting_detail(container: Container<'_>, reason: &str) -> Option<String> {
+fn has_an_end(pod: &Value) -> bool {
+    matches!(text(pod, "/spec/restartPolicy"), Some("OnFailure" | "Never"))
+}
+
+/// Between two crashes a container runs for a moment, and looks as if it had only been restarted.
+fn is_in_a_loop(pod: &Value, container: Container<'_>) -> bool {
+    let many = if container.was_out_of_memory() { MANY_WITHOUT_MEMORY } else { MANY_RESTARTS };
+    // One that is updated in place is restarted for it: what ended was the image before.
+    container.restarts() >= many && container.has_crashed() && !has_an_end(pod) && !is_updated_in_place(pod)
+}
+
+/// OpenKruise has given it another image than the one it was made with.
+fn is_updated_in_place(pod: &Value) -> bool {
+    text(pod, "/metadata/annotations/apps.kruise.io~1inplace-update-state").is_some()
+}
+
+/// Right after an update in place the status is still that of the container before, while the labels are those of the
+/// newest revision already.
+fn is_of_newest_image(pod: &Value, container: Container<'_>, reason: &str) -> bool {
+    if !is_updated_in_place(pod) {
+        return true;
+    }
+    if pod::is_about_image(reason) {
+        // The image of the status is the one that ran last; the one that cannot be pulled is in the words.
+        let message = container.waiting_message().unwrap_or_default();
+        return wanted_image(pod, container).is_some_and(|image| message.contains(image));
+    }
+    Condition::of(pod, "InPlaceUpdateReady").is_some_and(|condition| condition.is("True"))
+}
+
+fn wanted_image<'a>(pod: &'a Value, container: Container<'_>) -> Option<&'a str> {
+    let name = container.name()?;
+    ["/spec/initContainers", "/spec/containers"]
+        .into_iter()
+        .flat_map(|list| items(pod, list))
+        .find(|wanted| text(wanted, "/name") == Some(name))
+        .and_then(|wanted| text(wanted, "/image"))
+}
+
+fn waiting_detail(pod: &Value, container: Container<'_>, reason: &str) -> Option<String> {
     match reason {
         "CrashLoopBackOff" => container.end(),
         _ if pod::is_about_image(reason) => {
-            container.image().or_else(|| container.waiting_message()).map(str::to_owned)
+            let wanted = wanted_image(pod, container).filter(|_| is_updated_in_place(pod));
+            wanted.or_else(|| container.image()).or_else(|| container.waiting_message()).map(str::to_owned)
         }
         _ => container.waiting_message().map(str::to_owned),
     }
