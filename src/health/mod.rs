@@ -22,6 +22,7 @@ mod gateway;
 mod generic;
 mod kruise;
 mod network;
+mod own_pods;
 mod pod;
 mod read;
 mod rules;
@@ -33,6 +34,7 @@ mod workload;
 
 pub use cause::{Cause, pods_cause};
 pub use dump::read_dump;
+pub use own_pods::{OwnPods, have_pods, own_pods};
 pub use rules::{Expressions, Mark, Part, RuleBody, RuleMistake, RuleSource, Rules};
 
 use serde_json::Value;

@@ -12,6 +12,7 @@ mod adopt;
 mod bad_input;
 mod budgets;
 mod capabilities;
+mod causes;
 mod chaos;
 mod charts;
 mod containers;
