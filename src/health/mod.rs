@@ -35,6 +35,7 @@ mod workload;
 pub use cause::{Cause, pods_cause};
 pub use dump::read_dump;
 pub use own_pods::{OwnPods, have_pods, own_pods};
+pub use pod::is_ready;
 pub use rules::{Expressions, Mark, Part, RuleBody, RuleMistake, RuleSource, Rules};
 
 use serde_json::Value;

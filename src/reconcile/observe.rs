@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::ownership::{Parts, ownership};
 use crate::apply::owned::entries;
-use crate::health::Rules;
+use crate::health::{self, Rules};
 use crate::model::{
     Digest, FieldPath, Health, Ignores, Kind, Live, ObjectId, PodCount, Status, Stranger, ignored, labels,
 };
@@ -108,6 +108,13 @@ fn pod_count(object: &Value) -> Option<PodCount> {
             desired: number("/status/desiredNumberScheduled").unwrap_or(0),
             available: number("/status/numberAvailable").unwrap_or(0),
         }),
+        "Pod" => {
+            let is_over = object.pointer("/status/phase").and_then(Value::as_str) == Some("Succeeded");
+            Some(PodCount {
+                desired: u32::from(!is_over),
+                available: u32::from(!is_over && health::is_ready(object)),
+            })
+        }
         _ => None,
     }
 }
