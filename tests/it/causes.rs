@@ -1,9 +1,11 @@
 //! What the pods of a workload suffer from, in the words of its app: from the cluster to the overview of an instance that runs.
 
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use tutti::report::{Overview, Phase};
 
 use crate::support::fleet::{Fleet, target};
+use crate::support::live;
 use crate::support::manifests::objects;
 
 const APP: &str = "apps/web/app.yaml";
@@ -79,6 +81,42 @@ async fn what_the_scheduler_says_is_told_and_fails_nothing_before_the_deadline()
     let long = std::time::Duration::from_secs(500);
     assert!(tokio::time::timeout(long, failed).await.is_err(), "a node may come");
     running.until("the deadline", |now| says(now, "Degraded")).await;
+}
+
+/// Scaled from 2 to 5 while an old pod, with a long life of restarts, misses a probe: nothing of it is a failure of the commit.
+#[tokio::test(start_paused = true)]
+async fn restarts_of_long_ago_fail_no_commit() {
+    let plain = deployment(json!({}));
+    let fleet = fleet(&plain);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let cluster = fleet.cluster("bj1");
+    let pods = live::api(cluster, "Pod", Some("default"));
+    let name = live::names(cluster, "Pod").await.remove(0);
+    let long_ago = json!({"terminated": {"exitCode": 1, "reason": "Error",
+        "startedAt": "2020-01-01T00:00:00Z", "finishedAt": "2020-01-01T00:00:05Z"}});
+    let mut pod = serde_json::to_value(pods.get(&name).await.expect("a pod")).expect("JSON");
+    pod["status"]["containerStatuses"][0]["restartCount"] = json!(4);
+    pod["status"]["containerStatuses"][0]["lastState"] = long_ago;
+    let status = Patch::Merge(json!({"status": {"containerStatuses": pod["status"]["containerStatuses"]}}));
+    pods.patch_status(&name, &PatchParams::default(), &status).await.expect("a status");
+    let probe =
+        |value: Value| Patch::Merge(json!({"metadata": {"annotations": {"sim.tutti.dev/fail": value}}}));
+    pods.patch(&name, &PatchParams::default(), &probe(json!("readiness"))).await.expect("a probe");
+
+    let more = plain.replace("\"replicas\":2", "\"replicas\":5");
+    assert_ne!(more, plain);
+    let revision = fleet.push(&running, "More of them", &[(MANIFEST, Some(&more))]).await;
+    let told = |now: &Overview| {
+        now.revision.as_ref() == Some(&revision) && stands(now).starts_with("Progressing: NotReady web-*")
+    };
+    running.until("a cause", told).await;
+    let failed = running.until("a failure", |now| now.targets.iter().any(|it| it.phase == Phase::Degraded));
+    assert!(tokio::time::timeout(std::time::Duration::from_secs(120), failed).await.is_err());
+    let seen = live::get(cluster, "Pod", "default", &name).await.expect("the pod");
+    assert_eq!(seen["status"]["containerStatuses"][0]["restartCount"], 4, "{seen:#}");
+    pods.patch(&name, &PatchParams::default(), &probe(Value::Null)).await.expect("no probe");
+    running.converged(&revision).await;
 }
 
 #[tokio::test(start_paused = true)]
