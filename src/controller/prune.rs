@@ -12,7 +12,9 @@ use super::event::Event;
 use super::target::TargetEntry;
 use super::world::World;
 use crate::fleet::{Fleet, Target};
-use crate::model::{AppId, ClusterName, ClusterState, Digest, Mode, ObjectId, RenderedObject, Revision};
+use crate::model::{
+    AppId, ClusterName, ClusterState, Digest, Mode, ObjectId, RenderedObject, Revision, Status,
+};
 use crate::plan::{
     self, Action, AppFacts, Candidate, ClusterFacts, Decided, PruneDecision, PruneInput, Reason, Standing,
 };
@@ -433,7 +435,7 @@ impl World {
     fn places(&self, app: &AppId) -> BTreeMap<ClusterName, Standing> {
         let standing = |id: &Target, target: &TargetEntry| match self.phase(id).0 {
             Phase::KeptOut => Standing::Unhealthy,
-            phase if phase.is_done() => Standing::Healthy,
+            phase if phase.is_done() && self.holds_no_pods_back(id, target) => Standing::Healthy,
             Phase::Unreachable if self.was_as_rendered(id, target) => Standing::AwayAsRendered,
             _ => Standing::Unhealthy,
         };
@@ -447,6 +449,16 @@ impl World {
         Some(places(false)).filter(|places| !places.is_empty()).unwrap_or_else(|| places(true))
     }
 
+    /// A workload that somebody pauses before its pods came is well by itself; but what it replaces still does its work.
+    fn holds_no_pods_back(&self, id: &Target, target: &TargetEntry) -> bool {
+        let (Some(cluster), Ok(rendered)) = (self.clusters.get(&id.cluster), &target.render) else {
+            return true;
+        };
+        let mut seen =
+            rendered.objects.iter().filter_map(|object| cluster.observation.objects.get(&object.id));
+        seen.all(|live| live.health.status != Status::Suspended || live.can_take_over())
+    }
+
     /// When its cluster was seen whole for the last time, everything was there as it is rendered now, and well. A process
     /// that has not seen it does not know.
     fn was_as_rendered(&self, id: &Target, target: &TargetEntry) -> bool {
@@ -457,7 +469,7 @@ impl World {
             cluster.observation.objects.get(&object.id).is_some_and(|live| {
                 let is_applied =
                     !live.deleting && live.hash == Some(object.hash) && *live.app == id.app.to_string();
-                is_applied && live.health.is_settled_well()
+                is_applied && live.can_take_over()
             })
         };
         cluster.observation.complete
