@@ -539,8 +539,8 @@ impl ClusterEntry {
         words.share_id(&mut id);
         words.share_record(&mut live);
         // One that wants no pods has none that could tell why.
-        let has_pods = live.pods.is_some_and(|pods| pods.desired > 0);
-        let unwell = has_pods && !live.health.is_settled_well();
+        let wants_pods = live.pods.is_none_or(|pods| pods.desired > 0);
+        let unwell = wants_pods && !live.health.is_settled_well() && health::own_pods(&object).is_some();
         let touched = self.see(&id, live);
         if !unwell {
             self.unwell.remove(&id);

@@ -12,7 +12,9 @@ use super::event::Event;
 use super::target::TargetEntry;
 use super::world::World;
 use crate::fleet::{Fleet, Target};
-use crate::model::{AppId, ClusterName, ClusterState, Digest, Mode, ObjectId, RenderedObject, Revision};
+use crate::model::{
+    AppId, ClusterName, ClusterState, Digest, Mode, ObjectId, RenderedObject, Revision, Status,
+};
 use crate::plan::{
     self, Action, AppFacts, Candidate, ClusterFacts, Decided, PruneDecision, PruneInput, Reason, Standing,
 };
@@ -67,9 +69,13 @@ struct Refusal {
 }
 
 impl Pruning {
-    /// A new head: what was deleted before does not count against its cap.
+    /// A new head: what was deleted before does not count against its cap, unless something waits because of it. No other commit
+    /// frees that.
     pub fn begin(&mut self) {
-        self.asked.retain(|key, _| self.asking.contains(key));
+        let is_over = |decided: &Decided| matches!(decided.reason, Reason::OverCap { .. });
+        if !self.decision.waiting.iter().any(is_over) {
+            self.asked.retain(|key, _| self.asking.contains(key));
+        }
     }
 
     /// The cluster is read anew, and may have been taken back to a backup, or be another one.
@@ -311,8 +317,30 @@ impl World {
         let next = next.filter(|decided| self.held_off(decided, now).is_none());
         let started: Vec<Decided> = next.filter(has_place).cloned().collect();
         for decided in started {
-            self.start(decided);
+            match self.wanted_through(&decided.candidate) {
+                Some(other) => {
+                    let text = format!(
+                        "cluster {other} shows the same object and wants it: both lead to one server, so one of their \
+                         files may go"
+                    );
+                    self.prune.refused(&decided.candidate, text, now);
+                    self.changed = true;
+                }
+                None => self.start(decided),
+            }
         }
+    }
+
+    /// Two clusters of the config repository may be one server: a copied kubeconfig, a cluster that gets another name. What an app
+    /// has there through the one is no longer rendered through the other.
+    fn wanted_through(&self, candidate: &Candidate) -> Option<&ClusterName> {
+        let is_it = |entry: &ClusterEntry| {
+            let live = entry.observation.objects.get(&candidate.object);
+            live.is_some_and(|live| *live.uid == *candidate.uid)
+                && entry.wanted.ids().contains(&candidate.object)
+        };
+        let others = self.clusters.iter().filter(|(name, _)| **name != candidate.cluster);
+        others.into_iter().find(|(_, entry)| is_it(entry)).map(|(name, _)| name)
     }
 
     fn held_off(&self, decided: &Decided, now: Instant) -> Option<Instant> {
@@ -407,7 +435,7 @@ impl World {
     fn places(&self, app: &AppId) -> BTreeMap<ClusterName, Standing> {
         let standing = |id: &Target, target: &TargetEntry| match self.phase(id).0 {
             Phase::KeptOut => Standing::Unhealthy,
-            phase if phase.is_done() => Standing::Healthy,
+            phase if phase.is_done() && self.holds_no_pods_back(id, target) => Standing::Healthy,
             Phase::Unreachable if self.was_as_rendered(id, target) => Standing::AwayAsRendered,
             _ => Standing::Unhealthy,
         };
@@ -421,6 +449,16 @@ impl World {
         Some(places(false)).filter(|places| !places.is_empty()).unwrap_or_else(|| places(true))
     }
 
+    /// A workload that somebody pauses before its pods came is well by itself; but what it replaces still does its work.
+    fn holds_no_pods_back(&self, id: &Target, target: &TargetEntry) -> bool {
+        let (Some(cluster), Ok(rendered)) = (self.clusters.get(&id.cluster), &target.render) else {
+            return true;
+        };
+        let mut seen =
+            rendered.objects.iter().filter_map(|object| cluster.observation.objects.get(&object.id));
+        seen.all(|live| live.health.status != Status::Suspended || live.can_take_over())
+    }
+
     /// When its cluster was seen whole for the last time, everything was there as it is rendered now, and well. A process
     /// that has not seen it does not know.
     fn was_as_rendered(&self, id: &Target, target: &TargetEntry) -> bool {
@@ -431,7 +469,7 @@ impl World {
             cluster.observation.objects.get(&object.id).is_some_and(|live| {
                 let is_applied =
                     !live.deleting && live.hash == Some(object.hash) && *live.app == id.app.to_string();
-                is_applied && live.health.is_settled_well()
+                is_applied && live.can_take_over()
             })
         };
         cluster.observation.complete
