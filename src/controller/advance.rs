@@ -97,7 +97,8 @@ impl World {
             && plan.steps.iter().any(reconcile::is_foreseen)
             && self.targets.get(id)?.foreseen.as_ref().is_none_or(|(digest, _)| *digest != plan.digest());
         let starts = (unknown || writes || foresees) && cluster.is_ready();
-        if let Some(until) = cluster.held_off(now).filter(|_| starts) {
+        let groups = plan.writes().map(|step| &*step.object.group);
+        if let Some(until) = cluster.held_off_in(groups, now).filter(|_| starts) {
             // It stays due.
             return Some(until);
         }

@@ -187,6 +187,13 @@ impl ClusterEntry {
         self.client.as_ref().and_then(|client| client.held_off(now))
     }
 
+    /// The same of writes of these groups.
+    pub fn held_off_in<'a>(&self, groups: impl Iterator<Item = &'a str>, now: Instant) -> Option<Instant> {
+        let client = self.client.as_ref()?;
+        let of_groups = groups.filter_map(|group| client.held_off_in(group, now)).max();
+        of_groups.max(client.held_off(now))
+    }
+
     /// It answers, and the connection leads where its kubeconfig says.
     pub fn is_ready(&self) -> bool {
         self.reach == Reach::Ready && !self.left

@@ -1,6 +1,7 @@
 //! Deleting what Git no longer wants: decided over the whole instance, carried out one by one.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -68,9 +69,13 @@ struct Refusal {
 }
 
 impl Pruning {
-    /// A new head: what was deleted before does not count against its cap.
+    /// A new head: what was deleted before does not count against its cap, unless something waits because of it. No other commit
+    /// frees that.
     pub fn begin(&mut self) {
-        self.asked.retain(|key, _| self.asking.contains(key));
+        let is_over = |decided: &Decided| matches!(decided.reason, Reason::OverCap { .. });
+        if !self.decision.waiting.iter().any(is_over) {
+            self.asked.retain(|key, _| self.asking.contains(key));
+        }
     }
 
     /// The cluster is read anew, and may have been taken back to a backup, or be another one.
@@ -339,7 +344,8 @@ impl World {
     }
 
     fn held_off(&self, decided: &Decided, now: Instant) -> Option<Instant> {
-        self.clusters.get(&decided.candidate.cluster)?.held_off(now)
+        let Candidate { cluster, object, .. } = &decided.candidate;
+        self.clusters.get(cluster)?.held_off_in(iter::once(&*object.group), now)
     }
 
     /// Deletes one object, or lets it go.
