@@ -1,4 +1,5 @@
 //! What the pods of a workload suffer from, in the words of its app: from the cluster to the overview of an instance that runs.
+#![expect(clippy::needless_pass_by_value, reason = "cases are written with the values in place")]
 
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};

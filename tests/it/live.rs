@@ -28,5 +28,6 @@ mod rights;
 #[cfg(feature = "sops")]
 mod secrets;
 mod seeds;
+mod shapes;
 #[allow(dead_code, reason = "the benchmark uses more of it")]
 mod support;

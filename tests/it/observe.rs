@@ -105,3 +105,39 @@ async fn the_commit_that_ends_observing_writes_only_what_it_says() {
     running.converged(&revision).await;
     assert_eq!(fleet.counted(), ["2 apply configmaps"], "the second version is never written");
 }
+
+/// Whatever Git says and whatever somebody does, until the mark goes.
+#[tokio::test(start_paused = true)]
+async fn an_app_that_is_unmanaged_or_paused_is_left_alone() {
+    let app = objects("default", "settings");
+    let unmanaged = app
+        .replace("namespace: default}", "namespace: default, annotations: {tutti.dev/unmanaged: \"true\"}}");
+    let paused = app.replace("spec: {", "spec: {paused: true, ");
+    for (left, phase) in [(unmanaged, Phase::Unmanaged), (paused, Phase::Paused)] {
+        let fleet = fleet(INSTANCE);
+        let running = fleet.start().await;
+        running.converged(&fleet.begin).await;
+        let other = config_map("default", "one", "changed");
+        let changes = [
+            ("apps/settings/app.yaml", Some(left.as_str())),
+            ("apps/settings/objects/maps.yaml", Some(&other)),
+        ];
+        fleet.push(&running, "Leave it", &changes).await;
+        running.until("it is left alone", |now| target(now, "bj1", "default/settings").phase == phase).await;
+        let bj1 = fleet.cluster("bj1");
+        live::apply_as(bj1, "kubectl", &config_map("default", "one", "theirs")).await;
+        fleet.forget_requests();
+        tokio::time::sleep(std::time::Duration::from_secs(600)).await;
+        assert_eq!(bj1.count_requests(&RequestMatch::writes()), 0, "{phase:?}");
+        running.stop().await;
+        let running = fleet.start().await;
+        tokio::time::sleep(std::time::Duration::from_secs(600)).await;
+        assert_eq!(bj1.count_requests(&RequestMatch::writes()), 0, "{phase:?}, by a process that starts");
+
+        let revision = fleet.push(&running, "Go on", &[("apps/settings/app.yaml", Some(&app))]).await;
+        running.converged(&revision).await;
+        let one = live::get(bj1, "ConfigMap", "default", "one").await.expect("a map");
+        assert_eq!(one["data"]["value"], "changed");
+        assert!(live::get(bj1, "ConfigMap", "default", "two").await.is_none());
+    }
+}

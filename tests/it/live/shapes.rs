@@ -1,0 +1,123 @@
+//! Every shape in which servers record whose a field is: a process that starts reads it right, and writes nothing.
+
+use std::time::Duration;
+
+use live::Asked;
+use serde_json::{Value, json};
+
+use super::drift::{Counted, named};
+use super::support::{Scene, say};
+
+const SCENE: &str = "shapes";
+/// Whoever has more to ask has asked by then.
+const QUIET: Duration = Duration::from_secs(6);
+
+/// `k:` with a default of its own (`protocol`), items that are owned whole, atomic lists and maps, `{}` that is owned, lists that are
+/// empty, what is never owned, `v:` of sets, values that the server writes otherwise.
+fn objects() -> Vec<Value> {
+    let labels = json!({"app": "web"});
+    let pod = json!({
+        "metadata": {"labels": labels, "creationTimestamp": null},
+        "spec": {
+            "serviceAccountName": "web", "securityContext": {}, "imagePullSecrets": [], "hostAliases": [],
+            "nodeSelector": {"kubernetes.io/os": "none"},
+            "tolerations": [{"key": "example.com/none", "operator": "Exists"}],
+            "topologySpreadConstraints": [{
+                "maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": {"matchLabels": labels},
+            }],
+            "volumes": [{"name": "scratch", "emptyDir": {}}, {"name": "settings", "configMap": {"name": "web"}}],
+            "containers": [{
+                "name": "web", "image": "registry.example.com/web:1", "args": ["--port", "8080"], "resources": {
+                    "limits": {"memory": "1024Mi", "cpu": "1000m"}, "requests": {},
+                },
+                "env": [{"name": "EMPTY", "value": ""}, {"name": "NONE"}],
+                "ports": [{"containerPort": 8080}, {"containerPort": 53, "protocol": "UDP"}],
+                "volumeMounts": [{"name": "scratch", "mountPath": "/scratch"}],
+                "securityContext": {"capabilities": {"drop": ["ALL"]}},
+                "readinessProbe": {"httpGet": {"path": "/", "port": "web"}},
+            }],
+        },
+    });
+    let rule = json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"], "resourceNames": []});
+    let widget = json!({
+        "apiVersion": "shapes.example.com/v1", "kind": "Shape", "metadata": {"name": "web", "namespace": SCENE},
+        "spec": {"list": [{"a": 1}, {"b": []}], "map": {"empty": {}}, "nothing": null, "number": 1.50},
+    });
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "shapes.shapes.example.com"},
+        "spec": {
+            "group": "shapes.example.com", "scope": "Namespaced",
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
+            "names": {"plural": "shapes", "singular": "shape", "kind": "Shape"},
+        },
+    });
+    vec![
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "web"}, "automountServiceAccountToken": false}),
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web", "finalizers": ["example.com/kept"]},
+            "data": {"empty": "", "value": "one"}, "binaryData": {}}),
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "web"}, "type": "Opaque",
+            "stringData": {"password": "secret"}, "data": {"user": "d2Vi"}}),
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"},
+            "spec": {"selector": labels, "ports": [{"port": 80, "name": "web"}, {"port": 53, "name": "dns", "protocol": "UDP"}]}}),
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "creationTimestamp": null},
+            "spec": {"replicas": 0, "selector": {"matchLabels": labels}, "template": pod, "strategy": {}}, "status": {}}),
+        json!({"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "web"},
+            "spec": {"tls": [{"hosts": ["web.example.com"], "secretName": "web"}], "rules": [{"host": "web.example.com", "http": {
+                "paths": [{"path": "/", "pathType": "Prefix", "backend": {"service": {"name": "web", "port": {"name": "web"}}}}]}}]}}),
+        json!({"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "web"},
+            "spec": {"podSelector": {}, "ingress": [{}], "egress": [], "policyTypes": ["Ingress", "Egress"]}}),
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "web"}, "rules": [rule]}),
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "web"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "web"},
+            "subjects": [{"kind": "ServiceAccount", "name": "web", "namespace": SCENE}]}),
+        json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "web"},
+            "spec": {"maxUnavailable": "50%", "selector": {"matchExpressions": [{"key": "app", "operator": "In", "values": ["web"]}]}}}),
+        json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "web"}, "spec": {"hard": {"pods": "10", "requests.cpu": "2000m"}}}),
+        definition,
+        widget,
+    ]
+}
+
+fn writes(asked: &[Asked]) -> Vec<String> {
+    named(asked).into_iter().filter(|it| !it.starts_with("get ") && !it.starts_with("list ")).collect()
+}
+
+#[tokio::test]
+async fn a_process_that_starts_finds_nothing_to_write_whatever_the_shape_of_a_field() {
+    let Some(scene) = Scene::new(SCENE, 4).await else { return };
+    let clusters =
+        [Counted::new(&scene, scene.cluster(0)).await, Counted::new(&scene, scene.cluster(3)).await];
+    let names: Vec<&str> = clusters.iter().map(|it| it.cluster.name()).collect();
+    scene.write_spec("web", &[&format!("placement: {{clusters: {{names: [{}]}}}}", names.join(", "))]);
+    scene.write_objects("web", &objects());
+    let commit = scene.worktree.publish("shapes");
+    let ways = ["--cluster", clusters[0].way.as_str(), "--cluster", clusters[1].way.as_str()];
+    scene.start(&ways).await;
+    scene.succeeded(&commit).await;
+    tokio::time::sleep(QUIET).await;
+    let applied: Vec<Vec<String>> = clusters.iter().map(|it| writes(&it.asked())).collect();
+    for (counted, applied) in clusters.iter().zip(&applied) {
+        assert_eq!(applied.len(), objects().len(), "on {}: {applied:#?}", counted.cluster.version());
+    }
+    // Somebody counts: what a quota has used is written to its status.
+    for counted in &clusters {
+        counted.cluster.kubectl(&["create", "configmap", "counted", "-n", SCENE]).await.expect("a map");
+    }
+
+    scene.kill();
+    scene.start(&ways).await;
+    scene.succeeded(&commit).await;
+    tokio::time::sleep(QUIET).await;
+    for (counted, applied) in clusters.iter().zip(&applied) {
+        let now = writes(&counted.asked());
+        assert_eq!(&now, applied, "nothing more is written on {}", counted.cluster.version());
+        say(&format!("{} shapes on Kubernetes {}: no write", applied.len(), counted.cluster.version()));
+        // The finalizer is ours to keep it: it would hold up the end of the namespace.
+        let patch = r#"{"metadata": {"finalizers": null}}"#;
+        let free = ["patch", "configmap", "web", "-n", SCENE, "--type", "merge", "-p", patch];
+        counted.cluster.kubectl(&free).await.expect("patched");
+    }
+}
