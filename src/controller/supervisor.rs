@@ -418,9 +418,6 @@ fn detail(error: &Error) -> String {
 }
 
 #[cfg(test)]
-mod kubeconfigs;
-
-#[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::Secret;
     use kube::api::{Api, DeleteParams, DynamicObject, PostParams};
@@ -431,6 +428,8 @@ mod tests {
     use super::*;
     use crate::cluster::{Home, Keeper, Stored};
     use crate::model::StoredKey;
+
+    mod kubeconfigs;
 
     struct Case {
         sandbox: Sandbox,

@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 
-use sandbox::{Fault, RequestMatch, Sandbox, SandboxOptions};
-use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
