@@ -25,6 +25,7 @@ mod health;
 mod health_cases;
 mod import;
 mod incidents;
+mod inventory;
 mod kubeconfigs;
 mod layering;
 mod layers;
