@@ -59,5 +59,6 @@ mod tidy;
 mod transcripts;
 mod versions;
 mod waking;
+mod watches;
 mod without_apply;
 mod workloads;

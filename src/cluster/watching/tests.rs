@@ -150,6 +150,8 @@ fn told(change: &Change) -> String {
         Change::Left(object) => format!("left {}", name(object)),
         Change::Listed { .. } => "listed".to_owned(),
         Change::Broken(why) => format!("broken: {why}"),
+        Change::Blind { why, .. } => format!("blind: {why}"),
+        Change::Sees => "sees".to_owned(),
     }
 }
 
@@ -331,10 +333,11 @@ async fn a_server_that_does_not_say_the_end_of_a_list_is_not_waited_for() {
 
 #[tokio::test(start_paused = true)]
 async fn who_may_list_and_not_watch_is_told_so() {
-    let server = Server::new(&[refused(403), page(&["a"], "4", ""), refused(403), refused(403)]);
-    let changes: Vec<String> = server.watch().take(5).map(|change| told(&change)).collect().await;
-    assert_eq!(changes, ["listing", "seen a", "listed", "broken: no", "broken: no"]);
-    assert_eq!(*server.asked.lock(), ["stream", "page", "watch 4", "watch 4"]);
+    let watches = [refused(403), refused(403), refused(403)];
+    let server = Server::new(&[&[refused(403), page(&["a"], "4", "")][..], &watches].concat());
+    let changes: Vec<String> = server.watch().take(6).map(|change| told(&change)).collect().await;
+    assert_eq!(changes, ["listing", "seen a", "listed", "broken: no", "broken: no", "blind: no"]);
+    assert_eq!(*server.asked.lock(), ["stream", "page", "watch 4", "watch 4", "watch 4"]);
     // Neither.
     check(
         &[refused(403), refused(403)],
@@ -342,6 +345,41 @@ async fn who_may_list_and_not_watch_is_told_so() {
         &["stream", "page", "stream"],
     )
     .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_never_tells_anything_is_listed_until_it_does() {
+    let pages = || page(&["a"], "4", "");
+    let watches = [refused(503), refused(403), answer(&[], End::Cut)];
+    let server = Server::new(&[&[refused(501), pages()][..], &watches].concat());
+    let mut changes = server.watch();
+    let mut next = async || told(&changes.next().await.expect("it goes on"));
+    for expected in ["listing", "seen a", "listed", "broken: no", "broken: no", "blind: cut"] {
+        assert_eq!(next().await, expected);
+    }
+    // What follows has no answer, for as long as two of them are waited for.
+    let start = Instant::now();
+    for _ in 0..2 {
+        assert_eq!(next().await, "broken: no answer within 120 s");
+    }
+    // The third is given up when it is time for a list.
+    let more = tokio::time::timeout(Duration::from_secs(20), next()).await;
+    assert!(more.is_err(), "{more:?}");
+    server.answers.lock().push_back(pages());
+    for expected in ["listing", "seen a", "listed"] {
+        assert_eq!(next().await, expected);
+    }
+    let took = start.elapsed();
+    assert!(took > Duration::from_secs(300) && took < Duration::from_secs(400), "{took:?}");
+    // One that is silent is not waited for longer than that either.
+    let silent = || answer(&[], End::Silence);
+    let heard = answer(&[bookmark(9, false)], End::Silence);
+    server.answers.lock().extend([silent(), silent(), pages(), heard]);
+    let start = Instant::now();
+    for expected in ["listing", "seen a", "listed", "sees"] {
+        assert_eq!(next().await, expected);
+    }
+    assert!(start.elapsed() < Duration::from_secs(400), "{:?}", start.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
@@ -407,11 +445,10 @@ async fn a_watch_that_ends_at_once_is_not_hammered() {
     let server = Server::new(&[&[all], &vec![empty; 40][..]].concat());
     let start = Instant::now();
     let mut changes = server.watch().skip(3);
-    for _ in 0..8 {
-        assert_eq!(
-            changes.next().await.as_ref().map(told).expect("a change"),
-            "broken: the server ended it at once"
-        );
+    for number in 0..8 {
+        let what = if number == 2 { "blind" } else { "broken" };
+        let told = changes.next().await.as_ref().map(told).expect("a change");
+        assert_eq!(told, format!("{what}: the server ended it at once"));
     }
     // 290 s of the first, then 0.5, 1, 2, 4, 8, 16, 30 s.
     assert_eq!(start.elapsed().as_millis(), 290_000 + 61_500);
