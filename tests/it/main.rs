@@ -15,6 +15,7 @@ mod capabilities;
 mod chaos;
 mod charts;
 mod containers;
+mod deletes;
 mod diff;
 mod diff_secrets;
 mod doubt;
