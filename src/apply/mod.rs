@@ -103,7 +103,9 @@ pub async fn run(destination: Destination<'_>, plan: &Plan, rendered: &Rendered)
         let mut requests = Vec::with_capacity(turn.len());
         for (step, object) in turn {
             let request = async move {
-                let result = if failed {
+                // What is put back was applied once: it does not build on what failed.
+                let is_repair = matches!(step.reason, Reason::Drifted { .. });
+                let result = if failed && !is_repair {
                     Err(NotDone::EarlierFailed)
                 } else if destination.cancelled.is_cancelled() {
                     Err(NotDone::Cancelled)

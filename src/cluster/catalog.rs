@@ -121,6 +121,14 @@ impl Catalog {
         self.missing.iter()
     }
 
+    /// Surely not served, in no version: its server answers and does not name it, and that did not begin a moment ago.
+    pub fn is_without(&self, kind: &Kind) -> bool {
+        let same = |known: &Kind| known.group == kind.group && known.kind == kind.kind;
+        let name = format!("{}/{}", kind.api_version(), kind.kind);
+        let is_served = self.resources.keys().any(same);
+        !is_served && !self.missing.contains(&name) && !self.may_serve(&name)
+    }
+
     /// API versions whose kinds are not known, not even from before.
     pub fn unknown<'a>(&'a self, known: &'a Capabilities) -> impl Iterator<Item = &'a String> {
         self.stale.iter().filter(|stale| !known.api_versions.iter().any(|name| is_kind_of(name, stale)))

@@ -63,9 +63,7 @@ impl Error {
         match self {
             Self::Unreachable { .. } | Self::Superseded { .. } => true,
             Self::Rejected { code, reason, .. } => {
-                // A server before 1.25 answers 500 to an unknown field; it will do so again.
-                let unknown_field = reason == "InternalError" && self.to_string().contains(UNKNOWN_FIELD);
-                *code == 429 || *code == 409 || (*code >= 500 && !unknown_field)
+                *code == 429 || *code == 409 || (*code >= 500 && reason != INVALID)
             }
             Self::Request { code, .. } => *code == 429 || *code >= 500,
             Self::Connection { .. }
@@ -82,8 +80,11 @@ impl Error {
     pub fn without_values(self) -> Self {
         match self {
             Self::Rejected { action, object, code, reason, detail } => {
-                let unknown =
-                    if detail.contains(UNKNOWN_FIELD) { format!(": {UNKNOWN_FIELD}") } else { String::new() };
+                let unknown = if detail.ends_with(UNKNOWN_FIELD) {
+                    format!(": {UNKNOWN_FIELD}")
+                } else {
+                    String::new()
+                };
                 let detail = format!(
                     "{reason} ({code}){unknown}; some of its values are encrypted, and the answer may quote them"
                 );
@@ -203,7 +204,17 @@ fn classify_status(
         return Error::Immutable { action, object: object.clone(), fields };
     }
     let detail = if is_secret(object) { without_values(status) } else { status.message.clone() };
-    Error::Rejected { action, object: object.clone(), code, reason: status.reason.clone(), detail }
+    let reason = if breaks_schema(status).is_some() { INVALID.to_owned() } else { status.reason.clone() };
+    Error::Rejected { action, object: object.clone(), code, reason, detail }
+}
+
+const INVALID: &str = "Invalid";
+
+/// What an apply holds that the schema of its kind does not allow: a field that it does not know, a number for a text. API
+/// servers call that an error of their own, 500 without a reason, and will do so again however often they are asked.
+fn breaks_schema(status: &Status) -> Option<&str> {
+    let rest = status.message.strip_prefix("failed to create typed patch object (")?;
+    (status.code == 500).then_some(rest.split_once("): ")?.1)
 }
 
 const IMMUTABLE: &str = "field is immutable";
@@ -247,11 +258,12 @@ const UNKNOWN_FIELD: &str = "field not declared in schema";
 
 /// What may be told of an object whose values are secret: messages quote values that are invalid.
 fn without_values(status: &Status) -> String {
-    let mut text = format!("{} ({})", status.reason, status.code);
-    if status.message.contains(UNKNOWN_FIELD) {
-        text.push_str(": ");
-        text.push_str(UNKNOWN_FIELD);
+    if let Some(words) = breaks_schema(status) {
+        // `.data.password: expected string, got …`: the value comes last.
+        let words = words.split_once(", got ").map_or(words, |(words, _)| words);
+        return format!("{INVALID} ({}): {words}", status.code);
     }
+    let mut text = format!("{} ({})", status.reason, status.code);
     let causes = status.details.as_ref().map(|details| details.causes.as_slice()).unwrap_or_default();
     let fields: Vec<&str> =
         causes.iter().map(|cause| cause.field.as_str()).filter(|field| !field.is_empty()).collect();
@@ -364,7 +376,28 @@ mod tests {
         assert!(rejected(429, "TooManyRequests", "").is_transient());
         assert!(rejected(503, "ServiceUnavailable", "").is_transient());
         assert!(!rejected(422, "Invalid", "").is_transient());
-        assert!(!rejected(500, "InternalError", "field not declared in schema").is_transient());
+        assert!(rejected(500, "InternalError", "etcdserver: request timed out").is_transient());
+    }
+
+    #[test]
+    fn an_apply_that_breaks_the_schema_is_refused_for_good() {
+        fn check(kind: &str, words: &str, expected: &str) {
+            let status: Status = serde_json::from_value(serde_json::json!({
+                "status": "Failure", "code": 500,
+                "message": format!("failed to create typed patch object (shop/db; v1, Kind={kind}): {words}"),
+            }))
+            .expect("a status");
+            let object = ObjectId::new("", kind, Some("shop"), "db");
+            let error = kube::Error::Api(Box::new(status));
+            let error = classify(&ClusterName::from("bj5"), "apply", Some(&object), &error);
+            assert!(!error.is_transient(), "{error}");
+            assert!(error.to_string().ends_with(expected), "{error}");
+        }
+        let number = ".data.x: expected string, got &value.valueUnstructured{Value:1}";
+        check("ConfigMap", ".spec.imagine: field not declared in schema", "field not declared in schema");
+        check("ConfigMap", number, number);
+        check("Secret", number, "Invalid (500): .data.x: expected string");
+        check("Secret", ".datum: field not declared in schema", ".datum: field not declared in schema");
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
@@ -22,6 +23,9 @@ use crate::model::{
 };
 use crate::plan::Candidate;
 use crate::reconcile::{self, Found, Shared};
+
+/// What cannot be listed for the first moments may be a server that starts.
+const A_START: Duration = Duration::from_secs(120);
 
 /// Whether it answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,6 +90,7 @@ pub struct ClusterEntry {
     pub left: bool,
     pub epoch: u64,
     pub client: Option<Client>,
+    connected_at: Option<Instant>,
     pub catalog: Arc<Catalog>,
     /// What it says of itself, once it was asked.
     pub facts: Option<Arc<Capabilities>>,
@@ -107,6 +112,8 @@ pub struct ClusterEntry {
     /// Workloads that are not healthy, whole: what their pods suffer from is judged by them.
     pub unwell: BTreeMap<ObjectId, Value>,
     watches: BTreeMap<Kind, KindWatch>,
+    /// Kinds that were watched until the cluster served them no longer: they are again when it does.
+    gone: BTreeSet<Kind>,
     /// Watches so far.
     watched: u64,
     rules: Arc<health::Rules>,
@@ -148,6 +155,7 @@ impl ClusterEntry {
             left: false,
             epoch,
             client: None,
+            connected_at: None,
             catalog: Arc::default(),
             facts: None,
             stale: false,
@@ -160,6 +168,7 @@ impl ClusterEntry {
             running: 0,
             unwell: BTreeMap::new(),
             watches: BTreeMap::new(),
+            gone: BTreeSet::new(),
             watched: 0,
             rules,
             ignores: Arc::default(),
@@ -237,10 +246,20 @@ impl ClusterEntry {
         (self.is_complete() && !self.stale) || matches!(self.reach, Reach::Offline { .. })
     }
 
+    /// Seen as far as it lets us: [whole](Self::is_observed), or what is missing has been refused for longer than a start takes.
+    /// That holds up its own deletes, and no longer those of the others.
+    pub fn is_looked_at(&self, now: Instant) -> bool {
+        let answers = |watch: &KindWatch| watch.listed || watch.trouble.is_some();
+        let had_time = self.connected_at.is_some_and(|at| at + A_START <= now);
+        let has_tried = self.is_ready() && had_time && self.watches.values().all(answers);
+        self.is_observed() || (has_tried && !self.stale)
+    }
+
     /// Watches everything that is rendered, as it is rendered: a value can be compared only in the version that was applied. A
     /// watch of a version that is served no more would tell nothing for ever. What is known of the objects stays until the
     /// new list says otherwise.
     pub fn watch_rendered(&mut self, instance: &str, events: &mpsc::Sender<Event>) {
+        self.leave_gone();
         let rendered = self.wanted.kinds.clone();
         let same = |one: &Kind, other: &Kind| one.group == other.group && one.kind == other.kind;
         let mut wanted: Vec<Kind> = rendered.iter().cloned().collect();
@@ -254,12 +273,25 @@ impl ClusterEntry {
             let other = other.or_else(|| self.catalog.preferred().find(|it| !is_served && same(it, watched)));
             wanted.extend(other.cloned());
         }
+        wanted.extend(self.gone.iter().cloned());
         let catalog = &self.catalog;
         self.watches.retain(|watched, _| {
             let replaced = |it: &Kind| it != watched && same(it, watched) && catalog.get(it).is_some();
             rendered.contains(watched) && catalog.get(watched).is_some() || !wanted.iter().any(replaced)
         });
         self.watch(wanted, instance, events);
+    }
+
+    /// A kind that is not served has no objects. Its watch would ask for ever, and while its first list is missing, an app that
+    /// wants such an object could not even bring the definition that it lacks.
+    fn leave_gone(&mut self) {
+        let catalog = Arc::clone(&self.catalog);
+        let gone: Vec<Kind> = self.watches.keys().filter(|kind| catalog.is_without(kind)).cloned().collect();
+        for kind in &gone {
+            self.watches.remove(kind);
+        }
+        self.retain(|id| !gone.iter().any(|kind| id.is_of(kind)));
+        self.gone.extend(gone);
     }
 
     /// Watches these kinds too, as far as the cluster serves them.
@@ -350,7 +382,9 @@ impl ClusterEntry {
         self.reach = Reach::Ready;
         self.epoch = epoch;
         self.client = Some(client);
+        self.connected_at = Some(Instant::now());
         self.watches.clear();
+        self.gone.clear();
         self.observation.complete = false;
         self.observation.strangers.clear();
         self.observation.absent.clear();

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use tokio::time::Instant;
 
 use super::cluster_entry::{ClusterEntry, Reach};
 use super::target::TargetEntry;
@@ -108,12 +109,23 @@ impl World {
     fn deletions(&self) -> Vec<DeletionReport> {
         let decision = &self.prune.decision;
         let waiting = decision.waiting.iter().filter(|it| it.action == Action::Wait);
-        let decided = decision.deletes.iter().chain(&decision.releases).chain(waiting);
+        let due = decision.deletes.iter().chain(&decision.releases);
+        let unseen = self.unseen(Instant::now()).map(ClusterEntry::name);
+        let due = due.map(|decided| match unseen {
+            Some(unseen) => self.held_up(decided, unseen),
+            None => self.decided(decided),
+        });
         let going = self.prune.going.iter().map(|(key, app)| {
             let words = "being deleted".to_owned();
             self.deletion(key, app.clone(), Action::Delete, None, words)
         });
-        decided.map(|decided| self.decided(decided)).chain(going).chain(self.unread()).collect()
+        due.chain(waiting.map(|decided| self.decided(decided))).chain(going).chain(self.unread()).collect()
+    }
+
+    /// Its turn does not come before this cluster was looked at.
+    fn held_up(&self, decided: &Decided, unseen: &ClusterName) -> DeletionReport {
+        let words = format!("nothing is deleted before cluster {unseen} was read");
+        DeletionReport { waits: true, reason: words, ..self.decided(decided) }
     }
 
     /// What was no longer wanted on a cluster that is read anew now: it may be there still.

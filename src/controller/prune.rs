@@ -18,8 +18,8 @@ use crate::plan::{
 use crate::reconcile::Farewell;
 use crate::report::Phase;
 
-/// Deletes side by side over all clusters.
-const SIDE_BY_SIDE: usize = 16;
+/// Deletes side by side on one cluster: one whose answers are slow keeps no other waiting.
+const PER_CLUSTER: usize = 8;
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 /// An object that changed is asked for again at once, but not one that is written without a pause.
@@ -140,14 +140,18 @@ impl World {
             self.decide_prune(&fleet);
         }
         // The cap holds over all clusters: nothing is deleted before all of them were looked at.
-        let whole = self.clusters.values().all(ClusterEntry::is_observed);
-        if self.mode() == Mode::Enforce && whole {
+        if self.mode() == Mode::Enforce && self.unseen(now).is_none() {
             self.start_deletes(now);
         }
         let refused = self.prune.refused.values().map(|refusal| refusal.retry_at).filter(|at| *at > now);
         let decision = &self.prune.decision;
         let decided = decision.deletes.iter().chain(&decision.releases);
         refused.chain(decided.filter_map(|decided| self.held_off(decided, now))).min()
+    }
+
+    /// A cluster of which nothing is known yet, so that nothing is deleted anywhere.
+    pub(super) fn unseen(&self, now: Instant) -> Option<&ClusterEntry> {
+        self.clusters.values().find(|entry| !entry.is_looked_at(now))
     }
 
     /// Or was, or may be approved. If not, there is nothing to decide, whatever the size of the fleet.
@@ -293,13 +297,43 @@ impl World {
     }
 
     fn start_deletes(&mut self, now: Instant) {
-        let free = SIDE_BY_SIDE.saturating_sub(self.prune.asking.len());
-        let next = self.next_releases(now).chain(self.next_deletes(now));
-        let started: Vec<Decided> =
-            next.filter(|decided| self.held_off(decided, now).is_none()).take(free).cloned().collect();
-        for decided in started {
-            self.start(decided);
+        let mut asking: BTreeMap<ClusterName, usize> = BTreeMap::new();
+        for (cluster, _) in &self.prune.asking {
+            *asking.entry(cluster.clone()).or_default() += 1;
         }
+        let has_place = |decided: &&Decided| {
+            let places = asking.entry(decided.candidate.cluster.clone()).or_default();
+            *places += 1;
+            *places <= PER_CLUSTER
+        };
+        let next = self.next_releases(now).chain(self.next_deletes(now));
+        let next = next.filter(|decided| self.held_off(decided, now).is_none());
+        let started: Vec<Decided> = next.filter(has_place).cloned().collect();
+        for decided in started {
+            match self.wanted_through(&decided.candidate) {
+                Some(other) => {
+                    let text = format!(
+                        "cluster {other} shows the same object and wants it: both lead to one server, so one of their \
+                         files may go"
+                    );
+                    self.prune.refused(&decided.candidate, text, now);
+                    self.changed = true;
+                }
+                None => self.start(decided),
+            }
+        }
+    }
+
+    /// Two clusters of the config repository may be one server: a copied kubeconfig, a cluster that gets another name. What an app
+    /// has there through the one is no longer rendered through the other.
+    fn wanted_through(&self, candidate: &Candidate) -> Option<&ClusterName> {
+        let is_it = |entry: &ClusterEntry| {
+            let live = entry.observation.objects.get(&candidate.object);
+            live.is_some_and(|live| *live.uid == *candidate.uid)
+                && entry.wanted.ids().contains(&candidate.object)
+        };
+        let others = self.clusters.iter().filter(|(name, _)| **name != candidate.cluster);
+        others.into_iter().find(|(_, entry)| is_it(entry)).map(|(name, _)| name)
     }
 
     fn held_off(&self, decided: &Decided, now: Instant) -> Option<Instant> {

@@ -29,7 +29,16 @@ impl World {
             Some(first) if is_current => {
                 format!("{} to go, {} of them wait: {}", count(left, "object"), waiting.len(), first.reason)
             }
-            _ => entry.trouble().unwrap_or_else(|| format!("{} to go", count(left, "object"))),
+            _ => {
+                let refused = decision.deletes.iter().filter(here).find_map(|it| {
+                    self.prune.refusal(&(it.candidate.cluster.clone(), it.candidate.object.clone()))
+                });
+                let to_go = count(left, "object");
+                entry.trouble().unwrap_or_else(|| match refused {
+                    Some(words) => format!("{to_go} to go: {words}"),
+                    None => format!("{to_go} to go"),
+                })
+            }
         };
         ("Removing", detail)
     }

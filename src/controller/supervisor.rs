@@ -26,6 +26,8 @@ const FAILURES_TO_OFFLINE: u32 = 3;
 const ANSWERS_TO_READY: u32 = 2;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// What is ours is looked for again among all kinds, also those that nobody watches.
+const LOOK_EVERY: Duration = Duration::from_secs(12 * 3600);
 /// Pauses are up to a fifth longer, so that a thousand clusters behind one broken router do not ask at once.
 const JITTER: u32 = 20;
 
@@ -181,6 +183,7 @@ impl Supervisor {
         // When to ask again what it serves, and how long to wait after that.
         let is_known = !known.catalog.has_stale() && connected.unlisted.is_empty();
         let mut again = (!is_known).then(|| self.after(FIRST_PAUSE));
+        let mut look_at = self.next_look();
         // Somebody waits for the answer.
         let mut asked = false;
         loop {
@@ -222,6 +225,12 @@ impl Supervisor {
                 }
                 () = serving.next(&known.catalog) => {
                     if !self.ask(epoch, &mut connected, known, &mut serving, &mut asked).await? {
+                        again = again.or_else(|| Some(self.after(FIRST_PAUSE)));
+                    }
+                }
+                () = tokio::time::sleep_until(look_at) => {
+                    look_at = self.next_look();
+                    if !self.look_around(epoch, &mut connected, &known.catalog).await? {
                         again = again.or_else(|| Some(self.after(FIRST_PAUSE)));
                     }
                 }
@@ -267,6 +276,34 @@ impl Supervisor {
         }
         self.list_again(epoch, connected, &known.catalog).await?;
         Ok(!known.catalog.has_stale() && connected.unlisted.is_empty())
+    }
+
+    fn next_look(&self) -> Instant {
+        Instant::now() + jittered(LOOK_EVERY, JITTER, &self.cluster, 0)
+    }
+
+    /// Looks for objects of ours as when it connected; whether all could be listed. A write of the process before this one may have
+    /// arrived late, and a backup may have brought back what was deleted: of kinds that nobody renders any more no watch tells.
+    async fn look_around(
+        &self,
+        epoch: u64,
+        connected: &mut Connected,
+        catalog: &Catalog,
+    ) -> Result<bool, Closed> {
+        match connected.client.kinds_in_use(catalog, &self.instance).await {
+            Ok(found) => {
+                let unlisted = found.unlisted();
+                connected.unlisted.clone_from(&unlisted);
+                let is_all = unlisted.is_empty();
+                self.tell(epoch, ClusterNews::Listed { in_use: found.kinds, unlisted }).await?;
+                Ok(is_all)
+            }
+            // The next look is soon enough.
+            Err(error) => {
+                tracing::debug!(cluster = %self.cluster, %error, "what is ours could not be looked for again");
+                Ok(true)
+            }
+        }
     }
 
     /// Looks for objects of ours where that was not possible before.
@@ -432,6 +469,21 @@ mod tests {
         tokio::time::sleep(Duration::from_millis(500)).await;
         case.sandbox.set_down(false);
         assert!(matches!(case.next().await, ClusterNews::Serves(_)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_comes_of_a_kind_that_nobody_watches_is_found_in_the_end() {
+        let mut case = Case::start().await;
+        let secrets: Api<Secret> =
+            Api::namespaced(kube::Client::new(case.sandbox.service(), "default"), "default");
+        let ours = json!({"metadata": {"name": "late", "labels": {"tutti.dev/managed-by": "main"}}});
+        let ours: Secret = serde_json::from_value(ours).expect("a secret");
+        secrets.create(&PostParams::default(), &ours).await.expect("created");
+        let start = Instant::now();
+        let ClusterNews::Listed { in_use, unlisted } = case.next().await else { panic!("no news") };
+        assert_eq!((in_use, unlisted), (vec![Kind::new("", "v1", "Secret")], vec![]));
+        let hours = start.elapsed().as_secs() / 3600;
+        assert!((12..15).contains(&hours), "{hours}");
     }
 
     #[tokio::test(start_paused = true)]

@@ -244,6 +244,51 @@ async fn a_field_that_somebody_else_owns() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_refused_does_not_keep_the_others_from_being_repaired() {
+    let fleet = fleet();
+    let running = fleet.start().await;
+    let web = deployment("default", "side", "side", "registry.example.com/side:1");
+    let revision = fleet.push(&running, "Side", &[("apps/settings/objects/side.yaml", Some(&web))]).await;
+    running.converged(&revision).await;
+    let bj1 = fleet.cluster("bj1");
+    let extra =
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one, namespace: default}\ndata: {extra: theirs}\n";
+    live::apply_as(bj1, "kubectl", extra).await;
+    let wanted = config_map("default", "one", "second").replace("data: {", "data: {extra: ours, ");
+    fleet.push(&running, "A field of others", &[(MAPS, Some(&wanted))]).await;
+    running.until("a refusal", |now| target(now, "bj1", "default/settings").phase == Phase::Refused).await;
+
+    // A Deployment comes after the ConfigMap that is refused.
+    let images = web.replace("side:1", "side:9");
+    live::apply_as(bj1, "kubectl", &images).await;
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    let side = live::get(bj1, "Deployment", "default", "side").await.expect("a deployment");
+    let image = side.pointer("/spec/template/spec/containers/0/image").expect("an image");
+    assert_eq!(image, "registry.example.com/side:1");
+    let now = running.overview.borrow().clone();
+    assert_eq!(target(&now, "bj1", "default/settings").phase, Phase::Refused);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_schema_of_a_kind_does_not_allow_is_refused_and_not_hammered() {
+    let fleet = fleet();
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let number =
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one, namespace: default}\ndata: {value: 7}\n";
+    fleet.push(&running, "A number", &[(MAPS, Some(number))]).await;
+    let now = running
+        .until("a refusal", |now| now.targets.iter().filter(|it| it.phase == Phase::Refused).count() == 2)
+        .await;
+    let detail = &target(&now, "bj1", "default/settings").detail;
+    assert!(detail.contains(".data.value: expected string, got"), "{detail}");
+    fleet.forget_requests();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    let tries = fleet.requests().into_iter().filter(|(name, it)| name == "bj1" && it.is_write()).count();
+    assert!((1..=6).contains(&tries), "{tries} tries in ten minutes");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_object_that_is_somebody_elses() {
     let fleet = fleet();
     // With the very values that we would write: an apply would adopt it silently.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use kube::api::DeleteParams;
 use sandbox::{Fault, RequestMatch, SandboxOptions};
 use serde_json::Value;
+use tutti::report::{Overview, Phase};
 
 use crate::support::fleet::{Fleet, target};
 use crate::support::live;
@@ -107,6 +108,69 @@ async fn a_definition_that_is_replaced_deletes_nothing() {
     remove().await.expect("deleted");
     tokio::time::sleep(Duration::from_secs(120)).await;
     assert!(live::get(bj1, "ConfigMap", "default", "guarded").await.is_none());
+}
+
+const ALWAYS_MONITOR: &str = "\
+apiVersion: monitoring.coreos.com/v1
+kind: ServiceMonitor
+metadata: {name: web, namespace: default}
+spec: {selector: {}}
+";
+
+/// Its definition is deleted, and before that is known an app begins to want such an object, and brings the definition.
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_goes_before_it_was_listed_holds_up_nobody_who_brings_it() {
+    let map = manifests::config_map("default", "always", "first");
+    let files = [("apps/metrics/app.yaml", APP), ("apps/metrics/objects/always.yaml", map.as_str())];
+    let fleet = Fleet::new(&["bj1"], &files);
+    let bj1 = fleet.cluster("bj1");
+    live::apply_as(bj1, "helm", &service_monitors()).await;
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+
+    let definitions = live::api(bj1, "CustomResourceDefinition", None);
+    let name = "servicemonitors.monitoring.coreos.com";
+    definitions.delete(name, &DeleteParams::default()).await.expect("deleted");
+    let definition = service_monitors();
+    let both = [
+        ("apps/metrics/objects/monitor.yaml", Some(ALWAYS_MONITOR)),
+        ("apps/metrics/objects/definition.yaml", Some(&*definition)),
+    ];
+    let revision = fleet.push(&running, "Bring it", &both).await;
+    running.converged(&revision).await;
+    assert_eq!(live::names(bj1, "ServiceMonitor").await, ["web"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_is_gone_is_asked_for_no_longer_and_watched_again_when_it_is_back() {
+    let files = [("apps/metrics/app.yaml", APP), ("apps/metrics/objects/monitor.yaml", ALWAYS_MONITOR)];
+    let fleet = Fleet::new(&["bj1"], &files);
+    let bj1 = fleet.cluster("bj1");
+    live::apply_as(bj1, "helm", &service_monitors()).await;
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+
+    let definitions = live::api(bj1, "CustomResourceDefinition", None);
+    let name = "servicemonitors.monitoring.coreos.com";
+    definitions.delete(name, &DeleteParams::default()).await.expect("deleted");
+    // Before that is known, its objects are looked up in vain.
+    let is_without = |now: &Overview| {
+        let target = target(now, "bj1", "default/metrics");
+        target.phase == Phase::Refused && target.detail.contains("monitoring.coreos.com/v1/ServiceMonitor")
+    };
+    running.until("the app says what it lacks", is_without).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    fleet.forget_requests();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(bj1.count_requests(&RequestMatch::any().resource("servicemonitors")), 0);
+
+    live::apply_as(bj1, "helm", &service_monitors()).await;
+    running.converged(&fleet.begin).await;
+    // It is seen again: what somebody does to it is put back.
+    let monitors = live::api(bj1, "ServiceMonitor", Some("default"));
+    monitors.delete("web", &DeleteParams::default()).await.expect("deleted");
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(live::names(bj1, "ServiceMonitor").await, ["web"]);
 }
 
 #[tokio::test(start_paused = true)]

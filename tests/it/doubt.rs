@@ -5,11 +5,11 @@ use std::time::Duration;
 use kube::api::{DeleteParams, PostParams};
 use sandbox::{Fault, RequestMatch};
 use serde_json::json;
-use tutti::report::Phase;
+use tutti::report::{Overview, Phase};
 
 use crate::support::fleet::{Fleet, target};
 use crate::support::live;
-use crate::support::manifests::{cluster, config_map, namespace, objects};
+use crate::support::manifests::{INSTANCE, cluster, config_map, namespace, objects};
 
 const SERVICE: &str =
     "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: default}\nspec: {ports: [{port: 80}]}\n";
@@ -44,6 +44,58 @@ async fn nothing_is_deleted_while_a_kind_cannot_be_listed() {
 
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert_eq!(bj1.count_requests(&deletes), 2, "both go as soon as it is known");
+}
+
+/// A right that was not given there, or a conversion webhook that is down: it does not pass by itself.
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_hides_a_kind_for_good_keeps_only_its_own_objects() {
+    let (app, all) = (objects("default", "web"), maps(&["one", "two"], "first"));
+    // Of those that wait for health nothing goes anywhere before bj1 is well.
+    let app = app.replace("spec: {", "spec: {prune: always, ");
+    let fleet = Fleet::new(&["bj1", "gz1"], &[(APP, &app), (MAPS, &all), (OTHERS, SERVICE)]);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    running.stop().await;
+    let (bj1, gz1) = (fleet.cluster("bj1"), fleet.cluster("gz1"));
+    bj1.fail_next(RequestMatch::any().resource("services"), usize::MAX, Fault::internal_error());
+    let fewer = maps(&["one"], "first");
+    let revision = fleet.repository.commit("Without two", &[(MAPS, Some(&fewer))]);
+    let running = fleet.start().await;
+    let deletes = RequestMatch::any().verb("delete");
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let now = running.overview.borrow().clone();
+    assert_eq!(now.revision, Some(revision));
+    assert_eq!(gz1.count_requests(&deletes), 0, "it may be a server that starts");
+    let words = |cluster: &str, now: &Overview| {
+        now.deletions.iter().find(|it| it.cluster.as_str() == cluster).map(|it| (it.waits, it.reason.clone()))
+    };
+    let waits = (true, "nothing is deleted before cluster bj1 was read".to_owned());
+    assert_eq!(words("gz1", &now), Some(waits));
+
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert_eq!(gz1.count_requests(&deletes), 1);
+    assert_eq!(bj1.count_requests(&deletes), 0, "what is there is not known");
+}
+
+/// As a webhook that hangs does it.
+#[tokio::test(start_paused = true)]
+async fn deletes_that_take_their_time_on_one_cluster_keep_no_other_waiting() {
+    let names: Vec<String> = (0..40).map(|number| format!("map-{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let instance = INSTANCE.replace("{}", "{caps: {deletes: 100, deletePercent: 100}}");
+    let (app, all) = (objects("default", "web"), maps(&names, "first"));
+    let fleet = Fleet::new(&["bj1", "gz1"], &[("tutti.yaml", &instance), (APP, &app), (MAPS, &all)]);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let deletes = RequestMatch::any().verb("delete");
+    let (bj1, gz1) = (fleet.cluster("bj1"), fleet.cluster("gz1"));
+    bj1.fail_next(deletes.clone(), usize::MAX, Fault::Delay(Duration::from_secs(20)));
+    let one = maps(&["map-0"], "first");
+    fleet.push(&running, "One", &[(MAPS, Some(&one))]).await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!((bj1.count_requests(&deletes), gz1.count_requests(&deletes)), (8, 39));
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    assert_eq!(bj1.count_requests(&deletes), 39);
 }
 
 /// What was held back before is never written by the commit that lifts it: that says something else.

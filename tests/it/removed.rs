@@ -188,3 +188,35 @@ async fn the_commit_says_when_it_is_done() {
     assert_eq!(gitea.verdict(&revision), "success 2 objects deleted on 1 cluster");
     gitea.assert_nothing_repeated();
 }
+
+/// A cluster gets another name: its new file is there, and the old one says that it is removed. Or somebody copied a kubeconfig.
+#[tokio::test(start_paused = true)]
+async fn what_is_wanted_through_another_name_of_the_server_stays() {
+    for old in [removed(), manifests::cluster("gz1")] {
+        let app = objects("default", "web").replace("spec: {", "spec: {prune: always, ");
+        let on_bj1 = app.replace("spec: {", "spec: {placement: {clusters: {names: [bj1]}}, ");
+        let map = config_map("default", "map", "first");
+        let instance = many_deletes();
+        let files = [
+            ("tutti.yaml", instance.as_str()),
+            ("apps/web/app.yaml", &on_bj1),
+            ("apps/web/objects/map.yaml", &map),
+        ];
+        let mut fleet = Fleet::new(&["bj1"], &files);
+        let bj1 = fleet.cluster("bj1").clone();
+        fleet.clusters.insert("gz1".to_owned(), bj1);
+        let running = fleet.start().await;
+        running.converged(&fleet.begin).await;
+        fleet.push(&running, "Another name", &[(GZ1, Some(&old))]).await;
+        a_while().await;
+        assert_eq!(deletes(fleet.cluster("bj1")), Vec::<String>::new());
+        let now = running.overview.borrow().clone();
+        let held =
+            now.deletions.iter().find(|it| it.cluster.as_str() == "gz1").unwrap_or_else(|| panic!("{now:?}"));
+        assert!(held.reason.contains("cluster bj1 shows the same object and wants it"), "{}", held.reason);
+        if now.clusters.iter().any(|it| it.state == "Removing") {
+            assert!(state(&now).1.starts_with("1 object to go: cluster bj1 shows"), "{}", state(&now).1);
+        }
+        running.stop().await;
+    }
+}

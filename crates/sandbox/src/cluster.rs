@@ -89,7 +89,7 @@ impl Sandbox {
     /// A cluster with the namespaces and nodes that a new cluster has.
     pub fn new(options: SandboxOptions) -> Self {
         let options = Arc::new(options);
-        let mut seed = Seed::new(options.seed);
+        let mut seed = Seed::of_cluster(options.seed, &options.name);
         let first_revision = 1_000 + seed.below(9_000);
         let mut state = State {
             store: Store::new(first_revision, options.history.max(1)),

@@ -4,19 +4,29 @@ use std::time::Duration;
 
 /// SplitMix64 (Steele, Lea, Flood 2014): small, fast, good enough for names and delays.
 #[derive(Debug, Clone)]
-pub(crate) struct Seed(u64);
+pub(crate) struct Seed {
+    state: u64,
+    /// Of uids alone.
+    salt: u64,
+}
 
 /// The letters of generated names, as in apimachinery's `rand.String`: no vowels, no look-alikes.
 const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 impl Seed {
     pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
+        Self { state: seed, salt: 0 }
+    }
+
+    /// Of one of several clusters that may have a seed in common: no two objects of theirs have one uid.
+    pub(crate) fn of_cluster(seed: u64, name: &str) -> Self {
+        let salt = name.bytes().fold(0, |sum: u64, byte| sum.rotate_left(7) ^ u64::from(byte));
+        Self { state: seed, salt }
     }
 
     pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
+        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.state;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         z ^ (z >> 31)
@@ -33,7 +43,7 @@ impl Seed {
 
     /// A version 4 UUID.
     pub(crate) fn uid(&mut self) -> String {
-        let (high, low) = (self.next(), self.next());
+        let (high, low) = (self.next(), self.next() ^ self.salt);
         format!(
             "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
             high >> 32,
@@ -70,6 +80,7 @@ mod tests {
         assert_eq!(left.uid(), right.uid());
         assert_eq!(left.suffix(), right.suffix());
         assert_ne!(Seed::new(7).uid(), Seed::new(8).uid());
+        assert_ne!(Seed::of_cluster(7, "bj1").uid(), Seed::of_cluster(7, "gz1").uid());
     }
 
     #[test]

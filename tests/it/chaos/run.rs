@@ -319,14 +319,20 @@ impl Run {
     }
 
     /// Lists that were stale may have hidden which kinds a cluster holds from who connected to it then, as no real server's do
-    /// that we ask. They are fresh again, so who connects now sees all; whether that is needed.
+    /// that we ask. They are fresh again, so who connects now sees all; whether that is needed. And what a process sent before its
+    /// end may have arrived after the next one had looked: it looks again after hours, which is too long for here.
     async fn connect_anew(&mut self) -> bool {
-        let stale = std::mem::take(&mut self.witness.state.lock().stale);
-        let set_down = |is_down| stale.iter().for_each(|name| self.fleet.cluster(name).set_down(is_down));
-        if stale.is_empty() {
+        let unseen = {
+            let mut state = self.witness.state.lock();
+            let mut unseen = std::mem::take(&mut state.stale);
+            unseen.append(&mut state.late);
+            unseen
+        };
+        let set_down = |is_down| unseen.iter().for_each(|name| self.fleet.cluster(name).set_down(is_down));
+        if unseen.is_empty() {
             return false;
         }
-        self.witness.say(&format!("{stale:?} go and come back"));
+        self.witness.say(&format!("{unseen:?} go and come back"));
         set_down(true);
         tokio::time::sleep(OFFLINE).await;
         set_down(false);

@@ -48,6 +48,8 @@ pub struct State {
     pub pace: Pace,
     /// Clusters whose lists were stale at some time.
     pub stale: BTreeSet<String>,
+    /// Clusters at which a write of a process arrived after its end.
+    pub late: BTreeSet<String>,
     /// Processes so far.
     pub processes: usize,
     seen: Seen,
@@ -367,6 +369,12 @@ impl wires::Witness for Witness {
             && let Some(words) = self.count_delete(cluster, request)
         {
             self.violation(&words);
+        }
+    }
+
+    fn came_late(&self, cluster: &str, request: &Request<Bytes>) {
+        if is_write(request) {
+            self.state.lock().late.insert(cluster.to_owned());
         }
     }
 }

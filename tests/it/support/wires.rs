@@ -21,6 +21,8 @@ pub trait Witness: Send + Sync {
     fn sent(&self, cluster: &str, request: &Request<Bytes>);
     /// It was answered, or the connection broke.
     fn answered(&self, cluster: &str, request: &Request<Bytes>, answer: Result<StatusCode, String>);
+    /// It arrived after its process had died.
+    fn came_late(&self, cluster: &str, request: &Request<Bytes>);
 }
 
 /// Shared by all connections of one process.
@@ -135,7 +137,7 @@ where
             }
             let answer = match &wires.witness {
                 None => service.call(request).await,
-                Some(witness) => seen(&**witness, &cluster, &mut service, request).await,
+                Some(witness) => seen(&**witness, &wires, &cluster, &mut service, request).await,
             };
             // Unless it was decided meanwhile that it lives on.
             if admitted == Admitted::Last && wires.left.lock().is_some() {
@@ -151,6 +153,7 @@ where
 
 async fn seen<B>(
     witness: &dyn Witness,
+    wires: &Wires,
     cluster: &str,
     service: &mut SandboxService,
     request: Request<B>,
@@ -167,5 +170,8 @@ where
     let answer = service.call(Request::from_parts(parts, Full::new(body))).await;
     let told = answer.as_ref().map(Response::status).map_err(ToString::to_string);
     witness.answered(cluster, &request, told);
+    if wires.is_dead() {
+        witness.came_late(cluster, &request);
+    }
     answer
 }
