@@ -99,7 +99,7 @@ impl Client {
                 Err(Error::Request { code: 410, .. }) => return Ok(true),
                 Err(error) => return Err(error),
             };
-            if page.items.into_iter().any(|object| object.is_itself(api)) {
+            if page.items.into_iter().any(|object| object.names_itself(api)) {
                 return Ok(true);
             }
             match page.metadata.continue_.filter(|token| !token.is_empty()) {

@@ -68,7 +68,7 @@ fn is_itself(object: &Value) -> bool {
 
 impl Bare {
     /// It was applied as what it is, and is no copy of something else.
-    pub fn is_itself(self, api: &ApiResource) -> bool {
+    pub fn names_itself(self, api: &ApiResource) -> bool {
         is_itself(&self.into_value(api))
     }
 
