@@ -65,7 +65,8 @@ impl Error {
             Self::Rejected { code, reason, .. } => {
                 *code == 429 || *code == 409 || (*code >= 500 && reason != INVALID)
             }
-            Self::Request { code, .. } => *code == 429 || *code >= 500,
+            // What is not implemented will not be soon.
+            Self::Request { code, .. } => *code == 429 || (*code >= 500 && *code != 501),
             Self::Connection { .. }
             | Self::Denied { .. }
             | Self::NotServed { .. }

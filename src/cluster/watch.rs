@@ -37,7 +37,7 @@ pub enum Change {
     },
     /// The stream broke; it is taken up again with back-off.
     Broken(String),
-    /// It broke again and again since then, and never told anything: what changes is seen by lists alone, one every five
+    /// It broke again and again since then, for half a minute at least, and never told anything: what changes is seen by lists alone, one every five
     /// minutes, until [`Change::Sees`].
     Blind {
         since: Timestamp,

@@ -9,8 +9,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-/// After so many attempts in a row that broke off without a word, a watch is taken to tell nothing.
+/// After so many attempts in a row that broke off without a word, a watch is taken to tell nothing,
 const ATTEMPTS: u32 = 3;
+/// and not sooner than this after the first of them: a server that starts anew fails several times in a row.
+const LEAST: Duration = Duration::from_secs(30);
 /// What cannot be watched is listed this often.
 const LIST_EVERY: Duration = Duration::from_secs(300);
 /// At most so many parts of a thousand are added, so that all kinds of a cluster are not listed at once.
@@ -23,6 +25,7 @@ pub(super) struct Sight {
     /// Since it told something.
     failures: u32,
     since: Timestamp,
+    first: Instant,
     /// Set while it tells nothing.
     list_at: Option<Instant>,
 }
@@ -31,17 +34,18 @@ impl Sight {
     pub fn new(subject: impl Hash) -> Self {
         let mut hasher = DefaultHasher::new();
         subject.hash(&mut hasher);
-        Self { subject: hasher.finish(), failures: 0, since: Timestamp::UNIX_EPOCH, list_at: None }
+        let (since, first) = (Timestamp::UNIX_EPOCH, Instant::now());
+        Self { subject: hasher.finish(), failures: 0, since, first, list_at: None }
     }
 
     /// A watch broke off without a word. Since when, if that is one time too many.
     pub fn failed(&mut self) -> Option<Timestamp> {
         if self.failures == 0 {
-            self.since = Timestamp::now();
+            (self.since, self.first) = (Timestamp::now(), Instant::now());
         }
         self.failures += 1;
-        let is_lost = self.failures >= ATTEMPTS && self.list_at.is_none();
-        is_lost.then(|| {
+        let is_long = self.failures >= ATTEMPTS && self.first.elapsed() >= LEAST;
+        (is_long && self.list_at.is_none()).then(|| {
             self.list_at = Some(Instant::now() + self.pause());
             self.since
         })
@@ -85,7 +89,10 @@ mod tests {
         assert!(sight.failed().is_none() && sight.failed().is_none());
         assert!(!sight.tells(), "two are no news");
         sight.listed();
-        assert!(sight.failed().is_none() && sight.failed().is_none() && sight.until_list().is_none());
+        for _ in 0..9 {
+            assert!(sight.failed().is_none() && sight.until_list().is_none(), "a moment is not long");
+        }
+        tokio::time::sleep(LEAST).await;
         assert!(sight.failed().is_some() && sight.is_lost());
         assert!(sight.failed().is_none(), "it is told once");
         let pause = sight.until_list().expect("a list");
@@ -95,6 +102,17 @@ mod tests {
         sight.listed();
         assert_eq!(sight.until_list(), Some(pause));
         assert!(sight.tells() && !sight.tells() && !sight.is_lost());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn seldom_is_not_in_a_row() {
+        let mut sight = Sight::new("ConfigMap");
+        for _ in 0..2 {
+            assert!(sight.failed().is_none());
+            tokio::time::sleep(LEAST).await;
+        }
+        assert!(!sight.tells());
+        assert!(sight.failed().is_none(), "it has told something since");
     }
 
     #[test]
