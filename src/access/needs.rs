@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::naming;
 use super::right::{Right, Verb, Why};
+use crate::health;
 use crate::model::{App, Instance, Kind, Mode, PruneMode, Rendered, RenderedObject, labels};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -89,8 +90,7 @@ impl Work<'_> {
         for verb in self.verbs(app, object) {
             self.add(place.clone(), &group, &resource, None, verb, why);
         }
-        // The pods of what the engine takes for a workload; in any group, as the engine does.
-        if matches!(&*object.id.kind, "Deployment" | "StatefulSet" | "DaemonSet") {
+        if health::have_pods(&object.id.group, &object.id.kind) {
             self.add(place.clone(), "", "pods", None, Verb::List, Why::Causes);
         }
         if &*group == RBAC && self.writes() {

@@ -109,7 +109,7 @@ pub async fn run(destination: Destination<'_>, plan: &Plan, rendered: &Rendered)
                     Err(NotDone::EarlierFailed)
                 } else if destination.cancelled.is_cancelled() {
                     Err(NotDone::Cancelled)
-                } else if destination.client.held_off(Instant::now()).is_some() {
+                } else if destination.client.held_off_in(&object.id.group, Instant::now()).is_some() {
                     Err(NotDone::HeldOff)
                 } else {
                     apply_one(destination, step, object, &rendered.revision).await

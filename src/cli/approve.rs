@@ -38,7 +38,8 @@ pub async fn run(args: ApproveArgs) -> anyhow::Result<Exit> {
     // An approval is void when it is for something else than what is there now: so look now.
     let (_, overview) = session::look(&process, Duration::from_secs(args.timeout), false).await?;
     let fits = |approval: &&Approval| approval.digest().to_string().starts_with(&args.digest);
-    let fitting: Vec<&Approval> = overview.approvals_wanted.iter().filter(fits).collect();
+    let approvals = || overview.approvals_wanted.iter().chain(&overview.approvals_early);
+    let fitting: Vec<&Approval> = approvals().filter(fits).collect();
     let approval = match fitting.as_slice() {
         [approval] => *approval,
         [] => {

@@ -8,12 +8,12 @@ use kube::api::{
 };
 use kube::core::response::StatusSummary;
 use kube::discovery::ApiResource;
-use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::error::classify;
 use super::link::Opened;
+use super::login::Login;
 use super::names::Names;
 use super::object::{Bare, Told, Whole};
 use super::standing::Standing;
@@ -38,8 +38,8 @@ pub struct Client {
     name: ClusterName,
     kube: kube::Client,
     standing: Standing,
-    credential: Arc<Mutex<Arc<Credential>>>,
-    /// Of the kubeconfig that it was made of.
+    login: Login,
+    /// Of what it was made of.
     mark: Option<Digest>,
     pub(super) names: Arc<Names>,
     pub(super) without_apply: Arc<WithoutApply>,
@@ -58,14 +58,14 @@ impl Client {
     /// The longest that a probe is waited for.
     pub const PROBE_PATIENCE: Duration = Duration::from_secs(5);
 
-    /// Reads the connection's files, or what the home cluster keeps of it; asks the cluster nothing.
+    /// Reads the connection's files, or what the home cluster keeps of it, and runs its plug-in; asks the cluster nothing.
     pub async fn connect(name: ClusterName, link: &Link) -> Result<Self, Error> {
-        let Opened { kube, standing, credential, mark } = link.open(&name).await?;
+        let Opened { kube, standing, login, mark } = link.open(&name).await?;
         Ok(Self {
             name,
             kube,
             standing,
-            credential: Arc::new(Mutex::new(Arc::new(credential))),
+            login,
             mark,
             names: Arc::default(),
             without_apply: Arc::default(),
@@ -73,15 +73,10 @@ impl Client {
         })
     }
 
-    /// Reads the connection again: whether it leads elsewhere by now, or as somebody else. Clones learn when only the end of
-    /// the credential is another.
+    /// Reads the connection again: whether it leads elsewhere by now, or as somebody else.
     pub async fn is_outdated(&self, link: &Link) -> Result<bool, Error> {
-        let Some(look) = link.look(&self.name).await? else { return Ok(false) };
-        // What a plug-in brought is known only to who ran it.
-        if let Some(credential) = look.credential.filter(|it| !it.of_plug_in) {
-            *self.credential.lock() = Arc::new(credential);
-        }
-        Ok(look.mark != self.mark)
+        let look = link.look(&self.name).await?;
+        Ok(look.is_some_and(|look| look.mark != self.mark))
     }
 
     /// Made of the same kubeconfig, as far as they were made of one.
@@ -89,24 +84,25 @@ impl Client {
         self.mark == other.mark
     }
 
-    /// Runs the plug-in that brings the credential, to learn until when that is good. Clones learn of it.
-    pub async fn learn(&self, link: &Link) {
-        let credential = match link.learned_credential(&self.name).await {
-            Ok(credential) => credential,
-            Err(error) => {
-                let trouble = match error {
-                    Error::Connection { detail, .. } => detail,
-                    error => error.to_string(),
-                };
-                Credential { trouble: Some(trouble), ..(*self.credential()).clone() }
-            }
-        };
-        *self.credential.lock() = Arc::new(credential);
+    /// With what it logs in now, renewed where it is time.
+    pub async fn renewed_credential(&self) -> Credential {
+        self.login.look().await;
+        self.login.credential()
     }
 
     /// Until when the server asks us to send nothing, if that is still to come.
     pub fn held_off(&self, now: Instant) -> Option<Instant> {
         self.standing.held_off(now)
+    }
+
+    /// The same of writes of a group.
+    pub fn held_off_in(&self, group: &str, now: Instant) -> Option<Instant> {
+        self.standing.held_off_in(group, now)
+    }
+
+    /// The same of a read that is to be repeated.
+    pub(super) fn reads_held_off(&self, now: Instant) -> Option<Instant> {
+        self.standing.reads_held_off(now)
     }
 
     /// The server did not know us when it answered last.
@@ -123,9 +119,9 @@ impl Client {
         &self.name
     }
 
-    /// With what it logs in, as it was read last.
-    pub fn credential(&self) -> Arc<Credential> {
-        Arc::clone(&self.credential.lock())
+    /// With what it logs in now.
+    pub fn credential(&self) -> Credential {
+        self.login.credential()
     }
 
     pub(super) fn kube(&self) -> &kube::Client {

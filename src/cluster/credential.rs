@@ -1,22 +1,14 @@
 //! With what tutti logs in to a cluster, and until when that is good.
 
-use std::fs;
-
 use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::{SignedDuration, Timestamp};
-use kube::config::{AuthInfo, Cluster, ExecConfig, Kubeconfig};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
-use secrecy::ExposeSecret as _;
 use x509_cert::Certificate;
 use x509_cert::der::Decode as _;
 use x509_cert::time::Time;
 
-use super::plug_in::Brought;
-
-/// Where the token of a pod's service account is.
-const SERVICE_ACCOUNT_TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 /// Less than this is left: somebody should know.
 const SOON: SignedDuration = SignedDuration::from_hours(30 * 24);
 /// The same of what is renewed and does not say since when it is good.
@@ -77,7 +69,7 @@ impl Credential {
     fn soon(&self) -> SignedDuration {
         match (self.renewed, self.issued, self.expires) {
             // Who renews it does so long before its end.
-            (true, Some(issued), Some(expires)) => expires.duration_since(issued) / 10,
+            (true, Some(issued), Some(expires)) => (expires.duration_since(issued) / 10).min(SOON),
             (true, ..) => SOON_OF_RENEWED,
             (false, ..) => SOON,
         }
@@ -97,102 +89,6 @@ fn days(duration: SignedDuration) -> String {
         120..7200 => format!("{}m", duration.as_secs() / 60),
         7200..172_800 => format!("{}h", duration.as_secs() / 3600),
         seconds => format!("{}d", seconds / 86_400),
-    }
-}
-
-impl Credential {
-    /// Of the pod that tutti runs in.
-    pub(super) fn of_pod() -> Result<Self, String> {
-        let mut credential = Self::new("token of the pod's service account");
-        credential.renewed = true;
-        let token = fs::read_to_string(SERVICE_ACCOUNT_TOKEN).map_err(|error| error.to_string())?;
-        (credential.issued, credential.expires) = life_of_token(token.trim());
-        Ok(credential)
-    }
-
-    /// Of a context of a kubeconfig; reads the files that it names. Several may be used at once: that which ends first.
-    pub(super) fn of(config: &Kubeconfig, context: Option<&str>) -> Result<Self, String> {
-        let (user, login) =
-            login_of(config, context).ok_or_else(|| "its context names no user that it has".to_owned())?;
-        Ok(credential_of(&user, &login))
-    }
-}
-
-/// The user of a context, and how it logs in.
-fn login_of(config: &Kubeconfig, context: Option<&str>) -> Option<(String, AuthInfo)> {
-    let context = context.or(config.current_context.as_deref())?;
-    let context = config.contexts.iter().find(|it| it.name == context)?.context.as_ref()?;
-    let Some(user) = context.user.clone() else { return Some(("anonymous".to_owned(), AuthInfo::default())) };
-    let login = config.auth_infos.iter().find(|it| it.name == user)?.auth_info.clone();
-    Some((user, login.unwrap_or_default()))
-}
-
-impl Credential {
-    /// The same after its plug-in was run: with the end of what that brought, or of the certificate beside it.
-    pub(super) fn with(mut self, brought: &Brought) -> Self {
-        let ends_first = self.expires.is_none_or(|expires| brought.expires.is_some_and(|it| it < expires));
-        if ends_first {
-            (self.issued, self.expires) = (brought.issued, brought.expires);
-        }
-        self
-    }
-
-    /// The plug-in that a context of a kubeconfig logs in with, and what it may be told of the cluster.
-    pub(super) fn plug_in(
-        config: &Kubeconfig,
-        context: Option<&str>,
-    ) -> Option<(ExecConfig, Option<Cluster>)> {
-        let exec = login_of(config, context)?.1.exec?;
-        let context = context.or(config.current_context.as_deref())?;
-        let context = config.contexts.iter().find(|it| it.name == context)?.context.as_ref()?;
-        let cluster = config.clusters.iter().find(|it| it.name == context.cluster);
-        Some((exec, cluster.and_then(|it| it.cluster.clone())))
-    }
-}
-
-/// As the client takes them: a certificate and one of the others may be sent together.
-fn credential_of(user: &str, login: &AuthInfo) -> Credential {
-    let mut found: Vec<Credential> = Vec::new();
-    if let Some(text) = certificate_of(login) {
-        let mut credential = Credential::new(format!("client certificate of user {user}"));
-        (credential.issued, credential.expires) =
-            text.as_deref().map(life_of_certificate).unwrap_or_default();
-        found.push(credential);
-    }
-    if let Some(exec) = &login.exec {
-        let command = exec.command.as_deref().unwrap_or("without a name");
-        let mut credential = Credential::new(format!("token of the plug-in {command} for user {user}"));
-        credential.renewed = true;
-        credential.of_plug_in = true;
-        found.push(credential);
-    } else if let Some(token) = &login.token {
-        let mut credential = Credential::new(format!("token of user {user}"));
-        (credential.issued, credential.expires) = life_of_token(token.expose_secret().trim());
-        found.push(credential);
-    } else if let Some(file) = &login.token_file {
-        let mut credential = Credential::new(format!("token of user {user} in {file}"));
-        credential.renewed = true;
-        let token = fs::read_to_string(file).unwrap_or_default();
-        (credential.issued, credential.expires) = life_of_token(token.trim());
-        found.push(credential);
-    } else if let Some(provider) = &login.auth_provider {
-        let mut credential =
-            Credential::new(format!("token of the provider {} for user {user}", provider.name));
-        credential.renewed = true;
-        found.push(credential);
-    } else if login.username.is_some() {
-        found.push(Credential::new(format!("password of user {user}")));
-    }
-    let first = found.iter().min_by_key(|it| it.expires.unwrap_or(Timestamp::MAX)).cloned();
-    first.unwrap_or_else(|| Credential::new(format!("user {user}, who shows nothing")))
-}
-
-/// The certificate as PEM; `Some(None)` when there is one that cannot be read.
-fn certificate_of(login: &AuthInfo) -> Option<Option<Vec<u8>>> {
-    match (&login.client_certificate_data, &login.client_certificate) {
-        (Some(data), _) => Some(STANDARD.decode(data.trim()).ok()),
-        (None, Some(file)) => Some(fs::read(file).ok()),
-        (None, None) => None,
     }
 }
 
@@ -226,20 +122,19 @@ pub(super) fn life_of_token(token: &str) -> (Option<Timestamp>, Option<Timestamp
 
 #[cfg(test)]
 mod tests {
+    use base64::engine::general_purpose::STANDARD;
+    use rcgen::{CertificateParams, KeyPair};
+
+    use super::super::login::Login;
     use super::*;
 
     fn at(text: &str) -> Timestamp {
         text.parse().expect("a time")
     }
 
-    /// A kubeconfig with one user.
+    /// Of the user `admin` of a kubeconfig.
     fn read(user: &str) -> Credential {
-        let text = format!(
-            "current-context: one\ncontexts: [{{name: one, context: {{cluster: one, user: admin}}}}]\n\
-             clusters: [{{name: one, cluster: {{server: 'https://127.0.0.1:1'}}}}]\nusers: [{{name: admin, user: {user}}}]\n"
-        );
-        let config = Kubeconfig::from_yaml(&text).expect("a kubeconfig");
-        Credential::of(&config, None).expect("a credential")
+        Login::of("admin", &serde_yaml::from_str(user).expect("a user")).expect("a login").credential()
     }
 
     fn token(claims: &str) -> String {
@@ -277,13 +172,22 @@ AJ9a6jjepjKI+sPu9JEN84X09Ajcbx3snTgGKh+OizDI
     fn a_certificate_says_until_when_it_is_good() {
         let (from, until) = (at("2026-11-22T01:45:21Z"), at("2036-11-19T01:45:21Z"));
         assert_eq!(life_of_certificate(CERTIFICATE.as_bytes()), (Some(from), Some(until)));
-        let found = read(&format!("{{client-certificate-data: {}}}", STANDARD.encode(CERTIFICATE)));
-        assert_eq!((found.way.as_str(), found.expires), ("client certificate of user admin", Some(until)));
-        // Both are sent: what ends first ends it.
+    }
+
+    #[test]
+    fn what_ends_first_is_told_of_a_certificate_and_a_token_together() {
+        let key = KeyPair::generate().expect("a key");
+        let certificate =
+            CertificateParams::new(Vec::new()).expect("a name").self_signed(&key).expect("signed");
+        let (_, until) = life_of_certificate(certificate.pem().as_bytes());
+        let data = [certificate.pem(), key.serialize_pem()].map(|pem| STANDARD.encode(pem));
+        let alone = format!("client-certificate-data: {}, client-key-data: {}", data[0], data[1]);
+        let found = read(&format!("{{{alone}}}"));
+        assert_eq!((found.way.as_str(), found.expires), ("client certificate of user admin", until));
+        // Both are sent.
         let earlier = at("2030-01-01T00:00:00Z");
         let token = token(&format!(r#"{{"exp": {}}}"#, earlier.as_second()));
-        let both = format!("{{client-certificate-data: {}, token: {token}}}", STANDARD.encode(CERTIFICATE));
-        assert_eq!(read(&both).expires, Some(earlier));
+        assert_eq!(read(&format!("{{{alone}, token: {token}}}")).expires, Some(earlier));
     }
 
     #[test]
@@ -293,8 +197,16 @@ AJ9a6jjepjKI+sPu9JEN84X09Ajcbx3snTgGKh+OizDI
         for bytes in hostile {
             assert_eq!(validity(bytes), None, "{bytes:?}");
         }
-        let found = read("{client-certificate-data: bm90aGluZw==}");
-        assert_eq!((found.way.as_str(), found.expires), ("client certificate of user admin", None));
+        let refused = |user: &str| Login::of("admin", &serde_yaml::from_str(user).expect("a user")).err();
+        let check = |user: &str, expected: &str| {
+            let expected = format!("the client certificate of user admin cannot be used: {expected}");
+            assert_eq!(refused(user), Some(expected), "{user}");
+        };
+        check("{client-certificate-data: bm90aGluZw==, client-key-data: bm8=}", "it holds no certificate");
+        check("{client-certificate-data: hunter2, client-key-data: bm8=}", "its data is not base64");
+        check("{client-certificate-data: bm8=}", "it has no key (`client-key-data` or `client-key`)");
+        let gone = "/no/such/file: No such file or directory (os error 2)";
+        check("{client-certificate: /no/such/file, client-key: /no/such/file}", gone);
     }
 
     #[test]
@@ -305,6 +217,8 @@ AJ9a6jjepjKI+sPu9JEN84X09Ajcbx3snTgGKh+OizDI
             "token of the plug-in aws for user admin",
         );
         check("{username: me, password: secret}", "password of user admin");
+        let provider = "{auth-provider: {name: oidc, config: {id-token: opaque}}}";
+        check(provider, "token of the provider oidc for user admin");
         check("{}", "user admin, who shows nothing");
     }
 
@@ -342,12 +256,11 @@ AJ9a6jjepjKI+sPu9JEN84X09Ajcbx3snTgGKh+OizDI
     #[test]
     fn a_plug_in_that_fails_is_told_in_advance_and_one_that_works_is_not() {
         let check = |now: &str, trouble: Option<&str>, expected: Option<&str>| {
-            let brought = Brought {
+            let mut credential = Credential {
                 issued: Some(at("2026-11-22T00:00:00Z")),
                 expires: Some(at("2026-11-22T00:15:00Z")),
+                ..read("{exec: {apiVersion: client.authentication.k8s.io/v1, command: aws}}")
             };
-            let mut credential =
-                read("{exec: {apiVersion: client.authentication.k8s.io/v1, command: aws}}").with(&brought);
             assert_eq!(credential.doubtful_from(), Some(at("2026-11-22T00:13:30Z")));
             credential.trouble = trouble.map(ToOwned::to_owned);
             assert_eq!(credential.warning(at(now)).as_deref(), expected, "{now}");

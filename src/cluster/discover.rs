@@ -102,8 +102,9 @@ impl Client {
             match self.bounded(action, request()).await {
                 Err(error @ Error::Request { .. }) if error.is_transient() => {
                     tracing::debug!(cluster = %self.name(), %error, "asking again");
-                    let asked =
-                        self.held_off(Instant::now()).filter(|it| *it < Instant::now() + Self::PATIENCE);
+                    let asked = self
+                        .reads_held_off(Instant::now())
+                        .filter(|it| *it < Instant::now() + Self::PATIENCE);
                     tokio::time::sleep_until(asked.unwrap_or_else(Instant::now).max(Instant::now() + pause))
                         .await;
                 }

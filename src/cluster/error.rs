@@ -67,8 +67,9 @@ impl Error {
             }
             // What is not implemented will not be soon.
             Self::Request { code, .. } => *code == 429 || (*code >= 500 && *code != 501),
+            // Whoever does not know us may in a moment; what we may not do is somebody's will.
+            Self::Denied { forbidden, .. } => !forbidden,
             Self::Connection { .. }
-            | Self::Denied { .. }
             | Self::NotServed { .. }
             | Self::WithoutApply { .. }
             | Self::Immutable { .. }
@@ -139,16 +140,6 @@ fn whys(fields: &[ImmutableField]) -> String {
     parts.join("; ")
 }
 
-/// What may be told of a login that failed: the client would quote what a plug-in printed, which may be its token.
-pub(super) fn words_of_login(error: &kube::client::AuthError) -> String {
-    use kube::client::AuthError;
-    match error {
-        AuthError::AuthExecRun { cmd, out } => format!("the plug-in `{cmd}` failed with {}", out.status),
-        AuthError::AuthExecParse(_) => "the plug-in printed no credential that can be read".to_owned(),
-        error => error.to_string(),
-    }
-}
-
 /// Sorts an error of the client into ours; `object` when the request was about one.
 pub(super) fn classify(
     cluster: &ClusterName,
@@ -158,9 +149,6 @@ pub(super) fn classify(
 ) -> Error {
     match error {
         kube::Error::Api(status) => classify_status(cluster, action, object, status),
-        kube::Error::Auth(auth) => {
-            Error::Denied { cluster: cluster.clone(), detail: words_of_login(auth), forbidden: false }
-        }
         kube::Error::SerdeError(detail) => Error::Request {
             cluster: cluster.clone(),
             action,

@@ -17,7 +17,7 @@ use kube::core::ApiResource;
 use secrecy::SecretString;
 use tokio::sync::Mutex;
 
-use super::error::{innermost, words_of_login};
+use super::error::innermost;
 use super::object::Whole;
 use super::watching::{self, Wanted};
 use super::{Change, Client, Error, Link, Question};
@@ -308,7 +308,6 @@ fn explain(error: &kube::Error) -> (String, bool) {
             (format!("{} ({})", status.reason, status.code), status.code == 429 || status.code >= 500)
         }
         kube::Error::SerdeError(_) => ("an answer that cannot be read".to_owned(), true),
-        kube::Error::Auth(auth) => (words_of_login(auth), false),
         other => (innermost(other), true),
     }
 }

@@ -4,13 +4,18 @@ use std::fmt;
 use std::path::PathBuf;
 
 use kube::client::Body;
-use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::{AuthInfo, Kubeconfig, KubeconfigError};
 
-use super::error::{innermost, words_of_login};
+use super::error::innermost;
+use super::kubeconfig::Chosen;
+use super::login::Login;
 use super::standing::Standing;
-use super::{Credential, Error, HomeError, Keeper, Stored, plug_in, transport};
+use super::{Credential, Error, HomeError, Keeper, Stored, proxy, transport};
 use crate::model::{ClusterName, Digest};
 use tower::Layer as _;
+
+/// Where the token of a pod's service account is.
+const SERVICE_ACCOUNT_TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 
 /// One way to reach a cluster.
 #[derive(Clone, Debug)]
@@ -51,67 +56,51 @@ impl Link {
         Self::InProcess(InProcess(kube::Client::new(standing.layer(service), "default"), standing))
     }
 
-    /// Reads what it takes to connect; asks the cluster nothing.
+    /// Reads what it takes to connect, and runs a plug-in; asks the cluster nothing.
     pub(super) async fn open(&self, cluster: &ClusterName) -> Result<Opened, Error> {
         let fail = |detail: String| Error::Connection { cluster: cluster.clone(), detail };
         let held = self.held(cluster).await?;
-        // Whoever connects finds out when it cannot be read.
-        let credential = held.credential().unwrap_or_default();
-        let mark = held.mark();
-        let config = match held {
-            Held::Client(kube, standing) => return Ok(Opened { kube, standing, credential, mark }),
-            Held::Pod => kube::Config::incluster().map_err(|error| fail(error.to_string()))?,
-            Held::Kubeconfig { config, context, place, .. } => {
-                let options = KubeConfigOptions { context, ..KubeConfigOptions::default() };
-                kube::Config::from_custom_kubeconfig(*config, &options)
-                    .await
-                    .map_err(|error| fail(format!("{place}: {}", innermost(&error))))?
+        let (mark, login) = (held.mark(), held.login().map_err(fail)?);
+        let (config, proxy) = match &held {
+            Held::Client(kube, standing) => {
+                return Ok(Opened { kube: kube.clone(), standing: standing.clone(), login, mark });
+            }
+            // Whoever is in a cluster is next to its server.
+            Held::Pod => {
+                let mut config = kube::Config::incluster().map_err(|error| fail(error.to_string()))?;
+                config.auth_info = AuthInfo::default();
+                (config, None)
+            }
+            Held::Kubeconfig { chosen, place } => {
+                let at = |detail: String| fail(format!("{place}: {detail}"));
+                let config = chosen.config().map_err(at)?;
+                let proxy =
+                    proxy::to(&config.cluster_url, chosen.cluster.proxy_url.as_deref()).map_err(at)?;
+                (config, proxy)
             }
         };
+        login.begin().await.map_err(fail)?;
         let standing = Standing::default();
-        let kube = transport::connect(config, &standing).map_err(|error| match error {
-            // The address may hold a password.
-            kube::Error::ProxyProtocolDisabled { .. } | kube::Error::ProxyProtocolUnsupported { .. } => {
-                fail("a proxy (`proxy-url`, HTTPS_PROXY) is http://, https:// or socks5://".to_owned())
-            }
-            kube::Error::Auth(auth) => fail(words_of_login(&auth)),
-            error => fail(error.to_string()),
-        })?;
-        Ok(Opened { kube, standing, credential, mark })
+        let kube = transport::connect(&config, proxy.as_ref(), &login, &standing).map_err(fail)?;
+        Ok(Opened { kube, standing, login, mark })
     }
 
-    /// With what it logs in now, read again. Asks the home cluster where that keeps it, and nobody else.
+    /// With what it logs in, read again. A plug-in is not run: its end is not known. Asks the home cluster where that keeps it, and
+    /// nobody else.
     pub async fn credential(&self, cluster: &ClusterName) -> Result<Credential, Error> {
-        let found = self.held(cluster).await?.credential();
-        found.map_err(|detail| Error::Connection { cluster: cluster.clone(), detail })
+        let login = self.held(cluster).await?.login();
+        login
+            .map(|login| login.credential())
+            .map_err(|detail| Error::Connection { cluster: cluster.clone(), detail })
     }
 
-    /// The same, and runs a plug-in where one says until when that is good.
-    pub async fn learned_credential(&self, cluster: &ClusterName) -> Result<Credential, Error> {
-        let fail = |detail: String| Error::Connection { cluster: cluster.clone(), detail };
-        let held = self.held(cluster).await?;
-        let credential = held.credential().map_err(fail)?;
-        let plug_in = match &held {
-            Held::Kubeconfig { config, context, .. } => Credential::plug_in(config, context.as_deref()),
-            Held::Client(..) | Held::Pod => None,
-        };
-        match plug_in {
-            Some((exec, of)) => {
-                let brought = plug_in::run(&exec, of.as_ref()).await.map_err(fail)?;
-                Ok(credential.with(&brought))
-            }
-            None => Ok(credential),
-        }
-    }
-
-    /// What it holds now: its mark, and with what it logs in. `None` of what is told otherwise: a ConfigMap is watched, and its
-    /// change is another connection of the cluster.
+    /// The mark of what it leads to now. `None` of what is told otherwise: a ConfigMap is watched, and its change is another
+    /// connection of the cluster.
     pub(super) async fn look(&self, cluster: &ClusterName) -> Result<Option<Look>, Error> {
         if matches!(self, Self::Stored(Stored { keeper: Keeper::ConfigMap, .. })) {
             return Ok(None);
         }
-        let held = self.held(cluster).await?;
-        Ok(Some(Look { mark: held.mark(), credential: held.credential().ok() }))
+        Ok(Some(Look { mark: self.held(cluster).await?.mark() }))
     }
 
     async fn held(&self, cluster: &ClusterName) -> Result<Held, Error> {
@@ -123,16 +112,14 @@ impl Link {
             Self::InCluster => Ok(Held::Pod),
             Self::Kubeconfig { path, context } => {
                 let place = format!("kubeconfig {}", path.display());
-                let at = |error: &dyn std::error::Error| fail(format!("{place}: {}", innermost(error)));
-                // Before what is used of it: a file that is replaced meanwhile is read once more, not never.
-                let mark = Digest::of(&std::fs::read(path).map_err(|error| at(&error))?);
+                let at = |detail: String| fail(format!("{place}: {detail}"));
                 let config = Kubeconfig::read_from(path).map_err(|error| match error {
                     // Its lines would be quoted.
-                    KubeconfigError::Parse(_) => fail(format!("{place}: it cannot be read as a kubeconfig")),
-                    error => at(&error),
+                    KubeconfigError::Parse(_) => at("it cannot be read as a kubeconfig".to_owned()),
+                    error => at(innermost(&error)),
                 })?;
-                let config = Box::new(config);
-                Ok(Held::Kubeconfig { config, context: context.clone(), place, mark })
+                let chosen = Box::new(Chosen::of(config, context.as_deref()).map_err(at)?);
+                Ok(Held::Kubeconfig { chosen, place })
             }
             Self::Stored(stored) => {
                 let text = stored.text().await.map_err(|error| match &error {
@@ -142,9 +129,8 @@ impl Link {
                     _ => fail(error.to_string()),
                 })?;
                 let place = stored.place();
-                let config = stored.parse(&text).map_err(|detail| fail(format!("{place}: {detail}")))?;
-                let (config, context) = (Box::new(config), stored.context.clone());
-                Ok(Held::Kubeconfig { config, context, place, mark: Stored::mark(&text) })
+                let chosen = stored.parse(&text).map_err(|detail| fail(format!("{place}: {detail}")))?;
+                Ok(Held::Kubeconfig { chosen: Box::new(chosen), place })
             }
         }
     }
@@ -155,31 +141,30 @@ pub(super) struct Opened {
     pub kube: kube::Client,
     /// What the server asks of it.
     pub standing: Standing,
-    pub credential: Credential,
-    /// Of the kubeconfig that it was made of.
+    pub login: Login,
+    /// Of what it was made of.
     pub mark: Option<Digest>,
 }
 
-/// What a link holds.
+/// What a link leads to now.
 pub(super) struct Look {
     pub mark: Option<Digest>,
-    pub credential: Option<Credential>,
 }
 
 /// What a link leads to.
 enum Held {
     Client(kube::Client, Standing),
     Pod,
-    Kubeconfig { config: Box<Kubeconfig>, context: Option<String>, place: String, mark: Digest },
+    Kubeconfig { chosen: Box<Chosen>, place: String },
 }
 
 impl Held {
-    fn credential(&self) -> Result<Credential, String> {
+    fn login(&self) -> Result<Login, String> {
         match self {
-            Self::Client(..) => Ok(Credential::new("connection to an embedded cluster")),
-            Self::Pod => Credential::of_pod(),
-            Self::Kubeconfig { config, context, place, .. } => {
-                Credential::of(config, context.as_deref()).map_err(|detail| format!("{place}: {detail}"))
+            Self::Client(..) => Ok(Login::embedded()),
+            Self::Pod => Login::of_pod(SERVICE_ACCOUNT_TOKEN),
+            Self::Kubeconfig { chosen, place } => {
+                chosen.login().map_err(|detail| format!("{place}: {detail}"))
             }
         }
     }
@@ -187,7 +172,7 @@ impl Held {
     fn mark(&self) -> Option<Digest> {
         match self {
             Self::Client(..) | Self::Pod => None,
-            Self::Kubeconfig { mark, .. } => Some(*mark),
+            Self::Kubeconfig { chosen, .. } => Some(chosen.mark()),
         }
     }
 }

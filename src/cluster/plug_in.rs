@@ -1,34 +1,68 @@
-//! Runs the plug-in of a kubeconfig to learn until when what it brings is good.
+//! Runs the plug-in of a kubeconfig: nobody else does. It brings a token, a client certificate, or both.
 //!
-//! The client runs it too, for itself, and tells nobody what came. So this is one more run for each life of a token: at the
-//! connection, and when the end comes near, where it also shows that the plug-in brings nothing new.
+//! A plug-in is a program of somebody else: it may hang, fail or print secrets. Each run has an end and no terminal, few go on side by
+//! side, and of what it was given and what it printed nothing is in any error.
 
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kube::config::{Cluster, ExecConfig, ExecInteractiveMode};
+use kube::config::{ExecConfig, ExecInteractiveMode};
+use rustls::sign::CertifiedKey;
+use secrecy::SecretString;
 use serde_json::{Value, json};
+use tokio::io::AsyncReadExt as _;
 use tokio::process::Command;
+use tokio::sync::Semaphore;
 
 use super::credential::{life_of_certificate, life_of_token};
+use super::identity::certified;
 
 /// The longest that a plug-in is waited for.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Programs at once: a thousand clusters that connect must not start a thousand.
+static SIDE_BY_SIDE: Semaphore = Semaphore::const_new(16);
+/// More than this is no credential.
+const LONGEST: u64 = 1024 * 1024;
 
-/// The life of what a plug-in brought, as far as it says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What a plug-in brought.
+#[derive(Debug)]
 pub struct Brought {
+    pub token: Option<SecretString>,
+    pub certificate: Option<Arc<CertifiedKey>>,
     pub issued: Option<Timestamp>,
     pub expires: Option<Timestamp>,
 }
 
+/// Its name alone: arguments may be secrets.
+pub fn name_of(exec: &ExecConfig) -> &str {
+    exec.command.as_deref().unwrap_or("without a name")
+}
+
 /// What it brings is in no error, nor what it prints beside.
-pub async fn run(exec: &ExecConfig, cluster: Option<&Cluster>) -> Result<Brought, String> {
+pub async fn run(exec: &ExecConfig) -> Result<Brought, String> {
     let name = exec.command.as_deref().ok_or_else(|| "the plug-in has no command".to_owned())?;
     if exec.interactive_mode == Some(ExecInteractiveMode::Always) {
-        return Ok(Brought::default());
+        return Err(format!(
+            "the plug-in {name} wants somebody at a terminal (`interactiveMode: Always`), and nobody is there"
+        ));
     }
+    // It is never closed.
+    let _place = SIDE_BY_SIDE.acquire().await.map_err(|error| error.to_string())?;
+    let printed = match tokio::time::timeout(PATIENCE, output(name, exec)).await {
+        Ok(printed) => printed?,
+        Err(_) => return Err(format!("the plug-in {name} did not end in {} s", PATIENCE.as_secs())),
+    };
+    // JSON is YAML, and both are taken by kubectl.
+    let brought: Value = serde_yaml::from_slice(&printed)
+        .map_err(|_| format!("the plug-in {name} printed no ExecCredential"))?;
+    read(&brought["status"]).map_err(|what| format!("the plug-in {name} {what}"))
+}
+
+/// What it printed. It ends with whoever waits for it.
+async fn output(name: &str, exec: &ExecConfig) -> Result<Vec<u8>, String> {
+    let cannot = |error: std::io::Error| format!("the plug-in {name} cannot be run: {error}");
     let mut command = Command::new(name);
     command.args(exec.args.iter().flatten());
     for variable in exec.env.iter().flatten() {
@@ -36,55 +70,57 @@ pub async fn run(exec: &ExecConfig, cluster: Option<&Cluster>) -> Result<Brought
             command.env(name, value);
         }
     }
-    command.env("KUBERNETES_EXEC_INFO", info(exec, cluster).to_string());
-    command.stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
-    let ended = match tokio::time::timeout(PATIENCE, command.output()).await {
-        Ok(Ok(ended)) => ended,
-        Ok(Err(error)) => return Err(format!("the plug-in {name} cannot be run: {error}")),
-        Err(_) => return Err(format!("the plug-in {name} did not end in {} s", PATIENCE.as_secs())),
-    };
-    if !ended.status.success() {
-        return Err(format!("the plug-in {name} failed: {}", ended.status));
+    command.env("KUBERNETES_EXEC_INFO", info(exec).to_string());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
+    let mut child = command.spawn().map_err(cannot)?;
+    let mut printed = Vec::new();
+    if let Some(out) = child.stdout.take() {
+        out.take(LONGEST).read_to_end(&mut printed).await.map_err(cannot)?;
     }
-    let brought: Value = serde_json::from_slice(&ended.stdout)
-        .map_err(|_| format!("the plug-in {name} printed no ExecCredential"))?;
-    Ok(life_of(&brought["status"]))
+    let status = child.wait().await.map_err(cannot)?;
+    if status.success() { Ok(printed) } else { Err(format!("the plug-in {name} failed: {status}")) }
 }
 
 /// What kubectl tells a plug-in.
-fn info(exec: &ExecConfig, cluster: Option<&Cluster>) -> Value {
+fn info(exec: &ExecConfig) -> Value {
     let mut spec = json!({"interactive": false});
-    if let Some(cluster) = cluster.filter(|_| exec.provide_cluster_info) {
-        let mut told = json!({"server": cluster.server});
-        let mut add = |key: &str, value: Option<Value>| {
-            if let Some(value) = value {
-                told[key] = value;
-            }
-        };
-        add("certificate-authority-data", cluster.certificate_authority_data.clone().map(Value::from));
-        add("insecure-skip-tls-verify", cluster.insecure_skip_tls_verify.map(Value::from));
-        add("tls-server-name", cluster.tls_server_name.clone().map(Value::from));
-        add("proxy-url", cluster.proxy_url.clone().map(Value::from));
-        spec["cluster"] = told;
+    if let Some(cluster) = exec.cluster.as_ref().filter(|_| exec.provide_cluster_info) {
+        spec["cluster"] = json!(cluster);
     }
     json!({"apiVersion": exec.api_version, "kind": "ExecCredential", "spec": spec})
 }
 
-/// `expirationTimestamp`, or what the token or certificate says of itself; that which ends first.
-fn life_of(status: &Value) -> Brought {
-    let text = |key: &str| status[key].as_str();
-    let own = text("expirationTimestamp").and_then(|at| at.parse().ok());
-    let of_token = text("token").map(life_of_token).unwrap_or_default();
-    let of_certificate =
-        text("clientCertificateData").map(|pem| life_of_certificate(pem.as_bytes())).unwrap_or_default();
-    let lives = [(of_token.0.or(Some(Timestamp::now())), own), of_token, of_certificate];
+/// The status of an ExecCredential. Its end is `expirationTimestamp`, or what the token or certificate says of itself; that which
+/// ends first.
+fn read(status: &Value) -> Result<Brought, &'static str> {
+    let text = |key: &str| status[key].as_str().filter(|text| !text.is_empty());
+    let own = match text("expirationTimestamp") {
+        Some(at) => Some(at.parse().map_err(|_| "printed an expirationTimestamp that is no time")?),
+        None => None,
+    };
+    let token = text("token");
+    let certificate = match (text("clientCertificateData"), text("clientKeyData")) {
+        (Some(certificate), Some(key)) => {
+            let certified = certified(certificate.as_bytes(), key.as_bytes());
+            Some(certified.map_err(|_| "printed a client certificate that cannot be used")?)
+        }
+        (None, None) if token.is_none() => return Err("brought neither a token nor a client certificate"),
+        (None, None) => None,
+        _ => return Err("brought half of a client certificate and its key"),
+    };
+    let of_token = token.map(life_of_token).unwrap_or_default();
+    let of_certificate = text("clientCertificateData").map(|pem| life_of_certificate(pem.as_bytes()));
+    let lives = [(of_token.0.or(Some(Timestamp::now())), own), of_token, of_certificate.unwrap_or_default()];
     let first =
         lives.into_iter().filter(|(_, expires)| expires.is_some()).min_by_key(|(_, expires)| *expires);
-    first.map_or_else(Brought::default, |(issued, expires)| Brought { issued, expires })
+    let (issued, expires) = first.unwrap_or_default();
+    Ok(Brought { token: token.map(SecretString::from), certificate, issued, expires })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
 
     fn exec(script: &str) -> ExecConfig {
@@ -98,27 +134,59 @@ mod tests {
 
     #[tokio::test]
     async fn the_end_is_what_the_plug_in_says() {
-        let cluster = Cluster { server: Some("https://bj5".to_owned()), ..Cluster::default() };
+        let cluster = kube::config::Cluster { server: Some("https://bj5".to_owned()), ..Default::default() };
         let script = r#"case "$KUBERNETES_EXEC_INFO" in *https://bj5*) ;; *) exit 3 ;; esac
             echo "{\"status\": {\"token\": \"hunter2\", \"expirationTimestamp\": \"$END\"}}""#;
-        let brought = run(&exec(script), Some(&cluster)).await.expect("it runs");
+        let told = ExecConfig { cluster: (&cluster).try_into().ok(), ..exec(script) };
+        let brought = run(&told).await.expect("it runs");
         assert_eq!(brought.expires, "2030-01-01T00:00:00Z".parse().ok());
         assert!(brought.issued.is_some(), "a tenth of its life is a time");
-        assert_eq!(
-            run(&exec(r#"echo '{"status": {"token": "opaque"}}'"#), None).await,
-            Ok(Brought::default())
-        );
+        assert!(!format!("{brought:?}").contains("hunter2"));
+        let lasting = run(&exec("printf 'status:\\n  token: opaque\\n'")).await.expect("it runs");
+        assert_eq!((lasting.issued, lasting.expires), (None, None));
     }
 
     #[tokio::test]
     async fn a_plug_in_that_fails_is_not_quoted() {
         let check = async |script: &str, expected: &str| {
-            assert_eq!(run(&exec(script), None).await, Err(expected.to_owned()));
+            let error = run(&exec(script)).await.expect_err("it fails");
+            assert_eq!(error, expected, "{script}");
         };
-        check("echo hunter2; exit 7", "the plug-in sh failed: exit status: 7").await;
-        check("echo hunter2", "the plug-in sh printed no ExecCredential").await;
+        check("echo hunter2; echo hunter2 >&2; exit 7", "the plug-in sh failed: exit status: 7").await;
+        check("echo '{hunter2'", "the plug-in sh printed no ExecCredential").await;
+        check("echo '{}'", "the plug-in sh brought neither a token nor a client certificate").await;
+        let half = r#"echo '{"status": {"token": "hunter2", "clientKeyData": "hunter2"}}'"#;
+        check(half, "the plug-in sh brought half of a client certificate and its key").await;
+        let wrong = r#"echo '{"status": {"clientCertificateData": "hunter2", "clientKeyData": "hunter2"}}'"#;
+        check(wrong, "the plug-in sh printed a client certificate that cannot be used").await;
         let gone = ExecConfig { command: Some("/no/such/plug-in".to_owned()), ..exec("") };
-        let error = run(&gone, None).await.expect_err("it is not there");
+        let error = run(&gone).await.expect_err("it is not there");
         assert!(error.starts_with("the plug-in /no/such/plug-in cannot be run: "), "{error}");
+        let asking = ExecConfig { interactive_mode: Some(ExecInteractiveMode::Always), ..exec("") };
+        let error = run(&asking).await.expect_err("nobody is there");
+        assert!(error.contains("interactiveMode: Always"), "{error}");
+    }
+
+    /// On the clock of the machine, as the program runs by it.
+    #[tokio::test]
+    async fn whoever_hangs_holds_up_nobody_and_is_stopped() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("pid");
+        let hanging = exec(&format!("echo $$ > {}; exec sleep 600", file.display()));
+        let start = Instant::now();
+        let quick = exec("cat; echo '{\"status\": {\"token\": \"x\"}}'");
+        let waiting = tokio::time::timeout(Duration::from_millis(500), run(&hanging));
+        let (ended, brought) = tokio::join!(waiting, run(&quick));
+        assert!(ended.is_err() && brought.is_ok(), "{brought:?}");
+        assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+        let pid = std::fs::read_to_string(&file).expect("it has started");
+        // Stopped, and taken from the table of processes.
+        for _ in 0..100 {
+            if !std::path::Path::new(&format!("/proc/{}", pid.trim())).exists() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("it runs still");
     }
 }

@@ -1,6 +1,10 @@
-//! How we stand with a server: what its answers say of all that we send there, and not of one request. It is busy (`Retry-After`),
-//! or it does not know us (401). Each connection keeps that for whoever would send the next one.
+//! How we stand with a server: what its answers say beyond one request. It is busy (`Retry-After`), or it does not know us (401).
+//! Each connection keeps that for whoever would send the next one.
+//!
+//! A busy answer to a write of one of Kubernetes' own groups is about the whole server. Behind another group may be a server of its
+//! own, and one that is sick must not hold up the rest: it is about that group. One to a read is about its own repetition alone.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,7 +13,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::header::RETRY_AFTER;
-use http::{HeaderMap, Request, Response, StatusCode};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use kube::client::Body;
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -21,16 +25,39 @@ const LONGEST: Duration = Duration::from_secs(300);
 /// Of one connection; clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Standing {
-    /// Until when nothing is to be sent that can wait.
-    until: Arc<Mutex<Option<Instant>>>,
+    until: Arc<Mutex<Until>>,
     /// Said by the last answer.
     is_unknown: Arc<AtomicBool>,
+}
+
+#[derive(Debug, Default)]
+struct Until {
+    /// Until when nothing is to be sent that can wait.
+    all: Option<Instant>,
+    /// Nor a write of these groups.
+    groups: BTreeMap<String, Instant>,
+    /// Nor a read that was refused a moment ago.
+    reads: Option<Instant>,
 }
 
 impl Standing {
     /// Until when the server asks us to send nothing, if that is still to come.
     pub fn held_off(&self, now: Instant) -> Option<Instant> {
-        self.until.lock().filter(|until| *until > now)
+        self.until.lock().all.filter(|until| *until > now)
+    }
+
+    /// The same of writes of a group.
+    pub fn held_off_in(&self, group: &str, now: Instant) -> Option<Instant> {
+        let until = self.until.lock();
+        let asked = [until.all, until.groups.get(group).copied()].into_iter().flatten();
+        asked.filter(|until| *until > now).max()
+    }
+
+    /// The same of a read that is to be repeated.
+    pub fn reads_held_off(&self, now: Instant) -> Option<Instant> {
+        let until = self.until.lock();
+        let asked = [until.all, until.reads].into_iter().flatten();
+        asked.filter(|until| *until > now).max()
     }
 
     /// The server did not know us when it answered last.
@@ -38,19 +65,49 @@ impl Standing {
         self.is_unknown.load(Ordering::Relaxed)
     }
 
-    fn note(&self, status: StatusCode, headers: &HeaderMap) {
+    fn note(&self, asked: &Asked, status: StatusCode, headers: &HeaderMap) {
         self.is_unknown.store(status == StatusCode::UNAUTHORIZED, Ordering::Relaxed);
         if !matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
             return;
         }
         // A date is allowed there too; API servers write seconds.
         let seconds = headers.get(RETRY_AFTER).and_then(|it| it.to_str().ok()?.trim().parse().ok());
-        if let Some(seconds) = seconds {
-            let until = Instant::now() + Duration::from_secs(seconds).min(LONGEST);
-            let mut known = self.until.lock();
-            *known = Some(known.map_or(until, |known| known.max(until)));
+        let Some(seconds) = seconds else { return };
+        let now = Instant::now();
+        let until = now + Duration::from_secs(seconds).min(LONGEST);
+        let mut known = self.until.lock();
+        known.groups.retain(|_, until| *until > now);
+        match asked {
+            Asked::Read => known.reads = known.reads.max(Some(until)),
+            Asked::Write { group } if is_own(group) => known.all = known.all.max(Some(until)),
+            Asked::Write { group } => {
+                let of_group = known.groups.entry(group.clone()).or_insert(until);
+                *of_group = until.max(*of_group);
+            }
         }
     }
+}
+
+/// What a request was about.
+enum Asked {
+    Read,
+    Write { group: String },
+}
+
+impl Asked {
+    fn of<B>(request: &Request<B>) -> Self {
+        if matches!(*request.method(), Method::GET | Method::HEAD) {
+            return Self::Read;
+        }
+        // A server may stand below a path of its own.
+        let mut parts = request.uri().path().split('/').skip_while(|part| *part != "apis").skip(1);
+        Self::Write { group: parts.next().unwrap_or_default().to_owned() }
+    }
+}
+
+/// Kubernetes serves it itself.
+fn is_own(group: &str) -> bool {
+    !group.contains('.') || group.ends_with(".k8s.io")
 }
 
 impl<S> Layer<S> for Standing {
@@ -82,10 +139,11 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let (answer, standing) = (self.service.call(request), self.standing.clone());
+        let (asked, standing) = (Asked::of(&request), self.standing.clone());
+        let answer = self.service.call(request);
         Box::pin(async move {
             let answer = answer.await?;
-            standing.note(answer.status(), answer.headers());
+            standing.note(&asked, answer.status(), answer.headers());
             Ok(answer)
         })
     }
@@ -99,7 +157,7 @@ mod tests {
     fn who_is_not_known_is_told_by_the_last_answer() {
         let standing = Standing::default();
         let said = |code: u16| {
-            standing.note(StatusCode::from_u16(code).expect("a code"), &HeaderMap::new());
+            standing.note(&Asked::Read, StatusCode::from_u16(code).expect("a code"), &HeaderMap::new());
             standing.is_unknown()
         };
         assert_eq!([200, 401, 401, 403, 401, 200].map(said), [false, true, true, false, true, false]);
@@ -110,7 +168,11 @@ mod tests {
         let standing = Standing::default();
         let said = |code: u16, seconds: &str| {
             let headers = HeaderMap::from_iter([(RETRY_AFTER, seconds.parse().expect("a value"))]);
-            standing.note(StatusCode::from_u16(code).expect("a code"), &headers);
+            standing.note(
+                &asked("PATCH", "/api/v1/x"),
+                StatusCode::from_u16(code).expect("a code"),
+                &headers,
+            );
             standing.held_off(Instant::now()).map(|until| (until - Instant::now()).as_secs())
         };
         assert_eq!(said(200, "5"), None);
@@ -121,5 +183,33 @@ mod tests {
         assert_eq!(said(503, "86400"), Some(300));
         tokio::time::advance(Duration::from_secs(300)).await;
         assert_eq!(standing.held_off(Instant::now()), None);
+    }
+
+    fn asked(method: &str, path: &str) -> Asked {
+        Asked::of(&Request::builder().method(method).uri(path).body(()).expect("a request"))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_is_sick_holds_up_what_is_his() {
+        let check = |method: &str, path: &str, [all, sick, reads]: [bool; 3]| {
+            let standing = Standing::default();
+            let headers = HeaderMap::from_iter([(RETRY_AFTER, 30.into())]);
+            standing.note(&asked(method, path), StatusCode::SERVICE_UNAVAILABLE, &headers);
+            let now = Instant::now();
+            let found = [
+                standing.held_off(now),
+                standing.held_off_in("sick.example.com", now),
+                standing.reads_held_off(now),
+            ];
+            assert_eq!(found.map(|it| it.is_some()), [all, sick, reads], "{method} {path}");
+            assert_eq!(standing.held_off_in("apps", now).is_some(), all, "{method} {path}");
+        };
+        check("GET", "/apis/sick.example.com/v1/things", [false, false, true]);
+        check("GET", "/api/v1/configmaps", [false, false, true]);
+        check("PATCH", "/apis/sick.example.com/v1/things/one", [false, true, false]);
+        check("DELETE", "/k8s/clusters/c-1/apis/sick.example.com/v1/things/one", [false, true, false]);
+        check("PATCH", "/api/v1/namespaces/a/configmaps/one", [true, true, true]);
+        check("POST", "/apis/apps/v1/namespaces/a/deployments", [true, true, true]);
+        check("PUT", "/apis/networking.k8s.io/v1/namespaces/a/ingresses/one", [true, true, true]);
     }
 }

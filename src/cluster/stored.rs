@@ -6,8 +6,9 @@
 use kube::config::{AuthInfo, Cluster, Kubeconfig};
 use secrecy::{ExposeSecret as _, SecretString};
 
+use super::kubeconfig::Chosen;
 use super::{Home, HomeError, Keeper};
-use crate::model::{Digest, StoredKey};
+use crate::model::StoredKey;
 
 /// Where a kubeconfig is kept.
 #[derive(Clone, Debug)]
@@ -32,31 +33,17 @@ impl Stored {
         self.home.read(self.keeper, &self.at).await
     }
 
-    /// Tells one kubeconfig from another.
-    pub fn mark(text: &SecretString) -> Digest {
-        Digest::of(text.expose_secret().as_bytes())
-    }
-
     /// Errors do not say what stands in it.
-    pub fn parse(&self, text: &SecretString) -> Result<Kubeconfig, String> {
+    pub(super) fn parse(&self, text: &SecretString) -> Result<Chosen, String> {
         let config = Kubeconfig::from_yaml(text.expose_secret())
             .map_err(|_| "it is no kubeconfig: it cannot be read as one".to_owned())?;
-        let context = self.context.as_deref().or(config.current_context.as_deref());
-        let context = context.ok_or_else(|| "it has no current context, and none is named".to_owned())?;
-        let context = config.contexts.iter().find(|it| it.name == context).and_then(|it| it.context.as_ref());
-        let context = context.ok_or_else(|| "it has no such context".to_owned())?;
-        let user = config.auth_infos.iter().find(|it| Some(&it.name) == context.user.as_ref());
-        let cluster = config.clusters.iter().find(|it| it.name == context.cluster);
-        let outside = user
-            .and_then(|user| user.auth_info.as_ref())
-            .and_then(of_user)
-            .or_else(|| cluster.and_then(|it| it.cluster.as_ref()).and_then(of_cluster));
-        match outside {
+        let chosen = Chosen::of(config, self.context.as_deref())?;
+        match of_user(&chosen.login).or_else(|| of_cluster(&chosen.cluster)) {
             Some(field) => Err(format!(
                 "`{field}` names something on the machine of tutti, which is taken from files under --kubeconfigs alone; \
                  a kubeconfig that the home cluster keeps holds tokens and certificates as data"
             )),
-            None => Ok(config),
+            None => Ok(chosen),
         }
     }
 }

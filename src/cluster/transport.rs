@@ -13,11 +13,16 @@ use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilde
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{Builder, Client};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use kube::client::{Body, ClientBuilder, ConfigExt as _};
+use kube::client::{Body, ConfigExt as _};
 use parking_lot::Mutex;
+use rustls::client::Resumption;
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt as _};
 use tower_http::decompression::DecompressionLayer;
 
+use super::error::innermost;
+use super::identity::Identity;
+use super::login::Login;
+use super::proxy::{self, Dial, Proxy};
 use super::standing::Standing;
 
 /// Watches of one connection: servers allow 100 streams and more.
@@ -36,45 +41,61 @@ const IDLE: Duration = Duration::from_secs(60);
 /// What is read at once of an answer over HTTP/1. It stays as long as the connection.
 const READ_BUFFER: usize = 64 * 1024;
 
-type Pool = Client<HttpsConnector<HttpConnector>, Body>;
+type Connector = HttpsConnector<Dial>;
+type Pool = Client<Connector, Body>;
 
 /// A client for what a kubeconfig says, and what its server asks of it. Asks nothing. Nothing in it repeats a request: that a
 /// server is busy is for everybody here to hear.
-pub(super) fn connect(mut config: kube::Config, standing: &Standing) -> Result<kube::Client, kube::Error> {
-    if config.proxy_url.is_some() {
-        // Few, and each proxy speaks its own way.
-        config.default_retry = false;
-        return Ok(ClientBuilder::try_from(config)?.with_layer(standing).build());
-    }
+pub(super) fn connect(
+    config: &kube::Config,
+    proxy: Option<&Proxy>,
+    login: &Login,
+    standing: &Standing,
+) -> Result<kube::Client, String> {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
     tcp.set_connect_timeout(Some(config.connect_timeout.unwrap_or(CONNECT)));
     tcp.set_keepalive(Some(PING_AFTER));
     tcp.set_keepalive_interval(Some(PING_PATIENCE));
-    let tls = config.rustls_client_config()?;
+    let mut tls = config.rustls_client_config().map_err(|error| innermost(&error))?;
+    let dial = proxy::dial(proxy, tcp, &tls)?;
+    if login.may_have_certificate() {
+        tls.client_auth_cert_resolver = login.identity();
+        // Who goes on with an earlier session is who he was then.
+        tls.resumption = Resumption::disabled();
+    }
     let mut https = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
     if let Some(name) = &config.tls_server_name {
-        let name = name.clone().try_into().map_err(|error| kube::Error::Service(Box::new(error)))?;
-        https = https.with_server_name_resolver(FixedServerNameResolver::new(name));
+        let wrong = |_| format!("its tls-server-name {name:?} is no name of a server");
+        https = https
+            .with_server_name_resolver(FixedServerNameResolver::new(name.clone().try_into().map_err(wrong)?));
     }
-    let lines = Lines::new(https.enable_all_versions().wrap_connector(tcp));
+    let lines = Lines::new(https.enable_all_versions().wrap_connector(dial), login.identity());
     let service = ServiceBuilder::new()
         .layer(standing.clone())
         .layer(config.base_uri_layer())
         .layer(DecompressionLayer::new().gzip(!config.disable_compression))
-        .option_layer(config.auth_layer()?)
-        .layer(config.extra_headers_layer()?)
+        .layer(login.clone())
+        .layer(config.extra_headers_layer().map_err(|error| innermost(&error))?)
         .service(lines);
-    Ok(kube::Client::new(service, config.default_namespace))
+    Ok(kube::Client::new(service, config.default_namespace.clone()))
 }
 
 /// Connections to one server.
 #[derive(Clone)]
 struct Lines {
-    connector: HttpsConnector<HttpConnector>,
+    connector: Connector,
+    /// What they show.
+    identity: Arc<Identity>,
+    open: Arc<Mutex<Open>>,
+}
+
+struct Open {
+    /// Of the certificate that they show: with another, new ones are made. Who is on one of these is answered there still.
+    number: u64,
     requests: Pool,
-    watches: Arc<Mutex<Vec<Line>>>,
+    watches: Vec<Line>,
 }
 
 /// A connection for watches.
@@ -85,23 +106,32 @@ struct Line {
 }
 
 impl Lines {
-    fn new(connector: HttpsConnector<HttpConnector>) -> Self {
-        Self { requests: pool(connector.clone()), connector, watches: Arc::default() }
+    fn new(connector: Connector, identity: Arc<Identity>) -> Self {
+        let open = Open { number: identity.number(), requests: pool(connector.clone()), watches: Vec::new() };
+        Self { connector, identity, open: Arc::new(Mutex::new(open)) }
     }
 
-    /// The first with room, or a new one.
-    fn for_watch(&self) -> (Pool, Arc<()>) {
-        let mut lines = self.watches.lock();
-        let found = lines.iter().position(|line| Arc::strong_count(&line.held) <= WATCHES);
+    /// For a request, or the first with room for a watch.
+    fn next(&self, is_watch: bool) -> (Pool, Option<Arc<()>>) {
+        let mut open = self.open.lock();
+        let number = self.identity.number();
+        if open.number != number {
+            *open = Open { number, requests: pool(self.connector.clone()), watches: Vec::new() };
+        }
+        if !is_watch {
+            return (open.requests.clone(), None);
+        }
+        let found = open.watches.iter().position(|line| Arc::strong_count(&line.held) <= WATCHES);
         let place = found.unwrap_or_else(|| {
-            lines.push(Line { pool: pool(self.connector.clone()), held: Arc::default() });
-            lines.len() - 1
+            open.watches.push(Line { pool: pool(self.connector.clone()), held: Arc::default() });
+            open.watches.len() - 1
         });
-        (lines[place].pool.clone(), Arc::clone(&lines[place].held))
+        let line = &open.watches[place];
+        (line.pool.clone(), Some(Arc::clone(&line.held)))
     }
 }
 
-fn pool(connector: HttpsConnector<HttpConnector>) -> Pool {
+fn pool(connector: Connector) -> Pool {
     Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
@@ -125,12 +155,7 @@ impl Service<Request<Body>> for Lines {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let (pool, line) = if is_watch(&request) {
-            let (pool, line) = self.for_watch();
-            (pool, Some(line))
-        } else {
-            (self.requests.clone(), None)
-        };
+        let (pool, line) = self.next(is_watch(&request));
         Box::pin(async move {
             let answer = tokio::time::timeout(ANSWER, pool.oneshot(request)).await??;
             Ok(answer.map(|body| Held { body, _line: line }))

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -14,7 +13,7 @@ use super::outcome::kept;
 use super::target::Task;
 use super::world::World;
 use crate::fleet::Target;
-use crate::health;
+use crate::health::{OwnPods, own_pods, pods_cause};
 use crate::model::{AppId, ClusterName, Diagnostic, Mode, Rendered, Scope, TaintEffect};
 use crate::plan::{self, Action, Reason, Step};
 use crate::reconcile::{self, Job, Shared};
@@ -98,7 +97,8 @@ impl World {
             && plan.steps.iter().any(reconcile::is_foreseen)
             && self.targets.get(id)?.foreseen.as_ref().is_none_or(|(digest, _)| *digest != plan.digest());
         let starts = (unknown || writes || foresees) && cluster.is_ready();
-        if let Some(until) = cluster.held_off(now).filter(|_| starts) {
+        let groups = plan.writes().map(|step| &*step.object.group);
+        if let Some(until) = cluster.held_off_in(groups, now).filter(|_| starts) {
             // It stays due.
             return Some(until);
         }
@@ -268,8 +268,8 @@ impl World {
             .filter_map(|object| {
                 let workload = cluster.unwell.get(&object.id)?;
                 let live = cluster.observation.objects.get(&object.id)?;
-                let selector = selector(workload).filter(|_| live.hash == Some(object.hash))?;
-                Some((object.id.namespace.clone()?, selector, workload))
+                let pods = own_pods(workload).filter(|_| live.hash == Some(object.hash))?;
+                Some((object.id.namespace.clone()?, pods, workload))
             })
             .collect();
         if unwell.is_empty() {
@@ -280,7 +280,7 @@ impl World {
             return None;
         }
         // One workload a time: the next one the next time.
-        let (namespace, selector, workload) = unwell[entry.turn % unwell.len()].clone();
+        let (namespace, pods, workload) = unwell[entry.turn % unwell.len()].clone();
         let workload = workload.clone();
         let digest = rendered.digest();
         let client = cluster.client.clone()?;
@@ -301,25 +301,18 @@ impl World {
         entry.turn = entry.turn.wrapping_add(1);
         let (events, target) = (self.events.clone(), id.clone());
         tokio::spawn(async move {
-            let cause = match client.pods(&namespace, &selector).await {
-                Ok(pods) => health::pods_cause(Some(&workload), &pods),
-                Err(error) => {
-                    tracing::debug!(%error, "the pods could not be listed");
-                    None
-                }
+            let cause = match pods {
+                OwnPods::Itself => pods_cause(None, &[workload]),
+                OwnPods::Selected(selector) => match client.pods(&namespace, &selector).await {
+                    Ok(pods) => pods_cause(Some(&workload), &pods),
+                    Err(error) => {
+                        tracing::debug!(%error, "the pods could not be listed");
+                        None
+                    }
+                },
             };
             let _ = events.send(Event::Explained { target, rendered: digest, cause }).await;
         });
         None
     }
-}
-
-/// `spec.selector` of a workload as the text that a list request takes.
-fn selector(workload: &Value) -> Option<String> {
-    let labels = workload.pointer("/spec/selector/matchLabels")?.as_object()?;
-    let pairs: Vec<String> = labels
-        .iter()
-        .filter_map(|(key, value)| value.as_str().map(|value| format!("{key}={value}")))
-        .collect();
-    (!pairs.is_empty()).then(|| pairs.join(","))
 }

@@ -194,6 +194,13 @@ impl ClusterEntry {
         self.client.as_ref().and_then(|client| client.held_off(now))
     }
 
+    /// The same of writes of these groups.
+    pub fn held_off_in<'a>(&self, groups: impl Iterator<Item = &'a str>, now: Instant) -> Option<Instant> {
+        let client = self.client.as_ref()?;
+        let of_groups = groups.filter_map(|group| client.held_off_in(group, now)).max();
+        of_groups.max(client.held_off(now))
+    }
+
     /// It answers, and the connection leads where its kubeconfig says.
     pub fn is_ready(&self) -> bool {
         self.reach == Reach::Ready && !self.left
@@ -554,8 +561,8 @@ impl ClusterEntry {
         words.share_id(&mut id);
         words.share_record(&mut live);
         // One that wants no pods has none that could tell why.
-        let has_pods = live.pods.is_some_and(|pods| pods.desired > 0);
-        let unwell = has_pods && !live.health.is_settled_well();
+        let wants_pods = live.pods.is_none_or(|pods| pods.desired > 0);
+        let unwell = wants_pods && !live.health.is_settled_well() && health::own_pods(&object).is_some();
         let touched = self.see(&id, live);
         if !unwell {
             self.unwell.remove(&id);

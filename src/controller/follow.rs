@@ -30,8 +30,7 @@ impl Follow {
         let cluster = self.client.name();
         let mut number = 0;
         loop {
-            self.learn(number).await;
-            let (credential, now) = (self.client.credential(), Timestamp::now());
+            let (credential, now) = (self.client.renewed_credential().await, Timestamp::now());
             self.expiry.lock().look(cluster, &credential, now);
             number += 1;
             let pause = jittered(self.every, JITTER, cluster, number);
@@ -49,15 +48,6 @@ impl Follow {
                     tracing::warn!(%cluster, %error, "its kubeconfig cannot be read again; the connection stays");
                 }
             }
-        }
-    }
-
-    /// A plug-in is run once, and again when what it brought comes to its end.
-    async fn learn(&self, number: u32) {
-        let credential = self.client.credential();
-        let is_near = credential.doubtful_from().is_some_and(|from| from <= Timestamp::now());
-        if credential.of_plug_in && (number == 0 || is_near || credential.trouble.is_some()) {
-            self.client.learn(&self.link).await;
         }
     }
 }

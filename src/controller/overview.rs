@@ -44,6 +44,7 @@ impl World {
             orphans: self.orphans(),
             deleted: self.prune.confirmed.clone(),
             approvals_wanted: decision.approvals_wanted.clone(),
+            approvals_early: decision.approvals_early.clone(),
             approvals_unused: decision.approvals_unused.iter().map(|unused| unused.name.clone()).collect(),
             diagnostics,
             told: self.told.clone(),

@@ -54,7 +54,8 @@ impl World {
             return (Phase::Refused, refused);
         }
         if let Some(failed) = failed_hook(plan, cluster) {
-            return (Phase::Degraded, failed);
+            let cause = entry.cause.as_ref().map(|cause| format!("{failed}; {cause}"));
+            return (Phase::Degraded, cause.unwrap_or(failed));
         }
         let held =
             plan.steps.iter().filter(|step| step.action != step.intent() && step.intent().is_write()).count();

@@ -1,6 +1,7 @@
 //! Deleting what Git no longer wants: decided over the whole instance, carried out one by one.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,9 @@ use super::event::Event;
 use super::target::TargetEntry;
 use super::world::World;
 use crate::fleet::{Fleet, Target};
-use crate::model::{AppId, ClusterName, ClusterState, Digest, Mode, ObjectId, RenderedObject, Revision};
+use crate::model::{
+    AppId, ClusterName, ClusterState, Digest, Mode, ObjectId, RenderedObject, Revision, Status,
+};
 use crate::plan::{
     self, Action, AppFacts, Candidate, ClusterFacts, Decided, PruneDecision, PruneInput, Reason, Standing,
 };
@@ -66,9 +69,13 @@ struct Refusal {
 }
 
 impl Pruning {
-    /// A new head: what was deleted before does not count against its cap.
+    /// A new head: what was deleted before does not count against its cap, unless something waits because of it. No other commit
+    /// frees that.
     pub fn begin(&mut self) {
-        self.asked.retain(|key, _| self.asking.contains(key));
+        let is_over = |decided: &Decided| matches!(decided.reason, Reason::OverCap { .. });
+        if !self.decision.waiting.iter().any(is_over) {
+            self.asked.retain(|key, _| self.asking.contains(key));
+        }
     }
 
     /// The cluster is read anew, and may have been taken back to a backup, or be another one.
@@ -337,7 +344,8 @@ impl World {
     }
 
     fn held_off(&self, decided: &Decided, now: Instant) -> Option<Instant> {
-        self.clusters.get(&decided.candidate.cluster)?.held_off(now)
+        let Candidate { cluster, object, .. } = &decided.candidate;
+        self.clusters.get(cluster)?.held_off_in(iter::once(&*object.group), now)
     }
 
     /// Deletes one object, or lets it go.
@@ -427,7 +435,7 @@ impl World {
     fn places(&self, app: &AppId) -> BTreeMap<ClusterName, Standing> {
         let standing = |id: &Target, target: &TargetEntry| match self.phase(id).0 {
             Phase::KeptOut => Standing::Unhealthy,
-            phase if phase.is_done() => Standing::Healthy,
+            phase if phase.is_done() && self.holds_no_pods_back(id, target) => Standing::Healthy,
             Phase::Unreachable if self.was_as_rendered(id, target) => Standing::AwayAsRendered,
             _ => Standing::Unhealthy,
         };
@@ -441,6 +449,16 @@ impl World {
         Some(places(false)).filter(|places| !places.is_empty()).unwrap_or_else(|| places(true))
     }
 
+    /// A workload that somebody pauses before its pods came is well by itself; but what it replaces still does its work.
+    fn holds_no_pods_back(&self, id: &Target, target: &TargetEntry) -> bool {
+        let (Some(cluster), Ok(rendered)) = (self.clusters.get(&id.cluster), &target.render) else {
+            return true;
+        };
+        let mut seen =
+            rendered.objects.iter().filter_map(|object| cluster.observation.objects.get(&object.id));
+        seen.all(|live| live.health.status != Status::Suspended || live.can_take_over())
+    }
+
     /// When its cluster was seen whole for the last time, everything was there as it is rendered now, and well. A process
     /// that has not seen it does not know.
     fn was_as_rendered(&self, id: &Target, target: &TargetEntry) -> bool {
@@ -451,7 +469,7 @@ impl World {
             cluster.observation.objects.get(&object.id).is_some_and(|live| {
                 let is_applied =
                     !live.deleting && live.hash == Some(object.hash) && *live.app == id.app.to_string();
-                is_applied && live.health.is_settled_well()
+                is_applied && live.can_take_over()
             })
         };
         cluster.observation.complete

@@ -1,8 +1,8 @@
 //! Keeps one cluster connected: connects, takes its inventory, probes, and connects again.
 //!
-//! Probes every 5 s. Three failures in a row and the cluster is Offline; two good answers and it is
-//! taken up again with a full resync, which is a new epoch. A cluster that does not answer is never
-//! forgotten.
+//! Probes every 5 s. Three failures in a row, refusals among them, and the cluster is Offline; two good
+//! answers and it is taken up again with a full resync, which is a new epoch. A cluster that does not
+//! answer is never forgotten.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::expiry::Expiry;
 use super::follow::Follow;
 use super::jitter::jittered;
 use super::serving::{Known, Serving};
-use crate::cluster::{Catalog, Client, Error, KindsInUse, Link};
+use crate::cluster::{Catalog, Client, Credential, Error, KindsInUse, Link};
 use crate::model::{ClusterName, Kind};
 
 const PROBE_EVERY: Duration = Duration::from_secs(5);
@@ -117,25 +117,17 @@ impl Supervisor {
                 Err(error) => {
                     attempts += 1;
                     let lasting = matches!(error, Error::Connection { .. } | Error::Denied { .. });
-                    let detail = self.with_expiry(&error, detail(&error)).await;
+                    let credential = match error {
+                        Error::Denied { .. } => self.link.credential(&self.cluster).await.ok(),
+                        _ => None,
+                    };
+                    let detail = with_expiry(&error, credential.as_ref());
                     self.tell(epoch, ClusterNews::Down { detail, attempts, lasting }).await?;
                 }
             }
             tokio::time::sleep(jittered(pause, JITTER, &self.cluster, attempts)).await;
             // A cluster that was here a moment ago is likely back soon: it is asked every 5 s.
             pause = (pause * 2).min(if was_offline { PROBE_EVERY } else { LONGEST_PAUSE });
-        }
-    }
-
-    /// A login that is refused may be one that has ended.
-    async fn with_expiry(&self, error: &Error, detail: String) -> String {
-        if !matches!(error, Error::Denied { .. }) {
-            return detail;
-        }
-        let credential = self.link.credential(&self.cluster).await.ok();
-        match credential.and_then(|credential| credential.warning(Timestamp::now())) {
-            Some(warning) => format!("{detail}; {warning}"),
-            None => detail,
         }
     }
 
@@ -201,11 +193,18 @@ impl Supervisor {
                         Err(error) => {
                             failures += 1;
                             tracing::debug!(cluster = %self.cluster, %error, failures, "a probe failed");
-                            if failures >= FAILURES_TO_OFFLINE || !error.is_transient() {
-                                let (detail, attempts) = (detail(&error), failures);
-                                let news = ClusterNews::Down { detail, attempts, lasting: false };
+                            if failures >= FAILURES_TO_OFFLINE {
+                                let detail = with_expiry(&error, Some(&client.credential()));
+                                let news = ClusterNews::Down { detail, attempts: failures, lasting: false };
                                 self.tell(epoch, news).await?;
                                 return Ok(failures);
+                            }
+                            // There may be another kubeconfig already. If not, its authenticator may have had a bad moment.
+                            let is_refused = matches!(error, Error::Denied { .. });
+                            if is_refused && client.is_outdated(&self.link).await.unwrap_or(false) {
+                                tracing::info!(cluster = %self.cluster, "it refuses us, and its kubeconfig is another one by now: connecting anew");
+                                self.leave(epoch, before).await?;
+                                return Ok(0);
                             }
                         }
                     }
@@ -383,6 +382,16 @@ async fn due(again: Option<(Instant, Duration)>) -> Duration {
     }
 }
 
+/// A login that is refused may be one that has ended.
+fn with_expiry(error: &Error, credential: Option<&Credential>) -> String {
+    let detail = detail(error);
+    let warning = credential.and_then(|credential| credential.warning(Timestamp::now()));
+    match warning.filter(|_| matches!(error, Error::Denied { .. })) {
+        Some(warning) => format!("{detail}; {warning}"),
+        None => detail,
+    }
+}
+
 /// Without "failed to reach cluster x": whoever shows it has named the cluster.
 fn detail(error: &Error) -> String {
     match error {
@@ -397,7 +406,7 @@ mod tests {
     use k8s_openapi::api::core::v1::Secret;
     use kube::api::{Api, DeleteParams, DynamicObject, PostParams};
     use kube::core::{ApiResource, GroupVersionKind};
-    use sandbox::{Sandbox, SandboxOptions};
+    use sandbox::{Fault, RequestMatch, Sandbox, SandboxOptions};
     use serde_json::json;
 
     use super::*;
@@ -589,10 +598,64 @@ mod tests {
         assert!((3..=5).contains(&asked.len()), "{asked:?}");
         assert!(asked.iter().all(|it| (it.verb.as_str(), it.name.as_str()) == ("get", "bj5")), "{asked:?}");
 
-        let other = secret(&format!("{}# Renewed.\n", listener.kubeconfig()));
+        // What is about others is none of ours.
+        let more = format!("{}- name: other\n  context: {{cluster: other}}\n", listener.kubeconfig());
+        let same = secret(&format!("{more}# Renewed.\n"));
+        secrets.replace("bj5", &PostParams::default(), &same).await.expect("replaced");
+        tokio::time::timeout(Duration::from_secs(1), next()).await.expect_err("nothing is new");
+
+        let other = secret(&listener.kubeconfig().replace("127.0.0.1", "localhost"));
         secrets.replace("bj5", &PostParams::default(), &other).await.expect("replaced");
         assert!(matches!(next().await, (1, ClusterNews::Left)), "before anything is asked over the new one");
         assert!(matches!(next().await, (2, ClusterNews::Up { .. })), "without a word of being offline");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cluster_that_refuses_us_for_a_moment_is_not_away() {
+        let half_a_minute = Duration::from_secs(30);
+        for fault in [Fault::unauthorized(), Fault::forbidden()] {
+            let mut case = Case::start().await;
+            let probes = || RequestMatch::any().resource("/version");
+            case.sandbox.fail_next(probes(), 2, fault.clone());
+            tokio::time::timeout(half_a_minute, case.next()).await.expect_err("it is there");
+            case.sandbox.fail_next(probes(), 3, fault);
+            let news = tokio::time::timeout(half_a_minute, case.next()).await.expect("news");
+            let ClusterNews::Down { detail, attempts, .. } = news else { panic!("{news:?}") };
+            assert!(detail.starts_with("not allowed: ") && attempts == 3, "{attempts} {detail}");
+            assert!(matches!(case.next().await, ClusterNews::Up { .. }));
+        }
+    }
+
+    /// On the clock of the machine: what a kubeconfig leads to is reached through a socket.
+    #[tokio::test]
+    async fn the_kubeconfig_is_read_again_at_the_first_refusal() {
+        let sandbox = Sandbox::new(SandboxOptions::instant("bj1"));
+        let listener = sandbox.listen(([127, 0, 0, 1], 0).into()).await.expect("a port");
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("config");
+        std::fs::write(&path, listener.kubeconfig()).expect("a file");
+        let (_rediscover, asked) = watch::channel(0);
+        let (sender, mut events) = mpsc::channel(64);
+        let supervisor = Supervisor {
+            cluster: ClusterName::from("bj1"),
+            link: Link::Kubeconfig { path: path.clone(), context: None },
+            instance: "main".to_owned(),
+            events: sender,
+            rediscover: asked,
+            first_epoch: 0,
+            read_every: Supervisor::READ_EVERY,
+        };
+        tokio::spawn(supervisor.run());
+        let mut next = async || match events.recv().await {
+            Some(Event::Cluster { news, .. }) => news,
+            other => panic!("{other:?}"),
+        };
+        assert!(matches!(next().await, ClusterNews::Up { .. }));
+        let by_name = listener.kubeconfig().replace("127.0.0.1", "localhost");
+        std::fs::write(&path, by_name).expect("a file");
+        sandbox.fail_next(RequestMatch::any().resource("/version"), 1, Fault::unauthorized());
+        assert!(matches!(next().await, ClusterNews::Left));
+        assert!(matches!(next().await, ClusterNews::Up { .. }));
     }
 
     #[tokio::test(start_paused = true)]

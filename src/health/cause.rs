@@ -33,8 +33,12 @@ impl fmt::Display for Cause {
     }
 }
 
-/// Restarts without getting ready that make a crash more than an accident.
+/// Restarts that make a crash more than an accident.
 const MANY_RESTARTS: i64 = 3;
+/// When there is too little memory, the second time is no accident.
+const MANY_WITHOUT_MEMORY: i64 = 2;
+
+const REVISION_LABEL: &str = "/metadata/labels/controller-revision-hash";
 
 /// How telling a finding is, least first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,15 +72,37 @@ fn newest<'a>(workload: Option<&Value>, pods: &'a [Value]) -> Vec<&'a Value> {
         if !has_new_pods(workload) {
             return Vec::new();
         }
+        // Admission may have rewritten the images of all of them; a revision label is never rewritten. Nor does the age of
+        // pods count then: those that are updated in place are as old as the others.
+        if let Some((label, revision)) = newest_revision(workload) {
+            staying.retain(|pod| text(pod, label).is_some_and(|own| is_same_revision(own, revision)));
+            return staying;
+        }
         let fitting: Vec<&Value> = staying.iter().copied().filter(|pod| fits(workload, pod)).collect();
-        // Admission may have rewritten the images of all of them; a revision label is never rewritten.
-        if !fitting.is_empty() || text(workload, "/status/updateRevision").is_some() {
+        if !fitting.is_empty() {
             staying = fitting;
         }
     }
     let youngest = staying.iter().max_by_key(|pod| created(pod)).and_then(|pod| template_hash(pod));
     staying.retain(|pod| template_hash(pod) == youngest);
     staying
+}
+
+/// The label of pods that says of which revision they are, and the newest one, as far as the workload names it.
+fn newest_revision(workload: &Value) -> Option<(&'static str, &str)> {
+    let of_subsets = || {
+        let revision = text(workload, "/status/updateStatus/updatedRevision")?;
+        Some(("/metadata/labels/apps.kruise.io~1controller-revision-hash", revision))
+    };
+    let own = text(workload, "/status/updateRevision").map(|revision| (REVISION_LABEL, revision));
+    own.or_else(of_subsets)
+}
+
+/// OpenKruise may write the last part of it alone.
+fn is_same_revision(one: &str, other: &str) -> bool {
+    one == other
+        || one.rsplit_once('-').is_some_and(|(_, hash)| hash == other)
+        || other.rsplit_once('-').is_some_and(|(_, hash)| hash == one)
 }
 
 /// Right after a new template is stored only the pods of the old one are there. What they suffer from
@@ -91,15 +117,11 @@ fn has_new_pods(workload: &Value) -> bool {
 }
 
 fn template_hash(pod: &Value) -> Option<&str> {
-    text(pod, "/metadata/labels/pod-template-hash")
-        .or_else(|| text(pod, "/metadata/labels/controller-revision-hash"))
+    text(pod, "/metadata/labels/pod-template-hash").or_else(|| text(pod, REVISION_LABEL))
 }
 
 /// The pod can be of the workload's newest template.
 fn fits(workload: &Value, pod: &Value) -> bool {
-    if let Some(revision) = text(workload, "/status/updateRevision") {
-        return text(pod, "/metadata/labels/controller-revision-hash") == Some(revision);
-    }
     items(workload, "/spec/template/spec/containers").iter().all(|wanted| {
         items(pod, "/spec/containers").iter().any(|container| {
             ["name", "image", "command", "args"].iter().all(|k| container.get(k) == wanted.get(k))
@@ -125,18 +147,20 @@ fn finding(pod: &Value) -> Option<(Weight, Cause)> {
     let mut containers: Vec<Container<'_>> = pod::containers(pod).collect();
     // The container that cannot be started explains the others that wait for it.
     containers.sort_by_key(|container| !container.waiting().is_some_and(pod::is_hopeless));
+    let unready = pod::unready_since(pod);
     for container in containers {
         if let Some(reason) = container.waiting().filter(|reason| pod::is_hopeless(reason)) {
-            let weight = if is_decisive(reason) { Weight::Decisive } else { Weight::Waiting };
-            return cause(weight, reason, waiting_detail(container, reason));
+            let decisive = is_decisive(reason, pod) && is_of_newest_image(pod, container, reason);
+            let weight = if decisive { Weight::Decisive } else { Weight::Waiting };
+            return cause(weight, reason, waiting_detail(pod, container, reason));
         }
         if container.restarts() > 0
+            && !container.is_done()
+            && container.has_ended_since(unready)
             && let Some(end) = container.end()
         {
-            let often = container.restarts() >= MANY_RESTARTS
-                || (container.was_out_of_memory() && container.restarts() > 1);
-            let weight = if often { Weight::Decisive } else { Weight::Ended };
             let reason = if container.was_out_of_memory() { "OOMKilled" } else { "Restarted" };
+            let weight = if is_in_a_loop(pod, container) { Weight::Decisive } else { Weight::Ended };
             return cause(weight, reason, Some(format!("{end}, {} restarts", container.restarts())));
         }
     }
@@ -154,25 +178,68 @@ fn finding(pod: &Value) -> Option<(Weight, Cause)> {
 }
 
 /// Every attempt ends the same way. A first failed pull may be the network; its back-off is not.
-fn is_decisive(reason: &str) -> bool {
-    matches!(
-        reason,
-        "ImagePullBackOff"
-            | "InvalidImageName"
-            | "ErrImageNeverPull"
-            | "CreateContainerConfigError"
-            | "CreateContainerError"
-            | "RunContainerError"
-            | "StartError"
-            | "CrashLoopBackOff"
-    )
+fn is_decisive(reason: &str, pod: &Value) -> bool {
+    match reason {
+        // How often it may fail is for its Job to say.
+        "CrashLoopBackOff" => !has_an_end(pod),
+        _ => matches!(
+            reason,
+            "ImagePullBackOff"
+                | "InvalidImageName"
+                | "ErrImageNeverPull"
+                | "CreateContainerConfigError"
+                | "CreateContainerError"
+                | "RunContainerError"
+                | "StartError"
+        ),
+    }
 }
 
-fn waiting_detail(container: Container<'_>, reason: &str) -> Option<String> {
+fn has_an_end(pod: &Value) -> bool {
+    matches!(text(pod, "/spec/restartPolicy"), Some("OnFailure" | "Never"))
+}
+
+/// Between two crashes a container runs for a moment, and looks as if it had only been restarted.
+fn is_in_a_loop(pod: &Value, container: Container<'_>) -> bool {
+    let many = if container.was_out_of_memory() { MANY_WITHOUT_MEMORY } else { MANY_RESTARTS };
+    // One that is updated in place is restarted for it: what ended was the image before.
+    container.restarts() >= many && container.has_crashed() && !has_an_end(pod) && !is_updated_in_place(pod)
+}
+
+/// OpenKruise has given it another image than the one it was made with.
+fn is_updated_in_place(pod: &Value) -> bool {
+    text(pod, "/metadata/annotations/apps.kruise.io~1inplace-update-state").is_some()
+}
+
+/// Right after an update in place the status is still that of the container before, while the labels are those of the
+/// newest revision already.
+fn is_of_newest_image(pod: &Value, container: Container<'_>, reason: &str) -> bool {
+    if !is_updated_in_place(pod) {
+        return true;
+    }
+    if pod::is_about_image(reason) {
+        // The image of the status is the one that ran last; the one that cannot be pulled is in the words.
+        let message = container.waiting_message().unwrap_or_default();
+        return wanted_image(pod, container).is_some_and(|image| message.contains(image));
+    }
+    Condition::of(pod, "InPlaceUpdateReady").is_some_and(|condition| condition.is("True"))
+}
+
+fn wanted_image<'a>(pod: &'a Value, container: Container<'_>) -> Option<&'a str> {
+    let name = container.name()?;
+    ["/spec/initContainers", "/spec/containers"]
+        .into_iter()
+        .flat_map(|list| items(pod, list))
+        .find(|wanted| text(wanted, "/name") == Some(name))
+        .and_then(|wanted| text(wanted, "/image"))
+}
+
+fn waiting_detail(pod: &Value, container: Container<'_>, reason: &str) -> Option<String> {
     match reason {
         "CrashLoopBackOff" => container.end(),
         _ if pod::is_about_image(reason) => {
-            container.image().or_else(|| container.waiting_message()).map(str::to_owned)
+            let wanted = wanted_image(pod, container).filter(|_| is_updated_in_place(pod));
+            wanted.or_else(|| container.image()).or_else(|| container.waiting_message()).map(str::to_owned)
         }
         _ => container.waiting_message().map(str::to_owned),
     }

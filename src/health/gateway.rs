@@ -11,10 +11,20 @@ use crate::model::{Health, Status};
 const ACCEPTED: [&str; 2] = ["ResolvedRefs", "Accepted"];
 const PROGRAMMED: &str = "Programmed";
 
+/// The condition without which nobody serves the object: its controller always writes it, and before there is one the
+/// definition writes Unknown or nothing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Goal {
+    Accepted,
+    Programmed,
+    /// What the listener belongs to has one.
+    None,
+}
+
 pub fn health(object: &Value, kind: &str) -> Health {
     match kind {
         "Gateway" | "ListenerSet" | "XListenerSet" => gateway(object),
-        "GatewayClass" => waiting_for(object, items(object, "/status/conditions"), "class"),
+        "GatewayClass" => waiting_for(object, items(object, "/status/conditions"), "class", Goal::Accepted),
         route if route.ends_with("Route") => {
             of_each(object, "/status/parents", "parentRef", "no gateway has taken the route yet")
         }
@@ -28,14 +38,14 @@ pub fn health(object: &Value, kind: &str) -> Health {
 }
 
 fn gateway(object: &Value) -> Health {
-    let own = waiting_for(object, items(object, "/status/conditions"), "gateway");
+    let own = waiting_for(object, items(object, "/status/conditions"), "gateway", Goal::Programmed);
     if own.status != Status::Current {
         return own;
     }
     for listener in items(object, "/status/listeners") {
         let name = text(listener, "/name").unwrap_or("?");
         let conditions = items(listener, "/conditions");
-        let health = judge(object, conditions, &format!("listener {name}"));
+        let health = judge(object, conditions, &format!("listener {name}"), Goal::None);
         if health.status != Status::Current {
             return health;
         }
@@ -52,7 +62,8 @@ fn of_each(object: &Value, list: &str, reference: &str, none: &str) -> Health {
     let mut worst = Health::current();
     for parent in parents {
         let name = text(parent, &format!("/{reference}/name")).unwrap_or("?");
-        let health = waiting_for(object, items(parent, "/conditions"), &format!("parent {name}"));
+        let conditions = items(parent, "/conditions");
+        let health = waiting_for(object, conditions, &format!("parent {name}"), Goal::Accepted);
         match health.status {
             Status::Failed => return health,
             Status::Current => {}
@@ -62,7 +73,7 @@ fn of_each(object: &Value, list: &str, reference: &str, none: &str) -> Health {
     worst
 }
 
-fn waiting_for(object: &Value, conditions: &[Value], who: &str) -> Health {
+fn waiting_for(object: &Value, conditions: &[Value], who: &str, goal: Goal) -> Health {
     // "Pending" is what the definitions write before any controller has looked.
     let untouched = conditions.iter().all(|condition| {
         text(condition, "/status") == Some("Unknown") && text(condition, "/reason") == Some("Pending")
@@ -70,10 +81,10 @@ fn waiting_for(object: &Value, conditions: &[Value], who: &str) -> Health {
     if untouched {
         return Health::new(Status::InProgress, sentence(&format!("{who}: no status yet")));
     }
-    judge(object, conditions, who)
+    judge(object, conditions, who, goal)
 }
 
-fn judge(object: &Value, conditions: &[Value], who: &str) -> Health {
+fn judge(object: &Value, conditions: &[Value], who: &str, goal: Goal) -> Health {
     let generation = integer(object, "/metadata/generation");
     let old = |condition: Condition<'_>| {
         condition.observed_generation().zip(generation).is_some_and(|(observed, wanted)| observed < wanted)
@@ -91,9 +102,20 @@ fn judge(object: &Value, conditions: &[Value], who: &str) -> Health {
             return say(Status::InProgress, condition.words());
         }
     }
-    match Condition::find(conditions, PROGRAMMED) {
-        Some(programmed) if old(programmed) || !programmed.is("True") => {
-            say(Status::InProgress, programmed.words())
+    if let Some(programmed) = Condition::find(conditions, PROGRAMMED)
+        && (old(programmed) || !programmed.is("True"))
+    {
+        return say(Status::InProgress, programmed.words());
+    }
+    let is_there = |name| Condition::find(conditions, name).is_some();
+    match goal {
+        Goal::Accepted if !is_there("Accepted") => say(Status::InProgress, "Accepted is not set".to_owned()),
+        // Ready was its name before v1beta1.
+        Goal::Programmed
+            if !is_there(PROGRAMMED)
+                && !Condition::find(conditions, "Ready").is_some_and(|ready| ready.is("True")) =>
+        {
+            say(Status::InProgress, "Programmed is not set".to_owned())
         }
         _ => Health::current(),
     }

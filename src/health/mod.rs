@@ -20,7 +20,9 @@ mod cluster_scoped;
 mod dump;
 mod gateway;
 mod generic;
+mod kruise;
 mod network;
+mod own_pods;
 mod pod;
 mod read;
 mod rules;
@@ -32,6 +34,8 @@ mod workload;
 
 pub use cause::{Cause, pods_cause};
 pub use dump::read_dump;
+pub use own_pods::{OwnPods, have_pods, own_pods};
+pub use pod::is_ready;
 pub use rules::{Expressions, Mark, Part, RuleBody, RuleMistake, RuleSource, Rules};
 
 use serde_json::Value;
@@ -65,6 +69,13 @@ fn shipped(kind: &Kind, object: &Value) -> Health {
         ("apiextensions.k8s.io", "CustomResourceDefinition") => cluster_scoped::definition(object),
         ("apiregistration.k8s.io", "APIService") => cluster_scoped::api_service(object),
         ("", "Namespace") => cluster_scoped::namespace(object),
+        ("apps.kruise.io", "CloneSet") => kruise::clone_set(object),
+        ("apps.kruise.io", "StatefulSet") => kruise::stateful_set(object),
+        ("apps.kruise.io", "DaemonSet") => kruise::daemon_set(object),
+        ("apps.kruise.io", "UnitedDeployment") => kruise::united_deployment(object),
+        ("apps.kruise.io", "BroadcastJob") => kruise::broadcast_job(object),
+        ("apps.kruise.io", "AdvancedCronJob") => kruise::cron_job(object),
+        ("apps.kruise.io", "SidecarSet") => kruise::sidecar_set(object),
         _ if is_metadata_only(kind) => Health::current(),
         _ => generic::health(object),
     }

@@ -1,5 +1,6 @@
 //! Pods, and why one of them does not run.
 
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::read::{Condition, integer, items, sentence, text};
@@ -11,6 +12,16 @@ pub fn is_hopeless(reason: &str) -> bool {
         || reason.ends_with("BackOff")
         || reason.ends_with("Error")
         || reason == "InvalidImageName"
+}
+
+/// A kubelet tells at most so much later that a pod is not ready any more.
+const NOTICED_WITHIN: SignedDuration = SignedDuration::from_secs(60);
+
+/// A container that ran so long is no longer in a loop of crashes: kubelets forget their back-off then.
+const LONG_RUN: SignedDuration = SignedDuration::from_secs(600);
+
+fn time(value: &Value, pointer: &str) -> Option<Timestamp> {
+    text(value, pointer)?.parse().ok()
 }
 
 /// One container of a pod: what it waits for, and how it ended last.
@@ -36,22 +47,46 @@ impl<'a> Container<'a> {
         integer(self.status, "/restartCount").unwrap_or(0).max(0)
     }
 
+    pub fn name(self) -> Option<&'a str> {
+        text(self.status, "/name")
+    }
+
     /// How it ended: now, or before its last restart. `exit 1`, `OOMKilled, exit 137`.
     pub fn end(self) -> Option<String> {
+        self.last_end().and_then(end_words)
+    }
+
+    fn last_end(self) -> Option<&'a Value> {
         ["/state/terminated", "/lastState/terminated"]
             .into_iter()
-            .find_map(|path| self.status.pointer(path))
-            .and_then(end_words)
+            .find_map(|path| self.status.pointer(path).filter(|end| end.is_object()))
     }
 
     pub fn was_out_of_memory(self) -> bool {
-        ["/state/terminated/reason", "/lastState/terminated/reason"]
-            .into_iter()
-            .any(|path| text(self.status, path) == Some("OOMKilled"))
+        self.last_end().is_some_and(|end| text(end, "/reason") == Some("OOMKilled"))
     }
 
-    fn has_ended_before(self) -> bool {
-        self.status.pointer("/lastState/terminated").is_some_and(Value::is_object)
+    /// An init container that did what it is for; how often it was started before says nothing.
+    pub fn is_done(self) -> bool {
+        integer(self.status, "/state/terminated/exitCode") == Some(0)
+    }
+
+    /// Its last end is from the time for which the pod is not ready. `restartCount` is that of the pod's whole life, in which
+    /// a node may have been started anew many times: what it counts need have nothing to do with now.
+    pub fn has_ended_since(self, unready: Option<Timestamp>) -> bool {
+        let finished = self.last_end().and_then(|end| time(end, "/finishedAt"));
+        let noticed = finished.and_then(|finished| finished.checked_add(NOTICED_WITHIN).ok());
+        noticed.zip(unready).is_some_and(|(noticed, unready)| noticed >= unready)
+    }
+
+    /// Its last run was a failure, and too short for a kubelet to believe in the next one.
+    pub fn has_crashed(self) -> bool {
+        let Some(end) = self.last_end() else { return false };
+        let failed = integer(end, "/exitCode").is_some_and(|code| code != 0)
+            || integer(end, "/signal").is_some_and(|signal| signal != 0)
+            || text(end, "/reason") == Some("OOMKilled");
+        let run = time(end, "/startedAt").zip(time(end, "/finishedAt"));
+        failed && run.is_some_and(|(started, finished)| finished.duration_since(started) < LONG_RUN)
     }
 
     fn failed(self) -> bool {
@@ -75,6 +110,13 @@ pub fn unschedulable(pod: &Value) -> Option<String> {
 
 pub fn is_ready(pod: &Value) -> bool {
     Condition::of(pod, "Ready").is_some_and(|condition| condition.is("True"))
+}
+
+/// Since when the pod is not ready: from its start, if it never was.
+pub fn unready_since(pod: &Value) -> Option<Timestamp> {
+    let conditions = items(pod, "/status/conditions");
+    let ready = conditions.iter().find(|condition| text(condition, "/type") == Some("Ready"))?;
+    time(ready, "/lastTransitionTime").filter(|_| text(ready, "/status") != Some("True"))
 }
 
 pub fn health(pod: &Value) -> Health {
@@ -105,10 +147,11 @@ pub fn health(pod: &Value) -> Health {
         return Health::current();
     }
     // Between two crashes a container runs for a moment: that is not progress.
+    let unready = unready_since(pod);
     if let Some(crashed) = items(pod, "/status/containerStatuses")
         .iter()
         .map(|status| Container { status })
-        .find(|container| container.has_ended_before())
+        .find(|container| container.has_ended_since(unready))
     {
         let end = crashed.end().unwrap_or_else(|| "ended".to_owned());
         let words = format!("restarted {} times, not ready: {end}", crashed.restarts().max(1));

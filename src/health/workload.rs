@@ -40,7 +40,7 @@ impl Replicas {
 }
 
 /// `spec.replicas`; 1 when it is left out, as the API server has it.
-fn wanted(object: &Value) -> i64 {
+pub fn wanted(object: &Value) -> i64 {
     integer(object, "/spec/replicas").unwrap_or(1).max(0)
 }
 
@@ -120,7 +120,7 @@ pub fn stateful_set(object: &Value) -> Health {
 
 /// Pods of the newest revision. When both revisions are one, nothing is left to update, whatever
 /// `updatedReplicas` says (some servers leave it out then).
-fn updated_pods(object: &Value, wanted: i64) -> i64 {
+pub fn updated_pods(object: &Value, wanted: i64) -> i64 {
     let current = text(object, "/status/currentRevision");
     let update = text(object, "/status/updateRevision");
     match (current, update) {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Digest, FieldPath, Health, Kind, ObjectId};
+use super::{Digest, FieldPath, Health, Kind, ObjectId, Status};
 
 /// One object that carries this instance's label and is itself the object that was applied (its
 /// origin fits): the compact record that is kept of it.
@@ -46,6 +46,17 @@ pub struct Live {
     pub evidence: Option<Evidence>,
     /// When its app leaves fields of it to others. What `ownership` says is without these fields.
     pub ignored: Option<Arc<Ignored>>,
+}
+
+impl Live {
+    /// It is there in place of another one: well, and not only because somebody holds it before its pods came.
+    pub fn can_take_over(&self) -> bool {
+        match self.health.status {
+            Status::Current => true,
+            Status::Suspended => self.pods.is_none_or(|pods| pods.available >= pods.desired),
+            _ => false,
+        }
+    }
 }
 
 /// A hundred thousand of them are kept: with its two counters one is 320 bytes, a size in which allocators deal.

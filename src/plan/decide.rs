@@ -119,7 +119,13 @@ pub fn decide(input: &PruneInput<'_>) -> PruneDecision {
     let mut verdicts: Vec<(&Candidate, Verdict)> =
         input.candidates.iter().map(|candidate| (candidate, judge.verdict(candidate))).collect();
     verdicts.sort_by_key(|(candidate, _)| in_order_of_deletion(candidate));
-    let wanted = wanted(&judge.apps, &verdicts);
+    let wanted =
+        approvals_of(&judge.apps, &verdicts, &|verdict| matches!(verdict, Verdict::NeedsApproval(_)));
+    let is_due =
+        |verdict: &Verdict| matches!(verdict, Verdict::Settled(Action::Delete, Reason::NoLongerRendered));
+    let due = approvals_of(&judge.apps, &verdicts, &|verdict| {
+        matches!(verdict, Verdict::NeedsApproval(_)) || is_due(verdict)
+    });
 
     let limit = &judge.limit;
     let mut decision =
@@ -135,6 +141,8 @@ pub fn decide(input: &PruneInput<'_>) -> PruneDecision {
         };
         list.push(Decided { candidate: candidate.clone(), action, reason });
     }
+    let is_another = |(app, approval): &(AppId, Approval)| wanted.get(app) != Some(approval);
+    decision.approvals_early = due.into_iter().filter(is_another).map(|(_, approval)| approval).collect();
     decision.approvals_wanted = wanted.into_values().collect();
     decision
 }
@@ -370,11 +378,15 @@ impl<'a> Approvals<'a> {
     }
 }
 
-/// For each app what a person would have to approve for all of its deletes to run.
-fn wanted(apps: &Apps<'_>, verdicts: &[(&Candidate, Verdict)]) -> BTreeMap<AppId, Approval> {
+/// For each app what a person would approve for these deletes of it to run.
+fn approvals_of(
+    apps: &Apps<'_>,
+    verdicts: &[(&Candidate, Verdict)],
+    is_one: &dyn Fn(&Verdict) -> bool,
+) -> BTreeMap<AppId, Approval> {
     let mut wanted: BTreeMap<AppId, Approval> = BTreeMap::new();
     for (candidate, verdict) in verdicts {
-        if matches!(verdict, Verdict::NeedsApproval(_)) {
+        if is_one(verdict) {
             let approval = wanted.entry(candidate.app.clone()).or_insert_with(|| Approval {
                 name: format!("delete-{}-{}", candidate.app.namespace, candidate.app.name),
                 app: candidate.app.clone(),

@@ -186,6 +186,10 @@ pub struct PruneDecision {
     pub orphans: Vec<Decided>,
     /// What people are asked to approve, one for each app that needs it.
     pub approvals_wanted: Vec<Approval>,
+    /// What may run here without anybody's word. A process that has deleted other things at this commit, or others that wait since
+    /// an earlier one, may ask for it all the same.
+    #[serde(skip)]
+    pub approvals_early: Vec<Approval>,
     pub approvals_unused: Vec<UnusedApproval>,
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::ownership::{Parts, ownership};
 use crate::apply::owned::entries;
-use crate::health::Rules;
+use crate::health::{self, Rules};
 use crate::model::{
     Digest, FieldPath, Health, Ignores, Kind, Live, ObjectId, PodCount, Status, Stranger, ignored, labels,
 };
@@ -94,14 +94,28 @@ fn pod_count(object: &Value) -> Option<PodCount> {
     let number =
         |pointer: &str| object.pointer(pointer).and_then(Value::as_u64).and_then(|it| u32::try_from(it).ok());
     match object.get("kind")?.as_str()? {
-        "Deployment" | "StatefulSet" => Some(PodCount {
+        "Deployment" | "StatefulSet" | "ReplicaSet" | "ReplicationController" | "CloneSet" => {
+            Some(PodCount {
+                desired: number("/spec/replicas").unwrap_or(1),
+                available: number("/status/availableReplicas").unwrap_or(0),
+            })
+        }
+        // It counts no available ones.
+        "UnitedDeployment" => Some(PodCount {
             desired: number("/spec/replicas").unwrap_or(1),
-            available: number("/status/availableReplicas").unwrap_or(0),
+            available: number("/status/readyReplicas").unwrap_or(0),
         }),
         "DaemonSet" => Some(PodCount {
             desired: number("/status/desiredNumberScheduled").unwrap_or(0),
             available: number("/status/numberAvailable").unwrap_or(0),
         }),
+        "Pod" => {
+            let is_over = object.pointer("/status/phase").and_then(Value::as_str) == Some("Succeeded");
+            Some(PodCount {
+                desired: u32::from(!is_over),
+                available: u32::from(!is_over && health::is_ready(object)),
+            })
+        }
         _ => None,
     }
 }

@@ -147,6 +147,9 @@ pub struct Overview {
     pub deleted: BTreeMap<(Revision, ClusterName), usize>,
     /// What a person may approve.
     pub approvals_wanted: Vec<Approval>,
+    /// Of deletes that are due here; another process may have deleted more by now, and wait for a person's word.
+    #[serde(skip)]
+    pub approvals_early: Vec<Approval>,
     /// Approval files that fit nothing.
     pub approvals_unused: Vec<String>,
     pub diagnostics: Vec<Diagnostic>,

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use sandbox::{RequestMatch, Sandbox};
+use tutti::report::Phase;
 
 use crate::support::fleet::Fleet;
 use crate::support::live;
@@ -55,6 +56,41 @@ async fn an_app_that_moves_is_healthy_there_before_it_goes_here() {
     running.converged(&revision).await;
     assert_eq!(names(fleet.cluster("bj1")).await, Vec::<String>::new());
     assert_eq!(names(fleet.cluster("gz1")).await, ["Deployment default/web"]);
+}
+
+/// Somebody who pauses a rollout holds the pods of a new Deployment back too: it is settled, and replaces nothing.
+#[tokio::test(start_paused = true)]
+async fn what_is_paused_before_its_pods_came_takes_over_from_nobody() {
+    let fleet = fleet("bj1");
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let paused = web("1").replace("spec:\n  replicas", "spec:\n  paused: true\n  replicas");
+    let changes = [(APP, Some(on("gz1"))), (MANIFESTS, Some(paused))];
+    let changes: Vec<_> = changes.iter().map(|(path, text)| (*path, text.as_deref())).collect();
+    fleet.push(&running, "To gz1, paused", &changes).await;
+    let reason = "no longer rendered, goes when its app is healthy on gz1";
+    running
+        .until("a delete that waits for one that is settled", |now| {
+            now.deletions.iter().any(|it| it.reason == reason)
+                && now.targets.iter().all(|it| it.phase == Phase::Running)
+        })
+        .await;
+    a_while().await;
+    assert_eq!(names(fleet.cluster("bj1")).await, ["Deployment default/web"]);
+
+    let revision = fleet.push(&running, "Resumed", &[(MANIFESTS, Some(&web("1")))]).await;
+    running.converged(&revision).await;
+    assert_eq!(names(fleet.cluster("bj1")).await, Vec::<String>::new());
+
+    // Paused where it runs, it has its pods, and what leaves another cluster may go.
+    let both = fleet.push(&running, "To both", &[(APP, Some(&on("bj1, gz1")))]).await;
+    running.converged(&both).await;
+    let paused = web("1").replace("spec:\n  replicas", "spec:\n  paused: true\n  replicas");
+    let changes = [(APP, Some(on("gz1"))), (MANIFESTS, Some(paused))];
+    let changes: Vec<_> = changes.iter().map(|(path, text)| (*path, text.as_deref())).collect();
+    let revision = fleet.push(&running, "Leaves bj1, paused", &changes).await;
+    running.converged(&revision).await;
+    assert_eq!(names(fleet.cluster("bj1")).await, Vec::<String>::new());
 }
 
 #[tokio::test(start_paused = true)]

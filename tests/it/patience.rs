@@ -10,7 +10,7 @@ use tutti::report::Phase;
 
 use crate::support::fleet::{Fleet, target};
 use crate::support::live;
-use crate::support::manifests::{config_map, objects};
+use crate::support::manifests::{config_map, definition, objects};
 
 const ONE: &str = "apps/one/objects/one.yaml";
 
@@ -70,6 +70,53 @@ async fn a_busy_cluster_is_left_alone_for_as_long_as_it_asks() {
     assert_eq!((applied(&fleet, "one"), applied(&fleet, "two")), (2, 1));
     running.converged(&second).await;
     drop(first);
+}
+
+/// A list that is put off holds up no write.
+#[tokio::test(start_paused = true)]
+async fn whoever_puts_off_a_read_puts_off_nothing_else() {
+    let fleet = fleet();
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    fleet.forget_requests();
+    let probes = RequestMatch::any().resource("/version");
+    fleet.cluster("bj1").fail_next(probes, 2, Fault::too_many_requests(300));
+    tokio::time::sleep(Duration::from_secs(11)).await;
+    let one = config_map("default", "one", "second");
+    fleet.push(&running, "One", &[(ONE, Some(&one))]).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(applied(&fleet, "one"), 1);
+}
+
+/// Behind a group that is not Kubernetes' own may be a server of its own.
+#[tokio::test(start_paused = true)]
+async fn a_sick_group_holds_up_no_other() {
+    let fleet = fleet();
+    let running = fleet.start().await;
+    let thing = |value: &str| {
+        config_map("default", "thing", value)
+            .replace("apiVersion: v1\n", "apiVersion: things.example.com/v1\n")
+            .replace("kind: ConfigMap\n", "kind: Thing\n")
+    };
+    let (app, of) = (objects("default", "things"), definition("things.example.com", "v1", "Thing"));
+    let files = [("kind", of.as_str()), ("thing", &thing("first"))];
+    let files = files.map(|(name, text)| (format!("apps/things/objects/{name}.yaml"), text.to_owned()));
+    let mut changes = vec![("apps/things/app.yaml", Some(app.as_str()))];
+    changes.extend(files.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))));
+    let revision = fleet.push(&running, "Things", &changes).await;
+    running.converged(&revision).await;
+    fleet.forget_requests();
+    fleet.cluster("bj1").fail_next(applies("thing"), 1, Fault::too_many_requests(90));
+    let (one, thing) = (config_map("default", "one", "second"), thing("second"));
+    let path = "apps/things/objects/thing.yaml";
+    fleet.push(&running, "A thing", &[(path, Some(&thing))]).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let revision = fleet.push(&running, "One", &[(ONE, Some(&one))]).await;
+    tokio::time::sleep(Duration::from_secs(86)).await;
+    assert_eq!((applied(&fleet, "thing"), applied(&fleet, "one")), (1, 1));
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(applied(&fleet, "thing"), 2);
+    running.converged(&revision).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,12 +5,13 @@ use std::time::Duration;
 use sandbox::{Fault, RequestMatch, Sandbox};
 use serde_json::json;
 use tutti::manifest::approval_to_yaml;
-use tutti::model::{Approval, Digest};
+use tutti::model::{Approval, Digest, Mode};
 use tutti::report::Overview;
 
 use crate::support::fleet::{Fleet, Running, target};
 use crate::support::live;
 use crate::support::manifests::{config_map, deployment, objects};
+use crate::support::wires::Wires;
 
 const MANY: usize = 12;
 
@@ -374,6 +375,40 @@ async fn an_object_that_is_given_away_at_the_last_moment_stays() {
     let (fleet, _running) = changed_meanwhile(nobodys).await;
     assert_eq!(deletes(fleet.cluster("bj1")), 1);
     assert!(live::get(fleet.cluster("bj1"), "ConfigMap", "default", "map-1").await.is_some());
+}
+
+/// A cluster that comes back brings more than the cap. Whoever looks anew, to approve that, sees only what is left.
+#[tokio::test(start_paused = true)]
+async fn what_waits_because_of_what_went_is_freed_by_no_other_commit_and_can_be_approved() {
+    let app = objects("default", "web").replace("spec: {", "spec: {prune: always, ");
+    let all = numbered(0..4);
+    let fleet =
+        Fleet::new(&["bj1", "gz1"], &[("apps/web/app.yaml", &app), ("apps/web/objects/maps.yaml", &all)]);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    running.stop().await;
+    let (bj1, gz1) = (fleet.cluster("bj1"), fleet.cluster("gz1"));
+    gz1.set_down(true);
+    let fewer = numbered(0..2);
+    fleet.repository.commit("Fewer", &[("apps/web/objects/maps.yaml", Some(&fewer))]);
+    let running = fleet.start().await;
+    a_while().await;
+    assert_eq!(deletes(bj1), 2);
+    gz1.set_down(false);
+    let now = running.until("a wish for an approval", |now| !now.approvals_wanted.is_empty()).await;
+    let wanted = now.approvals_wanted[0].digest();
+    fleet.push(&running, "Words", &[("README.md", Some("Words.\n"))]).await;
+    a_while().await;
+    assert_eq!(deletes(gz1), 0);
+
+    let looking = fleet.start_with(&Wires::lasting(), |settings| settings.mode = Some(Mode::Observe)).await;
+    let offers = |now: &Overview| now.approvals_early.iter().any(|it| it.digest() == wanted);
+    let now = looking.until("an approval that may be given", offers).await;
+    let approval = approval_to_yaml(&now.approvals_early[0]);
+    looking.stop().await;
+    let revision = fleet.push(&running, "Approve", &[("approvals/fewer.yaml", Some(&approval))]).await;
+    running.converged(&revision).await;
+    assert_eq!(deletes(gz1), 2);
 }
 
 #[tokio::test(start_paused = true)]

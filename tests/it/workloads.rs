@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use tutti::report::{Phase, TargetReport};
+
 use crate::support::fleet::Fleet;
+use crate::support::kruise;
 use crate::support::live;
-use crate::support::manifests::{component, definition, objects};
+use crate::support::manifests::{component, objects};
 
 fn app(workload: &str, language: &str, run_type: &str) -> (String, String) {
     let name = format!("{workload}-{language}-{run_type}").to_lowercase();
@@ -20,11 +23,7 @@ fn app(workload: &str, language: &str, run_type: &str) -> (String, String) {
 async fn every_shipped_layer_comes_to_healthy_objects() {
     let mut files: BTreeMap<String, String> = BTreeMap::from([
         ("apps/kruise/app.yaml".to_owned(), objects("default", "kruise")),
-        // As far as the API server looks at it.
-        (
-            "apps/kruise/objects/definition.yaml".to_owned(),
-            definition("apps.kruise.io", "v1alpha1", "CloneSet"),
-        ),
+        ("apps/kruise/objects/definition.yaml".to_owned(), kruise::definition("CloneSet")),
     ]);
     for workload in ["Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "InPlaceSet"] {
         for language in ["go", "java", "python", "node", "php", "generic"] {
@@ -37,9 +36,24 @@ async fn every_shipped_layer_comes_to_healthy_objects() {
     let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
     let fleet = Fleet::new(&["bj1"], &files);
     let running = fleet.start().await;
+    let cluster = fleet.cluster("bj1");
+    // All others are well, and these wait for the controller that OpenKruise would be.
+    let waits = |it: &TargetReport| it.phase == Phase::Progressing;
+    let now = running
+        .until("those of OpenKruise alone not healthy", |now| {
+            now.targets.iter().filter(|it| waits(it)).count() == 6 * 3
+                && now.targets.iter().all(|it| waits(it) || it.phase == Phase::Running)
+        })
+        .await;
+    for target in now.targets.iter().filter(|it| waits(it)) {
+        assert!(target.app.to_string().starts_with("default/inplaceset-"), "{}", target.app);
+        assert!(target.detail.ends_with("is not observed yet"), "{}", target.detail);
+    }
+    for name in live::names(cluster, "CloneSet").await {
+        kruise::observe(cluster, &name, kruise::Pods::Ready).await;
+    }
     let now = running.converged(&fleet.begin).await;
     assert_eq!(now.targets.len(), 6 * 6 * 3 + 1);
-    let cluster = fleet.cluster("bj1");
     for kind in ["StatefulSet", "CronJob", "CloneSet"] {
         assert_eq!(live::names(cluster, kind).await.len(), 6 * 3, "{kind}");
     }

@@ -32,8 +32,9 @@ pub struct Examination<'a> {
 
 impl Examination<'_> {
     pub async fn run(&self) -> Vec<Finding> {
-        let mut findings = vec![self.credential().await];
-        let connected = match Client::connect(self.cluster.name.clone(), &self.link).await {
+        let opened = Client::connect(self.cluster.name.clone(), &self.link).await;
+        let mut findings = vec![self.credential(&opened).await];
+        let connected = match opened {
             Ok(client) => client.discover().await.map(|catalog| (client, catalog)),
             Err(error) => Err(error),
         };
@@ -66,10 +67,18 @@ impl Examination<'_> {
         findings
     }
 
-    async fn credential(&self) -> Finding {
+    async fn credential(&self, opened: &Result<Client, Error>) -> Finding {
         let now = Timestamp::now();
-        match self.link.learned_credential(&self.cluster.name).await {
-            Err(error) => Finding::bad(Check::Credential, Exit::Unreachable, error.to_string()),
+        let credential = match opened {
+            Ok(client) => Ok(client.credential()),
+            Err(error) => match self.link.credential(&self.cluster.name).await {
+                // What its plug-in brings is known to a connection alone.
+                Ok(credential) if credential.of_plug_in => Err(error.to_string()),
+                found => found.map_err(|error| error.to_string()),
+            },
+        };
+        match credential {
+            Err(error) => Finding::bad(Check::Credential, Exit::Unreachable, error),
             Ok(credential) => match (credential.warning(now), credential.expires) {
                 (Some(warning), Some(expires)) if expires <= now => {
                     Finding::bad(Check::Credential, Exit::Denied, warning)

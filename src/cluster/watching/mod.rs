@@ -22,7 +22,7 @@ use tokio::time::Instant;
 
 use self::pauses::Pauses;
 use self::sight::Sight;
-use super::error::{innermost, words_of_login};
+use super::error::innermost;
 use super::object::Told;
 use super::streams::Streams;
 use super::watch::Change;
@@ -495,7 +495,6 @@ fn is_refusal(status: &Status) -> bool {
 fn words(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => words_of(status),
-        kube::Error::Auth(auth) => words_of_login(auth),
         kube::Error::SerdeError(_) => "an answer that cannot be read".to_owned(),
         error => innermost(error),
     }

@@ -61,15 +61,97 @@ fn reasons_that_only_a_new_revision_mends() {
         &one(waiting("CreateContainerConfigError", "configmap \"pay\" not found", None)),
         Some(("CreateContainerConfigError pay-7c9f (configmap \"pay\" not found)", true)),
     );
-    let killed = |restarts: u32| {
-        let mut status = running(false);
-        status["containerStatuses"][0]["restartCount"] = json!(restarts);
-        status["containerStatuses"][0]["lastState"] =
-            json!({"terminated": {"exitCode": 137, "reason": "OOMKilled"}});
-        one(status)
-    };
+}
+
+/// A pod that is not ready since 00:00:30, with a container that has run from `started` to `finished` and runs again.
+fn restarted(restarts: u32, code: i32, reason: &str, [started, finished]: [&str; 2]) -> Value {
+    let mut status = running(false);
+    status["conditions"][0]["lastTransitionTime"] = json!("2026-11-20T00:00:30Z");
+    status["containerStatuses"][0]["restartCount"] = json!(restarts);
+    status["containerStatuses"][0]["lastState"] = json!({"terminated": {"exitCode": code, "reason": reason,
+        "startedAt": started, "finishedAt": finished}});
+    status
+}
+
+const A_MOMENT_AGO: [&str; 2] = ["2026-11-20T00:00:10Z", "2026-11-20T00:00:29Z"];
+
+#[test]
+fn between_two_crashes_a_container_runs_for_a_moment() {
+    let one = |status: Value| [pod("pay-7c9f", "b", 1, status)];
+    let crashed = |restarts: u32, times| one(restarted(restarts, 1, "Error", times));
+    check(None, &crashed(2, A_MOMENT_AGO), Some(("Restarted pay-7c9f (exit 1, 2 restarts)", false)));
+    check(None, &crashed(3, A_MOMENT_AGO), Some(("Restarted pay-7c9f (exit 1, 3 restarts)", true)));
+    let killed = |restarts: u32| one(restarted(restarts, 137, "OOMKilled", A_MOMENT_AGO));
     check(None, &killed(1), Some(("OOMKilled pay-7c9f (OOMKilled, exit 137, 1 restarts)", false)));
     check(None, &killed(2), Some(("OOMKilled pay-7c9f (OOMKilled, exit 137, 2 restarts)", true)));
+    // It has run for a day: this is the first crash of a series, if it becomes one.
+    let after_a_day = ["2026-11-19T00:00:29Z", "2026-11-20T00:00:29Z"];
+    check(None, &crashed(7, after_a_day), Some(("Restarted pay-7c9f (exit 1, 7 restarts)", false)));
+    // An end that is no failure is none.
+    let ended = one(restarted(7, 0, "Completed", A_MOMENT_AGO));
+    check(None, &ended, Some(("Restarted pay-7c9f (exit 0, 7 restarts)", false)));
+    // A Job counts its failures itself.
+    let mut task = one(restarted(7, 1, "Error", A_MOMENT_AGO));
+    task[0]["spec"]["restartPolicy"] = json!("OnFailure");
+    check(None, &task, Some(("Restarted pay-7c9f (exit 1, 7 restarts)", false)));
+    let mut waits = one(waiting("CrashLoopBackOff", "back-off 40s", Some(1)));
+    waits[0]["spec"]["restartPolicy"] = json!("OnFailure");
+    check(None, &waits, Some(("CrashLoopBackOff pay-7c9f (exit 1)", false)));
+}
+
+/// From 2 to 5 replicas: an old pod, whose node was started anew four times in its life, misses a probe meanwhile.
+#[test]
+fn what_a_pod_went_through_in_its_life_is_no_cause() {
+    let months_ago = ["2026-08-01T00:00:00Z", "2026-08-01T00:00:05Z"];
+    let probe = Some(("NotReady pay-7c9f (readiness probe failing)", false));
+    let old = |code: i32, reason: &str| [pod("pay-7c9f", "b", 1, restarted(4, code, reason, months_ago))];
+    check(None, &old(1, "Error"), probe);
+    check(None, &old(137, "OOMKilled"), probe);
+    check(None, &old(255, "Unknown"), probe);
+    // Without times, as after a node that came back without its containers.
+    let mut lost = old(137, "ContainerStatusUnknown");
+    lost[0]["status"]["containerStatuses"][0]["lastState"] = json!({"terminated": {"exitCode": 137, "reason": "ContainerStatusUnknown", "startedAt": null, "finishedAt": null}});
+    check(None, &lost, probe);
+    // An init container that ran anew each time, and did what it is for.
+    let mut done = [pod("pay-7c9f", "b", 1, running(false))];
+    done[0]["status"]["conditions"][0]["lastTransitionTime"] = json!("2026-11-20T00:00:00Z");
+    done[0]["status"]["initContainerStatuses"] = json!([{"name": "migrate", "restartCount": 3, "ready": true,
+        "state": {"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": A_MOMENT_AGO[0], "finishedAt": A_MOMENT_AGO[1]}}}]);
+    check(None, &done, probe);
+    // One that does not.
+    done[0]["status"]["initContainerStatuses"][0]["state"] = json!({"running": {}});
+    done[0]["status"]["initContainerStatuses"][0]["lastState"] = json!({"terminated": {"exitCode": 3,
+        "startedAt": A_MOMENT_AGO[0], "finishedAt": A_MOMENT_AGO[1]}});
+    check(None, &done, Some(("Restarted pay-7c9f (exit 3, 3 restarts)", true)));
+}
+
+/// OpenKruise restarts containers to update them, and the status of the one before stays for a moment.
+#[test]
+fn what_was_before_an_update_in_place_is_not_said_of_it() {
+    let set = json!({"kind": "CloneSet", "status": {"updateRevision": "b"}});
+    let updated = |is_over: bool, mut status: Value| {
+        let over = if is_over { "True" } else { "False" };
+        let mut conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+        conditions.push(json!({"type": "InPlaceUpdateReady", "status": over}));
+        status["conditions"] = json!(conditions);
+        let mut pod = pod("pay-x2k9p", "b", 1, status);
+        pod["metadata"]["labels"] = json!({"controller-revision-hash": "b"});
+        pod["metadata"]["annotations"] =
+            json!({"apps.kruise.io/inplace-update-state": "{\"revision\":\"b\"}"});
+        [pod]
+    };
+    let check_pod = |pod: [Value; 1], expected| check(Some(set.clone()), &pod, expected);
+    check_pod(
+        updated(false, restarted(5, 137, "Error", A_MOMENT_AGO)),
+        Some(("Restarted pay-x2k9p (exit 137, 5 restarts)", false)),
+    );
+    let looping = || waiting("CrashLoopBackOff", "back-off 40s", Some(1));
+    check_pod(updated(false, looping()), Some(("CrashLoopBackOff pay-x2k9p (exit 1)", false)));
+    check_pod(updated(true, looping()), Some(("CrashLoopBackOff pay-x2k9p (exit 1)", true)));
+    let missing =
+        |image: &str| waiting("ImagePullBackOff", &format!("Back-off pulling image \"{image}\""), None);
+    check_pod(updated(false, missing("pay:a")), Some(("ImagePullBackOff pay-x2k9p (pay:b)", false)));
+    check_pod(updated(false, missing("pay:b")), Some(("ImagePullBackOff pay-x2k9p (pay:b)", true)));
 }
 
 #[test]
@@ -147,5 +229,36 @@ fn only_the_newest_template_counts() {
             ordinal("web-2", "web-2", waiting("ImagePullBackOff", "", None)),
         ],
         Some(("ImagePullBackOff web-2 (pay:broken)", true)),
+    );
+}
+
+/// OpenKruise: the label may hold the last part of the revision, and what was updated in place is as old as what was not.
+#[test]
+fn sets_of_kruise_name_their_newest_revision() {
+    let set = json!({"kind": "CloneSet", "status": {"updateRevision": "pay-64fdf9"}});
+    let of = |label: &str, name: &str, revision: &str, status: Value| {
+        json!({"metadata": {"name": name, "labels": {label: revision}, "creationTimestamp": "2026-11-01T00:00:00Z"},
+               "status": status})
+    };
+    let broken = || waiting("ImagePullBackOff", "", None);
+    let old =
+        || of("controller-revision-hash", "pay-1", "pay-5d4c4f", waiting("CrashLoopBackOff", "", Some(1)));
+    for revision in ["pay-64fdf9", "64fdf9"] {
+        let new = of("controller-revision-hash", "pay-2", revision, broken());
+        check(Some(set.clone()), &[old(), new], Some(("ImagePullBackOff pay-2 (pay:broken)", true)));
+    }
+    check(Some(set.clone()), &[old()], None);
+    let other = of("controller-revision-hash", "pay-2", "web-64fdf9", broken());
+    check(Some(set), &[other], None);
+    let united =
+        json!({"kind": "UnitedDeployment", "status": {"updateStatus": {"updatedRevision": "pay-7c"}}});
+    let label = "apps.kruise.io/controller-revision-hash";
+    check(
+        Some(united),
+        &[
+            of(label, "pay-a-1", "pay-7b", waiting("CrashLoopBackOff", "", Some(1))),
+            of(label, "pay-b-1", "pay-7c", broken()),
+        ],
+        Some(("ImagePullBackOff pay-b-1 (pay:broken)", true)),
     );
 }

@@ -184,6 +184,21 @@ fn gateways_and_routes() {
         "InProgress: gateway: Accepted is of an older generation",
     );
     check(gateway(json!([seen("Accepted", "False", 2)]), json!([])), "Failed: gateway: Because");
+    // Taken, and not told to any data plane yet.
+    check(
+        gateway(json!([seen("Accepted", "True", 2)]), json!([])),
+        "InProgress: gateway: Programmed is not set",
+    );
+    check(
+        gateway(json!([seen("Accepted", "True", 2), seen("Programmed", "Unknown", 2)]), json!([])),
+        "InProgress: gateway: Because",
+    );
+    check(gateway(json!([seen("Scheduled", "True", 2), seen("Ready", "True", 2)]), json!([])), "Current");
+    check(
+        gateway(fine.clone(), json!([{"name": "https", "conditions": [seen("Accepted", "True", 2)]}])),
+        "Current",
+    );
+    check(gateway(json!([]), json!([])), "InProgress: gateway: no status yet");
     check(
         gateway(fine, json!([{"name": "https", "conditions": [seen("ResolvedRefs", "False", 2)]}])),
         "Failed: listener https: Because",
@@ -194,6 +209,24 @@ fn gateways_and_routes() {
     let parent = |name: &str, status: &str, generation: u32| json!({"parentRef": {"name": name}, "conditions": [seen("Accepted", status, generation)]});
     check(route(json!([])), "InProgress: no gateway has taken the route yet");
     check(route(json!([parent("front", "True", 2)])), "Current");
+    check(
+        route(json!([{"parentRef": {"name": "front"}, "conditions": [seen("ResolvedRefs", "True", 2)]}])),
+        "InProgress: parent front: Accepted is not set",
+    );
+    check(
+        route(json!([{"parentRef": {"name": "front"}, "conditions": []}])),
+        "InProgress: parent front: no status yet",
+    );
+    let class = |conditions: Value| {
+        object("gateway.networking.k8s.io/v1", "GatewayClass", json!({}), json!({"conditions": conditions}))
+    };
+    // Nobody serves it.
+    let nobody = condition("Accepted", "Unknown", "Pending", "Waiting for controller");
+    check(class(json!([nobody])), "InProgress: class: no status yet");
+    check(class(json!([])), "InProgress: class: no status yet");
+    check(class(json!([seen("Accepted", "True", 2)])), "Current");
+    check(class(json!([seen("SupportedVersion", "True", 2)])), "InProgress: class: Accepted is not set");
+    check(class(json!([seen("Accepted", "False", 2)])), "Failed: class: Because");
     check(
         route(json!([parent("front", "True", 1)])),
         "InProgress: parent front: Accepted is of an older generation",
@@ -209,7 +242,8 @@ fn listeners_and_policies_of_gateways() {
     let seen = |name: &str, status: &str| json!({"type": name, "status": status, "reason": "Because"});
     let set = |status: &str| {
         let listeners = json!([{"name": "https", "conditions": [seen("Programmed", status)]}]);
-        let status = json!({"conditions": [seen("Accepted", "True")], "listeners": listeners});
+        let own = [seen("Accepted", "True"), seen("Programmed", "True")];
+        let status = json!({"conditions": own, "listeners": listeners});
         object("gateway.networking.k8s.io/v1", "ListenerSet", json!({}), status)
     };
     check(set("True"), "Current");

@@ -4,6 +4,8 @@
 mod causes;
 mod hostile;
 mod kinds;
+mod kruise;
+mod own_pods;
 mod pods;
 mod workloads;
 

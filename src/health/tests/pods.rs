@@ -31,9 +31,20 @@ fn pods_that_run() {
     check(pod("Never", "Running", json!([]), ready.clone()), "InProgress: running until it completes");
     check(pod("OnFailure", "Succeeded", json!([]), json!([])), "Current: completed");
     let crashed = json!([{"name": "app", "restartCount": 2, "state": {"running": {}},
-        "lastState": {"terminated": {"exitCode": 1, "reason": "Error"}}}]);
-    check(pod("Always", "Running", crashed.clone(), unready), "Failed: restarted 2 times, not ready: exit 1");
-    check(pod("Always", "Running", crashed, ready), "Current");
+        "lastState": {"terminated": {"exitCode": 1, "reason": "Error", "finishedAt": "2026-11-20T00:00:00Z"}}}]);
+    let mut since = unready;
+    since[0]["lastTransitionTime"] = json!("2026-11-20T00:00:01Z");
+    check(
+        pod("Always", "Running", crashed.clone(), since.clone()),
+        "Failed: restarted 2 times, not ready: exit 1",
+    );
+    check(pod("Always", "Running", crashed.clone(), ready), "Current");
+    // That was a day before it became unready.
+    since[0]["lastTransitionTime"] = json!("2026-11-21T00:00:01Z");
+    check(
+        pod("Always", "Running", crashed, since),
+        "InProgress: ContainersNotReady: containers with unready status: [app]",
+    );
 }
 
 #[test]

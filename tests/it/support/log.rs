@@ -29,18 +29,31 @@ impl io::Write for Text {
 
 impl Log {
     pub fn keep() -> Self {
+        Self::from(Level::INFO)
+    }
+
+    /// What nobody sees who does not ask for it, too.
+    pub fn keep_all() -> Self {
+        Self::from(Level::TRACE)
+    }
+
+    fn from(level: Level) -> Self {
         let text = Text::default();
         let writer = text.clone();
         let subscriber = tracing_subscriber::fmt()
             .with_ansi(false)
-            .with_max_level(Level::INFO)
+            .with_max_level(level)
             .with_writer(move || writer.clone())
             .finish();
         Self { text, _guard: tracing::subscriber::set_default(subscriber) }
     }
 
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.text.0.lock()).into_owned()
+    }
+
     /// How often it says so.
     pub fn count(&self, words: &str) -> usize {
-        String::from_utf8_lossy(&self.text.0.lock()).matches(words).count()
+        self.text().matches(words).count()
     }
 }

@@ -2,12 +2,15 @@
 //!
 //! [`repository`] is a config repository that tests commit to; [`fleet`] holds embedded clusters and
 //! starts the controller between the two; [`wires`] are one process's connections, which end with
-//! it; [`forge`] answers as Gitea's status API does; [`manifests`] writes manifests; [`live`] looks
-//! into clusters behind the controller's back; [`log`] keeps what the controller logs; [`program`] runs the real binary.
+//! it; [`forge`] answers as Gitea's status API does; [`guarded`] lets guests with client certificates into a cluster;
+//! [`manifests`] writes manifests; [`live`] looks
+//! into clusters behind the controller's back; [`kruise`] stands for OpenKruise; [`log`] keeps what the controller logs; [`program`] runs the real binary.
 //! Nothing here fakes a part of tutti itself.
 
 pub mod fleet;
 pub mod forge;
+pub mod guarded;
+pub mod kruise;
 pub mod live;
 pub mod log;
 pub mod manifests;

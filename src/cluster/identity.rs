@@ -1,0 +1,173 @@
+//! The client certificate that connections show. It may be replaced while they are there: whoever connects next shows the new one.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
+use kube::config::AuthInfo;
+use parking_lot::Mutex;
+use rustls::SignatureScheme;
+use rustls::client::ResolvesClientCert;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
+use secrecy::{ExposeSecret as _, SecretSlice, SecretString};
+use tokio::time::Instant;
+
+use super::credential::life_of_certificate;
+
+/// How often files are looked at.
+pub(super) const READ_EVERY: Duration = Duration::from_secs(60);
+
+/// The newest certificate, and how many there were.
+#[derive(Default)]
+pub(super) struct Identity(Mutex<(Option<Arc<CertifiedKey>>, u64)>);
+
+impl Identity {
+    /// From now on this one is shown.
+    pub fn set(&self, certificate: Arc<CertifiedKey>) {
+        let mut now = self.0.lock();
+        let is_same = now.0.as_ref().is_some_and(|before| before.cert == certificate.cert);
+        if !is_same {
+            *now = (Some(certificate), now.1 + 1);
+        }
+    }
+
+    /// Another number: connections of before show an older certificate.
+    pub fn number(&self) -> u64 {
+        self.0.lock().1
+    }
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Identity({})", self.number())
+    }
+}
+
+impl ResolvesClientCert for Identity {
+    fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        self.0.lock().0.clone()
+    }
+
+    fn has_certs(&self) -> bool {
+        self.0.lock().0.is_some()
+    }
+}
+
+/// A certificate, its chain and its key, each as PEM. Errors quote nothing.
+pub(super) fn certified(certificate: &[u8], key: &[u8]) -> Result<Arc<CertifiedKey>, &'static str> {
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate).collect();
+    let chain = chain.ok().filter(|chain| !chain.is_empty()).ok_or("it holds no certificate")?;
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| "its key cannot be read")?;
+    let certified = CertifiedKey::from_der(chain, key, &ring::default_provider());
+    certified.map(Arc::new).map_err(|_| "certificate and key cannot be used together")
+}
+
+/// Where a kubeconfig has it.
+pub(super) struct Certificate {
+    certificate: Pem,
+    key: Pem,
+    read: Mutex<Read>,
+}
+
+/// What was read last.
+struct Read {
+    at: Instant,
+    /// It was refused: there may be another one.
+    is_doubtful: bool,
+    life: Life,
+}
+
+type Life = (Option<Timestamp>, Option<Timestamp>);
+
+enum Pem {
+    Data(SecretString),
+    File(PathBuf),
+}
+
+impl Pem {
+    fn of(data: Option<SecretString>, file: Option<&String>) -> Option<Self> {
+        data.map(Self::Data).or_else(|| file.map(|file| Self::File(PathBuf::from(file))))
+    }
+
+    fn read(&self) -> Result<SecretSlice<u8>, String> {
+        let read = match self {
+            Self::Data(data) => {
+                let text: String = data.expose_secret().split_whitespace().collect();
+                STANDARD.decode(text).map_err(|_| "its data is not base64".to_owned())
+            }
+            Self::File(path) => std::fs::read(path).map_err(|error| format!("{}: {error}", path.display())),
+        };
+        read.map(SecretSlice::from)
+    }
+}
+
+impl Certificate {
+    /// That of a user, if it has one; `identity` shows it from now on.
+    pub fn of(login: &AuthInfo, identity: &Identity) -> Result<Option<Self>, String> {
+        let data = login.client_certificate_data.clone().map(SecretString::from);
+        let certificate = Pem::of(data, login.client_certificate.as_ref());
+        let key = Pem::of(login.client_key_data.clone(), login.client_key.as_ref());
+        let (certificate, key) = match (certificate, key) {
+            (Some(certificate), Some(key)) => (certificate, key),
+            (None, None) => return Ok(None),
+            (Some(_), None) => return Err("it has no key (`client-key-data` or `client-key`)".to_owned()),
+            (None, Some(_)) => {
+                let lacks =
+                    "its key is there and it is not (`client-certificate-data` or `client-certificate`)";
+                return Err(lacks.to_owned());
+            }
+        };
+        let read = Read { at: Instant::now(), is_doubtful: false, life: Life::default() };
+        let it = Self { certificate, key, read: Mutex::new(read) };
+        it.load(identity)?;
+        Ok(Some(it))
+    }
+
+    /// Reads it; what is wrong or half written changes nothing.
+    fn load(&self, identity: &Identity) -> Result<(), String> {
+        let mut read = self.read.lock();
+        (read.is_doubtful, read.at) = (false, Instant::now());
+        let certificate = self.certificate.read()?;
+        let key = self.key.read()?;
+        identity.set(certified(certificate.expose_secret(), key.expose_secret())?);
+        read.life = life_of_certificate(certificate.expose_secret());
+        Ok(())
+    }
+
+    /// Somebody may replace its files.
+    pub fn is_file(&self) -> bool {
+        matches!(self.certificate, Pem::File(_)) || matches!(self.key, Pem::File(_))
+    }
+
+    /// Reads its files again where that was not done for a while, or it was refused. Where they cannot be, what was read before is
+    /// shown.
+    pub fn follow(&self, identity: &Identity) {
+        let is_due = {
+            let read = self.read.lock();
+            self.is_file() && (read.is_doubtful || read.at.elapsed() >= READ_EVERY)
+        };
+        if !is_due {
+            return;
+        }
+        if let Err(error) = self.load(identity) {
+            tracing::debug!(%error, "a client certificate cannot be read again; the one before is shown");
+        }
+    }
+
+    /// A server refuses it.
+    pub fn doubt(&self) {
+        self.read.lock().is_doubtful = true;
+    }
+
+    /// Since when and until when the one that is shown is good.
+    pub fn life(&self) -> Life {
+        self.read.lock().life
+    }
+}

@@ -1,0 +1,166 @@
+//! What one context of a kubeconfig leads to: a cluster, and who we are there. All else in the file is about others.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kube::config::{AuthInfo, Cluster, ExecAuthCluster, Kubeconfig};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use serde_json::json;
+
+use super::error::innermost;
+use super::login::Login;
+use crate::model::Digest;
+
+/// Errors about it quote nothing that may be secret.
+#[derive(Clone)]
+pub(super) struct Chosen {
+    pub cluster: Cluster,
+    pub user: String,
+    pub login: AuthInfo,
+}
+
+impl fmt::Debug for Chosen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Chosen({})", self.user)
+    }
+}
+
+impl Chosen {
+    /// `context`: its name; else the current one.
+    pub fn of(config: Kubeconfig, context: Option<&str>) -> Result<Self, String> {
+        let Some(name) = context.or(config.current_context.as_deref()).filter(|name| !name.is_empty()) else {
+            return Err("it has no current context, and none is named".to_owned());
+        };
+        let context = config.contexts.into_iter().find(|it| it.name == name).and_then(|it| it.context);
+        let context = context.ok_or_else(|| "it has no such context".to_owned())?;
+        let cluster = config.clusters.into_iter().find(|it| it.name == context.cluster);
+        let cluster = cluster.and_then(|it| it.cluster);
+        let cluster = cluster.ok_or_else(|| "its context names no cluster that it has".to_owned())?;
+        // As kubectl: whoever is named and not there is nobody.
+        let user = context.user.filter(|user| !user.is_empty());
+        let login = config.auth_infos.into_iter().find(|it| Some(&it.name) == user.as_ref());
+        let login = login.and_then(|it| it.auth_info).unwrap_or_default();
+        Ok(Self { cluster, user: user.unwrap_or_else(|| "anonymous".to_owned()), login })
+    }
+
+    /// Tells it from another. Of files that it names it is the names alone: what is in them is renewed without another connection.
+    pub fn mark(&self) -> Digest {
+        Digest::of_json(&json!([self.cluster, self.login]))
+    }
+
+    /// With what it logs in.
+    pub fn login(&self) -> Result<Login, String> {
+        let mut login = self.login.clone();
+        if let Some(exec) = login.exec.as_mut().filter(|exec| exec.provide_cluster_info) {
+            let told = ExecAuthCluster::try_from(&self.cluster);
+            exec.cluster = Some(told.map_err(|error| innermost(&error))?);
+        }
+        Login::of(&self.user, &login)
+    }
+
+    /// How the server is reached. Of the login there is only as whom we act: all else is shown by ours.
+    pub fn config(&self) -> Result<kube::Config, String> {
+        let server =
+            self.cluster.server.as_deref().ok_or_else(|| "its cluster has no `server`".to_owned())?;
+        let url = server.parse().map_err(|error| format!("its `server` is no address: {error}"))?;
+        let mut config = kube::Config::new(url);
+        config.accept_invalid_certs = self.cluster.insecure_skip_tls_verify.unwrap_or(false);
+        config.disable_compression = self.cluster.disable_compression.unwrap_or(false);
+        config.tls_server_name = self.cluster.tls_server_name.clone().filter(|name| !name.is_empty());
+        config.root_cert = self.authorities()?;
+        // Read again each minute: an authority is replaced as certificates are.
+        let is_file = self.cluster.certificate_authority_data.is_none() && config.root_cert.is_some();
+        config.root_cert_file =
+            self.cluster.certificate_authority.as_ref().filter(|_| is_file).map(PathBuf::from);
+        config.auth_info = acting_as(&self.login);
+        Ok(config)
+    }
+
+    /// The authorities of the cluster, as DER.
+    fn authorities(&self) -> Result<Option<Vec<Vec<u8>>>, String> {
+        let data = self.cluster.certificate_authority_data.as_ref().filter(|data| !data.is_empty());
+        let file = self.cluster.certificate_authority.as_ref().filter(|file| !file.is_empty());
+        let pem = match (data, file) {
+            (Some(data), _) => {
+                let text: String = data.split_whitespace().collect();
+                STANDARD
+                    .decode(text)
+                    .map_err(|_| "its certificate-authority-data is not base64".to_owned())?
+            }
+            (None, Some(file)) => {
+                std::fs::read(file).map_err(|error| format!("its certificate-authority {file}: {error}"))?
+            }
+            (None, None) => return Ok(None),
+        };
+        let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+        match found {
+            Ok(found) if !found.is_empty() => Ok(Some(found.iter().map(|it| it.to_vec()).collect())),
+            _ => Err("its certificate authority holds no certificate".to_owned()),
+        }
+    }
+}
+
+/// As whom we act, and nothing of who we are.
+fn acting_as(login: &AuthInfo) -> AuthInfo {
+    AuthInfo {
+        impersonate: login.impersonate.clone(),
+        impersonate_uid: login.impersonate_uid.clone(),
+        impersonate_groups: login.impersonate_groups.clone(),
+        impersonate_user_extra: login.impersonate_user_extra.clone(),
+        ..AuthInfo::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(text: &str, context: Option<&str>) -> Result<Chosen, String> {
+        Chosen::of(Kubeconfig::from_yaml(text).expect("a kubeconfig"), context)
+    }
+
+    const TWO: &str = "
+current-context: one
+contexts:
+- {name: one, context: {cluster: a, user: me}}
+- {name: two, context: {cluster: b, user: you}}
+clusters:
+- {name: a, cluster: {server: 'https://a'}}
+- {name: b, cluster: {server: 'https://b'}}
+users:
+- {name: me, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: aws, env: [{name: A, value: x}]}}}
+- {name: you, user: {token: hunter2}}
+";
+
+    #[test]
+    fn what_is_about_others_is_no_other_mark() {
+        let mark = |text: &str, context| chosen(text, context).expect("it is there").mark();
+        let (one, two) = (mark(TWO, Some("one")), mark(TWO, Some("two")));
+        assert_ne!(one, two);
+        let more =
+            TWO.replace("contexts:\n", "contexts:\n- {name: three, context: {cluster: b, user: me}}\n");
+        let used = more.replace("current-context: one", "current-context: two");
+        for _ in 0..20 {
+            assert_eq!((mark(&used, Some("one")), mark(&used, None)), (one, two));
+        }
+        assert_eq!(mark(&TWO.replace("hunter2", "hunter3"), Some("one")), one);
+        assert_ne!(mark(&TWO.replace("hunter2", "hunter3"), Some("two")), two);
+        assert_ne!(mark(&TWO.replace("https://a", "https://c"), None), one);
+        assert_ne!(mark(&TWO.replace("value: x", "value: y"), None), one);
+    }
+
+    #[test]
+    fn what_is_not_there_is_named() {
+        let check = |text: &str, context, expected: &str| {
+            assert_eq!(chosen(text, context).err().as_deref(), Some(expected), "{text}");
+        };
+        check("{}", None, "it has no current context, and none is named");
+        check(TWO, Some("three"), "it has no such context");
+        check(&TWO.replace("{name: a,", "{name: c,"), None, "its context names no cluster that it has");
+        let nobody = chosen(&TWO.replace("{name: me,", "{name: them,"), None).expect("as kubectl");
+        assert_eq!(nobody.login().expect("nothing").credential().way, "user me, who shows nothing");
+    }
+}

@@ -1,0 +1,389 @@
+//! Shows a server who we are: a header on each request, a certificate on each connection.
+//!
+//! The client library would do it too, and run plug-ins where everybody waits for them, and quote them. So it is told nothing of it.
+
+use std::fmt;
+use std::fs;
+use std::future::Future;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::header::AUTHORIZATION;
+use http::{HeaderValue, Request, Response, StatusCode};
+use jiff::Timestamp;
+use kube::client::Body;
+use kube::config::{AuthInfo, AuthProviderConfig};
+use parking_lot::Mutex;
+use secrecy::{ExposeSecret as _, SecretString};
+use tokio::time::Instant;
+use tower::{BoxError, Layer, Service, ServiceExt as _};
+
+use super::Credential;
+use super::credential::life_of_token;
+use super::identity::{Certificate, Identity, READ_EVERY};
+use super::renewal::Renewal;
+
+/// Of one connection; clones share it.
+#[derive(Clone)]
+pub(super) struct Login(Arc<Inner>);
+
+struct Inner {
+    user: String,
+    bearer: Bearer,
+    certificate: Option<Certificate>,
+    identity: Arc<Identity>,
+}
+
+/// What makes the header.
+enum Bearer {
+    Nothing,
+    /// It stays as it is for as long as the connection.
+    Fixed(Option<HeaderValue>, Credential),
+    File(TokenFile),
+    PlugIn(Renewal),
+}
+
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Login({})", self.0.user)
+    }
+}
+
+/// Nothing can be shown; in words that may be told.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Failed(String);
+
+impl Login {
+    /// Of a user of a kubeconfig; reads the files that it names, and runs nothing yet.
+    pub fn of(user: &str, info: &AuthInfo) -> Result<Self, String> {
+        let identity = Arc::new(Identity::default());
+        let certificate = Certificate::of(info, &identity)
+            .map_err(|error| format!("the client certificate of user {user} cannot be used: {error}"))?;
+        let bearer = Bearer::of(user, info, &identity)?;
+        Ok(Self(Arc::new(Inner { user: user.to_owned(), bearer, certificate, identity })))
+    }
+
+    /// Of the pod that tutti runs in, whose token is in this file.
+    pub fn of_pod(file: &str) -> Result<Self, String> {
+        let token = TokenFile::of("token of the pod's service account".to_owned(), file, None)?;
+        Ok(Self::by("the pod", Bearer::File(token)))
+    }
+
+    /// Of a connection that nobody else can have.
+    pub fn embedded() -> Self {
+        let credential = Credential::new("connection to an embedded cluster");
+        Self::by("nobody", Bearer::Fixed(None, credential))
+    }
+
+    fn by(user: &str, bearer: Bearer) -> Self {
+        let identity = Arc::default();
+        Self(Arc::new(Inner { user: user.to_owned(), bearer, certificate: None, identity }))
+    }
+
+    /// Runs a plug-in for the first time.
+    pub async fn begin(&self) -> Result<(), String> {
+        match &self.0.bearer {
+            Bearer::PlugIn(renewal) => renewal.begin().await,
+            Bearer::Nothing | Bearer::Fixed(..) | Bearer::File(_) => Ok(()),
+        }
+    }
+
+    /// Renews what it is time to renew, as the next request would.
+    pub async fn look(&self) {
+        self.follow();
+        match &self.0.bearer {
+            Bearer::PlugIn(renewal) => renewal.look().await,
+            Bearer::File(file) => drop(file.header()),
+            Bearer::Nothing | Bearer::Fixed(..) => {}
+        }
+    }
+
+    /// What shows the certificate.
+    pub fn identity(&self) -> Arc<Identity> {
+        Arc::clone(&self.0.identity)
+    }
+
+    /// Some certificate may be shown, now or later.
+    pub fn may_have_certificate(&self) -> bool {
+        self.0.certificate.is_some() || matches!(self.0.bearer, Bearer::PlugIn(_))
+    }
+
+    /// What is shown now. A certificate and one of the others may be sent together: that which ends first.
+    pub fn credential(&self) -> Credential {
+        let it = &self.0;
+        let of_certificate = it.certificate.as_ref().map(|certificate| {
+            let (issued, expires) = certificate.life();
+            let way = format!("client certificate of user {}", it.user);
+            Credential { issued, expires, renewed: certificate.is_file(), ..Credential::new(way) }
+        });
+        let of_bearer = match &it.bearer {
+            Bearer::Nothing => None,
+            Bearer::Fixed(_, credential) => Some(credential.clone()),
+            Bearer::File(file) => Some(file.credential()),
+            Bearer::PlugIn(renewal) => Some(renewal.credential()),
+        };
+        let found = [of_certificate, of_bearer].into_iter().flatten();
+        let first = found.min_by_key(|it| it.expires.unwrap_or(Timestamp::MAX));
+        first.unwrap_or_else(|| Credential::new(format!("user {}, who shows nothing", it.user)))
+    }
+
+    fn follow(&self) {
+        if let Some(certificate) = &self.0.certificate {
+            certificate.follow(&self.0.identity);
+        }
+    }
+
+    /// For the next request, and the number of what is shown.
+    async fn header(&self) -> Result<(Option<HeaderValue>, u64), String> {
+        self.follow();
+        match &self.0.bearer {
+            Bearer::Nothing => Ok((None, 0)),
+            Bearer::Fixed(header, _) => Ok((header.clone(), 0)),
+            Bearer::File(file) => Ok((Some(file.header()), 0)),
+            Bearer::PlugIn(renewal) => renewal.header().await,
+        }
+    }
+
+    fn answered(&self, number: u64, status: StatusCode) {
+        let is_refused = status == StatusCode::UNAUTHORIZED;
+        if let (true, Some(certificate)) = (is_refused, &self.0.certificate) {
+            certificate.doubt();
+        }
+        match &self.0.bearer {
+            Bearer::PlugIn(renewal) => renewal.answered(number, is_refused),
+            Bearer::File(file) if is_refused => file.read.lock().is_doubtful = true,
+            Bearer::File(_) | Bearer::Nothing | Bearer::Fixed(..) => {}
+        }
+    }
+}
+
+impl Bearer {
+    /// The first of these that is there.
+    fn of(user: &str, info: &AuthInfo, identity: &Arc<Identity>) -> Result<Self, String> {
+        let wrong = |error: String| format!("the login of user {user}: {error}");
+        let fixed = |token: &SecretString, way: String| {
+            let (issued, expires) = life_of_token(token.expose_secret().trim());
+            let credential = Credential { issued, expires, ..Credential::new(way) };
+            Ok(Self::Fixed(Some(bearer(token).map_err(wrong)?), credential))
+        };
+        if let Some(provider) = &info.auth_provider {
+            let token = token_of(provider).map_err(wrong)?;
+            return fixed(&token, format!("token of the provider {} for user {user}", provider.name));
+        }
+        if let (Some(name), Some(password)) = (&info.username, &info.password) {
+            let text = STANDARD.encode(format!("{name}:{}", password.expose_secret()));
+            let header = sensitive(&format!("Basic {text}")).map_err(wrong)?;
+            return Ok(Self::Fixed(Some(header), Credential::new(format!("password of user {user}"))));
+        }
+        if let Some(file) = &info.token_file {
+            let way = format!("token of user {user} in {file}");
+            return TokenFile::of(way, file, info.token.as_ref()).map(Self::File).map_err(wrong);
+        }
+        if let Some(token) = &info.token {
+            return fixed(token, format!("token of user {user}"));
+        }
+        Ok(match &info.exec {
+            Some(exec) => Self::PlugIn(Renewal::new(exec.clone(), user, Arc::clone(identity))),
+            None => Self::Nothing,
+        })
+    }
+}
+
+/// Of a way to log in that Kubernetes has given up, but for this one: nothing renews it here.
+fn token_of(provider: &AuthProviderConfig) -> Result<SecretString, String> {
+    if provider.name != "oidc" {
+        let name = &provider.name;
+        return Err(format!(
+            "the auth-provider {name} is no more since Kubernetes 1.26: an exec plug-in takes its place"
+        ));
+    }
+    let token = provider.config.get("id-token").filter(|token| !token.is_empty());
+    token
+        .map(|token| SecretString::from(token.as_str()))
+        .ok_or_else(|| "its auth-provider has no id-token".to_owned())
+}
+
+pub(super) fn bearer(token: &SecretString) -> Result<HeaderValue, String> {
+    sensitive(&format!("Bearer {}", token.expose_secret().trim()))
+}
+
+fn sensitive(text: &str) -> Result<HeaderValue, String> {
+    let mut value =
+        HeaderValue::try_from(text).map_err(|_| "the token has signs that no token has".to_owned())?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+/// A token that somebody else renews.
+struct TokenFile {
+    way: String,
+    path: PathBuf,
+    read: Mutex<ReadToken>,
+}
+
+struct ReadToken {
+    header: HeaderValue,
+    life: (Option<Timestamp>, Option<Timestamp>),
+    at: Instant,
+    /// It was refused: there may be another one.
+    is_doubtful: bool,
+}
+
+impl ReadToken {
+    fn of(path: &PathBuf) -> Result<Self, String> {
+        let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let token = SecretString::from(text);
+        if token.expose_secret().trim().is_empty() {
+            return Err(format!("{} is empty", path.display()));
+        }
+        Self::new(&token)
+    }
+
+    fn new(token: &SecretString) -> Result<Self, String> {
+        let life = life_of_token(token.expose_secret().trim());
+        Ok(Self { header: bearer(token)?, life, at: Instant::now(), is_doubtful: false })
+    }
+}
+
+impl TokenFile {
+    /// `token`: until the file can be read.
+    fn of(way: String, path: &str, token: Option<&SecretString>) -> Result<Self, String> {
+        let path = PathBuf::from(path);
+        let read = match (ReadToken::of(&path), token) {
+            (Err(_), Some(token)) => ReadToken::new(token)?,
+            (read, _) => read?,
+        };
+        Ok(Self { way, path, read: Mutex::new(read) })
+    }
+
+    /// It is read again where that was not done for a while, or it was refused. Where it cannot be, what was read before is shown.
+    fn header(&self) -> HeaderValue {
+        let mut read = self.read.lock();
+        if read.is_doubtful || read.at.elapsed() >= READ_EVERY {
+            (read.is_doubtful, read.at) = (false, Instant::now());
+            match ReadToken::of(&self.path) {
+                Ok(now) => *read = now,
+                Err(error) => {
+                    tracing::debug!(%error, "a token cannot be read again; the one before is shown")
+                }
+            }
+        }
+        read.header.clone()
+    }
+
+    fn credential(&self) -> Credential {
+        let (issued, expires) = self.read.lock().life;
+        Credential { issued, expires, renewed: true, ..Credential::new(self.way.clone()) }
+    }
+}
+
+impl<S> Layer<S> for Login {
+    type Service = Showing<S>;
+
+    fn layer(&self, service: S) -> Showing<S> {
+        Showing { service, login: self.clone() }
+    }
+}
+
+/// A connection whose requests say who we are.
+#[derive(Clone, Debug)]
+pub(super) struct Showing<S> {
+    service: S,
+    login: Login,
+}
+
+impl<S, B> Service<Request<Body>> for Showing<S>
+where
+    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
+    S::Future: Send,
+    S::Error: Into<BoxError>,
+{
+    type Response = Response<B>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<B>, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        let (service, login) = (self.service.clone(), self.login.clone());
+        Box::pin(async move {
+            let (header, number) = login.header().await.map_err(Failed)?;
+            if let Some(header) = header {
+                request.headers_mut().insert(AUTHORIZATION, header);
+            }
+            let answer = service.oneshot(request).await.map_err(Into::into)?;
+            login.answered(number, answer.status());
+            Ok(answer)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+
+    /// Who asks, and what the server said to what was shown.
+    async fn asked(login: &Login, says: u16) -> String {
+        let server = tower::service_fn(move |request: Request<Body>| async move {
+            let shown = request.headers().get(AUTHORIZATION).expect("a header").clone();
+            assert!(shown.is_sensitive());
+            let mut answer = Response::new(shown.to_str().expect("text").to_owned());
+            *answer.status_mut() = StatusCode::from_u16(says).expect("a code");
+            Ok::<_, Infallible>(answer)
+        });
+        let request = Request::new(Body::empty());
+        login.layer(server).oneshot(request).await.expect("an answer").into_body()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_token_in_a_file_is_read_again_after_a_minute_and_when_it_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("token");
+        let text = serde_json::json!({"tokenFile": file, "token": "hunter2"});
+        let login = || Login::of("admin", &serde_json::from_value(text.clone()).expect("a user"));
+        let without = login().expect("a token");
+        assert_eq!(asked(&without, 200).await, "Bearer hunter2", "there is no file yet");
+        std::fs::write(&file, "one\n").expect("a file");
+        let login = login().expect("a token");
+        assert_eq!(asked(&login, 200).await, "Bearer one");
+        std::fs::write(&file, "two").expect("a file");
+        assert_eq!(asked(&login, 200).await, "Bearer one");
+        tokio::time::advance(READ_EVERY).await;
+        assert_eq!(asked(&login, 200).await, "Bearer two");
+        std::fs::write(&file, "three").expect("a file");
+        assert_eq!(asked(&login, 401).await, "Bearer two");
+        assert_eq!(asked(&login, 200).await, "Bearer three");
+        std::fs::remove_file(&file).expect("removed");
+        tokio::time::advance(READ_EVERY).await;
+        assert_eq!(asked(&login, 200).await, "Bearer three", "what was read is shown");
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_shown_is_not_quoted() {
+        let check = |user: &str, expected: &str| {
+            let info = serde_yaml::from_str(user).expect("a user");
+            let error = Login::of("admin", &info).expect_err("nothing can be shown");
+            assert!(error.contains(expected) && !error.contains("hunter2"), "{error}");
+        };
+        check(r#"{token: "hunter2\n\u0001"}"#, "has signs that no token has");
+        check("{tokenFile: /no/such/file}", "/no/such/file: No such file");
+        check(
+            "{auth-provider: {name: gcp, config: {access-token: hunter2}}}",
+            "auth-provider gcp is no more",
+        );
+        check("{auth-provider: {name: oidc, config: {refresh-token: hunter2}}}", "no id-token");
+        let named = serde_yaml::from_str("{username: me, password: hunter2}").expect("a user");
+        let login = Login::of("admin", &named).expect("a password");
+        assert_eq!(asked(&login, 200).await, "Basic bWU6aHVudGVyMg==");
+        assert!(!format!("{login:?}").contains("hunter2"));
+    }
+}

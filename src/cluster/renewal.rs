@@ -1,0 +1,296 @@
+//! What a plug-in brings, for as long as it is good: it is run when a connection is made, before the end of what it brought, and once
+//! when a server refuses that.
+//!
+//! While what it brought is good, nobody waits for the next. Whoever waits no longer does not end a run, because others may wait too.
+
+use std::sync::Arc;
+
+use http::HeaderValue;
+use jiff::{SignedDuration, Timestamp};
+use kube::config::ExecConfig;
+use parking_lot::Mutex;
+
+use super::Credential;
+use super::identity::Identity;
+use super::login::bearer;
+use super::plug_in::{self, Brought};
+
+/// A credential that ends within this may have ended before it arrives.
+const MARGIN: SignedDuration = SignedDuration::from_secs(10);
+/// The shortest time between two runs, unless a server refuses what the first brought.
+const PAUSE: SignedDuration = SignedDuration::from_secs(15);
+/// The longest time from a run that failed to the next.
+const LONGEST_PAUSE: SignedDuration = SignedDuration::from_mins(5);
+
+/// Clones share it.
+#[derive(Clone)]
+pub(super) struct Renewal(Arc<Inner>);
+
+struct Inner {
+    exec: ExecConfig,
+    user: String,
+    /// Shows the certificates that it brings.
+    identity: Arc<Identity>,
+    now: Mutex<Now>,
+    /// Held by whoever runs it.
+    turn: tokio::sync::Mutex<()>,
+}
+
+/// What is shown now.
+#[derive(Default)]
+struct Now {
+    header: Option<HeaderValue>,
+    is_certificate: bool,
+    issued: Option<Timestamp>,
+    expires: Option<Timestamp>,
+    /// When to run it again.
+    due: Option<Timestamp>,
+    /// How often it was run.
+    runs: u64,
+    /// How often it brought something.
+    brought: u64,
+    refused: Refused,
+    /// Why the last run brought nothing.
+    trouble: Option<String>,
+}
+
+/// By the server.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Refused {
+    #[default]
+    No,
+    /// What is shown is refused.
+    Now,
+    /// What was shown before was, and nobody has taken what is shown yet: another run would change nothing.
+    Before,
+}
+
+/// What is to be done before the next request.
+#[derive(Debug, PartialEq, Eq)]
+enum Need {
+    Nothing,
+    /// Another is worth having, and this one is good.
+    Soon,
+    Wait,
+    Trouble(String),
+}
+
+impl Now {
+    fn need(&self, now: Timestamp) -> Need {
+        let is_due = self.due.is_some_and(|due| due <= now);
+        let is_over = self.refused == Refused::Now || self.expires.is_some_and(|end| end <= now + MARGIN);
+        match (is_due, is_over, &self.trouble) {
+            (true, true, _) => Need::Wait,
+            (true, false, _) => Need::Soon,
+            (false, true, Some(trouble)) => Need::Trouble(trouble.clone()),
+            (false, ..) => Need::Nothing,
+        }
+    }
+
+    fn note(&mut self, brought: Result<(Brought, Option<HeaderValue>), String>, now: Timestamp) {
+        self.runs += 1;
+        match brought {
+            Ok((brought, header)) => {
+                self.brought += 1;
+                self.header = header;
+                self.is_certificate = brought.certificate.is_some() && brought.token.is_none();
+                (self.issued, self.expires) = (brought.issued, brought.expires);
+                self.trouble = None;
+                self.refused = if self.refused == Refused::No { Refused::No } else { Refused::Before };
+                // Some bring the same until its last moment: they are asked ever more often, and not without end.
+                self.due = self
+                    .credential(String::new())
+                    .doubtful_from()
+                    .map(|from| if now < from { from } else { now + self.left(now).max(PAUSE) });
+            }
+            Err(trouble) => {
+                self.trouble = Some(trouble);
+                self.due = Some(now + self.left(now).clamp(PAUSE, LONGEST_PAUSE));
+            }
+        }
+    }
+
+    /// Half of what is left of its life.
+    fn left(&self, now: Timestamp) -> SignedDuration {
+        let is_refused = self.refused == Refused::Now;
+        let end = self.expires.filter(|_| !is_refused);
+        end.map_or(SignedDuration::ZERO, |end| end.duration_since(now) / 2)
+    }
+
+    /// A server has answered who showed this.
+    fn answered(&mut self, brought: u64, is_refused: bool, now: Timestamp) {
+        if brought != self.brought {
+            return;
+        }
+        match (is_refused, self.refused) {
+            (false, Refused::Before) => self.refused = Refused::No,
+            (true, Refused::No) => {
+                self.refused = Refused::Now;
+                self.due = Some(now);
+            }
+            _ => {}
+        }
+    }
+
+    fn credential(&self, way: String) -> Credential {
+        Credential {
+            way,
+            expires: self.expires,
+            issued: self.issued,
+            renewed: true,
+            of_plug_in: true,
+            trouble: self.trouble.clone(),
+        }
+    }
+}
+
+impl Renewal {
+    pub fn new(exec: ExecConfig, user: &str, identity: Arc<Identity>) -> Self {
+        let (now, turn) = (Mutex::default(), tokio::sync::Mutex::default());
+        Self(Arc::new(Inner { exec, user: user.to_owned(), identity, now, turn }))
+    }
+
+    /// Runs it for the first time.
+    pub async fn begin(&self) -> Result<(), String> {
+        self.clone().run(0).await;
+        match self.0.now.lock().trouble.clone() {
+            Some(trouble) => Err(trouble),
+            None => Ok(()),
+        }
+    }
+
+    /// What to show, and its number; runs the plug-in where it is time.
+    pub async fn header(&self) -> Result<(Option<HeaderValue>, u64), String> {
+        let (need, runs) = self.need();
+        match need {
+            // Somebody runs it already.
+            Need::Soon if self.0.turn.try_lock().is_err() => {}
+            Need::Soon => drop(tokio::spawn(self.clone().run(runs))),
+            Need::Nothing => {}
+            Need::Wait => {
+                self.renewed(runs).await;
+                if let (Need::Trouble(trouble), _) = self.need() {
+                    return Err(trouble);
+                }
+            }
+            Need::Trouble(trouble) => return Err(trouble),
+        }
+        let now = self.0.now.lock();
+        Ok((now.header.clone(), now.brought))
+    }
+
+    /// Runs it where it is time, and waits for that.
+    pub async fn look(&self) {
+        let (need, runs) = self.need();
+        if matches!(need, Need::Soon | Need::Wait) {
+            self.renewed(runs).await;
+        }
+    }
+
+    pub fn answered(&self, brought: u64, is_refused: bool) {
+        self.0.now.lock().answered(brought, is_refused, Timestamp::now());
+    }
+
+    pub fn credential(&self) -> Credential {
+        let now = self.0.now.lock();
+        let what = if now.is_certificate { "client certificate" } else { "token" };
+        now.credential(format!(
+            "{what} of the plug-in {} for user {}",
+            plug_in::name_of(&self.0.exec),
+            self.0.user
+        ))
+    }
+
+    fn need(&self) -> (Need, u64) {
+        let now = self.0.now.lock();
+        (now.need(Timestamp::now()), now.runs)
+    }
+
+    async fn renewed(&self, runs: u64) {
+        // It fails where the process ends.
+        let _ = tokio::spawn(self.clone().run(runs)).await;
+    }
+
+    /// One run, unless somebody did it meanwhile.
+    async fn run(self, runs: u64) {
+        let it = &self.0;
+        let _turn = it.turn.lock().await;
+        if it.now.lock().runs != runs {
+            return;
+        }
+        let brought = plug_in::run(&it.exec).await.and_then(|brought| {
+            let header = brought.token.as_ref().map(bearer).transpose()?;
+            if let Some(certificate) = &brought.certificate {
+                it.identity.set(Arc::clone(certificate));
+            }
+            Ok((brought, header))
+        });
+        it.now.lock().note(brought, Timestamp::now());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(1_800_000_000 + seconds).expect("a time")
+    }
+
+    /// At the second `from`, until the second `until`.
+    fn brings(now: &mut Now, from: i64, until: i64) {
+        let brought =
+            Brought { token: None, certificate: None, issued: Some(at(0)), expires: Some(at(until)) };
+        now.note(Ok((brought, None)), at(from));
+    }
+
+    #[test]
+    fn it_is_run_when_a_tenth_of_its_life_is_left() {
+        let mut now = Now::default();
+        brings(&mut now, 0, 900);
+        let needs = |now: &Now, seconds: &[i64]| -> Vec<Need> {
+            seconds.iter().map(|second| now.need(at(*second))).collect()
+        };
+        assert_eq!(
+            needs(&now, &[0, 809, 810, 889, 890, 1000]),
+            [Need::Nothing, Need::Nothing, Need::Soon, Need::Soon, Need::Wait, Need::Wait]
+        );
+        // The same once more: half of what is left, and so on, and no more than every 15 s.
+        brings(&mut now, 810, 900);
+        assert_eq!(needs(&now, &[811, 854, 855]), [Need::Nothing, Need::Nothing, Need::Soon]);
+        brings(&mut now, 895, 900);
+        assert_eq!(needs(&now, &[896, 909, 910]), [Need::Nothing, Need::Nothing, Need::Wait]);
+        brings(&mut now, 910, 1800);
+        assert_eq!(needs(&now, &[911]), [Need::Nothing]);
+    }
+
+    #[test]
+    fn one_that_fails_is_run_again_with_pauses() {
+        let mut now = Now::default();
+        brings(&mut now, 0, 900);
+        now.note(Err("it fails".to_owned()), at(810));
+        assert_eq!(now.need(at(811)), Need::Nothing, "what it brought is good still");
+        assert_eq!(now.need(at(855)), Need::Soon);
+        now.note(Err("it fails".to_owned()), at(900));
+        assert_eq!(now.need(at(901)), Need::Trouble("it fails".to_owned()));
+        assert_eq!(now.need(at(915)), Need::Wait);
+        let told = now.credential("token".to_owned()).warning(at(901));
+        assert_eq!(told.as_deref(), Some("it fails"));
+    }
+
+    #[test]
+    fn what_is_refused_is_renewed_once() {
+        let mut now = Now::default();
+        brings(&mut now, 0, 900);
+        now.answered(0, true, at(1));
+        assert_eq!(now.need(at(1)), Need::Nothing, "what was shown before says nothing");
+        now.answered(1, true, at(2));
+        assert_eq!(now.need(at(2)), Need::Wait);
+        brings(&mut now, 2, 900);
+        now.answered(2, true, at(3));
+        assert_eq!(now.need(at(100)), Need::Nothing, "it brings what is refused");
+        now.answered(2, false, at(101));
+        now.answered(2, true, at(102));
+        assert_eq!(now.need(at(102)), Need::Wait);
+    }
+}

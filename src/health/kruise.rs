@@ -1,0 +1,255 @@
+//! Workloads of OpenKruise (`apps.kruise.io`).
+//!
+//! Unlike a Deployment that is paused, these go on making and replacing pods while their rollout is held: what is held
+//! is only that old pods become new ones. So a held one is Suspended when its pods are all there, and InProgress before.
+
+use serde_json::Value;
+
+use super::read::{Condition, count, integer, is_true, number_of, old_status, text};
+use super::workload::{updated_pods, wanted};
+use crate::model::{Health, Status};
+
+/// How far the pods of a set are.
+struct Pods {
+    wanted: i64,
+    /// Of all revisions.
+    total: i64,
+    ready: i64,
+    available: i64,
+    updated: i64,
+    /// How many of them the rollout is to change for now.
+    to_update: i64,
+    /// What keeps the others as they are.
+    hold: Hold,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Hold {
+    /// Nothing, but for people who delete pods by hand.
+    None,
+    Partition,
+    Paused,
+}
+
+impl Pods {
+    fn in_progress(&self) -> Option<String> {
+        let Self { wanted, total, ready, available, updated, to_update, hold } = *self;
+        if total < wanted {
+            return Some(format!("{total}/{wanted} pods created"));
+        }
+        if hold != Hold::Paused && updated < to_update {
+            return Some(format!("{updated}/{to_update} pods updated"));
+        }
+        if total > wanted {
+            return Some(format!("{} still to go", number_of(total - wanted, "surplus pod")));
+        }
+        if ready < wanted {
+            return Some(format!("{ready}/{wanted} pods ready"));
+        }
+        (available < wanted).then(|| format!("{available}/{wanted} pods available"))
+    }
+
+    /// `failures`: conditions that say, while they are True, why pods do not come.
+    fn health(&self, object: &Value, failures: &[&str]) -> Health {
+        let Self { wanted, updated, hold, .. } = *self;
+        if let Some(progress) = self.in_progress() {
+            if Condition::of(object, "Progressing").is_some_and(|c| c.has_reason("ProgressDeadlineExceeded"))
+            {
+                return Health::new(Status::Failed, format!("Progress deadline exceeded: {progress}"));
+            }
+            let failure =
+                failures.iter().find_map(|name| Condition::of(object, name).filter(|c| c.is("True")));
+            let words = failure.map(|failure| format!("{progress}: {}", failure.words()));
+            return Health::new(Status::InProgress, words.unwrap_or(progress));
+        }
+        match hold {
+            Hold::Paused => Health::new(
+                Status::Suspended,
+                format!("rollout is paused: {}/{wanted} pods updated", updated.min(wanted)),
+            ),
+            Hold::Partition if updated < wanted => Health::new(
+                Status::Suspended,
+                format!("held by the partition: {updated}/{wanted} pods updated"),
+            ),
+            _ => Health::new(Status::Current, format!("{wanted}/{wanted} pods available")),
+        }
+    }
+}
+
+fn hold(is_paused: bool) -> Hold {
+    if is_paused { Hold::Paused } else { Hold::Partition }
+}
+
+/// How many of `wanted` pods a partition leaves as they are: a number, or a share that is rounded up but leaves one pod
+/// to the rollout.
+fn held_back(object: &Value, pointer: &str, wanted: i64) -> i64 {
+    let share = text(object, pointer).and_then(|text| text.strip_suffix('%')?.parse::<i64>().ok());
+    let held = match share {
+        Some(share) if share >= 100 => wanted,
+        Some(share) => share.max(0).saturating_mul(wanted).saturating_add(99) / 100,
+        None => integer(object, pointer).or_else(|| text(object, pointer)?.parse().ok()).unwrap_or(0),
+    };
+    let most = if share.is_some_and(|share| share < 100) && wanted > 1 { wanted - 1 } else { wanted };
+    held.clamp(0, most)
+}
+
+pub fn clone_set(object: &Value) -> Health {
+    if let Some(old) = old_status(object, true) {
+        return old;
+    }
+    let wanted = wanted(object);
+    let by_partition = wanted - held_back(object, "/spec/updateStrategy/partition", wanted);
+    let pods = Pods {
+        wanted,
+        total: count(object, "/status/replicas"),
+        ready: count(object, "/status/readyReplicas"),
+        available: count(object, "/status/availableReplicas"),
+        updated: updated_pods(object, wanted),
+        // The controller's own number, which it leaves out when it is 0, as older ones always do.
+        to_update: integer(object, "/status/expectedUpdatedReplicas").unwrap_or(by_partition).max(0),
+        hold: hold(is_true(object, "/spec/updateStrategy/paused")),
+    };
+    pods.health(object, &["FailedScale", "FailedUpdate"])
+}
+
+pub fn stateful_set(object: &Value) -> Health {
+    if let Some(old) = old_status(object, true) {
+        return old;
+    }
+    let wanted = wanted(object);
+    let on_delete = text(object, "/spec/updateStrategy/type") == Some("OnDelete");
+    let ready = count(object, "/status/readyReplicas");
+    let pods = Pods {
+        wanted,
+        total: count(object, "/status/replicas"),
+        ready,
+        // v1alpha1 has learnt it late.
+        available: integer(object, "/status/availableReplicas").unwrap_or(ready),
+        updated: updated_pods(object, wanted),
+        to_update: wanted - held_back(object, "/spec/updateStrategy/rollingUpdate/partition", wanted),
+        hold: hold(is_true(object, "/spec/updateStrategy/rollingUpdate/paused")),
+    };
+    pods.by_hand(on_delete).health(object, &["FailedCreatePod", "FailedUpdatePod"])
+}
+
+pub fn daemon_set(object: &Value) -> Health {
+    if let Some(old) = old_status(object, true) {
+        return old;
+    }
+    let Some(nodes) = integer(object, "/status/desiredNumberScheduled") else {
+        return Health::new(Status::InProgress, "no status yet");
+    };
+    let nodes = nodes.max(0);
+    let to_update = nodes - held_back(object, "/spec/updateStrategy/rollingUpdate/partition", nodes);
+    // Pods are then made on as many nodes as the partition leaves to the rollout, and no more.
+    let wanted = if is_true(object, "/spec/scaleStrategy/partitionedScaling") { to_update } else { nodes };
+    // Which nodes the rollout is for is said by their labels, which are not known here.
+    let chosen = object.pointer("/spec/updateStrategy/rollingUpdate/selector").is_some_and(Value::is_object);
+    let on_delete = text(object, "/spec/updateStrategy/type") == Some("OnDelete");
+    let pods = Pods {
+        wanted,
+        // One pod a node: there is no surplus to wait for.
+        total: count(object, "/status/currentNumberScheduled").min(wanted),
+        ready: count(object, "/status/numberReady"),
+        available: count(object, "/status/numberAvailable"),
+        updated: count(object, "/status/updatedNumberScheduled"),
+        to_update,
+        hold: hold(is_true(object, "/spec/updateStrategy/rollingUpdate/paused")),
+    };
+    pods.by_hand(on_delete || chosen).health(object, &[])
+}
+
+impl Pods {
+    /// Which pods are new is up to people: no number of them is waited for.
+    fn by_hand(self, is_so: bool) -> Self {
+        if is_so && self.hold != Hold::Paused {
+            return Self { to_update: 0, hold: Hold::None, ..self };
+        }
+        self
+    }
+}
+
+pub fn united_deployment(object: &Value) -> Health {
+    if let Some(old) = old_status(object, true) {
+        return old;
+    }
+    let wanted = wanted(object);
+    let partitions =
+        object.pointer("/spec/updateStrategy/manualUpdate/partitions").and_then(Value::as_object);
+    let held: i64 = partitions
+        .into_iter()
+        .flatten()
+        .map(|(subset, partition)| {
+            let pods = object.pointer("/status/subsetReplicas").and_then(|it| it.get(subset)?.as_i64());
+            partition.as_i64().unwrap_or(0).clamp(0, pods.unwrap_or(0).max(0))
+        })
+        .fold(0, i64::saturating_add);
+    let ready = count(object, "/status/readyReplicas");
+    let pods = Pods {
+        wanted,
+        total: count(object, "/status/replicas"),
+        ready,
+        // It counts no available ones.
+        available: ready,
+        updated: count(object, "/status/updatedReplicas"),
+        to_update: wanted.saturating_sub(held).max(0),
+        hold: Hold::Partition,
+    };
+    pods.health(object, &["SubsetFailure"])
+}
+
+/// One pod a node, each to its end.
+pub fn broadcast_job(object: &Value) -> Health {
+    let holds = |name| Condition::of(object, name).filter(|condition| condition.is("True"));
+    if let Some(failed) = holds("Failed") {
+        return Health::new(Status::Failed, failed.words());
+    }
+    let [wanted, succeeded, failed] =
+        ["desired", "succeeded", "failed"].map(|field| count(object, &format!("/status/{field}")));
+    let progress = format!("{succeeded}/{wanted} pods succeeded");
+    if text(object, "/status/phase") == Some("failed") {
+        return Health::new(Status::Failed, format!("{progress}, {failed} failed"));
+    }
+    let is_over = holds("Complete").is_some() || text(object, "/status/phase") == Some("completed");
+    if is_over && failed > 0 {
+        return Health::new(Status::Failed, format!("{progress}, {failed} failed"));
+    }
+    // With the policy Never it waits for new nodes, and ends at no time.
+    let stays = text(object, "/spec/completionPolicy/type") == Some("Never");
+    if is_over || (stays && wanted > 0 && succeeded >= wanted) {
+        return Health::new(Status::Current, progress);
+    }
+    if is_true(object, "/spec/paused") {
+        return Health::new(Status::Suspended, format!("paused: {progress}"));
+    }
+    if text(object, "/status/phase").is_none() {
+        return Health::new(Status::InProgress, "no status yet");
+    }
+    match failed {
+        0 => Health::new(Status::InProgress, progress),
+        _ => Health::new(Status::InProgress, format!("{progress}, {failed} failed")),
+    }
+}
+
+/// It says when its last job began, and not how it ended.
+pub fn cron_job(object: &Value) -> Health {
+    if is_true(object, "/spec/paused") {
+        return Health::new(Status::Suspended, "paused");
+    }
+    Health::current()
+}
+
+/// Pods that are made from now on get the sidecars as soon as its controller has taken it. Those that are there may have
+/// to be made anew for it, which is for those who own them.
+pub fn sidecar_set(object: &Value) -> Health {
+    if let Some(old) = old_status(object, true) {
+        return old;
+    }
+    let [matched, updated] =
+        ["matchedPods", "updatedPods"].map(|field| count(object, &format!("/status/{field}")));
+    let words = format!("{updated}/{matched} pods have the newest sidecars");
+    if is_true(object, "/spec/updateStrategy/paused") && updated < matched {
+        return Health::new(Status::Suspended, format!("update is paused: {words}"));
+    }
+    Health::new(Status::Current, words)
+}

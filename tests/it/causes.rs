@@ -1,0 +1,140 @@
+//! What the pods of a workload suffer from, in the words of its app: from the cluster to the overview of an instance that runs.
+
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+use tutti::report::{Overview, Phase};
+
+use crate::support::fleet::{Fleet, target};
+use crate::support::live;
+use crate::support::manifests::objects;
+
+const APP: &str = "apps/web/app.yaml";
+const MANIFEST: &str = "apps/web/objects/all.yaml";
+const IMAGE: &str = "registry.example.com/web:1";
+/// A tag that the embedded registry does not have.
+const NO_IMAGE: &str = "registry.example.com/web:broken";
+
+/// Pods whose containers fare as these annotations of the embedded clusters say.
+fn template(image: &str, annotations: Value, restarts: &str) -> Value {
+    json!({
+        "metadata": {"labels": {"app": "web"}, "annotations": annotations},
+        "spec": {"restartPolicy": restarts, "containers": [{"name": "main", "image": image}]},
+    })
+}
+
+fn workload(api_version: &str, kind: &str, spec: Value) -> String {
+    let metadata = json!({"name": "web", "namespace": "default"});
+    json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec}).to_string()
+}
+
+fn deployment(annotations: Value) -> String {
+    // Chosen by an expression alone.
+    let selector =
+        json!({"matchExpressions": [{"key": "app", "operator": "In", "values": ["web", "website"]}]});
+    let template = template(IMAGE, annotations, "Always");
+    workload("apps/v1", "Deployment", json!({"replicas": 2, "selector": selector, "template": template}))
+}
+
+fn fleet(manifest: &str) -> Fleet {
+    Fleet::new(&["bj1"], &[(APP, &objects("default", "web")), (MANIFEST, manifest)])
+}
+
+/// `Phase: detail` of the app, with the part of a pod's name that is random as `*`.
+fn stands(now: &Overview) -> String {
+    let Some(web) = now.targets.first() else { return String::new() };
+    let words: Vec<&str> =
+        web.detail.split(' ').map(|word| if word.starts_with("web-") { "web-*" } else { word }).collect();
+    format!("{}: {}", web.phase.as_str(), words.join(" "))
+}
+
+async fn comes_to(manifest: &str, expected: &[&str]) {
+    let fleet = fleet(manifest);
+    let running = fleet.start().await;
+    for expected in expected {
+        running.until(expected, |now| stands(now) == *expected).await;
+    }
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_container_that_exits_is_told_with_its_code() {
+    let broken = deployment(json!({"sim.tutti.dev/fail": "crash-loop", "sim.tutti.dev/exit-code": "3"}));
+    let fleet = fleet(&broken);
+    let running = fleet.start().await;
+    running.until("a cause", |now| stands(now) == "Degraded: CrashLoopBackOff web-* (exit 3)").await;
+    // Between two attempts it runs, and the words stay.
+    let moved = running.until("others", |now| !stands(now).starts_with("Degraded: "));
+    assert!(tokio::time::timeout(std::time::Duration::from_secs(300), moved).await.is_err());
+    let revision = fleet.push(&running, "Mended", &[(MANIFEST, Some(&deployment(json!({}))))]).await;
+    let now = running.converged(&revision).await;
+    assert_eq!(target(&now, "bj1", "default/web").detail, "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_scheduler_says_is_told_and_fails_nothing_before_the_deadline() {
+    let fleet = fleet(&deployment(json!({"sim.tutti.dev/fail": "unschedulable"})));
+    let running = fleet.start().await;
+    let words = "Unschedulable web-* (0/3 nodes are available: 3 Insufficient cpu.";
+    let says = |now: &Overview, phase: &str| stands(now).starts_with(&format!("{phase}: {words}"));
+    running.until("a cause", |now| says(now, "Progressing")).await;
+    let failed = running.until("a failure", |now| now.targets.iter().any(|it| it.phase == Phase::Degraded));
+    let long = std::time::Duration::from_secs(500);
+    assert!(tokio::time::timeout(long, failed).await.is_err(), "a node may come");
+    running.until("the deadline", |now| says(now, "Degraded")).await;
+}
+
+/// Scaled from 2 to 5 while an old pod, with a long life of restarts, misses a probe: nothing of it is a failure of the commit.
+#[tokio::test(start_paused = true)]
+async fn restarts_of_long_ago_fail_no_commit() {
+    let plain = deployment(json!({}));
+    let fleet = fleet(&plain);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let cluster = fleet.cluster("bj1");
+    let pods = live::api(cluster, "Pod", Some("default"));
+    let name = live::names(cluster, "Pod").await.remove(0);
+    let long_ago = json!({"terminated": {"exitCode": 1, "reason": "Error",
+        "startedAt": "2020-01-01T00:00:00Z", "finishedAt": "2020-01-01T00:00:05Z"}});
+    let mut pod = serde_json::to_value(pods.get(&name).await.expect("a pod")).expect("JSON");
+    pod["status"]["containerStatuses"][0]["restartCount"] = json!(4);
+    pod["status"]["containerStatuses"][0]["lastState"] = long_ago;
+    let status = Patch::Merge(json!({"status": {"containerStatuses": pod["status"]["containerStatuses"]}}));
+    pods.patch_status(&name, &PatchParams::default(), &status).await.expect("a status");
+    let probe =
+        |value: Value| Patch::Merge(json!({"metadata": {"annotations": {"sim.tutti.dev/fail": value}}}));
+    pods.patch(&name, &PatchParams::default(), &probe(json!("readiness"))).await.expect("a probe");
+
+    let more = plain.replace("\"replicas\":2", "\"replicas\":5");
+    assert_ne!(more, plain);
+    let revision = fleet.push(&running, "More of them", &[(MANIFEST, Some(&more))]).await;
+    let told = |now: &Overview| {
+        now.revision.as_ref() == Some(&revision) && stands(now).starts_with("Progressing: NotReady web-*")
+    };
+    running.until("a cause", told).await;
+    let failed = running.until("a failure", |now| now.targets.iter().any(|it| it.phase == Phase::Degraded));
+    assert!(tokio::time::timeout(std::time::Duration::from_secs(120), failed).await.is_err());
+    let seen = live::get(cluster, "Pod", "default", &name).await.expect("the pod");
+    assert_eq!(seen["status"]["containerStatuses"][0]["restartCount"], 4, "{seen:#}");
+    pods.patch(&name, &PatchParams::default(), &probe(Value::Null)).await.expect("no probe");
+    running.converged(&revision).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_replica_sets_and_pods_have_causes_too() {
+    let job = |image: &str, annotations: Value| {
+        let template = template(image, annotations, "Never");
+        workload("batch/v1", "Job", json!({"backoffLimit": 1, "template": template}))
+    };
+    comes_to(&job(NO_IMAGE, json!({})), &[&format!("Degraded: ImagePullBackOff web-* ({NO_IMAGE})")]).await;
+    let crashes = json!({"sim.tutti.dev/fail": "crash-loop"});
+    comes_to(&job(IMAGE, crashes), &["Degraded: Failed web-* (exit 1)"]).await;
+
+    let pods = template(NO_IMAGE, json!({}), "Always");
+    let selector = json!({"matchLabels": {"app": "web"}});
+    let set =
+        workload("apps/v1", "ReplicaSet", json!({"replicas": 1, "selector": selector, "template": pods}));
+    comes_to(&set, &[&format!("Degraded: ImagePullBackOff web-* ({NO_IMAGE})")]).await;
+
+    let pod = workload("v1", "Pod", json!({"containers": [{"name": "main", "image": NO_IMAGE}]}));
+    comes_to(&pod, &[&format!("Degraded: ImagePullBackOff web ({NO_IMAGE})")]).await;
+}

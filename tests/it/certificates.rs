@@ -1,0 +1,202 @@
+//! Clusters that know us by a client certificate: one that is renewed is shown from then on, and nothing is read again for it; one
+//! that ends is told of in time.
+//!
+//! On the clock of the machine, because such a cluster is reached through a socket; it is turned on where files are to be read again.
+
+use std::time::Duration;
+
+use sandbox::{Sandbox, SandboxOptions};
+use tutti::cluster::{Client, Link};
+use tutti::model::ClusterName;
+
+use crate::support::fleet::{Fleet, Running};
+use crate::support::guarded::{Guarded, Pair, kubeconfig};
+use crate::support::live;
+use crate::support::log::Log;
+use crate::support::manifests::{config_map, objects};
+use crate::support::program;
+
+const ONE: &str = "apps/settings/objects/one.yaml";
+const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// One cluster behind a guarded door, and an app with one ConfigMap.
+struct Scene {
+    fleet: Fleet,
+    cluster: Sandbox,
+    door: Guarded,
+}
+
+impl Scene {
+    /// `user`: of the kubeconfig.
+    async fn new(user: impl FnOnce(&Fleet, &Guarded) -> String) -> Self {
+        let app = objects("default", "settings");
+        let one = config_map("default", "one", "first");
+        let mut fleet = Fleet::new(&["bj1"], &[("apps/settings/app.yaml", &app), (ONE, &one)]);
+        let cluster = fleet.clusters.remove("bj1").expect("it was made");
+        let door = Guarded::open(&cluster).await;
+        let user = user(&fleet, &door);
+        let text = kubeconfig(&format!("{}, {}", door.cluster(), door.authority_data()), &user);
+        std::fs::write(fleet.repository.path().join("bj1.kubeconfig"), text).expect("a file");
+        Self { fleet, cluster, door }
+    }
+
+    /// Commits another value, and waits until it is there; who wrote it.
+    async fn changed_by(&self, running: &Running, value: &str) -> Vec<String> {
+        let before = self.door.seen().len();
+        let one = config_map("default", "one", value);
+        let commit = self.fleet.push(running, "One changes", &[(ONE, Some(&one))]).await;
+        running.converged(&commit).await;
+        let seen = self.door.seen();
+        let writes = seen[before..].iter().filter(|it| it.contains(" PATCH "));
+        writes.map(|it| it.split(' ').next().expect("a guest").to_owned()).collect()
+    }
+
+    /// Lists of ConfigMaps, and watches that begin with one.
+    fn lists(&self) -> usize {
+        let is_list = |verb: &str, query: &str| verb == "list" || query.contains("sendInitialEvents=true");
+        let requests = self.cluster.requests();
+        requests.iter().filter(|it| it.resource == "configmaps" && is_list(&it.verb, &it.query)).count()
+    }
+}
+
+/// Until files are read again.
+async fn a_minute_passes() {
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(61)).await;
+    tokio::time::resume();
+}
+
+fn files(_: &Fleet, _: &Guarded) -> String {
+    "client-certificate: us.crt, client-key: us.key".to_owned()
+}
+
+#[tokio::test]
+async fn a_certificate_that_is_renewed_in_its_file_is_shown_and_nothing_is_read_again() {
+    let scene = Scene::new(|fleet, door| {
+        door.issue("first", YEAR).write(fleet.repository.path(), "us");
+        files(fleet, door)
+    })
+    .await;
+    let running = scene.fleet.start().await;
+    running.converged(&scene.fleet.begin).await;
+    assert_eq!(scene.changed_by(&running, "second").await, ["first"]);
+    let lists = scene.lists();
+
+    // Its key is not there yet: nobody could use it.
+    let Pair { certificate, key } = scene.door.issue("next", YEAR);
+    let folder = scene.fleet.repository.path();
+    std::fs::write(folder.join("us.crt"), certificate).expect("a file");
+    a_minute_passes().await;
+    assert_eq!(scene.changed_by(&running, "third").await, ["first"]);
+    std::fs::write(folder.join("us.key"), key).expect("a file");
+    a_minute_passes().await;
+    assert_eq!(scene.changed_by(&running, "fourth").await, ["next"]);
+
+    // The one before may end now.
+    scene.door.refuse("first");
+    assert_eq!(scene.changed_by(&running, "fifth").await, ["next"]);
+    // Watches of before are told of what happens still.
+    let maps = live::api(&scene.cluster, "ConfigMap", Some("default"));
+    maps.delete("one", &kube::api::DeleteParams::default()).await.expect("deleted");
+    for _ in 0..100 {
+        if live::get(&scene.cluster, "ConfigMap", "default", "one").await.is_some() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert!(live::get(&scene.cluster, "ConfigMap", "default", "one").await.is_some(), "it is put back");
+    assert_eq!(scene.lists(), lists, "no connection is made anew");
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_plug_in_that_brings_certificates_is_asked_for_another_when_one_is_refused() {
+    let scene = Scene::new(|fleet, door| {
+        let folder = fleet.repository.path();
+        give(folder, &door.issue("first", YEAR));
+        let script = format!("cd {}; echo run >> runs; cat credential", folder.display());
+        format!("exec: {{apiVersion: client.authentication.k8s.io/v1, command: sh, args: [-c, '{script}']}}")
+    })
+    .await;
+    let folder = scene.fleet.repository.path();
+    let runs = || std::fs::read_to_string(folder.join("runs")).expect("it has run").lines().count();
+    let running = scene.fleet.start().await;
+    running.converged(&scene.fleet.begin).await;
+    assert_eq!((scene.changed_by(&running, "second").await, runs()), (vec!["first".to_owned()], 1));
+    let lists = scene.lists();
+
+    give(folder, &scene.door.issue("next", YEAR));
+    scene.door.refuse("first");
+    for _ in 0..200 {
+        if scene.door.seen().iter().any(|it| it.starts_with("next ")) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!((scene.changed_by(&running, "third").await, runs()), (vec!["next".to_owned()], 2));
+    assert_eq!(scene.lists(), lists, "one refusal is no outage");
+    running.stop().await;
+}
+
+/// What the plug-in prints.
+fn give(folder: &std::path::Path, pair: &Pair) {
+    let status = serde_json::json!({"clientCertificateData": pair.certificate, "clientKeyData": pair.key});
+    let credential = serde_json::json!({"kind": "ExecCredential", "status": status});
+    std::fs::write(folder.join("credential"), credential.to_string()).expect("a file");
+}
+
+#[tokio::test]
+async fn a_certificate_that_ends_soon_is_told_in_the_log_and_in_the_table_of_clusters() {
+    let log = Log::keep();
+    let scene = Scene::new(|_, door| {
+        use base64::Engine as _;
+        let Pair { certificate, key } = door.issue("us", 20 * DAY + DAY / 2);
+        let data = [certificate, key].map(|pem| base64::engine::general_purpose::STANDARD.encode(pem));
+        format!("client-certificate-data: {}, client-key-data: {}", data[0], data[1])
+    })
+    .await;
+    let running = scene.fleet.start().await;
+    let now = running.converged(&scene.fleet.begin).await;
+    assert!(now.clusters[0].credential_expires.is_some(), "{:?}", now.clusters);
+    assert_eq!(log.count("the client certificate of user admin expires in 20d, at "), 1);
+    running.stop().await;
+
+    let folder = scene.fleet.repository.path().to_owned();
+    let arguments = ["get", "clusters", "--repo", ".", "--kubeconfigs", "."];
+    let ran = tokio::task::spawn_blocking(move || program::run(&folder, &arguments));
+    let (printed, trouble, _) = ran.await.expect("it ends");
+    let table: Vec<Vec<&str>> = printed.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(table[0][4], "CREDENTIAL", "{printed}{trouble}");
+    assert_eq!((table[1][0], table[1][4]), ("bj1", "20d"), "{printed}{trouble}");
+}
+
+#[tokio::test]
+async fn the_name_and_the_authority_of_a_server_are_what_the_kubeconfig_says() {
+    let cluster = Sandbox::new(SandboxOptions::instant("bj1"));
+    let door = Guarded::open(&cluster).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    door.issue("us", YEAR).write(folder.path(), "us");
+    std::fs::write(folder.path().join("ca.crt"), &door.authority).expect("a file");
+    let other = Guarded::open(&cluster).await;
+    std::fs::write(folder.path().join("other.crt"), &other.authority).expect("a file");
+    let user = "client-certificate: us.crt, client-key: us.key";
+    let path = folder.path().join("config");
+    let probe = async |cluster: &str| {
+        std::fs::write(&path, kubeconfig(cluster, user)).expect("a file");
+        let link = Link::Kubeconfig { path: path.clone(), context: None };
+        let client = Client::connect(ClusterName::from("bj1"), &link).await.map_err(|it| it.to_string())?;
+        client.probe().await.map_err(|error| error.to_string())
+    };
+    let right = door.cluster();
+    probe(&format!("{right}, {}", door.authority_data())).await.expect("its data");
+    probe(&format!("{right}, certificate-authority: ca.crt")).await.expect("its file, beside the kubeconfig");
+    let error = probe(&format!("{right}, certificate-authority: other.crt")).await.expect_err("another");
+    assert!(error.contains("invalid peer certificate"), "{error}");
+    let error = probe(&format!("{right}, certificate-authority: gone.crt")).await.expect_err("none");
+    assert!(error.contains("gone.crt: No such file"), "{error}");
+    let unnamed = right.replace(", tls-server-name: cluster.example", "");
+    let error = probe(&format!("{unnamed}, certificate-authority: ca.crt")).await.expect_err("127.0.0.1");
+    assert!(error.contains("not valid for name"), "{error}");
+    probe(&format!("{unnamed}, insecure-skip-tls-verify: true")).await.expect("nobody is asked");
+}

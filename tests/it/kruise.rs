@@ -1,0 +1,112 @@
+//! Sets of OpenKruise: healthy when their controller says that the pods are there, and not when they are stored.
+
+use std::time::Duration;
+
+use kube::api::PostParams;
+use sandbox::{RequestMatch, Sandbox};
+use serde_json::json;
+use tutti::report::{Overview, Phase};
+
+use crate::support::fleet::{Fleet, target};
+use crate::support::kruise::{self, Pods};
+use crate::support::live;
+use crate::support::manifests::objects;
+
+const APP: &str = "apps/web/app.yaml";
+const SET: &str = "apps/web/objects/set.yaml";
+
+/// The app `web`, placed on these clusters.
+fn on(clusters: &str) -> String {
+    objects("default", "web")
+        .replace("spec: {", &format!("spec: {{placement: {{clusters: {{names: [{clusters}]}}}}, "))
+}
+
+fn set(image: &str) -> String {
+    format!(
+        "\
+apiVersion: apps.kruise.io/v1alpha1
+kind: CloneSet
+metadata: {{name: web, namespace: default}}
+spec:
+  replicas: 2
+  selector: {{matchLabels: {{app: web}}}}
+  template:
+    metadata: {{labels: {{app: web}}}}
+    spec: {{containers: [{{name: main, image: {image:?}}}]}}
+"
+    )
+}
+
+fn fleet() -> Fleet {
+    let (kinds, definition) = (objects("default", "kinds"), kruise::definition("CloneSet"));
+    let files = [
+        ("apps/kinds/app.yaml", kinds.as_str()),
+        ("apps/kinds/objects/set.yaml", &definition),
+        (APP, &on("bj1")),
+        (SET, &set("registry.example.com/web:1")),
+    ];
+    Fleet::new(&["bj1", "gz1"], &files)
+}
+
+/// A pod that the controller would have made of the set.
+async fn make_pod(sandbox: &Sandbox, image: &str) {
+    let set = live::get(sandbox, "CloneSet", "default", "web").await.expect("the set");
+    // As short as newer versions write it.
+    let revision = kruise::revision(&set).rsplit_once('-').expect("two parts").1.to_owned();
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "web-x2k9p", "namespace": "default",
+                     "labels": {"app": "web", "controller-revision-hash": revision}},
+        "spec": {"containers": [{"name": "main", "image": image}]},
+    });
+    let pod = serde_json::from_value(pod).expect("a pod");
+    live::api(sandbox, "Pod", Some("default")).create(&PostParams::default(), &pod).await.expect("created");
+}
+
+/// Whether `web` stands so on a cluster.
+fn stands(cluster: &str, phase: Phase) -> impl Fn(&Overview) -> bool {
+    move |now| {
+        let web = now
+            .targets
+            .iter()
+            .find(|it| it.cluster.as_str() == cluster && it.app.to_string() == "default/web");
+        web.is_some_and(|it| it.phase == phase)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_set_that_moves_is_kept_until_the_new_one_has_its_pods() {
+    let fleet = fleet();
+    let running = fleet.start().await;
+    let (here, there) = (fleet.cluster("bj1"), fleet.cluster("gz1"));
+    let now = running.until("a set", stands("bj1", Phase::Progressing)).await;
+    let waits = "CloneSet default/web: generation 1 is not observed yet";
+    assert_eq!(target(&now, "bj1", "default/web").detail, waits);
+    kruise::observe(here, "web", Pods::Ready).await;
+    let now = running.converged(&fleet.begin).await;
+    let pods = target(&now, "bj1", "default/web").pods;
+    assert_eq!((pods.desired, pods.available), (2, 2));
+
+    let image = "registry.example.com/web:broken-2";
+    let changes = [(APP, on("gz1")), (SET, set(image))];
+    let changes: Vec<_> = changes.iter().map(|(path, text)| (*path, Some(text.as_str()))).collect();
+    let revision = fleet.push(&running, "To gz1, with an image that is not there", &changes).await;
+    let reason = "no longer rendered, goes when its app is healthy on gz1";
+    let is_kept = |now: &Overview| now.deletions.iter().any(|it| it.reason == reason);
+    running.until("a delete that waits", is_kept).await;
+    // Nobody has looked at the new set yet.
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert!(live::get(here, "CloneSet", "default", "web").await.is_some());
+
+    kruise::observe(there, "web", Pods::Unready).await;
+    make_pod(there, image).await;
+    let now = running.until("a cause", stands("gz1", Phase::Degraded)).await;
+    let cause = "ImagePullBackOff web-x2k9p (registry.example.com/web:broken-2)";
+    assert_eq!(target(&now, "gz1", "default/web").detail, cause);
+    assert_eq!(here.count_requests(&RequestMatch::any().verb("delete")), 0);
+
+    kruise::observe(there, "web", Pods::Ready).await;
+    running.converged(&revision).await;
+    assert!(live::get(here, "CloneSet", "default", "web").await.is_none());
+    assert!(live::get(there, "CloneSet", "default", "web").await.is_some());
+}

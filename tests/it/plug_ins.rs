@@ -1,0 +1,87 @@
+//! Plug-ins that bring credentials: one that hangs holds up nobody else, and nothing of what they get or print is told.
+//!
+//! On the clock of the machine, by which programs run.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use sandbox::Sandbox;
+use tutti::report::Phase;
+
+use crate::support::fleet::{Fleet, described};
+use crate::support::guarded::kubeconfig;
+use crate::support::log::Log;
+use crate::support::manifests::{config_map, objects};
+
+/// More than a machine has cores, and than plug-ins run side by side.
+const HANGING: usize = 20;
+
+fn plug_in(script: &str, more: &str) -> String {
+    let script = serde_json::json!(["-c", script]);
+    format!("exec: {{apiVersion: client.authentication.k8s.io/v1, command: sh, args: {script}{more}}}")
+}
+
+fn write(folder: &Path, cluster: &str, text: &str) {
+    std::fs::write(folder.join(format!("{cluster}.kubeconfig")), text).expect("a file");
+}
+
+#[tokio::test]
+async fn plug_ins_that_hang_hold_up_no_other_cluster() {
+    let names: Vec<String> = (0..HANGING).map(|number| format!("hang{number}")).collect();
+    let mut all: Vec<&str> = names.iter().map(String::as_str).collect();
+    all.push("bj1");
+    let app = objects("default", "settings");
+    let one = config_map("default", "one", "first");
+    let files = [("apps/settings/app.yaml", app.as_str()), ("apps/settings/objects/one.yaml", &one)];
+    let mut fleet = Fleet::new(&all, &files);
+    for name in &names {
+        fleet.clusters.remove(name);
+        let hangs = plug_in("exec sleep 600", "");
+        write(fleet.repository.path(), name, &kubeconfig("server: 'https://127.0.0.1:1'", &hangs));
+    }
+    let start = Instant::now();
+    let running = fleet.start().await;
+    running
+        .until("the one that answers", |now| {
+            now.targets.iter().any(|it| it.cluster.as_str() == "bj1" && it.phase == Phase::Running)
+        })
+        .await;
+    assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn nothing_is_told_of_what_a_plug_in_gets_and_prints() {
+    let log = Log::keep_all();
+    let app = objects("default", "settings");
+    let one = config_map("default", "one", "first");
+    let files = [("apps/settings/app.yaml", app.as_str()), ("apps/settings/objects/one.yaml", &one)];
+    let mut fleet = Fleet::new(&["bj1"], &files);
+    let cluster: Sandbox = fleet.clusters.remove("bj1").expect("it was made");
+    let listener = cluster.listen(([127, 0, 0, 1], 0).into()).await.expect("a port");
+    let folder = fleet.repository.path();
+    // Good for a while, and then it fails, with its token in what it prints.
+    let credential =
+        format!(r#"{{"status": {{"token": "{}", "expirationTimestamp": "%s"}}}}"#, listener.token());
+    std::fs::write(folder.join("credential"), credential).expect("a file");
+    let script = format!(
+        "cd {}; mkdir ran && printf \"$(cat credential)\" $(date -u -d +20sec +%FT%TZ) && exit; \
+         cat credential; cat credential >&2; echo $SECRET hunter3; exit 7",
+        folder.display()
+    );
+    let user = plug_in(&script, ", env: [{name: SECRET, value: hunter2}]");
+    write(folder, "bj1", &listener.kubeconfig().replace(&format!("token: {}", listener.token()), &user));
+
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let now = running.until("it fails", |now| now.clusters[0].state == "Offline").await;
+    assert_eq!(now.clusters[0].detail, "the plug-in sh failed: exit status: 7");
+    // It connects anew, and is told again.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let told = format!("{}{}", described(&running.overview.borrow()), log.text());
+    assert!(told.contains("the plug-in sh failed: exit status: 7"), "{told}");
+    for secret in ["hunter2", "hunter3", listener.token(), "SECRET"] {
+        assert!(!told.contains(secret), "{secret}: {told}");
+    }
+    running.stop().await;
+}

@@ -1,0 +1,178 @@
+//! A door to an embedded cluster that knows its guests by their client certificates.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::{Request, Response, StatusCode};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto::Builder;
+use parking_lot::Mutex;
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use rustls::ServerConfig;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::server::WebPkiClientVerifier;
+use sandbox::{ResponseBody, Sandbox};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
+use tower::Service as _;
+
+pub struct Guarded {
+    address: SocketAddr,
+    /// PEM.
+    pub authority: String,
+    issuer: Issuer<'static, KeyPair>,
+    guests: Arc<Mutex<Guests>>,
+    task: JoinHandle<()>,
+}
+
+#[derive(Default)]
+struct Guests {
+    names: BTreeMap<Vec<u8>, String>,
+    refused: BTreeSet<String>,
+    seen: Vec<String>,
+}
+
+/// A certificate and its key, as PEM.
+pub struct Pair {
+    pub certificate: String,
+    pub key: String,
+}
+
+impl Guarded {
+    /// Serves this cluster to whoever has a certificate of its authority. Its own is for the name `cluster.example`.
+    pub async fn open(cluster: &Sandbox) -> Self {
+        let mut authority = CertificateParams::new(Vec::new()).expect("a name");
+        authority.distinguished_name.push(DnType::CommonName, "clients-and-servers");
+        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+        let key = KeyPair::generate().expect("a key");
+        let certificate = authority.self_signed(&key).expect("signed");
+        let issuer = Issuer::new(authority, key);
+        let tls = acceptor(certificate.der(), &issuer);
+        let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+        let address = socket.local_addr().expect("an address");
+        let guests: Arc<Mutex<Guests>> = Arc::default();
+        let task = tokio::spawn(accept(socket, tls, cluster.clone(), Arc::clone(&guests)));
+        Self { address, authority: certificate.pem(), issuer, guests, task }
+    }
+
+    /// A certificate for so long.
+    pub fn issue(&self, name: &str, life: Duration) -> Pair {
+        let mut params = CertificateParams::new(Vec::new()).expect("a name");
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.not_before = (SystemTime::now() - Duration::from_secs(60)).into();
+        params.not_after = (SystemTime::now() + life).into();
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.signed_by(&key, &self.issuer).expect("signed");
+        self.guests.lock().names.insert(certificate.der().to_vec(), name.to_owned());
+        Pair { certificate: certificate.pem(), key: key.serialize_pem() }
+    }
+
+    /// From now on 401, as where a certificate has ended.
+    pub fn refuse(&self, name: &str) {
+        self.guests.lock().refused.insert(name.to_owned());
+    }
+
+    /// `guest GET /path`, in order.
+    pub fn seen(&self) -> Vec<String> {
+        self.guests.lock().seen.clone()
+    }
+
+    /// The lines of a cluster in a kubeconfig, beside its authority.
+    pub fn cluster(&self) -> String {
+        format!("server: 'https://{}', tls-server-name: cluster.example", self.address)
+    }
+
+    /// The authority as it stands in a kubeconfig.
+    pub fn authority_data(&self) -> String {
+        format!("certificate-authority-data: {}", STANDARD.encode(&self.authority))
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Pair {
+    /// Into the files `name.crt` and `name.key` of a folder.
+    pub fn write(&self, folder: &Path, name: &str) {
+        std::fs::write(folder.join(format!("{name}.crt")), &self.certificate).expect("a file");
+        std::fs::write(folder.join(format!("{name}.key")), &self.key).expect("a file");
+    }
+}
+
+/// A kubeconfig with one context.
+pub fn kubeconfig(cluster: &str, user: &str) -> String {
+    format!(
+        "current-context: one\ncontexts: [{{name: one, context: {{cluster: one, user: admin}}}}]\n\
+         clusters: [{{name: one, cluster: {{{cluster}}}}}]\nusers: [{{name: admin, user: {{{user}}}}}]\n"
+    )
+}
+
+fn acceptor(authority: &CertificateDer<'static>, issuer: &Issuer<'static, KeyPair>) -> TlsAcceptor {
+    let key = KeyPair::generate().expect("a key");
+    let params = CertificateParams::new(vec!["cluster.example".to_owned()]).expect("a name");
+    let own = params.signed_by(&key, issuer).expect("signed");
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(authority.clone()).expect("an authority");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let clients = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_client_cert_verifier(clients.build().expect("a verifier"))
+        .with_single_cert(
+            vec![own.der().clone()],
+            PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der())),
+        )
+        .expect("a certificate");
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    TlsAcceptor::from(Arc::new(config))
+}
+
+async fn accept(socket: TcpListener, tls: TlsAcceptor, cluster: Sandbox, guests: Arc<Mutex<Guests>>) {
+    while let Ok((stream, _)) = socket.accept().await {
+        tokio::spawn(serve(stream, tls.clone(), cluster.clone(), Arc::clone(&guests)));
+    }
+}
+
+async fn serve(stream: TcpStream, tls: TlsAcceptor, cluster: Sandbox, guests: Arc<Mutex<Guests>>) {
+    // Whoever breaks it off wanted another server.
+    let Ok(stream) = tls.accept(stream).await else { return };
+    let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first).map(|it| it.to_vec());
+    let guest = guests.lock().names.get(&certificate.expect("a certificate")).cloned().expect("a guest");
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (mut service, guests, guest) = (cluster.service(), Arc::clone(&guests), guest.clone());
+        async move {
+            let is_refused = {
+                let mut guests = guests.lock();
+                guests.seen.push(format!("{guest} {} {}", request.method(), request.uri().path()));
+                guests.refused.contains(&guest)
+            };
+            Ok::<_, Infallible>(if is_refused {
+                unauthorized()
+            } else {
+                service.call(request).await.expect("it answers")
+            })
+        }
+    });
+    // It ends with either side.
+    let _ = Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
+}
+
+fn unauthorized() -> Response<ResponseBody> {
+    let mut answer = Response::new(ResponseBody::default());
+    *answer.status_mut() = StatusCode::UNAUTHORIZED;
+    answer
+}
