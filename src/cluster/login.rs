@@ -352,17 +352,17 @@ mod tests {
         let login = || Login::of("admin", &serde_json::from_value(text.clone()).expect("a user"));
         let without = login().expect("a token");
         assert_eq!(asked(&without, 200).await, "Bearer hunter2", "there is no file yet");
-        std::fs::write(&file, "one\n").expect("a file");
+        fs::write(&file, "one\n").expect("a file");
         let login = login().expect("a token");
         assert_eq!(asked(&login, 200).await, "Bearer one");
-        std::fs::write(&file, "two").expect("a file");
+        fs::write(&file, "two").expect("a file");
         assert_eq!(asked(&login, 200).await, "Bearer one");
         tokio::time::advance(READ_EVERY).await;
         assert_eq!(asked(&login, 200).await, "Bearer two");
-        std::fs::write(&file, "three").expect("a file");
+        fs::write(&file, "three").expect("a file");
         assert_eq!(asked(&login, 401).await, "Bearer two");
         assert_eq!(asked(&login, 200).await, "Bearer three");
-        std::fs::remove_file(&file).expect("removed");
+        fs::remove_file(&file).expect("removed");
         tokio::time::advance(READ_EVERY).await;
         assert_eq!(asked(&login, 200).await, "Bearer three", "what was read is shown");
     }

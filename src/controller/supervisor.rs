@@ -94,15 +94,21 @@ impl Supervisor {
     ) -> Result<Connected, Closed> {
         let was_offline = attempts > 0;
         let mut pause = FIRST_PAUSE;
+        // Made for an attempt that nobody answered: the next one needs no other, and no plug-in is run for it.
+        let mut unanswered = None;
         loop {
-            let opened = Client::connect(self.cluster.clone(), &self.link).await;
+            let opened = self.open(unanswered.take()).await;
             if let (Ok(client), Some(known)) = (&opened, &*before)
                 && !client.is_made_as(known)
             {
                 self.leave(epoch, before).await?;
             }
             let taken = match opened {
-                Ok(client) => self.take_inventory(client, was_offline).await,
+                Ok(client) => {
+                    let taken = self.take_inventory(client.clone(), was_offline).await;
+                    unanswered = taken.as_ref().is_err_and(Error::is_unreachable).then_some(client);
+                    taken
+                }
                 Err(error) => Err(error),
             };
             match taken {
@@ -129,6 +135,16 @@ impl Supervisor {
             // A cluster that was here a moment ago is likely back soon: it is asked every 5 s.
             pause = (pause * 2).min(if was_offline { PROBE_EVERY } else { LONGEST_PAUSE });
         }
+    }
+
+    /// A connection as its kubeconfig says now; `before` if that says the same.
+    async fn open(&self, before: Option<Client>) -> Result<Client, Error> {
+        if let Some(client) = before
+            && !client.is_outdated(&self.link).await?
+        {
+            return Ok(client);
+        }
+        Client::connect(self.cluster.clone(), &self.link).await
     }
 
     /// The kubeconfig is another one: nothing more is to be begun over the connection that was made of it.
@@ -402,6 +418,9 @@ fn detail(error: &Error) -> String {
 }
 
 #[cfg(test)]
+mod kubeconfigs;
+
+#[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::Secret;
     use kube::api::{Api, DeleteParams, DynamicObject, PostParams};
@@ -624,38 +643,6 @@ mod tests {
             assert!(detail.starts_with("not allowed: ") && attempts == 3, "{attempts} {detail}");
             assert!(matches!(case.next().await, ClusterNews::Up { .. }));
         }
-    }
-
-    /// On the clock of the machine: what a kubeconfig leads to is reached through a socket.
-    #[tokio::test]
-    async fn the_kubeconfig_is_read_again_at_the_first_refusal() {
-        let sandbox = Sandbox::new(SandboxOptions::instant("bj1"));
-        let listener = sandbox.listen(([127, 0, 0, 1], 0).into()).await.expect("a port");
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("config");
-        std::fs::write(&path, listener.kubeconfig()).expect("a file");
-        let (_rediscover, asked) = watch::channel(0);
-        let (sender, mut events) = mpsc::channel(64);
-        let supervisor = Supervisor {
-            cluster: ClusterName::from("bj1"),
-            link: Link::Kubeconfig { path: path.clone(), context: None },
-            instance: "main".to_owned(),
-            events: sender,
-            rediscover: asked,
-            first_epoch: 0,
-            read_every: Supervisor::READ_EVERY,
-        };
-        tokio::spawn(supervisor.run());
-        let mut next = async || match events.recv().await {
-            Some(Event::Cluster { news, .. }) => news,
-            other => panic!("{other:?}"),
-        };
-        assert!(matches!(next().await, ClusterNews::Up { .. }));
-        let by_name = listener.kubeconfig().replace("127.0.0.1", "localhost");
-        std::fs::write(&path, by_name).expect("a file");
-        sandbox.fail_next(RequestMatch::any().resource("/version"), 1, Fault::unauthorized());
-        assert!(matches!(next().await, ClusterNews::Left));
-        assert!(matches!(next().await, ClusterNews::Up { .. }));
     }
 
     #[tokio::test(start_paused = true)]

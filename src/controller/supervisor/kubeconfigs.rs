@@ -1,0 +1,83 @@
+//! Clusters that are reached as a kubeconfig in a file says. On the clock of the machine: through sockets, and with programs.
+
+use std::path::PathBuf;
+
+use sandbox::{Fault, RequestMatch, Sandbox, SandboxOptions};
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::*;
+
+struct Case {
+    folder: TempDir,
+    news: mpsc::Receiver<Event>,
+    _rediscover: watch::Sender<u64>,
+}
+
+impl Case {
+    /// `kubeconfig`: what it says, given the folder that it is in.
+    fn start(kubeconfig: impl FnOnce(&TempDir) -> String) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("config"), kubeconfig(&folder)).expect("a file");
+        let (_rediscover, asked) = watch::channel(0);
+        let (events, news) = mpsc::channel(64);
+        let path = folder.path().join("config");
+        let supervisor = Supervisor {
+            cluster: ClusterName::from("bj1"),
+            link: Link::Kubeconfig { path, context: None },
+            instance: "main".to_owned(),
+            events,
+            rediscover: asked,
+            first_epoch: 0,
+            read_every: Supervisor::READ_EVERY,
+        };
+        tokio::spawn(supervisor.run());
+        Self { folder, news, _rediscover }
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    async fn next(&mut self) -> ClusterNews {
+        match self.news.recv().await {
+            Some(Event::Cluster { news, .. }) => news,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_kubeconfig_is_read_again_at_the_first_refusal() {
+    let sandbox = Sandbox::new(SandboxOptions::instant("bj1"));
+    let listener = sandbox.listen(([127, 0, 0, 1], 0).into()).await.expect("a port");
+    let mut case = Case::start(|_| listener.kubeconfig());
+    assert!(matches!(case.next().await, ClusterNews::Up { .. }));
+    let by_name = listener.kubeconfig().replace("127.0.0.1", "localhost");
+    std::fs::write(case.file("config"), by_name).expect("a file");
+    sandbox.fail_next(RequestMatch::any().resource("/version"), 1, Fault::unauthorized());
+    assert!(matches!(case.next().await, ClusterNews::Left));
+    assert!(matches!(case.next().await, ClusterNews::Up { .. }));
+}
+
+#[tokio::test]
+async fn a_cluster_that_is_away_costs_one_run_of_its_plug_in() {
+    let mut case = Case::start(|folder| {
+        let runs = folder.path().join("runs");
+        let script = format!("echo run >> {}; echo 'status: {{token: opaque}}'", runs.display());
+        let version = "client.authentication.k8s.io/v1";
+        let exec = json!({"apiVersion": version, "command": "sh", "args": ["-c", script]});
+        let context = json!({"name": "one", "context": {"cluster": "one", "user": "me"}});
+        let text = json!({
+            "current-context": "one", "contexts": [context],
+            "clusters": [{"name": "one", "cluster": {"server": "https://127.0.0.1:1"}}],
+            "users": [{"name": "me", "user": {"exec": exec}}],
+        });
+        text.to_string()
+    });
+    for expected in 1..=3 {
+        let ClusterNews::Down { attempts, .. } = case.next().await else { panic!("nobody is there") };
+        assert_eq!(attempts, expected);
+    }
+    assert_eq!(std::fs::read_to_string(case.file("runs")).expect("it has run"), "run\n");
+}
