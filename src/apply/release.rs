@@ -30,14 +30,17 @@ fn without_us(live: &Value, manager: &str) -> Value {
         entries(live).iter().filter(|entry| text(entry, "manager") != manager).collect();
     // A list of nothing would be taken for a client that does not know the field.
     let others = if others.is_empty() { json!([{}]) } else { json!(others) };
-    let nulls =
-        |names: &[&str]| names.iter().map(|name| ((*name).to_owned(), Value::Null)).collect::<Map<_, _>>();
-    let kept = [labels::APP, labels::ORIGIN, labels::HASH, labels::REVISION, labels::RUN, labels::FIELDS];
+    // Also what somebody else wrote for us, and the `keep` of an app that never prunes: whoever has it next says for itself.
+    let nulls = |pointer: &str| {
+        let names = live.pointer(pointer).and_then(Value::as_object).into_iter().flat_map(Map::keys);
+        let ours = names.filter(|name| name.starts_with(labels::PREFIX));
+        ours.map(|name| (name.clone(), Value::Null)).collect::<Map<_, _>>()
+    };
     let mut metadata = json!({
         "uid": live.pointer("/metadata/uid"),
         "resourceVersion": live.pointer("/metadata/resourceVersion"),
-        "labels": nulls(&[labels::MANAGED_BY, labels::APP]),
-        "annotations": nulls(&kept),
+        "labels": nulls("/metadata/labels"),
+        "annotations": nulls("/metadata/annotations"),
     });
     // A server that keeps no entries takes none either.
     if kept_by_server(live).next().is_some() {
@@ -62,6 +65,21 @@ mod tests {
             json!([{"manager": "kubectl"}, {"manager": "tutti-other"}]),
         );
         check(&["tutti-main", "tutti-main"], json!([{}]));
+    }
+
+    #[test]
+    fn every_word_of_ours_goes_and_others_stay() {
+        let live = json!({"metadata": {
+            "labels": {"tutti.dev/managed-by": "main", "tutti.dev/app": "shop.pay", "app": "pay"},
+            "annotations": {"tutti.dev/hash": "1", "tutti.dev/prune": "keep", "tutti.dev/force": "true",
+                "tutti.dev/replace": "true", "helm.sh/resource-policy": "keep", "example.com/tutti.dev": "x"},
+        }});
+        let patch = without_us(&live, "tutti-main");
+        let none = Value::Null;
+        assert_eq!(patch["labels"], json!({"tutti.dev/managed-by": none, "tutti.dev/app": none}));
+        let expected = json!({"tutti.dev/hash": none, "tutti.dev/prune": none, "tutti.dev/force": none,
+            "tutti.dev/replace": none});
+        assert_eq!(patch["annotations"], expected);
     }
 
     #[test]

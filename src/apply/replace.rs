@@ -39,7 +39,6 @@ pub async fn delete(
 /// Why it is not deleted, whatever Git says.
 fn objection(live: &Value, manager: &str) -> Option<String> {
     let annotation = |name: &str| live.pointer("/metadata/annotations")?.get(name)?.as_str();
-    let claims = live.pointer("/spec/persistentVolumeClaimRetentionPolicy/whenDeleted");
     let instance =
         live.pointer("/metadata/labels").and_then(|labels| labels.get(labels::MANAGED_BY)?.as_str());
     if instance.map(labels::field_manager).as_deref() != Some(manager) {
@@ -50,7 +49,7 @@ fn objection(live: &Value, manager: &str) -> Option<String> {
         Some(format!("its annotation {} says keep", labels::PRUNE))
     } else if !owned::entries(live).iter().any(|entry| owned::is_ours(entry, manager)) {
         Some("nothing of it is ours any more".to_owned())
-    } else if claims.and_then(Value::as_str) == Some("Delete") {
+    } else if ObjectId::claims_go_along(live) {
         Some("its volume claims would be deleted with it (persistentVolumeClaimRetentionPolicy)".to_owned())
     } else {
         None

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt as _;
 use kube::api::{
     Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy,
 };
@@ -20,8 +19,8 @@ use super::object::{Bare, Told, Whole};
 use super::standing::Standing;
 use super::streams::Streams;
 use super::without_apply::WithoutApply;
-use super::{Catalog, Credential, Error, Link, Resource};
-use crate::model::{ClusterName, Digest, Kind, ObjectId, labels};
+use super::{Credential, Error, Link, Resource};
+use crate::model::{ClusterName, Digest, ObjectId};
 
 /// What became of a delete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,23 +30,6 @@ pub enum Deleted {
     Gone,
     /// It is another object by now, or was changed since it was observed.
     Changed,
-}
-
-/// What the inventory of a cluster begins with.
-#[derive(Debug, Default)]
-pub struct KindsInUse {
-    pub kinds: Vec<Kind>,
-    /// Could not be listed: their own server is down, or we may not. What is ours there is not
-    /// pruned, as what is unseen is never taken for gone.
-    pub hidden: Vec<(Kind, Error)>,
-}
-
-impl KindsInUse {
-    /// What may be listed some time later.
-    pub fn unlisted(&self) -> Vec<Kind> {
-        let later = self.hidden.iter().filter(|(_, error)| error.is_transient());
-        later.map(|(kind, _)| kind.clone()).collect()
-    }
 }
 
 /// A connection to one cluster; clones share it.
@@ -166,47 +148,6 @@ impl Client {
             Ok(Err(error)) => Err(classify(&self.name, "probe", None, &error)),
             Err(_) => Err(self.no_answer()),
         }
-    }
-
-    /// Kinds of which the cluster holds at least one object of this instance. One small metadata
-    /// list per manageable kind: asked once per connection, so that an inventory needs no memory of
-    /// what was applied before a restart.
-    pub async fn kinds_in_use(&self, catalog: &Catalog, instance: &str) -> Result<KindsInUse, Error> {
-        let kinds: Vec<Kind> = catalog.preferred().filter(|kind| !is_derived(kind)).cloned().collect();
-        self.kinds_in_use_of(&kinds, catalog, instance).await
-    }
-
-    /// As [`Client::kinds_in_use`], of some kinds.
-    pub async fn kinds_in_use_of(
-        &self,
-        kinds: &[Kind],
-        catalog: &Catalog,
-        instance: &str,
-    ) -> Result<KindsInUse, Error> {
-        let selector = format!("{}={instance}", labels::MANAGED_BY);
-        let parameters = &ListParams::default().labels(&selector).limit(1);
-        let resources: Vec<_> = kinds
-            .iter()
-            .filter_map(|kind| catalog.get(kind).map(|resource| (kind.clone(), resource.api.clone())))
-            .collect();
-        let mut answers = futures::stream::iter(resources.into_iter().map(|(kind, api)| async move {
-            let objects: Api<Bare> = Api::all_with(self.kube.clone(), &api);
-            (kind, self.patiently("list", || objects.list(parameters)).await)
-        }))
-        .buffer_unordered(8);
-        let mut found = KindsInUse::default();
-        while let Some((kind, answer)) = answers.next().await {
-            match answer {
-                Ok(list) if list.items.is_empty() => {}
-                Ok(_) => found.kinds.push(kind),
-                // A login that is refused hides everything, for the moment.
-                Err(error @ (Error::Request { .. } | Error::Denied { forbidden: true, .. })) => {
-                    found.hidden.push((kind, error));
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(found)
     }
 
     /// The metadata of one object; `None` when it is not there.
@@ -435,21 +376,4 @@ impl Client {
             None => Api::all_with(self.kube.clone(), api),
         }
     }
-}
-
-/// Built-in kinds whose objects are made by controllers from others, labels copied: never ours.
-const DERIVED: &[(&str, &str)] = &[
-    ("", "Endpoints"),
-    ("", "Event"),
-    ("", "Node"),
-    ("", "Pod"),
-    ("apps", "ControllerRevision"),
-    ("apps", "ReplicaSet"),
-    ("coordination.k8s.io", "Lease"),
-    ("discovery.k8s.io", "EndpointSlice"),
-    ("events.k8s.io", "Event"),
-];
-
-fn is_derived(kind: &Kind) -> bool {
-    DERIVED.contains(&(&*kind.group, &*kind.kind))
 }

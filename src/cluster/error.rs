@@ -65,7 +65,8 @@ impl Error {
             Self::Rejected { code, reason, .. } => {
                 *code == 429 || *code == 409 || (*code >= 500 && reason != INVALID)
             }
-            Self::Request { code, .. } => *code == 429 || *code >= 500,
+            // What is not implemented will not be soon.
+            Self::Request { code, .. } => *code == 429 || (*code >= 500 && *code != 501),
             // Whoever does not know us may in a moment; what we may not do is somebody's will.
             Self::Denied { forbidden, .. } => !forbidden,
             Self::Connection { .. }

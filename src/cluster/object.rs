@@ -44,9 +44,8 @@ impl<const METADATA: bool> Told<METADATA> {
 fn restore_entry(object: &mut Value) {
     let annotation = |name: &str| object.pointer("/metadata/annotations")?.get(name)?.as_str();
     let Some(kept) = annotation(labels::FIELDS) else { return };
-    let origin = annotation(labels::ORIGIN).and_then(ObjectId::parse_origin);
     let Ok(entry) = serde_json::from_str::<Map<String, Value>>(kept) else { return };
-    if origin.is_none() || origin != ObjectId::of(object) {
+    if !is_itself(object) {
         return;
     }
     let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
@@ -59,7 +58,20 @@ fn restore_entry(object: &mut Value) {
     }
 }
 
+/// What names its origin is that origin, and no copy of it.
+fn is_itself(object: &Value) -> bool {
+    let annotations = object.pointer("/metadata/annotations");
+    let origin = annotations.and_then(|all| all.get(labels::ORIGIN)?.as_str());
+    let origin = origin.and_then(ObjectId::parse_origin);
+    origin.is_some() && origin == ObjectId::of(object)
+}
+
 impl Bare {
+    /// It was applied as what it is, and is no copy of something else.
+    pub fn names_itself(self, api: &ApiResource) -> bool {
+        is_itself(&self.into_value(api))
+    }
+
     pub fn into_name(self) -> Option<String> {
         self.meta.name
     }

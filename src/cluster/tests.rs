@@ -164,7 +164,9 @@ async fn a_kind_that_cannot_be_listed_hides_no_other() {
     server.answers("/api/v1/configmaps", &[failure(429), failure(503), list("v1", "ConfigMap", 1)]);
     server.answers("/api/v1/secrets", &[failure(403)]);
     server.answers("/apis/apps/v1/deployments", &[failure(500)]);
-    // Of the same name as a kind that is never ours.
+    server.answers("/api/v1/pods", &[list("v1", "Pod", 0)]);
+    server.answers("/apis/apps/v1/replicasets", &[list("apps/v1", "ReplicaSet", 0)]);
+    // Of the same name as a kind of which there is nothing.
     server.answers("/apis/example.com/v1/pods", &[list("example.com/v1", "Pod", 1)]);
 
     let mut found = client.kinds_in_use(&catalog, "main").await.expect("an inventory");
@@ -173,6 +175,42 @@ async fn a_kind_that_cannot_be_listed_hides_no_other() {
     assert_eq!(found.kinds, [Kind::new("", "v1", "ConfigMap"), Kind::new("example.com", "v1", "Pod")]);
     let hidden: Vec<Kind> = found.hidden.into_iter().map(|(kind, _)| kind).collect();
     assert_eq!(hidden, [Kind::new("", "v1", "Secret"), Kind::new("apps", "v1", "Deployment")]);
+}
+
+/// Copies that controllers make of our Services' labels are no use of their kind: all pages are read for one that is none.
+#[tokio::test(start_paused = true)]
+async fn endpoints_of_ours_are_told_from_copies() {
+    let server = Server::new();
+    server.answers("/api/v1", &[(200, resources("v1", &["Endpoints"]))]);
+    for group in ["apps", "example.com"] {
+        server.answers(&format!("/apis/{group}/v1"), &[(200, resources(&format!("{group}/v1"), &[]))]);
+    }
+    let client = server.client().await;
+    let catalog = discovered(&client).await;
+    let page = |origin: &str, token: &str| {
+        let (code, mut page) = list("v1", "Endpoints", 1);
+        page["items"][0]["metadata"]["namespace"] = json!("shop");
+        page["items"][0]["metadata"]["annotations"]["tutti.dev/origin"] = json!(origin);
+        page["metadata"]["continue"] = json!(token);
+        (code, page)
+    };
+    let (copy, own) = ("/Service/shop/n0", "/Endpoints/shop/n0");
+    let cases = [
+        (vec![page(copy, "")], 0),
+        (vec![page(copy, "more"), page(copy, "")], 0),
+        (vec![page(copy, "more"), page(own, "")], 1),
+        (vec![page(own, "more"), failure(410)], 1),
+        // What was not read to its end may hold anything.
+        (vec![page(copy, "more"), failure(410)], 1),
+    ];
+    for (pages, expected) in cases {
+        server.answers("/api/v1/endpointss", &pages);
+        let found = client.kinds_in_use(&catalog, "main").await.expect("an inventory");
+        assert_eq!((found.kinds.len(), found.hidden.len()), (expected, 0), "{pages:?}");
+    }
+    server.answers("/api/v1/endpointss", &[page(copy, "more"), failure(403)]);
+    let found = client.kinds_in_use(&catalog, "main").await.expect("an inventory");
+    assert_eq!((found.kinds.len(), found.hidden.len()), (0, 1));
 }
 
 /// A kubeconfig in a file, with one user.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt as _};
+use jiff::Timestamp;
 use kube::api::Api;
 use serde_json::Value;
 
@@ -36,6 +37,14 @@ pub enum Change {
     },
     /// The stream broke; it is taken up again with back-off.
     Broken(String),
+    /// It broke again and again since then, for half a minute at least, and never told anything: what changes is seen by lists alone, one every five
+    /// minutes, until [`Change::Sees`].
+    Blind {
+        since: Timestamp,
+        why: String,
+    },
+    /// The watch tells what happens again.
+    Sees,
 }
 
 impl Client {

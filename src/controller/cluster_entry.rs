@@ -46,6 +46,8 @@ struct KindWatch {
     told: Option<u64>,
     /// Why it broke, until it tells something again.
     trouble: Option<String>,
+    /// Why it tells nothing, though its lists are well.
+    blind: Option<String>,
     /// What a watch that was replaced has still told is not taken for what this one tells.
     number: u64,
     /// By what its objects are judged.
@@ -53,6 +55,11 @@ struct KindWatch {
 }
 
 impl KindWatch {
+    fn new(task: JoinHandle<()>, number: u64, mark: Option<health::Mark>) -> Self {
+        let (listing, told, trouble, blind) = (None, None, None, None);
+        Self { task, listed: false, listing, told, trouble, blind, number, mark }
+    }
+
     fn hears_of(&mut self, object: &Value, id: &ObjectId, is_there: bool) {
         match &mut self.listing {
             Some(seen) if is_there => {
@@ -217,17 +224,24 @@ impl ClusterEntry {
         self.facts.as_ref().and_then(|facts| self.catalog.unknown(facts).next())
     }
 
-    /// A watch that cannot list its kind: without it nothing is known to be whole.
+    /// A watch that cannot list its kind: without it nothing is known to be whole. Or one that lists, and then tells nothing.
     pub fn trouble(&self) -> Option<String> {
         let broken = self.watches.iter().find_map(|(kind, watch)| {
-            // One that listed goes on by itself after a break, but not where we may list and not watch.
-            let is_told = |error: &&String| !watch.listed || error.contains("cannot watch resource");
-            watch.trouble.as_ref().filter(is_told).map(|error| format!("{kind} cannot be watched: {error}"))
+            // One that listed goes on by itself after a break.
+            let error = watch.trouble.as_ref().filter(|_| !watch.listed)?;
+            Some(format!("{kind} cannot be watched: {error}"))
         });
+        let blind = || {
+            let blind = self
+                .watches
+                .iter()
+                .find_map(|(kind, watch)| Some(format!("{kind} {}", watch.blind.as_ref()?)));
+            blind.map(|blind| format!("{blind}: changes are seen by lists every 5 minutes"))
+        };
         let unknown =
             || Some(format!("the server of {} does not answer: nothing is deleted", self.unknown_api()?));
         let unlisted = || Some(format!("{} cannot be listed: nothing is deleted", self.unlisted.first()?));
-        broken.or_else(unknown).or_else(unlisted)
+        broken.or_else(unknown).or_else(unlisted).or_else(blind)
     }
 
     pub fn ask_what_it_serves(&self) {
@@ -316,8 +330,7 @@ impl ClusterEntry {
                 listing.follow(stream, tell).await;
             });
             let mark = self.rules.mark(&kind);
-            let watch =
-                KindWatch { task, listed: false, listing: None, told: None, trouble: None, number, mark };
+            let watch = KindWatch::new(task, number, mark);
             self.watches.insert(kind, watch);
         }
         self.observation.complete = self.watches.values().all(|watch| watch.listed);
@@ -483,7 +496,7 @@ impl ClusterEntry {
         let Some(watch) = self.watches.get_mut(kind).filter(|watch| watch.number == number) else {
             return Touched::Nothing;
         };
-        if !matches!(change, Change::Broken(_) | Change::Listing) {
+        if !matches!(change, Change::Broken(_) | Change::Listing | Change::Blind { .. }) {
             watch.trouble = None;
         }
         match change {
@@ -514,6 +527,15 @@ impl ClusterEntry {
                 tracing::debug!(cluster = %self.cluster.name, %kind, error, "a watch broke; it is taken up again");
                 watch.trouble = Some(error);
                 Touched::Nothing
+            }
+            Change::Blind { since, why } => {
+                let since = since.strftime("%Y-%m-%d %H:%M UTC");
+                watch.blind = Some(format!("cannot be watched since {since}: {why}"));
+                Touched::Everything
+            }
+            Change::Sees => {
+                watch.blind = None;
+                Touched::Everything
             }
         }
     }

@@ -158,7 +158,8 @@ impl Follow {
                     *known = std::mem::take(&mut listed);
                     (is_listing, is_heard) = (false, true);
                 }
-                Change::Broken(detail) => {
+                Change::Sees => continue,
+                Change::Broken(detail) | Change::Blind { why: detail, .. } => {
                     self.is_silent(&detail, || in_words(&self.wanted, &detail)).await;
                     continue;
                 }

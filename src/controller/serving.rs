@@ -91,6 +91,12 @@ impl Serving {
             // A list tells of everything: only what is not served already is news.
             Change::Seen(object) => !watched.lists || !catalog.holds(name_of(&object)),
             Change::Left(_) => true,
+            // What it misses a list tells some minutes later, as after any other break.
+            Change::Blind { .. } => {
+                watched.broken = true;
+                false
+            }
+            Change::Sees => false,
             Change::Broken(error) => {
                 // One that goes on where it broke has missed nothing.
                 watched.broken = true;

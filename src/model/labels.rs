@@ -2,6 +2,8 @@
 
 use super::{AppId, Digest};
 
+/// Of all of them.
+pub const PREFIX: &str = "tutti.dev/";
 /// Label: the instance that manages the object.
 pub const MANAGED_BY: &str = "tutti.dev/managed-by";
 /// Label (shortened to fit) and annotation (exact `namespace/name`): the app.

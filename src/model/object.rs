@@ -114,6 +114,12 @@ impl ObjectId {
         )
     }
 
+    /// As [`takes_others_along`](Self::takes_others_along), by what an object says: the claims of a set of pods hold its data.
+    pub fn claims_go_along(object: &Value) -> bool {
+        let policy = object.pointer("/spec/persistentVolumeClaimRetentionPolicy/whenDeleted");
+        policy.and_then(Value::as_str) == Some("Delete")
+    }
+
     pub fn is_of(&self, kind: &Kind) -> bool {
         self.group == kind.group && self.kind == kind.kind
     }

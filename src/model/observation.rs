@@ -29,6 +29,8 @@ pub struct Live {
     pub keep: bool,
     /// A run of a release of a chart that has come to its end, well or not.
     pub is_ended_run: bool,
+    /// The volume claims of its pods would be deleted with it.
+    pub claims_go_along: bool,
     /// It has a deletionTimestamp.
     pub deleting: bool,
     pub health: Health,

@@ -162,6 +162,7 @@ enum Verdict {
 enum Need {
     OverCap,
     Kind,
+    Claims,
     EmptyRender,
     PlacedNowhere,
 }
@@ -175,6 +176,7 @@ impl Verdict {
         let reason = match need {
             Need::OverCap => Reason::OverCap { pending: limit.pending, cap: limit.cap, digest },
             Need::Kind => Reason::KindNeedsApproval { kind: candidate.kind.clone(), digest },
+            Need::Claims => Reason::ClaimsGoAlong { digest },
             Need::EmptyRender => Reason::EmptyRender { digest },
             Need::PlacedNowhere => Reason::PlacedNowhere { digest },
         };
@@ -264,8 +266,11 @@ impl<'a> Judge<'a> {
     }
 
     fn need(&self, app: &AppFacts, candidate: &Candidate) -> Option<Need> {
-        if takes_others_along(&candidate.object) {
+        if candidate.object.takes_others_along() {
             return Some(Need::Kind);
+        }
+        if candidate.claims_go_along {
+            return Some(Need::Claims);
         }
         if !app.is_gone && app.places.is_empty() {
             return Some(Need::PlacedNowhere);
@@ -296,14 +301,6 @@ fn stays(app: &AppFacts, candidate: &Candidate, is_released: bool) -> Option<(Ac
 fn hold_of_delete(mode: Mode, cluster: ClusterState, paused: bool) -> Option<Hold> {
     let state = if cluster == ClusterState::Removed { ClusterState::Ready } else { cluster };
     hold(mode, state, paused)
-}
-
-/// With these goes what is in them: objects, data.
-pub(super) fn takes_others_along(object: &ObjectId) -> bool {
-    matches!(
-        (&*object.group, &*object.kind),
-        ("", "Namespace" | "PersistentVolumeClaim") | ("apiextensions.k8s.io", "CustomResourceDefinition")
-    )
 }
 
 struct Limit {

@@ -14,22 +14,42 @@ pub enum Phase {
     Config,
     Storage,
     Service,
-    /// Also every kind that is not known here: what custom kinds refer to comes before.
     Workload,
+    /// Kinds that are not Kubernetes' own. What serves them may be a workload of the same app: it comes before them, and goes
+    /// when they have gone, as it may have to take a finalizer off them.
+    Custom,
     Route,
     Scaling,
     /// Last, because they call workloads, and stop every write while nobody answers.
     Webhook,
 }
 
+/// Groups of Kubernetes itself that are not told by more than this, and of workloads that are known like its own.
+const OWN: [&str; 13] = [
+    "",
+    "apps",
+    "apps.kruise.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "batch",
+    "certificates.k8s.io",
+    "coordination.k8s.io",
+    "events.k8s.io",
+    "extensions",
+    "flowcontrol.apiserver.k8s.io",
+    "networking.k8s.io",
+    "resource.k8s.io",
+];
+
 impl Phase {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Namespace,
         Self::Definition,
         Self::Config,
         Self::Storage,
         Self::Service,
         Self::Workload,
+        Self::Custom,
         Self::Route,
         Self::Scaling,
         Self::Webhook,
@@ -48,7 +68,8 @@ impl Phase {
             ("networking.k8s.io" | "extensions", "Ingress") | ("gateway.networking.k8s.io", _) => Self::Route,
             ("autoscaling" | "policy", _) => Self::Scaling,
             ("admissionregistration.k8s.io" | "apiregistration.k8s.io", _) => Self::Webhook,
-            _ => Self::Workload,
+            (group, _) if OWN.contains(&group) => Self::Workload,
+            _ => Self::Custom,
         }
     }
 
@@ -60,6 +81,7 @@ impl Phase {
             Self::Storage => "storage",
             Self::Service => "services",
             Self::Workload => "workloads",
+            Self::Custom => "custom resources",
             Self::Route => "routes",
             Self::Scaling => "scaling",
             Self::Webhook => "webhooks",

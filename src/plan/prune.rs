@@ -6,7 +6,6 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::json;
 
-use super::decide::takes_others_along;
 use super::reason::with_words;
 use super::{Action, Left, Phase, Reason, SentReplicas, Step};
 use crate::model::{
@@ -28,6 +27,8 @@ pub struct Candidate {
     pub keep: bool,
     /// A run of an earlier release of a chart: it did its work, and no release comes without leaving one behind.
     pub is_ended_run: bool,
+    /// The volume claims of its pods would be deleted with it.
+    pub claims_go_along: bool,
     /// Objects of ours, of whatever app, that would go with it: what is in a namespace, what a definition defines. Also
     /// those that are rendered and not there yet: an apply may be under way. A namespace goes when nothing in it is wanted,
     /// kept, or on its way any more. What is wanted comes first: it is what a person has to do something about.
@@ -54,6 +55,7 @@ impl Candidate {
         is_same.then(|| Self {
             resource_version: live.resource_version.to_string(),
             keep: live.keep,
+            claims_go_along: live.claims_go_along,
             ..self.clone()
         })
     }
@@ -86,6 +88,7 @@ pub fn candidates<'a>(
             resource_version: live.resource_version.to_string(),
             keep: live.keep,
             is_ended_run: live.is_ended_run,
+            claims_go_along: live.claims_go_along,
             contents: contents(id, observation, rendered, plural),
         })
     };
@@ -99,7 +102,7 @@ fn contents(
     rendered: &BTreeSet<ObjectId>,
     plural: &dyn Fn(&ObjectId) -> Option<String>,
 ) -> Vec<Content> {
-    if !takes_others_along(id) {
+    if !id.takes_others_along() {
         return Vec::new();
     }
     let is_inside = |other: &&ObjectId| match &*id.kind {

@@ -175,9 +175,13 @@ pub enum Reason {
         cap: u64,
         digest: Digest,
     },
-    /// Namespaces, claims and definitions take what is in them along.
+    /// Namespaces, volumes, claims and definitions take what is in them along.
     KindNeedsApproval {
         kind: Kind,
+        digest: Digest,
+    },
+    /// The volume claims of its pods would be deleted with it: what is in them would be lost.
+    ClaimsGoAlong {
         digest: Digest,
     },
     /// The app still belongs here and renders to nothing: that may be a mistake.
@@ -211,6 +215,7 @@ impl Reason {
         match self {
             Self::OverCap { digest, .. }
             | Self::KindNeedsApproval { digest, .. }
+            | Self::ClaimsGoAlong { digest }
             | Self::EmptyRender { digest }
             | Self::PlacedNowhere { digest } => Some(*digest),
             _ => None,
@@ -328,6 +333,11 @@ impl fmt::Display for Reason {
             Self::KindNeedsApproval { kind, digest } => {
                 write!(f, "every {} waits for approval {}", kind.kind, digest.short())
             }
+            Self::ClaimsGoAlong { digest } => write!(
+                f,
+                "its volume claims would be deleted with it (persistentVolumeClaimRetentionPolicy), waits for approval {}",
+                digest.short()
+            ),
             Self::EmptyRender { digest } => {
                 write!(f, "its app renders to nothing here, waits for approval {}", digest.short())
             }

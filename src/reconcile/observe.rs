@@ -35,6 +35,7 @@ pub fn live(kind: &Kind, object: &Value, instance: &str, rules: &Rules, ignores:
         revision: annotation(object, labels::REVISION).map(Into::into),
         keep: annotation(object, labels::PRUNE) == Some("keep"),
         is_ended_run: annotation(object, labels::RUN).is_some() && is_ended(kind, object, &health),
+        claims_go_along: ObjectId::claims_go_along(object),
         deleting: metadata.get("deletionTimestamp").is_some_and(|time| !time.is_null()),
         health,
         pods: pod_count(object),
@@ -149,6 +150,18 @@ mod tests {
             live(&kind, &object("/ConfigMap/shop/web"), "other", &rules, &none).is_none(),
             "another instance"
         );
+    }
+
+    #[test]
+    fn a_set_that_takes_its_claims_along_is_known() {
+        let (kind, rules, none) = (Kind::new("apps", "v1", "StatefulSet"), Rules::default(), Ignores::new());
+        for (policy, expected) in [("Delete", true), ("Retain", false)] {
+            let mut set = object("apps/StatefulSet/shop/web");
+            (set["apiVersion"], set["kind"]) = (json!("apps/v1"), json!("StatefulSet"));
+            set["spec"] = json!({"persistentVolumeClaimRetentionPolicy": {"whenDeleted": policy}});
+            let live = live(&kind, &set, "main", &rules, &none).expect("it is ours");
+            assert_eq!(live.claims_go_along, expected, "{policy}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! How many requests a change costs: the table "Budgets" of the engine's design, counted.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tutti::report::{Overview, Phase};
@@ -33,6 +34,43 @@ async fn nothing_changed_costs_nothing() {
     fleet.forget_requests();
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert_eq!(fleet.counted(), Vec::<String>::new());
+}
+
+/// What an idle process may ask for: twelve probes a minute, and each watch anew once in four minutes.
+#[tokio::test(start_paused = true)]
+async fn nothing_changed_costs_probes_and_renewals_of_watches() {
+    let fleet = fleet();
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    fleet.forget_requests();
+    let (minute, window) = (60, 240);
+    // The second in which each was asked for, by cluster and what.
+    let mut asked: BTreeMap<(String, String), Vec<u64>> = BTreeMap::new();
+    for second in 0..30 * minute {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        for (name, sandbox) in &fleet.clusters {
+            for record in sandbox.requests() {
+                let what = format!("{} {}", record.verb, record.resource);
+                asked.entry((name.clone(), what)).or_default().push(second);
+            }
+        }
+        fleet.forget_requests();
+    }
+    let most = |times: &[u64], span: u64| {
+        let within = |start: &u64| times.iter().filter(|it| (*start..start + span).contains(*it)).count();
+        times.iter().map(within).max().unwrap_or_default()
+    };
+    for cluster in CLUSTERS {
+        let probes = &asked[&(cluster.to_owned(), "get /version".to_owned())];
+        assert!(most(probes, minute) <= 12 && probes.len() > 300, "{} probes of {cluster}", probes.len());
+    }
+    let watches: Vec<_> = asked.iter().filter(|((_, what), _)| what.starts_with("watch ")).collect();
+    // Deployments, Services, ConfigMaps, and what tells what is served.
+    assert_eq!(watches.len(), CLUSTERS.len() * 5, "{:?}", asked.keys());
+    for (what, times) in &watches {
+        assert!(most(times, window) == 1 && times.len() >= 5, "{what:?}: {times:?}");
+    }
+    assert_eq!(asked.len(), watches.len() + CLUSTERS.len(), "{:?}", asked.keys());
 }
 
 #[tokio::test(start_paused = true)]

@@ -221,6 +221,27 @@ async fn what_is_not_ours_is_no_drift() {
     assert_eq!(scene.get("ConfigMap").await["metadata"]["annotations"]["example.com/note"], "seen");
 }
 
+/// As who elects a leader by an annotation writes a ConfigMap: whether it is still ours is asked once a minute.
+#[tokio::test(start_paused = true)]
+async fn an_object_that_somebody_writes_without_a_pause_costs_one_apply_a_minute() {
+    let scene = Scene::new("repair").await;
+    let seconds = 600;
+    for turn in 0..seconds / 2 {
+        let renewed = json!({"metadata": {"annotations": {"control-plane.alpha.kubernetes.io/leader": turn.to_string()}}});
+        edit_as(scene.cluster(), "operator", ("ConfigMap", "web"), &renewed).await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
+    }
+    let counted = scene.fleet.counted();
+    let applies = counted.iter().find_map(|it| it.strip_suffix(" apply configmaps")).expect("some");
+    let applies: u64 = applies.parse().expect("a number");
+    assert!((5..=seconds / 60 + 1).contains(&applies), "{counted:?}");
+    assert_eq!(counted.len(), 2, "nothing else is asked: {counted:?}");
+    // A person's edit in between is found by the next one.
+    edit_as(scene.cluster(), "kubectl-edit", ("ConfigMap", "web"), &json!({"data": {"value": "two"}})).await;
+    tokio::time::sleep(Duration::from_secs(61)).await;
+    assert_eq!(scene.get("ConfigMap").await["data"]["value"], "one");
+}
+
 #[tokio::test(start_paused = true)]
 async fn drift_that_is_reported_or_ignored_stays() {
     for (drift, phase) in [("report", Phase::OutOfSync), ("ignore", Phase::Running)] {

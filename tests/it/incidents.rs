@@ -1,10 +1,14 @@
 //! Accidents of other systems, each as the scenario that it was: here nothing goes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use sandbox::{Fault, FaultPlan, FaultRule, Release, RequestMatch, SandboxOptions, Trouble};
+use kube::api::DeleteParams;
+use sandbox::{Fault, FaultPlan, FaultRule, Release, RequestMatch, Sandbox, SandboxOptions, Trouble};
 use serde_json::Value;
+use tutti::report::Overview;
+
+use crate::registered::{Scene, kubeconfig};
 
 use crate::support::fleet::Fleet;
 use crate::support::live;
@@ -44,6 +48,21 @@ async fn identities(fleet: &Fleet) -> BTreeMap<String, Value> {
 fn deletes(fleet: &Fleet) -> usize {
     let delete = RequestMatch::any().verb("delete");
     fleet.clusters.values().map(|sandbox| sandbox.count_requests(&delete)).sum()
+}
+
+/// The names of all objects that were asked to go, also those whose delete failed.
+fn deleted(fleet: &Fleet) -> BTreeSet<String> {
+    let all = fleet.clusters.values().flat_map(Sandbox::requests);
+    all.filter(|it| it.verb == "delete").map(|it| it.name).collect()
+}
+
+/// Everything that was there is there still, but for these.
+async fn assert_all_but(fleet: &Fleet, gone: &[&str], before: &BTreeMap<String, Value>) {
+    let mut expected = before.clone();
+    expected.retain(|id, _| !gone.iter().any(|gone| id.ends_with(&format!("/{gone}"))));
+    assert_ne!(expected.len(), before.len(), "something is to go");
+    assert_eq!(identities(fleet).await, expected);
+    assert_eq!(deleted(fleet), gone.iter().map(ToString::to_string).collect());
 }
 
 async fn a_while() {
@@ -126,43 +145,163 @@ async fn argo_18480_a_selector_that_fits_no_cluster_deletes_nothing() {
     assert_eq!((deletes(&fleet), identities(&fleet).await), (0, before));
 }
 
-/// argo-cd #16284: the database behind an API server was full and took no more writes; requests failed, state was lost, and
-/// the applications of many clusters were deleted.
+/// argo-cd #18480 as it was: what lists the clusters is a registry, and the process runs. A commit that does remove something
+/// comes meanwhile: that goes, everywhere, and no cluster is taken to be gone.
+#[tokio::test(start_paused = true)]
+async fn argo_18480_a_registry_that_fails_registers_what_it_did() {
+    let failing = || FaultRule::failing(RequestMatch::any().verb("list"), Fault::internal_error());
+    let watches = || RequestMatch::any().verb("watch");
+    let cut = Trouble::WatchCut { shortest: Duration::from_secs(1), longest: Duration::from_secs(5) };
+    let expired = Trouble::WatchExpired { shortest: Duration::from_secs(1), longest: Duration::from_secs(5) };
+    let streams = FaultRule::failing(watches(), Fault::unavailable());
+    let troubles = [
+        // It is lost and cannot be listed again.
+        FaultPlan::new(1).rule(failing()).rule(streams).rule(FaultRule::new(watches(), expired.clone())),
+        // It is listed again and again, and never whole.
+        FaultPlan::new(2)
+            .rule(failing())
+            .rule(FaultRule::new(watches(), expired))
+            .rule(FaultRule::new(watches(), Trouble::WatchTorn { most: 1 })),
+        FaultPlan::new(3).rule(failing()).rule(FaultRule::new(watches(), cut)),
+    ];
+    for (number, trouble) in troubles.into_iter().enumerate() {
+        let (scene, before) = registered().await;
+        let fleet = &scene.fleet;
+        let running = scene.start().await;
+        running.converged(&fleet.begin).await;
+        scene.home.set_faults(&trouble);
+        scene.home.compact();
+        scene.home.cut_watches();
+        a_while().await;
+        fleet.push(&running, "One map less", &[("apps/settings/objects/two.yaml", None)]).await;
+        for _ in 0..10 {
+            tokio::time::sleep(Duration::from_secs(30)).await;
+            let now = running.overview.borrow().clone();
+            assert_eq!(states(&now), ["bj1 Ready", "bj2 Ready", "gz1 Ready"], "trouble {number}");
+        }
+        assert_all_but(fleet, &["two"], &before).await;
+        running.stop().await;
+    }
+}
+
+/// The same with a registry that is emptied, in truth or by mistake: nobody says that what runs there shall go.
+#[tokio::test(start_paused = true)]
+async fn argo_18480_a_registry_that_is_empty_deletes_nothing() {
+    let (scene, before) = registered().await;
+    let fleet = &scene.fleet;
+    let running = scene.start().await;
+    running.converged(&fleet.begin).await;
+    let registry = live::api(&scene.home, "ConfigMap", Some("default"));
+    for name in ["bj2", "gz1"] {
+        registry.delete(name, &DeleteParams::default()).await.expect("deleted");
+    }
+    let revision = fleet.push(&running, "One map less", &[("apps/settings/objects/two.yaml", None)]).await;
+    let dropped = |now: &Overview| states(now) == ["bj1 Ready", "bj2 Dropped", "gz1 Dropped"];
+    running.until("dropped", dropped).await;
+    a_while().await;
+    assert_eq!((deletes(fleet), identities(fleet).await), (0, before.clone()));
+    // It was a mistake.
+    for name in ["bj2", "gz1"] {
+        scene.register(name, &[("zone", "bj")], kubeconfig("one")).await;
+    }
+    running.until("all again", |now| states(now) == ["bj1 Ready", "bj2 Ready", "gz1 Ready"]).await;
+    running.converged(&revision).await;
+    assert_all_but(fleet, &["two"], &before).await;
+}
+
+/// Two clusters of a registry, with two maps each; what identifies these.
+async fn registered() -> (Scene, BTreeMap<String, Value>) {
+    let mut scene = Scene::new();
+    for name in ["bj2", "gz1"] {
+        scene.register(name, &[("zone", "bj")], kubeconfig("one")).await;
+    }
+    let two = config_map("default", "two", "first");
+    scene.fleet.begin =
+        scene.fleet.repository.commit("Two", &[("apps/settings/objects/two.yaml", Some(&two))]);
+    let running = scene.start().await;
+    running.converged(&scene.fleet.begin).await;
+    running.stop().await;
+    let before = identities(&scene.fleet).await;
+    assert_eq!(before.len(), 4);
+    (scene, before)
+}
+
+fn states(now: &Overview) -> Vec<String> {
+    now.clusters.iter().map(|it| format!("{} {}", it.name, it.state)).collect()
+}
+
+/// argo-cd #16284: the database behind an API server was full; requests failed, what was wanted came back with less in it, and
+/// the applications of many clusters were deleted. Here an app makes something only where a kind is served, and the servers fail
+/// to say so, in a running process and in ones that start then. A release comes meanwhile, and removes a map.
 #[tokio::test(start_paused = true)]
 async fn argo_16284_a_server_that_fails_loses_nothing() {
-    let fleet = fleet_of_each_sort();
-    let running = fleet.start().await;
+    let (app, web) = (objects("default", "settings"), component("web", "registry.example.com/web:1"));
+    let metrics = objects("default", "metrics").replace("*.yaml", "*");
+    let files = [
+        (APP, &*app),
+        (MAPS, &maps(&["one", "two"])),
+        (WEB, &*web),
+        ("apps/metrics/app.yaml", &metrics),
+        ("apps/metrics/objects/guarded.yaml.j2", GUARDED),
+    ];
+    // One of them says what it serves group by group.
+    let options: fn(&str) -> SandboxOptions = |name| match name {
+        "gz1" => SandboxOptions::instant(name),
+        _ => SandboxOptions { aggregated_discovery: false, ..SandboxOptions::instant(name) }
+            .running(Release::new(31).expect("a release")),
+    };
+    let fleet = Fleet::with(&["bj1", "gz1"], &files, options);
+    for sandbox in fleet.clusters.values() {
+        let definition = manifests::definition("monitoring.coreos.com", "v1", "ServiceMonitor");
+        live::apply_as(sandbox, "helm", &definition).await;
+    }
+    let mut running = fleet.start().await;
     running.converged(&fleet.begin).await;
     let before = identities(&fleet).await;
+    assert!(before.contains_key("bj1 ConfigMap default/guarded"), "{before:?}");
+    // Deletes are refused too, but not in the first seconds, in which a mistake would be made.
     let full = "etcdserver: mvcc: database space exceeded";
     let refusal = Fault::Refusal { code: 500, reason: "InternalError", message: full.to_owned() };
-    let writes = FaultRule::failing(RequestMatch::writes(), refusal.clone());
-    let lists = FaultRule::failing(RequestMatch::any().verb("list"), refusal.clone()).per_mille(500);
-    let streams = FaultRule::failing(RequestMatch::any().verb("watch"), refusal).per_mille(300);
-    let hour = Duration::from_secs(3600);
+    let any = RequestMatch::any;
+    let failing = |what: RequestMatch| FaultRule::failing(what, refusal.clone());
     let cut = Trouble::WatchExpired { shortest: Duration::from_secs(1), longest: Duration::from_secs(20) };
-    let watches = FaultRule::new(RequestMatch::any().verb("watch"), cut);
-    let writes = writes.within(Duration::ZERO..hour);
     for sandbox in fleet.clusters.values() {
-        let (writes, lists) = (writes.clone(), lists.clone());
-        let plan = FaultPlan::new(7).rule(writes).rule(lists).rule(streams.clone()).rule(watches.clone());
+        let plan = FaultPlan::new(7)
+            .rule(failing(RequestMatch::writes()).per_mille(700))
+            .rule(failing(any().resource("/apis/monitoring.coreos.com/v1")))
+            .rule(failing(any().resource("/apis")).per_mille(500))
+            .rule(failing(any().verb("list")).per_mille(200))
+            .rule(failing(any().verb("watch")).per_mille(200))
+            .rule(FaultRule::new(any().verb("watch"), cut.clone()));
         sandbox.set_faults(&plan);
     }
-    // A release comes while it lasts, and so do restarts.
-    let newer = component("web", "registry.example.com/web:2");
-    let revision = fleet.push(&running, "Release 2", &[(WEB, Some(&newer))]).await;
+    let (newer, fewer) = (component("web", "registry.example.com/web:2"), maps(&["one"]));
+    let changes = [(WEB, Some(&*newer)), (MAPS, Some(&*fewer))];
+    let revision = fleet.push(&running, "Release 2, one map less", &changes).await;
     a_while().await;
-    let mut running = running;
-    for _ in 0..3 {
+    for _ in 0..4 {
         running.stop().await;
         running = fleet.start().await;
         a_while().await;
+        assert!(deleted(&fleet).iter().all(|name| name == "two"), "{:?}", deleted(&fleet));
     }
-    assert_eq!(deletes(&fleet), 0);
     fleet.clusters.values().for_each(|sandbox| sandbox.set_faults(&FaultPlan::new(7)));
     running.converged(&revision).await;
-    assert_eq!((deletes(&fleet), identities(&fleet).await), (0, before));
+    assert_all_but(&fleet, &["two"], &before).await;
 }
+
+/// Where a kind of another's is served.
+const GUARDED: &str = "\
+{% if cluster.capabilities is has('monitoring.coreos.com/v1/ServiceMonitor') %}
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: guarded}
+{% endif %}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: always}
+";
 
 /// argo-cd #3484: automation, or a person, deleted manifests by mistake, and automatic pruning followed at once.
 #[tokio::test(start_paused = true)]
@@ -197,32 +336,79 @@ async fn argo_3484_manifests_that_are_deleted_by_mistake() {
     assert_eq!((deletes(&fleet), identities(&fleet).await), (deleted, before));
 }
 
-/// argo-cd #18780: applications of many clusters were deleted within seconds, and nothing had changed in Git.
+/// argo-cd #18780: applications of many clusters were deleted within seconds, though nobody had said so in Git: what was read
+/// of it was not all. Here the stored repository lacks a file, at each start of a process another one, while the clusters are in
+/// trouble of their own; and the last commit does remove something.
 #[tokio::test(start_paused = true)]
-async fn argo_18780_nothing_goes_while_git_stands_still() {
+async fn argo_18780_a_repository_that_is_not_all_there_deletes_nothing() {
     let fleet = fleet_of_each_sort();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
     let before = identities(&fleet).await;
-    let second = Duration::from_secs(1);
     let mut running = running;
-    for seed in 0..6 {
-        // The controller restarts while its clusters answer late, with the past, seldom, or not at all.
+    running.stop().await;
+    let fewer = fleet.repository.commit("One map less", &[(MAPS, Some(&maps(&["one"])))]);
+    for (seed, lost) in [MAPS, WEB, APP, "clusters/gz1.yaml", "tutti.yaml"].into_iter().enumerate() {
+        fleet.repository.take_away(lost);
+        for sandbox in fleet.clusters.values() {
+            sandbox.set_faults(&in_trouble(seed as u64));
+        }
+        running = fleet.start().await;
+        a_while().await;
+        assert_eq!(deletes(&fleet), 0, "{lost}: {:?}", deleted(&fleet));
+        let now = running.overview.borrow().clone();
+        assert!(now.revision.is_none() && now.source_error.is_some(), "{lost}: {:?}", now.source_error);
+        running.stop().await;
+        fleet.repository.give_back(lost);
+    }
+    for sandbox in fleet.clusters.values() {
+        sandbox.set_faults(&FaultPlan::new(0));
+    }
+    running = fleet.start().await;
+    running.converged(&fewer).await;
+    assert_all_but(&fleet, &["two"], &before).await;
+}
+
+/// The same when all is read and one app of it cannot be rendered: its objects are not unwanted, and what another app does no
+/// longer want waits.
+#[tokio::test(start_paused = true)]
+async fn argo_18780_an_app_that_cannot_be_rendered_deletes_nothing() {
+    // Where neither the health of an app nor a cap holds anything up.
+    let instance = manifests::INSTANCE.replace("{}", "{caps: {deletes: 100, deletePercent: 100}}");
+    let always = |name: &str| objects("default", name).replace("spec: {", "spec: {prune: always, ");
+    let (settings, extras) = (always("settings"), always("extras"));
+    let path = "apps/extras/objects/extra.yaml";
+    let extra = config_map("default", "extra", "first");
+    let fleet = Fleet::new(
+        &["bj1", "gz1"],
+        &[
+            ("tutti.yaml", &instance),
+            (APP, &settings),
+            (MAPS, &maps(&["one", "two"])),
+            ("apps/extras/app.yaml", &extras),
+            (path, &extra),
+        ],
+    );
+    let mut running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let before = identities(&fleet).await;
+    // A value that nothing sets, in place of what is there.
+    let (template, undefined) =
+        ("apps/extras/objects/extra.yaml.j2", extra.replace("\"first\"", "{{ nobody.sets.this }}"));
+    let (templates, fewer) = (extras.replace("*.yaml", "*"), maps(&["one"]));
+    let changes = [
+        ("apps/extras/app.yaml", Some(&*templates)),
+        (path, None),
+        (template, Some(&*undefined)),
+        (MAPS, Some(&*fewer)),
+    ];
+    fleet.push(&running, "One map less, and a mistake", &changes).await;
+    running.until("a mistake", |now| now.has_errors()).await;
+    a_while().await;
+    for seed in 0..4 {
         running.stop().await;
         for sandbox in fleet.clusters.values() {
-            let any = RequestMatch::any;
-            let plan = FaultPlan::new(seed)
-                .rule(FaultRule::new(
-                    any(),
-                    Trouble::Latency { shortest: Duration::ZERO, longest: second * 9 },
-                ))
-                .rule(FaultRule::new(any().verb("list"), Trouble::StaleList { lag: 40 }).per_mille(400))
-                .rule(FaultRule::failing(any(), Fault::unavailable()).per_mille(200))
-                .rule(FaultRule::failing(any(), Fault::forbidden()).per_mille(50))
-                .rule(FaultRule::new(any(), Trouble::WatchCut { shortest: second, longest: second * 30 }))
-                .rule(FaultRule::new(any(), Trouble::WatchTorn { most: 5 }).per_mille(500))
-                .down(second * 40..second * 70);
-            sandbox.set_faults(&plan);
+            sandbox.set_faults(&in_trouble(seed));
         }
         running = fleet.start().await;
         a_while().await;
@@ -231,8 +417,22 @@ async fn argo_18780_nothing_goes_while_git_stands_still() {
     for sandbox in fleet.clusters.values() {
         sandbox.set_faults(&FaultPlan::new(0));
     }
-    running.converged(&fleet.begin).await;
-    assert_eq!((deletes(&fleet), identities(&fleet).await), (0, before));
+    let mended = fleet.push(&running, "Without the mistake", &[(template, Some(&extra))]).await;
+    running.converged(&mended).await;
+    assert_all_but(&fleet, &["two"], &before).await;
+}
+
+/// Clusters answer late, with the past, seldom, or not at all.
+fn in_trouble(seed: u64) -> FaultPlan {
+    let (any, second) = (RequestMatch::any, Duration::from_secs(1));
+    FaultPlan::new(seed)
+        .rule(FaultRule::new(any(), Trouble::Latency { shortest: Duration::ZERO, longest: second * 3 }))
+        .rule(FaultRule::new(any().verb("list"), Trouble::StaleList { lag: 40 }).per_mille(400))
+        .rule(FaultRule::failing(any(), Fault::unavailable()).per_mille(100))
+        .rule(FaultRule::new(any(), Trouble::Request(Fault::forbidden())).per_mille(20))
+        .rule(FaultRule::new(any(), Trouble::WatchCut { shortest: second, longest: second * 30 }))
+        .rule(FaultRule::new(any(), Trouble::WatchTorn { most: 5 }).per_mille(300))
+        .down(second * 40..second * 70)
 }
 
 /// flux2 #3316: what deploys a set of objects was renamed, and all of them were deleted and made anew.

@@ -22,7 +22,11 @@ const MANIFESTS: &str = "apps/legacy/objects/all.yaml";
 
 fn fleet(app: &str) -> Fleet {
     let web = deployment("default", "web", "web", "registry.example.com/web:1");
-    let all = format!("{web}---\n{}", config_map("default", "map", "first"));
+    // What people say of an object goes with all that is ours.
+    let said =
+        "annotations: {tutti.dev/prune: keep, tutti.dev/force: 'true', tutti.dev/replace: 'true'}, name: map";
+    let map = config_map("default", "map", "first").replace("name: map", said);
+    let all = format!("{web}---\n{map}");
     Fleet::new(
         &["bj1"],
         &[
@@ -116,10 +120,26 @@ async fn an_app_that_never_prunes_leaves_its_objects_when_its_manifest_goes() {
     // Until somebody says that they are nobody's.
     let revision = fleet.push(&running, "Hand it over", &[(APPROVAL, Some(RELEASE))]).await;
     running.converged(&revision).await;
-    assert_eq!(
-        live::managed(fleet.cluster("bj1")).await.into_keys().collect::<Vec<_>>(),
-        ["ConfigMap default/own"]
-    );
+    let managed = async || live::managed(fleet.cluster("bj1")).await.into_keys().collect::<Vec<_>>();
+    assert_eq!(managed().await, ["ConfigMap default/own"]);
+    for (kind, name) in [("Deployment", "web"), ("ConfigMap", "map")] {
+        let left = live::get(fleet.cluster("bj1"), kind, "default", name).await.expect("it stays");
+        assert!(!left["metadata"]["annotations"].to_string().contains("tutti.dev"), "{left}");
+    }
+
+    // The next app that has it decides for itself.
+    let (app, map) =
+        (objects("default", "heir").replace("spec: {", "spec: {adopt: true, "), "apps/heir/objects/map.yaml");
+    let text = config_map("default", "map", "first");
+    let changes = [(APPROVAL, None), ("apps/heir/app.yaml", Some(app.as_str())), (map, Some(text.as_str()))];
+    let revision = fleet.push(&running, "Another one has it", &changes).await;
+    running.converged(&revision).await;
+    assert_eq!(managed().await, ["ConfigMap default/map", "ConfigMap default/own"]);
+    let other = config_map("default", "other", "first");
+    let revision = fleet.push(&running, "And lets it go", &[(map, Some(other.as_str()))]).await;
+    running.converged(&revision).await;
+    assert_eq!(managed().await, ["ConfigMap default/other", "ConfigMap default/own"]);
+    assert_eq!(deletes(fleet.cluster("bj1")), 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -256,3 +256,33 @@ async fn whoever_was_put_off_goes_on_with_the_pauses_of_before() {
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(applied(&fleet, "one"), before.1 + 1);
 }
+
+/// Eight apps, and eight objects of each, at a time.
+#[tokio::test(start_paused = true)]
+async fn a_slow_cluster_has_few_requests_to_answer_at_once() {
+    let maps: Vec<String> = (0..12).map(|number| format!("map-{number}")).collect();
+    let files: Vec<(String, String)> = (0..12)
+        .flat_map(|app| {
+            let app = format!("app-{app}");
+            let of_app = maps.iter().map(|name| config_map("default", &format!("{app}-{name}"), "first"));
+            let all = of_app.collect::<Vec<_>>().join("---\n");
+            [
+                (format!("apps/{app}/app.yaml"), objects("default", &app)),
+                (format!("apps/{app}/objects/all.yaml"), all),
+            ]
+        })
+        .collect();
+    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let fleet = Fleet::new(&["bj1"], &files);
+    let bj1 = fleet.cluster("bj1");
+    let all = RequestMatch::any().verb("apply");
+    bj1.fail_next(all.clone(), 12 * 12, Fault::Delay(Duration::from_secs(10)));
+    let running = fleet.start().await;
+    while bj1.count_requests(&all) == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    tokio::time::sleep(Duration::from_secs(8)).await;
+    assert_eq!(bj1.count_requests(&all), 64);
+    running.converged(&fleet.begin).await;
+    assert_eq!(bj1.count_requests(&all), 144);
+}

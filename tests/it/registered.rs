@@ -31,14 +31,14 @@ metadata: {name: settings, namespace: default}
 spec: {placement: {clusters: {matchLabels: {zone: bj}}}, files: [objects/*.yaml]}
 ";
 
-struct Scene {
-    fleet: Fleet,
-    home: Sandbox,
+pub struct Scene {
+    pub fleet: Fleet,
+    pub home: Sandbox,
 }
 
 impl Scene {
     /// bj1 has a file and no zone; bj2 and gz1 are there to be registered.
-    fn new() -> Self {
+    pub fn new() -> Self {
         let one = config_map("default", "one", "first");
         let files = [
             ("tutti.yaml", INSTANCE),
@@ -52,12 +52,12 @@ impl Scene {
         Self { fleet, home: Sandbox::new(SandboxOptions::instant("home")) }
     }
 
-    async fn start(&self) -> Running {
+    pub async fn start(&self) -> Running {
         let home = Home::at(Link::in_process(self.home.service()));
         self.fleet.start_with(&Wires::lasting(), |settings| settings.home = home).await
     }
 
-    async fn register(&self, name: &str, labels: &[(&str, &str)], data: Value) {
+    pub async fn register(&self, name: &str, labels: &[(&str, &str)], data: Value) {
         let mut all: serde_json::Map<String, Value> =
             labels.iter().map(|(key, value)| ((*key).to_owned(), json!(value))).collect();
         all.insert("ClusterOwner".to_owned(), json!("sym-admin"));
@@ -80,7 +80,7 @@ impl Scene {
     }
 }
 
-fn kubeconfig(text: &str) -> Value {
+pub fn kubeconfig(text: &str) -> Value {
     json!({"kubeconfig.yaml": text})
 }
 

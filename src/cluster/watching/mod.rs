@@ -2,9 +2,11 @@
 //!
 //! A list begins without a resourceVersion, so it is of the newest state: one from a cache that is behind would take back
 //! what was seen already. Where the server can, it comes as a stream, as the first events of the watch that goes on after it;
-//! where not, page by page. A list that breaks off says nothing of what is gone: it begins again.
+//! where not, page by page. A list that breaks off says nothing of what is gone: it begins again. A watch that breaks off goes on
+//! where it was; one that never tells anything is listed from time to time, until it does ([`sight`]).
 
 mod pauses;
+mod sight;
 
 #[cfg(test)]
 mod tests;
@@ -19,6 +21,7 @@ use kube::core::Status;
 use tokio::time::Instant;
 
 use self::pauses::Pauses;
+use self::sight::Sight;
 use super::error::innermost;
 use super::object::Told;
 use super::streams::Streams;
@@ -70,9 +73,11 @@ pub(super) fn changes<const METADATA: bool>(
     streams: Arc<Streams>,
 ) -> impl Stream<Item = Change> + Send + 'static {
     let watching = Watching {
+        sight: Sight::new((wanted.cluster.as_str(), &api.group, &api.plural)),
         objects,
         api,
         pauses: Pauses::new(wanted.longest_pause),
+        queued: None,
         wanted,
         streams,
         broken_streams: 0,
@@ -94,6 +99,9 @@ struct Watching<const METADATA: bool> {
     wanted: Wanted,
     streams: Arc<Streams>,
     pauses: Pauses,
+    sight: Sight,
+    /// Told after what comes next.
+    queued: Option<Change>,
     /// Streamed lists in a row that broke off.
     broken_streams: u32,
     /// Errors in a row that the server told at the same place.
@@ -137,6 +145,9 @@ enum Then {
 impl<const METADATA: bool> Watching<METADATA> {
     async fn next(&mut self) -> Change {
         loop {
+            if let Some(change) = self.queued.take() {
+                return change;
+            }
             let is_list = !matches!(self.state, State::Known(_) | State::Watched { .. });
             self.pauses.wait(is_list).await;
             if let Some(change) = self.step().await {
@@ -155,7 +166,11 @@ impl<const METADATA: bool> Watching<METADATA> {
             State::Streamed(events) => self.take_streamed(events).await,
             State::Page(token) => self.read_page(token).await,
             State::Read { items, then } => self.take_read(items, then),
-            State::Known(version) => self.watch_from(version).await,
+            State::Known(version) if !self.is_list_due() => self.watch_from(version).await,
+            State::Known(_) => {
+                self.state = State::Start;
+                None
+            }
             State::Watched { version, events, since, is_heard } => {
                 self.take_watched(version, events, (since, is_heard)).await
             }
@@ -163,12 +178,14 @@ impl<const METADATA: bool> Watching<METADATA> {
     }
 
     async fn begin(&mut self) -> Option<Change> {
-        if self.broken_streams >= STREAMS_THAT_BREAK || !self.streams.may_be_asked(&self.api) {
+        let is_refused = self.broken_streams >= STREAMS_THAT_BREAK || !self.streams.may_be_asked(&self.api);
+        if is_refused || self.sight.is_lost() {
             self.state = State::Page(None);
             return None;
         }
         let mut parameters = self.parameters();
         parameters.send_initial_events = true;
+        let asked = Instant::now();
         // No resourceVersion is the newest one.
         match within(self.objects.watch(&parameters, "")).await {
             Ok(events) => {
@@ -190,6 +207,9 @@ impl<const METADATA: bool> Watching<METADATA> {
                 // It may be streamed lists alone that it has trouble with.
                 if matches!(error, kube::Error::Api(_)) {
                     self.broken_streams += 1;
+                } else if asked.elapsed() >= SILENCE_OF_LISTS {
+                    // Something on the way may keep what has no end. A page has one.
+                    self.broken_streams = STREAMS_THAT_BREAK;
                 }
                 self.breaks(words(&error), State::Start)
             }
@@ -227,6 +247,7 @@ impl<const METADATA: bool> Watching<METADATA> {
                     return self.breaks(NO_VERSION.to_owned(), State::Start);
                 }
                 (self.broken_streams, self.errors) = (0, 0);
+                self.sees();
                 // What goes well is the watch: one that has to be listed again at once shall wait ever longer.
                 let listed = Change::Listed { version: version.clone() };
                 self.state = State::Watched { version, events, since: Instant::now(), is_heard: false };
@@ -281,6 +302,7 @@ impl<const METADATA: bool> Watching<METADATA> {
             }
             Then::Known(version) => {
                 (self.broken_streams, self.errors) = (0, 0);
+                self.sight.listed();
                 self.state = State::Known(version.clone());
                 Some(Change::Listed { version })
             }
@@ -288,7 +310,8 @@ impl<const METADATA: bool> Watching<METADATA> {
     }
 
     async fn watch_from(&mut self, version: String) -> Option<Change> {
-        match within(self.objects.watch(&self.parameters(), &version)).await {
+        let patience = self.sight.until_list().map_or(ANSWER, |until| until.min(ANSWER));
+        match within_time(patience, self.objects.watch(&self.parameters(), &version)).await {
             Ok(events) => {
                 let since = Instant::now();
                 self.state = State::Watched { version, events: events.boxed(), since, is_heard: false };
@@ -296,12 +319,17 @@ impl<const METADATA: bool> Watching<METADATA> {
             }
             Err(error) => {
                 self.is_denied(&error);
-                let then = match &error {
+                match &error {
+                    _ if self.is_list_due() => {
+                        self.state = State::Start;
+                        None
+                    }
                     // Too old for the server, or not a version of its store.
-                    kube::Error::Api(status) if matches!(status.code, 400 | 410 | 422) => State::Start,
-                    _ => State::Known(version),
-                };
-                self.breaks(words(&error), then)
+                    kube::Error::Api(status) if matches!(status.code, 400 | 410 | 422) => {
+                        self.breaks(words(&error), State::Start)
+                    }
+                    _ => self.misses(false, words(&error), State::Known(version)),
+                }
             }
         }
     }
@@ -312,34 +340,51 @@ impl<const METADATA: bool> Watching<METADATA> {
         mut events: Events<METADATA>,
         (since, is_heard): (Instant, bool),
     ) -> Option<Change> {
-        let next = tokio::time::timeout(SILENCE, events.next()).await;
+        let patience = self.sight.until_list().map_or(SILENCE, |until| until.min(SILENCE));
+        let next = tokio::time::timeout(patience, events.next()).await;
         let (object, is_gone) = match next {
             Ok(Some(Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)))) => (object, false),
             Ok(Some(Ok(WatchEvent::Deleted(object)))) => (object, true),
             Ok(Some(Ok(WatchEvent::Bookmark(bookmark)))) => {
                 let moved = bookmark.metadata.resource_version;
                 if moved.is_empty() || moved == version {
+                    self.sees();
                     self.state = State::Watched { version, events, since, is_heard };
                 } else {
                     self.hears(moved, events, since);
                 }
                 return None;
             }
-            Ok(Some(Ok(WatchEvent::Error(status)))) => return self.errs(&status, words_of(&status), version),
-            Ok(Some(Err(kube::Error::Api(status)))) => return self.errs(&status, words_of(&status), version),
+            Ok(Some(Ok(WatchEvent::Error(status)))) => {
+                return self.errs(&status, words_of(&status), version, is_heard);
+            }
+            Ok(Some(Err(kube::Error::Api(status)))) => {
+                return self.errs(&status, words_of(&status), version, is_heard);
+            }
             Ok(Some(Err(error @ kube::Error::SerdeError(_)))) => {
-                return self.errs(&Status::default(), words(&error), version);
+                return self.errs(&Status::default(), words(&error), version, is_heard);
             }
             Ok(Some(Err(error))) => {
                 self.ends(since, is_heard);
-                return self.breaks(words(&error), State::Known(version));
+                return self.misses(is_heard, words(&error), State::Known(version));
             }
-            Ok(None) | Err(_) => {
+            Ok(None) => {
                 if self.ends(since, is_heard) {
+                    self.sees();
                     self.state = State::Known(version);
                     return None;
                 }
-                return self.breaks("the server ended it at once".to_owned(), State::Known(version));
+                return self.misses(
+                    is_heard,
+                    "the server ended it at once".to_owned(),
+                    State::Known(version),
+                );
+            }
+            Err(_) => {
+                self.ends(since, is_heard);
+                self.state = State::Known(version);
+                let is_silent = !is_heard && !self.is_list_due();
+                return is_silent.then(|| self.loses("it told nothing until its end".to_owned())).flatten();
             }
         };
         let Some(version) = object.version().map(str::to_owned) else {
@@ -351,16 +396,17 @@ impl<const METADATA: bool> Watching<METADATA> {
     }
 
     /// The server tells an error, or what cannot be read, at this place of a watch.
-    fn errs(&mut self, status: &Status, why: String, version: String) -> Option<Change> {
+    fn errs(&mut self, status: &Status, why: String, version: String, is_heard: bool) -> Option<Change> {
         self.errors += 1;
         let is_lost = status.code == 410 || self.errors >= ERRORS_AT_ONE_PLACE;
-        self.breaks(why, if is_lost { State::Start } else { State::Known(version) })
+        self.misses(is_heard || is_lost, why, if is_lost { State::Start } else { State::Known(version) })
     }
 
     /// Something came of a watch, which goes on.
     fn hears(&mut self, version: String, events: Events<METADATA>, since: Instant) {
         self.errors = 0;
         self.pauses.went_well();
+        self.sees();
         self.state = State::Watched { version, events, since, is_heard: true };
     }
 
@@ -371,6 +417,43 @@ impl<const METADATA: bool> Watching<METADATA> {
             self.pauses.went_well();
         }
         was_one
+    }
+
+    /// The watch tells of what happens, also where nothing does.
+    fn sees(&mut self) {
+        if self.sight.tells() {
+            let (cluster, kind) = (&self.wanted.cluster, &self.api.kind);
+            tracing::info!(%cluster, kind, "a kind is watched again");
+            self.denial_is_told = false;
+            self.queued = Some(Change::Sees);
+        }
+    }
+
+    /// A watch broke off. `is_heard`: it told something, or what is listed now makes up for it.
+    fn misses(&mut self, is_heard: bool, why: String, then: State<METADATA>) -> Option<Change> {
+        if is_heard {
+            return self.breaks(why, then);
+        }
+        let told = self.loses(why.clone());
+        let broken = self.breaks(why, then);
+        told.or(broken)
+    }
+
+    /// A watch told nothing. Said once that is so for good.
+    fn loses(&mut self, why: String) -> Option<Change> {
+        let since = self.sight.failed()?;
+        if !self.denial_is_told {
+            let (cluster, kind) = (&self.wanted.cluster, &self.api.kind);
+            tracing::warn!(
+                %cluster, kind, error = why,
+                "a kind cannot be watched: until it can, it is listed every five minutes"
+            );
+        }
+        Some(Change::Blind { since, why })
+    }
+
+    fn is_list_due(&self) -> bool {
+        self.sight.until_list() == Some(Duration::ZERO)
     }
 
     fn breaks(&mut self, why: String, then: State<METADATA>) -> Option<Change> {
@@ -390,8 +473,15 @@ impl<const METADATA: bool> Watching<METADATA> {
 
 /// An answer that never comes to its end is none. Through a proxy nothing else would tell.
 async fn within<T>(answer: impl Future<Output = kube::Result<T>>) -> kube::Result<T> {
-    let late = |_| kube::Error::Service(format!("no answer within {} s", ANSWER.as_secs()).into());
-    tokio::time::timeout(ANSWER, answer).await.map_err(late)?
+    within_time(ANSWER, answer).await
+}
+
+async fn within_time<T>(
+    patience: Duration,
+    answer: impl Future<Output = kube::Result<T>>,
+) -> kube::Result<T> {
+    let late = |_| kube::Error::Service(format!("no answer within {} s", patience.as_secs()).into());
+    tokio::time::timeout(patience, answer).await.map_err(late)?
 }
 
 const NO_VERSION: &str = "the server leaves out the resourceVersion, without which nothing can be watched";

@@ -69,6 +69,8 @@ fn page(names: &[&str], version: &str, token: &str) -> Answer {
 /// A server that answers request after request so, and nothing then.
 struct Server {
     answers: Mutex<VecDeque<Answer>>,
+    /// Whenever it is asked for a page, once this is set.
+    page: Mutex<Option<Answer>>,
     asked: Mutex<Vec<String>>,
     streams: Arc<Streams>,
 }
@@ -76,14 +78,17 @@ struct Server {
 impl Server {
     fn new(answers: &[Answer]) -> Arc<Self> {
         let answers = Mutex::new(answers.iter().cloned().collect());
-        Arc::new(Self { answers, asked: Mutex::default(), streams: Arc::default() })
+        let (asked, page) = (Mutex::default(), Mutex::default());
+        Arc::new(Self { answers, page, asked, streams: Arc::default() })
     }
 
     fn watch(self: &Arc<Self>) -> BoxStream<'static, Change> {
         let server = Arc::clone(self);
         let service = tower::service_fn(move |request: Request<Body>| {
-            server.asked.lock().push(form_of(request.uri().query().unwrap_or_default()));
-            let answer = server.answers.lock().pop_front();
+            let form = form_of(request.uri().query().unwrap_or_default());
+            let page = server.page.lock().clone().filter(|_| form.starts_with("page"));
+            server.asked.lock().push(form);
+            let answer = page.or_else(|| server.answers.lock().pop_front());
             async move {
                 let Some(answer) = answer else { return std::future::pending().await };
                 let body = StreamBody::new(body_of(&answer));
@@ -150,6 +155,8 @@ fn told(change: &Change) -> String {
         Change::Left(object) => format!("left {}", name(object)),
         Change::Listed { .. } => "listed".to_owned(),
         Change::Broken(why) => format!("broken: {why}"),
+        Change::Blind { why, .. } => format!("blind: {why}"),
+        Change::Sees => "sees".to_owned(),
     }
 }
 
@@ -331,10 +338,11 @@ async fn a_server_that_does_not_say_the_end_of_a_list_is_not_waited_for() {
 
 #[tokio::test(start_paused = true)]
 async fn who_may_list_and_not_watch_is_told_so() {
-    let server = Server::new(&[refused(403), page(&["a"], "4", ""), refused(403), refused(403)]);
-    let changes: Vec<String> = server.watch().take(5).map(|change| told(&change)).collect().await;
-    assert_eq!(changes, ["listing", "seen a", "listed", "broken: no", "broken: no"]);
-    assert_eq!(*server.asked.lock(), ["stream", "page", "watch 4", "watch 4"]);
+    let server = Server::new(&[&[refused(403), page(&["a"], "4", "")][..], &vec![refused(403); 7]].concat());
+    let changes: Vec<String> = server.watch().take(10).map(|change| told(&change)).collect().await;
+    let expected = [&["listing", "seen a", "listed"][..], &["broken: no"; 6], &["blind: no"]].concat();
+    assert_eq!(changes, expected);
+    assert_eq!(*server.asked.lock(), [&["stream", "page"][..], &["watch 4"; 7]].concat());
     // Neither.
     check(
         &[refused(403), refused(403)],
@@ -342,6 +350,43 @@ async fn who_may_list_and_not_watch_is_told_so() {
         &["stream", "page", "stream"],
     )
     .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_never_tells_anything_is_listed_until_it_does() {
+    let pages = || page(&["a"], "4", "");
+    let watches = [&vec![refused(503); 5][..], &[refused(403), answer(&[], End::Cut)]].concat();
+    let server = Server::new(&[&[refused(501), pages()][..], &watches].concat());
+    let mut changes = server.watch();
+    let mut next = async || told(&changes.next().await.expect("it goes on"));
+    for expected in [&["listing", "seen a", "listed"][..], &["broken: no"; 6], &["blind: cut"]].concat() {
+        assert_eq!(next().await, expected);
+    }
+    // What follows has no answer; it is not waited for longer than until the next list is due.
+    *server.page.lock() = Some(pages());
+    let start = Instant::now();
+    let mut until_listed = async || {
+        let mut before = Vec::new();
+        loop {
+            match next().await {
+                told if told == "listed" => break before,
+                told => before.push(told),
+            }
+        }
+    };
+    let late = "broken: no answer within 120 s";
+    assert_eq!(until_listed().await, [late, late, "listing", "seen a"]);
+    let took = start.elapsed();
+    assert!(took >= Duration::from_secs(300) && took < Duration::from_secs(400), "{took:?}");
+    // Nor is one that is silent.
+    let silent = || answer(&[], End::Silence);
+    server.answers.lock().extend([silent(), silent()]);
+    let start = Instant::now();
+    assert_eq!(until_listed().await, ["listing", "seen a"]);
+    assert!(start.elapsed() < Duration::from_secs(400), "{:?}", start.elapsed());
+    server.answers.lock().clear();
+    server.answers.lock().push_back(answer(&[bookmark(9, false)], End::Silence));
+    assert_eq!(next().await, "sees");
 }
 
 #[tokio::test(start_paused = true)]
@@ -407,11 +452,10 @@ async fn a_watch_that_ends_at_once_is_not_hammered() {
     let server = Server::new(&[&[all], &vec![empty; 40][..]].concat());
     let start = Instant::now();
     let mut changes = server.watch().skip(3);
-    for _ in 0..8 {
-        assert_eq!(
-            changes.next().await.as_ref().map(told).expect("a change"),
-            "broken: the server ended it at once"
-        );
+    for number in 0..8 {
+        let what = if number == 6 { "blind" } else { "broken" };
+        let told = changes.next().await.as_ref().map(told).expect("a change");
+        assert_eq!(told, format!("{what}: the server ended it at once"));
     }
     // 290 s of the first, then 0.5, 1, 2, 4, 8, 16, 30 s.
     assert_eq!(start.elapsed().as_millis(), 290_000 + 61_500);

@@ -34,9 +34,7 @@ fn entry() -> ClusterEntry {
     let (rediscover, _) = watch::channel(0);
     let mut entry = ClusterEntry::new(cluster, 1, Arc::default(), Listing::default(), supervisor, rediscover);
     let task = tokio::spawn(std::future::pending());
-    let watch =
-        KindWatch { task, listed: false, listing: None, told: None, trouble: None, number: 1, mark: None };
-    entry.watches.insert(kind(), watch);
+    entry.watches.insert(kind(), KindWatch::new(task, 1, None));
     entry
 }
 

@@ -95,6 +95,7 @@ fn live(owner: &str, text: &str, content: &str) -> Live {
         revision: None,
         keep: false,
         is_ended_run: false,
+        claims_go_along: false,
         deleting: false,
         health: Health::current(),
         pods: None,

@@ -22,10 +22,13 @@ fn phases_of_kinds() {
     check("v1/PersistentVolumeClaim/shop/pay", Phase::Storage);
     check("storage.k8s.io/v1/StorageClass//fast", Phase::Storage);
     check("v1/Service/shop/pay", Phase::Service);
-    check("serving.knative.dev/v1/Service/shop/pay", Phase::Workload);
+    check("apps.kruise.io/v1alpha1/CloneSet/shop/pay", Phase::Workload);
+    check("coordination.k8s.io/v1/Lease/shop/pay", Phase::Workload);
+    check("serving.knative.dev/v1/Service/shop/pay", Phase::Custom);
     check("apps/v1/Deployment/shop/pay", Phase::Workload);
     check("batch/v1/Job/shop/pay", Phase::Workload);
-    check("example.com/v1/Database/shop/pay", Phase::Workload);
+    check("example.com/v1/Database/shop/pay", Phase::Custom);
+    check("snapshot.storage.k8s.io/v1/VolumeSnapshot/shop/pay", Phase::Custom);
     check("networking.k8s.io/v1/Ingress/shop/pay", Phase::Route);
     check("gateway.networking.k8s.io/v1/HTTPRoute/shop/pay", Phase::Route);
     check("autoscaling/v2/HorizontalPodAutoscaler/shop/pay", Phase::Scaling);

@@ -112,8 +112,26 @@ pub(super) fn candidate(text: &str) -> Candidate {
         resource_version: "7".into(),
         keep: false,
         is_ended_run: false,
+        claims_go_along: false,
         contents: Vec::new(),
     }
+}
+
+#[test]
+fn what_takes_data_along_needs_a_persons_word() {
+    let set = Candidate { claims_go_along: true, ..candidate("apps/v1/StatefulSet/shop/db") };
+    let cases = [
+        (candidate("v1/PersistentVolume//disk"), "every PersistentVolume waits for approval"),
+        (candidate("v1/PersistentVolumeClaim/shop/data"), "every PersistentVolumeClaim waits for approval"),
+        (set, "its volume claims would be deleted with it"),
+    ];
+    for (one, words) in cases {
+        let decision = Case { candidates: vec![one], ..Case::of(0) }.check([0, 1, 0]);
+        assert!(reasons(&decision)[0].starts_with(words), "{:?}", reasons(&decision));
+        assert_eq!(decision.approvals_wanted[0].objects.len(), 1);
+    }
+    let kept = Candidate { claims_go_along: false, ..candidate("apps/v1/StatefulSet/shop/db") };
+    Case { candidates: vec![kept], ..Case::of(0) }.check([1, 0, 0]);
 }
 
 #[test]

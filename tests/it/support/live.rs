@@ -22,13 +22,16 @@ const KINDS: [(&str, &str, &str); 10] = [
 ];
 
 /// Those that tests only look at.
-const OTHERS: [(&str, &str, &str); 10] = [
+const OTHERS: [(&str, &str, &str); 13] = [
+    ("", "v1", "Endpoints"),
     ("", "v1", "Pod"),
     ("", "v1", "Secret"),
     ("apps", "v1", "ReplicaSet"),
     ("apps", "v1", "StatefulSet"),
     ("batch", "v1", "Job"),
     ("batch", "v1", "CronJob"),
+    ("coordination.k8s.io", "v1", "Lease"),
+    ("discovery.k8s.io", "v1", "EndpointSlice"),
     ("apps.kruise.io", "v1alpha1", "CloneSet"),
     ("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
     ("example.com", "v1", "Account"),

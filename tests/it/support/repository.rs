@@ -80,6 +80,25 @@ impl ConfigRepository {
         self.repository.reference("refs/heads/main", id, true, "reset").expect("reset");
     }
 
+    /// Takes a file of the tip away from what Git has stored, as a copy that was cut off; [`Self::give_back`] undoes it.
+    pub fn take_away(&self, path: &str) {
+        let stored = self.stored(path);
+        std::fs::rename(&stored, stored.with_extension("away")).expect("it is stored by itself");
+    }
+
+    pub fn give_back(&self, path: &str) {
+        let stored = self.stored(path);
+        std::fs::rename(stored.with_extension("away"), &stored).expect("it was taken away");
+    }
+
+    fn stored(&self, path: &str) -> PathBuf {
+        let tip = self.repository.refname_to_id("refs/heads/main").expect("a tip");
+        let tree = self.repository.find_commit(tip).and_then(|tip| tip.tree()).expect("a tree");
+        let id = tree.get_path(Path::new(path)).expect("a file").id().to_string();
+        let (folder, name) = id.split_at(2);
+        self.path.join(".git/objects").join(folder).join(name)
+    }
+
     /// The text with subjects in place of commits: two repositories may differ in what does not matter.
     pub fn with_subjects(&self, text: &str) -> String {
         let commits = self.commits.borrow();

@@ -1,0 +1,111 @@
+//! Of which kinds a cluster holds something of ours: asked once per connection, so that an inventory needs no memory of what
+//! was applied before a restart.
+
+use futures::StreamExt as _;
+use kube::api::{Api, ListParams};
+use kube::discovery::ApiResource;
+
+use super::object::Bare;
+use super::{Catalog, Client, Error};
+use crate::model::{Kind, labels};
+
+/// What the inventory of a cluster begins with.
+#[derive(Debug, Default)]
+pub struct KindsInUse {
+    pub kinds: Vec<Kind>,
+    /// Could not be listed: their own server is down, or we may not. What is ours there is not
+    /// pruned, as what is unseen is never taken for gone.
+    pub hidden: Vec<(Kind, Error)>,
+}
+
+impl KindsInUse {
+    /// What may be listed some time later.
+    pub fn unlisted(&self) -> Vec<Kind> {
+        let later = self.hidden.iter().filter(|(_, error)| error.is_transient());
+        later.map(|(kind, _)| kind.clone()).collect()
+    }
+}
+
+/// Events end by themselves, and are so many that looking for a label among them costs the server more than all else.
+const NOT_SEARCHED: &[(&str, &str)] = &[("", "Event"), ("events.k8s.io", "Event")];
+
+/// Kinds whose objects are made by controllers from Services, labels copied: one that carries our label may be a copy. All
+/// other controllers copy labels from templates, where ours are not, or none.
+const COPIED: &[(&str, &str)] = &[("", "Endpoints"), ("discovery.k8s.io", "EndpointSlice")];
+
+/// Objects of one page, where copies are told from ours.
+const PAGE_OF_COPIES: u32 = 500;
+
+fn is_one_of(kind: &Kind, kinds: &[(&str, &str)]) -> bool {
+    kinds.contains(&(&*kind.group, &*kind.kind))
+}
+
+impl Client {
+    /// Kinds of which the cluster holds at least one object of this instance: one small metadata list per manageable kind.
+    pub async fn kinds_in_use(&self, catalog: &Catalog, instance: &str) -> Result<KindsInUse, Error> {
+        let searched = catalog.preferred().filter(|kind| !is_one_of(kind, NOT_SEARCHED));
+        let kinds: Vec<Kind> = searched.cloned().collect();
+        self.kinds_in_use_of(&kinds, catalog, instance).await
+    }
+
+    /// As [`Client::kinds_in_use`], of some kinds.
+    pub async fn kinds_in_use_of(
+        &self,
+        kinds: &[Kind],
+        catalog: &Catalog,
+        instance: &str,
+    ) -> Result<KindsInUse, Error> {
+        let ours = &ListParams::default().labels(&format!("{}={instance}", labels::MANAGED_BY));
+        let resources: Vec<_> = kinds
+            .iter()
+            .filter_map(|kind| catalog.get(kind).map(|resource| (kind.clone(), resource.api.clone())))
+            .collect();
+        let mut answers = futures::stream::iter(resources.into_iter().map(|(kind, api)| async move {
+            let is_used = if is_one_of(&kind, COPIED) {
+                self.holds_more_than_copies(&api, ours.clone().limit(PAGE_OF_COPIES)).await
+            } else {
+                self.holds_any(&api, &ours.clone().limit(1)).await
+            };
+            (kind, is_used)
+        }))
+        .buffer_unordered(8);
+        let mut found = KindsInUse::default();
+        while let Some((kind, answer)) = answers.next().await {
+            match answer {
+                Ok(false) => {}
+                Ok(true) => found.kinds.push(kind),
+                // A login that is refused hides everything, for the moment.
+                Err(error @ (Error::Request { .. } | Error::Denied { forbidden: true, .. })) => {
+                    found.hidden.push((kind, error));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(found)
+    }
+
+    async fn holds_any(&self, api: &ApiResource, ours: &ListParams) -> Result<bool, Error> {
+        let objects: Api<Bare> = Api::all_with(self.kube().clone(), api);
+        Ok(!self.patiently("list", || objects.list(ours)).await?.items.is_empty())
+    }
+
+    /// Page by page, until there is one that no controller made.
+    async fn holds_more_than_copies(&self, api: &ApiResource, mut ours: ListParams) -> Result<bool, Error> {
+        let objects: Api<Bare> = Api::all_with(self.kube().clone(), api);
+        loop {
+            let page = match self.patiently("list", || objects.list(&ours)).await {
+                Ok(page) => page,
+                // Its list went stale while we read it: a watch in vain is cheaper than something unseen.
+                Err(Error::Request { code: 410, .. }) => return Ok(true),
+                Err(error) => return Err(error),
+            };
+            if page.items.into_iter().any(|object| object.names_itself(api)) {
+                return Ok(true);
+            }
+            match page.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => ours.continue_token = Some(token),
+                None => return Ok(false),
+            }
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! In which order an app goes, and what of it needs a person's word.
+
+use std::time::Duration;
+
+use sandbox::RequestMatch;
+use serde_json::json;
+
+use crate::support::fleet::{Fleet, Running};
+use crate::support::live;
+use crate::support::manifests::{self, config_map, deployment, objects};
+
+const APP: &str = "apps/shop/app.yaml";
+const MANIFESTS: &str = "apps/shop/objects/all.yaml";
+
+fn fleet_of(shop: &str, more: &[(&str, &str)]) -> Fleet {
+    let instance = manifests::INSTANCE.replace("{}", "{caps: {deletes: 100, deletePercent: 100}}");
+    let app = objects("default", "shop");
+    let (other, own) = (objects("default", "other"), config_map("default", "own", "first"));
+    let files = [
+        ("tutti.yaml", &*instance),
+        (APP, &*app),
+        (MANIFESTS, shop),
+        ("apps/other/app.yaml", &*other),
+        ("apps/other/objects/own.yaml", &*own),
+    ];
+    Fleet::new(&["bj1"], &[&files[..], more].concat())
+}
+
+/// The app goes; what is deleted of it, request by request.
+async fn goes(fleet: &Fleet, running: &Running) -> Vec<String> {
+    fleet.forget_requests();
+    let revision = fleet.push(running, "Without the shop", &[(APP, None), (MANIFESTS, None)]).await;
+    running.converged(&revision).await;
+    deleted(fleet)
+}
+
+fn deleted(fleet: &Fleet) -> Vec<String> {
+    let deletes = fleet.requests().into_iter().filter(|(_, it)| it.verb == "delete");
+    deletes.map(|(_, it)| it.resource).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_app_goes_phase_by_phase_in_reverse() {
+    let web = deployment("default", "web", "web", "registry.example.com/web:1");
+    let others = "\
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: web, namespace: default}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: default}
+spec: {selector: {app: web}, ports: [{port: 80}]}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: web, namespace: default}
+spec: {defaultBackend: {service: {name: web, port: {number: 80}}}}
+---
+";
+    let fleet = fleet_of(&format!("{others}{web}---\n{}", config_map("default", "web", "first")), &[]);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let mut order = goes(&fleet, &running).await;
+    // One phase.
+    order[3..].sort();
+    let expected =
+        ["ingresses.networking.k8s.io", "deployments.apps", "services", "configmaps", "serviceaccounts"];
+    assert_eq!(order, expected);
+    assert_eq!(
+        live::managed(fleet.cluster("bj1")).await.into_keys().collect::<Vec<_>>(),
+        ["ConfigMap default/own"]
+    );
+}
+
+/// An operator takes its finalizer off its resources: without it they would be Terminating for ever.
+#[tokio::test(start_paused = true)]
+async fn an_operator_goes_when_its_resources_have_really_gone() {
+    let account = "\
+apiVersion: example.com/v1
+kind: Account
+metadata: {name: seven, namespace: default, finalizers: [example.com/clean-up]}
+spec: {plan: small}
+";
+    let operator = deployment("default", "operator", "operator", "registry.example.com/operator:1");
+    let (platform, definition) =
+        (objects("default", "platform"), manifests::definition("example.com", "v1", "Account"));
+    let fleet = fleet_of(
+        &format!("{operator}---\n{account}"),
+        &[("apps/platform/app.yaml", &platform), ("apps/platform/objects/account.yaml", &definition)],
+    );
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    fleet.forget_requests();
+    let revision = fleet.push(&running, "Without the shop", &[(APP, None), (MANIFESTS, None)]).await;
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    let bj1 = fleet.cluster("bj1");
+    let going = live::get(bj1, "Account", "default", "seven").await.expect("somebody has to clean up");
+    assert!(going["metadata"]["deletionTimestamp"].is_string(), "{going}");
+    assert!(live::get(bj1, "Deployment", "default", "operator").await.is_some(), "and can");
+    assert_eq!(deleted(&fleet), ["accounts.example.com"]);
+
+    live::edit_as(bj1, "operator", ("Account", "seven"), &json!({"metadata": {"finalizers": null}})).await;
+    running.converged(&revision).await;
+    assert_eq!(deleted(&fleet), ["accounts.example.com", "deployments.apps"]);
+    assert!(live::get(bj1, "Deployment", "default", "operator").await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_set_that_takes_its_claims_along_waits_for_a_word() {
+    let set = |policy: &str| {
+        format!(
+            "\
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {{name: db, namespace: default}}
+spec:
+  replicas: 1
+  serviceName: db
+  persistentVolumeClaimRetentionPolicy: {{whenDeleted: {policy}}}
+  selector: {{matchLabels: {{app: db}}}}
+  template:
+    metadata: {{labels: {{app: db}}}}
+    spec: {{containers: [{{name: main, image: registry.example.com/db:1}}]}}
+"
+        )
+    };
+    for (policy, stays) in [("Delete", true), ("Retain", false)] {
+        let fleet = fleet_of(&set(policy), &[]);
+        let running = fleet.start().await;
+        running.converged(&fleet.begin).await;
+        if !stays {
+            assert_eq!(goes(&fleet, &running).await, ["statefulsets.apps"]);
+            continue;
+        }
+        fleet.push(&running, "Without the shop", &[(APP, None), (MANIFESTS, None)]).await;
+        let now = running.until("a wish", |now| now.approvals_wanted.len() == 1).await;
+        let reason = &now.deletions[0].reason;
+        assert!(reason.starts_with("its volume claims would be deleted with it"), "{reason}");
+        tokio::time::sleep(Duration::from_secs(300)).await;
+        assert_eq!(fleet.cluster("bj1").count_requests(&RequestMatch::any().verb("delete")), 0);
+    }
+}

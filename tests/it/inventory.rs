@@ -1,0 +1,131 @@
+//! What of a cluster is ours is found again by every connection, also what is of a kind that nobody renders any more.
+
+use sandbox::RequestMatch;
+
+use crate::support::fleet::Fleet;
+use crate::support::live;
+use crate::support::manifests::{self, component, objects};
+
+const EXTERNAL: &str = "apps/external/objects/all.yaml";
+const KEPT: &str = "apps/external/objects/kept.yaml";
+
+/// Kinds of which controllers make many more than anybody writes. The Service has no selector: its addresses are ours.
+const ALL: &str = "\
+apiVersion: v1
+kind: Endpoints
+metadata: {name: database, namespace: default}
+subsets: [{addresses: [{ip: 192.0.2.7}], ports: [{port: 5432}]}]
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: mail, namespace: default}
+addressType: IPv4
+endpoints: [{addresses: [192.0.2.8]}]
+ports: [{port: 25}]
+---
+apiVersion: coordination.k8s.io/v1
+kind: Lease
+metadata: {name: turns, namespace: default}
+spec: {leaseDurationSeconds: 60}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: once, namespace: default}
+spec: {containers: [{name: main, image: registry.example.com/once:1}]}
+---
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {name: bare, namespace: default}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: bare}}
+  template:
+    metadata: {labels: {app: bare}}
+    spec: {containers: [{name: main, image: registry.example.com/bare:1}]}
+";
+const NAMES: [(&str, &str); 5] = [
+    ("Endpoints", "database"),
+    ("EndpointSlice", "mail"),
+    ("Lease", "turns"),
+    ("Pod", "once"),
+    ("ReplicaSet", "bare"),
+];
+
+const SERVICES: &str = "\
+apiVersion: v1
+kind: Service
+metadata: {name: database, namespace: default}
+spec: {ports: [{port: 5432}]}
+";
+
+fn fleet() -> Fleet {
+    let instance = manifests::INSTANCE.replace("{}", "{caps: {deletes: 100, deletePercent: 100}}");
+    Fleet::new(
+        &["bj1"],
+        &[
+            ("tutti.yaml", &instance),
+            ("apps/external/app.yaml", &objects("default", "external")),
+            (EXTERNAL, ALL),
+            (KEPT, SERVICES),
+            // Its Endpoints and slices are made by controllers, with the labels of its Service.
+            ("apps/web/app.yaml", &component("web", "registry.example.com/web:1")),
+        ],
+    )
+}
+
+async fn still_there(fleet: &Fleet) -> Vec<&'static str> {
+    let mut found = Vec::new();
+    for (kind, name) in NAMES {
+        if live::get(fleet.cluster("bj1"), kind, "default", name).await.is_some() {
+            found.push(kind);
+        }
+    }
+    found
+}
+
+async fn assert_copies_stay(fleet: &Fleet) {
+    let copy = live::get(fleet.cluster("bj1"), "Endpoints", "default", "web").await.expect("a copy");
+    assert_eq!(copy["metadata"]["labels"]["tutti.dev/managed-by"], "main");
+    let deletes = RequestMatch::any().verb("delete");
+    assert_eq!(fleet.cluster("bj1").count_requests(&deletes), NAMES.len(), "{:?}", fleet.counted());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_left_git_while_its_cluster_was_away_goes_whatever_its_kind() {
+    let fleet = fleet();
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    assert_eq!(still_there(&fleet).await.len(), NAMES.len());
+    fleet.cluster("bj1").set_down(true);
+    running.until("bj1 away", |now| now.clusters.iter().any(|it| it.state == "Offline")).await;
+    let revision = fleet.push(&running, "None of them", &[(EXTERNAL, None)]).await;
+    running.until("the commit", |now| now.revision.as_ref() == Some(&revision)).await;
+    fleet.cluster("bj1").set_down(false);
+    running.converged(&revision).await;
+    assert_eq!(still_there(&fleet).await, [""; 0]);
+    assert_copies_stay(&fleet).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_left_git_while_nobody_looked_goes_whatever_its_kind() {
+    let fleet = fleet();
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    running.stop().await;
+    let revision = fleet.repository.commit("None of them", &[(EXTERNAL, None)]);
+    let running = fleet.start().await;
+    running.converged(&revision).await;
+    assert_eq!(still_there(&fleet).await, [""; 0]);
+    assert_copies_stay(&fleet).await;
+
+    // Copies alone are not watched.
+    running.stop().await;
+    fleet.forget_requests();
+    let running = fleet.start().await;
+    running.converged(&revision).await;
+    let watched = |resource: &str| {
+        fleet.cluster("bj1").count_requests(&RequestMatch::any().verb("watch").resource(resource))
+    };
+    assert_eq!((watched("endpoints"), watched("endpointslices.discovery.k8s.io")), (0, 0));
+    assert_eq!(watched("services"), 1);
+}

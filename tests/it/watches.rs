@@ -1,0 +1,84 @@
+//! Watches that tell nothing, though the lists before them are well.
+
+use std::time::Duration;
+
+use sandbox::{Fault, FaultPlan, FaultRule, Release, RequestMatch, SandboxOptions};
+use serde_json::json;
+use tutti::report::Overview;
+
+use crate::support::fleet::{Fleet, Running};
+use crate::support::live;
+use crate::support::manifests::{config_map, objects};
+
+fn detail(now: &Overview) -> String {
+    now.clusters[0].detail.clone()
+}
+
+/// Somebody changes a map behind our back; how long that lasts.
+async fn mended_after(fleet: &Fleet, _: &Running) -> Duration {
+    let bj1 = fleet.cluster("bj1");
+    live::edit_as(bj1, "kubectl-edit", ("ConfigMap", "one"), &json!({"data": {"value": "by hand"}})).await;
+    let start = tokio::time::Instant::now();
+    let is_mended = async || {
+        let one = live::get(bj1, "ConfigMap", "default", "one").await.expect("it is there");
+        one["data"]["value"] == "first"
+    };
+    while !is_mended().await {
+        assert!(start.elapsed() < Duration::from_secs(3600), "it is never seen: {:?}", fleet.counted());
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    start.elapsed()
+}
+
+async fn drift_is_found_by_lists(minor: u32, fault: Fault, words: &str) {
+    let (app, map) = (objects("default", "settings"), config_map("default", "one", "first"));
+    let options: fn(&str) -> SandboxOptions = if minor == 36 {
+        |name| SandboxOptions::instant(name)
+    } else {
+        |name| SandboxOptions::instant(name).running(Release::new(31).expect("a release"))
+    };
+    let files = [("apps/settings/app.yaml", &*app), ("apps/settings/objects/one.yaml", &*map)];
+    let fleet = Fleet::with(&["bj1"], &files, options);
+    let bj1 = fleet.cluster("bj1");
+    let watches = RequestMatch::any().verb("watch").resource("configmaps");
+    bj1.set_faults(&FaultPlan::new(1).rule(FaultRule::failing(watches, fault)));
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let now = running.until("a word about it", |now| detail(now).contains("cannot be watched since")).await;
+    let told = detail(&now);
+    assert!(told.starts_with("v1/ConfigMap cannot be watched since 20"), "{told}");
+    assert!(told.contains(words) && told.ends_with(": changes are seen by lists every 5 minutes"), "{told}");
+    assert_eq!(now.clusters[0].state, "Ready");
+
+    for _ in 0..3 {
+        let took = mended_after(&fleet, &running).await;
+        assert!(took <= Duration::from_secs(400), "{took:?}");
+    }
+    // No more lists than that.
+    let lists = || bj1.count_requests(&RequestMatch::any().verb("list").resource("configmaps"));
+    let before = lists();
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    assert!((9..=12).contains(&(lists() - before)), "{}", lists() - before);
+
+    bj1.set_faults(&FaultPlan::new(1));
+    running.until("no word about it", |now| detail(now).is_empty()).await;
+    let took = mended_after(&fleet, &running).await;
+    assert!(took <= Duration::from_secs(2), "{took:?}");
+    let before = lists();
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    assert_eq!(lists(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_may_list_and_not_watch_finds_drift_by_lists() {
+    drift_is_found_by_lists(31, Fault::forbidden(), "Forbidden").await;
+    drift_is_found_by_lists(36, Fault::forbidden(), "Forbidden").await;
+}
+
+/// What a proxy does that keeps a stream until it ends.
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_never_begins_is_made_up_for_by_lists() {
+    let hour = Duration::from_secs(3600);
+    drift_is_found_by_lists(31, Fault::Delay(hour), "no answer within").await;
+    drift_is_found_by_lists(36, Fault::Delay(hour), "no answer within").await;
+}
