@@ -1,5 +1,7 @@
 //! What the controller keeps of one cluster: its connection, its watches, what they have shown.
 
+mod kind_watch;
+
 #[cfg(test)]
 mod tests;
 
@@ -12,6 +14,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use self::kind_watch::{KindWatch, as_number};
 use super::event::{ClusterNews, Event};
 use super::listing::Listing;
 use super::wanted::Wanted;
@@ -33,53 +36,6 @@ pub enum Reach {
     Connecting,
     Ready,
     Offline { detail: String, attempts: u32, lasting: bool },
-}
-
-/// One watch, ended with the entry.
-#[derive(Debug)]
-struct KindWatch {
-    task: JoinHandle<()>,
-    listed: bool,
-    /// Objects told since the current list began; `None` when no list is under way.
-    listing: Option<BTreeSet<ObjectId>>,
-    /// What was there at this resourceVersion has been told, and what became of it since then will be; `None` before the first list.
-    told: Option<u64>,
-    /// Why it broke, until it tells something again.
-    trouble: Option<String>,
-    /// Why it tells nothing, though its lists are well.
-    blind: Option<String>,
-    /// What a watch that was replaced has still told is not taken for what this one tells.
-    number: u64,
-    /// By what its objects are judged.
-    mark: Option<health::Mark>,
-}
-
-impl KindWatch {
-    fn new(task: JoinHandle<()>, number: u64, mark: Option<health::Mark>) -> Self {
-        let (listing, told, trouble, blind) = (None, None, None, None);
-        Self { task, listed: false, listing, told, trouble, blind, number, mark }
-    }
-
-    fn hears_of(&mut self, object: &Value, id: &ObjectId, is_there: bool) {
-        match &mut self.listing {
-            Some(seen) if is_there => {
-                seen.insert(id.clone());
-            }
-            Some(seen) => {
-                seen.remove(id);
-            }
-            None => {
-                let version = object.pointer("/metadata/resourceVersion").and_then(Value::as_str);
-                self.told = version.and_then(as_number).or(self.told);
-            }
-        }
-    }
-}
-
-impl Drop for KindWatch {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
 }
 
 #[derive(Debug)]
@@ -714,9 +670,4 @@ fn as_settled_before(known: Option<&Live>, live: Live) -> Live {
 
 fn is_older(one: &str, other: &str) -> bool {
     as_number(one).zip(as_number(other)).is_some_and(|(one, other)| one < other)
-}
-
-/// Resource versions were opaque by contract, and are numbers that grow, of one kind, on every server there is.
-fn as_number(version: &str) -> Option<u64> {
-    version.parse().ok()
 }
