@@ -215,10 +215,12 @@ impl Way {
     async fn client(self: &Arc<Self>) -> Result<Client, Error> {
         let known = Arc::clone(&self.known).lock_owned().await;
         // It goes on when nobody waits for it any more: a slow plug-in would never get to its end.
-        let found = tokio::spawn(Arc::clone(self).found(known)).await;
-        found.unwrap_or_else(|error| {
-            Err(Error::Unreachable { cluster: ClusterName::from(NAME), detail: error.to_string() })
-        })
+        match tokio::spawn(Arc::clone(self).found(known)).await {
+            Ok(found) => found,
+            Err(error) => {
+                Err(Error::Unreachable { cluster: ClusterName::from(NAME), detail: error.to_string() })
+            }
+        }
     }
 
     /// A connection may be kept in a home, whose connection is kept: the type would hold itself.
