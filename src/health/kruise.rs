@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::read::{Condition, count, integer, is_true, number_of, old_status, text};
+use super::read::{Condition, count, integer, is_true, items, number_of, old_status, text};
 use super::workload::{updated_pods, wanted};
 use crate::model::{Health, Status};
 
@@ -180,8 +180,7 @@ pub fn united_deployment(object: &Value) -> Health {
         .into_iter()
         .flatten()
         .map(|(subset, partition)| {
-            let pods = object.pointer("/status/subsetReplicas").and_then(|it| it.get(subset)?.as_i64());
-            partition.as_i64().unwrap_or(0).clamp(0, pods.unwrap_or(0).max(0))
+            partition.as_i64().unwrap_or(0).clamp(0, most_held_back(object, subset).unwrap_or(0).max(0))
         })
         .fold(0, i64::saturating_add);
     let ready = count(object, "/status/readyReplicas");
@@ -196,6 +195,18 @@ pub fn united_deployment(object: &Value) -> Health {
         hold: Hold::Partition,
     };
     pods.health(object, &["SubsetFailure"])
+}
+
+/// How many pods of a subset a partition can leave as they are. v1alpha1 has all subsets in one map, v1beta1 each with
+/// what the controller holds back there, which it leaves out when it is 0.
+fn most_held_back(object: &Value, subset: &str) -> Option<i64> {
+    let in_map = || object.pointer("/status/subsetReplicas")?.get(subset)?.as_i64();
+    let in_list = || {
+        let subsets = items(object, "/status/subsetStatuses");
+        let status = subsets.iter().find(|status| text(status, "/name") == Some(subset))?;
+        integer(status, "/partition").or_else(|| integer(status, "/replicas"))
+    };
+    in_map().or_else(in_list)
 }
 
 /// One pod a node, each to its end.
