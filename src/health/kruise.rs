@@ -132,6 +132,18 @@ pub fn stateful_set(object: &Value) -> Health {
     pods.by_hand(on_delete).health(object, &["FailedCreatePod", "FailedUpdatePod"])
 }
 
+fn nodes_to_update(object: &Value, nodes: i64) -> i64 {
+    nodes - held_back(object, "/spec/updateStrategy/rollingUpdate/partition", nodes)
+}
+
+/// How many pods a DaemonSet is to have: one a node, but with partitioned scaling on as many nodes as the partition
+/// leaves to the rollout, and no more.
+pub fn daemon_pods(object: &Value) -> i64 {
+    let nodes = count(object, "/status/desiredNumberScheduled");
+    let is_partitioned = is_true(object, "/spec/scaleStrategy/partitionedScaling");
+    if is_partitioned { nodes_to_update(object, nodes) } else { nodes }
+}
+
 pub fn daemon_set(object: &Value) -> Health {
     if let Some(old) = old_status(object, true) {
         return old;
@@ -139,10 +151,8 @@ pub fn daemon_set(object: &Value) -> Health {
     let Some(nodes) = integer(object, "/status/desiredNumberScheduled") else {
         return Health::new(Status::InProgress, "no status yet");
     };
-    let nodes = nodes.max(0);
-    let to_update = nodes - held_back(object, "/spec/updateStrategy/rollingUpdate/partition", nodes);
-    // Pods are then made on as many nodes as the partition leaves to the rollout, and no more.
-    let wanted = if is_true(object, "/spec/scaleStrategy/partitionedScaling") { to_update } else { nodes };
+    let to_update = nodes_to_update(object, nodes.max(0));
+    let wanted = daemon_pods(object);
     // Which nodes the rollout is for is said by their labels, which are not known here.
     let chosen = object.pointer("/spec/updateStrategy/rollingUpdate/selector").is_some_and(Value::is_object);
     let on_delete = text(object, "/spec/updateStrategy/type") == Some("OnDelete");
