@@ -3,19 +3,21 @@
 //!
 //! All that is asked there goes over one connection, and whoever asks next is given a new one where that is over: its kubeconfig
 //! is another by now, or the server did not know us any more, and knows whoever logs in anew. While it knows neither, the connection
-//! stays.
+//! stays. Who waits for one that is being made waits no longer than for an answer, and does not end what runs for it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt as _;
+use futures::future::BoxFuture;
 use futures::stream::BoxStream;
+use futures::{FutureExt as _, StreamExt as _};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::Api;
 use kube::core::ApiResource;
 use secrecy::SecretString;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::time::Instant;
 
 use super::error::innermost;
 use super::object::Whole;
@@ -29,7 +31,8 @@ const IN_CLUSTER: &str = "KUBERNETES_SERVICE_HOST";
 const NAME: &str = "home";
 /// Whoever waits for a key waits no longer than this.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How often whoever watches looks whether its connection is over: that costs a look at a file.
+/// How often whoever watches looks whether its connection is over: that costs a look at a file. Whoever is refused logs in anew no
+/// more often: that may cost a run of a plug-in.
 const LOOK_EVERY: Duration = Duration::from_secs(15);
 
 /// In what a key stands.
@@ -81,12 +84,15 @@ pub struct Home(Option<Arc<Way>>);
 struct Way {
     link: Link,
     look_every: Duration,
-    known: Mutex<Known>,
+    /// Held by whoever connects.
+    known: Arc<Mutex<Known>>,
 }
 
 #[derive(Debug, Default)]
 struct Known {
     client: Option<Client>,
+    /// When we logged in anew, because we were refused.
+    anew: Option<Instant>,
     /// Why there is no other, where there should be one: told once.
     trouble: Option<String>,
 }
@@ -98,7 +104,7 @@ impl Home {
 
     /// As [`Home::at`]; whoever watches looks this often whether its connection is over.
     pub fn looking_every(look_every: Duration, link: Link) -> Self {
-        Self(Some(Arc::new(Way { link, look_every, known: Mutex::default() })))
+        Self(Some(Arc::new(Way { link, look_every, known: Arc::default() })))
     }
 
     /// The cluster that this process runs in; none outside of one.
@@ -114,14 +120,18 @@ impl Home {
     /// One key, as text. What it holds is in no error.
     pub async fn read(&self, keeper: Keeper, at: &StoredKey) -> Result<SecretString, HomeError> {
         let what = format!("{} {at}", keeper.kind());
-        let client = self.client(&what).await?;
         let asked = async {
-            match keeper {
+            let client = self.client(&what).await?;
+            Ok(match keeper {
                 Keeper::Secret => secret(&client, at).await,
                 Keeper::ConfigMap => config_map(&client, at).await,
-            }
+            })
         };
-        let answer = tokio::time::timeout(PATIENCE, asked).await;
+        let answer = match tokio::time::timeout(PATIENCE, asked).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) => return Err(error),
+            Err(late) => Err(late),
+        };
         let (detail, is_transient) = match answer {
             Ok(Ok(Some(keys))) => {
                 let value = value_of(keys, &at.key).map(SecretString::from);
@@ -202,14 +212,28 @@ impl Home {
 impl Way {
     /// The connection, or the next one where it is over. A home that is itself kept in a home would go round in circles: no link
     /// of this kind is made.
-    async fn client(&self) -> Result<Client, Error> {
-        let mut known = self.known.lock().await;
+    async fn client(self: &Arc<Self>) -> Result<Client, Error> {
+        let known = Arc::clone(&self.known).lock_owned().await;
+        // It goes on when nobody waits for it any more: a slow plug-in would never get to its end.
+        let found = tokio::spawn(Arc::clone(self).found(known)).await;
+        found.unwrap_or_else(|error| {
+            Err(Error::Unreachable { cluster: ClusterName::from(NAME), detail: error.to_string() })
+        })
+    }
+
+    /// A connection may be kept in a home, whose connection is kept: the type would hold itself.
+    fn found(self: Arc<Self>, known: OwnedMutexGuard<Known>) -> BoxFuture<'static, Result<Client, Error>> {
+        self.next(known).boxed()
+    }
+
+    async fn next(self: Arc<Self>, mut known: OwnedMutexGuard<Known>) -> Result<Client, Error> {
         let Some(before) = known.client.clone() else {
             let client = self.connect().await?;
-            *known = Known { client: Some(client.clone()), trouble: None };
+            *known = Known { client: Some(client.clone()), ..Known::default() };
             return Ok(client);
         };
-        let is_unknown = before.is_unknown();
+        let rests = known.anew.is_some_and(|anew| anew.elapsed() < self.look_every);
+        let is_unknown = before.is_unknown() && !rests;
         if !is_unknown {
             match Box::pin(before.is_outdated(&self.link)).await {
                 Ok(true) => {}
@@ -220,7 +244,11 @@ impl Way {
                 Err(error) => return Ok(known.stays(before, &error)),
             }
         }
-        let client = match self.connect().await {
+        let connected = self.connect().await;
+        if is_unknown {
+            known.anew = Some(Instant::now());
+        }
+        let client = match connected {
             Ok(client) => client,
             // A file that is being written, or a slip: what was good before is good for as long as the home cluster takes it.
             Err(error) if !is_unknown => return Ok(known.stays(before, &error)),
@@ -242,7 +270,7 @@ impl Way {
                 }
             }
         }
-        *known = Known { client: Some(client.clone()), trouble: None };
+        *known = Known { client: Some(client.clone()), anew: known.anew, trouble: None };
         Ok(client)
     }
 
@@ -315,6 +343,7 @@ fn explain(error: &kube::Error) -> (String, bool) {
 #[cfg(test)]
 mod tests {
     use sandbox::{Fault, RequestMatch, Sandbox, SandboxOptions};
+    use serde_json::json;
 
     use super::*;
 
@@ -332,12 +361,60 @@ mod tests {
         sandbox.fail_next(RequestMatch::any(), 4, Fault::unauthorized());
         home.read(Keeper::Secret, &at).await.expect_err("nobody knows us");
         for _ in 0..3 {
+            tokio::time::advance(LOOK_EVERY).await;
             assert!(home.client("one").await.expect("a connection").is(&first));
         }
+        tokio::time::advance(LOOK_EVERY).await;
         let second = home.client("one").await.expect("a connection");
         assert!(!second.is(&first));
         assert!(home.client("one").await.expect("a connection").is(&second));
         assert_eq!(sandbox.requests().len(), 5, "{:?}", sandbox.requests());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_reads_while_nobody_knows_us_does_not_log_in_each_time() {
+        let (sandbox, home) = home();
+        let at = StoredKey { namespace: "default".into(), name: "one".into(), key: "key".into() };
+        sandbox.fail_next(RequestMatch::any(), 1_000_000, Fault::unauthorized());
+        for round in 0..3 {
+            for _ in 0..10 {
+                home.read(Keeper::Secret, &at).await.expect_err("nobody knows us");
+            }
+            // Whoever logged in anew has probed.
+            let probes = sandbox.count_requests(&RequestMatch::any().resource("/version"));
+            assert_eq!(probes, round + 1, "{:?}", sandbox.requests());
+            tokio::time::advance(LOOK_EVERY).await;
+        }
+    }
+
+    /// On the clock of the machine, as the program runs by it.
+    #[tokio::test]
+    async fn a_plug_in_that_takes_long_is_waited_for_no_longer_than_an_answer_and_gets_to_its_end() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (path, runs) = (folder.path().join("config"), folder.path().join("runs"));
+        let script = format!("echo one >> {}; sleep 7; echo 'status: {{token: x}}'", runs.display());
+        let exec =
+            json!({"apiVersion": "client.authentication.k8s.io/v1", "command": "sh", "args": ["-c", script]});
+        let text = json!({
+            "current-context": "one",
+            "contexts": [{"name": "one", "context": {"cluster": "one", "user": "admin"}}],
+            "clusters": [{"name": "one", "cluster": {"server": "http://127.0.0.1:1"}}],
+            "users": [{"name": "admin", "user": {"exec": exec}}],
+        });
+        std::fs::write(&path, text.to_string()).expect("a file");
+        let home = Home::at(Link::Kubeconfig { path, context: None });
+        let at = StoredKey { namespace: "default".into(), name: "one".into(), key: "key".into() };
+        let start = std::time::Instant::now();
+        let read = async || home.read(Keeper::Secret, &at).await.expect_err("nobody is there");
+        let errors = tokio::join!(read(), read(), read());
+        assert!(start.elapsed() < Duration::from_secs(6), "{:?}", start.elapsed());
+        let in_time = "it did not answer in time";
+        for error in <[HomeError; 3]>::from(errors) {
+            assert!(error.is_transient() && error.to_string().ends_with(in_time), "{error}");
+        }
+        let error = read().await;
+        assert!(!error.to_string().ends_with(in_time), "its connection is refused: {error}");
+        assert_eq!(std::fs::read_to_string(&runs).expect("it was run"), "one\n");
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,13 +1,14 @@
 //! What one context of a kubeconfig leads to: a cluster, and who we are there. All else in the file is about others.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kube::config::{AuthInfo, Cluster, ExecAuthCluster, Kubeconfig};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
+use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::json;
 
 use super::error::innermost;
@@ -29,8 +30,8 @@ impl fmt::Debug for Chosen {
 }
 
 impl Chosen {
-    /// `context`: its name; else the current one.
-    pub fn of(config: Kubeconfig, context: Option<&str>) -> Result<Self, String> {
+    /// `context`: its name; else the current one. `folder`: where its paths begin, if they were made absolute when it was read.
+    pub fn of(config: Kubeconfig, context: Option<&str>, folder: Option<&Path>) -> Result<Self, String> {
         let Some(name) = context.or(config.current_context.as_deref()).filter(|name| !name.is_empty()) else {
             return Err("it has no current context, and none is named".to_owned());
         };
@@ -38,11 +39,13 @@ impl Chosen {
         let context = context.ok_or_else(|| "it has no such context".to_owned())?;
         let cluster = config.clusters.into_iter().find(|it| it.name == context.cluster);
         let cluster = cluster.and_then(|it| it.cluster);
-        let cluster = cluster.ok_or_else(|| "its context names no cluster that it has".to_owned())?;
+        let mut cluster = cluster.ok_or_else(|| "its context names no cluster that it has".to_owned())?;
         // As kubectl: whoever is named and not there is nobody.
         let user = context.user.filter(|user| !user.is_empty());
         let login = config.auth_infos.into_iter().find(|it| Some(&it.name) == user.as_ref());
-        let login = login.and_then(|it| it.auth_info).unwrap_or_default();
+        let mut login = login.and_then(|it| it.auth_info).unwrap_or_default();
+        drop_empty_of_cluster(&mut cluster, folder);
+        drop_empty_of_user(&mut login, folder);
         Ok(Self { cluster, user: user.unwrap_or_else(|| "anonymous".to_owned()), login })
     }
 
@@ -69,7 +72,7 @@ impl Chosen {
         let mut config = kube::Config::new(url);
         config.accept_invalid_certs = self.cluster.insecure_skip_tls_verify.unwrap_or(false);
         config.disable_compression = self.cluster.disable_compression.unwrap_or(false);
-        config.tls_server_name = self.cluster.tls_server_name.clone().filter(|name| !name.is_empty());
+        config.tls_server_name = self.cluster.tls_server_name.clone();
         config.root_cert = self.authorities()?;
         // Read again each minute: an authority is replaced as certificates are.
         let is_file = self.cluster.certificate_authority_data.is_none() && config.root_cert.is_some();
@@ -81,8 +84,8 @@ impl Chosen {
 
     /// The authorities of the cluster, as DER.
     fn authorities(&self) -> Result<Option<Vec<Vec<u8>>>, String> {
-        let data = self.cluster.certificate_authority_data.as_ref().filter(|data| !data.is_empty());
-        let file = self.cluster.certificate_authority.as_ref().filter(|file| !file.is_empty());
+        let data = self.cluster.certificate_authority_data.as_ref();
+        let file = self.cluster.certificate_authority.as_ref();
         let pem = match (data, file) {
             (Some(data), _) => {
                 let text: String = data.split_whitespace().collect();
@@ -103,6 +106,44 @@ impl Chosen {
     }
 }
 
+/// What is empty is not there, as in Go. An empty path that was made absolute is the folder itself.
+fn drop_empty(field: &mut Option<String>, folder: Option<&Path>) {
+    let is_empty =
+        |text: &str| text.is_empty() || folder.is_some_and(|folder| folder.join("").as_os_str() == text);
+    *field = field.take().filter(|text| !is_empty(text));
+}
+
+fn drop_empty_of_cluster(cluster: &mut Cluster, folder: Option<&Path>) {
+    drop_empty(&mut cluster.certificate_authority, folder);
+    let texts = [
+        &mut cluster.server,
+        &mut cluster.certificate_authority_data,
+        &mut cluster.proxy_url,
+        &mut cluster.tls_server_name,
+    ];
+    texts.into_iter().for_each(|text| drop_empty(text, None));
+}
+
+fn drop_empty_of_user(user: &mut AuthInfo, folder: Option<&Path>) {
+    for path in [&mut user.token_file, &mut user.client_certificate, &mut user.client_key] {
+        drop_empty(path, folder);
+    }
+    let texts = [
+        &mut user.username,
+        &mut user.client_certificate_data,
+        &mut user.impersonate,
+        &mut user.impersonate_uid,
+    ];
+    texts.into_iter().for_each(|text| drop_empty(text, None));
+    let drop_secret = |secret: &mut Option<SecretString>| {
+        *secret = secret.take().filter(|secret| !secret.expose_secret().is_empty());
+    };
+    drop_secret(&mut user.token);
+    drop_secret(&mut user.client_key_data);
+    // A password may be empty; without a name there is none.
+    user.password = user.password.take().filter(|_| user.username.is_some());
+}
+
 /// As whom we act, and nothing of who we are.
 fn acting_as(login: &AuthInfo) -> AuthInfo {
     AuthInfo {
@@ -119,7 +160,7 @@ mod tests {
     use super::*;
 
     fn chosen(text: &str, context: Option<&str>) -> Result<Chosen, String> {
-        Chosen::of(Kubeconfig::from_yaml(text).expect("a kubeconfig"), context)
+        Chosen::of(Kubeconfig::from_yaml(text).expect("a kubeconfig"), context, None)
     }
 
     const TWO: &str = "
@@ -162,5 +203,40 @@ users:
         check(&TWO.replace("{name: a,", "{name: c,"), None, "its context names no cluster that it has");
         let nobody = chosen(&TWO.replace("{name: me,", "{name: them,"), None).expect("as kubectl");
         assert_eq!(nobody.login().expect("nothing").credential().way, "user me, who shows nothing");
+    }
+
+    /// As in Go, where a text that is not there is empty.
+    #[test]
+    fn what_is_empty_is_not_there() {
+        let of = |cluster: &str, user: &str| {
+            let text = TWO.replace("server: 'https://b'", &format!("server: 'https://b'{cluster}"));
+            chosen(&text.replace("token: hunter2", user), Some("two")).expect("it is there")
+        };
+        let told = |chosen: &Chosen| chosen.login().map(|login| login.credential().way);
+        let check = |empty: &str, user: &str, expected: &str| {
+            let (with, without) = (of("", &format!("{empty}, {user}")), of("", user));
+            assert_eq!(with.mark(), without.mark(), "{empty}");
+            let told = told(&with).unwrap_or_else(|error| error);
+            assert!(told.contains(expected), "{empty}: {told}");
+        };
+        let exec = "exec: {apiVersion: client.authentication.k8s.io/v1, command: aws}";
+        check("token: ''", exec, "token of the plug-in aws for user you");
+        check("username: '', password: ''", "token: hunter2", "token of user you");
+        check("tokenFile: '', as: '', as-uid: ''", "token: hunter2", "token of user you");
+        check("username: '', password: hunter3", "token: hunter2", "token of user you");
+        check("tokenFile: ''", "username: me, password: ''", "password of user you");
+        let files = "client-certificate: /no/such.crt, client-key: /no/such.key";
+        check("client-certificate-data: '', client-key-data: ''", files, "/no/such.crt: ");
+        check("client-certificate: '', client-key: ''", "token: hunter2", "token of user you");
+
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("ca.crt");
+        let authority = rcgen::generate_simple_self_signed(Vec::new()).expect("signed");
+        std::fs::write(&file, authority.cert.pem()).expect("a file");
+        let named = format!(", certificate-authority: {}", file.display());
+        let empty = ", certificate-authority-data: '', proxy-url: '', tls-server-name: ''";
+        let with = of(&format!("{named}{empty}"), "token: hunter2");
+        assert_eq!(with.mark(), of(&named, "token: hunter2").mark());
+        assert_eq!(with.config().expect("an authority").root_cert_file, Some(file));
     }
 }

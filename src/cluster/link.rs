@@ -118,7 +118,7 @@ impl Link {
                     KubeconfigError::Parse(_) => at("it cannot be read as a kubeconfig".to_owned()),
                     error => at(innermost(&error)),
                 })?;
-                let chosen = Box::new(Chosen::of(config, context.as_deref()).map_err(at)?);
+                let chosen = Box::new(Chosen::of(config, context.as_deref(), path.parent()).map_err(at)?);
                 Ok(Held::Kubeconfig { chosen, place })
             }
             Self::Stored(stored) => {
@@ -194,5 +194,19 @@ mod tests {
         let link = Link::Kubeconfig { path, context: None };
         let error = link.open(&ClusterName::from("one")).await.err().expect("refused").to_string();
         assert!(error.contains("socks5://") && !error.contains("hunter2"), "{error}");
+    }
+
+    /// What a kubeconfig names is found beside it; what is empty names nothing there.
+    #[tokio::test]
+    async fn an_empty_path_in_a_file_is_no_path() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("config");
+        let text = "current-context: one\ncontexts: [{name: one, context: {cluster: one, user: admin}}]\n\
+             clusters: [{name: one, cluster: {server: 'https://127.0.0.1:1', certificate-authority: ''}}]\n\
+             users: [{name: admin, user: {token: hunter2, tokenFile: '', client-certificate: '', client-key: ''}}]\n";
+        std::fs::write(&path, text).expect("a file");
+        let link = Link::Kubeconfig { path, context: None };
+        let opened = link.open(&ClusterName::from("one")).await.expect("a connection");
+        assert_eq!(opened.login.credential().way, "token of user admin");
     }
 }

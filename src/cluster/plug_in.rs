@@ -1,8 +1,9 @@
 //! Runs the plug-in of a kubeconfig: nobody else does. It brings a token, a client certificate, or both.
 //!
-//! A plug-in is a program of somebody else: it may hang, fail or print secrets. Each run has an end and no terminal, few go on side by
-//! side, and of what it was given and what it printed nothing is in any error.
+//! A plug-in is a program of somebody else: it may hang, fail or print secrets. Each run has an end and no terminal, few are started side
+//! by side, and of what it was given and what it printed nothing is in any error.
 
+use std::pin::pin;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +22,9 @@ use super::identity::certified;
 
 /// The longest that a plug-in is waited for.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Programs at once: a thousand clusters that connect must not start a thousand.
+/// How much of that it has a place for: whoever hangs takes it from all others no longer than this.
+const START: Duration = Duration::from_secs(3);
+/// Places: a thousand clusters that connect must not start a thousand programs at once.
 static SIDE_BY_SIDE: Semaphore = Semaphore::const_new(16);
 /// More than this is no credential.
 const LONGEST: u64 = 1024 * 1024;
@@ -49,11 +52,15 @@ pub async fn run(exec: &ExecConfig) -> Result<Brought, String> {
         ));
     }
     // It is never closed.
-    let _place = SIDE_BY_SIDE.acquire().await.map_err(|error| error.to_string())?;
-    let printed = match tokio::time::timeout(PATIENCE, output(name, exec)).await {
-        Ok(printed) => printed?,
-        Err(_) => return Err(format!("the plug-in {name} did not end in {} s", PATIENCE.as_secs())),
-    };
+    let place = SIDE_BY_SIDE.acquire().await.map_err(|error| error.to_string())?;
+    let mut output = pin!(output(name, exec));
+    let mut printed = tokio::time::timeout(START, &mut output).await;
+    drop(place);
+    if printed.is_err() {
+        printed = tokio::time::timeout(PATIENCE.saturating_sub(START), output).await;
+    }
+    let printed =
+        printed.map_err(|_| format!("the plug-in {name} did not end in {} s", PATIENCE.as_secs()))??;
     // JSON is YAML, and both are taken by kubectl.
     let brought: Value = serde_yaml::from_slice(&printed)
         .map_err(|_| format!("the plug-in {name} printed no ExecCredential"))?;

@@ -1,5 +1,6 @@
 //! What a plug-in brings, for as long as it is good: it is run when a connection is made, before the end of what it brought, and once
-//! when a server refuses that.
+//! when a server refuses that. One API behind a server may refuse what all others take: a refusal takes nothing away whose end has
+//! not come, and runs a plug-in no more often than anything else does.
 //!
 //! While what it brought is good, nobody waits for the next. Whoever waits no longer does not end a run, because others may wait too.
 
@@ -17,7 +18,7 @@ use super::plug_in::{self, Brought};
 
 /// A credential that ends within this may have ended before it arrives.
 const MARGIN: SignedDuration = SignedDuration::from_secs(10);
-/// The shortest time between two runs, unless a server refuses what the first brought.
+/// The shortest time between two runs.
 const PAUSE: SignedDuration = SignedDuration::from_secs(15);
 /// The longest time from a run that failed to the next.
 const LONGEST_PAUSE: SignedDuration = SignedDuration::from_mins(5);
@@ -45,6 +46,8 @@ struct Now {
     expires: Option<Timestamp>,
     /// When to run it again.
     due: Option<Timestamp>,
+    /// When the last run ended.
+    ran: Option<Timestamp>,
     /// How often it was run.
     runs: u64,
     /// How often it brought something.
@@ -61,7 +64,8 @@ enum Refused {
     No,
     /// What is shown is refused.
     Now,
-    /// What was shown before was, and nobody has taken what is shown yet: another run would change nothing.
+    /// It was, or what was shown before it, and the plug-in was run since. Nobody has taken what is shown yet: another refusal says
+    /// nothing new.
     Before,
 }
 
@@ -78,7 +82,8 @@ enum Need {
 impl Now {
     fn need(&self, now: Timestamp) -> Need {
         let is_due = self.due.is_some_and(|due| due <= now);
-        let is_over = self.refused == Refused::Now || self.expires.is_some_and(|end| end <= now + MARGIN);
+        let is_refused = self.refused == Refused::Now && is_due;
+        let is_over = is_refused || self.expires.is_some_and(|end| end <= now + MARGIN);
         match (is_due, is_over, &self.trouble) {
             (true, true, _) => Need::Wait,
             (true, false, _) => Need::Soon,
@@ -89,6 +94,11 @@ impl Now {
 
     fn note(&mut self, brought: Result<(Brought, Option<HeaderValue>), String>, now: Timestamp) {
         self.runs += 1;
+        self.ran = Some(now);
+        let was_refused = self.refused != Refused::No;
+        if was_refused {
+            self.refused = Refused::Before;
+        }
         match brought {
             Ok((brought, header)) => {
                 self.brought += 1;
@@ -96,7 +106,6 @@ impl Now {
                 self.is_certificate = brought.certificate.is_some() && brought.token.is_none();
                 (self.issued, self.expires) = (brought.issued, brought.expires);
                 self.trouble = None;
-                self.refused = if self.refused == Refused::No { Refused::No } else { Refused::Before };
                 // Some bring the same until its last moment: they are asked ever more often, and not without end.
                 self.due = self
                     .credential(String::new())
@@ -105,16 +114,15 @@ impl Now {
             }
             Err(trouble) => {
                 self.trouble = Some(trouble);
-                self.due = Some(now + self.left(now).clamp(PAUSE, LONGEST_PAUSE));
+                let pause = if was_refused { PAUSE } else { self.left(now).clamp(PAUSE, LONGEST_PAUSE) };
+                self.due = Some(now + pause);
             }
         }
     }
 
     /// Half of what is left of its life.
     fn left(&self, now: Timestamp) -> SignedDuration {
-        let is_refused = self.refused == Refused::Now;
-        let end = self.expires.filter(|_| !is_refused);
-        end.map_or(SignedDuration::ZERO, |end| end.duration_since(now) / 2)
+        self.expires.map_or(SignedDuration::ZERO, |end| end.duration_since(now) / 2)
     }
 
     /// A server has answered who showed this.
@@ -126,7 +134,7 @@ impl Now {
             (false, Refused::Before) => self.refused = Refused::No,
             (true, Refused::No) => {
                 self.refused = Refused::Now;
-                self.due = Some(now);
+                self.due = Some(self.ran.map_or(now, |ran| now.max(ran + PAUSE)));
             }
             _ => {}
         }
@@ -284,13 +292,44 @@ mod tests {
         brings(&mut now, 0, 900);
         now.answered(0, true, at(1));
         assert_eq!(now.need(at(1)), Need::Nothing, "what was shown before says nothing");
-        now.answered(1, true, at(2));
-        assert_eq!(now.need(at(2)), Need::Wait);
-        brings(&mut now, 2, 900);
-        now.answered(2, true, at(3));
+        now.answered(1, true, at(20));
+        assert_eq!(now.need(at(20)), Need::Wait);
+        brings(&mut now, 20, 900);
+        now.answered(2, true, at(21));
         assert_eq!(now.need(at(100)), Need::Nothing, "it brings what is refused");
         now.answered(2, false, at(101));
         now.answered(2, true, at(102));
         assert_eq!(now.need(at(102)), Need::Wait);
+    }
+
+    #[test]
+    fn one_refusal_takes_nothing_away_that_is_good_still() {
+        let mut now = Now::default();
+        brings(&mut now, 0, 900);
+        now.answered(1, true, at(100));
+        now.note(Err("it fails".to_owned()), at(100));
+        assert_eq!(now.need(at(101)), Need::Nothing, "one API may refuse what all others take");
+        now.answered(1, true, at(102));
+        assert_eq!(now.need(at(114)), Need::Nothing);
+        assert_eq!(now.need(at(115)), Need::Soon);
+        now.note(Err("it fails".to_owned()), at(115));
+        assert_eq!(now.need(at(130)), Need::Soon, "nobody has taken it since");
+        now.note(Err("it fails".to_owned()), at(895));
+        assert_eq!(now.need(at(896)), Need::Trouble("it fails".to_owned()));
+    }
+
+    #[test]
+    fn one_that_works_is_not_run_for_each_refusal() {
+        let mut now = Now::default();
+        brings(&mut now, 0, 900);
+        for second in 1..=60 {
+            now.answered(now.brought, false, at(second));
+            now.answered(now.brought, true, at(second));
+            match now.need(at(second)) {
+                Need::Wait => brings(&mut now, second, 900),
+                other => assert_eq!(other, Need::Nothing, "what it brought is shown"),
+            }
+        }
+        assert_eq!(now.runs, 5);
     }
 }

@@ -37,7 +37,7 @@ impl Stored {
     pub(super) fn parse(&self, text: &SecretString) -> Result<Chosen, String> {
         let config = Kubeconfig::from_yaml(text.expose_secret())
             .map_err(|_| "it is no kubeconfig: it cannot be read as one".to_owned())?;
-        let chosen = Chosen::of(config, self.context.as_deref())?;
+        let chosen = Chosen::of(config, self.context.as_deref(), None)?;
         match of_user(&chosen.login).or_else(|| of_cluster(&chosen.cluster)) {
             Some(field) => Err(format!(
                 "`{field}` names something on the machine of tutti, which is taken from files under --kubeconfigs alone; \
@@ -92,6 +92,8 @@ mod tests {
     #[test]
     fn what_names_programs_or_files_is_refused() {
         check("{token: hunter2}", "", Ok(()));
+        let empty = "{token: hunter2, tokenFile: '', client-certificate: '', client-key: ''}";
+        check(empty, ", certificate-authority: ''", Ok(()));
         check(
             "{client-certificate-data: aGk=, client-key-data: aGk=}",
             ", certificate-authority-data: aGk=",
