@@ -97,8 +97,13 @@ impl World {
             && plan.steps.iter().any(reconcile::is_foreseen)
             && self.targets.get(id)?.foreseen.as_ref().is_none_or(|(digest, _)| *digest != plan.digest());
         let starts = (unknown || writes || foresees) && cluster.is_ready();
-        let groups = plan.writes().map(|step| &*step.object.group);
-        if let Some(until) = cluster.held_off_in(groups, now).filter(|_| starts) {
+        let held_off = if unknown {
+            // What is looked up may be written at once.
+            cluster.held_off(now)
+        } else {
+            cluster.held_off_in(plan.writes().map(|step| &*step.object.group), now)
+        };
+        if let Some(until) = held_off.filter(|_| starts) {
             // It stays due.
             return Some(until);
         }

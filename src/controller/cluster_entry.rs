@@ -150,11 +150,11 @@ impl ClusterEntry {
         self.client.as_ref().and_then(|client| client.held_off(now))
     }
 
-    /// The same of writes of these groups.
+    /// The same of writes of these groups: of all of them. While one may be written, it is.
     pub fn held_off_in<'a>(&self, groups: impl Iterator<Item = &'a str>, now: Instant) -> Option<Instant> {
         let client = self.client.as_ref()?;
-        let of_groups = groups.filter_map(|group| client.held_off_in(group, now)).max();
-        of_groups.max(client.held_off(now))
+        let of_groups: Option<Vec<Instant>> = groups.map(|group| client.held_off_in(group, now)).collect();
+        of_groups.into_iter().flatten().min().max(client.held_off(now))
     }
 
     /// It answers, and the connection leads where its kubeconfig says.

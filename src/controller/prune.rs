@@ -308,26 +308,29 @@ impl World {
         for (cluster, _) in &self.prune.asking {
             *asking.entry(cluster.clone()).or_default() += 1;
         }
-        let has_place = |decided: &&Decided| {
+        let (mut started, mut elsewhere) = (Vec::new(), Vec::new());
+        for decided in self.next_releases(now).chain(self.next_deletes(now)) {
             let places = asking.entry(decided.candidate.cluster.clone()).or_default();
-            *places += 1;
-            *places <= PER_CLUSTER
-        };
-        let next = self.next_releases(now).chain(self.next_deletes(now));
-        let next = next.filter(|decided| self.held_off(decided, now).is_none());
-        let started: Vec<Decided> = next.filter(has_place).cloned().collect();
-        for decided in started {
-            match self.wanted_through(&decided.candidate) {
-                Some(other) => {
-                    let text = format!(
-                        "cluster {other} shows the same object and wants it: both lead to one server, so one of their \
-                         files may go"
-                    );
-                    self.prune.refused(&decided.candidate, text, now);
-                    self.changed = true;
-                }
-                None => self.start(decided),
+            if *places >= PER_CLUSTER || self.held_off(decided, now).is_some() {
+                continue;
             }
+            match self.wanted_through(&decided.candidate) {
+                Some(other) => elsewhere.push((decided.candidate.clone(), other.clone())),
+                None => {
+                    *places += 1;
+                    started.push(decided.clone());
+                }
+            }
+        }
+        self.changed |= !elsewhere.is_empty();
+        for (candidate, other) in elsewhere {
+            let text = format!(
+                "cluster {other} shows the same object and wants it: both lead to one server, so one of their files may go"
+            );
+            self.prune.refused(&candidate, text, now);
+        }
+        for decided in started {
+            self.start(decided);
         }
     }
 

@@ -91,7 +91,9 @@ fn newest<'a>(workload: Option<&Value>, pods: &'a [Value]) -> Vec<&'a Value> {
 /// The label of pods that says of which revision they are, and the newest one, as far as the workload names it.
 fn newest_revision(workload: &Value) -> Option<(&'static str, &str)> {
     let of_subsets = || {
-        let revision = text(workload, "/status/updateStatus/updatedRevision")?;
+        // As v1alpha1 has it, and v1beta1.
+        let revision = text(workload, "/status/updateStatus/updatedRevision")
+            .or_else(|| text(workload, "/status/updatedRevision"))?;
         Some(("/metadata/labels/apps.kruise.io~1controller-revision-hash", revision))
     };
     let own = text(workload, "/status/updateRevision").map(|revision| (REVISION_LABEL, revision));

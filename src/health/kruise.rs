@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::read::{Condition, count, integer, is_true, number_of, old_status, text};
+use super::read::{Condition, count, integer, is_true, items, number_of, old_status, text};
 use super::workload::{updated_pods, wanted};
 use crate::model::{Health, Status};
 
@@ -132,6 +132,18 @@ pub fn stateful_set(object: &Value) -> Health {
     pods.by_hand(on_delete).health(object, &["FailedCreatePod", "FailedUpdatePod"])
 }
 
+fn nodes_to_update(object: &Value, nodes: i64) -> i64 {
+    nodes - held_back(object, "/spec/updateStrategy/rollingUpdate/partition", nodes)
+}
+
+/// How many pods a DaemonSet is to have: one a node, but with partitioned scaling on as many nodes as the partition
+/// leaves to the rollout, and no more.
+pub fn daemon_pods(object: &Value) -> i64 {
+    let nodes = count(object, "/status/desiredNumberScheduled");
+    let is_partitioned = is_true(object, "/spec/scaleStrategy/partitionedScaling");
+    if is_partitioned { nodes_to_update(object, nodes) } else { nodes }
+}
+
 pub fn daemon_set(object: &Value) -> Health {
     if let Some(old) = old_status(object, true) {
         return old;
@@ -139,10 +151,8 @@ pub fn daemon_set(object: &Value) -> Health {
     let Some(nodes) = integer(object, "/status/desiredNumberScheduled") else {
         return Health::new(Status::InProgress, "no status yet");
     };
-    let nodes = nodes.max(0);
-    let to_update = nodes - held_back(object, "/spec/updateStrategy/rollingUpdate/partition", nodes);
-    // Pods are then made on as many nodes as the partition leaves to the rollout, and no more.
-    let wanted = if is_true(object, "/spec/scaleStrategy/partitionedScaling") { to_update } else { nodes };
+    let to_update = nodes_to_update(object, nodes.max(0));
+    let wanted = daemon_pods(object);
     // Which nodes the rollout is for is said by their labels, which are not known here.
     let chosen = object.pointer("/spec/updateStrategy/rollingUpdate/selector").is_some_and(Value::is_object);
     let on_delete = text(object, "/spec/updateStrategy/type") == Some("OnDelete");
@@ -180,8 +190,7 @@ pub fn united_deployment(object: &Value) -> Health {
         .into_iter()
         .flatten()
         .map(|(subset, partition)| {
-            let pods = object.pointer("/status/subsetReplicas").and_then(|it| it.get(subset)?.as_i64());
-            partition.as_i64().unwrap_or(0).clamp(0, pods.unwrap_or(0).max(0))
+            partition.as_i64().unwrap_or(0).clamp(0, most_held_back(object, subset).unwrap_or(0).max(0))
         })
         .fold(0, i64::saturating_add);
     let ready = count(object, "/status/readyReplicas");
@@ -196,6 +205,18 @@ pub fn united_deployment(object: &Value) -> Health {
         hold: Hold::Partition,
     };
     pods.health(object, &["SubsetFailure"])
+}
+
+/// How many pods of a subset a partition can leave as they are. v1alpha1 has all subsets in one map, v1beta1 each with
+/// what the controller holds back there, which it leaves out when it is 0.
+fn most_held_back(object: &Value, subset: &str) -> Option<i64> {
+    let in_map = || object.pointer("/status/subsetReplicas")?.get(subset)?.as_i64();
+    let in_list = || {
+        let subsets = items(object, "/status/subsetStatuses");
+        let status = subsets.iter().find(|status| text(status, "/name") == Some(subset))?;
+        integer(status, "/partition").or_else(|| integer(status, "/replicas"))
+    };
+    in_map().or_else(in_list)
 }
 
 /// One pod a node, each to its end.

@@ -34,6 +34,7 @@ mod workload;
 
 pub use cause::{Cause, pods_cause};
 pub use dump::read_dump;
+pub use kruise::daemon_pods;
 pub use own_pods::{OwnPods, have_pods, own_pods};
 pub use pod::is_ready;
 pub use rules::{Expressions, Mark, Part, RuleBody, RuleMistake, RuleSource, Rules};

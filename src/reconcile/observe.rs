@@ -89,24 +89,30 @@ fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
     object.get("metadata")?.get("annotations")?.get(name)?.as_str()
 }
 
-/// Of workloads only: what they want and what is available.
+/// Of workloads only: what they want and what is available, counted as the shipped health rules count it: where the two
+/// differ, what is Suspended because its rollout is held would take over from nothing.
 fn pod_count(object: &Value) -> Option<PodCount> {
     let number =
         |pointer: &str| object.pointer(pointer).and_then(Value::as_u64).and_then(|it| u32::try_from(it).ok());
     match object.get("kind")?.as_str()? {
-        "Deployment" | "StatefulSet" | "ReplicaSet" | "ReplicationController" | "CloneSet" => {
-            Some(PodCount {
-                desired: number("/spec/replicas").unwrap_or(1),
-                available: number("/status/availableReplicas").unwrap_or(0),
-            })
-        }
+        "Deployment" | "ReplicaSet" | "ReplicationController" | "CloneSet" => Some(PodCount {
+            desired: number("/spec/replicas").unwrap_or(1),
+            available: number("/status/availableReplicas").unwrap_or(0),
+        }),
+        // Old servers, and old versions of OpenKruise, count no available ones.
+        "StatefulSet" => Some(PodCount {
+            desired: number("/spec/replicas").unwrap_or(1),
+            available: number("/status/availableReplicas")
+                .or_else(|| number("/status/readyReplicas"))
+                .unwrap_or(0),
+        }),
         // It counts no available ones.
         "UnitedDeployment" => Some(PodCount {
             desired: number("/spec/replicas").unwrap_or(1),
             available: number("/status/readyReplicas").unwrap_or(0),
         }),
         "DaemonSet" => Some(PodCount {
-            desired: number("/status/desiredNumberScheduled").unwrap_or(0),
+            desired: u32::try_from(health::daemon_pods(object)).unwrap_or(0),
             available: number("/status/numberAvailable").unwrap_or(0),
         }),
         "Pod" => {
@@ -161,6 +167,71 @@ mod tests {
             set["spec"] = json!({"persistentVolumeClaimRetentionPolicy": {"whenDeleted": policy}});
             let live = live(&kind, &set, "main", &rules, &none).expect("it is ours");
             assert_eq!(live.claims_go_along, expected, "{policy}");
+        }
+    }
+
+    /// What a rollout of OpenKruise holds is Suspended when all its pods are there: then it takes over.
+    #[test]
+    fn what_is_held_with_all_its_pods_takes_over() {
+        let seen = |api_version: &str, name: &str, spec: Value, status: Value| {
+            let mut set = object(&format!("apps.kruise.io/{name}/shop/web"));
+            (set["apiVersion"], set["kind"]) = (json!(api_version), json!(name));
+            set["metadata"]["generation"] = json!(1);
+            (set["spec"], set["status"]) = (spec, status);
+            set["status"]["observedGeneration"] = json!(1);
+            let kind = Kind::from_api_version(api_version, name);
+            let live = live(&kind, &set, "main", &Rules::default(), &Ignores::new()).expect("it is ours");
+            let pods = live.pods.expect("pods");
+            (live.health.status, pods.desired, pods.available, live.can_take_over())
+        };
+        let paused = |more: Value| {
+            let mut spec =
+                json!({"replicas": 3, "updateStrategy": {"paused": true, "rollingUpdate": {"paused": true}}});
+            for (key, value) in more.as_object().expect("a map") {
+                spec["updateStrategy"]["rollingUpdate"][key] = value.clone();
+            }
+            spec
+        };
+        let numbers = |ready: u32| json!({"replicas": 3, "readyReplicas": ready, "updatedReplicas": 1});
+        let available = |ready: u32, available: u32| {
+            let mut numbers = numbers(ready);
+            numbers["availableReplicas"] = json!(available);
+            numbers
+        };
+        let nodes = |pods: u32| {
+            json!({"desiredNumberScheduled": 4, "currentNumberScheduled": pods, "updatedNumberScheduled": 1,
+                   "numberReady": pods, "numberAvailable": pods})
+        };
+        let partitioned = || {
+            let mut spec = paused(json!({"partition": 3}));
+            spec["scaleStrategy"] = json!({"partitionedScaling": true});
+            spec
+        };
+        let united = || json!({"replicas": 3, "updateStrategy": {"manualUpdate": {"partitions": {"a": 2}}}});
+        let subsets = |ready: u32| {
+            let mut numbers = numbers(ready);
+            numbers["subsetStatuses"] = json!([{"name": "a", "replicas": 2}, {"name": "b", "replicas": 1}]);
+            numbers
+        };
+        let (old, new) = ("apps.kruise.io/v1alpha1", "apps.kruise.io/v1beta1");
+        let (held, waits) = (Status::Suspended, Status::InProgress);
+        for (api_version, name, spec, status, expected) in [
+            (old, "CloneSet", paused(json!({})), available(3, 3), (held, 3, 3, true)),
+            (old, "CloneSet", paused(json!({})), available(3, 2), (waits, 3, 2, false)),
+            // Without availableReplicas, what is ready counts.
+            (old, "StatefulSet", paused(json!({})), numbers(3), (held, 3, 3, true)),
+            (old, "StatefulSet", paused(json!({})), numbers(2), (waits, 3, 2, false)),
+            (new, "StatefulSet", paused(json!({})), available(3, 2), (waits, 3, 2, false)),
+            (new, "DaemonSet", paused(json!({"partition": 3})), nodes(4), (held, 4, 4, true)),
+            (new, "DaemonSet", paused(json!({"partition": 3})), nodes(1), (waits, 4, 1, false)),
+            // Pods only where the partition lets them be made.
+            (new, "DaemonSet", partitioned(), nodes(1), (held, 1, 1, true)),
+            (new, "DaemonSet", partitioned(), nodes(0), (waits, 1, 0, false)),
+            (new, "UnitedDeployment", united(), subsets(3), (held, 3, 3, true)),
+            (new, "UnitedDeployment", united(), subsets(2), (waits, 3, 2, false)),
+        ] {
+            let words = format!("{api_version} {name} {spec} {status}");
+            assert_eq!(seen(api_version, name, spec, status), expected, "{words}");
         }
     }
 

@@ -111,9 +111,12 @@ async fn a_sick_group_holds_up_no_other() {
     let path = "apps/things/objects/thing.yaml";
     fleet.push(&running, "A thing", &[(path, Some(&thing))]).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let revision = fleet.push(&running, "One", &[(ONE, Some(&one))]).await;
+    // Of its own app neither.
+    let beside = config_map("default", "beside", "first");
+    let others = [(ONE, Some(&*one)), ("apps/things/objects/beside.yaml", Some(&*beside))];
+    let revision = fleet.push(&running, "Others", &others).await;
     tokio::time::sleep(Duration::from_secs(86)).await;
-    assert_eq!((applied(&fleet, "thing"), applied(&fleet, "one")), (1, 1));
+    assert_eq!((applied(&fleet, "thing"), applied(&fleet, "one"), applied(&fleet, "beside")), (1, 1, 1));
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(applied(&fleet, "thing"), 2);
     running.converged(&revision).await;

@@ -195,12 +195,15 @@ async fn what_is_wanted_through_another_name_of_the_server_stays() {
     for old in [removed(), manifests::cluster("gz1")] {
         let app = objects("default", "web").replace("spec: {", "spec: {prune: always, ");
         let on_bj1 = app.replace("spec: {", "spec: {placement: {clusters: {names: [bj1]}}, ");
-        let map = config_map("default", "map", "first");
+        // More than may be asked for at once, and one that nobody wants any more, which is their last.
+        let map = |number| config_map("default", &format!("map-{number}"), "first");
+        let wanted = (1..20).map(map).collect::<Vec<_>>().join("---\n");
+        let all = format!("{wanted}---\n{}", map(0));
         let instance = many_deletes();
         let files = [
             ("tutti.yaml", instance.as_str()),
             ("apps/web/app.yaml", &on_bj1),
-            ("apps/web/objects/map.yaml", &map),
+            ("apps/web/objects/maps.yaml", &all),
         ];
         let mut fleet = Fleet::new(&["bj1"], &files);
         let bj1 = fleet.cluster("bj1").clone();
@@ -210,12 +213,16 @@ async fn what_is_wanted_through_another_name_of_the_server_stays() {
         fleet.push(&running, "Another name", &[(GZ1, Some(&old))]).await;
         a_while().await;
         assert_eq!(deletes(fleet.cluster("bj1")), Vec::<String>::new());
+        let change = [("apps/web/objects/maps.yaml", Some(wanted.as_str()))];
+        fleet.push(&running, "One less", &change).await;
+        a_while().await;
+        assert!(matches!(deletes(fleet.cluster("bj1")).len(), 1..=2), "it goes through either name");
         let now = running.overview.borrow().clone();
         let held =
             now.deletions.iter().find(|it| it.cluster.as_str() == "gz1").unwrap_or_else(|| panic!("{now:?}"));
         assert!(held.reason.contains("cluster bj1 shows the same object and wants it"), "{}", held.reason);
         if now.clusters.iter().any(|it| it.state == "Removing") {
-            assert!(state(&now).1.starts_with("1 object to go: cluster bj1 shows"), "{}", state(&now).1);
+            assert!(state(&now).1.starts_with("19 objects to go: cluster bj1 shows"), "{}", state(&now).1);
         }
         running.stop().await;
     }

@@ -250,15 +250,17 @@ fn sets_of_kruise_name_their_newest_revision() {
     check(Some(set.clone()), &[old()], None);
     let other = of("controller-revision-hash", "pay-2", "web-64fdf9", broken());
     check(Some(set), &[other], None);
-    let united =
-        json!({"kind": "UnitedDeployment", "status": {"updateStatus": {"updatedRevision": "pay-7c"}}});
     let label = "apps.kruise.io/controller-revision-hash";
-    check(
-        Some(united),
-        &[
-            of(label, "pay-a-1", "pay-7b", waiting("CrashLoopBackOff", "", Some(1))),
-            of(label, "pay-b-1", "pay-7c", broken()),
-        ],
-        Some(("ImagePullBackOff pay-b-1 (pay:broken)", true)),
-    );
+    for status in
+        [json!({"updateStatus": {"updatedRevision": "pay-7c"}}), json!({"updatedRevision": "pay-7c"})]
+    {
+        // The youngest pod is one of the revision before, which is scaled up.
+        let mut old = of(label, "pay-a-1", "pay-7b", waiting("CrashLoopBackOff", "", Some(1)));
+        old["metadata"]["creationTimestamp"] = json!("2031-01-01T00:00:00Z");
+        check(
+            Some(json!({"kind": "UnitedDeployment", "status": status})),
+            &[old, of(label, "pay-b-1", "pay-7c", broken())],
+            Some(("ImagePullBackOff pay-b-1 (pay:broken)", true)),
+        );
+    }
 }

@@ -203,6 +203,47 @@ fn united_deployments() {
 }
 
 #[test]
+fn united_deployments_of_v1beta1() {
+    // The subset `c` has no pods: its numbers are left out.
+    let united = |held: [u32; 2], replicas: [u32; 2], updated: u32| {
+        let [(held_a, held_b), (a, b)] = [held, replicas].map(|[a, b]| (a, b));
+        let mut subsets = json!([
+            {"name": "a", "replicas": a, "readyReplicas": a, "partition": held_a.min(a)},
+            {"name": "b", "replicas": b, "readyReplicas": b, "partition": held_b.min(b)},
+            {"name": "c"},
+        ]);
+        for subset in subsets.as_array_mut().expect("a list") {
+            subset.as_object_mut().expect("a map").retain(|_, value| *value != json!(0));
+        }
+        let partitions = json!({"a": held_a, "b": held_b, "c": 1});
+        object(
+            "apps.kruise.io/v1beta1",
+            "UnitedDeployment",
+            json!({"replicas": 3, "updateStrategy": {"type": "Manual", "manualUpdate": {"partitions": partitions}}}),
+            json!({"observedGeneration": 2, "replicas": a + b, "readyReplicas": a + b, "updatedReplicas": updated,
+                   "updatedReadyReplicas": updated, "currentRevision": "pay-a", "updatedRevision": "pay-b",
+                   "subsetStatuses": subsets}),
+        )
+    };
+    for (held, replicas, updated, expected) in [
+        ([5, 1], [1, 2], 1, "Suspended: held by the partition: 1/3 pods updated"),
+        ([5, 5], [1, 2], 0, "Suspended: held by the partition: 0/3 pods updated"),
+        ([5, 1], [1, 2], 0, "InProgress: 0/1 pods updated"),
+        ([0, 1], [1, 2], 1, "InProgress: 1/2 pods updated"),
+        ([0, 0], [1, 2], 2, "InProgress: 2/3 pods updated"),
+        ([5, 1], [1, 1], 1, "InProgress: 2/3 pods created"),
+        ([5, 1], [1, 2], 3, "Current: 3/3 pods available"),
+        ([0, 0], [1, 2], 3, "Current: 3/3 pods available"),
+    ] {
+        check(united(held, replicas, updated), expected);
+    }
+    // Pods go from one subset to another: the controller says how many of them the partition holds then.
+    let mut moving = united([3, 0], [3, 0], 1);
+    moving["status"]["subsetStatuses"][0]["partition"] = json!(1);
+    check(moving, "InProgress: 1/2 pods updated");
+}
+
+#[test]
 fn jobs_of_kruise() {
     let job = |spec: Value, status: Value| object("apps.kruise.io/v1alpha1", "BroadcastJob", spec, status);
     let numbers = |phase: &str, succeeded: u32, failed: u32| json!({"desired": 3, "succeeded": succeeded, "failed": failed, "phase": phase});
