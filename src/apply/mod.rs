@@ -64,8 +64,10 @@ pub enum NotDone {
     EarlierFailed,
     /// A newer revision took over, or the process is stopping.
     Cancelled,
-    /// The server is busy, and asked us to wait.
-    HeldOff,
+    /// The server is busy, and asked us to wait; or only that of the object's group.
+    HeldOff {
+        only_group: bool,
+    },
 }
 
 /// A cluster to apply to.
@@ -109,8 +111,8 @@ pub async fn run(destination: Destination<'_>, plan: &Plan, rendered: &Rendered)
                     Err(NotDone::EarlierFailed)
                 } else if destination.cancelled.is_cancelled() {
                     Err(NotDone::Cancelled)
-                } else if destination.client.held_off_in(&object.id.group, Instant::now()).is_some() {
-                    Err(NotDone::HeldOff)
+                } else if let Some(only_group) = held_off(destination.client, &object.id) {
+                    Err(NotDone::HeldOff { only_group })
                 } else {
                     apply_one(destination, step, object, &rendered.revision).await
                 };
@@ -120,10 +122,23 @@ pub async fn run(destination: Destination<'_>, plan: &Plan, rendered: &Rendered)
         }
         let applied: Vec<Receipt> =
             futures::stream::iter(requests).buffer_unordered(SIDE_BY_SIDE).collect().await;
-        failed |= applied.iter().any(|receipt| receipt.result.is_err());
+        // What only its own group puts off is waited for by nobody: whoever comes to it again shall have nothing else left to do.
+        let stops = |result: &Result<Done, NotDone>| {
+            result.as_ref().is_err_and(|it| !matches!(it, NotDone::HeldOff { only_group: true }))
+        };
+        failed |= applied.iter().any(|receipt| stops(&receipt.result));
         receipts.extend(applied);
     }
     receipts
+}
+
+/// Whether writes of this object are put off, and then whether only those of its group are.
+fn held_off(client: &Client, id: &ObjectId) -> Option<bool> {
+    let now = Instant::now();
+    if client.held_off(now).is_some() {
+        return Some(false);
+    }
+    client.held_off_in(&id.group, now).map(|_| true)
 }
 
 async fn apply_one(

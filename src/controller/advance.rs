@@ -84,10 +84,11 @@ impl World {
         let job = self.job(id, &rendered)?;
         let plan = reconcile::preview(&job);
         // Nobody asks about what is not to be there.
-        let unknown = job.kept_out.is_none()
-            && plan::unknown_objects(&rendered, &job.observation, job.adopt)
-                .iter()
-                .any(|object| job.catalog.get(&object.kind).is_some());
+        let mut unknown = match job.kept_out {
+            None => plan::unknown_objects(&rendered, &job.observation, job.adopt),
+            Some(_) => Vec::new(),
+        };
+        unknown.retain(|object| job.catalog.get(&object.kind).is_some());
         let writes = !plan.is_empty();
         let refused = plan.steps.iter().any(|step| step.action == Action::Refuse);
         let undefined = plan.steps.iter().any(|step| matches!(step.reason, Reason::DefinitionPending { .. }));
@@ -96,13 +97,12 @@ impl World {
         let foresees = job.foresees
             && plan.steps.iter().any(reconcile::is_foreseen)
             && self.targets.get(id)?.foreseen.as_ref().is_none_or(|(digest, _)| *digest != plan.digest());
-        let starts = (unknown || writes || foresees) && cluster.is_ready();
-        let held_off = if unknown {
-            // What is looked up may be written at once.
-            cluster.held_off(now)
-        } else {
-            cluster.held_off_in(plan.writes().map(|step| &*step.object.group), now)
-        };
+        let starts = (!unknown.is_empty() || writes || foresees) && cluster.is_ready();
+        // What is looked up is written at once.
+        let groups = plan.writes().map(|step| &*step.object.group);
+        let groups = groups.chain(unknown.iter().map(|object| &*object.id.group));
+        let held_off = cluster.held_off_in(groups, now);
+        let unknown = !unknown.is_empty();
         if let Some(until) = held_off.filter(|_| starts) {
             // It stays due.
             return Some(until);

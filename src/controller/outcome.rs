@@ -69,7 +69,7 @@ impl World {
                 Err(not_done) => {
                     // It may have come into being all the same, or be somebody else's by now.
                     cluster.observation.absent.remove(&receipt.object);
-                    put_off |= matches!(not_done, NotDone::HeldOff);
+                    put_off |= matches!(not_done, NotDone::HeldOff { .. });
                     if let NotDone::Failed(error) = not_done {
                         let step = step_of(&receipt.object);
                         if let (Error::Immutable { fields, .. }, Some(step)) = (&error, step)

@@ -107,16 +107,23 @@ async fn a_sick_group_holds_up_no_other() {
     running.converged(&revision).await;
     fleet.forget_requests();
     fleet.cluster("bj1").fail_next(applies("thing"), 1, Fault::too_many_requests(90));
-    let (one, thing) = (config_map("default", "one", "second"), thing("second"));
+    let (one, second) = (config_map("default", "one", "second"), thing("second"));
     let path = "apps/things/objects/thing.yaml";
-    fleet.push(&running, "A thing", &[(path, Some(&thing))]).await;
+    fleet.push(&running, "A thing", &[(path, Some(&second))]).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     // Of its own app neither.
     let beside = config_map("default", "beside", "first");
-    let others = [(ONE, Some(&*one)), ("apps/things/objects/beside.yaml", Some(&*beside))];
+    let another = thing("first").replace("name: thing", "name: another");
+    let others = [
+        (ONE, Some(&*one)),
+        ("apps/things/objects/beside.yaml", Some(&*beside)),
+        ("apps/things/objects/another.yaml", Some(&*another)),
+    ];
     let revision = fleet.push(&running, "Others", &others).await;
     tokio::time::sleep(Duration::from_secs(86)).await;
     assert_eq!((applied(&fleet, "thing"), applied(&fleet, "one"), applied(&fleet, "beside")), (1, 1, 1));
+    let looked = fleet.cluster("bj1").count_requests(&RequestMatch::any().verb("get").name("another"));
+    assert!(looked <= 1 && applied(&fleet, "another") == 0, "looked up {looked} times");
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(applied(&fleet, "thing"), 2);
     running.converged(&revision).await;
