@@ -82,10 +82,12 @@ impl Try {
         self.status.is_some_and(|status| status.is_success())
     }
 
-    /// As tutti tells it from a refusal for good. A conflict may be either: its status does not say.
+    /// As tutti tells it from a refusal for good. A conflict may be either: its status does not say. Who is not known may be in a
+    /// moment.
     fn failed_in_passing(&self) -> bool {
+        use StatusCode as S;
         self.status.is_none_or(|status| {
-            matches!(status, StatusCode::CONFLICT | StatusCode::TOO_MANY_REQUESTS) || status.is_server_error()
+            matches!(status, S::UNAUTHORIZED | S::CONFLICT | S::TOO_MANY_REQUESTS) || status.is_server_error()
         })
     }
 }
@@ -331,7 +333,7 @@ mod tests {
     async fn what_is_promised_is_allowed_and_once_more_is_seen() {
         let (write, delete) = (Verb::Write, Verb::Delete);
         let none = Vec::<String>::new();
-        for status in [503, 429, 500] {
+        for status in [503, 429, 500, 401] {
             assert_eq!(tried(&[0, 1, 2, 4, 8, 16, 32], write, status, NOTHING).await, none, "{status}");
             let found = tried(&[0, 1, 2, 4, 8, 16, 16], write, status, NOTHING).await;
             assert_eq!(found, too_many("write", 7, 6), "{status}");
