@@ -21,8 +21,16 @@ pub struct KindsInUse {
 impl KindsInUse {
     /// What may be listed some time later.
     pub fn unlisted(&self) -> Vec<Kind> {
-        let later = self.hidden.iter().filter(|(_, error)| error.is_transient());
-        later.map(|(kind, _)| kind.clone()).collect()
+        self.hidden_by(Error::is_transient)
+    }
+
+    /// What will not be listed either when it is asked for again.
+    pub fn denied(&self) -> Vec<Kind> {
+        self.hidden_by(|error| !error.is_transient())
+    }
+
+    fn hidden_by(&self, is_meant: impl Fn(&Error) -> bool) -> Vec<Kind> {
+        self.hidden.iter().filter(|(_, error)| is_meant(error)).map(|(kind, _)| kind.clone()).collect()
     }
 }
 

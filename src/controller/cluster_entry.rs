@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use self::kind_watch::{KindWatch, as_number};
-use super::event::{ClusterNews, Event};
+use super::event::{ClusterNews, Event, Looked};
 use super::listing::Listing;
 use super::wanted::Wanted;
 use super::words::Words;
@@ -364,16 +364,28 @@ impl ClusterEntry {
         }
     }
 
-    /// Watches the kinds of which objects of ours were found, and those of which some were known: that none was found may be
-    /// what a cache told that is behind. What is then of no watched kind may be long gone.
-    pub fn watch_in_use(&mut self, in_use: Vec<Kind>, instance: &str, events: &mpsc::Sender<Event>) {
-        let is_listed = |kind: &Kind| !self.unlisted.contains(kind);
+    /// Watches the kinds of which there are objects of ours, and those of which some were known: that none was found may be what
+    /// a cache told that is behind. What we may not list (any more), or is not served, is taken for nothing of ours.
+    pub fn looked(&mut self, looked: Looked, instance: &str, events: &mpsc::Sender<Event>) {
+        let Looked { in_use, unlisted, denied } = looked;
+        self.unlisted = unlisted.into_iter().collect();
+        let same = |one: &Kind, other: &Kind| one.group == other.group && one.kind == other.kind;
         let known: BTreeSet<&Kind> = self.observation.objects.values().map(|live| &*live.kind).collect();
-        let known: Vec<Kind> = known.into_iter().filter(|kind| is_listed(kind)).cloned().collect();
-        self.watch(in_use.into_iter().chain(known), instance, events);
-        let watched: Vec<Kind> = self.watches.keys().cloned().collect();
-        let unlisted = self.unlisted.clone();
-        self.retain(|id| watched.iter().chain(&unlisted).any(|kind| id.is_of(kind)));
+        let known: Vec<Kind> = known.into_iter().cloned().collect();
+        let is_denied = |kind: &Kind| denied.iter().any(|it| same(it, kind));
+        let is_unlisted = |kind: &Kind| self.unlisted.iter().any(|it| same(it, kind));
+        let catalog = Arc::clone(&self.catalog);
+        let as_served = |kind: &Kind| match catalog.get(kind) {
+            Some(_) => Some(kind.clone()),
+            None => catalog.preferred().find(|it| same(it, kind)).cloned(),
+        };
+        let to_watch = known.iter().filter(|kind| !is_denied(kind) && !is_unlisted(kind));
+        let to_watch: Vec<Kind> = to_watch.filter_map(as_served).chain(in_use).collect();
+        self.watch(to_watch, instance, events);
+        let is_watched = |kind: &Kind| self.watches.keys().any(|it| same(it, kind));
+        let is_gone = |kind: &&Kind| !is_watched(kind) && (is_denied(kind) || catalog.is_without(kind));
+        let gone: Vec<Kind> = known.iter().filter(is_gone).cloned().collect();
+        self.retain(|id| !gone.iter().any(|kind| id.is_of(kind)));
     }
 
     fn retain(&mut self, stays: impl Fn(&ObjectId) -> bool) {

@@ -122,13 +122,12 @@ impl World {
     pub(super) fn cluster_news(&mut self, name: &ClusterName, epoch: u64, news: ClusterNews) {
         let Some(entry) = self.clusters.get_mut(name).filter(|entry| epoch >= entry.epoch) else { return };
         match news {
-            ClusterNews::Up { client, catalog, in_use, unlisted } => {
+            ClusterNews::Up { client, catalog, looked } => {
                 tracing::info!(cluster = %name, "connected");
                 self.prune.connected(name);
                 entry.connected(epoch, client, catalog);
-                entry.unlisted = unlisted.into_iter().collect();
                 entry.watch_rendered(&self.instance.name, &self.events);
-                entry.watch_in_use(in_use, &self.instance.name, &self.events);
+                entry.looked(looked, &self.instance.name, &self.events);
                 self.note_stale(name);
                 self.render_stale();
                 self.touch(name, &Touched::Everything);
@@ -140,9 +139,8 @@ impl World {
                 self.render_stale();
                 self.touch(name, &Touched::Everything);
             }
-            ClusterNews::Listed { in_use, unlisted } => {
-                entry.unlisted = unlisted.into_iter().collect();
-                entry.watch_in_use(in_use, &self.instance.name, &self.events);
+            ClusterNews::Listed(looked) => {
+                entry.looked(looked, &self.instance.name, &self.events);
             }
             ClusterNews::Down { detail, attempts, lasting } => {
                 if entry.reach == Reach::Ready || attempts == 1 {

@@ -72,25 +72,28 @@ pub enum Event {
     Recalled,
 }
 
+/// What a look for objects of ours has found.
+#[derive(Debug, Default)]
+pub struct Looked {
+    /// Kinds of which there are any.
+    pub in_use: Vec<Kind>,
+    /// Kinds that cannot be listed, for the moment.
+    pub unlisted: Vec<Kind>,
+    /// Kinds that we may not list: taken to hold nothing of ours.
+    pub denied: Vec<Kind>,
+}
+
 #[derive(Debug)]
 pub enum ClusterNews {
     Up {
         client: Client,
         catalog: Arc<Catalog>,
-        /// Kinds of which it holds objects of ours.
-        in_use: Vec<Kind>,
-        /// Kinds that could not be listed.
-        unlisted: Vec<Kind>,
+        looked: Looked,
     },
     /// It serves other kinds than before.
     Serves(Arc<Catalog>),
-    /// Some of the kinds that could not be listed before were.
-    Listed {
-        /// Those of which it holds objects of ours.
-        in_use: Vec<Kind>,
-        /// Those that still cannot be.
-        unlisted: Vec<Kind>,
-    },
+    /// It was looked for what is ours again: of all kinds, or of those that could not be listed before.
+    Listed(Looked),
     /// Its kubeconfig is another one by now: what is known was said over a connection that is given up.
     Left,
     Down {

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::event::{ClusterNews, Event};
+use super::event::{ClusterNews, Event, Looked};
 use super::expiry::Expiry;
 use super::follow::Follow;
 use super::jitter::jittered;
@@ -58,6 +58,12 @@ struct Connected {
     client: Client,
     /// Kinds that could not be listed, for the moment. What is ours there is not seen before they are.
     unlisted: Vec<Kind>,
+}
+
+impl From<KindsInUse> for Looked {
+    fn from(found: KindsInUse) -> Self {
+        Self { unlisted: found.unlisted(), denied: found.denied(), in_use: found.kinds }
+    }
 }
 
 /// What outlives a connection.
@@ -115,8 +121,8 @@ impl Supervisor {
                     kept.before = Some(client.clone());
                     let catalog = Arc::clone(&kept.known.catalog);
                     let connected = Connected { client: client.clone(), unlisted: found.unlisted() };
-                    let (in_use, unlisted) = (found.kinds, connected.unlisted.clone());
-                    self.tell(epoch, ClusterNews::Up { client, catalog, in_use, unlisted }).await?;
+                    let looked = Looked::from(found);
+                    self.tell(epoch, ClusterNews::Up { client, catalog, looked }).await?;
                     return Ok(connected);
                 }
                 Err(error) => {
@@ -274,8 +280,8 @@ impl Supervisor {
         let revealed: Vec<Kind> = known.catalog.revealed_since(&before).cloned().collect();
         if !revealed.is_empty() {
             connected.unlisted.extend(revealed);
-            let (in_use, unlisted) = (Vec::new(), connected.unlisted.clone());
-            self.tell(epoch, ClusterNews::Listed { in_use, unlisted }).await?;
+            let looked = Looked { unlisted: connected.unlisted.clone(), ..Looked::default() };
+            self.tell(epoch, ClusterNews::Listed(looked)).await?;
         }
         let is_asked = std::mem::take(asked);
         if is_news || is_asked {
@@ -299,11 +305,9 @@ impl Supervisor {
     ) -> Result<bool, Closed> {
         match connected.client.kinds_in_use(catalog, &self.instance).await {
             Ok(found) => {
-                let unlisted = found.unlisted();
-                connected.unlisted.clone_from(&unlisted);
-                let is_all = unlisted.is_empty();
-                self.tell(epoch, ClusterNews::Listed { in_use: found.kinds, unlisted }).await?;
-                Ok(is_all)
+                connected.unlisted = found.unlisted();
+                self.tell(epoch, ClusterNews::Listed(Looked::from(found))).await?;
+                Ok(connected.unlisted.is_empty())
             }
             // The next look is soon enough.
             Err(error) => {
@@ -336,8 +340,8 @@ impl Supervisor {
                 if unlisted == connected.unlisted {
                     return Ok(());
                 }
-                connected.unlisted.clone_from(&unlisted);
-                self.tell(epoch, ClusterNews::Listed { in_use: found.kinds, unlisted }).await
+                connected.unlisted = unlisted;
+                self.tell(epoch, ClusterNews::Listed(Looked::from(found))).await
             }
             Err(error) => {
                 tracing::debug!(cluster = %self.cluster, %error, "kinds that could not be listed are asked for again");
@@ -499,8 +503,8 @@ mod tests {
         let ours: Secret = serde_json::from_value(ours).expect("a secret");
         secrets.create(&PostParams::default(), &ours).await.expect("created");
         let start = Instant::now();
-        let ClusterNews::Listed { in_use, unlisted } = case.next().await else { panic!("no news") };
-        assert_eq!((in_use, unlisted), (vec![Kind::new("", "v1", "Secret")], vec![]));
+        let ClusterNews::Listed(looked) = case.next().await else { panic!("no news") };
+        assert_eq!((looked.in_use, looked.unlisted), (vec![Kind::new("", "v1", "Secret")], vec![]));
         let hours = start.elapsed().as_secs() / 3600;
         assert!((12..15).contains(&hours), "{hours}");
     }

@@ -165,3 +165,30 @@ async fn what_was_known_is_asked_for_though_a_list_that_is_behind_shows_none() {
     assert!(bj1.struck().get("stale-list").is_some_and(|count| *count >= 2), "{:?}", bj1.struck());
     assert_copies_stay(&fleet).await;
 }
+
+/// Of a kind that we may list no longer, what is known is forgotten: its watch would ask for ever, and nothing be deleted before
+/// it is told.
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_is_denied_holds_up_no_deletes_of_others() {
+    let kept = SERVICES.replace("name: database,", "name: database, annotations: {tutti.dev/prune: keep},");
+    let fleet = fleet();
+    let begin = fleet.repository.commit("The Service is kept", &[(KEPT, Some(&kept))]);
+    let running = fleet.start().await;
+    running.converged(&begin).await;
+    let map = manifests::config_map("default", "instead", "a");
+    let changes = [(KEPT, Some(map.as_str())), ("apps/web/app.yaml", None)];
+    let revision = fleet.push(&running, "Without services", &changes).await;
+    running.converged(&revision).await;
+    let bj1 = fleet.cluster("bj1");
+    bj1.set_down(true);
+    running.until("bj1 away", |now| now.clusters.iter().any(|it| it.state == "Offline")).await;
+    let services = RequestMatch::any().resource("services");
+    bj1.set_faults(&FaultPlan::new(0).rule(FaultRule::failing(services, Fault::forbidden())));
+    bj1.set_down(false);
+    running.until("bj1 back", |now| now.clusters.iter().all(|it| it.state == "Ready")).await;
+    let revision = fleet.push(&running, "None of them", &[(EXTERNAL, None)]).await;
+    running.converged(&revision).await;
+    assert_eq!(still_there(&fleet).await, [""; 0]);
+    bj1.set_faults(&FaultPlan::new(0));
+    assert!(live::get(bj1, "Service", "default", "database").await.is_some(), "it is kept");
+}

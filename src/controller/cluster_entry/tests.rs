@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::model::{ClusterState, Connection, Location, Position};
+use crate::model::{AppId, ClusterState, Connection, Location, Position};
 
 const UID: &str = "11111111-0000-0000-0000-000000000000";
 const ANOTHER: &str = "22222222-0000-0000-0000-000000000000";
@@ -134,4 +134,32 @@ async fn what_bears_the_name_of_something_deleted_is_not_taken_for_it() {
     assert!(entry.observation.objects[&id()].deleting);
     entry.deleted(&id(), ANOTHER, true);
     assert!(entry.observation.objects.is_empty());
+}
+
+#[tokio::test]
+async fn what_was_read_again_holds_unless_something_newer_is_known() {
+    let read = |version: &str| Candidate {
+        app: AppId::parse("shop/web").expect("an app"),
+        cluster: ClusterName::from("bj1"),
+        object: id(),
+        kind: kind(),
+        uid: UID.to_owned(),
+        resource_version: version.to_owned(),
+        keep: true,
+        is_ended_run: false,
+        claims_go_along: false,
+        contents: Vec::new(),
+    };
+    let mut entry = listed_entry(1);
+    tell(&mut entry, Change::Seen(Box::new(map(UID, 5))));
+    let check = |entry: &mut ClusterEntry, version: &str, expected: (&str, bool)| {
+        entry.read_again(&read(version));
+        let live = &entry.observation.objects[&id()];
+        assert_eq!((&*live.resource_version, live.keep), expected, "{version}");
+    };
+    check(&mut entry, "4", ("5", false));
+    check(&mut entry, "6", ("6", true));
+    // Another connection may lead to a cluster that counts otherwise.
+    entry.doubt_versions();
+    check(&mut entry, "3", ("3", true));
 }
