@@ -17,7 +17,8 @@ pub fn at_most(name: &str, value: f64, unit: &str, most: f64) {
 /// Of a figure that was told already.
 pub fn goal(name: &str, value: f64, unit: &str, most: f64) {
     println!("goal {name} {most:.2} {unit}");
-    if value > most {
+    // What is no number misses it too.
+    if value.is_nan() || value > most {
         MISSED.lock().push(format!("{name} is {value:.2} {unit}, and shall be {most:.2} at most"));
     }
 }

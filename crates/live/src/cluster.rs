@@ -179,7 +179,7 @@ impl Cluster {
             ["create", "clusterrolebinding", &format!("{namespace}-{name}"), "--clusterrole=cluster-admin"];
         self.kubectl(&["create", "serviceaccount", name, "-n", namespace]).await?;
         self.kubectl(&[&role[..], &["--serviceaccount", &account]].concat()).await?;
-        let token = self.kubectl(&["create", "token", name, "-n", namespace]).await?;
+        let token = self.kubectl(&["create", "token", name, "-n", namespace, "--duration=24h"]).await?;
         let text = fs::read_to_string(&self.kubeconfig).map_err(Error::file("read", &self.kubeconfig))?;
         let text = kubeconfig::with_token(&text, token.trim());
         fs::write(kubeconfig, text).map_err(Error::file("write", kubeconfig))?;
