@@ -126,15 +126,7 @@ async fn with_the_printed_rights_everything_works() {
     scene.write_objects("web", &[&[deployment("bad", "shop/bad:broken-1", 1)], &objects(0)[..]].concat());
     let bad = scene.worktree.publish("an image that is not there");
     scene.told(&bad, "deploy", "failure", &["ImagePullBackOff", "bad-", "0/2 healthy"]).await;
-    for cluster in scene.clusters() {
-        let told = |line: &str| line.contains(cluster.name()) && line.contains("ImagePullBackOff bad-");
-        scene
-            .eventually(&format!("{} says why", cluster.name()), async || {
-                let log = scene.running(|tutti| tutti.log());
-                log.lines().any(told).then_some(()).ok_or(log)
-            })
-            .await;
-    }
+    scene.says_of_each(&["rights-all/web", "ImagePullBackOff bad-"]).await;
 
     scene.write_objects("web", &objects(0)[..2]);
     let commit = scene.worktree.publish("less");

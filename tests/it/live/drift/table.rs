@@ -57,6 +57,20 @@ impl Counted {
         self.cluster.asked_by(&self.user).expect("an audit log")
     }
 
+    /// After a start: waits until it has read this cluster again, and finds all well there. `before`: how much it had asked.
+    pub async fn is_read_again(&self, scene: &Scene, before: usize) {
+        let name = self.cluster.name();
+        scene
+            .eventually(&format!("{name} is read again"), async || {
+                let asked = self.asked().split_off(before);
+                let log = scene.running(|tutti| tutti.log());
+                let is_well = log.lines().any(|line| line.contains(name) && line.contains(" Running "));
+                let has_read = asked.iter().any(|it| it.verb == "list");
+                (is_well && has_read).then_some(()).ok_or(format!("{asked:?}"))
+            })
+            .await;
+    }
+
     /// What it asked, but for what costs the same whatever happens to an object: watches, probes, pods of what is not
     /// healthy, and what the cluster serves, which other tests change meanwhile.
     pub fn asked(&self) -> Vec<Asked> {

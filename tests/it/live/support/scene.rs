@@ -234,6 +234,19 @@ spec:
         format!("--- tutti of {}\n{tail}\n{}", self.name, self.live.log_tails(4))
     }
 
+    /// Waits until a line of the running process has these words for each cluster: a status names the first one alone.
+    pub async fn says_of_each(&self, words: &[&str]) {
+        for cluster in &self.clusters {
+            let name = cluster.name();
+            let is_it = |line: &str| line.contains(name) && words.iter().all(|word| line.contains(word));
+            self.eventually(&format!("of {name} it says {words:?}"), async || {
+                let log = self.running(|tutti| tutti.log());
+                log.lines().any(is_it).then_some(()).ok_or("no such line".to_owned())
+            })
+            .await;
+        }
+    }
+
     /// State and description of the newest status in this context (`deploy`, `deploy/prod`).
     pub async fn status(&self, commit: &str, context: &str) -> Option<(String, String)> {
         let history = self.history(commit, context).await;
