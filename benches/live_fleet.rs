@@ -1,31 +1,40 @@
-//! A fleet of apps on one real API server: installed, changed whole (the image, the host), one app changed, and a commit that changes nothing; each
-//! from `git push` to the commit's success, which is when the last object is healthy.
+//! A fleet of apps on one real API server: installed, changed whole (the image, the host), one app changed, and a commit that
+//! changes nothing; each from `git push` to the commit's success, which is when the last object is healthy.
 //!
 //! Beside it, from the same run: what the API server was asked, what tutti and the server used, and what the server itself
-//! takes from a plain loop of applies with 1, 16 and 64 in flight, and needs for the whole of it with its controllers. `cargo bench --bench live_fleet -- 100 1000` names the sizes.
+//! takes from a plain loop of applies with 1, 16 and 64 in flight, and needs for the whole of it with its controllers.
+//!
+//! `cargo bench --bench live_fleet -- 100 1000` names the sizes; with `flux` behind them kustomize-controller of Flux 2 does
+//! the same steps on a server of its own.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 #![allow(clippy::print_stdout, reason = "figures go to standard output")]
 
+#[path = "live_fleet/flux.rs"]
+mod flux;
+#[allow(dead_code, reason = "other benchmarks use more of it")]
+#[path = "shared/goals.rs"]
+mod goals;
+#[path = "live_fleet/measure.rs"]
+mod measure;
 #[allow(dead_code, unused_imports, reason = "the tests use more of it")]
 #[path = "../tests/it/live/support/mod.rs"]
 mod support;
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
+use goals::{figure, goal};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use live::{Cluster, Live, Setup, Tier};
-use serde_json::{Value, json};
+use live::{Cluster, Flux, Live, Setup, Tier};
+use measure::{LIMIT, Step, Who, measured, objects, quiet};
+use serde_json::Value;
 use support::{SECRET, Scene, objects_app, say};
 
 const SIZES: [usize; 2] = [100, 1000];
-/// How long a step may take.
-const LIMIT: Duration = Duration::from_secs(900);
 /// Apps that the plain loop applies at each number of requests in flight.
 const RAW_APPS: usize = 100;
 
@@ -44,39 +53,82 @@ async fn measure() {
     if sizes.is_empty() {
         sizes = SIZES.to_vec();
     }
+    let flux = std::env::args().any(|word| word == "flux").then(|| Flux::ensure(&say).expect("Flux"));
     for size in sizes {
-        // A server of its own for each size: what an earlier one left would weigh on the next.
+        // A server of its own for each: what an earlier one left would weigh on the next.
+        let mut rival = None;
+        if let Some(flux) = &flux {
+            let live = Live::start(&programs, &Setup::new(1).without_gitea()).await.expect("a server");
+            rival = Some(flux::fleet(&live, flux, size).await);
+        }
         let live = Live::start(&programs, &Setup::new(1)).await.expect("servers");
         let live: &'static Live = Box::leak(Box::new(live));
-        fleet(live, size).await;
+        fleet(live, size, rival).await;
     }
+    goals::check();
 }
 
-async fn fleet(live: &'static Live, size: usize) {
+async fn fleet(live: &'static Live, size: usize, rival: Option<BTreeMap<&'static str, Step>>) {
     let name: &'static str = Box::leak(format!("fleet-{size}").into_boxed_str());
     let scene = Scene::on(live, name).await;
     let cluster = scene.cluster(0);
     raw(cluster, size).await;
     scene.write_instance("poll: 2h");
     let first = scene.worktree.publish("empty");
-    scene.start(&[]).await;
+    let account = scene.folder().join("account.yaml");
+    let user = cluster.account(name, "tutti", &account).await.expect("an account");
+    scene.start(&["--cluster", &format!("{}={}#admin", cluster.name(), account.display())]).await;
     scene.succeeded(&first).await;
     scene.gitea().create_hook(name, &scene.hook_url(), SECRET, &["push"]).await.expect("a hook");
 
-    let bench = Bench { scene, size };
-    bench.step("install", || (0..size).for_each(|app| bench.write(app, 1, 1))).await;
-    bench.step("change_all", || (0..size).for_each(|app| bench.write(app, 2, 1))).await;
-    // Nobody has anything to do with an image but the controllers of the cluster: a new one is a new ReplicaSet.
-    bench.step("change_all_hosts", || (0..size).for_each(|app| bench.write(app, 2, 2))).await;
-    bench.step("change_one", || bench.write(size / 2, 3, 2)).await;
-    bench.step("nothing", || bench.scene.worktree.write("README.md", "Nothing that is rendered.")).await;
+    let bench = Bench { scene, size, user };
+    let all = |image: usize, host: usize| (0..size).for_each(|app| bench.write(app, image, host));
+    let install = bench.step("install", || all(1, 1)).await;
+    // A new image is a new ReplicaSet: most of the work is that of the cluster's controllers. With a host they have none.
+    let images = bench.step("change_all", || all(2, 1)).await;
+    let hosts = bench.step("change_all_hosts", || all(2, 2)).await;
+    let one = bench.step("change_one", || bench.write(size / 2, 3, 2)).await;
+    let write_readme = || bench.scene.worktree.write("README.md", "Nothing that is rendered.");
+    let nothing = bench.step("nothing", write_readme).await;
     bench.scene.running(|tutti| tutti.stop());
-    whole_by_a_loop(bench.scene.cluster(0), size).await;
+    let loops = whole_by_a_loop(bench.scene.cluster(0), size).await;
+
+    let name = |what: &str| format!("fleet_{size}_{what}");
+    let percent = |ours: f64, theirs: f64| ours / theirs * 100.0;
+    let mut shares =
+        vec![("install_of_the_loop_percent".to_owned(), percent(install.seconds, loops), 100.0 / 0.65)];
+    let steps =
+        [("install", &install, 10.0), ("change_all", &images, 40.0), ("change_all_hosts", &hosts, 40.0)];
+    for (what, ours, times) in steps {
+        let Some(theirs) = rival.as_ref().map(|steps| &steps[what]) else { continue };
+        shares.push((
+            format!("{what}_of_flux_percent"),
+            percent(ours.seconds, theirs.seconds),
+            100.0 / times,
+        ));
+        shares.push((format!("{what}_cpu_of_flux_percent"), percent(ours.cpu, theirs.cpu), 100.0 / 20.0));
+    }
+    for (what, share, _) in &shares {
+        figure(&name(what), *share, "%");
+    }
+    // The goals are of this size: of a smaller fleet what is the same for each commit is a larger part.
+    if size < SIZES[1] {
+        return;
+    }
+    for (what, share, most) in &shares {
+        goal(&name(what), *share, "%", *most);
+    }
+    goal(&name("change_one_s"), one.seconds, "s", 1.0);
+    goal(&name("change_one_tutti_requests"), one.requests as f64, "requests", 10.0);
+    goal(&name("nothing_tutti_requests"), nothing.requests as f64, "requests", 0.0);
+    goal(&name("nothing_tutti_peak_mib"), nothing.peak, "MiB", 80.0);
 }
 
 struct Bench {
     scene: Scene,
     size: usize,
+    /// The account of tutti.
+    user: String,
 }
 
 impl Bench {
@@ -90,101 +142,28 @@ impl Bench {
     }
 
     /// From the push of what `change` writes to the success of its commit.
-    async fn step(&self, what: &str, change: impl FnOnce()) {
+    async fn step(&self, what: &str, change: impl FnOnce()) -> Step {
         change();
         let commit = self.scene.worktree.commit(what);
-        let tutti = self.scene.running(|tutti| tutti.id());
-        let cluster = self.scene.cluster(0);
-        let server = cluster.server_id().expect("a running server");
-        // What controllers still do about the step before is not of this one.
-        quiet(cluster).await;
-        let (before, asked) = ([Usage::of(tutti), Usage::of(server)], requests(cluster).await);
-        let start = Instant::now();
-        tokio::task::block_in_place(|| self.scene.worktree.push());
-        loop {
-            match self.scene.status(&commit, "deploy").await {
-                Some((state, _)) if state == "success" => break,
-                Some((state, text)) if state == "failure" => panic!("{what}: {text}"),
-                found => assert!(start.elapsed() < LIMIT, "{what}: {found:?}"),
+        let who =
+            Who { name: "tutti", process: self.scene.running(|tutti| tutti.id()), user: self.user.clone() };
+        measured(self.scene.cluster(0), &who, &format!("fleet_{}_{what}", self.size), async || {
+            let start = Instant::now();
+            tokio::task::block_in_place(|| self.scene.worktree.push());
+            loop {
+                match self.scene.status(&commit, "deploy").await {
+                    Some((state, _)) if state == "success" => break,
+                    Some((state, text)) if state == "failure" => panic!("{what}: {text}"),
+                    found => assert!(start.elapsed() < LIMIT, "{what}: {found:?}"),
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
             }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        let seconds = start.elapsed().as_secs_f64();
-        let (after, answered) = ([Usage::of(tutti), Usage::of(server)], requests(cluster).await);
-        let figure = |name: &str, value: f64, unit: &str| {
-            println!("figure fleet_{}_{what}_{name} {value:.2} {unit}", self.size);
-        };
-        figure("s", seconds, "s");
-        for (name, (before, after)) in ["tutti", "server"].iter().zip(before.iter().zip(&after)) {
-            figure(&format!("{name}_cpu_s"), after.cpu - before.cpu, "s");
-            figure(&format!("{name}_peak_mib"), after.peak, "MiB");
-        }
-        for (verb, count) in &answered {
-            let count = count - asked.get(verb).copied().unwrap_or_default();
-            if count > 0.0 {
-                figure(&format!("requests_{verb}"), count, "requests");
-            }
-        }
+        })
+        .await
     }
 }
 
-/// ServiceAccount, Service, Deployment without pods, Ingress.
-fn objects(name: &str, image: usize, host: usize) -> [Value; 4] {
-    let mut deployment = support::deployment(name, &format!("shop/{name}:{image}"), 0);
-    deployment["spec"]["template"]["spec"]["serviceAccountName"] = json!(name);
-    let backend = json!({"service": {"name": name, "port": {"number": 80}}});
-    let path = json!({"path": "/", "pathType": "Prefix", "backend": backend});
-    [
-        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}}),
-        support::service(name),
-        deployment,
-        json!({
-            "apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": name},
-            "spec": {"rules": [{"host": format!("{name}-{host}.example.com"), "http": {"paths": [path]}}]},
-        }),
-    ]
-}
-
-// ---- the server ----
-
-/// Requests of everybody by verb, as the server counts them: controllers that answer to what is applied are among them.
-async fn requests(cluster: &Cluster) -> BTreeMap<String, f64> {
-    let metrics = cluster.get("/metrics").await.expect("the server's metrics");
-    let mut counts = BTreeMap::new();
-    for line in metrics.as_str().unwrap_or_default().lines() {
-        let Some(labels) = line.strip_prefix("apiserver_request_total{") else { continue };
-        let Some((labels, count)) = labels.split_once("} ") else { continue };
-        let label = |name: &str| {
-            let (_, rest) = labels.split_once(&format!("{name}=\""))?;
-            rest.split_once('"').map(|(value, _)| value)
-        };
-        let ours = ["serviceaccounts", "services", "deployments", "ingresses"];
-        if !label("resource").is_some_and(|resource| ours.contains(&resource))
-            || label("subresource") != Some("")
-        {
-            continue;
-        }
-        let verb = label("verb").unwrap_or_default().to_lowercase();
-        *counts.entry(verb).or_default() += count.parse::<f64>().unwrap_or_default();
-    }
-    counts
-}
-
-/// Waits until nobody writes any more.
-async fn quiet(cluster: &Cluster) {
-    let writes = |counts: BTreeMap<String, f64>| -> f64 {
-        ["apply", "post", "put", "patch", "delete"].iter().filter_map(|verb| counts.get(*verb)).sum()
-    };
-    let mut known = writes(requests(cluster).await);
-    loop {
-        tokio::time::sleep(Duration::from_secs(2)).await;
-        let now = writes(requests(cluster).await);
-        if now <= known {
-            return;
-        }
-        known = now;
-    }
-}
+// ---- the server alone ----
 
 /// What the server takes when somebody does nothing but apply the same objects.
 async fn raw(cluster: &Cluster, size: usize) {
@@ -207,16 +186,18 @@ async fn raw(cluster: &Cluster, size: usize) {
                 .count()
                 .await;
             let rate = done as f64 / start.elapsed().as_secs_f64();
-            println!("figure fleet_{size}_raw_{what}_per_s_{in_flight}_in_flight {rate:.0} requests/s");
+            figure(&format!("fleet_{size}_raw_{what}_per_s_{in_flight}_in_flight"), rate, "requests/s");
         }
     }
 }
 
 /// What the server and its controllers need for the same work when a plain loop applies it: until each Deployment was observed.
-async fn whole_by_a_loop(cluster: &Cluster, size: usize) {
+/// Answers with the seconds of the installation.
+async fn whole_by_a_loop(cluster: &Cluster, size: usize) -> f64 {
     let client = client(cluster).await;
     let namespace = "raw-whole";
     cluster.create_namespace(namespace).await.expect("a namespace");
+    let mut installed = 0.0;
     for (what, number) in [("install", 1), ("change_all", 2)] {
         quiet(cluster).await;
         let start = Instant::now();
@@ -235,8 +216,13 @@ async fn whole_by_a_loop(cluster: &Cluster, size: usize) {
         while deployments.list(&ListParams::default()).await.expect("a list").iter().any(is_behind) {
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
-        println!("figure fleet_{size}_raw_whole_{what}_s {:.2} s", start.elapsed().as_secs_f64());
+        let seconds = start.elapsed().as_secs_f64();
+        figure(&format!("fleet_{size}_raw_whole_{what}_s"), seconds, "s");
+        if what == "install" {
+            installed = seconds;
+        }
     }
+    installed
 }
 
 async fn client(cluster: &Cluster) -> kube::Client {
@@ -260,29 +246,4 @@ async fn apply(client: &kube::Client, namespace: &str, object: &Value) {
     let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource);
     let name = object["metadata"]["name"].as_str().expect("a name");
     api.patch(name, &PatchParams::apply("raw").force(), &Patch::Apply(object)).await.expect("an apply");
-}
-
-// ---- processes ----
-
-struct Usage {
-    /// Seconds of processor time.
-    cpu: f64,
-    /// Most memory that was resident at once, in MiB.
-    peak: f64,
-}
-
-impl Usage {
-    fn of(process: u32) -> Self {
-        // Linux counts in hundredths of a second wherever it runs.
-        const TICKS: f64 = 100.0;
-        let stat = fs::read_to_string(format!("/proc/{process}/stat")).expect("a process");
-        let (_, rest) = stat.rsplit_once(") ").expect("a name in parentheses");
-        let fields: Vec<&str> = rest.split_whitespace().collect();
-        let ticks =
-            |place: usize| fields.get(place).and_then(|text| text.parse::<f64>().ok()).expect("a number");
-        let status = fs::read_to_string(format!("/proc/{process}/status")).expect("a process");
-        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a line of memory");
-        let kib: f64 = peak.split_whitespace().next().and_then(|text| text.parse().ok()).expect("a number");
-        Self { cpu: (ticks(11) + ticks(12)) / TICKS, peak: kib / 1024.0 }
-    }
 }

@@ -20,7 +20,7 @@ pub struct MigrateArgs {
     /// The config repository, or one file of it
     #[arg(default_value = ".", value_name = "PATH")]
     path: PathBuf,
-    /// The apiVersion to bring manifests to, where their kind has it; without it, the newest of each kind
+    /// The apiVersion to bring manifests to, where their kind has it; without it, the native one of each kind
     #[arg(long, value_name = "VERSION")]
     to: Option<String>,
     /// Change nothing; exit with 1 when something would be changed

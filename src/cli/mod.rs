@@ -76,7 +76,7 @@ enum Command {
     Explain(explain::ExplainArgs),
     /// Print a YAML file as it is read: what is a number, a boolean, a text
     Read(read::ReadArgs),
-    /// Bring manifests to the newest version of their kind, in place
+    /// Bring manifests of foreign versions to the native one, in place
     Migrate(migrate::MigrateArgs),
     /// Print the JSON Schema of a kind of manifest, for editors
     Schema(schema::SchemaArgs),

@@ -1,5 +1,5 @@
-//! Which names are taken in a cluster: asked one by one while there are few, and by one list of a kind and namespace when many
-//! are asked for within some seconds.
+//! Which names are taken in a cluster: asked one by one where there are few, and by one list of a kind and namespace where many are
+//! asked for at once, or within some seconds.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -25,6 +25,10 @@ const PAGE: u32 = 500;
 /// Group, kind and namespace.
 type Place = (Arc<str>, Arc<str>, Option<Arc<str>>);
 
+fn place_of(id: &ObjectId) -> Place {
+    (Arc::clone(&id.group), Arc::clone(&id.kind), id.namespace.clone())
+}
+
 /// What was listed, by kind and namespace.
 #[derive(Debug, Default)]
 pub(super) struct Names {
@@ -37,6 +41,12 @@ struct Folder {
     since: Instant,
     asked: usize,
     names: Listed,
+}
+
+impl Folder {
+    fn new() -> Self {
+        Self { since: Instant::now(), asked: 0, names: Listed::Not }
+    }
 }
 
 #[derive(Debug)]
@@ -61,20 +71,39 @@ impl Names {
 }
 
 impl Client {
+    /// These are asked about next. Where they are many of one kind and namespace, the first question is the list.
+    pub fn expect<'a>(&self, ids: impl IntoIterator<Item = &'a ObjectId>) {
+        let mut counts: HashMap<Place, usize> = HashMap::new();
+        for id in ids {
+            *counts.entry(place_of(id)).or_default() += 1;
+        }
+        for (place, _) in counts.into_iter().filter(|(_, count)| *count >= MANY) {
+            let folder = self.folder(place);
+            // Who has it asks the cluster already.
+            if let Ok(mut folder) = folder.try_lock() {
+                if folder.since.elapsed() >= FRESH {
+                    *folder = Folder::new();
+                }
+                folder.asked = folder.asked.max(MANY);
+            }
+        }
+    }
+
+    fn folder(&self, place: Place) -> Arc<tokio::sync::Mutex<Folder>> {
+        let new = || Arc::new(tokio::sync::Mutex::new(Folder::new()));
+        Arc::clone(self.names.recent().entry(place).or_insert_with(new))
+    }
+
     /// Whether the name of this object may be taken; where it says no, nothing of that name was there some seconds ago.
     pub(super) async fn may_be_taken(&self, resource: &Resource, id: &ObjectId) -> Result<bool, Error> {
-        let key = (Arc::clone(&id.group), Arc::clone(&id.kind), id.namespace.clone());
-        let new = || Folder { since: Instant::now(), asked: 0, names: Listed::Not };
-        let folder = Arc::clone(
-            self.names.recent().entry(key).or_insert_with(|| Arc::new(tokio::sync::Mutex::new(new()))),
-        );
+        let folder = self.folder(place_of(id));
         // Who comes while it is listed waits for the list.
         let mut folder = folder.lock().await;
         let mut were_many = folder.asked >= MANY;
         if folder.since.elapsed() >= FRESH {
             // Where there were many a moment ago there are more.
             were_many = were_many && folder.since.elapsed() < FRESH * 2;
-            *folder = new();
+            *folder = Folder::new();
         }
         folder.asked += 1;
         if matches!(folder.names, Listed::Not) && (were_many || folder.asked >= MANY) {

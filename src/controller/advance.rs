@@ -281,7 +281,7 @@ impl World {
             // What its pods suffered from is over.
             let entry = self.targets.get_mut(id)?;
             entry.cause = None;
-            entry.asked_at = None;
+            entry.ask_at = None;
             return None;
         }
         // One workload a time: the next one the next time.
@@ -290,17 +290,14 @@ impl World {
         let digest = rendered.digest();
         let client = cluster.client.clone()?;
         let entry = self.targets.get_mut(id)?;
-        let due = match entry.asked_at {
-            Some(asked) => asked + ASK_EVERY,
-            // Pods do not exist the moment their workload does.
-            None => {
-                entry.asked_at = Some((now + ASK_FIRST).checked_sub(ASK_EVERY).unwrap_or(now));
-                now + ASK_FIRST
-            }
-        };
+        // Pods do not exist the moment their workload does. When it was asked last is not forgotten while all is well: what is
+        // unwell every other second would be asked about each time.
+        let soonest = entry.asked_at.map_or(now, |asked| asked + ASK_EVERY);
+        let due = *entry.ask_at.get_or_insert(soonest.max(now + ASK_FIRST));
         if due > now {
             return Some(due);
         }
+        entry.ask_at = Some(now + ASK_EVERY);
         entry.asked_at = Some(now);
         entry.asking = true;
         entry.turn = entry.turn.wrapping_add(1);

@@ -364,8 +364,13 @@ impl ClusterEntry {
         }
     }
 
-    /// Objects of kinds that nobody watches any more may be long gone.
-    pub fn forget_unwatched(&mut self) {
+    /// Watches the kinds of which objects of ours were found, and those of which some were known: that none was found may be
+    /// what a cache told that is behind. What is then of no watched kind may be long gone.
+    pub fn watch_in_use(&mut self, in_use: Vec<Kind>, instance: &str, events: &mpsc::Sender<Event>) {
+        let is_listed = |kind: &Kind| !self.unlisted.contains(kind);
+        let known: BTreeSet<&Kind> = self.observation.objects.values().map(|live| &*live.kind).collect();
+        let known: Vec<Kind> = known.into_iter().filter(|kind| is_listed(kind)).cloned().collect();
+        self.watch(in_use.into_iter().chain(known), instance, events);
         let watched: Vec<Kind> = self.watches.keys().cloned().collect();
         let unlisted = self.unlisted.clone();
         self.retain(|id| watched.iter().chain(&unlisted).any(|kind| id.is_of(kind)));
@@ -587,7 +592,7 @@ impl ClusterEntry {
     pub fn read_again(&mut self, candidate: &Candidate) {
         if let Some(live) = self.observation.objects.get_mut(&candidate.object)
             && *live.uid == *candidate.uid
-            && is_older(&live.resource_version, &candidate.resource_version)
+            && !is_older(&candidate.resource_version, &live.resource_version)
         {
             let live = Arc::make_mut(live);
             live.resource_version = candidate.resource_version.as_str().into();

@@ -128,8 +128,7 @@ impl World {
                 entry.connected(epoch, client, catalog);
                 entry.unlisted = unlisted.into_iter().collect();
                 entry.watch_rendered(&self.instance.name, &self.events);
-                entry.watch(in_use, &self.instance.name, &self.events);
-                entry.forget_unwatched();
+                entry.watch_in_use(in_use, &self.instance.name, &self.events);
                 self.note_stale(name);
                 self.render_stale();
                 self.touch(name, &Touched::Everything);
@@ -143,7 +142,7 @@ impl World {
             }
             ClusterNews::Listed { in_use, unlisted } => {
                 entry.unlisted = unlisted.into_iter().collect();
-                entry.watch(in_use, &self.instance.name, &self.events);
+                entry.watch_in_use(in_use, &self.instance.name, &self.events);
             }
             ClusterNews::Down { detail, attempts, lasting } => {
                 if entry.reach == Reach::Ready || attempts == 1 {

@@ -169,7 +169,6 @@ pub fn render_in_background(rendering: Rendering, events: mpsc::Sender<Event>) {
         // A revision that came later waits here for the one before, and then has less to do.
         let renders =
             Renderer::knowing(&fleet, &snapshot, &*charts, discovered).render_all(&mut memory.lock());
-        tracing::debug!(revision = renders.revision.short(), made = renders.made, "rendered");
         // A closed queue means that the controller has stopped: nobody is left to tell.
         let _ = events.blocking_send(Event::Rendered { number, renders: Box::new(renders) });
     });

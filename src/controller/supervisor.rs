@@ -60,6 +60,15 @@ struct Connected {
     unlisted: Vec<Kind>,
 }
 
+/// What outlives a connection.
+#[derive(Default)]
+struct Kept {
+    known: Known,
+    /// What was connected last, until it is said that it is left.
+    before: Option<Client>,
+    expiry: Arc<Mutex<Expiry>>,
+}
+
 impl Supervisor {
     /// How often a kubeconfig is read again, beside each time that the cluster refuses us.
     pub const READ_EVERY: Duration = Duration::from_secs(300);
@@ -67,16 +76,11 @@ impl Supervisor {
     pub async fn run(mut self) {
         let mut epoch = self.first_epoch;
         let mut unanswered = 0;
-        let mut known = Known::default();
-        // What was connected last, until it is said that it is left.
-        let mut before = None;
-        let expiry = Arc::default();
+        let mut kept = Kept::default();
         loop {
             epoch += 1;
-            let connected = self.connect(epoch, unanswered, &mut known, &mut before).await;
-            let Ok(connected) = connected else { return };
-            before = Some(connected.client.clone());
-            match self.stay(epoch, connected, &mut known, &expiry, &mut before).await {
+            let Ok(connected) = self.connect(epoch, unanswered, &mut kept).await else { return };
+            match self.stay(epoch, connected, &mut kept).await {
                 Ok(failures) => unanswered = failures,
                 Err(Closed) => return,
             }
@@ -85,23 +89,17 @@ impl Supervisor {
 
     /// Until the cluster has answered everything that a start needs. `attempts` counts on from the
     /// probes that have failed since it answered last.
-    async fn connect(
-        &mut self,
-        epoch: u64,
-        mut attempts: u32,
-        known: &mut Known,
-        before: &mut Option<Client>,
-    ) -> Result<Connected, Closed> {
+    async fn connect(&mut self, epoch: u64, mut attempts: u32, kept: &mut Kept) -> Result<Connected, Closed> {
         let was_offline = attempts > 0;
         let mut pause = FIRST_PAUSE;
         // Made for an attempt that nobody answered: the next one needs no other, and no plug-in is run for it.
         let mut unanswered = None;
         loop {
             let opened = self.open(unanswered.take()).await;
-            if let (Ok(client), Some(known)) = (&opened, &*before)
-                && !client.is_made_as(known)
+            if let (Ok(client), Some(before)) = (&opened, &kept.before)
+                && !client.is_made_as(before)
             {
-                self.leave(epoch, before).await?;
+                self.leave(epoch, kept).await?;
             }
             let taken = match opened {
                 Ok(client) => {
@@ -113,8 +111,9 @@ impl Supervisor {
             };
             match taken {
                 Ok((client, catalog, found)) => {
-                    known.connected(catalog);
-                    let catalog = Arc::clone(&known.catalog);
+                    kept.known.connected(catalog);
+                    kept.before = Some(client.clone());
+                    let catalog = Arc::clone(&kept.known.catalog);
                     let connected = Connected { client: client.clone(), unlisted: found.unlisted() };
                     let (in_use, unlisted) = (found.kinds, connected.unlisted.clone());
                     self.tell(epoch, ClusterNews::Up { client, catalog, in_use, unlisted }).await?;
@@ -148,8 +147,8 @@ impl Supervisor {
     }
 
     /// The kubeconfig is another one: nothing more is to be begun over the connection that was made of it.
-    async fn leave(&self, epoch: u64, before: &mut Option<Client>) -> Result<(), Closed> {
-        *before = None;
+    async fn leave(&self, epoch: u64, kept: &mut Kept) -> Result<(), Closed> {
+        kept.before = None;
         self.tell(epoch, ClusterNews::Left).await
     }
 
@@ -170,26 +169,19 @@ impl Supervisor {
     }
 
     /// Until the cluster has not answered three times in a row; how often it has not.
-    async fn stay(
-        &mut self,
-        epoch: u64,
-        mut connected: Connected,
-        known: &mut Known,
-        expiry: &Arc<Mutex<Expiry>>,
-        before: &mut Option<Client>,
-    ) -> Result<u32, Closed> {
+    async fn stay(&mut self, epoch: u64, mut connected: Connected, kept: &mut Kept) -> Result<u32, Closed> {
         let client = connected.client.clone();
         let mut failures = 0;
-        let mut serving = Serving::of(&client, &known.catalog);
-        if known.catalog.missing().next().is_some() {
+        let mut serving = Serving::of(&client, &kept.known.catalog);
+        if kept.known.catalog.missing().next().is_some() {
             serving.doubted();
         }
         let mut probe_at = Instant::now() + PROBE_EVERY;
-        let expiry = Arc::clone(expiry);
+        let expiry = Arc::clone(&kept.expiry);
         let (link, every) = (self.link.clone(), self.read_every);
         let mut another = pin!(Follow { client: client.clone(), link, every, expiry }.until_another());
         // When to ask again what it serves, and how long to wait after that.
-        let is_known = !known.catalog.has_stale() && connected.unlisted.is_empty();
+        let is_known = !kept.known.catalog.has_stale() && connected.unlisted.is_empty();
         let mut again = (!is_known).then(|| self.after(FIRST_PAUSE));
         let mut look_at = self.next_look();
         // Somebody waits for the answer.
@@ -202,7 +194,7 @@ impl Supervisor {
                     match client.probe().await {
                         Ok(version) => {
                             failures = 0;
-                            if known.heard(version) {
+                            if kept.known.heard(version) {
                                 serving.moved();
                             }
                         }
@@ -219,7 +211,7 @@ impl Supervisor {
                             let is_refused = matches!(error, Error::Denied { .. });
                             if is_refused && client.is_outdated(&self.link).await.unwrap_or(false) {
                                 tracing::info!(cluster = %self.cluster, "it refuses us, and its kubeconfig is another one by now: connecting anew");
-                                self.leave(epoch, before).await?;
+                                self.leave(epoch, kept).await?;
                                 return Ok(0);
                             }
                         }
@@ -227,7 +219,7 @@ impl Supervisor {
                     probe_at = Instant::now() + PROBE_EVERY;
                 }
                 () = &mut another => {
-                    self.leave(epoch, before).await?;
+                    self.leave(epoch, kept).await?;
                     return Ok(0);
                 }
                 request = self.rediscover.changed() => {
@@ -238,19 +230,19 @@ impl Supervisor {
                         again = Some((Instant::now(), again.map_or(FIRST_PAUSE, |(_, pause)| pause)));
                     }
                 }
-                () = serving.next(&known.catalog) => {
-                    if !self.ask(epoch, &mut connected, known, &mut serving, &mut asked).await? {
+                () = serving.next(&kept.known.catalog) => {
+                    if !self.ask(epoch, &mut connected, &mut kept.known, &mut serving, &mut asked).await? {
                         again = again.or_else(|| Some(self.after(FIRST_PAUSE)));
                     }
                 }
                 () = tokio::time::sleep_until(look_at) => {
                     look_at = self.next_look();
-                    if !self.look_around(epoch, &mut connected, &known.catalog).await? {
+                    if !self.look_around(epoch, &mut connected, &kept.known.catalog).await? {
                         again = again.or_else(|| Some(self.after(FIRST_PAUSE)));
                     }
                 }
                 pause = due(again) => {
-                    let is_said = self.ask(epoch, &mut connected, known, &mut serving, &mut asked).await?;
+                    let is_said = self.ask(epoch, &mut connected, &mut kept.known, &mut serving, &mut asked).await?;
                     again = (!is_said).then(|| self.after(pause));
                 }
             }

@@ -71,9 +71,10 @@ pub struct TargetEntry {
     woken: Option<(Instant, u32)>,
     pub plan: Option<Arc<Plan>>,
     pub failure: Option<Failure>,
-    /// Why its pods are not ready, and when that was asked.
+    /// Why its pods are not ready, when that was asked last, and when it is asked next.
     pub cause: Option<Cause>,
     pub asked_at: Option<Instant>,
+    pub ask_at: Option<Instant>,
     pub asking: bool,
     /// When an apply last decided doubts alone.
     pub doubted_at: Option<Instant>,
@@ -121,6 +122,7 @@ impl TargetEntry {
             failure: None,
             cause: None,
             asked_at: None,
+            ask_at: None,
             asking: false,
             doubted_at: None,
             turn: 0,
@@ -155,7 +157,7 @@ impl TargetEntry {
                 running.cancelled.cancel();
             }
             self.cause = None;
-            self.asked_at = None;
+            self.ask_at = None;
             self.failure = None;
             self.attempts = 0;
             self.retry_at = None;

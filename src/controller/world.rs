@@ -292,6 +292,7 @@ impl World {
     }
 
     fn rendered(&mut self, number: u64, renders: Renders) {
+        tracing::debug!(revision = renders.revision.short(), made = renders.made, "rendered");
         if self.renders_begun != number {
             // A newer revision came while this one was rendered, or other clusters did.
             return;

@@ -174,12 +174,14 @@ fn input<'a>(job: &'a Job, observation: &'a Observation) -> plan::Input<'a> {
     }
 }
 
-/// One metadata GET for each object that is new to us: an apply over somebody else's object with
+/// One metadata GET for each object that is new to us, or one list of names where many are of a kind and namespace: an apply over somebody else's object with
 /// equal values raises no conflict and would adopt it silently.
 async fn look_up(job: &Job, observation: &Observation) -> (Vec<(ObjectId, Found)>, Option<Error>) {
     use futures::{FutureExt as _, StreamExt as _};
     let mut requests = Vec::new();
-    for object in plan::unknown_objects(&job.rendered, observation, job.adopt) {
+    let unknown = plan::unknown_objects(&job.rendered, observation, job.adopt);
+    job.client.expect(unknown.iter().map(|object| &object.id));
+    for object in unknown {
         if let Some(resource) = job.catalog.get(&object.kind) {
             requests.push(async move { (object, look_at(job, resource, object).await) }.boxed());
         }

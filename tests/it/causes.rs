@@ -1,7 +1,11 @@
 //! What the pods of a workload suffer from, in the words of its app: from the cluster to the overview of an instance that runs.
 #![expect(clippy::needless_pass_by_value, reason = "cases are written with the values in place")]
 
+use std::iter;
+use std::time::Duration;
+
 use kube::api::{Patch, PatchParams};
+use sandbox::RequestMatch;
 use serde_json::{Value, json};
 use tutti::report::{Overview, Phase};
 
@@ -65,7 +69,7 @@ async fn a_container_that_exits_is_told_with_its_code() {
     running.until("a cause", |now| stands(now) == "Degraded: CrashLoopBackOff web-* (exit 3)").await;
     // Between two attempts it runs, and the words stay.
     let moved = running.until("others", |now| !stands(now).starts_with("Degraded: "));
-    assert!(tokio::time::timeout(std::time::Duration::from_secs(300), moved).await.is_err());
+    assert!(tokio::time::timeout(Duration::from_secs(300), moved).await.is_err());
     let revision = fleet.push(&running, "Mended", &[(MANIFEST, Some(&deployment(json!({}))))]).await;
     let now = running.converged(&revision).await;
     assert_eq!(target(&now, "bj1", "default/web").detail, "");
@@ -79,7 +83,7 @@ async fn what_the_scheduler_says_is_told_and_fails_nothing_before_the_deadline()
     let says = |now: &Overview, phase: &str| stands(now).starts_with(&format!("{phase}: {words}"));
     running.until("a cause", |now| says(now, "Progressing")).await;
     let failed = running.until("a failure", |now| now.targets.iter().any(|it| it.phase == Phase::Degraded));
-    let long = std::time::Duration::from_secs(500);
+    let long = Duration::from_secs(500);
     assert!(tokio::time::timeout(long, failed).await.is_err(), "a node may come");
     running.until("the deadline", |now| says(now, "Degraded")).await;
 }
@@ -113,7 +117,7 @@ async fn restarts_of_long_ago_fail_no_commit() {
     };
     running.until("a cause", told).await;
     let failed = running.until("a failure", |now| now.targets.iter().any(|it| it.phase == Phase::Degraded));
-    assert!(tokio::time::timeout(std::time::Duration::from_secs(120), failed).await.is_err());
+    assert!(tokio::time::timeout(Duration::from_secs(120), failed).await.is_err());
     let seen = live::get(cluster, "Pod", "default", &name).await.expect("the pod");
     assert_eq!(seen["status"]["containerStatuses"][0]["restartCount"], 4, "{seen:#}");
     pods.patch(&name, &PatchParams::default(), &probe(Value::Null)).await.expect("no probe");
@@ -138,4 +142,82 @@ async fn jobs_replica_sets_and_pods_have_causes_too() {
 
     let pod = workload("v1", "Pod", json!({"containers": [{"name": "main", "image": NO_IMAGE}]}));
     comes_to(&pod, &[&format!("Degraded: ImagePullBackOff web ({NO_IMAGE})")]).await;
+}
+
+/// In which tenths of a second of ten minutes pods were listed, while somebody does something every second.
+async fn lists_of_pods(fleet: &Fleet, hands: impl AsyncFn(u64)) -> Vec<u64> {
+    let cluster = fleet.cluster("bj1");
+    let listed = || cluster.count_requests(&RequestMatch::any().verb("list").resource("pods"));
+    fleet.forget_requests();
+    let mut lists = Vec::new();
+    for tenth in 0..6_000 {
+        if tenth % 10 == 0 {
+            hands(tenth / 10).await;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        lists.extend(iter::repeat_n(tenth, listed() - lists.len()));
+    }
+    lists
+}
+
+fn assert_seldom(lists: &[u64]) {
+    assert!(lists.len() <= 120, "{} lists", lists.len());
+    let closest = lists.windows(2).map(|pair| pair[1] - pair[0]).min();
+    assert!(closest.is_none_or(|tenths| tenths >= 50), "{closest:?} tenths of a second: {lists:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_of_a_crash_loop_are_listed_every_five_seconds_at_most() {
+    let fleet = fleet(&deployment(json!({"sim.tutti.dev/fail": "crash-loop"})));
+    let running = fleet.start().await;
+    running.until("a cause", |now| stands(now).starts_with("Degraded: CrashLoopBackOff")).await;
+    let lists = lists_of_pods(&fleet, async |_| {}).await;
+    assert_seldom(&lists);
+    assert!(lists.len() > 50, "{lists:?}");
+    // Another image that crashes too is another question, and no sooner.
+    let manifest = |image: &str| {
+        let broken = deployment(json!({"sim.tutti.dev/fail": "crash-loop"}));
+        broken.replace(IMAGE, image)
+    };
+    let lists = lists_of_pods(&fleet, async |second| {
+        if second % 3 == 0 {
+            let image = format!("registry.example.com/web:{}", second + 2);
+            fleet.push(&running, "Another", &[(MANIFEST, Some(&manifest(&image)))]).await;
+        }
+    })
+    .await;
+    assert_seldom(&lists);
+    assert!(lists.len() > 50, "{lists:?}");
+}
+
+/// It is not forgotten, while all is well, when its pods were listed last.
+#[tokio::test(start_paused = true)]
+async fn pods_of_what_is_well_every_other_moment_are_listed_every_five_seconds_at_most() {
+    let fleet = fleet(&deployment(json!({})));
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let pods = live::api(fleet.cluster("bj1"), "Pod", Some("default"));
+    let names = live::names(fleet.cluster("bj1"), "Pod").await;
+    let lists = lists_of_pods(&fleet, async |second| {
+        let fails = match second % 4 {
+            0 => json!("readiness"),
+            2 => Value::Null,
+            _ => return,
+        };
+        let probe = Patch::Merge(json!({"metadata": {"annotations": {"sim.tutti.dev/fail": fails}}}));
+        for name in &names {
+            pods.patch(name, &PatchParams::default(), &probe).await.expect("a probe");
+        }
+    })
+    .await;
+    assert_seldom(&lists);
+    assert!(lists.len() > 50, "{lists:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_of_a_healthy_workload_are_never_listed() {
+    let fleet = fleet(&deployment(json!({})));
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    assert_eq!(lists_of_pods(&fleet, async |_| {}).await, Vec::<u64>::new());
 }

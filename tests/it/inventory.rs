@@ -1,6 +1,6 @@
 //! What of a cluster is ours is found again by every connection, also what is of a kind that nobody renders any more.
 
-use sandbox::RequestMatch;
+use sandbox::{Fault, FaultPlan, FaultRule, RequestMatch, Trouble};
 
 use crate::support::fleet::Fleet;
 use crate::support::live;
@@ -50,6 +50,9 @@ const NAMES: [(&str, &str); 5] = [
     ("Pod", "once"),
     ("ReplicaSet", "bare"),
 ];
+
+/// How often a connection tries to list a kind.
+const TRIES: usize = 3;
 
 const SERVICES: &str = "\
 apiVersion: v1
@@ -128,4 +131,37 @@ async fn what_left_git_while_nobody_looked_goes_whatever_its_kind() {
     };
     assert_eq!((watched("endpoints"), watched("endpointslices.discovery.k8s.io")), (0, 0));
     assert_eq!(watched("services"), 1);
+}
+
+/// A mark of the time in the cluster's own count.
+async fn revision(fleet: &Fleet, name: &str) -> u64 {
+    let mark = format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}, namespace: default}}}}");
+    let mark = live::create_as(fleet.cluster("bj1"), "somebody", &mark).await;
+    mark["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse().ok()).expect("a number")
+}
+
+/// A server that comes back may answer from a cache that is behind: what it knows nothing of is known to us.
+#[tokio::test(start_paused = true)]
+async fn what_was_known_is_asked_for_though_a_list_that_is_behind_shows_none() {
+    let fleet = fleet();
+    let before = revision(&fleet, "before").await;
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let lag = revision(&fleet, "after").await - before;
+    let bj1 = fleet.cluster("bj1");
+    bj1.set_down(true);
+    running.until("bj1 away", |now| now.clusters.iter().any(|it| it.state == "Offline")).await;
+    let revision = fleet.push(&running, "None of them", &[(EXTERNAL, None)]).await;
+    running.until("the commit", |now| now.revision.as_ref() == Some(&revision)).await;
+    // Of leases first nothing can be said, then what was true before there was any; of replica sets that at once.
+    let lists = |resource: &str| RequestMatch::any().verb("list").resource(resource);
+    let (leases, sets) = (lists("leases.coordination.k8s.io"), lists("replicasets.apps"));
+    bj1.fail_next(leases.clone(), TRIES, Fault::internal_error());
+    let behind = |lists: RequestMatch| FaultRule::new(lists, Trouble::StaleList { lag });
+    bj1.set_faults(&FaultPlan::new(0).rule(behind(leases)).rule(behind(sets)));
+    bj1.set_down(false);
+    running.converged(&revision).await;
+    assert_eq!(still_there(&fleet).await, [""; 0]);
+    assert!(bj1.struck().get("stale-list").is_some_and(|count| *count >= 2), "{:?}", bj1.struck());
+    assert_copies_stay(&fleet).await;
 }

@@ -9,6 +9,7 @@
 )]
 
 mod adopt;
+mod autoscalers;
 mod bad_input;
 mod budgets;
 mod capabilities;
@@ -16,6 +17,7 @@ mod causes;
 mod certificates;
 mod chaos;
 mod charts;
+mod cold_start;
 mod containers;
 mod deletes;
 mod diff;

@@ -171,6 +171,21 @@ impl Cluster {
         self.service_account(name).await
     }
 
+    /// Makes a service account that may do everything, and writes its kubeconfig. Answers with its user, for
+    /// [`Cluster::asked_by`]: what administrators ask is in no log.
+    pub async fn account(&self, namespace: &str, name: &str, kubeconfig: &Path) -> Result<String, Error> {
+        let account = format!("{namespace}:{name}");
+        let role =
+            ["create", "clusterrolebinding", &format!("{namespace}-{name}"), "--clusterrole=cluster-admin"];
+        self.kubectl(&["create", "serviceaccount", name, "-n", namespace]).await?;
+        self.kubectl(&[&role[..], &["--serviceaccount", &account]].concat()).await?;
+        let token = self.kubectl(&["create", "token", name, "-n", namespace]).await?;
+        let text = fs::read_to_string(&self.kubeconfig).map_err(Error::file("read", &self.kubeconfig))?;
+        let text = kubeconfig::with_token(&text, token.trim());
+        fs::write(kubeconfig, text).map_err(Error::file("write", kubeconfig))?;
+        Ok(format!("system:serviceaccount:{account}"))
+    }
+
     /// What the API server answers to GET, as JSON.
     pub async fn get(&self, path: &str) -> Result<Value, Error> {
         self.client.get(path).await

@@ -1,4 +1,4 @@
-//! The kubeconfig file of a cluster's administrator, certificates embedded.
+//! Kubeconfig files: of a cluster's administrator, certificates embedded, and of an account.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -30,6 +30,16 @@ current-context: admin
     )
 }
 
+/// That of the administrator, for whoever has this token.
+pub(crate) fn with_token(text: &str, token: &str) -> String {
+    let is_ours = |line: &&str| !line.trim_start().starts_with("client-");
+    let line = |line: &str| match line {
+        "  user:" => format!("  user:\n    token: {token}\n"),
+        line => format!("{line}\n"),
+    };
+    text.lines().filter(is_ours).map(line).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -47,5 +57,9 @@ mod tests {
         check("/clusters/0/cluster/certificate-authority-data", "YXV0aG9yaXR5");
         check("/users/0/user/client-certificate-data", "Y2VydGlmaWNhdGU=");
         check("/users/0/user/client-key-data", "a2V5");
+
+        let config: serde_json::Value = serde_yaml::from_str(&with_token(&text, "opaque")).unwrap();
+        assert_eq!(config["users"][0]["user"], serde_json::json!({"token": "opaque"}));
+        assert_eq!(config["clusters"][0]["cluster"]["server"], "https://127.0.0.1:12345");
     }
 }

@@ -113,6 +113,17 @@ pub(crate) const KUSTOMIZE: Module = Module {
     link: "-s -w",
 };
 
+/// The controller of Flux 2 that the benchmark of a fleet compares with.
+pub(crate) const FLUX: Module = Module {
+    name: "flux",
+    folder: "live/flux",
+    programs: &[Program { name: "kustomize-controller", package: "github.com/fluxcd/kustomize-controller" }],
+    dependency: "github.com/fluxcd/kustomize-controller",
+    cgo: false,
+    tags: "",
+    link: "-s -w",
+};
+
 impl Module {
     pub(crate) fn source(&self) -> PathBuf {
         tools().join(self.folder)
@@ -217,7 +228,7 @@ mod tests {
 
     #[test]
     fn every_module_names_its_version_and_home() {
-        for module in [&KUBERNETES, &OLD_KUBERNETES, &KWOK, &GITEA, &HELM_RENDER, &HELM, &KUSTOMIZE] {
+        for module in [&KUBERNETES, &OLD_KUBERNETES, &KWOK, &GITEA, &HELM_RENDER, &HELM, &KUSTOMIZE, &FLUX] {
             let home = module.home(Path::new("/cache")).unwrap();
             let name = home.file_name().unwrap().to_str().unwrap().to_owned();
             assert!(name.starts_with(&format!("{}-{}-", module.name, module.version().unwrap())), "{name}");

@@ -1,17 +1,24 @@
 //! No storm: how often one object may be written.
 
 use super::run::Run;
+use super::witness::State;
 
-/// An object is written once for each change of it and of the one before, each edit, each fault that hid an answer and each start
-/// of a process, some of them twice. Never for nothing. What fails is tried again as [`super::pace`] says.
 pub fn check(run: &Run) {
     let state = run.witness.state.lock();
+    let mut found = too_often(&state);
+    found.extend(state.pace.check(&state.traces.edits).1);
+    drop(state);
+    found.iter().for_each(|words| run.witness.violation(words));
+}
+
+/// An object is written once for each change of it, for each edit, and for each answer that was lost; and once for each start of a
+/// process, which may be in doubt about it. Never for nothing. What fails is tried again as [`super::pace`] says.
+pub fn too_often(state: &State) -> Vec<String> {
     let mut found = Vec::new();
     for (place, writes) in &state.writes {
         let changes = state.changes.get(place).copied().unwrap_or_default();
         let edits = state.traces.edits.get(place).map_or(0, Vec::len);
-        let causes = changes + edits + writes.lost + state.processes;
-        let most = 3 + 2 * causes;
+        let most = changes + edits + writes.lost + state.processes;
         if writes.done > most {
             found.push(format!(
                 "{} {} was written {} times, {most} is the most",
@@ -19,7 +26,5 @@ pub fn check(run: &Run) {
             ));
         }
     }
-    found.extend(state.pace.check(&state.traces.edits).1);
-    drop(state);
-    found.iter().for_each(|words| run.witness.violation(words));
+    found
 }

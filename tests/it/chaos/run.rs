@@ -195,8 +195,12 @@ impl Run {
                 let Some(name) = pick(&names, *cluster) else { return };
                 self.witness.say(&format!("{trouble:?} {per_mille}/1000 on {name} for {lasting:?}"));
                 self.report.inject(*trouble);
-                if *trouble == Trouble::StaleList {
-                    self.witness.state.lock().stale.insert(name.clone());
+                {
+                    let mut state = self.witness.state.lock();
+                    state.troubled.entry(name.clone()).or_insert_with(Instant::now);
+                    if *trouble == Trouble::StaleList {
+                        state.stale.insert(name.clone());
+                    }
                 }
                 let troubles = self.troubles.entry(name.clone()).or_default();
                 troubles.begin(self.fleet.cluster(name), *trouble, *per_mille, *lasting);
@@ -413,13 +417,8 @@ impl Run {
             drop(state);
             differences.iter().for_each(|words| self.witness.violation(words));
         }
-        let statuses = statuses::desired(&self.overview());
-        let of_head = statuses.iter().filter(|((revision, _), _)| *revision == self.head);
-        for ((_, context), status) in of_head {
-            if status.state.as_str() != "success" {
-                self.witness.violation(&format!("{context} is {:?}: {}", status.state, status.description));
-            }
-        }
+        let untrue = statuses_of_head(&self.overview(), &self.head);
+        untrue.iter().for_each(|words| self.witness.violation(words));
         self.witness.state.lock().requests.clear();
         tokio::time::sleep(schedule.idle).await;
         let requests = std::mem::take(&mut self.witness.state.lock().requests);
@@ -447,4 +446,17 @@ impl Run {
     pub fn clusters(&self) -> &BTreeMap<String, Sandbox> {
         &self.fleet.clusters
     }
+}
+
+/// What is wrong with the statuses of the last commit, when all is as it says.
+pub fn statuses_of_head(overview: &Overview, head: &Revision) -> Vec<String> {
+    let statuses = statuses::desired(overview);
+    let of_head: Vec<_> = statuses.iter().filter(|((revision, _), _)| revision == head).collect();
+    if of_head.is_empty() {
+        return vec!["the last commit has no status".to_owned()];
+    }
+    let not_well = of_head.into_iter().filter(|(_, status)| status.state.as_str() != "success");
+    not_well
+        .map(|((_, context), status)| format!("{context} is {:?}: {}", status.state, status.description))
+        .collect()
 }

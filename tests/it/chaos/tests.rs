@@ -7,16 +7,19 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};
 use serde_json::json;
+use tokio::time::Instant;
 use tutti::report::{Overview, statuses};
 
+use super::budget::too_often;
 use super::edit::Traces;
 use super::judge::{may_apply, may_delete, may_merge, may_take_along};
 use super::many::many;
 use super::object::{Kind, Name, body, left_over};
+use super::run::statuses_of_head;
 use super::schedule::Schedule;
 use super::shrink::tell;
 use super::wanted::{App, Drift, Mistake, Prune, Sort, Wanted};
-use super::witness::Witness;
+use super::witness::{Witness, Writes};
 use super::{hands, truth};
 use crate::support::fleet::Fleet;
 use crate::support::wires::Witness as _;
@@ -290,9 +293,49 @@ async fn words_that_are_not_true_are_seen() {
     witness.is_told_the_truth(&overview);
     assert_eq!(violations(&witness), Vec::<String>::new());
     assert!(hands::delete(fleet.cluster("c1"), &map().path()));
+    let is_gone = ["app1 is called healthy on c1: ConfigMap/o1 is not there"];
+    let told = || {
+        witness.is_told_the_truth(&overview);
+        violations(&witness)
+    };
     witness.follows();
-    witness.is_told_the_truth(&overview);
-    assert_eq!(violations(&witness), ["app1 is called healthy on c1: ConfigMap/o1 is not there"]);
+    assert_eq!(told(), is_gone);
+
+    // What somebody did since the commit was read may be unseen; what was done before may not, but for trouble.
+    witness.follows();
+    let before = Instant::now();
+    witness.state.lock().traces.edited(("c1".to_owned(), map().path()));
+    assert_eq!(told(), [""; 0]);
+    tokio::time::sleep(Duration::from_millis(30)).await;
+    witness.follows();
+    assert_eq!(told(), is_gone);
+    witness.state.lock().troubled.insert("c1".to_owned(), before);
+    witness.follows();
+    assert_eq!(told(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_write_more_than_anything_explains_is_seen() {
+    let (_fleet, _, witness) = converged(&wanted()).await;
+    let place = ("c1".to_owned(), map().path());
+    let after = |done: usize| {
+        let mut state = witness.state.lock();
+        state.writes.insert(place.clone(), Writes { done, lost: 0 });
+        too_often(&state)
+    };
+    assert_eq!(after(2), [""; 0], "it is new, and a process has started");
+    let words = "c1 /api/v1/namespaces/default/configmaps/o1 was written 3 times, 2 is the most";
+    assert_eq!(after(3), [words]);
+    witness.state.lock().traces.edited(place.clone());
+    assert_eq!(after(3), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_last_commit_without_a_status_is_seen() {
+    let (fleet, mut overview, _) = converged(&wanted()).await;
+    assert_eq!(statuses_of_head(&overview, &fleet.begin), [""; 0]);
+    overview.told.clear();
+    assert_eq!(statuses_of_head(&overview, &fleet.begin), ["the last commit has no status"]);
 }
 
 #[test]

@@ -18,7 +18,7 @@ use super::edit::{Place, Traces};
 use super::judge::{may_apply, may_delete, may_merge, may_take_along};
 use super::object::{Kind, Name};
 use super::pace::{Pace, Verb};
-use super::wanted::{App, Wanted};
+use super::wanted::{App, Drift, Wanted};
 use super::{hands, truth};
 use crate::support::wires;
 
@@ -46,6 +46,8 @@ pub struct State {
     pub changes: BTreeMap<Place, usize>,
     pub writes: BTreeMap<Place, Writes>,
     pub pace: Pace,
+    /// Since when each cluster has had any trouble: what is done there from then on may be unseen for long.
+    pub troubled: BTreeMap<String, Instant>,
     /// Clusters whose lists were stale at some time.
     pub stale: BTreeSet<String>,
     /// Clusters at which a write of a process arrived after its end.
@@ -119,7 +121,8 @@ impl Witness {
         for cluster in wanted.clusters.keys() {
             let all = |wanted: &Wanted| -> BTreeMap<Name, String> {
                 let describe = |(id, app, name, body): (&str, &App, Name, Value)| {
-                    (name, format!("{id} {} {:?} {body}", app.paused, app.drift))
+                    // Who never prunes says so in each object.
+                    (name, format!("{id} {} {:?} {:?} {body}", app.paused, app.drift, app.prune))
                 };
                 wanted.on(cluster).map(describe).collect()
             };
@@ -195,10 +198,19 @@ impl Witness {
                 if !is_read || !state.seen.healthy.insert(key) || state.stale.contains(&cluster) {
                     continue;
                 }
+                let read = state.seen.heads.last().map_or(self.started, |(_, since)| *since);
+                let troubled = state.troubled.get(&cluster).copied();
+                let repairs = wanted.apps.get(&id).is_some_and(|app| app.drift == Drift::Repair);
                 let objects = wanted.on(&cluster).filter(|(owner, ..)| *owner == id);
                 for (_, _, name, body) in objects {
                     let place = (cluster.clone(), name.path());
-                    if state.traces.edits.contains_key(&place) {
+                    // What others did since may not be seen yet, nor what they did behind some trouble. Whoever does not repair says
+                    // nothing of it.
+                    let is_excused = |edit: &Instant| {
+                        *edit >= read || troubled.is_some_and(|since| *edit + MOMENT >= since)
+                    };
+                    let edits = state.traces.edits.get(&place).map_or(&[][..], Vec::as_slice);
+                    if edits.iter().any(|edit| !repairs || is_excused(edit)) {
                         continue;
                     }
                     if let Err(why) = truth::holds(&self.clusters[&cluster], &name, &body, &state.traces) {

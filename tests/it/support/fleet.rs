@@ -114,18 +114,22 @@ impl Fleet {
     /// list counts: its verb is `stream`.
     pub fn requests(&self) -> Vec<(String, RequestRecord)> {
         let of_interest = |record: &RequestRecord| !record.is_watch() && record.resource != "/version";
+        self.all_requests().into_iter().filter(|(_, record)| of_interest(record)).collect()
+    }
+
+    /// Watches and probes too.
+    pub fn all_requests(&self) -> Vec<(String, RequestRecord)> {
         let as_counted = |mut record: RequestRecord| {
             if record.is_watch() && record.query.contains("sendInitialEvents=true") {
                 "stream".clone_into(&mut record.verb);
             }
             record
         };
-        self.clusters
-            .iter()
+        let of_all = self.clusters.iter();
+        of_all
             .flat_map(|(name, sandbox)| {
                 sandbox.requests().into_iter().map(|record| (name.clone(), as_counted(record)))
             })
-            .filter(|(_, record)| of_interest(record))
             .collect()
     }
 

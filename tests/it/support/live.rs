@@ -22,12 +22,13 @@ const KINDS: [(&str, &str, &str); 10] = [
 ];
 
 /// Those that tests only look at.
-const OTHERS: [(&str, &str, &str); 13] = [
+const OTHERS: [(&str, &str, &str); 14] = [
     ("", "v1", "Endpoints"),
     ("", "v1", "Pod"),
     ("", "v1", "Secret"),
     ("apps", "v1", "ReplicaSet"),
     ("apps", "v1", "StatefulSet"),
+    ("autoscaling", "v2", "HorizontalPodAutoscaler"),
     ("batch", "v1", "Job"),
     ("batch", "v1", "CronJob"),
     ("coordination.k8s.io", "v1", "Lease"),

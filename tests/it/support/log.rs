@@ -1,11 +1,17 @@
 //! What is logged on the thread of a test, where its controller runs too.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use parking_lot::Mutex;
-use tracing::Level;
+use tracing::level_filters::LevelFilter;
 use tracing::subscriber::DefaultGuard;
+use tracing::{Dispatch, Level};
+
+/// Hears nothing. While one subscriber alone is alive, whichever thread comes to a place first decides for all of them whether that
+/// place is heard, and a test beside this one has no subscriber. Of two, each is asked each time.
+static DEAF: LazyLock<Dispatch> =
+    LazyLock::new(|| Dispatch::new(tracing_subscriber::fmt().with_max_level(LevelFilter::OFF).finish()));
 
 /// Keeps the log for as long as it lives.
 pub struct Log {
@@ -38,6 +44,7 @@ impl Log {
     }
 
     fn from(level: Level) -> Self {
+        LazyLock::force(&DEAF);
         let text = Text::default();
         let writer = text.clone();
         let subscriber = tracing_subscriber::fmt()

@@ -1,0 +1,29 @@
+//! Figures, and the goals that some of them have. A goal that is missed fails the benchmark, once all is measured.
+
+use parking_lot::Mutex;
+
+static MISSED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+pub fn figure(name: &str, value: f64, unit: &str) {
+    println!("figure {name} {value:.2} {unit}");
+}
+
+/// A figure that shall be this at most.
+pub fn at_most(name: &str, value: f64, unit: &str, most: f64) {
+    figure(name, value, unit);
+    goal(name, value, unit, most);
+}
+
+/// Of a figure that was told already.
+pub fn goal(name: &str, value: f64, unit: &str, most: f64) {
+    println!("goal {name} {most:.2} {unit}");
+    if value > most {
+        MISSED.lock().push(format!("{name} is {value:.2} {unit}, and shall be {most:.2} at most"));
+    }
+}
+
+/// Fails when a goal was missed.
+pub fn check() {
+    let missed = std::mem::take(&mut *MISSED.lock());
+    assert!(missed.is_empty(), "{}", missed.join("\n"));
+}

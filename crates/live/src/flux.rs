@@ -1,0 +1,50 @@
+//! kustomize-controller of Flux 2, which the benchmark of a fleet compares with.
+
+use std::path::{Path, PathBuf};
+
+use crate::module::FLUX;
+use crate::process::Process;
+use crate::{Error, cache, compile};
+
+/// The namespace of its own objects.
+const NAMESPACE: &str = "flux-system";
+
+/// A running controller. Dropping it stops it.
+#[derive(Debug)]
+pub struct Flux {
+    process: Process,
+}
+
+impl Flux {
+    /// Builds what is missing, and answers with the path of the controller.
+    pub fn ensure(progress: &dyn Fn(&str)) -> Result<PathBuf, Error> {
+        let home = compile::ensure(&FLUX, &cache::folder()?, progress)?;
+        Ok(home.join("bin/kustomize-controller"))
+    }
+
+    /// With all else as it is out of the box; its log goes beside the kubeconfig. The kinds that it watches must be served.
+    pub fn start(program: &Path, kubeconfig: &Path, concurrency: usize) -> Result<Self, Error> {
+        let folder = kubeconfig.parent().unwrap_or(Path::new("."));
+        let arguments = vec![
+            format!("--concurrent={concurrency}"),
+            "--metrics-addr=0".to_owned(),
+            "--health-addr=0".to_owned(),
+            "--log-level=error".to_owned(),
+        ];
+        let process = Process::new("kustomize-controller", program, folder, arguments)
+            .variable("KUBECONFIG", &kubeconfig.to_string_lossy())
+            .variable("RUNTIME_NAMESPACE", NAMESPACE);
+        process.start()?;
+        Ok(Self { process })
+    }
+
+    /// Of its process, while it runs.
+    pub fn id(&self) -> Option<u32> {
+        self.process.id()
+    }
+
+    /// The last lines of its log.
+    pub fn log_tail(&self, lines: usize) -> String {
+        self.process.log_tail(lines)
+    }
+}

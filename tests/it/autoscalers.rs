@@ -1,0 +1,162 @@
+//! The number of replicas where an autoscaler in Git targets the workload: its, and no drift.
+
+use sandbox::{Release, SandboxOptions};
+use serde_json::{Value, json};
+
+use crate::drift::{APP, MANIFESTS, settle, writes};
+use crate::support::fleet::{Fleet, Running};
+use crate::support::live::{self, scale_as};
+use crate::support::manifests::{definition, deployment, objects};
+
+/// Without metrics it leaves the number as it is.
+const AUTOSCALER: &str = "\
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web, namespace: default}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  minReplicas: 1
+  maxReplicas: 10
+  metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]
+";
+
+/// One of KEDA: it has an autoscaler made, which scales as any other.
+const SCALED_OBJECT: &str = "\
+apiVersion: keda.sh/v1alpha1
+kind: ScaledObject
+metadata: {name: web, namespace: default}
+spec:
+  scaleTargetRef: {name: web}
+  triggers: [{type: cpu, metricType: Utilization, metadata: {value: '50'}}]
+";
+
+fn oldest(name: &str) -> SandboxOptions {
+    SandboxOptions::instant(name).running(Release::new(20).expect("a release"))
+}
+
+fn manifests(autoscaler: &str, image: &str, replicas: u32) -> String {
+    let web = deployment("default", "web", "web", image);
+    [web.replace("replicas: 2", &format!("replicas: {replicas}")).as_str(), autoscaler].join("---\n")
+}
+
+/// A Deployment and what scales it, both as Git says.
+struct Scene {
+    fleet: Fleet,
+    running: Running,
+    autoscaler: &'static str,
+}
+
+impl Scene {
+    async fn new(autoscaler: &'static str, options: fn(&str) -> SandboxOptions) -> Self {
+        let (app, all) = (objects("default", "web"), manifests(autoscaler, "web:1", 2));
+        let fleet = Fleet::with(&["bj1"], &[(APP, &app), (MANIFESTS, &all)], options);
+        live::apply_as(fleet.cluster("bj1"), "admin", &definition("keda.sh", "v1alpha1", "ScaledObject"))
+            .await;
+        let running = fleet.start().await;
+        running.converged(&fleet.begin).await;
+        settle().await;
+        fleet.forget_requests();
+        Self { fleet, running, autoscaler }
+    }
+
+    async fn web(&self) -> Value {
+        live::get(self.fleet.cluster("bj1"), "Deployment", "default", "web").await.expect("it is there")
+    }
+
+    /// Whether the number is in our entry.
+    async fn is_ours(&self) -> bool {
+        let web = self.web().await;
+        let entries = web["metadata"]["managedFields"].as_array().expect("entries").iter();
+        entries
+            .filter(|entry| entry["manager"] == "tutti-main")
+            .any(|entry| entry.pointer("/fieldsV1/f:spec/f:replicas").is_some())
+    }
+
+    /// Somebody scales: nobody puts it back.
+    async fn scaled(&self, manager: &str, replicas: i64) {
+        self.fleet.forget_requests();
+        scale_as(self.fleet.cluster("bj1"), manager, "web", replicas).await;
+        settle().await;
+        assert_eq!(self.fleet.counted(), ["1 patch deployments.apps"], "the own one of {manager}");
+        assert_eq!(self.web().await["spec"]["replicas"], replicas, "{manager}");
+    }
+
+    /// A commit of another image, which says another number of replicas too.
+    async fn released(&self, image: &str, replicas: u32) {
+        self.fleet.forget_requests();
+        let newer = manifests(self.autoscaler, image, replicas);
+        let revision = self.fleet.push(&self.running, image, &[(MANIFESTS, Some(&newer))]).await;
+        self.running.converged(&revision).await;
+        settle().await;
+        assert_eq!(self.fleet.counted(), ["1 apply deployments.apps"], "{image}");
+        let web = self.web().await;
+        assert_eq!(web.pointer("/spec/template/spec/containers/0/image"), Some(&json!(image)));
+    }
+
+    /// Nor does the next process, which has seen nothing of it.
+    async fn restarted(self) -> Self {
+        let Self { fleet, running, autoscaler } = self;
+        running.stop().await;
+        fleet.forget_requests();
+        let running = fleet.start().await;
+        running.until("what is there", |now| now.targets.iter().any(|it| it.phase.is_done())).await;
+        settle().await;
+        assert_eq!(writes(&fleet), Vec::<String>::new());
+        Self { fleet, running, autoscaler }
+    }
+}
+
+async fn check(autoscaler: &'static str, options: fn(&str) -> SandboxOptions, says_who: bool) {
+    let scene = Scene::new(autoscaler, options).await;
+    assert!(scene.is_ours().await);
+    // It is ours until somebody scales, and sent as it is: what Git says by now is for the autoscaler to change.
+    scene.released("web:2", 3).await;
+    assert_eq!(scene.web().await["spec"]["replicas"], 2);
+    assert!(scene.is_ours().await);
+
+    scene.scaled("kube-controller-manager", 5).await;
+    // Where nothing tells that it was the autoscaler it stays in our entry.
+    assert_eq!(scene.is_ours().await, !says_who);
+    let scene = scene.restarted().await;
+    scene.released("web:3", 3).await;
+    assert_eq!(scene.web().await["spec"]["replicas"], 5);
+    assert_eq!(scene.is_ours().await, !says_who);
+
+    // A person who scales by hand answers to the autoscaler, not to Git.
+    scene.scaled("kubectl", 7).await;
+    let scene = scene.restarted().await;
+    scene.released("web:4", 4).await;
+    assert_eq!(scene.web().await["spec"]["replicas"], 7);
+    assert_eq!(scene.is_ours().await, !says_who);
+}
+
+#[tokio::test(start_paused = true)]
+async fn replicas_are_left_to_an_autoscaler_in_git() {
+    check(AUTOSCALER, |name| SandboxOptions::instant(name), true).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn replicas_are_left_to_a_custom_autoscaler_in_git() {
+    check(SCALED_OBJECT, |name| SandboxOptions::instant(name), true).await;
+}
+
+/// Before 1.22 a write of the subresource leaves no trace: what is ours is sent as it is, whoever set it.
+#[tokio::test(start_paused = true)]
+async fn replicas_are_left_to_an_autoscaler_in_git_on_the_oldest_release() {
+    check(SCALED_OBJECT, oldest, false).await;
+}
+
+/// The autoscaler of the cluster itself is at work.
+#[tokio::test(start_paused = true)]
+async fn an_autoscaler_that_scales_is_in_nobodys_way() {
+    let scene = Scene::new(AUTOSCALER, |name| SandboxOptions::instant(name)).await;
+    for (load, image) in [("6", "web:2"), ("3", "web:3")] {
+        let wish = json!({"metadata": {"annotations": {"sim.tutti.dev/replicas": load}}});
+        live::edit_as(scene.fleet.cluster("bj1"), "metrics", ("HorizontalPodAutoscaler", "web"), &wish).await;
+        settle().await;
+        let expected: i64 = load.parse().expect("a number");
+        assert_eq!(scene.web().await["spec"]["replicas"], expected);
+        scene.released(image, 2).await;
+        assert_eq!(scene.web().await["spec"]["replicas"], expected);
+    }
+}

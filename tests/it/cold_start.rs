@@ -1,0 +1,119 @@
+//! What a process asks when it starts beside a fleet that is as Git says: what each cluster serves, whether there is anything
+//! of ours of each kind, and the kinds in use once. Not a request more.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use kube::core::discovery::verbs;
+use kube::discovery::Discovery;
+use sandbox::{Release, Sandbox, SandboxOptions};
+
+use crate::drift::settle;
+use crate::support::fleet::Fleet;
+use crate::support::manifests::{component, config_map, objects};
+
+type Counts = BTreeMap<String, usize>;
+
+/// What the cluster serves that can be managed, as `deployments.apps`, told by another client. Events are not looked for.
+async fn searched(sandbox: &Sandbox) -> BTreeSet<String> {
+    let client = kube::Client::new(sandbox.service(), "default");
+    let served = Discovery::new(client).run().await.expect("what is served");
+    let resources = served.groups().flat_map(kube::discovery::ApiGroup::resources_by_stability);
+    resources
+        .filter(|(it, may)| {
+            it.kind != "Event"
+                && [verbs::LIST, verbs::WATCH, verbs::PATCH, verbs::DELETE]
+                    .iter()
+                    .all(|verb| may.supports_operation(verb))
+        })
+        .map(|(it, _)| if it.group.is_empty() { it.plural } else { format!("{}.{}", it.plural, it.group) })
+        .collect()
+}
+
+/// Group and version of everything that is served, as paths.
+async fn versions(sandbox: &Sandbox) -> Vec<String> {
+    let client = kube::Client::new(sandbox.service(), "default");
+    let groups = client.list_api_groups().await.expect("groups").groups;
+    let named = groups.into_iter().flat_map(|group| group.versions);
+    named.map(|version| format!("get /apis/{}", version.group_version)).collect()
+}
+
+/// Everything that was asked until the first probe.
+async fn asked(options: fn(&str) -> SandboxOptions) -> (Fleet, Counts) {
+    let (web, settings) = (component("web", "registry.example.com/web:1"), objects("default", "settings"));
+    let maps = ["one", "two"].map(|name| config_map("default", name, "first")).join("---\n");
+    let files = [
+        ("apps/web/app.yaml", web.as_str()),
+        ("apps/settings/app.yaml", &settings),
+        ("apps/settings/objects/maps.yaml", &maps),
+    ];
+    let fleet = Fleet::with(&["bj1"], &files, options);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    settle().await;
+    running.stop().await;
+    fleet.forget_requests();
+    let running = fleet.start().await;
+    let start = tokio::time::Instant::now();
+    running.converged(&fleet.begin).await;
+    tokio::time::sleep_until(start + Duration::from_millis(4_900)).await;
+    let mut counts = Counts::new();
+    for (_, record) in fleet.all_requests() {
+        *counts.entry(format!("{} {}", record.verb, record.resource)).or_default() += 1;
+    }
+    running.stop().await;
+    (fleet, counts)
+}
+
+/// Deployments, Services and ConfigMaps; and the two kinds that tell what is served.
+const WATCHED: [&str; 5] = [
+    "apiservices.apiregistration.k8s.io",
+    "configmaps",
+    "customresourcedefinitions.apiextensions.k8s.io",
+    "deployments.apps",
+    "services",
+];
+
+fn add(counts: &mut Counts, what: &str) {
+    *counts.entry(what.to_owned()).or_default() += 1;
+}
+
+async fn check(options: fn(&str) -> SandboxOptions, is_aggregated: bool, streams: bool) {
+    let (fleet, counts) = asked(options).await;
+    let mut expected = Counts::new();
+    ["get /version", "get /apis", "get /api"].iter().for_each(|what| add(&mut expected, what));
+    if !is_aggregated {
+        ["get /api", "get /api/v1", "get /apis"].iter().for_each(|what| add(&mut expected, what));
+        versions(fleet.cluster("bj1")).await.iter().for_each(|what| add(&mut expected, what));
+    }
+    let searched = searched(fleet.cluster("bj1")).await;
+    assert!(searched.len() > 30, "{searched:?}");
+    searched.iter().for_each(|kind| add(&mut expected, &format!("list {kind}")));
+    for kind in WATCHED {
+        let told = if streams { "stream" } else { "list" };
+        add(&mut expected, &format!("{told} {kind}"));
+        if !streams {
+            add(&mut expected, &format!("watch {kind}"));
+        }
+    }
+    assert_eq!(counts, expected);
+}
+
+fn running(name: &str, minor: u32) -> SandboxOptions {
+    SandboxOptions::instant(name).running(Release::new(minor).expect("a release"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cold_start_costs_one_look_at_each_kind_and_one_stream_of_each_in_use() {
+    check(|name| running(name, 36), true, true).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cold_start_without_streams_costs_one_list_of_each_kind_in_use() {
+    check(|name| running(name, 30), true, false).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cold_start_on_the_oldest_release_asks_each_group_for_its_kinds_once() {
+    check(|name| running(name, 20), false, false).await;
+}
