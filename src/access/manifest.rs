@@ -132,9 +132,11 @@ fn binding(text: &mut String, name: &str, namespace: Option<&Arc<str>>, account:
 
 fn comment(why: Why, rights: &BTreeSet<&Right>, needs: &Needs) -> Vec<String> {
     match why {
-        Why::Serving => vec![
-            "Definitions and API services, whosever they are: what is served changes with them.".to_owned(),
-        ],
+        Why::Serving => {
+            let definitions = rights.iter().any(|right| right.resource == "customresourcedefinitions");
+            let what = if definitions { "Definitions and API services" } else { "API services" };
+            vec![format!("{what}, whosever they are: what is served changes with them.")]
+        }
         Why::Observing => {
             let mut lines = vec!["Watches and the list at each start are over all namespaces.".to_owned()];
             if rights.iter().any(|right| right.group.is_empty() && right.resource == "secrets") {

@@ -168,9 +168,10 @@ impl Work<'_> {
         why: Why,
     ) {
         let right = Right { namespace, group: group.into(), resource: resource.to_owned(), name, verb };
-        // The first reason in the order of reasons stays.
+        // The first reason in the order of reasons stays; but definitions that are rendered are needed for more than to learn
+        // of others.
         let known = self.needs.rights.entry(right).or_insert(why);
-        *known = why.min(*known);
+        *known = if *known == Why::Serving { why } else { why.min(*known) };
     }
 }
 

@@ -31,6 +31,18 @@ fn rights(instance: &Instance, fields: &str, objects: &[Value]) -> BTreeSet<Stri
     needs.rights.iter().filter(|(_, why)| own(why)).map(|(right, _)| right.to_string()).collect()
 }
 
+/// To learn what is served is one thing; to see an object of ours another, without which its app does not come to an end.
+#[test]
+fn definitions_that_are_rendered_are_more_than_what_is_served() {
+    let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "looms.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "looms", "singular": "loom", "kind": "Loom"},
+            "versions": [{"name": "v1", "served": true, "storage": true}]}});
+    let list = "list customresourcedefinitions.apiextensions.k8s.io";
+    assert!(rights(&Instance::default(), "", &[definition]).contains(list));
+    assert!(!rights(&Instance::default(), "", &[settings()]).contains(list));
+}
+
 fn check(instance: &Instance, fields: &str, objects: &[Value], expected: &[&str]) {
     let expected: BTreeSet<String> = expected.iter().map(|&it| it.to_owned()).collect();
     assert_eq!(rights(instance, fields, objects), expected, "{fields}");

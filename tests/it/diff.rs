@@ -41,15 +41,23 @@ async fn run_once(fleet: &Fleet, change: impl FnOnce(&mut Settings)) -> Arc<Over
     running.ended().await.1
 }
 
-/// What an apply would change, by dry runs.
-async fn foreseen(fleet: &Fleet) -> Vec<Difference> {
-    let overview = run_once(fleet, |settings| {
+/// By dry runs.
+async fn look(fleet: &Fleet) -> Arc<Overview> {
+    run_once(fleet, |settings| {
         settings.mode = Some(Mode::Observe);
         settings.foresee = true;
     })
-    .await;
-    let differences = target(&overview, "bj1", "default/web").differences.clone();
+    .await
+}
+
+fn differences(overview: &Overview) -> Vec<Difference> {
+    let differences = target(overview, "bj1", "default/web").differences.clone();
     differences.map(|all| all.to_vec()).unwrap_or_default()
+}
+
+/// What an apply would change.
+async fn foreseen(fleet: &Fleet) -> Vec<Difference> {
+    differences(&*look(fleet).await)
 }
 
 /// All objects that edits may be of, without what the server and its controllers keep in them.
@@ -112,7 +120,8 @@ async fn check_foreseen(seeds: Range<u64>, options: fn(&str) -> SandboxOptions) 
         }
         let before = objects_now(&fleet).await;
         fleet.forget_requests();
-        let differences = foreseen(&fleet).await;
+        let seen = look(&fleet).await;
+        let differences = differences(&seen);
         let writes = fleet.requests().into_iter().filter(|(_, request)| request.is_write()).count();
         assert_eq!(writes, 0, "seed {seed}: a look writes nothing: {:?}", fleet.counted());
         run_once(&fleet, |_| {}).await;
@@ -121,11 +130,11 @@ async fn check_foreseen(seeds: Range<u64>, options: fn(&str) -> SandboxOptions) 
         let mut expected = before.clone();
         for difference in &differences {
             let id = difference.object.to_string();
-            let was = before.get(&id).cloned().unwrap_or_default();
-            assert_eq!(plain_or_null(&difference.before), was, "seed {seed}: {id} before");
-            if difference.refused.is_none() {
-                expected.insert(id, plain_or_null(&difference.after));
-            }
+            let refused = difference.refused.is_some();
+            foresee(&mut expected, &after, &id, (&difference.before, &difference.after), refused);
+        }
+        for deletion in &seen.deletions {
+            assert!(expected.remove(&deletion.object).is_some(), "seed {seed}: {deletion:?}");
         }
         assert_eq!(after, expected, "seed {seed}: {differences:#?}");
         let left: Vec<String> = foreseen(&fleet)
@@ -137,7 +146,53 @@ async fn check_foreseen(seeds: Range<u64>, options: fn(&str) -> SandboxOptions) 
         let refused: Vec<String> =
             differences.iter().filter(|it| it.refused.is_some()).map(|it| it.object.to_string()).collect();
         assert_eq!(left, refused, "seed {seed}: what was applied differs no more");
+        if refused.is_empty() {
+            is_as_in_git(&state, &after, "default", &format!("seed {seed}"));
+        }
     }
+}
+
+/// Puts what was foreseen of one object where it was. Of a Secret it is only foreseen which values change: held to what they became.
+pub fn foresee(
+    expected: &mut BTreeMap<String, Value>,
+    after: &BTreeMap<String, Value>,
+    id: &str,
+    (told_before, told_after): (&Value, &Value),
+    refused: bool,
+) {
+    let was = expected.get(id).cloned().unwrap_or_default();
+    let is = after.get(id).cloned().unwrap_or_default();
+    let shown = edits::shown(&was, if refused { told_after } else { &is }, "*** (before)");
+    assert!(
+        refused && was["kind"] == "Secret" || plain_or_null(told_before) == shown,
+        "{id}: {told_before} and was {shown}"
+    );
+    if refused {
+        return;
+    }
+    let foreseen = match id.starts_with("Secret ") {
+        true => {
+            let shown = edits::shown(&is, &was, "*** (after)");
+            assert_eq!(plain_or_null(told_after), shown, "{id} after");
+            is
+        }
+        false => plain_or_null(told_after),
+    };
+    if foreseen.is_null() {
+        expected.remove(id);
+    } else {
+        expected.insert(id.to_owned(), foreseen);
+    }
+}
+
+/// Every field that Git says is so, whatever was edited behind its back.
+pub fn is_as_in_git(state: &State, now: &BTreeMap<String, Value>, namespace: &str, what: &str) {
+    for ((kind, name), wanted) in state.wanted() {
+        let live = now.get(&format!("{kind} {namespace}/{name}")).cloned().unwrap_or_default();
+        let missing = edits::missing(&plain(wanted.clone()), &live);
+        assert!(missing.is_empty(), "{what}: {kind} {name}: {missing:#?}");
+    }
+    assert_eq!(now.len(), state.wanted().count(), "{what}: nothing else is there");
 }
 
 pub fn plain_or_null(object: &Value) -> Value {

@@ -1,7 +1,7 @@
 //! The binary itself against real API servers and a real Gitea: what a platform team would see.
 //!
 //! Each test has a config repository, an instance name and a namespace of its own, all of the same name, so
-//! that tests share the clusters without meeting. A test that stops an API server has the fourth cluster for
+//! that tests share the clusters without meeting. A test that stops API servers has the last two clusters for
 //! itself meanwhile ([`support::Scene::alone`]).
 
 mod capabilities;

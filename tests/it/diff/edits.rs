@@ -1,16 +1,28 @@
 //! Random edits of a handful of objects, in Git and behind its back.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::chaos::draw::Draw;
 
 /// What edits are of.
-pub const OBJECTS: [(&str, &str); 4] =
-    [("ConfigMap", "web"), ("Service", "web"), ("Deployment", "web"), ("Ingress", "web")];
+pub const OBJECTS: [(&str, &str); 6] = [
+    ("ConfigMap", "web"),
+    ("Service", "web"),
+    ("Deployment", "web"),
+    ("Ingress", "web"),
+    ("Secret", "web"),
+    ("ConfigMap", GUEST),
+];
+
+/// Comes and goes.
+const GUEST: &str = "guest";
 
 /// The objects as Git has them.
 pub struct State {
-    objects: [Value; 4],
+    objects: [Value; 6],
+    has_guest: bool,
     count: usize,
 }
 
@@ -25,16 +37,26 @@ impl State {
             json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta(), "spec": {
                 "replicas": 1, "selector": {"matchLabels": {"app": "web"}},
                 "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [
-                    {"name": "app", "image": "web:0", "env": [{"name": "A", "value": "0"}]}]}}}}),
+                    {"name": "app", "image": "web:0", "args": ["--one", "--number=0"], "env": [{"name": "A", "value": "0"}]}]}}}}),
             json!({"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": meta(), "spec": {
                 "rules": [{"host": "web-0.example.com",
                            "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}]}}),
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": meta(), "type": "Opaque",
+                   "data": {"user": encoded("me"), "password": encoded("0")}}),
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": GUEST, "namespace": namespace},
+                   "data": {"a": "0"}}),
         ];
-        Self { objects, count: 0 }
+        Self { objects, has_guest: true, count: 0 }
+    }
+
+    /// What Git says now, by kind and name.
+    pub fn wanted(&self) -> impl Iterator<Item = ((&'static str, &'static str), &Value)> {
+        let there = move |((_, name), _): &((&str, &str), &Value)| self.has_guest || *name != GUEST;
+        OBJECTS.into_iter().zip(&self.objects).filter(there)
     }
 
     pub fn manifests(&self) -> String {
-        let texts: Vec<String> = self.objects.iter().map(Value::to_string).collect();
+        let texts: Vec<String> = self.wanted().map(|(_, object)| object.to_string()).collect();
         texts.join("\n---\n")
     }
 
@@ -48,9 +70,9 @@ impl State {
     pub fn edit(&mut self, draw: &mut Draw) {
         let number = self.fresh();
         let text = number.to_string();
-        let [map, service, deployment, ingress] = &mut self.objects;
+        let [map, service, deployment, ingress, secret, guest] = &mut self.objects;
         let container = "/spec/template/spec/containers/0";
-        match draw.within(0..9) {
+        match draw.within(0..13) {
             0 => map["data"][draw.of(&["a", "b", "c", "d"])] = json!(text),
             1 => {
                 map["data"].as_object_mut().expect("a map").remove(draw.of(&["b", "c", "d"]));
@@ -81,6 +103,19 @@ impl State {
                 }
             }
             7 => deployment["spec"]["replicas"] = json!(number % 3),
+            8 => secret["data"][draw.of(&["user", "password", "other"])] = json!(encoded(&text)),
+            9 => {
+                // Nobody owns an item of it alone.
+                let arguments = deployment.pointer_mut(&format!("{container}/args"));
+                let arguments = arguments.and_then(Value::as_array_mut).expect("arguments");
+                if arguments.len() > 1 && draw.chance(50) {
+                    arguments.remove(0);
+                } else {
+                    arguments.push(json!(format!("--number={number}")));
+                }
+            }
+            10 => self.has_guest = !self.has_guest,
+            11 => guest["data"]["a"] = json!(text),
             _ => ingress["spec"]["rules"][0]["host"] = json!(format!("web-{number}.example.com")),
         }
     }
@@ -88,16 +123,62 @@ impl State {
     /// One change behind Git's back: kind, name, and a merge patch.
     pub fn live_edit(&mut self, draw: &mut Draw) -> (&'static str, &'static str, Value) {
         let text = format!("live-{}", self.fresh());
-        let (object, patch) = match draw.within(0..7) {
+        let (object, patch) = match draw.within(0..9) {
             0 => (0, json!({"data": {draw.of(&["a", "b", "z"]): text}})),
             1 => (0, json!({"metadata": {"labels": {"live": text}}})),
             2 => (1, json!({"spec": {"selector": {"live": text}}})),
             3 => (1, json!({"metadata": {"annotations": {"live": text}}})),
             4 => (2, json!({"spec": {"template": {"metadata": {"annotations": {"live": text}}}}})),
             5 => (2, json!({"spec": {"replicas": draw.within(4..7)}})),
+            6 => (4, json!({"data": {draw.of(&["user", "password", "theirs"]): encoded(&text)}})),
+            7 => {
+                let mut containers = self.objects[2]["spec"]["template"]["spec"]["containers"].clone();
+                containers[0]["args"] = json!(["--one", text]);
+                (2, json!({"spec": {"template": {"spec": {"containers": containers}}}}))
+            }
             _ => (3, json!({"spec": {"ingressClassName": text}})),
         };
         let (kind, name) = OBJECTS[object];
         (kind, name, patch)
     }
+}
+
+fn encoded(text: &str) -> String {
+    STANDARD.encode(text)
+}
+
+/// What of `wanted` is not in `live`: paths. A server may add fields, and no items.
+pub fn missing(wanted: &Value, live: &Value) -> Vec<String> {
+    match (wanted, live) {
+        (Value::Object(wanted), Value::Object(live)) => {
+            let of = |(key, wanted): (&String, &Value)| {
+                let missing = missing(wanted, live.get(key).unwrap_or(&Value::Null));
+                missing.into_iter().map(|path| format!("/{key}{path}")).collect::<Vec<_>>()
+            };
+            wanted.iter().flat_map(of).collect()
+        }
+        (Value::Array(wanted), Value::Array(live)) if wanted.len() == live.len() => {
+            let of = |(index, (wanted, live)): (usize, (&Value, &Value))| {
+                let missing = missing(wanted, live);
+                missing.into_iter().map(|path| format!("/{index}{path}")).collect::<Vec<_>>()
+            };
+            wanted.iter().zip(live).enumerate().flat_map(of).collect()
+        }
+        (wanted, live) if wanted == live => Vec::new(),
+        (wanted, live) => vec![format!(": {live}, not {wanted}")],
+    }
+}
+
+/// A Secret as a difference shows it beside another one: whether a value is the same there, and never which it is.
+pub fn shown(object: &Value, beside: &Value, word: &str) -> Value {
+    let mut object = object.clone();
+    if object["kind"] == "Secret"
+        && let Some(data) = object.get_mut("data").and_then(Value::as_object_mut)
+    {
+        for (key, value) in data {
+            let text = if beside["data"].get(key) == Some(value) { "***" } else { word };
+            *value = json!(text);
+        }
+    }
+    object
 }

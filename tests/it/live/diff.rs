@@ -1,73 +1,103 @@
-//! `tutti diff` on a real server: what it foresees is what the next run changes.
+//! `tutti diff` on real servers: what it foresees is what the next run changes.
 
 use std::collections::BTreeMap;
 
+use futures::future::join_all;
+use live::Cluster;
 use serde_json::Value;
 
-use super::support::Scene;
+use super::support::{Scene, say};
 use crate::chaos::draw::Draw;
 use crate::diff::edits::{OBJECTS, State};
-use crate::diff::{plain, plain_or_null};
+use crate::diff::{foresee, is_as_in_git, plain};
 
-const ROUNDS: u64 = 5;
-const EDITS_EACH: usize = 4;
+/// Each with one edit, in Git or behind its back.
+const ROUNDS: u64 = 20;
 
 /// All objects that edits are of, without what the server and its controllers keep in them.
-async fn objects_now(scene: &Scene) -> BTreeMap<String, Value> {
+async fn objects_now(scene: &Scene, cluster: &Cluster) -> BTreeMap<String, Value> {
     let mut found = BTreeMap::new();
-    for (kind, name) in OBJECTS {
-        let arguments = ["get", kind, name, "-n", scene.name(), "-o", "json", "--ignore-not-found"];
-        let text = scene.cluster(0).kubectl(&arguments).await.expect("kubectl get");
-        if let Ok(object) = serde_json::from_str(&text) {
-            found.insert(format!("{kind} {}/{name}", scene.name()), plain(object));
-        }
+    let names = OBJECTS.map(|(kind, name)| format!("{kind}/{name}"));
+    let mut arguments = vec!["get", "-n", scene.name(), "-o", "json", "--ignore-not-found"];
+    arguments.extend(names.iter().map(String::as_str));
+    let text = cluster.kubectl(&arguments).await.expect("kubectl get");
+    let list: Value = serde_json::from_str(&text).expect("JSON");
+    for object in list["items"].as_array().expect("a list") {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).expect("a text");
+        let id = format!("{} {}/{}", text("/kind"), scene.name(), text("/metadata/name"));
+        found.insert(id, plain(object.clone()));
     }
     found
 }
 
+/// The same of each cluster.
+async fn everywhere(scene: &Scene) -> Vec<BTreeMap<String, Value>> {
+    join_all(scene.clusters().iter().map(|cluster| objects_now(scene, cluster))).await
+}
+
+async fn run_once(scene: &Scene) {
+    let ran = scene.run(&scene.local_arguments(&["run", "--once"], &[])).await;
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+}
+
 #[tokio::test]
 async fn what_is_foreseen_is_what_a_run_changes() {
-    let Some(scene) = Scene::new("diff", 1).await else { return };
+    let Some(scene) = Scene::pair("diff").await else { return };
+    scene.write_instance("poll: 1s\n  caps: {deletes: 100, deletePercent: 100}");
     let mut state = State::new(scene.name());
+    let mut draw = Draw::new(7);
     scene.write_app("web", &[]);
-    for seed in 0..ROUNDS {
-        let mut draw = Draw::new(seed);
-        for _ in 0..EDITS_EACH {
-            if seed > 0 && draw.chance(50) {
-                let (kind, name, patch) = state.live_edit(&mut draw);
-                let patch = patch.to_string();
-                let arguments = ["patch", kind, name, "-n", scene.name(), "--type", "merge", "-p", &patch];
-                scene.cluster(0).kubectl(&arguments).await.expect("kubectl patch");
-            } else {
-                state.edit(&mut draw);
-            }
-        }
-        scene.worktree.write("apps/web/objects/all.yaml", &state.manifests());
-        scene.worktree.write("round", &seed.to_string());
-        scene.worktree.commit(&format!("Round {seed}"));
-        let before = objects_now(&scene).await;
-        let told = scene.run(&scene.local_arguments(&["diff"], &["--exit-code", "--output", "json"])).await;
-        assert_eq!(told.code, Some(1), "{}{}", told.stdout, told.stderr);
-        assert_eq!(objects_now(&scene).await, before, "seed {seed}: a look changes nothing");
-        let told: Value = serde_json::from_str(&told.stdout).expect("JSON");
-        let ran = scene.run(&scene.local_arguments(&["run", "--once"], &[])).await;
-        assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    scene.worktree.write("apps/web/objects/all.yaml", &state.manifests());
+    scene.worktree.commit("The first");
+    run_once(&scene).await;
 
-        let mut expected = before.clone();
-        for difference in told["differences"].as_array().expect("differences") {
-            let id = difference["object"].as_str().expect("an object").to_owned();
-            assert_eq!(difference.get("refused"), None, "seed {seed}: {difference:#}");
-            let was = before.get(&id).cloned().unwrap_or_default();
-            assert_eq!(plain_or_null(&difference["before"]), was, "seed {seed}: {id} before");
-            expected.insert(id, plain_or_null(&difference["after"]));
-        }
-        let mut after = objects_now(&scene).await;
-        // An address is given to a Service only when it is made.
-        for objects in [&mut expected, &mut after].into_iter().filter(|_| before.is_empty()) {
-            for spec in objects.values_mut().filter_map(|object| object["spec"].as_object_mut()) {
-                spec.retain(|field, _| field != "clusterIP" && field != "clusterIPs");
+    let (mut edited_live, mut differed) = (0, 0);
+    for round in 0..ROUNDS {
+        let what = if draw.chance(40) {
+            let (kind, name, patch) = state.live_edit(&mut draw);
+            let patch = patch.to_string();
+            let arguments = ["patch", kind, name, "-n", scene.name(), "--type", "merge", "-p", &patch];
+            for cluster in scene.clusters() {
+                cluster.kubectl(&arguments).await.expect("kubectl patch");
             }
+            edited_live += 1;
+            format!("round {round}: {kind} {name} {patch}")
+        } else {
+            state.edit(&mut draw);
+            format!("round {round}: Git")
+        };
+        scene.worktree.write("apps/web/objects/all.yaml", &state.manifests());
+        scene.worktree.write("round", &round.to_string());
+        scene.worktree.commit(&what);
+        let before = everywhere(&scene).await;
+        let told = scene.run(&scene.local_arguments(&["diff"], &["--exit-code", "--output", "json"])).await;
+        let report: Value = serde_json::from_str(&told.stdout).expect("JSON");
+        let list =
+            |key: &str| report[key].as_array().cloned().unwrap_or_else(|| panic!("{what}: {report:#}"));
+        let (differences, deletions) = (list("differences"), list("deletions"));
+        let code = i32::from(differences.len() + deletions.len() > 0);
+        assert_eq!(told.code, Some(code), "{what}: {}{}", told.stdout, told.stderr);
+        assert_eq!(everywhere(&scene).await, before, "{what}: a look changes nothing");
+        run_once(&scene).await;
+        differed += code;
+        let after = everywhere(&scene).await;
+        for ((cluster, mut expected), after) in scene.clusters().iter().zip(before).zip(after) {
+            let is_here = |it: &&Value| it["cluster"] == cluster.name();
+            for difference in differences.iter().filter(is_here) {
+                assert_eq!(difference.get("refused"), None, "{what}: {difference:#}");
+                let id = difference["object"].as_str().expect("an object");
+                foresee(&mut expected, &after, id, (&difference["before"], &difference["after"]), false);
+            }
+            for deletion in deletions.iter().filter(is_here) {
+                let id = deletion["object"].as_str().expect("an object");
+                assert!(expected.remove(id).is_some(), "{what}: {deletion}");
+            }
+            assert_eq!(after, expected, "{what} on {}", cluster.version());
+            is_as_in_git(&state, &after, scene.name(), &format!("{what} on {}", cluster.version()));
         }
-        assert_eq!(after, expected, "seed {seed}");
     }
+    say(&format!(
+        "diff: {ROUNDS} edits, {edited_live} of them behind Git's back, {differed} with a difference"
+    ));
+    assert!(edited_live > 0 && differed >= 8);
 }

@@ -1,13 +1,13 @@
 //! A change that the cluster never accepts fails with the field in the status, and its revert heals.
 
+use live::Cluster;
 use serde_json::{Value, json};
 
 use super::support::{Scene, deployment};
 
 #[tokio::test]
 async fn an_immutable_field_is_named_and_a_revert_heals() {
-    let Some(scene) = Scene::new("immutable", 1).await else { return };
-    let cluster = scene.cluster(0);
+    let Some(scene) = Scene::pair("immutable").await else { return };
     scene.write_app("web", &[deployment("web", "shop/web:1.0", 1)]);
     let first = scene.worktree.publish("first");
     scene.start(&[]).await;
@@ -19,12 +19,17 @@ async fn an_immutable_field_is_named_and_a_revert_heals() {
     scene.write_objects("web", &[changed]);
     let bad = scene.worktree.publish("another selector");
     scene.told(&bad, "deploy", "failure", &["cluster-1", "web", "spec.selector"]).await;
-    scene.ready(cluster, "web", "shop/web:1.0", 1).await;
+    scene.says_of_each(&["immutable/web", "Refused", "spec.selector"]).await;
+    for cluster in scene.clusters() {
+        scene.ready(cluster, "web", "shop/web:1.0", 1).await;
+    }
 
     let back = scene.worktree.revert();
     scene.worktree.push();
     scene.succeeded(&back).await;
-    scene.ready(cluster, "web", "shop/web:1.0", 1).await;
+    for cluster in scene.clusters() {
+        scene.ready(cluster, "web", "shop/web:1.0", 1).await;
+    }
 }
 
 /// One object of each kind with a field that never changes; `two` has another value there.
@@ -81,8 +86,7 @@ fn set(two: bool) -> Vec<(&'static str, &'static str, Value)> {
 
 #[tokio::test]
 async fn what_never_changes_is_replaced_where_git_says_so() {
-    let Some(scene) = Scene::new("replaced", 1).await else { return };
-    let cluster = scene.cluster(0);
+    let Some(scene) = Scene::pair("replaced").await else { return };
     let objects = |two: bool| -> Vec<Value> { set(two).into_iter().map(|(_, _, object)| object).collect() };
     scene.write_app("web", &objects(false));
     let first = scene.worktree.publish("first");
@@ -92,9 +96,16 @@ async fn what_never_changes_is_replaced_where_git_says_so() {
     scene.write_objects("web", &objects(true));
     let refused = scene.worktree.publish("all others");
     scene.told(&refused, "deploy", "failure", &["cluster-1", "web", "`replace: true`"]).await;
+    scene.says_of_each(&["replaced/web", "Refused", "`replace: true`"]).await;
     scene.write_spec("web", &["replace: true"]);
     let replaced = scene.worktree.publish("replace them");
     scene.succeeded(&replaced).await;
+    for cluster in scene.clusters() {
+        are_replaced(&scene, cluster).await;
+    }
+}
+
+async fn are_replaced(scene: &Scene, cluster: &Cluster) {
     for (kind, field, wanted) in set(true).iter().filter(|(_, field, _)| !field.is_empty()) {
         let arguments = ["get", kind, "web", "-o", "json", "-n", scene.name()];
         let found: Value =
@@ -106,7 +117,7 @@ async fn what_never_changes_is_replaced_where_git_says_so() {
                 wanted.and_then(|it| it.get("matchLabels"))
             );
         } else {
-            assert_eq!(found, wanted, "{kind}");
+            assert_eq!(found, wanted, "{kind} on {}", cluster.version());
         }
     }
 }

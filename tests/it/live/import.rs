@@ -34,7 +34,7 @@ async fn managers(scene: &Scene, cluster: &Cluster) -> Vec<String> {
 
 #[tokio::test]
 async fn what_is_there_is_imported_and_adopted_without_a_restart() {
-    let Some(scene) = Scene::new("import", 2).await else { return };
+    let Some(scene) = Scene::pair("import").await else { return };
     let mut web = deployment("web", "shop/web:1.0", 2);
     web["metadata"]["labels"] = serde_json::json!({"team": "shop"});
     web["spec"]["minReadySeconds"] = 1.into();
@@ -65,7 +65,7 @@ async fn what_is_there_is_imported_and_adopted_without_a_restart() {
         "import/web: AppSet",
         "wrote apps/web/app.yaml",
         "cluster-1 Deployment import/web: the same, its pods stay",
-        "cluster-2 Service import/web: the same",
+        "cluster-4 Service import/web: the same",
     ] {
         assert!(ended.stdout.contains(line), "no {line:?} in {}", ended.stdout);
     }

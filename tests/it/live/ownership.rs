@@ -4,12 +4,15 @@ use super::support::{Scene, configmap, deployment};
 
 #[tokio::test]
 async fn a_deployment_that_is_there_already_is_refused_until_it_goes() {
-    let Some(scene) = Scene::new("stranger", 1).await else { return };
-    let cluster = scene.cluster(0);
+    let Some(scene) = Scene::pair("stranger").await else { return };
     let theirs = deployment("web", "shop/web:0.9", 1).to_string();
-    cluster.kubectl_with_input(&["apply", "-n", scene.name(), "-f", "-"], &theirs).await.expect("an object");
-    scene.ready(cluster, "web", "shop/web:0.9", 1).await;
-    let before = scene.object(cluster, "deployments", "web").await.expect("an object");
+    let mut before = Vec::new();
+    for cluster in scene.clusters() {
+        let apply = ["apply", "-n", scene.name(), "-f", "-"];
+        cluster.kubectl_with_input(&apply, &theirs).await.expect("an object");
+        scene.ready(cluster, "web", "shop/web:0.9", 1).await;
+        before.push(scene.object(cluster, "deployments", "web").await.expect("an object"));
+    }
 
     scene.write_app("web", &[deployment("web", "shop/web:1.0", 1)]);
     scene.write_app("neighbour", &[configmap("neighbour", "a", "1")]);
@@ -17,28 +20,36 @@ async fn a_deployment_that_is_there_already_is_refused_until_it_goes() {
     scene.start(&[]).await;
     let words = ["cluster-1", "web", "not ours", "kubectl-client-side-apply"];
     scene.told(&commit, "deploy", "failure", &words).await;
-    scene.object(cluster, "configmaps", "neighbour").await.expect("the other app goes on");
+    scene.says_of_each(&["stranger/web", "Refused", "not ours", "kubectl-client-side-apply"]).await;
+    for cluster in scene.clusters() {
+        scene.object(cluster, "configmaps", "neighbour").await.expect("the other app goes on");
+    }
 
     let ended = scene.run(&scene.arguments(&["get", "targets"], &["-o", "json"])).await;
     let targets: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
-    let target = targets.as_array().and_then(|all| all.iter().find(|it| it["app"] == "stranger/web"));
-    let target = target.unwrap_or_else(|| panic!("no target of web in {targets}"));
-    assert_eq!(target["phase"], "Refused", "{target}");
-    assert!(target["detail"].as_str().is_some_and(|detail| detail.contains("not ours")), "{target}");
+    let all = targets.as_array().expect("targets").iter();
+    let of_web: Vec<_> = all.filter(|it| it["app"] == "stranger/web").collect();
+    assert_eq!(of_web.len(), scene.clusters().len(), "{targets}");
+    for target in of_web {
+        assert_eq!(target["phase"], "Refused", "{target}");
+        assert!(target["detail"].as_str().is_some_and(|detail| detail.contains("not ours")), "{target}");
+    }
     assert_eq!(ended.code, Some(3), "{}", ended.stderr);
 
-    let after = scene.object(cluster, "deployments", "web").await.expect("an object");
-    assert_eq!(after["metadata"]["resourceVersion"], before["metadata"]["resourceVersion"], "untouched");
-
-    cluster.kubectl(&["delete", "deployment", "web", "-n", scene.name()]).await.expect("a delete");
+    for (cluster, before) in scene.clusters().iter().zip(before) {
+        let after = scene.object(cluster, "deployments", "web").await.expect("an object");
+        assert_eq!(after["metadata"]["resourceVersion"], before["metadata"]["resourceVersion"], "untouched");
+        cluster.kubectl(&["delete", "deployment", "web", "-n", scene.name()]).await.expect("a delete");
+    }
     scene.succeeded(&commit).await;
-    scene.ready(cluster, "web", "shop/web:1.0", 1).await;
+    for cluster in scene.clusters() {
+        scene.ready(cluster, "web", "shop/web:1.0", 1).await;
+    }
 }
 
 #[tokio::test]
 async fn a_field_that_another_manager_had_first_is_refused_and_both_are_named() {
-    let Some(scene) = Scene::new("conflict", 1).await else { return };
-    let cluster = scene.cluster(0);
+    let Some(scene) = Scene::pair("conflict").await else { return };
     scene.write_app("settings", &[configmap("settings", "level", "info")]);
     scene.write_app("neighbour", &[configmap("neighbour", "a", "1")]);
     let first = scene.worktree.publish("first");
@@ -47,32 +58,38 @@ async fn a_field_that_another_manager_had_first_is_refused_and_both_are_named() 
 
     let theirs = configmap("settings", "verbose", "yes").to_string();
     let take = ["apply", "--server-side", "--field-manager=somebody", "-n", scene.name(), "-f", "-"];
-    cluster.kubectl_with_input(&take, &theirs).await.expect("an apply");
+    for cluster in scene.clusters() {
+        cluster.kubectl_with_input(&take, &theirs).await.expect("an apply");
+    }
 
     scene.write_objects("settings", &[configmap("settings", "verbose", "no")]);
     scene.write_objects("neighbour", &[configmap("neighbour", "a", "2")]);
     let second = scene.worktree.publish("both apps");
     scene.told(&second, "deploy", "failure", &["settings", "conflict", "somebody", ".data.verbose"]).await;
-    scene
-        .eventually("the other app goes on", async || {
-            let neighbour = scene.object(cluster, "configmaps", "neighbour").await?;
-            (neighbour["data"]["a"] == "2").then_some(()).ok_or_else(|| neighbour.to_string())
-        })
-        .await;
-    let settings = scene.object(cluster, "configmaps", "settings").await.expect("an object");
-    assert_eq!(settings["data"], serde_json::json!({"level": "info", "verbose": "yes"}), "untouched");
+    scene.says_of_each(&["conflict/settings", "Refused", "somebody", ".data.verbose"]).await;
+    for cluster in scene.clusters() {
+        scene
+            .eventually("the other app goes on", async || {
+                let neighbour = scene.object(cluster, "configmaps", "neighbour").await?;
+                (neighbour["data"]["a"] == "2").then_some(()).ok_or_else(|| neighbour.to_string())
+            })
+            .await;
+        let settings = scene.object(cluster, "configmaps", "settings").await.expect("an object");
+        assert_eq!(settings["data"], serde_json::json!({"level": "info", "verbose": "yes"}), "untouched");
+    }
 
     scene.write_spec("settings", &["force: true"]);
     let forced = scene.worktree.publish("by force");
     scene.succeeded(&forced).await;
-    let settings = scene.object(cluster, "configmaps", "settings").await.expect("an object");
-    assert_eq!(settings["data"], serde_json::json!({"verbose": "no"}));
+    for cluster in scene.clusters() {
+        let settings = scene.object(cluster, "configmaps", "settings").await.expect("an object");
+        assert_eq!(settings["data"], serde_json::json!({"verbose": "no"}));
+    }
 }
 
 #[tokio::test]
 async fn what_kubectl_took_meanwhile_is_taken_back_by_the_next_commit() {
-    let Some(scene) = Scene::new("retaken", 1).await else { return };
-    let cluster = scene.cluster(0);
+    let Some(scene) = Scene::pair("retaken").await else { return };
     scene.write_app("web", &[deployment("web", "shop/web:1.0", 1), configmap("web", "level", "info")]);
     let first = scene.worktree.publish("first");
     scene.start(&[]).await;
@@ -86,12 +103,14 @@ async fn what_kubectl_took_meanwhile_is_taken_back_by_the_next_commit() {
         let image =
             serde_json::json!({"spec": {"template": {"spec": {"containers": [container]}}}}).to_string();
         let level = serde_json::json!({"data": {"level": level}}).to_string();
-        for (kind, patch) in [("deployments", image), ("configmaps", level)] {
-            let arguments = ["patch", kind, "web", "--patch", &patch, "-n", scene.name()];
-            cluster.kubectl(&arguments).await.expect("an edit");
+        for cluster in scene.clusters() {
+            for (kind, patch) in [("deployments", &image), ("configmaps", &level)] {
+                let arguments = ["patch", kind, "web", "--patch", patch, "-n", scene.name()];
+                cluster.kubectl(&arguments).await.expect("an edit");
+            }
+            let arguments = ["scale", "deployments", "web", "--replicas=3", "-n", scene.name()];
+            cluster.kubectl(&arguments).await.expect("scaled");
         }
-        let arguments = ["scale", "deployments", "web", "--replicas=3", "-n", scene.name()];
-        cluster.kubectl(&arguments).await.expect("scaled");
     };
     let release = |image: &str, level: &str, fields: &[&str]| {
         scene.write_objects("web", &[deployment("web", image, 2), configmap("web", "level", level)]);
@@ -99,9 +118,11 @@ async fn what_kubectl_took_meanwhile_is_taken_back_by_the_next_commit() {
         scene.worktree.publish(image)
     };
     let holds = async |image: &str, level: &str| {
-        scene.ready(cluster, "web", image, 2).await;
-        let map = scene.object(cluster, "configmaps", "web").await.expect("an object");
-        assert_eq!(map["data"]["level"], level);
+        for cluster in scene.clusters() {
+            scene.ready(cluster, "web", image, 2).await;
+            let map = scene.object(cluster, "configmaps", "web").await.expect("an object");
+            assert_eq!(map["data"]["level"], level);
+        }
     };
     edit("shop/web:7", "debug").await;
     let commit = release("shop/web:1.1", "warn", &[]);
@@ -119,8 +140,7 @@ async fn what_kubectl_took_meanwhile_is_taken_back_by_the_next_commit() {
 
 #[tokio::test]
 async fn a_field_that_is_left_to_others_stays_theirs() {
-    let Some(scene) = Scene::new("yielding", 1).await else { return };
-    let cluster = scene.cluster(0);
+    let Some(scene) = Scene::pair("yielding").await else { return };
     let rules = "ignore: [{target: {kind: Deployment}, paths: [/spec/template/spec/containers/name=app/image, \
                  /metadata/annotations/example.com~1note]}]";
     let noted = |image: &str, replicas: u32| {
@@ -133,19 +153,23 @@ async fn a_field_that_is_left_to_others_stays_theirs() {
     let first = scene.worktree.publish("first");
     scene.start(&[]).await;
     scene.succeeded(&first).await;
-    scene.ready(cluster, "web", "shop/web:1.0", 1).await;
 
     let patch = serde_json::json!({
         "metadata": {"annotations": {"example.com/note": null}},
         "spec": {"template": {"spec": {"containers": [{"name": "app", "image": "shop/web:7"}]}}},
     });
     let arguments = ["patch", "deployments", "web", "--patch", &patch.to_string(), "-n", scene.name()];
-    cluster.kubectl(&arguments).await.expect("an edit");
+    for cluster in scene.clusters() {
+        scene.ready(cluster, "web", "shop/web:1.0", 1).await;
+        cluster.kubectl(&arguments).await.expect("an edit");
+    }
     scene.write_objects("web", &[noted("shop/web:1.1", 2)]);
     scene.write_spec("web", &[rules, "force: true"]);
     let second = scene.worktree.publish("another image, and more pods");
     scene.succeeded(&second).await;
-    scene.ready(cluster, "web", "shop/web:7", 2).await;
-    let web = scene.object(cluster, "deployments", "web").await.expect("an object");
-    assert_eq!(web["metadata"]["annotations"].get("example.com/note"), None, "gone stays gone");
+    for cluster in scene.clusters() {
+        scene.ready(cluster, "web", "shop/web:7", 2).await;
+        let web = scene.object(cluster, "deployments", "web").await.expect("an object");
+        assert_eq!(web["metadata"]["annotations"].get("example.com/note"), None, "gone stays gone");
+    }
 }

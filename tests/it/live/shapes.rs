@@ -75,7 +75,7 @@ fn objects() -> Vec<Value> {
             "subjects": [{"kind": "ServiceAccount", "name": "web", "namespace": SCENE}]}),
         json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "web"},
             "spec": {"maxUnavailable": "50%", "selector": {"matchExpressions": [{"key": "app", "operator": "In", "values": ["web"]}]}}}),
-        json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "web"}, "spec": {"hard": {"pods": "10", "requests.cpu": "2000m"}}}),
+        json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "web"}, "spec": {"hard": {"pods": "10", "requests.cpu": "2000m", "count/configmaps": "100"}}}),
         definition,
         widget,
     ]
@@ -83,6 +83,18 @@ fn objects() -> Vec<Value> {
 
 fn writes(asked: &[Asked]) -> Vec<String> {
     named(asked).into_iter().filter(|it| !it.starts_with("get ") && !it.starts_with("list ")).collect()
+}
+
+/// Waits until the quota says how many ConfigMaps there are.
+async fn are_counted(scene: &Scene, counted: &Counted) {
+    let count = scene.list(counted.cluster, "configmaps", "").await.len().to_string();
+    scene
+        .eventually(&format!("{count} maps are counted on {}", counted.cluster.version()), async || {
+            let quota = scene.object(counted.cluster, "resourcequotas", "web").await?;
+            let used = &quota["status"]["used"]["count/configmaps"];
+            if *used == count { Ok(()) } else { Err(quota["status"].to_string()) }
+        })
+        .await;
 }
 
 #[tokio::test]
@@ -104,11 +116,21 @@ async fn a_process_that_starts_finds_nothing_to_write_whatever_the_shape_of_a_fi
     }
     // Somebody counts: what a quota has used is written to its status.
     for counted in &clusters {
+        are_counted(&scene, counted).await;
         counted.cluster.kubectl(&["create", "configmap", "counted", "-n", SCENE]).await.expect("a map");
+        are_counted(&scene, counted).await;
+    }
+    tokio::time::sleep(QUIET).await;
+    for (counted, applied) in clusters.iter().zip(&applied) {
+        assert_eq!(&writes(&counted.asked()), applied, "counting on {}", counted.cluster.version());
     }
 
     scene.kill();
+    let before: Vec<usize> = clusters.iter().map(|counted| counted.asked().len()).collect();
     scene.start(&ways).await;
+    for (counted, before) in clusters.iter().zip(before) {
+        counted.is_read_again(&scene, before).await;
+    }
     scene.succeeded(&commit).await;
     tokio::time::sleep(QUIET).await;
     for (counted, applied) in clusters.iter().zip(&applied) {

@@ -54,6 +54,10 @@ pub fn rows() -> Vec<Row> {
         one("password", "secrets", merge(&password), &["patch secrets"]),
         one("selector", "services", merge(&selector), &["patch services"]),
         one("arguments", "deployments", strategic(&arguments), &[PATCH_DEPLOYMENT]),
+        one("applied-plainly", "configmaps", plainly(configmap("", "level", "debug")), &[PATCH]),
+        one("applied-image-plainly", "deployments", plainly(web("shop/web:8")), &[PATCH_DEPLOYMENT]),
+        one("applied-password-plainly", "secrets", plainly(secret("two")), &["patch secrets"]),
+        one("applied-selector-plainly", "services", plainly(service("other")), &["patch services"]),
         two(
             "set-back",
             "configmaps",
@@ -90,11 +94,8 @@ impl Row {
         let mut object = match self.kind {
             "configmaps" => configmap(NAME, "level", "info"),
             "deployments" => web("shop/web:1.0"),
-            "secrets" => {
-                json!({"apiVersion": "v1", "kind": "Secret", "metadata": {}, "stringData": {"password": "one"}})
-            }
-            _ => json!({"apiVersion": "v1", "kind": "Service", "metadata": {},
-                "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}}),
+            "secrets" => secret("one"),
+            _ => service("web"),
         };
         object["metadata"]["name"] = json!(NAME);
         serde_json::from_str(&object.to_string().replace(NAME, self.name)).expect("JSON")
@@ -113,6 +114,15 @@ fn web(image: &str) -> Value {
     let mut web = deployment(NAME, image, 1);
     web["spec"]["template"]["spec"]["containers"][0]["args"] = json!(["a"]);
     web
+}
+
+fn secret(password: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {}, "stringData": {"password": password}})
+}
+
+fn service(app: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Service", "metadata": {},
+        "spec": {"selector": {"app": app}, "ports": [{"port": 80}]}})
 }
 
 fn words(words: &[&str]) -> Edit {
@@ -134,6 +144,12 @@ fn apply(manager: &str, mut object: Value) -> Edit {
         input: object.to_string(),
         ..words(&["apply", "--server-side", "--force-conflicts", &manager, "-f", "-"])
     }
+}
+
+/// As most people do: the client makes a patch, and leaves the text that it came from.
+fn plainly(mut object: Value) -> Edit {
+    object["metadata"]["name"] = json!(NAME);
+    Edit { input: object.to_string(), ..words(&["apply", "-f", "-"]) }
 }
 
 fn autoscale() -> Edit {

@@ -9,7 +9,7 @@ use live::{Asked, Cluster};
 use serde_json::{Value, json};
 
 use super::super::credentials::with_user;
-use super::super::support::{Scene, configmap, say};
+use super::super::support::{Scene, configmap, deployment, say};
 use super::admission::Webhook;
 use super::ours;
 use super::rows::{Row, rows};
@@ -55,6 +55,20 @@ impl Counted {
     /// All that it asked; a watch when it is over.
     pub fn all(&self) -> Vec<Asked> {
         self.cluster.asked_by(&self.user).expect("an audit log")
+    }
+
+    /// After a start: waits until it has read this cluster again, and finds all well there. `before`: how much it had asked.
+    pub async fn is_read_again(&self, scene: &Scene, before: usize) {
+        let name = self.cluster.name();
+        scene
+            .eventually(&format!("{name} is read again"), async || {
+                let asked = self.asked().split_off(before);
+                let log = scene.running(|tutti| tutti.log());
+                let is_well = log.lines().any(|line| line.contains(name) && line.contains(" Running "));
+                let has_read = asked.iter().any(|it| it.verb == "list");
+                (is_well && has_read).then_some(()).ok_or(format!("{asked:?}"))
+            })
+            .await;
     }
 
     /// What it asked, but for what costs the same whatever happens to an object: watches, probes, pods of what is not
@@ -171,8 +185,51 @@ async fn every_row_is_put_back_within_its_requests() {
         say(&format!("drift table on Kubernetes {version}: {} rows", rows.len()));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    let scaled = scene.object(clusters[0].cluster, "deployments", "scaled-by-autoscaler").await.expect("it");
-    assert_eq!(scaled["spec"]["replicas"], 3, "an autoscaler's number is left");
+    for counted in &clusters {
+        let scaled = scene.object(counted.cluster, "deployments", "scaled-by-autoscaler").await.expect("it");
+        assert_eq!(scaled["spec"]["replicas"], 3, "an autoscaler's number is left");
+    }
+}
+
+#[tokio::test]
+async fn drift_that_is_reported_or_ignored_asks_nothing_and_stays() {
+    let Some(scene) = Scene::pair("drift-stays").await else { return };
+    let clusters =
+        [Counted::new(&scene, scene.cluster(0)).await, Counted::new(&scene, scene.cluster(1)).await];
+    let apps = ["report", "ignore"];
+    for app in apps {
+        scene.write_spec(app, &[&format!("drift: {app}")]);
+        scene.write_objects(app, &[configmap(app, "level", "info"), deployment(app, "shop/web:1.0", 1)]);
+    }
+    let commit = scene.worktree.publish("first");
+    scene.start(&["--cluster", &clusters[0].way, "--cluster", &clusters[1].way]).await;
+    scene.succeeded(&commit).await;
+    tokio::time::sleep(QUIET).await;
+    let before: Vec<usize> = clusters.iter().map(|counted| counted.asked().len()).collect();
+    let image =
+        json!({"spec": {"template": {"spec": {"containers": [{"name": "app", "image": "shop/web:9"}]}}}});
+    let edits =
+        [("configmaps", r#"{"data": {"level": "debug"}}"#.to_owned()), ("deployments", image.to_string())];
+    for (counted, app) in clusters.iter().flat_map(|counted| apps.map(|app| (counted, app))) {
+        for (kind, patch) in &edits {
+            let arguments = ["patch", kind, app, "--patch", patch, "-n", scene.name()];
+            counted.cluster.kubectl(&arguments).await.expect("an edit");
+        }
+    }
+    scene.says_of_each(&["drift-stays/report", "OutOfSync", "only reports drift"]).await;
+    let log = scene.running(|tutti| tutti.log());
+    let is_told = |line: &str| line.contains("drift-stays/ignore") && line.contains("OutOfSync");
+    assert!(!log.lines().any(is_told), "{log}");
+    tokio::time::sleep(QUIET).await;
+    for (counted, before) in clusters.iter().zip(before) {
+        let asked = named(&counted.asked().split_off(before));
+        assert_eq!(asked, Vec::<String>::new(), "{}", counted.cluster.version());
+        for app in apps {
+            let map = scene.object(counted.cluster, "configmaps", app).await.expect("an object");
+            assert_eq!(map["data"]["level"], "debug", "{app}");
+            scene.ready(counted.cluster, app, "shop/web:9", 1).await;
+        }
+    }
 }
 
 #[tokio::test]

@@ -163,6 +163,9 @@ async fn an_object_in_another_version_of_its_api_stays_the_same_object() {
     scene.kill();
     let before: Vec<usize> = clusters.iter().map(|counted| counted.asked().len()).collect();
     scene.start(&ways).await;
+    for (counted, before) in clusters.iter().zip(&before) {
+        counted.is_read_again(&scene, *before).await;
+    }
     tokio::time::sleep(2 * QUIET).await;
     for (counted, before) in clusters.iter().zip(before) {
         let mut asked = counted.asked().split_off(before);

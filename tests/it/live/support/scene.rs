@@ -32,28 +32,35 @@ impl Scene {
     /// the first `clusters`. With four there are two rings, `test` and `prod`; `None` without the tier.
     pub async fn new(name: &'static str, clusters: usize) -> Option<Self> {
         let live = tier().await?;
-        let servers = if clusters == 4 { Some(Servers::shared().await) } else { None };
-        Some(Self::with(live, name, clusters, servers).await)
+        let servers = if clusters > 2 { Some(Servers::shared().await) } else { None };
+        Some(Self::with(live, name, live.clusters().iter().take(clusters).collect(), servers).await)
     }
 
-    /// With all four clusters, of which the test may stop the fourth: nobody else uses that one meanwhile.
+    /// On the newest and on the oldest Kubernetes, without rings.
+    pub async fn pair(name: &'static str) -> Option<Self> {
+        let live = tier().await?;
+        let clusters = vec![live.cluster(0), live.cluster(3)];
+        Some(Self::with(live, name, clusters, Some(Servers::shared().await)).await)
+    }
+
+    /// With all four clusters, of which the test may stop the last two: nobody else uses those meanwhile.
     pub async fn alone(name: &'static str) -> Option<Self> {
         let live = tier().await?;
-        Some(Self::with(live, name, 4, Some(Servers::alone().await)).await)
+        let clusters = live.clusters().iter().collect();
+        Some(Self::with(live, name, clusters, Some(Servers::alone().await)).await)
     }
 
     /// On other servers than those that the tests share.
     pub async fn on(live: &'static Live, name: &'static str) -> Self {
-        Self::with(live, name, live.clusters().len(), None).await
+        Self::with(live, name, live.clusters().iter().collect(), None).await
     }
 
     async fn with(
         live: &'static Live,
         name: &'static str,
-        clusters: usize,
+        clusters: Vec<&'static Cluster>,
         servers: Option<Servers>,
     ) -> Self {
-        let clusters: Vec<&Cluster> = live.clusters().iter().take(clusters).collect();
         let gitea = live.gitea().expect("the setup has one");
         gitea.create_repository(name).await.expect("a new repository");
         let folder = TempDir::new().expect("a temporary folder");
@@ -225,6 +232,19 @@ spec:
         let lines: Vec<&str> = log.lines().collect();
         let tail = lines[lines.len().saturating_sub(60)..].join("\n");
         format!("--- tutti of {}\n{tail}\n{}", self.name, self.live.log_tails(4))
+    }
+
+    /// Waits until a line of the running process has these words for each cluster: a status names the first one alone.
+    pub async fn says_of_each(&self, words: &[&str]) {
+        for cluster in &self.clusters {
+            let name = cluster.name();
+            let is_it = |line: &str| line.contains(name) && words.iter().all(|word| line.contains(word));
+            self.eventually(&format!("of {name} it says {words:?}"), async || {
+                let log = self.running(|tutti| tutti.log());
+                log.lines().any(is_it).then_some(()).ok_or("no such line".to_owned())
+            })
+            .await;
+        }
     }
 
     /// State and description of the newest status in this context (`deploy`, `deploy/prod`).

@@ -1,9 +1,11 @@
 //! One set of clusters and one Gitea for all tests of the binary. The fourth cluster runs the oldest Kubernetes.
 
+use std::collections::BTreeSet;
+use std::env;
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
-use live::{Live, Setup, Tier};
+use live::{Cluster, Live, Setup, Tier};
 use tokio::sync::{OnceCell, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// How long a condition may take to come true. Generous: two cores carry four clusters, and a controller
@@ -13,10 +15,10 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// The failure is kept too: one failed start is enough.
 static TIER: OnceCell<Result<Option<Live>, String>> = OnceCell::const_new();
 
-/// Held for writing while the API server of the fourth cluster is stopped.
-static FOURTH: RwLock<()> = RwLock::const_new(());
+/// Held for writing while API servers of the last two clusters are stopped.
+static LAST: RwLock<()> = RwLock::const_new(());
 
-/// The promise that the fourth cluster is up, or that nobody else needs it.
+/// The promise that the last two clusters are up, or that nobody else needs them.
 pub struct Servers {
     _shared: Option<RwLockReadGuard<'static, ()>>,
     _alone: Option<RwLockWriteGuard<'static, ()>>,
@@ -24,11 +26,11 @@ pub struct Servers {
 
 impl Servers {
     pub async fn shared() -> Self {
-        Self { _shared: Some(FOURTH.read().await), _alone: None }
+        Self { _shared: Some(LAST.read().await), _alone: None }
     }
 
     pub async fn alone() -> Self {
-        Self { _shared: None, _alone: Some(FOURTH.write().await) }
+        Self { _shared: None, _alone: Some(LAST.write().await) }
     }
 }
 
@@ -48,6 +50,9 @@ async fn start() -> Result<Option<Live>, live::Error> {
     };
     let begin = Instant::now();
     let tier = Live::start(&programs, &Setup::new(4).with_old(1)).await?;
+    let versions: BTreeSet<&str> = tier.clusters().iter().map(Cluster::version).collect();
+    let is_mandatory = env::var("TUTTI_LIVE").is_ok_and(|value| value == "1");
+    assert!(!is_mandatory || versions.len() == 2, "two versions of Kubernetes are to run, not {versions:?}");
     say(&format!("live tests: {}, ready in {:.1} s", tier.versions(), begin.elapsed().as_secs_f64()));
     Ok(Some(tier))
 }

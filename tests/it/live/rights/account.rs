@@ -1,0 +1,154 @@
+//! An account that has no rights but those that a test grants it, on each cluster of a scene.
+
+use std::fs;
+
+use futures::future::join_all;
+use live::Cluster;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::super::credentials::with_user;
+use super::super::support::Scene;
+
+/// What gives every user the right to ask what a cluster serves.
+const DISCOVERY: [&str; 2] = ["system:discovery", "system:public-info-viewer"];
+
+pub struct Account {
+    pub scene: Scene,
+    members: Vec<Member>,
+}
+
+struct Member {
+    /// What the repository calls it.
+    name: &'static str,
+    server: &'static Cluster,
+    way: String,
+}
+
+impl Account {
+    /// On the newest and on the oldest Kubernetes.
+    pub async fn pair(name: &'static str) -> Option<Self> {
+        let scene = Scene::pair(name).await?;
+        let members = scene.clusters().iter().map(|cluster| (cluster.name(), *cluster)).collect();
+        Some(Self::on(scene, members).await)
+    }
+
+    pub async fn on(scene: Scene, members: Vec<(&'static str, &'static Cluster)>) -> Self {
+        scene.write_instance("poll: 1s\n  caps: {deletes: 100, deletePercent: 100}");
+        let of_member = |(name, server): (&'static str, &'static Cluster)| {
+            let path = scene.folder().join(format!("{name}.yaml"));
+            Member { name, server, way: format!("{name}={}#admin", path.display()) }
+        };
+        let members: Vec<Member> = members.into_iter().map(of_member).collect();
+        for member in &members {
+            // All others on these servers are administrators, or have what is printed.
+            let take = [&["delete", "clusterrolebinding", "--ignore-not-found"], &DISCOVERY[..]].concat();
+            member.server.kubectl(&take).await.expect("taken");
+        }
+        Self { scene, members }
+    }
+
+    /// For `--cluster`.
+    pub fn ways(&self) -> Vec<&str> {
+        self.members.iter().flat_map(|member| ["--cluster", member.way.as_str()]).collect()
+    }
+
+    /// What the command prints, document by document: the same for each cluster.
+    pub async fn printed(&self) -> Vec<Value> {
+        let repo = self.scene.worktree.folder().display().to_string();
+        let account = format!("{}/tutti", self.scene.name());
+        let mut printed = Vec::new();
+        for member in &self.members {
+            let arguments = ["cluster", "rbac", member.name, "--repo", &repo, "--service-account", &account]
+                .map(str::to_owned);
+            let ended = self.scene.run(&arguments).await;
+            assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+            let documents = serde_yaml::Deserializer::from_str(&ended.stdout)
+                .map(|document| Value::deserialize(document).expect("a document"));
+            printed.push(documents.filter(Value::is_object).collect::<Vec<_>>());
+        }
+        let first = printed.remove(0);
+        assert!(printed.iter().all(|other| *other == first), "{first:?} {printed:?}");
+        first
+    }
+
+    pub async fn grant(&self, documents: &[Value]) {
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": documents}).to_string();
+        let apply = |member: &Member| member.server.kubectl_with_input(&["apply", "-f", "-"], &list);
+        for applied in join_all(self.members.iter().map(apply)).await {
+            applied.expect("roles");
+        }
+    }
+
+    /// Logs in with tokens of the account from now on.
+    pub async fn log_in(&self) {
+        for Member { name, server, .. } in &self.members {
+            let arguments = ["create", "token", "tutti", "-n", self.scene.name()];
+            let token = server.kubectl(&arguments).await.expect("a token");
+            let text = fs::read_to_string(server.kubeconfig()).expect("a kubeconfig");
+            let text = with_user(&text, &format!("    token: {}\n", token.trim()));
+            fs::write(self.scene.folder().join(format!("{name}.yaml")), text).expect("a file");
+        }
+    }
+
+    /// Until there is nothing left to do or to wait for: the exit code, and all that it says.
+    pub async fn once(&self, timeout: &str) -> (Option<i32>, String) {
+        let more = [&["--timeout", timeout], &self.ways()[..]].concat();
+        let ended = self.scene.run(&self.scene.arguments(&["run", "--once"], &more)).await;
+        // Logs may quote what a server says.
+        (ended.code, format!("{}{}", ended.stdout, ended.stderr).replace("\\\"", "\""))
+    }
+
+    /// The exit code, and for each cluster what it found.
+    pub async fn doctor(&self) -> (Option<i32>, Vec<Value>) {
+        let more = [&self.ways()[..], &["-o", "json"]].concat();
+        let ended = self.scene.run(&self.scene.arguments(&["doctor"], &more)).await;
+        let report: Value = serde_json::from_str(&ended.stdout).expect(&ended.stderr);
+        let clusters = report["clusters"].as_array().expect("clusters").iter();
+        let of_members = clusters.filter(|it| self.members.iter().any(|member| it["name"] == member.name));
+        (ended.code, of_members.map(|cluster| cluster["findings"].clone()).collect())
+    }
+
+    /// Waits until doctor ends with `code` and misses exactly these rights, on each cluster: a server takes a moment to
+    /// know new roles.
+    pub async fn misses(&self, code: i32, expected: &[&str]) {
+        self.scene
+            .eventually(
+                &format!("doctor ends with {code} and says that {expected:?} is missing"),
+                async || {
+                    let (found, clusters) = self.doctor().await;
+                    let missing: Vec<_> = clusters.iter().map(missing).collect();
+                    if found == Some(code) && missing.iter().all(|missing| missing == expected) {
+                        Ok(())
+                    } else {
+                        Err(format!("{found:?} {missing:?}"))
+                    }
+                },
+            )
+            .await;
+    }
+
+    /// With certificates instead of tokens, and all rights.
+    pub async fn administrator_is_examined(&self) {
+        let ended = self.scene.run(&self.scene.arguments(&["doctor"], &[])).await;
+        assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+        for words in [
+            "client certificate of user ",
+            "it answers, Kubernetes v1.36.",
+            "it answers, Kubernetes v1.30.",
+            "its clock and ours agree",
+            "all that are rendered",
+            &format!("{} at http", self.scene.name()),
+        ] {
+            assert!(ended.stdout.contains(words), "no {words:?} in {}", ended.stdout);
+        }
+    }
+}
+
+/// All rights that are missing on one cluster.
+fn missing(findings: &Value) -> Vec<String> {
+    let findings = findings.as_array().into_iter().flatten();
+    let missing = findings.filter_map(|finding| finding["missing"].as_array()).flatten();
+    let rights = missing.filter_map(|missing| missing["rights"].as_array()).flatten();
+    rights.filter_map(|right| right.as_str().map(str::to_owned)).collect()
+}
