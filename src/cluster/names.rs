@@ -72,7 +72,7 @@ impl Names {
 
 impl Client {
     /// These are asked about next. Where they are many of one kind and namespace, the first question is the list.
-    pub fn expect<'a>(&self, ids: impl IntoIterator<Item = &'a ObjectId>) {
+    pub fn announce<'a>(&self, ids: impl IntoIterator<Item = &'a ObjectId>) {
         let mut counts: HashMap<Place, usize> = HashMap::new();
         for id in ids {
             *counts.entry(place_of(id)).or_default() += 1;

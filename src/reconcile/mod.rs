@@ -180,7 +180,7 @@ async fn look_up(job: &Job, observation: &Observation) -> (Vec<(ObjectId, Found)
     use futures::{FutureExt as _, StreamExt as _};
     let mut requests = Vec::new();
     let unknown = plan::unknown_objects(&job.rendered, observation, job.adopt);
-    job.client.expect(unknown.iter().map(|object| &object.id));
+    job.client.announce(unknown.iter().map(|object| &object.id));
     for object in unknown {
         if let Some(resource) = job.catalog.get(&object.kind) {
             requests.push(async move { (object, look_at(job, resource, object).await) }.boxed());

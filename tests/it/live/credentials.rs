@@ -86,7 +86,7 @@ async fn an_account_that_is_replaced_is_followed() {
     scene.told(&changed, "deploy", "pending", &["1/2 healthy", second.name()]).await;
     assert_eq!((value(0).await.as_deref(), value(1).await.as_deref()), (Ok("2"), Ok("1")));
 
-    second.kubectl(&["delete", "clusterrolebinding", name]).await.expect("deleted");
+    second.kubectl(&["delete", "clusterrolebinding", &format!("{name}-tutti")]).await.expect("deleted");
     let next = Counted::new(&scene, second).await;
     assert_eq!(next.way, counted.way, "the same file");
     scene.succeeded(&changed).await;

@@ -1,14 +1,12 @@
 //! Every line of the drift table on the newest and on the oldest Kubernetes, with the server's own word for what it cost.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
 use live::{Asked, Cluster};
 use serde_json::{Value, json};
 
-use super::super::credentials::with_user;
 use super::super::support::{Scene, configmap, deployment, say};
 use super::admission::Webhook;
 use super::ours;
@@ -28,22 +26,8 @@ pub struct Counted {
 impl Counted {
     pub async fn new(scene: &Scene, cluster: &'static Cluster) -> Self {
         let (name, namespace) = (cluster.name(), scene.name());
-        let account = format!("{namespace}:tutti");
-        let role = [
-            "create",
-            "clusterrolebinding",
-            namespace,
-            "--clusterrole=cluster-admin",
-            "--serviceaccount",
-            &account,
-        ];
-        cluster.kubectl(&["create", "serviceaccount", "tutti", "-n", namespace]).await.expect("an account");
-        cluster.kubectl(&role).await.expect("a role");
-        let token = cluster.kubectl(&["create", "token", "tutti", "-n", namespace]).await.expect("a token");
-        let text = fs::read_to_string(cluster.kubeconfig()).expect("a kubeconfig");
         let path = scene.folder().join(format!("{name}.yaml"));
-        fs::write(&path, with_user(&text, &format!("    token: {}\n", token.trim()))).expect("a file");
-        let user = format!("system:serviceaccount:{account}");
+        let user = cluster.account(namespace, "tutti", &path).await.expect("an account");
         Self { cluster, user, way: format!("{name}={}#admin", path.display()) }
     }
 
