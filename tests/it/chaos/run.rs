@@ -200,6 +200,7 @@ impl Run {
                     state.troubled.entry(name.clone()).or_insert_with(Instant::now);
                     if *trouble == Trouble::StaleList {
                         state.stale.insert(name.clone());
+                        state.misled.insert(name.clone());
                     }
                 }
                 let troubles = self.troubles.entry(name.clone()).or_default();

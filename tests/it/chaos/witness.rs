@@ -48,8 +48,10 @@ pub struct State {
     pub pace: Pace,
     /// Since when each cluster has had any trouble: what is done there from then on may be unseen for long.
     pub troubled: BTreeMap<String, Instant>,
-    /// Clusters whose lists were stale at some time.
+    /// Clusters whose lists were stale at some time, until they are connected to anew.
     pub stale: BTreeSet<String>,
+    /// The same for good.
+    pub misled: BTreeSet<String>,
     /// Clusters at which a write of a process arrived after its end.
     pub late: BTreeSet<String>,
     /// Processes so far.
