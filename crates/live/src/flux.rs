@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use tempfile::TempDir;
+
 use crate::module::FLUX;
 use crate::process::Process;
 use crate::{Error, cache, compile};
@@ -13,6 +15,8 @@ const NAMESPACE: &str = "flux-system";
 #[derive(Debug)]
 pub struct Flux {
     process: Process,
+    /// Goes with it.
+    _unpacked: TempDir,
 }
 
 impl Flux {
@@ -22,9 +26,14 @@ impl Flux {
         Ok(home.join("bin/kustomize-controller"))
     }
 
-    /// With all else as it is out of the box; its log goes beside the kubeconfig. The kinds that it watches must be served.
+    /// With all else as it is out of the box; its log goes beside the kubeconfig. It unpacks a whole archive for each Kustomization,
+    /// which it does in memory here where there is such a place, as no disk is what is compared. The kinds that it watches must be
+    /// served.
     pub fn start(program: &Path, kubeconfig: &Path, concurrency: usize) -> Result<Self, Error> {
         let folder = kubeconfig.parent().unwrap_or(Path::new("."));
+        let memory = Path::new("/dev/shm");
+        let home = if memory.is_dir() { memory } else { folder };
+        let unpacked = tempfile::tempdir_in(home).map_err(Error::file("create a folder in", home))?;
         let arguments = vec![
             format!("--concurrent={concurrency}"),
             "--metrics-addr=0".to_owned(),
@@ -33,9 +42,10 @@ impl Flux {
         ];
         let process = Process::new("kustomize-controller", program, folder, arguments)
             .variable("KUBECONFIG", &kubeconfig.to_string_lossy())
+            .variable("TMPDIR", &unpacked.path().to_string_lossy())
             .variable("RUNTIME_NAMESPACE", NAMESPACE);
         process.start()?;
-        Ok(Self { process })
+        Ok(Self { process, _unpacked: unpacked })
     }
 
     /// Of its process, while it runs.
