@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::draw::{Draw, pick};
 use super::object::{Kind, Name};
-use super::wanted::{App, Drift, Mistake, Prune, Sort, Wanted};
+use super::wanted::{App, Drift, Mistake, Prune, Sort, Standing, Wanted};
 
 /// Objects are named out of this many, so that apps get into each other's way and take over from each other.
 const NAMES: u64 = 6;
@@ -27,6 +27,8 @@ pub enum What {
     Resume,
     Maintain,
     EndMaintenance,
+    RemoveCluster,
+    TakeBack,
     Observe,
     Enforce,
     Drift,
@@ -38,7 +40,7 @@ pub enum What {
 }
 
 /// With how often each is drawn.
-pub const WEIGHTS: [(u64, What); 22] = [
+pub const WEIGHTS: [(u64, What); 24] = [
     (20, What::Value),
     (10, What::AddObject),
     (10, What::RemoveObject),
@@ -53,6 +55,8 @@ pub const WEIGHTS: [(u64, What); 22] = [
     (5, What::Resume),
     (2, What::Maintain),
     (4, What::EndMaintenance),
+    (1, What::RemoveCluster),
+    (3, What::TakeBack),
     (1, What::Observe),
     (3, What::Enforce),
     (3, What::Drift),
@@ -77,7 +81,7 @@ impl std::fmt::Display for Change {
 
 /// A repository to begin with.
 pub fn begin(draw: &mut Draw) -> Wanted {
-    let clusters = (1..=draw.within(1..5)).map(|number| (format!("c{number}"), false)).collect();
+    let clusters = (1..=draw.within(1..5)).map(|number| (format!("c{number}"), Standing::Ready)).collect();
     let mut wanted = Wanted { clusters, ..Wanted::default() };
     for number in 0..draw.within(2..9) {
         let app = app(&wanted, number, draw);
@@ -245,15 +249,19 @@ impl Change {
                 wanted.apps.values_mut().for_each(|app| app.paused = false);
                 Some("nothing is paused".to_owned())
             }
-            What::Maintain => {
+            What::Maintain | What::RemoveCluster => {
                 let names: Vec<String> = wanted.clusters.keys().cloned().collect();
                 let name = pick(&names, number)?;
-                wanted.clusters.insert(name.clone(), true);
-                Some(format!("{name} is in maintenance"))
+                let standing = if what == What::Maintain { Standing::Maintaining } else { Standing::Removed };
+                wanted.clusters.insert(name.clone(), standing);
+                Some(format!("{name}: {standing:?}"))
             }
-            What::EndMaintenance => {
-                wanted.clusters.values_mut().for_each(|maintaining| *maintaining = false);
-                Some("no cluster is in maintenance".to_owned())
+            What::EndMaintenance | What::TakeBack => {
+                let over =
+                    if what == What::EndMaintenance { Standing::Maintaining } else { Standing::Removed };
+                let of_them = wanted.clusters.values_mut().filter(|standing| **standing == over);
+                of_them.for_each(|standing| *standing = Standing::Ready);
+                Some(format!("no cluster is {over:?}"))
             }
             What::Observe | What::Enforce => {
                 wanted.observes = what == What::Observe;
@@ -301,7 +309,8 @@ fn movable(objects: &BTreeMap<Name, u64>, id: &str, number: u64) -> Option<Name>
 
 /// What the last commit of a schedule says: everything as it may converge.
 pub fn settle(wanted: &mut Wanted) {
-    let mends = [What::Mend, What::Resume, What::EndMaintenance, What::Enforce, What::MendImage];
+    let mends =
+        [What::Mend, What::Resume, What::EndMaintenance, What::TakeBack, What::Enforce, What::MendImage];
     for what in mends {
         Change { what, number: 0 }.apply(wanted);
     }

@@ -4,15 +4,15 @@ use serde_json::Value;
 
 use super::object::{Name, left_over, missing};
 use super::truth;
-use super::wanted::{Prune, Wanted};
+use super::wanted::{Prune, Standing, Wanted};
 
 fn held(wanted: &Wanted, cluster: &str) -> Result<(), String> {
     if wanted.observes {
         return Err("the instance only observes".to_owned());
     }
     match wanted.clusters.get(cluster) {
-        Some(true) => Err("the cluster is in maintenance".to_owned()),
-        Some(false) => Ok(()),
+        Some(Standing::Maintaining) => Err("the cluster is in maintenance".to_owned()),
+        Some(Standing::Ready | Standing::Removed) => Ok(()),
         None => Err("there is no such cluster".to_owned()),
     }
 }

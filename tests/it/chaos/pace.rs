@@ -112,8 +112,8 @@ impl Pace {
         if old.observes != new.observes {
             self.anew.push(now);
         }
-        for (cluster, is_maintained) in &new.clusters {
-            if old.clusters.get(cluster) != Some(is_maintained) {
+        for (cluster, standing) in &new.clusters {
+            if old.clusters.get(cluster) != Some(standing) {
                 self.cluster_anew.entry(cluster.clone()).or_default().push(now);
             }
         }

@@ -9,7 +9,7 @@ use tutti::report::Phase;
 use super::edit::Traces;
 use super::object::{Kind, Name};
 use super::run::Run;
-use super::wanted::{App, Drift, Wanted};
+use super::wanted::{App, Drift, Standing, Wanted};
 use super::{hands, truth};
 
 /// Objects that are nobody's business: one that carries our label and is a copy, one of another instance.
@@ -54,7 +54,7 @@ pub fn look(run: &Run) {
         let state = run.witness.state.lock();
         let apps = wanted.apps.iter().filter(|_| !wanted.observes);
         for (id, app) in apps {
-            for cluster in &app.clusters {
+            for cluster in app.clusters.iter().filter(|cluster| wanted.places(app, cluster)) {
                 let said =
                     overview.targets.iter().find(|it| *it.app.name == **id && it.cluster.as_str() == cluster);
                 let Some(said) = said else {
@@ -114,7 +114,7 @@ fn check(
         return expect(phase != Phase::Running || holds(&mine).is_none(), "it is not as wanted");
     }
     let place = |name: &Name| (cluster.to_owned(), name.path());
-    let is_maintained = wanted.clusters[cluster];
+    let is_maintained = wanted.clusters[cluster] == Standing::Maintaining;
     if mine.iter().any(|(_, _, name, _)| wanted.owners(cluster, name).count() > 1) {
         return expect(phase == Phase::Refused, "two apps claim an object of it");
     }

@@ -18,7 +18,7 @@ use super::object::{Kind, Name, body, left_over};
 use super::run::statuses_of_head;
 use super::schedule::Schedule;
 use super::shrink::tell;
-use super::wanted::{App, Drift, Mistake, Prune, Sort, Wanted};
+use super::wanted::{App, Drift, Mistake, Prune, Sort, Standing, Wanted};
 use super::witness::{Witness, Writes};
 use super::{hands, truth};
 use crate::support::fleet::Fleet;
@@ -64,7 +64,7 @@ fn wanted() -> Wanted {
         mistake: None,
         broken_image: false,
     };
-    let clusters = BTreeMap::from([("c1".to_owned(), false)]);
+    let clusters = BTreeMap::from([("c1".to_owned(), Standing::Ready)]);
     Wanted { clusters, apps: BTreeMap::from([("app1".to_owned(), app)]), ..Wanted::default() }
 }
 
@@ -88,7 +88,14 @@ fn an_apply_that_git_does_not_say_is_seen() {
     };
     check(&wanted(), "");
     check(&with(|it| it.observes = true), "the instance only observes");
-    check(&with(|it| _ = it.clusters.insert("c1".to_owned(), true)), "the cluster is in maintenance");
+    check(
+        &with(|it| _ = it.clusters.insert("c1".to_owned(), Standing::Maintaining)),
+        "the cluster is in maintenance",
+    );
+    check(
+        &with(|it| _ = it.clusters.insert("c1".to_owned(), Standing::Removed)),
+        "app1 does not render it there",
+    );
     check(&with(|it| it.apps.clear()), "app1 is no app");
     check(&with(|it| app(it).paused = true), "app1 is paused");
     check(&with(|it| app(it).mistake = Some(Mistake::Field)), "app1 has a mistake");
@@ -142,6 +149,9 @@ fn a_delete_that_git_does_not_want_is_seen() {
     let gone = || with(|it| app(it).sort = Sort::Objects(BTreeMap::new()));
     check(&gone(), &meant, &live, "");
     check(&wanted(), &meant, &live, "app1 wants it");
+    let standing = |standing| with(|it| _ = it.clusters.insert("c1".to_owned(), standing));
+    check(&standing(Standing::Removed), &meant, &live, "");
+    check(&standing(Standing::Maintaining), &meant, &live, "the cluster is in maintenance");
     check(&gone(), &json!({}), &live, "it does not say which object it means");
     let mut others = live.clone();
     others["metadata"]["labels"] = json!({});

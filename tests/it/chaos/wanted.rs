@@ -39,6 +39,16 @@ pub enum Sort {
     },
 }
 
+/// What a cluster's file says of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    Ready,
+    /// Nothing is written there.
+    Maintaining,
+    /// No app is placed there, and what is there goes.
+    Removed,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct App {
     pub sort: Sort,
@@ -54,8 +64,7 @@ pub struct App {
 /// The whole repository at one commit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// With whether it is in maintenance.
-    pub clusters: BTreeMap<String, bool>,
+    pub clusters: BTreeMap<String, Standing>,
     pub apps: BTreeMap<String, App>,
     /// `mode: observe`.
     pub observes: bool,
@@ -80,13 +89,17 @@ impl Wanted {
         cluster: &'a str,
         name: &'a Name,
     ) -> impl Iterator<Item = (&'a String, &'a App)> {
-        self.apps.iter().filter(move |(id, app)| app.clusters.contains(cluster) && app.holds(id, name))
+        self.apps.iter().filter(move |(id, app)| self.places(app, cluster) && app.holds(id, name))
+    }
+
+    pub fn places(&self, app: &App, cluster: &str) -> bool {
+        app.clusters.contains(cluster) && self.clusters.get(cluster) != Some(&Standing::Removed)
     }
 
     /// Everything that the cluster shall hold, with the app that says so. An app with a mistake is left out.
     pub fn on<'a>(&'a self, cluster: &'a str) -> impl Iterator<Item = (&'a str, &'a App, Name, Value)> {
         let here =
-            self.apps.iter().filter(move |(_, app)| app.clusters.contains(cluster) && app.mistake.is_none());
+            self.apps.iter().filter(move |(_, app)| self.places(app, cluster) && app.mistake.is_none());
         here.flat_map(|(id, app)| {
             app.objects(id).into_iter().map(move |(name, body)| (id.as_str(), app, name, body))
         })
@@ -99,8 +112,11 @@ impl Wanted {
             "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {{name: main}}\nspec: {{{mode}}}\n"
         );
         let mut files = BTreeMap::from([("tutti.yaml".to_owned(), instance)]);
-        for (cluster, maintaining) in &self.clusters {
-            let state = if *maintaining { ", state: Maintaining" } else { "" };
+        for (cluster, standing) in &self.clusters {
+            let state = match standing {
+                Standing::Ready => String::new(),
+                other => format!(", state: {other:?}"),
+            };
             let text = format!(
                 "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: {{name: {cluster}}}\n\
                  spec: {{connection: {{kubeconfig: {{path: {cluster}.kubeconfig}}}}{state}}}\n"
