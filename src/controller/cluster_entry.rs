@@ -53,6 +53,8 @@ pub struct ClusterEntry {
     /// Some of its targets were rendered for something else than it is now.
     pub stale: bool,
     pub observation: Observation,
+    /// All of it was seen at some time: what is known of it is all that was there then.
+    pub was_read: bool,
     /// What is rendered for it.
     pub wanted: Wanted,
     /// `wanted` was set since this entry began.
@@ -116,6 +118,7 @@ impl ClusterEntry {
             facts: None,
             stale: false,
             observation: Observation::default(),
+            was_read: false,
             wanted: Wanted::default(),
             knows_wanted: false,
             unlisted: BTreeSet::new(),
@@ -386,6 +389,11 @@ impl ClusterEntry {
         let is_gone = |kind: &&Kind| !is_watched(kind) && (is_denied(kind) || catalog.is_without(kind));
         let gone: Vec<Kind> = known.iter().filter(is_gone).cloned().collect();
         self.retain(|id| !gone.iter().any(|kind| id.is_of(kind)));
+        self.note_read();
+    }
+
+    fn note_read(&mut self) {
+        self.was_read |= self.is_complete() && self.unlisted.is_empty();
     }
 
     fn retain(&mut self, stays: impl Fn(&ObjectId) -> bool) {
@@ -484,6 +492,7 @@ impl ClusterEntry {
                     self.retain(|id| !id.is_of(kind) || seen.contains(id));
                 }
                 self.observation.complete = self.watches.values().all(|watch| watch.listed);
+                self.note_read();
                 Touched::Everything
             }
             Change::Seen(object) => {

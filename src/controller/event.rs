@@ -1,5 +1,6 @@
 //! Everything that can happen to the controller: one closed list into one queue.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use secrecy::SecretString;
@@ -66,8 +67,12 @@ pub enum Event {
         reference: SecretRef,
         token: Result<SecretString, SecretError>,
     },
-    /// The forge says that this commit was under way before this process began.
-    UnderWay(Revision),
+    /// What an earlier process said of this commit, or did not come to say, is not the end of it.
+    UnderWay {
+        revision: Revision,
+        /// What it took away.
+        left: BTreeSet<Target>,
+    },
     /// The forge has said all that it knows of recent commits: posting may begin.
     Recalled,
 }

@@ -18,6 +18,7 @@ mod listing;
 mod load;
 mod outcome;
 mod overview;
+mod parting;
 mod phase;
 mod posting;
 mod prune;

@@ -120,7 +120,11 @@ impl World {
             let words = "being deleted".to_owned();
             self.deletion(key, app.clone(), Action::Delete, None, words)
         });
-        due.chain(waiting.map(|decided| self.decided(decided))).chain(going).chain(self.unread()).collect()
+        due.chain(waiting.map(|decided| self.decided(decided)))
+            .chain(going)
+            .chain(self.unread())
+            .chain(self.partings())
+            .collect()
     }
 
     /// Its turn does not come before this cluster was looked at.

@@ -4,6 +4,8 @@
 //! webhooks. One that is not there any more is used no longer. Either way it alone is asked for again: nothing is read or rendered for
 //! it.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use secrecy::{ExposeSecret as _, SecretString};
@@ -13,8 +15,10 @@ use tokio::time::Instant;
 use super::event::Event;
 use super::secrets::{self, SecretError};
 use super::world::{RELOAD_FIRST, World};
-use crate::forge::{self, State};
+use crate::fleet::Target;
+use crate::forge::{self, CommitStatus, State};
 use crate::model::{Digest, Forge, Revision, SecretRef};
+use crate::reconcile::History;
 use crate::report::outbox::{Order, Outbox};
 use crate::report::{Overview, statuses};
 
@@ -31,6 +35,8 @@ pub(super) struct Telling {
     pub token_at: Option<Instant>,
     /// The newest commits of the branch when it was read last, the head first.
     recent: Vec<Revision>,
+    /// The forge has said all that it knows, and the outbox was not told yet.
+    pub is_recalled: bool,
 }
 
 /// Where commit statuses go.
@@ -85,7 +91,14 @@ impl World {
             Ok(client) => {
                 let outbox = Outbox::start(client.clone());
                 let prefix = format!("{}/deploy", self.instance.status_prefix);
-                recall(client, outbox.clone(), prefix, self.telling.recent.clone(), self.events.clone());
+                let recall = Recall {
+                    forge: client,
+                    outbox: outbox.clone(),
+                    prefix,
+                    recent: self.telling.recent.clone(),
+                    history: Arc::clone(&self.history),
+                };
+                tokio::spawn(recall.run(self.events.clone()));
                 Some(Posting { forge: wanted.clone(), token: mark, outbox })
             }
             Err(error) => {
@@ -132,14 +145,15 @@ impl World {
     }
 
     /// A commit that was under way when an earlier process ended is told to its end.
-    pub(super) fn already_told(&mut self, revision: &Revision) {
+    pub(super) fn already_told(&mut self, revision: &Revision, left: BTreeSet<Target>) {
         if !self.told.contains(revision) {
             self.told.push(revision.clone());
         }
+        self.parted_before(left, revision);
     }
 
     /// Tells the forge what is known now.
-    pub(super) fn post(&self, overview: &Overview) {
+    pub(super) fn post(&mut self, overview: &Overview) {
         if let (Some(Posting { outbox, .. }), Some(head)) = (&self.telling.posting, &self.head)
             && self.rendered_head.as_ref() == Some(head)
         {
@@ -149,14 +163,15 @@ impl World {
                 statuses: statuses::desired(overview),
             });
         }
+        self.open_posting();
     }
 
-    /// All that was posted before is known. What shall be said comes first, so that no commit that is
-    /// still under way is taken for one that nobody answers for.
-    pub(super) fn open_posting(&self) {
-        self.post(&self.overview());
-        if let Some(Posting { outbox, .. }) = &self.telling.posting {
+    /// Once all that was posted before is known, posting may begin. What shall be said comes first, so that no commit that is still
+    /// under way is taken for one that nobody answers for.
+    fn open_posting(&mut self) {
+        if let (Some(Posting { outbox, .. }), true) = (&self.telling.posting, self.telling.is_recalled) {
             outbox.send(Order::Open);
+            self.telling.is_recalled = false;
         }
     }
 
@@ -175,8 +190,11 @@ impl World {
                 }
                 // What the forge already knows may not be read back yet.
                 Some(event) = events.recv() => {
-                    if matches!(event, Event::UnderWay(_) | Event::Recalled) {
+                    if matches!(event, Event::UnderWay { .. } | Event::Recalled) {
                         self.handle(event);
+                        self.end_partings();
+                        let overview = self.overview();
+                        self.post(&overview);
                     }
                 }
             }
@@ -185,44 +203,65 @@ impl World {
 }
 
 /// Reads back what was said of recent commits before this process began, then lets the outbox post:
-/// what the forge already says is not said again.
+/// what the forge already says is not said again. Of what was left open it finds out what it took away.
 /// Only our own contexts: others' are none of our business.
-fn recall(
+struct Recall {
     forge: forge::Client,
     outbox: Outbox,
     prefix: String,
+    /// The head first.
     recent: Vec<Revision>,
-    events: mpsc::Sender<Event>,
-) {
-    tokio::spawn(async move {
-        for revision in recent {
-            let mut pause = RELOAD_FIRST;
-            let mut statuses = loop {
-                match forge.statuses(&revision).await {
-                    Ok(statuses) => break statuses,
-                    Err(error) if error.is_transient() => {
-                        tracing::warn!(%error, "the forge does not say what was posted before; asked again");
-                        tokio::time::sleep(pause).await;
-                        pause = (pause * 2).min(RECALL_LONGEST);
-                    }
-                    Err(error) => {
-                        tracing::debug!(%error, revision = revision.short(), "nothing known of this commit");
-                        break Vec::new();
-                    }
+    history: Arc<History>,
+}
+
+impl Recall {
+    async fn run(self, events: mpsc::Sender<Event>) {
+        let mut said = Vec::new();
+        for revision in &self.recent {
+            said.push(self.statuses_of(revision).await);
+        }
+        // Every commit that was a head has a status; others came with a newer one.
+        let heads: Vec<usize> =
+            said.iter().enumerate().filter(|(_, statuses)| !statuses.is_empty()).map(|(at, _)| at).collect();
+        for (at, (revision, statuses)) in self.recent.iter().zip(said).enumerate() {
+            let is = |state| statuses.iter().any(|status| status.state == state);
+            let is_pending = is(State::Pending) || (at == 0 && statuses.is_empty());
+            let is_open = is_pending || is(State::Failure);
+            self.outbox.send(Order::Known { revision: revision.clone(), statuses });
+            let before = heads.iter().copied().find(|head| *head > at).unwrap_or(self.recent.len() - 1);
+            let left = match self.recent.get(before) {
+                Some(before) if is_pending && before != revision => {
+                    self.history.taken_away(before, revision).await
                 }
+                _ => None,
             };
-            statuses.retain(|status| {
-                status.context == prefix || status.context.starts_with(&format!("{prefix}/"))
-            });
-            let open = statuses
-                .iter()
-                .any(|status| status.state == State::Pending || status.state == State::Failure);
-            outbox.send(Order::Known { revision: revision.clone(), statuses });
-            if open && events.send(Event::UnderWay(revision)).await.is_err() {
+            let event = Event::UnderWay { revision: revision.clone(), left: left.unwrap_or_default() };
+            if is_open && events.send(event).await.is_err() {
                 return;
             }
         }
         // A closed queue means that the controller has stopped: nobody is left to tell.
         let _ = events.send(Event::Recalled).await;
-    });
+    }
+
+    async fn statuses_of(&self, revision: &Revision) -> Vec<CommitStatus> {
+        let mut pause = RELOAD_FIRST;
+        let mut statuses = loop {
+            match self.forge.statuses(revision).await {
+                Ok(statuses) => break statuses,
+                Err(error) if error.is_transient() => {
+                    tracing::warn!(%error, "the forge does not say what was posted before; asked again");
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(RECALL_LONGEST);
+                }
+                Err(error) => {
+                    tracing::debug!(%error, revision = revision.short(), "nothing known of this commit");
+                    break Vec::new();
+                }
+            }
+        };
+        let inside = format!("{}/", self.prefix);
+        statuses.retain(|it| it.context == self.prefix || it.context.starts_with(&inside));
+        statuses
+    }
 }

@@ -36,6 +36,8 @@ pub struct Pruning {
     pub decision: PruneDecision,
     /// Objects that Git no longer wants: the head at which that was first seen.
     pub vanished: BTreeMap<Key, Revision>,
+    /// Apps that left a cluster that was not read yet: the commit that took them away.
+    pub partings: BTreeMap<Target, Revision>,
     /// Objects that are on their way out, with their app: asked for by us, or with a deletionTimestamp.
     pub going: BTreeMap<Key, AppId>,
     /// Asked for at this head, and accepted or under way, with the uid that was meant: an object of the
@@ -146,6 +148,7 @@ impl World {
         if self.is_anything_unwanted(&fleet) {
             self.decide_prune(&fleet);
         }
+        self.end_partings();
         // The cap holds over all clusters: nothing is deleted before all of them were looked at.
         if self.mode() == Mode::Enforce && self.unseen(now).is_none() {
             self.start_deletes(now);
@@ -163,7 +166,8 @@ impl World {
 
     /// Or was, or may be approved. If not, there is nothing to decide, whatever the size of the fleet.
     fn is_anything_unwanted(&self, fleet: &Fleet) -> bool {
-        let Pruning { decision, vanished, going, confirmed: _, asked, asking, refused } = &self.prune;
+        let Pruning { decision, vanished, going, asked, asking, refused, partings: _, confirmed: _ } =
+            &self.prune;
         let is_idle = *decision == PruneDecision::default()
             && vanished.is_empty()
             && going.is_empty()
@@ -226,7 +230,9 @@ impl World {
             candidates.retain(|it| fleet.apps.contains_key(&it.app) && !broken.contains(&it.app));
         }
         for candidate in &candidates {
-            self.prune.vanished.entry(key(candidate)).or_insert_with(|| head.clone());
+            let left = Target { app: candidate.app.clone(), cluster: candidate.cluster.clone() };
+            let vanished_at = self.prune.partings.get(&left).unwrap_or(&head);
+            self.prune.vanished.entry(key(candidate)).or_insert_with(|| vanished_at.clone());
         }
         self.prune.decision = self.decide(fleet, &candidates, managed, valid);
     }

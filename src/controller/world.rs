@@ -165,8 +165,8 @@ impl World {
             Event::Deleted { candidate, epoch, result } => self.object_deleted(&candidate, epoch, result),
             Event::Explained { target, rendered, cause } => self.explained(&target, rendered, cause),
             Event::Token { reference, token } => self.token_read(&reference, token),
-            Event::UnderWay(revision) => self.already_told(&revision),
-            Event::Recalled => self.open_posting(),
+            Event::UnderWay { revision, left } => self.already_told(&revision, left),
+            Event::Recalled => self.telling.is_recalled = true,
         }
     }
 
@@ -253,11 +253,11 @@ impl World {
             }
             self.blamed = load::blame(&fleet, &news.snapshot);
             self.take_fleet(Arc::clone(&fleet));
+            self.history.register(news.snapshot.registered.clone());
             let is_other = self.open_outbox(news.recent, news.token);
             if !is_same || is_other {
                 self.post_first();
             }
-            self.history.register(news.snapshot.registered.clone());
             self.snapshot = Some(Arc::new(news.snapshot));
             self.render();
         }
@@ -315,13 +315,16 @@ impl World {
             .filter(|(_, entry)| !entry.knows_wanted)
             .map(|(name, _)| name.clone())
             .collect();
-        self.targets.retain(|id, _| {
+        let mut gone = Vec::new();
+        self.targets.retain(|id, entry| {
             let stays = renders.get(id).is_some() || broken.contains_key(id);
             if !stays {
                 changed.insert(id.cluster.clone());
+                gone.push((id.clone(), Arc::clone(&entry.app)));
             }
             stays
         });
+        self.part(gone, &fleet, &renders.revision);
         let rendered = renders.iter().filter_map(|(id, render)| {
             let app = fleet.apps.get(&id.app).cloned()?;
             Some((id, (app, render.clone())))

@@ -36,7 +36,8 @@ pub use replicas::{Division, divide};
 use crate::health;
 use crate::manifest::Manifests;
 use crate::model::{
-    App, AppId, Approval, Cluster, ClusterName, Diagnostic, Instance, Location, Project, Ring, Route, Scope,
+    App, AppId, Approval, Cluster, ClusterName, Diagnostic, Instance, Location, Project, PruneMode, Ring,
+    Route, Scope,
 };
 
 /// One app on one cluster.
@@ -135,6 +136,24 @@ impl Fleet {
     /// The registered clusters that an app is placed on, whether it is broken or not.
     pub fn clusters_of(&self, app: &App) -> Vec<ClusterName> {
         placement(app, &self.clusters, &self.ring_of)
+    }
+
+    /// Whether this revision takes an app, as it was before, from a cluster: it is placed there no longer, no mistake hides it, and
+    /// what it had there is to go.
+    pub fn takes_away(&self, before: &App, cluster: &ClusterName) -> bool {
+        let default = self.instance.defaults.prune;
+        let goes = |app: &App| app.prune.unwrap_or(default) != PruneMode::Never;
+        let is_gone = match self.apps.get(&before.id) {
+            Some(app) => goes(app) && !self.clusters_of(app).contains(cluster),
+            None => {
+                let file = &before.location.file;
+                let is_hidden = |it: &Diagnostic| {
+                    it.is_error() && it.location.as_ref().is_some_and(|location| location.file == *file)
+                };
+                default != PruneMode::Never && !self.diagnostics.iter().any(is_hidden)
+            }
+        };
+        self.is_usable() && self.clusters.contains_key(cluster) && goes(before) && is_gone
     }
 
     /// The fleet of one app on one cluster, with the instance and the rings of these manifests, or else its

@@ -4,6 +4,7 @@
 //! where the commit is no longer in the repository, where a chart cannot be fetched any more, where the cluster serves something
 //! else by now, or where this program renders otherwise than the one that applied it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -18,7 +19,7 @@ use crate::model::{
 };
 use crate::plan::Was;
 use crate::render::{Discovered, Renderer};
-use crate::source::Repository;
+use crate::source::{self, Repository};
 use crate::{chart, manifest};
 
 /// The config repository as it was.
@@ -72,15 +73,7 @@ impl History {
     }
 
     async fn read(&self, revision: &Revision) -> Option<Arc<State>> {
-        let mut snapshot = match self.repository.as_ref()?.snapshot(revision).await {
-            Ok(snapshot) => snapshot,
-            Err(error) => {
-                tracing::warn!(%error, revision = revision.short(), "what was applied last cannot be read");
-                return None;
-            }
-        };
-        snapshot.keys = self.keys.clone();
-        snapshot.registered = self.registered.lock().clone();
+        let snapshot = self.taken(revision, self.repository.as_ref()?.snapshot(revision).await)?;
         let revision = revision.clone();
         let state = tokio::task::spawn_blocking(move || {
             let fleet = fleet::assemble(manifest::read(&snapshot), &snapshot);
@@ -89,6 +82,31 @@ impl History {
         let state = Arc::new(state.await.ok()?);
         self.charts.prefetch(&fleet::charts::remote_sources(&state.fleet)).await;
         Some(state)
+    }
+
+    fn taken(&self, revision: &Revision, read: Result<Snapshot, source::Error>) -> Option<Snapshot> {
+        let mut snapshot = read
+            .inspect_err(
+                |error| tracing::warn!(%error, revision = revision.short(), "an earlier commit cannot be read"),
+            )
+            .ok()?;
+        snapshot.keys = self.keys.clone();
+        snapshot.registered = self.registered.lock().clone();
+        Some(snapshot)
+    }
+
+    async fn fleet(&self, revision: &Revision) -> Option<Fleet> {
+        let snapshot = self.taken(revision, self.repository.as_ref()?.files(revision).await)?;
+        tokio::task::spawn_blocking(move || fleet::assemble(manifest::read(&snapshot), &snapshot)).await.ok()
+    }
+
+    /// The targets that a revision took away, of those that an earlier one had.
+    pub async fn taken_away(&self, before: &Revision, by: &Revision) -> Option<BTreeSet<Target>> {
+        let (before, after) = (self.fleet(before).await?, self.fleet(by).await?);
+        let placed =
+            before.placed().flat_map(|(app, clusters)| clusters.into_iter().map(move |it| (app, it)));
+        let away = placed.filter(|(app, cluster)| after.takes_away(app, cluster));
+        Some(away.map(|(app, cluster)| Target { app: app.id.clone(), cluster }).collect())
     }
 
     async fn rendered(

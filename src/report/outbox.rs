@@ -109,7 +109,7 @@ impl Context {
             // Success is final: what breaks later is not this commit's doing.
             (State::Success, _) => None,
             // A failure stands until it is known to be over, also while a new process looks again.
-            (State::Failure, State::Pending) => None,
+            (State::Failure, State::Pending | State::Skipped) => None,
             (before, now) if before == now => Some(self.posted_at.map(|at| at + APART)),
             _ => Some(None),
         }

@@ -115,6 +115,7 @@ pub struct ClusterReport {
 pub struct DeletionReport {
     pub cluster: ClusterName,
     pub app: AppId,
+    /// `*`: whatever the app has left on a cluster of which nothing was read yet.
     pub object: String,
     /// The head at which it was first found to be no longer wanted.
     pub revision: Revision,

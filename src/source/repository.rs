@@ -100,6 +100,12 @@ impl Repository {
         .await
     }
 
+    /// The same of an earlier revision, without its history: what is read next is not measured by it.
+    pub async fn files(&self, revision: &Revision) -> Result<Snapshot, Error> {
+        let revision = revision.clone();
+        self.blocking(move |inner| inner.reader.lock().files(&revision)).await
+    }
+
     /// Paths that differ between two revisions, relative to the configured folder, sorted.
     pub async fn changed_paths(&self, from: &Revision, to: &Revision) -> Result<Vec<String>, Error> {
         let (from, to) = (from.clone(), to.clone());

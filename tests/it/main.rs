@@ -43,6 +43,7 @@ mod offline;
 mod old_servers;
 mod orphan;
 mod ownership;
+mod partings;
 mod patience;
 mod pins;
 mod plug_ins;
