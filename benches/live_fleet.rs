@@ -99,19 +99,29 @@ async fn fleet(live: &'static Live, size: usize, rival: Option<BTreeMap<&'static
     let write_readme = || bench.scene.worktree.write("README.md", "Nothing that is rendered.");
     let nothing = bench.step("nothing", write_readme).await;
     bench.scene.running(|tutti| tutti.stop());
-    let loops = whole_by_a_loop(bench.scene.cluster(0), size).await;
+    let [install_loop, change_loop] = whole_by_a_loop(bench.scene.cluster(0), size).await;
 
     let name = |what: &str| format!("fleet_{size}_{what}");
     let percent = |ours: f64, theirs: f64| ours / theirs * 100.0;
-    let mut shares =
-        vec![("install_of_the_loop_percent".to_owned(), percent(install.seconds, loops), OF_THE_LOOP)];
-    let steps = [
-        ("install", &install, INSTALL_OF_FLUX),
-        ("change_all", &images, CHANGE_OF_FLUX),
-        ("change_all_hosts", &hosts, CHANGE_OF_FLUX),
+    let mut shares = vec![
+        ("install_of_the_loop_percent".to_owned(), percent(install.seconds, install_loop), OF_THE_LOOP),
+        ("change_all_of_the_loop_percent".to_owned(), percent(images.seconds, change_loop), OF_THE_LOOP),
     ];
-    for (what, ours, most) in steps {
+    let steps = [
+        ("install", &install, INSTALL_OF_FLUX, install_loop),
+        ("change_all", &images, CHANGE_OF_FLUX, change_loop),
+        ("change_all_hosts", &hosts, CHANGE_OF_FLUX, 0.0),
+    ];
+    for (what, ours, most, alone) in steps {
         let Some(theirs) = rival.as_ref().map(|steps| &steps[what]) else { continue };
+        // Nobody is faster than the server and its controllers, which may take more of Flux's time than that by themselves.
+        let alone = percent(alone, theirs.seconds);
+        if alone > most {
+            say(&format!(
+                "{what}: the server alone takes {alone:.1} % of Flux's time, more than the {most} % of the goal"
+            ));
+        }
+        let most = if alone > most { alone * OF_THE_LOOP / 100.0 } else { most };
         shares.push((format!("{what}_of_flux_percent"), percent(ours.seconds, theirs.seconds), most));
         shares.push((format!("{what}_cpu_of_flux_percent"), percent(ours.cpu, theirs.cpu), CPU_OF_FLUX));
     }
@@ -165,7 +175,8 @@ impl Bench {
                     Some((state, text)) if state == "failure" => panic!("{what}: {text}"),
                     found => assert!(start.elapsed() < LIMIT, "{what}: {found:?}"),
                 }
-                tokio::time::sleep(Duration::from_millis(20)).await;
+                // To one part in a hundred: a forge that is asked all the time takes a tenth of this machine.
+                tokio::time::sleep((start.elapsed() / 100).max(Duration::from_millis(20))).await;
             }
         })
         .await
@@ -201,13 +212,13 @@ async fn raw(cluster: &Cluster, size: usize, prefix: &str) {
 }
 
 /// What the server and its controllers need for the same work when a plain loop applies it: until each Deployment was observed.
-/// Answers with the seconds of the installation.
-async fn whole_by_a_loop(cluster: &Cluster, size: usize) -> f64 {
+/// Answers with the seconds of the installation and of the change.
+async fn whole_by_a_loop(cluster: &Cluster, size: usize) -> [f64; 2] {
     let client = client(cluster).await;
     let namespace = "raw-whole";
     cluster.create_namespace(namespace).await.expect("a namespace");
-    let mut installed = 0.0;
-    for (what, number) in [("install", 1), ("change_all", 2)] {
+    let mut taken = [0.0; 2];
+    for ((what, number), taken) in [("install", 1), ("change_all", 2)].into_iter().zip(&mut taken) {
         quiet(cluster).await;
         let start = Instant::now();
         let applies = (0..size).flat_map(|app| {
@@ -227,11 +238,9 @@ async fn whole_by_a_loop(cluster: &Cluster, size: usize) -> f64 {
         }
         let seconds = start.elapsed().as_secs_f64();
         figure(&format!("fleet_{size}_raw_whole_{what}_s"), seconds, "s");
-        if what == "install" {
-            installed = seconds;
-        }
+        *taken = seconds;
     }
-    installed
+    taken
 }
 
 async fn client(cluster: &Cluster) -> kube::Client {
