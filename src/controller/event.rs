@@ -73,8 +73,11 @@ pub enum Event {
         /// What it took away.
         left: BTreeSet<Target>,
     },
-    /// The forge has said all that it knows of recent commits: posting may begin.
-    Recalled,
+    /// The forge has said all that it knows of recent commits: posting to it may begin.
+    Recalled {
+        /// Of the posting that it was asked for.
+        number: u64,
+    },
 }
 
 /// What a look for objects of ours has found.

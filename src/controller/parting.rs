@@ -1,12 +1,14 @@
-//! Apps that left a cluster that was never read since this process began.
+//! Apps that left a cluster, as long as it is not known what they have left there: it was never read since this process began, or
+//! a mistake in the repository hides whether somebody wants that now.
 //!
-//! Git tells no longer what they had there, and nobody has looked: the commit that took them away is under way until the cluster
-//! was read.
+//! Git tells no longer what they had there: the commit that took them away is under way until all of it is known.
 
+use std::cell::LazyCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::cluster_entry::Reach;
+use super::cluster_entry::{ClusterEntry, Reach};
+use super::targets::Targets;
 use super::world::World;
 use crate::fleet::{Fleet, Target};
 use crate::model::{App, Revision};
@@ -17,8 +19,7 @@ impl World {
     /// A new head has these no longer, which were there as these apps said.
     pub(super) fn part(&mut self, left: Vec<(Target, Arc<App>)>, fleet: &Fleet, head: &Revision) {
         for (target, app) in left {
-            let is_unread = self.clusters.get(&target.cluster).is_some_and(|cluster| !cluster.was_read);
-            if is_unread && fleet.takes_away(&app, &target.cluster) {
+            if fleet.takes_away(&app, &target.cluster) {
                 self.prune.partings.insert(target, head.clone());
             }
         }
@@ -31,33 +32,29 @@ impl World {
         }
     }
 
-    /// Ends those of apps that came back, and of clusters that were read: their objects are known one by one, once a valid fleet
-    /// says that nobody else wants them.
+    /// Ends those of apps that came back, and those whose objects are known one by one since deletes were decided: of clusters that
+    /// were read, where no mistake hides them. It hides those of an app that is gone.
     pub(super) fn end_partings(&mut self) {
-        if self.prune.partings.is_empty() {
-            return;
-        }
-        let is_valid = self.is_all_understood();
-        let Self { clusters, targets, told, prune, .. } = self;
+        let Self { clusters, targets, told, prune, fleet, .. } = self;
+        let Some(fleet) = fleet else { return };
+        let is_valid = LazyCell::new(|| is_valid(fleet, targets));
         prune.partings.retain(|target, revision| {
-            let is_unknown =
-                clusters.get(&target.cluster).is_some_and(|cluster| !cluster.was_read || !is_valid);
-            is_unknown && targets.get(target).is_none() && told.contains(revision)
+            let is_known = |cluster: &ClusterEntry| {
+                cluster.was_read && (fleet.apps.contains_key(&target.app) || *is_valid)
+            };
+            clusters.get(&target.cluster).is_some_and(|cluster| !is_known(cluster))
+                && targets.get(target).is_none()
+                && told.contains(revision)
         });
-    }
-
-    fn is_all_understood(&self) -> bool {
-        self.fleet.as_ref().is_some_and(|fleet| fleet.is_valid())
-            && self.targets.values().all(|target| target.render.is_ok())
     }
 
     /// Whatever these apps may have left.
     pub(super) fn partings(&self) -> impl Iterator<Item = DeletionReport> {
-        let is_valid = self.is_all_understood();
+        let is_valid = LazyCell::new(|| self.fleet.as_ref().is_some_and(|it| is_valid(it, &self.targets)));
         let open = self.prune.partings.iter().filter(|(target, _)| self.targets.get(target).is_none());
         open.filter_map(move |(Target { app, cluster }, revision)| {
             let reason = match self.clusters.get(cluster)?.reach {
-                _ if !is_valid => Reason::FleetInvalid,
+                _ if !*is_valid => Reason::FleetInvalid,
                 Reach::Offline { .. } => Reason::WaitsForCluster { cluster: cluster.clone() },
                 Reach::Connecting | Reach::Ready => Reason::ObservationIncomplete,
             };
@@ -73,4 +70,8 @@ impl World {
             })
         })
     }
+}
+
+fn is_valid(fleet: &Fleet, targets: &Targets) -> bool {
+    fleet.is_valid() && targets.values().all(|target| target.render.is_ok())
 }

@@ -35,8 +35,8 @@ pub(super) struct Telling {
     pub token_at: Option<Instant>,
     /// The newest commits of the branch when it was read last, the head first.
     recent: Vec<Revision>,
-    /// The forge has said all that it knows, and the outbox was not told yet.
-    pub is_recalled: bool,
+    /// Postings so far.
+    postings: u64,
 }
 
 /// Where commit statuses go.
@@ -45,6 +45,9 @@ struct Posting {
     /// Of the token: another one is another client.
     token: Option<Digest>,
     outbox: Outbox,
+    number: u64,
+    /// The forge has said all that it knows, and the outbox was not told yet.
+    is_recalled: bool,
 }
 
 impl World {
@@ -91,7 +94,10 @@ impl World {
             Ok(client) => {
                 let outbox = Outbox::start(client.clone());
                 let prefix = format!("{}/deploy", self.instance.status_prefix);
+                self.telling.postings += 1;
+                let number = self.telling.postings;
                 let recall = Recall {
+                    number,
                     forge: client,
                     outbox: outbox.clone(),
                     prefix,
@@ -99,7 +105,7 @@ impl World {
                     history: Arc::clone(&self.history),
                 };
                 tokio::spawn(recall.run(self.events.clone()));
-                Some(Posting { forge: wanted.clone(), token: mark, outbox })
+                Some(Posting { forge: wanted.clone(), token: mark, outbox, number, is_recalled: false })
             }
             Err(error) => {
                 tracing::error!(%error, "commit statuses are not written");
@@ -166,12 +172,18 @@ impl World {
         self.open_posting();
     }
 
-    /// Once all that was posted before is known, posting may begin. What shall be said comes first, so that no commit that is still
-    /// under way is taken for one that nobody answers for.
+    /// All that was posted before is known, and what there is to say is said with the next overview: no commit that is still under
+    /// way may be taken for one that nobody answers for.
+    pub(super) fn recalled(&mut self, number: u64) {
+        if let Some(posting) = self.telling.posting.as_mut().filter(|posting| posting.number == number) {
+            posting.is_recalled = true;
+        }
+    }
+
     fn open_posting(&mut self) {
-        if let (Some(Posting { outbox, .. }), true) = (&self.telling.posting, self.telling.is_recalled) {
-            outbox.send(Order::Open);
-            self.telling.is_recalled = false;
+        if let Some(posting) = self.telling.posting.as_mut().filter(|posting| posting.is_recalled) {
+            posting.outbox.send(Order::Open);
+            posting.is_recalled = false;
         }
     }
 
@@ -190,8 +202,11 @@ impl World {
                 }
                 // What the forge already knows may not be read back yet.
                 Some(event) = events.recv() => {
-                    if matches!(event, Event::UnderWay { .. } | Event::Recalled) {
+                    let is_last = matches!(event, Event::Recalled { .. });
+                    if is_last || matches!(event, Event::UnderWay { .. }) {
                         self.handle(event);
+                    }
+                    if is_last {
                         self.end_partings();
                         let overview = self.overview();
                         self.post(&overview);
@@ -204,8 +219,8 @@ impl World {
 
 /// Reads back what was said of recent commits before this process began, then lets the outbox post:
 /// what the forge already says is not said again. Of what was left open it finds out what it took away.
-/// Only our own contexts: others' are none of our business.
 struct Recall {
+    number: u64,
     forge: forge::Client,
     outbox: Outbox,
     prefix: String,
@@ -220,31 +235,34 @@ impl Recall {
         for revision in &self.recent {
             said.push(self.statuses_of(revision).await);
         }
-        // Every commit that was a head has a status; others came with a newer one.
-        let heads: Vec<usize> =
-            said.iter().enumerate().filter(|(_, statuses)| !statuses.is_empty()).map(|(at, _)| at).collect();
+        // A commit without any came in one push with a newer one, which answers for it.
+        let is_told =
+            |statuses: &Option<Vec<CommitStatus>>| statuses.as_ref().is_some_and(|it| !it.is_empty());
+        let told: Vec<usize> = (0..said.len()).filter(|at| is_told(&said[*at])).collect();
         for (at, (revision, statuses)) in self.recent.iter().zip(said).enumerate() {
+            let Some(statuses) = statuses else { continue };
             let is = |state| statuses.iter().any(|status| status.state == state);
-            let is_pending = is(State::Pending) || (at == 0 && statuses.is_empty());
-            let is_open = is_pending || is(State::Failure);
-            self.outbox.send(Order::Known { revision: revision.clone(), statuses });
-            let before = heads.iter().copied().find(|head| *head > at).unwrap_or(self.recent.len() - 1);
+            let is_new = at == 0 && statuses.is_empty();
+            let is_open = is_new || is(State::Pending) || is(State::Failure);
+            let before = told.iter().copied().find(|told| *told > at).unwrap_or(self.recent.len() - 1);
             let left = match self.recent.get(before) {
-                Some(before) if is_pending && before != revision => {
+                Some(before) if is_open && before != revision => {
                     self.history.taken_away(before, revision).await
                 }
                 _ => None,
             };
+            self.outbox.send(Order::Known { revision: revision.clone(), statuses });
             let event = Event::UnderWay { revision: revision.clone(), left: left.unwrap_or_default() };
             if is_open && events.send(event).await.is_err() {
                 return;
             }
         }
         // A closed queue means that the controller has stopped: nobody is left to tell.
-        let _ = events.send(Event::Recalled).await;
+        let _ = events.send(Event::Recalled { number: self.number }).await;
     }
 
-    async fn statuses_of(&self, revision: &Revision) -> Vec<CommitStatus> {
+    /// Our own; `None`: the forge does not let us see them.
+    async fn statuses_of(&self, revision: &Revision) -> Option<Vec<CommitStatus>> {
         let mut pause = RELOAD_FIRST;
         let mut statuses = loop {
             match self.forge.statuses(revision).await {
@@ -256,12 +274,12 @@ impl Recall {
                 }
                 Err(error) => {
                     tracing::debug!(%error, revision = revision.short(), "nothing known of this commit");
-                    break Vec::new();
+                    return None;
                 }
             }
         };
         let inside = format!("{}/", self.prefix);
         statuses.retain(|it| it.context == self.prefix || it.context.starts_with(&inside));
-        statuses
+        Some(statuses)
     }
 }

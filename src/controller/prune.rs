@@ -36,7 +36,7 @@ pub struct Pruning {
     pub decision: PruneDecision,
     /// Objects that Git no longer wants: the head at which that was first seen.
     pub vanished: BTreeMap<Key, Revision>,
-    /// Apps that left a cluster that was not read yet: the commit that took them away.
+    /// Apps that left a cluster where it is not known yet what they had there: the commit that took them away.
     pub partings: BTreeMap<Target, Revision>,
     /// Objects that are on their way out, with their app: asked for by us, or with a deletionTimestamp.
     pub going: BTreeMap<Key, AppId>,
@@ -231,7 +231,8 @@ impl World {
         }
         for candidate in &candidates {
             let left = Target { app: candidate.app.clone(), cluster: candidate.cluster.clone() };
-            let vanished_at = self.prune.partings.get(&left).unwrap_or(&head);
+            let parting = self.prune.partings.get(&left).filter(|_| self.targets.get(&left).is_none());
+            let vanished_at = parting.unwrap_or(&head);
             self.prune.vanished.entry(key(candidate)).or_insert_with(|| vanished_at.clone());
         }
         self.prune.decision = self.decide(fleet, &candidates, managed, valid);

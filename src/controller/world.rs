@@ -166,7 +166,7 @@ impl World {
             Event::Explained { target, rendered, cause } => self.explained(&target, rendered, cause),
             Event::Token { reference, token } => self.token_read(&reference, token),
             Event::UnderWay { revision, left } => self.already_told(&revision, left),
-            Event::Recalled => self.telling.is_recalled = true,
+            Event::Recalled { number } => self.recalled(number),
         }
     }
 

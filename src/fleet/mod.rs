@@ -144,7 +144,7 @@ impl Fleet {
         let default = self.instance.defaults.prune;
         let goes = |app: &App| app.prune.unwrap_or(default) != PruneMode::Never;
         let is_gone = match self.apps.get(&before.id) {
-            Some(app) => goes(app) && !self.clusters_of(app).contains(cluster),
+            Some(app) => goes(app) && !app.unmanaged && !self.clusters_of(app).contains(cluster),
             None => {
                 let file = &before.location.file;
                 let is_hidden = |it: &Diagnostic| {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tutti::controller::{Ending, Until};
 use tutti::model::Revision;
 
-use crate::support::fleet::{Fleet, PATIENCE};
+use crate::support::fleet::{Fleet, PATIENCE, Running};
 use crate::support::forge::Gitea;
 use crate::support::live;
 use crate::support::manifests::{component, config_map, objects};
@@ -37,6 +37,20 @@ async fn away(gitea: &Gitea, settings: &str) -> Fleet {
     fleet
 }
 
+/// A process that has read the one cluster, and given up on the other.
+async fn started(fleet: &Fleet) -> Running {
+    let running = fleet.start().await;
+    running
+        .until("bj1 read and gz1 away", |now| {
+            let is = |name: &str, state: &str| {
+                now.clusters.iter().any(|it| it.name.as_str() == name && it.state == state && it.observed)
+            };
+            is("bj1", "Ready") && is("gz1", "Offline")
+        })
+        .await;
+    running
+}
+
 /// It stays as it is until the cluster is back.
 async fn check_waits_for_gz1(gitea: &Gitea, fleet: &Fleet, removal: &Revision) {
     gitea.until(removal, LEFT_ON_GZ1).await;
@@ -53,7 +67,7 @@ async fn check_waits_for_gz1(gitea: &Gitea, fleet: &Fleet, removal: &Revision) {
 async fn what_is_taken_from_a_cluster_that_is_away_is_not_called_done_by_a_process_that_never_saw_it() {
     let gitea = Gitea::start().await;
     let fleet = with_one_cluster_away(&gitea).await;
-    let running = fleet.start().await;
+    let running = started(&fleet).await;
     let removal = fleet.push(&running, "No settings", &NO_SETTINGS).await;
     check_waits_for_gz1(&gitea, &fleet, &removal).await;
     assert_eq!(gitea.verdict(&removal), "success 2 objects deleted on 2 clusters");
@@ -73,7 +87,7 @@ async fn nor_where_it_was_taken_while_no_process_ran() {
 async fn nor_by_the_process_after_the_one_that_knew_and_after_another_commit() {
     let gitea = Gitea::start().await;
     let fleet = with_one_cluster_away(&gitea).await;
-    let running = fleet.start().await;
+    let running = started(&fleet).await;
     let removal = fleet.push(&running, "No settings", &NO_SETTINGS).await;
     gitea.until(&removal, LEFT_ON_GZ1).await;
     running.stop().await;
@@ -90,7 +104,7 @@ async fn what_comes_back_to_a_cluster_that_is_away_was_never_taken_from_it() {
     fleet.cluster("gz1").set_down(false);
     let before = live::get(fleet.cluster("gz1"), "ConfigMap", "default", "one").await.expect("one");
     fleet.cluster("gz1").set_down(true);
-    let running = fleet.start().await;
+    let running = started(&fleet).await;
     let removal = fleet.push(&running, "No settings", &NO_SETTINGS).await;
     gitea.until(&removal, LEFT_ON_GZ1).await;
     let (settings, one) = (objects("default", "settings"), config_map("default", "one", "first"));
@@ -131,7 +145,11 @@ async fn a_failure_that_an_earlier_process_told_is_not_taken_back() {
     gitea.until(&mended, "success").await;
     running.stop().await;
     let before = gitea.said(&broken);
-    let running = fleet.start().await;
+    // This process cannot know that what the commit took away has gone, and then it can.
+    fleet.cluster("gz1").set_down(true);
+    let running = started(&fleet).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    fleet.cluster("gz1").set_down(false);
     running.converged(&mended).await;
     tokio::time::sleep(Duration::from_secs(300)).await;
     assert_eq!(gitea.said(&broken), before);
@@ -141,7 +159,7 @@ async fn a_failure_that_an_earlier_process_told_is_not_taken_back() {
 async fn a_run_that_ends_before_the_forge_answers_says_what_it_knows() {
     let gitea = Gitea::start().await;
     let fleet = with_one_cluster_away(&gitea).await;
-    let running = fleet.start().await;
+    let running = started(&fleet).await;
     let removal = fleet.push(&running, "No settings", &NO_SETTINGS).await;
     gitea.until(&removal, LEFT_ON_GZ1).await;
     running.stop().await;
@@ -150,6 +168,7 @@ async fn a_run_that_ends_before_the_forge_answers_says_what_it_knows() {
     let running =
         fleet.start_with(&Wires::lasting(), |it| it.until = Until::Settled { timeout: PATIENCE }).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
+    assert!(live::get(fleet.cluster("gz1"), "ConfigMap", "default", "one").await.is_none(), "it is done");
     gitea.set_down(false);
     let (ending, _) = running.ended().await;
     assert!(matches!(ending, Ending::Settled), "{ending:?}");
@@ -160,10 +179,10 @@ async fn a_run_that_ends_before_the_forge_answers_says_what_it_knows() {
 async fn a_mistake_elsewhere_ends_nothing() {
     let gitea = Gitea::start().await;
     let fleet = with_one_cluster_away(&gitea).await;
-    let running = fleet.start().await;
-    fleet.push(&running, "A mistake", &[(WEB, Some("kind: [Component\n"))]).await;
+    let running = started(&fleet).await;
+    let mistake = fleet.push(&running, "A mistake", &[(WEB, Some("kind: [Component\n"))]).await;
+    running.until("the mistake", |now| now.revision.as_ref() == Some(&mistake) && now.has_errors()).await;
     let removal = fleet.push(&running, "No settings", &NO_SETTINGS).await;
-    // On both clusters: neither was read when the app left.
     let held = "pending 2 deletes wait: nothing is deleted while the config repository has errors";
     gitea.until(&removal, held).await;
     fleet.cluster("gz1").set_down(false);
@@ -182,7 +201,7 @@ async fn what_is_never_pruned_holds_up_nothing() {
     let never = objects("default", "settings").replace("spec: {", "spec: {prune: never, ");
     assert!(never.contains("prune: never"));
     let fleet = away(&gitea, &never).await;
-    let running = fleet.start().await;
+    let running = started(&fleet).await;
     let removal = fleet.push(&running, "No settings", &NO_SETTINGS).await;
     gitea.until(&removal, "success").await;
     assert_eq!(gitea.verdict(&removal), "success no change for this ring");

@@ -137,6 +137,9 @@ pub fn may_delete(
     {
         return Err("it is not ours".to_owned());
     }
+    if annotation(live, "tutti.dev/prune") == "keep" {
+        return Err("it is to stay".to_owned());
+    }
     let approved = (cluster.to_owned(), meant["uid"].as_str().unwrap_or_default().to_owned());
     if name.kind.takes_others_along() && !wanted.approved.contains(&approved) {
         return Err("nobody approved it".to_owned());

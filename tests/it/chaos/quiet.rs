@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use sandbox::Sandbox;
 use serde_json::json;
-use tutti::report::Phase;
+use tutti::report::{Overview, Phase};
 
 use super::edit::Traces;
 use super::object::{Kind, Name};
@@ -76,9 +76,39 @@ pub fn look(run: &Run) {
         }
         for sandbox in run.clusters().values() {
             found.extend(truth::touched(sandbox, &state.traces));
+            found.extend(still_there(wanted, &overview, sandbox, &state.traces));
         }
     }
     found.iter().for_each(|words| run.witness.violation(words));
+}
+
+/// What is left of a cluster that is to be empty, and of which nobody says why.
+fn still_there(wanted: &Wanted, overview: &Overview, sandbox: &Sandbox, traces: &Traces) -> Vec<String> {
+    let cluster = sandbox.name();
+    let is_removed = wanted.clusters.get(cluster) == Some(&Standing::Removed);
+    if !is_removed || wanted.observes || !wanted.is_valid() {
+        return Vec::new();
+    }
+    let told = overview.deletions.iter().chain(&overview.orphans).filter(|it| it.cluster.as_str() == cluster);
+    let told: Vec<Name> = told.filter_map(|it| Name::of_words(&it.object)).collect();
+    let mut found: Vec<String> = overview
+        .targets
+        .iter()
+        .filter(|target| target.cluster.as_str() == cluster)
+        .map(|target| format!("{} is placed on {cluster}, which is removed", target.app))
+        .collect();
+    for kind in Kind::ALL {
+        for live in hands::list(sandbox, kind.folder(), "tutti.dev/managed-by=main") {
+            let name = Name::new(kind, live["metadata"]["name"].as_str().unwrap_or_default());
+            let app = live["metadata"]["annotations"]["tutti.dev/app"].as_str().unwrap_or_default();
+            let is_paused = wanted.apps.get(app.trim_start_matches("default/")).is_some_and(|app| app.paused);
+            let is_strange = traces.strangers.contains_key(&(cluster.to_owned(), name.path()));
+            if !is_paused && !is_strange && !told.contains(&name) {
+                found.push(format!("{cluster} is removed, and {name} is there"));
+            }
+        }
+    }
+    found
 }
 
 fn check(

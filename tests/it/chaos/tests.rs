@@ -156,6 +156,9 @@ fn a_delete_that_git_does_not_want_is_seen() {
     let mut others = live.clone();
     others["metadata"]["labels"] = json!({});
     check(&gone(), &meant, &others, "it is not ours");
+    let mut kept = live.clone();
+    kept["metadata"]["annotations"]["tutti.dev/prune"] = json!("keep");
+    check(&gone(), &meant, &kept, "it is to stay");
     let and = |change: fn(&mut App)| {
         let mut wanted = gone();
         change(app(&mut wanted));
