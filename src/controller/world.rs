@@ -252,7 +252,12 @@ impl World {
                 self.prune.begin();
             }
             self.blamed = load::blame(&fleet, &news.snapshot);
+            // The first heads may come faster than they are rendered: they have no targets yet.
+            let before = self.fleet.clone().filter(|_| self.renders_taken == 0);
             self.take_fleet(Arc::clone(&fleet));
+            if let Some(before) = before {
+                self.part(before.everywhere(), &fleet, &news.revision);
+            }
             self.history.register(news.snapshot.registered.clone());
             let is_other = self.open_outbox(news.recent, news.token);
             if !is_same || is_other {

@@ -138,6 +138,16 @@ impl Fleet {
         placement(app, &self.clusters, &self.ring_of)
     }
 
+    /// Every (app, cluster), of broken apps too, with what is said of the app.
+    pub fn everywhere(&self) -> Vec<(Target, Arc<App>)> {
+        let broken = self.broken.values().filter_map(|broken| broken.app.as_ref());
+        let of_app = |app: &Arc<App>| {
+            let target = |cluster| (Target { app: app.id.clone(), cluster }, Arc::clone(app));
+            self.clusters_of(app).into_iter().map(target).collect::<Vec<_>>()
+        };
+        self.apps.values().chain(broken).flat_map(of_app).collect()
+    }
+
     /// Whether this revision takes an app, as it was before, from a cluster: it is placed there no longer, no mistake hides it, and
     /// what it had there is to go.
     pub fn takes_away(&self, before: &App, cluster: &ClusterName) -> bool {

@@ -103,10 +103,9 @@ impl History {
     /// The targets that a revision took away, of those that an earlier one had.
     pub async fn taken_away(&self, before: &Revision, by: &Revision) -> Option<BTreeSet<Target>> {
         let (before, after) = (self.fleet(before).await?, self.fleet(by).await?);
-        let apps = before.apps.values().chain(before.broken.values().filter_map(|it| it.app.as_ref()));
-        let placed = apps.flat_map(|app| before.clusters_of(app).into_iter().map(move |it| (app, it)));
-        let away = placed.filter(|(app, cluster)| after.takes_away(app, cluster));
-        Some(away.map(|(app, cluster)| Target { app: app.id.clone(), cluster }).collect())
+        let away =
+            before.everywhere().into_iter().filter(|(target, app)| after.takes_away(app, &target.cluster));
+        Some(away.map(|(target, _)| target).collect())
     }
 
     async fn rendered(
