@@ -31,6 +31,9 @@ async fn an_app_that_is_deleted_while_clusters_are_away_goes_also_by_a_process_t
             })
             .await;
     }
+    // What was there it does not know, but that the commit took the app away from both.
+    let waiting = ["2 deletes wait: cluster-3 does not answer, goes when it is back"];
+    away.scene.told(&away.gone, "deploy/prod", "pending", &waiting).await;
     away.are_back_and_emptied().await;
 }
 
