@@ -382,7 +382,11 @@ impl Run {
             let place = (target.cluster.to_string(), name.path());
             let mut state = self.witness.state.lock();
             if state.traces.unmarked.contains(&place) && !state.traces.resolved.contains(&place) {
-                hands::delete(self.fleet.cluster(target.cluster.as_str()), &place.1);
+                let sandbox = self.fleet.cluster(target.cluster.as_str());
+                for (inside, _) in truth::inside(sandbox, &name) {
+                    state.traces.edited((place.0.clone(), inside.path()));
+                }
+                hands::delete(sandbox, &place.1);
                 state.traces.edited(place.clone());
                 state.traces.resolved.insert(place);
                 drop(state);

@@ -249,7 +249,8 @@ impl Witness {
         let uid = live.and_then(|live| live["metadata"]["uid"].as_str()).unwrap_or_default();
         let is_loosened = state.traces.loosened.contains(uid);
         let inside = match *request.method() {
-            Method::DELETE => truth::inside(&self.clusters[cluster], &name),
+            // A list that is behind may have hidden it from who connected then.
+            Method::DELETE if !state.stale.contains(cluster) => truth::inside(&self.clusters[cluster], &name),
             _ => Vec::new(),
         };
         let inside: Vec<String> = inside.into_iter().map(|(name, _)| name.to_string()).collect();
