@@ -123,9 +123,8 @@ impl Catalog {
 
     /// Surely not served, in no version: its server answers and does not name it, and that did not begin a moment ago.
     pub fn is_without(&self, kind: &Kind) -> bool {
-        let same = |known: &Kind| known.group == kind.group && known.kind == kind.kind;
         let name = format!("{}/{}", kind.api_version(), kind.kind);
-        let is_served = self.resources.keys().any(same);
+        let is_served = self.resources.keys().any(|known| known.is_same(kind));
         !is_served && !self.missing.contains(&name) && !self.may_serve(&name)
     }
 

@@ -227,22 +227,22 @@ impl ClusterEntry {
     pub fn watch_rendered(&mut self, instance: &str, events: &mpsc::Sender<Event>) {
         self.leave_gone();
         let rendered = self.wanted.kinds.clone();
-        let same = |one: &Kind, other: &Kind| one.group == other.group && one.kind == other.kind;
         let mut wanted: Vec<Kind> = rendered.iter().cloned().collect();
         for watched in self.watches.keys() {
             let is_served = self.catalog.get(watched).is_some();
             if is_served && rendered.contains(watched) {
                 continue;
             }
-            let mut rendered = rendered.iter().filter(|it| same(it, watched));
+            let mut rendered = rendered.iter().filter(|it| it.is_same(watched));
             let other = rendered.find(|it| self.catalog.get(it).is_some());
-            let other = other.or_else(|| self.catalog.preferred().find(|it| !is_served && same(it, watched)));
+            let other =
+                other.or_else(|| self.catalog.preferred().find(|it| !is_served && it.is_same(watched)));
             wanted.extend(other.cloned());
         }
         wanted.extend(self.gone.iter().cloned());
         let catalog = &self.catalog;
         self.watches.retain(|watched, _| {
-            let replaced = |it: &Kind| it != watched && same(it, watched) && catalog.get(it).is_some();
+            let replaced = |it: &Kind| it != watched && it.is_same(watched) && catalog.get(it).is_some();
             rendered.contains(watched) && catalog.get(watched).is_some() || !wanted.iter().any(replaced)
         });
         self.watch(wanted, instance, events);
@@ -269,9 +269,8 @@ impl ClusterEntry {
     ) {
         let Some(client) = &self.client else { return };
         for kind in kinds {
-            // Two versions of a kind show the same objects: one watch is enough.
-            let watched =
-                self.watches.keys().any(|known| known.group == kind.group && known.kind == kind.kind);
+            // One watch of a kind is enough.
+            let watched = self.watches.keys().any(|known| known.is_same(&kind));
             let Some(resource) = self.catalog.get(&kind).filter(|it| it.manageable && !watched) else {
                 continue;
             };
@@ -372,20 +371,19 @@ impl ClusterEntry {
     pub fn looked(&mut self, looked: Looked, instance: &str, events: &mpsc::Sender<Event>) {
         let Looked { in_use, unlisted, denied } = looked;
         self.unlisted = unlisted.into_iter().collect();
-        let same = |one: &Kind, other: &Kind| one.group == other.group && one.kind == other.kind;
         let known: BTreeSet<&Kind> = self.observation.objects.values().map(|live| &*live.kind).collect();
         let known: Vec<Kind> = known.into_iter().cloned().collect();
-        let is_denied = |kind: &Kind| denied.iter().any(|it| same(it, kind));
-        let is_unlisted = |kind: &Kind| self.unlisted.iter().any(|it| same(it, kind));
+        let is_denied = |kind: &Kind| denied.iter().any(|it| it.is_same(kind));
+        let is_unlisted = |kind: &Kind| self.unlisted.iter().any(|it| it.is_same(kind));
         let catalog = Arc::clone(&self.catalog);
         let as_served = |kind: &Kind| match catalog.get(kind) {
             Some(_) => Some(kind.clone()),
-            None => catalog.preferred().find(|it| same(it, kind)).cloned(),
+            None => catalog.preferred().find(|it| it.is_same(kind)).cloned(),
         };
         let to_watch = known.iter().filter(|kind| !is_denied(kind) && !is_unlisted(kind));
         let to_watch: Vec<Kind> = to_watch.filter_map(as_served).chain(in_use).collect();
         self.watch(to_watch, instance, events);
-        let is_watched = |kind: &Kind| self.watches.keys().any(|it| same(it, kind));
+        let is_watched = |kind: &Kind| self.watches.keys().any(|it| it.is_same(kind));
         let is_gone = |kind: &&Kind| !is_watched(kind) && (is_denied(kind) || catalog.is_without(kind));
         let gone: Vec<Kind> = known.iter().filter(is_gone).cloned().collect();
         self.retain(|id| !gone.iter().any(|kind| id.is_of(kind)));
@@ -448,8 +446,7 @@ impl ClusterEntry {
     pub fn has_listed<'a>(&self, mut kinds: impl Iterator<Item = &'a Kind>) -> bool {
         self.is_ready()
             && kinds.all(|kind| {
-                let same = |known: &Kind| known.group == kind.group && known.kind == kind.kind;
-                self.watches.iter().filter(|(known, _)| same(known)).all(|(_, watch)| watch.listed)
+                self.watches.iter().filter(|(known, _)| known.is_same(kind)).all(|(_, watch)| watch.listed)
             })
     }
 

@@ -5,24 +5,19 @@
 
 use std::cell::LazyCell;
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use super::cluster_entry::{ClusterEntry, Reach};
 use super::targets::Targets;
 use super::world::World;
 use crate::fleet::{Fleet, Target};
-use crate::model::{App, Revision};
+use crate::model::Revision;
 use crate::plan::{Action, Reason};
 use crate::report::DeletionReport;
 
 impl World {
-    /// A new head has these no longer, which were there as these apps said.
-    pub(super) fn part(&mut self, left: Vec<(Target, Arc<App>)>, fleet: &Fleet, head: &Revision) {
-        for (target, app) in left {
-            if fleet.takes_away(&app, &target.cluster) {
-                self.prune.partings.insert(target, head.clone());
-            }
-        }
+    /// A new head takes these away.
+    pub(super) fn part(&mut self, left: impl IntoIterator<Item = Target>, head: &Revision) {
+        self.prune.partings.extend(left.into_iter().map(|target| (target, head.clone())));
     }
 
     /// A commit of before this process took these away; what newer ones say counts more.

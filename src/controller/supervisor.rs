@@ -329,8 +329,7 @@ impl Supervisor {
         }
         // Of a kind whose best version was not told when it connected, another version was asked for.
         let preferred = |unlisted: &Kind| {
-            let same = |it: &&Kind| it.group == unlisted.group && it.kind == unlisted.kind;
-            let found = catalog.preferred().find(same).cloned();
+            let found = catalog.preferred().find(|it| it.is_same(unlisted)).cloned();
             found.or_else(|| catalog.has_stale().then(|| unlisted.clone()))
         };
         let kinds: Vec<Kind> = connected.unlisted.iter().filter_map(preferred).collect();

@@ -21,7 +21,7 @@ use super::words::Words;
 use super::{Ending, Settings, Until};
 use crate::fleet::{Fleet, Target};
 use crate::manifest;
-use crate::model::{App, ClusterName, Instance, Mode, Revision, Snapshot};
+use crate::model::{App, AppId, ClusterName, Instance, Mode, Revision, Snapshot};
 use crate::plan::Reason;
 use crate::reconcile::History;
 use crate::render::{Memory, Render, Renders};
@@ -256,7 +256,7 @@ impl World {
             let before = self.fleet.clone().filter(|_| self.renders_taken == 0);
             self.take_fleet(Arc::clone(&fleet));
             if let Some(before) = before {
-                self.part(before.everywhere(), &fleet, &news.revision);
+                self.part(fleet.taken_away(&before), &news.revision);
             }
             self.history.register(news.snapshot.registered.clone());
             let is_other = self.open_outbox(news.recent, news.token);
@@ -320,16 +320,18 @@ impl World {
             .filter(|(_, entry)| !entry.knows_wanted)
             .map(|(name, _)| name.clone())
             .collect();
-        let mut gone = Vec::new();
+        let mut gone: BTreeMap<AppId, (Arc<App>, Vec<ClusterName>)> = BTreeMap::new();
         self.targets.retain(|id, entry| {
             let stays = renders.get(id).is_some() || broken.contains_key(id);
             if !stays {
                 changed.insert(id.cluster.clone());
-                gone.push((id.clone(), Arc::clone(&entry.app)));
+                let from = gone.entry(id.app.clone()).or_insert_with(|| (Arc::clone(&entry.app), Vec::new()));
+                from.1.push(id.cluster.clone());
             }
             stays
         });
-        self.part(gone, &fleet, &renders.revision);
+        let left = gone.into_values().flat_map(|(app, clusters)| fleet.takes_away(&app, clusters));
+        self.part(left, &renders.revision);
         let rendered = renders.iter().filter_map(|(id, render)| {
             let app = fleet.apps.get(&id.app).cloned()?;
             Some((id, (app, render.clone())))

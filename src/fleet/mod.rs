@@ -138,32 +138,34 @@ impl Fleet {
         placement(app, &self.clusters, &self.ring_of)
     }
 
-    /// Every (app, cluster), of broken apps too, with what is said of the app.
-    pub fn everywhere(&self) -> Vec<(Target, Arc<App>)> {
-        let broken = self.broken.values().filter_map(|broken| broken.app.as_ref());
-        let of_app = |app: &Arc<App>| {
-            let target = |cluster| (Target { app: app.id.clone(), cluster }, Arc::clone(app));
-            self.clusters_of(app).into_iter().map(target).collect::<Vec<_>>()
-        };
-        self.apps.values().chain(broken).flat_map(of_app).collect()
+    /// The targets of an earlier revision, those of its broken apps too, that this one takes away.
+    pub fn taken_away(&self, before: &Self) -> BTreeSet<Target> {
+        let broken = before.broken.values().filter_map(|broken| broken.app.as_ref());
+        let apps = before.apps.values().chain(broken);
+        apps.flat_map(|app| self.takes_away(app, before.clusters_of(app))).collect()
     }
 
-    /// Whether this revision takes an app, as it was before, from a cluster: it is placed there no longer, no mistake hides it, and
-    /// what it had there is to go.
-    pub fn takes_away(&self, before: &App, cluster: &ClusterName) -> bool {
+    /// From which of these clusters this revision takes an app, as it was before: it is placed there no longer, no mistake hides
+    /// it, and what it had there is to go.
+    pub fn takes_away(&self, before: &App, clusters: Vec<ClusterName>) -> Vec<Target> {
         let default = self.instance.defaults.prune;
         let goes = |app: &App| app.prune.unwrap_or(default) != PruneMode::Never;
-        let is_gone = match self.apps.get(&before.id) {
-            Some(app) => goes(app) && !app.unmanaged && !self.clusters_of(app).contains(cluster),
-            None => {
-                let file = &before.location.file;
-                let is_hidden = |it: &Diagnostic| {
-                    it.is_error() && it.location.as_ref().is_some_and(|location| location.file == *file)
-                };
-                default != PruneMode::Never && !self.diagnostics.iter().any(is_hidden)
-            }
+        let now = self.apps.get(&before.id);
+        let is_to_go = match now {
+            Some(app) => goes(app) && !app.unmanaged,
+            None => default != PruneMode::Never && !self.has_errors_in(&before.location.file),
         };
-        self.is_usable() && self.clusters.contains_key(cluster) && goes(before) && is_gone
+        if !(is_to_go && goes(before) && self.is_usable()) {
+            return Vec::new();
+        }
+        let places: BTreeSet<ClusterName> = now.iter().flat_map(|app| self.clusters_of(app)).collect();
+        let away = clusters.into_iter().filter(|it| self.clusters.contains_key(it) && !places.contains(it));
+        away.map(|cluster| Target { app: before.id.clone(), cluster }).collect()
+    }
+
+    fn has_errors_in(&self, file: &str) -> bool {
+        let is_there = |it: &Diagnostic| it.location.as_ref().is_some_and(|location| location.file == *file);
+        self.diagnostics.iter().any(|it| it.is_error() && is_there(it))
     }
 
     /// The fleet of one app on one cluster, with the instance and the rings of these manifests, or else its

@@ -30,6 +30,11 @@ impl Kind {
         Some(Self::from_api_version(object.get("apiVersion")?.as_str()?, object.get("kind")?.as_str()?))
     }
 
+    /// In whichever version: two versions of a kind show the same objects.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.group == other.group && self.kind == other.kind
+    }
+
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
             self.version.to_string()

@@ -244,12 +244,7 @@ fn not_served(input: &Input<'_>, kind: &Kind) -> (Action, Reason) {
     if let Some(app) = input.pending.definitions.get(&definition) {
         return (Action::Wait, Reason::DefinitionPending { kind: kind.clone(), app: app.clone() });
     }
-    let served = observation
-        .served
-        .keys()
-        .filter(|served| served.group == kind.group && served.kind == kind.kind)
-        .cloned()
-        .collect();
+    let served = observation.served.keys().filter(|served| served.is_same(kind)).cloned().collect();
     (Action::Refuse, Reason::NotServed { kind: kind.clone(), served })
 }
 

@@ -95,17 +95,19 @@ impl History {
         Some(snapshot)
     }
 
-    async fn fleet(&self, revision: &Revision) -> Option<Fleet> {
-        let snapshot = self.taken(revision, self.repository.as_ref()?.files(revision).await)?;
-        tokio::task::spawn_blocking(move || fleet::assemble(manifest::read(&snapshot), &snapshot)).await.ok()
+    async fn files(&self, revision: &Revision) -> Option<Snapshot> {
+        self.taken(revision, self.repository.as_ref()?.files(revision).await)
     }
 
     /// The targets that a revision took away, of those that an earlier one had.
     pub async fn taken_away(&self, before: &Revision, by: &Revision) -> Option<BTreeSet<Target>> {
-        let (before, after) = (self.fleet(before).await?, self.fleet(by).await?);
-        let away =
-            before.everywhere().into_iter().filter(|(target, app)| after.takes_away(app, &target.cluster));
-        Some(away.map(|(target, _)| target).collect())
+        let (before, after) = (self.files(before).await?, self.files(by).await?);
+        let compare = move || {
+            let fleet = |snapshot: Snapshot| fleet::assemble(manifest::read(&snapshot), &snapshot);
+            let before = fleet(before);
+            fleet(after).taken_away(&before)
+        };
+        tokio::task::spawn_blocking(compare).await.ok()
     }
 
     async fn rendered(

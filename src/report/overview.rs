@@ -115,7 +115,7 @@ pub struct ClusterReport {
 pub struct DeletionReport {
     pub cluster: ClusterName,
     pub app: AppId,
-    /// `*`: whatever the app has left on a cluster of which nothing was read yet.
+    /// `*`: whatever the app has left there, while that is not known.
     pub object: String,
     /// The head at which it was first found to be no longer wanted.
     pub revision: Revision,

@@ -77,49 +77,41 @@ impl Reader {
 
     /// The files of an earlier revision: nothing is said of which commit changed them.
     pub(super) fn files(&self, revision: &Revision) -> Result<Snapshot, Error> {
-        let commit = self.commit(revision)?;
-        let (_, files) = self.tree_and_files(&commit)?;
-        Ok(Snapshot {
-            revision: revision_of(commit.id()),
-            files: files.into(),
-            history: Arc::default(),
-            keys: Keys::default(),
-            registered: None,
-        })
+        Ok(self.read_files(revision)?.1)
     }
 
-    fn tree_and_files(&self, commit: &git2::Commit<'_>) -> Result<(Oid, BTreeMap<String, File>), Error> {
-        let tree = history::tree_of(&self.repository, &self.place.folder, commit)
+    /// With the id of the tree that was read.
+    fn read(&self, revision: &Revision) -> Result<(Oid, Snapshot), Error> {
+        let (tree, mut snapshot) = self.read_files(revision)?;
+        let tip = self.commit(revision)?.id();
+        let earlier = self.last.as_ref().map(|(_, last)| &*last.history);
+        let history = history::of_files(&self.repository, &self.place.folder, tip, &snapshot.files, earlier)
+            .map_err(|error| self.unreadable(&error))?;
+        snapshot.history = history.into();
+        Ok((tree, snapshot))
+    }
+
+    fn read_files(&self, revision: &Revision) -> Result<(Oid, Snapshot), Error> {
+        let commit = self.commit(revision)?;
+        let tree = history::tree_of(&self.repository, &self.place.folder, &commit)
             .map_err(|error| self.unreadable(&error))?
             .ok_or_else(|| Error::MissingFolder {
                 url: self.place.shown.clone(),
                 path: self.place.folder.clone(),
-                revision: revision_of(commit.id()),
+                revision: revision.clone(),
             })?;
         let files = match &self.last {
             Some((known, last)) => self.changed_files(*known, &tree, &last.files)?,
             None => self.all_files(&tree)?,
         };
-        Ok((tree.id(), files))
-    }
-
-    /// With the id of the tree that was read.
-    fn read(&self, revision: &Revision) -> Result<(Oid, Snapshot), Error> {
-        let commit = self.commit(revision)?;
-        let (tree, files) = self.tree_and_files(&commit)?;
-        let earlier = self.last.as_ref().map(|(_, last)| &*last.history);
-        let history = history::of_files(&self.repository, &self.place.folder, commit.id(), &files, earlier)
-            .map_err(|error| self.unreadable(&error))?;
-        Ok((
-            tree,
-            Snapshot {
-                revision: revision_of(commit.id()),
-                files: files.into(),
-                history: history.into(),
-                keys: Keys::default(),
-                registered: None,
-            },
-        ))
+        let snapshot = Snapshot {
+            revision: revision_of(commit.id()),
+            files: files.into(),
+            history: Arc::default(),
+            keys: Keys::default(),
+            registered: None,
+        };
+        Ok((tree.id(), snapshot))
     }
 
     /// Paths that differ between two revisions, relative to the configured folder.

@@ -51,6 +51,14 @@ async fn started(fleet: &Fleet) -> Running {
     running
 }
 
+/// Such a process, and the commit that takes the app away, which waits.
+async fn removed(gitea: &Gitea, fleet: &Fleet) -> (Running, Revision) {
+    let running = started(fleet).await;
+    let removal = fleet.push(&running, "No settings", &NO_SETTINGS).await;
+    gitea.until(&removal, LEFT_ON_GZ1).await;
+    (running, removal)
+}
+
 /// It stays as it is until the cluster is back.
 async fn check_waits_for_gz1(gitea: &Gitea, fleet: &Fleet, removal: &Revision) {
     gitea.until(removal, LEFT_ON_GZ1).await;
@@ -87,9 +95,7 @@ async fn nor_where_it_was_taken_while_no_process_ran() {
 async fn nor_by_the_process_after_the_one_that_knew_and_after_another_commit() {
     let gitea = Gitea::start().await;
     let fleet = with_one_cluster_away(&gitea).await;
-    let running = started(&fleet).await;
-    let removal = fleet.push(&running, "No settings", &NO_SETTINGS).await;
-    gitea.until(&removal, LEFT_ON_GZ1).await;
+    let (running, removal) = removed(&gitea, &fleet).await;
     running.stop().await;
     fleet.repository.commit("Words", &WORDS);
     let _running = fleet.start().await;
@@ -104,9 +110,7 @@ async fn what_comes_back_to_a_cluster_that_is_away_was_never_taken_from_it() {
     fleet.cluster("gz1").set_down(false);
     let before = live::get(fleet.cluster("gz1"), "ConfigMap", "default", "one").await.expect("one");
     fleet.cluster("gz1").set_down(true);
-    let running = started(&fleet).await;
-    let removal = fleet.push(&running, "No settings", &NO_SETTINGS).await;
-    gitea.until(&removal, LEFT_ON_GZ1).await;
+    let (running, removal) = removed(&gitea, &fleet).await;
     let (settings, one) = (objects("default", "settings"), config_map("default", "one", "first"));
     let back = fleet.push(&running, "Settings", &[(SETTINGS, Some(&settings)), (ONE, Some(&one))]).await;
     gitea.until(&removal, "success 1 object deleted on 1 cluster").await;
@@ -159,9 +163,7 @@ async fn a_failure_that_an_earlier_process_told_is_not_taken_back() {
 async fn a_run_that_ends_before_the_forge_answers_says_what_it_knows() {
     let gitea = Gitea::start().await;
     let fleet = with_one_cluster_away(&gitea).await;
-    let running = started(&fleet).await;
-    let removal = fleet.push(&running, "No settings", &NO_SETTINGS).await;
-    gitea.until(&removal, LEFT_ON_GZ1).await;
+    let (running, removal) = removed(&gitea, &fleet).await;
     running.stop().await;
     fleet.cluster("gz1").set_down(false);
     gitea.set_down(true);

@@ -22,15 +22,7 @@ async fn an_app_that_is_deleted_while_clusters_are_away_goes_also_by_a_process_t
     // And without its disk.
     std::fs::remove_dir_all(away.scene.folder().join("state")).expect("a folder of state");
     away.scene.start(&[]).await;
-    for cluster in &away.scene.clusters()[2..] {
-        let is_told = |line: &str| line.contains("does not answer") && line.contains(cluster.name());
-        away.scene
-            .eventually("it knows who is away", async || {
-                let log = away.scene.running(|tutti| tutti.log());
-                log.lines().any(is_told).then_some(()).ok_or("not yet".to_owned())
-            })
-            .await;
-    }
+    away.scene.says_of(&away.scene.clusters()[2..], &["does not answer"]).await;
     // What was there it does not know, but that the commit took the app away from both.
     let waiting = ["2 deletes wait: cluster-3 does not answer, goes when it is back"];
     away.scene.told(&away.gone, "deploy/prod", "pending", &waiting).await;

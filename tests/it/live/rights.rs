@@ -72,17 +72,24 @@ async fn make_legacy(scene: &Scene, name: &str) {
     scene.worktree.write("apps/legacy/app.yaml", &adopting);
 }
 
-#[tokio::test]
-async fn with_the_printed_rights_everything_works() {
-    let Some(account) = Account::pair("rights-all").await else { return };
+/// A repository with all of it, and an account with the rights that are printed for that.
+async fn prepared(name: &'static str, legacy: &str) -> Option<Account> {
+    let account = Account::pair(name).await?;
     let scene = &account.scene;
     write_foundations(scene);
     scene.write_app("web", &objects(0));
-    make_legacy(scene, "legacy").await;
+    make_legacy(scene, legacy).await;
     scene.worktree.publish("first");
     account.grant(&account.printed().await).await;
     account.log_in().await;
     account.misses(0, &[]).await;
+    Some(account)
+}
+
+#[tokio::test]
+async fn with_the_printed_rights_everything_works() {
+    let Some(account) = prepared("rights-all", "legacy").await else { return };
+    let scene = &account.scene;
     account.administrator_is_examined().await;
 
     let (code, said) = account.once("60").await;
@@ -180,17 +187,9 @@ async fn the_example_rolls_out_with_the_printed_rights() {
 
 #[tokio::test]
 async fn each_right_that_is_taken_is_named_by_doctor() {
-    let Some(account) = Account::pair("rights-each").await else { return };
+    let Some(account) = prepared("rights-each", "legacy").await else { return };
     let scene = &account.scene;
-    write_foundations(scene);
-    scene.write_app("web", &objects(0));
-    make_legacy(scene, "legacy").await;
-    scene.worktree.publish("first");
     let whole = account.printed().await;
-    account.grant(&whole).await;
-    account.log_in().await;
-    account.misses(0, &[]).await;
-
     let all = taken::all(&whole);
     for taken in &all {
         account.grant(&taken.from(&whole)).await;
@@ -224,15 +223,8 @@ fn exit_without(taken: &Taken) -> i32 {
 
 #[tokio::test]
 async fn with_one_right_less_the_error_names_it() {
-    let Some(account) = Account::pair("rights-less").await else { return };
+    let Some(account) = prepared("rights-less", "legacy-0").await else { return };
     let scene = &account.scene;
-    write_foundations(scene);
-    scene.write_app("web", &objects(0));
-    make_legacy(scene, "legacy-0").await;
-    scene.worktree.publish("first");
-    account.grant(&account.printed().await).await;
-    account.log_in().await;
-    account.misses(0, &[]).await;
     let (code, said) = account.once("60").await;
     assert_eq!(code, Some(0), "{said}");
 

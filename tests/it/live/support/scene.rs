@@ -236,7 +236,12 @@ spec:
 
     /// Waits until a line of the running process has these words for each cluster: a status names the first one alone.
     pub async fn says_of_each(&self, words: &[&str]) {
-        for cluster in &self.clusters {
+        self.says_of(&self.clusters, words).await;
+    }
+
+    /// The same of some clusters.
+    pub async fn says_of(&self, clusters: &[&Cluster], words: &[&str]) {
+        for cluster in clusters {
             let name = cluster.name();
             let is_it = |line: &str| line.contains(name) && words.iter().all(|word| line.contains(word));
             self.eventually(&format!("of {name} it says {words:?}"), async || {
