@@ -91,6 +91,8 @@ pub struct TargetEntry {
 pub struct Task {
     pub number: u64,
     pub cancelled: CancellationToken,
+    /// The app says something else by now: what was refused says nothing of that.
+    pub is_superseded: bool,
 }
 
 #[derive(Debug)]
@@ -153,8 +155,9 @@ impl TargetEntry {
         if is_other {
             self.version = version_of(&render);
             self.due = true;
-            if let Some(running) = &self.running {
+            if let Some(running) = &mut self.running {
                 running.cancelled.cancel();
+                running.is_superseded = true;
             }
             self.cause = None;
             self.ask_at = None;

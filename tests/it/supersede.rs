@@ -207,3 +207,38 @@ async fn a_head_is_brought_to_its_end_when_the_maintenance_that_stopped_it_is_ta
     let maintaining = cluster("bj1").replace("spec: {", "spec: {state: Maintaining, ");
     taken_back("clusters/bj1.yaml", &maintaining).await;
 }
+
+/// A write is refused after 25 s; meanwhile a commit changes `path`. How often it is sent within 10 s of the answer.
+async fn sent_after_a_refusal(path: &str, text: &str) -> usize {
+    let refused = config_map("missing", "web", "first");
+    let fleet = Fleet::new(
+        &["bj1"],
+        &[
+            ("tutti.yaml", crate::support::manifests::INSTANCE),
+            ("apps/web/app.yaml", &objects("default", "web")),
+            ("apps/web/objects/web.yaml", &refused),
+        ],
+    );
+    let bj1 = fleet.cluster("bj1");
+    let config = RequestMatch::writes().resource("configmaps");
+    bj1.fail_next(config.clone(), 1, Fault::Delay(Duration::from_secs(25)));
+    let running = fleet.start().await;
+    under_way(&fleet, &config).await;
+    let other = fleet.push(&running, "Meanwhile", &[(path, Some(text))]).await;
+    running.until("the other head", |now| now.revision.as_ref() == Some(&other)).await;
+    running.until("a refusal", |now| now.targets.iter().any(|it| it.detail.contains("\"missing\""))).await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    bj1.count_requests(&config)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_refused_while_a_cluster_changed_is_not_tried_again_at_once() {
+    let labelled = cluster("bj1").replace("environment: prod", "environment: prod, tier: front");
+    assert_eq!(sent_after_a_refusal("clusters/bj1.yaml", &labelled).await, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_refused_before_the_app_said_otherwise_is_tried_again_at_once() {
+    let manifest = objects("default", "web").replace("[objects/*.yaml]", "[objects/*.yaml], drift: ignore");
+    assert_eq!(sent_after_a_refusal("apps/web/app.yaml", &manifest).await, 2);
+}
