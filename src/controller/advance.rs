@@ -133,7 +133,7 @@ impl World {
             cluster.running += 1;
             self.tasks += 1;
             let number = self.tasks;
-            entry.running = Some(Task { number, cancelled: job.cancelled.clone(), is_superseded: false });
+            entry.running = Some(Task { number, cancelled: job.cancelled.clone() });
             let (events, target, epoch) = (self.events.clone(), id.clone(), cluster.epoch);
             tokio::spawn(async move {
                 let event = match tokio::spawn(reconcile::run(job)).await {

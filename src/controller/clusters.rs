@@ -31,7 +31,13 @@ impl World {
             self.take_ignores(&fleet);
             if is_other {
                 let all: Vec<Target> = self.targets.keys().cloned().collect();
-                all.iter().for_each(|id| self.look_at(id));
+                for id in &all {
+                    // What was refused may be allowed now, by `force` for all.
+                    if let Some(entry) = self.targets.get_mut(id) {
+                        entry.begin_anew();
+                    }
+                    self.look_at(id);
+                }
             }
         }
         self.fleet = Some(fleet);
@@ -40,16 +46,18 @@ impl World {
     /// Whether anything may be written holds from the moment in which it is read. What is rendered is still that of the commit
     /// before: what a commit lifts (maintenance, observe mode) is not lifted for that.
     fn stop_if_the_ground_moves(&mut self, fleet: &Fleet) {
-        let same = |(name, cluster): (&ClusterName, &Cluster)| {
-            self.clusters.get(name).is_none_or(|known| known.cluster == *cluster)
-        };
-        if *self.instance == fleet.instance && fleet.clusters.iter().all(same) {
+        let is_other = *self.instance != fleet.instance;
+        let moves = |name, known: &Cluster| fleet.clusters.get(name).is_some_and(|cluster| cluster != known);
+        let known = self.clusters.iter();
+        let moving: Vec<&ClusterName> = known
+            .filter(|(name, known)| is_other || moves(*name, &known.cluster))
+            .map(|(name, _)| name)
+            .collect();
+        if !is_other && moving.is_empty() {
             return;
         }
         self.ground_moved = true;
-        for running in self.targets.values().filter_map(|entry| entry.running.as_ref()) {
-            running.cancelled.cancel();
-        }
+        moving.into_iter().for_each(|name| self.stop_writing_to(name));
     }
 
     fn take_clusters(&mut self, fleet: &Fleet) {

@@ -20,7 +20,7 @@ impl World {
     pub(super) fn reconciled(&mut self, target: &Target, number: u64, epoch: u64, outcome: Outcome) {
         let now = Instant::now();
         // What it did was done all the same, whoever is asked about now.
-        let task = self.targets.ended(target, number);
+        let cancelled = self.targets.ended(target, number).unwrap_or(true);
         // Whatever came of it: it was passed over while it ran, also when its cluster went and came back meanwhile.
         self.look_at(target);
         let Some(cluster) = self.clusters.get_mut(&target.cluster) else { return };
@@ -103,16 +103,8 @@ impl World {
         let mode = self.mode();
         let Some(entry) = self.targets.get_mut(target) else { return };
         let rendered = entry.render.as_ref().ok().map(|rendered| rendered.digest());
-        let Some(task) = task.filter(|task| !task.is_superseded && rendered == Some(outcome.plan.rendered))
-        else {
+        if cancelled || rendered != Some(outcome.plan.rendered) {
             // A newer revision took over while this one was applied: its verdict is not about that.
-            return;
-        };
-        if task.cancelled.is_cancelled() {
-            // It was stopped half-way and goes on at once; what was refused waits all the same.
-            if let Some(failure) = failure {
-                entry.failed(failure, now);
-            }
             return;
         }
         let rendered = outcome.plan.rendered;
@@ -132,12 +124,12 @@ impl World {
     /// A task ended without an outcome: a fault of ours, which must not stop its neighbours.
     pub(super) fn crashed(&mut self, target: &Target, number: u64, error: String) {
         tracing::error!(cluster = %target.cluster, app = %target.app, error, "a reconciliation crashed");
-        let is_there = self.targets.ended(target, number).is_some();
+        let cancelled = self.targets.ended(target, number).unwrap_or(true);
         if let Some(cluster) = self.clusters.get_mut(&target.cluster) {
             cluster.running = cluster.running.saturating_sub(1);
         }
         self.look_at(target);
-        if let Some(entry) = self.targets.get_mut(target).filter(|_| is_there) {
+        if let Some(entry) = self.targets.get_mut(target).filter(|_| !cancelled) {
             entry.failed(
                 Failure { text: error, unreachable: false, lasting: true, refused: Vec::new() },
                 Instant::now(),

@@ -91,8 +91,6 @@ pub struct TargetEntry {
 pub struct Task {
     pub number: u64,
     pub cancelled: CancellationToken,
-    /// The app says something else by now: what was refused says nothing of that.
-    pub is_superseded: bool,
 }
 
 #[derive(Debug)]
@@ -155,9 +153,8 @@ impl TargetEntry {
         if is_other {
             self.version = version_of(&render);
             self.due = true;
-            if let Some(running) = &mut self.running {
+            if let Some(running) = &self.running {
                 running.cancelled.cancel();
-                running.is_superseded = true;
             }
             self.cause = None;
             self.ask_at = None;
@@ -236,6 +233,12 @@ impl TargetEntry {
             let pause = FIRST_PAUSE.saturating_mul(1 << (again - 1).min(9)).min(LONGEST_PAUSE);
             self.retry_at = Some(now + pause);
         }
+    }
+
+    /// The next try comes at once, and the pauses after it from the first on.
+    pub fn begin_anew(&mut self) {
+        self.attempts = 0;
+        self.retry_at = None;
     }
 
     pub fn went_through(&mut self) {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use tokio::time::Instant;
 
-use super::target::{TargetEntry, Task};
+use super::target::TargetEntry;
 use crate::fleet::Target;
 use crate::model::{AppId, ClusterName};
 
@@ -60,13 +60,15 @@ impl Targets {
         self.leaving.contains_key(id)
     }
 
-    /// A task has come to its end. `None`: its target has gone meanwhile, perhaps to come back.
-    pub fn ended(&mut self, id: &Target, number: u64) -> Option<Task> {
+    /// A task has come to its end. The one of a target that is still the same: was it told to stop? `None`: the target has gone
+    /// meanwhile, perhaps to come back.
+    pub fn ended(&mut self, id: &Target, number: u64) -> Option<bool> {
         if self.leaving.get(id) == Some(&number) {
             self.leaving.remove(id);
             return None;
         }
-        self.entries.get_mut(id)?.running.take_if(|running| running.number == number)
+        let running = self.entries.get_mut(id)?.running.take_if(|running| running.number == number)?;
+        Some(running.cancelled.is_cancelled())
     }
 
     /// By app, then by cluster.

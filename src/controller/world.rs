@@ -21,7 +21,7 @@ use super::words::Words;
 use super::{Ending, Settings, Until};
 use crate::fleet::{Fleet, Target};
 use crate::manifest;
-use crate::model::{App, AppId, ClusterName, Instance, Mode, Revision, Snapshot};
+use crate::model::{App, ClusterName, Instance, Mode, Revision, Snapshot};
 use crate::plan::Reason;
 use crate::reconcile::History;
 use crate::render::{Memory, Render, Renders};
@@ -320,17 +320,21 @@ impl World {
             .filter(|(_, entry)| !entry.knows_wanted)
             .map(|(name, _)| name.clone())
             .collect();
-        let mut gone: BTreeMap<AppId, (Arc<App>, Vec<ClusterName>)> = BTreeMap::new();
+        let mut gone: Vec<(Arc<App>, ClusterName)> = Vec::new();
         self.targets.retain(|id, entry| {
             let stays = renders.get(id).is_some() || broken.contains_key(id);
             if !stays {
                 changed.insert(id.cluster.clone());
-                let from = gone.entry(id.app.clone()).or_insert_with(|| (Arc::clone(&entry.app), Vec::new()));
-                from.1.push(id.cluster.clone());
+                gone.push((Arc::clone(&entry.app), id.cluster.clone()));
             }
             stays
         });
-        let left = gone.into_values().flat_map(|(app, clusters)| fleet.takes_away(&app, clusters));
+        // One app may have stood otherwise on some clusters than on others, while it had mistakes.
+        let apps = gone.chunk_by(|(one, _), (next, _)| Arc::ptr_eq(one, next));
+        let left = apps.flat_map(|places| {
+            let clusters = places.iter().map(|(_, cluster)| cluster.clone()).collect();
+            fleet.takes_away(&places[0].0, clusters)
+        });
         self.part(left, &renders.revision);
         let rendered = renders.iter().filter_map(|(id, render)| {
             let app = fleet.apps.get(&id.app).cloned()?;

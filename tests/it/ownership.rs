@@ -162,10 +162,11 @@ async fn the_instance_may_force_for_all_but_those_that_say_no() {
         let scene = Scene::with(fields).await;
         edit_as(scene.cluster(), "helm", MAP, &json!({"data": {"other": "theirs"}})).await;
         settle().await;
+        scene.push("One more key", &app(fields), &with_data("other: \"ours\"")).await;
+        assert_eq!(scene.told().0, Phase::Refused, "{fields}: {}", scene.told().1);
+        // Its pause is long still.
         let instance = INSTANCE.replace("spec: {}", "spec: {defaults: {force: true}}");
-        let changed = with_data("other: \"ours\"");
-        let changes = [("tutti.yaml", Some(instance.as_str())), (MANIFESTS, Some(&changed))];
-        scene.fleet.push(&scene.running, "Force", &changes).await;
+        scene.fleet.push(&scene.running, "Force", &[("tutti.yaml", Some(&instance))]).await;
         settle().await;
         assert_eq!(scene.told().0, phase, "{fields}: {}", scene.told().1);
     }

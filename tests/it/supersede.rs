@@ -5,10 +5,10 @@ use std::time::Duration;
 use sandbox::{Fault, RequestMatch};
 use serde_json::json;
 
-use crate::support::fleet::Fleet;
+use crate::support::fleet::{Fleet, target};
 use crate::support::forge::Gitea;
 use crate::support::live::{self, edit_as};
-use crate::support::manifests::{cluster, config_map, deployment, objects};
+use crate::support::manifests::{INSTANCE, cluster, config_map, deployment, objects};
 
 fn app(image: &str, value: &str) -> String {
     [config_map("default", "web", value), deployment("default", "web", "web", image)].join("---\n")
@@ -59,7 +59,7 @@ async fn the_older_revision_starts_nothing_more() {
 
 #[tokio::test(start_paused = true)]
 async fn of_many_pushes_at_once_only_the_last_is_brought() {
-    let fleet = fleet(crate::support::manifests::INSTANCE);
+    let fleet = fleet(INSTANCE);
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
     fleet.forget_requests();
@@ -118,7 +118,7 @@ async fn under_way(fleet: &Fleet, config: &RequestMatch) {
 
 #[tokio::test(start_paused = true)]
 async fn an_app_that_goes_and_comes_back_waits_for_what_is_under_way() {
-    let fleet = fleet(crate::support::manifests::INSTANCE);
+    let fleet = fleet(INSTANCE);
     let bj1 = fleet.cluster("bj1");
     let config = RequestMatch::writes().resource("configmaps");
     bj1.fail_next(config.clone(), 1, Fault::Delay(Duration::from_secs(25)));
@@ -145,7 +145,7 @@ async fn an_app_that_goes_and_comes_back_waits_for_what_is_under_way() {
 
 #[tokio::test(start_paused = true)]
 async fn what_was_refused_for_a_conflict_is_not_sent_again_once_git_says_otherwise() {
-    let fleet = fleet(crate::support::manifests::INSTANCE);
+    let fleet = fleet(INSTANCE);
     let (bj1, path) = (fleet.cluster("bj1"), "apps/web/objects/web.yaml");
     let manifest = objects("default", "web")
         .replace("{files: [objects/*.yaml]}", "{files: [objects/*.yaml], drift: ignore}");
@@ -175,7 +175,7 @@ async fn what_was_refused_for_a_conflict_is_not_sent_again_once_git_says_otherwi
 
 /// While a commit is applied another one takes over, and is itself taken back.
 async fn taken_back(path: &str, text: &str) {
-    let fleet = fleet(crate::support::manifests::INSTANCE);
+    let fleet = fleet(INSTANCE);
     let bj1 = fleet.cluster("bj1");
     let config = RequestMatch::writes().resource("configmaps");
     bj1.fail_next(config.clone(), 1, Fault::Delay(Duration::from_secs(25)));
@@ -208,15 +208,14 @@ async fn a_head_is_brought_to_its_end_when_the_maintenance_that_stopped_it_is_ta
     taken_back("clusters/bj1.yaml", &maintaining).await;
 }
 
-/// A write is refused after 25 s; meanwhile a commit changes `path`. How often it is sent within 10 s of the answer.
+/// A write to bj1 is refused after 25 s; meanwhile a commit changes `path`. How often it is sent within 10 s of the answer.
 async fn sent_after_a_refusal(path: &str, text: &str) -> usize {
-    let refused = config_map("missing", "web", "first");
     let fleet = Fleet::new(
-        &["bj1"],
+        &["bj1", "sh1"],
         &[
-            ("tutti.yaml", crate::support::manifests::INSTANCE),
+            ("tutti.yaml", INSTANCE),
             ("apps/web/app.yaml", &objects("default", "web")),
-            ("apps/web/objects/web.yaml", &refused),
+            ("apps/web/objects/web.yaml", &config_map("missing", "web", "first")),
         ],
     );
     let bj1 = fleet.cluster("bj1");
@@ -226,19 +225,31 @@ async fn sent_after_a_refusal(path: &str, text: &str) -> usize {
     under_way(&fleet, &config).await;
     let other = fleet.push(&running, "Meanwhile", &[(path, Some(text))]).await;
     running.until("the other head", |now| now.revision.as_ref() == Some(&other)).await;
-    running.until("a refusal", |now| now.targets.iter().any(|it| it.detail.contains("\"missing\""))).await;
+    running.until("a refusal", |now| target(now, "bj1", "default/web").detail.contains("\"missing\"")).await;
     tokio::time::sleep(Duration::from_secs(10)).await;
     bj1.count_requests(&config)
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_refused_while_a_cluster_changed_is_not_tried_again_at_once() {
+async fn what_was_refused_while_another_cluster_changed_is_not_tried_again_at_once() {
+    let labelled = cluster("sh1").replace("environment: prod", "environment: prod, tier: front");
+    assert_eq!(sent_after_a_refusal("clusters/sh1.yaml", &labelled).await, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_refused_before_its_cluster_changed_is_tried_again_at_once() {
     let labelled = cluster("bj1").replace("environment: prod", "environment: prod, tier: front");
-    assert_eq!(sent_after_a_refusal("clusters/bj1.yaml", &labelled).await, 1);
+    assert_eq!(sent_after_a_refusal("clusters/bj1.yaml", &labelled).await, 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_was_refused_before_the_app_said_otherwise_is_tried_again_at_once() {
     let manifest = objects("default", "web").replace("[objects/*.yaml]", "[objects/*.yaml], drift: ignore");
     assert_eq!(sent_after_a_refusal("apps/web/app.yaml", &manifest).await, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_refused_before_the_instance_said_otherwise_is_tried_again_at_once() {
+    let ignoring = INSTANCE.replace("spec: {}", "spec: {defaults: {drift: ignore}}");
+    assert_eq!(sent_after_a_refusal("tutti.yaml", &ignoring).await, 2);
 }

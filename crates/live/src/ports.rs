@@ -15,7 +15,11 @@ static NEXT: AtomicU16 = AtomicU16::new(0);
 
 /// A port that nobody listens on and that this process has not chosen before.
 pub(crate) fn free() -> Result<u16, Error> {
-    (0..COUNT).map(|_| next()).find(|port| is_free(*port)).ok_or(Error::NoPort)
+    first_free((0..COUNT).map(|_| next()))
+}
+
+fn first_free(mut ports: impl Iterator<Item = u16>) -> Result<u16, Error> {
+    ports.find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok()).ok_or(Error::NoPort)
 }
 
 fn next() -> u16 {
@@ -23,10 +27,6 @@ fn next() -> u16 {
     let begin = process::id().wrapping_mul(997) % u32::from(COUNT);
     let step = u32::from(NEXT.fetch_add(1, Ordering::Relaxed) % COUNT);
     FIRST + ((begin + step) % u32::from(COUNT)) as u16
-}
-
-fn is_free(port: u16) -> bool {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
 }
 
 #[cfg(test)]
@@ -47,9 +47,8 @@ mod tests {
 
     #[test]
     fn a_taken_port_is_passed_over() {
-        let port = free().unwrap();
-        assert!(is_free(port));
+        let (port, other) = (free().unwrap(), free().unwrap());
         let _taken = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
-        assert!(!is_free(port));
+        assert_eq!(first_free([port, other].into_iter()).unwrap(), other);
     }
 }
