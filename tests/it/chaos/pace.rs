@@ -29,6 +29,10 @@ const MOMENT: Duration = Duration::from_millis(20);
 /// An object that changed under its delete is asked for again at once, so often.
 const AT_ONCE: usize = 3;
 
+/// An object is read so often within a minute without a reason to, and for each reason.
+const READS: usize = 3;
+const READS_EACH: usize = 1;
+
 /// When each place was changed by others.
 pub type Edits = BTreeMap<Place, Vec<Instant>>;
 
@@ -189,7 +193,38 @@ impl Pace {
                 }
             }
         }
+        found.extend(self.read_too_often(edits));
         (most, found)
+    }
+
+    /// No storm of reads either: within a minute an object is looked at a few times for each reason to, which is a write of it, a
+    /// change of it or of what wants it, and a new begin.
+    fn read_too_often(&self, edits: &Edits) -> Vec<String> {
+        let mut found = Vec::new();
+        for (place, tries) in &self.tries {
+            let (reads, writes): (Vec<&Try>, Vec<&Try>) = tries.iter().partition(|it| it.verb == Verb::Read);
+            let anew = [
+                Some(&self.anew),
+                self.cluster_anew.get(&place.0),
+                self.place_anew.get(place),
+                edits.get(place),
+            ];
+            let mut reasons: Vec<Instant> = anew.into_iter().flatten().flatten().copied().collect();
+            reasons.extend(writes.iter().map(|it| it.at));
+            let within = |from: Instant, at: Instant| at + MOMENT > from && at < from + MINUTE;
+            let too_many = reads.iter().enumerate().find_map(|(first, one)| {
+                let number = reads[first..].iter().take_while(|it| it.at - one.at < MINUTE).count();
+                let most = READS + READS_EACH * reasons.iter().filter(|at| within(one.at, **at)).count();
+                (number > most).then_some((number, most))
+            });
+            if let Some((number, most)) = too_many {
+                found.push(format!(
+                    "{} {}: read {number} times within a minute, {most} is the most",
+                    place.0, place.1
+                ));
+            }
+        }
+        found
     }
 
     /// What happened to the objects on that cluster of any app that has the object.
