@@ -48,7 +48,7 @@ impl std::fmt::Debug for Attempt<'_> {
 
 impl Attempt<'_> {
     pub async fn run(&self, mut body: Value) -> Result<Value, Error> {
-        match self.by_apply(&mut body).await {
+        match self.by_apply(&mut body, true).await {
             Err(Error::WithoutApply { .. }) => self.by_merge(&body).await,
             Ok(live) if handover::is_due(&live) && !self.is_dry => {
                 self.after_handover(&live, &mut body).await
@@ -73,7 +73,7 @@ impl Attempt<'_> {
         let Self { client, resource, manager, object, .. } = *self;
         handover::hand_over(client, resource, manager, &object.id, live).await?;
         unbind(body);
-        self.by_apply(body).await
+        self.by_apply(body, false).await
     }
 
     async fn by_merge(&self, body: &Value) -> Result<Value, Error> {
@@ -113,16 +113,22 @@ impl Attempt<'_> {
         Some(before.body.fields())
     }
 
-    async fn by_apply(&self, body: &mut Value) -> Result<Value, Error> {
+    /// `is_as_seen`: nothing was written since it was seen, as far as we know.
+    async fn by_apply(&self, body: &mut Value, is_as_seen: bool) -> Result<Value, Error> {
         let ignored = &self.step.left.paths;
-        let takes_all = self.step.force || matches!(self.step.reason.cause(), Reason::Drifted { .. });
-        if takes_all && self.step.left.known.is_some() {
+        let has_drifted = matches!(self.step.reason.cause(), Reason::Drifted { .. });
+        let takes_all = self.step.force || has_drifted;
+        let mut seen = self.step.resource_version.clone();
+        if has_drifted && is_as_seen && self.step.left.known.is_some() {
             // What is sent leaves out whatever others have of the fields that are left to them, if all is as it was seen.
-            self.bind(body);
+            bind(body, seen.as_deref());
             match self.apply(body, true).await {
                 Err(Error::Rejected { code: 409, .. }) => unbind(body),
                 result => return result,
             }
+            // Who has what is told of a state that is no older than this.
+            let now = self.client.lookup(self.resource, &self.object.id).await?;
+            seen = now.and_then(|now| Some(now.pointer("/metadata/resourceVersion")?.as_str()?.to_owned()));
             if let Some(error) = stopped(self.cancelled, &self.object.id) {
                 return Err(error);
             }
@@ -154,16 +160,9 @@ impl Attempt<'_> {
         }
         // Who has what was told of this very state.
         if !theirs.is_empty() {
-            self.bind(body);
+            bind(body, seen.as_deref());
         }
         self.apply(body, !theirs.is_empty()).await
-    }
-
-    /// To the state that was seen: another one is refused.
-    fn bind(&self, body: &mut Value) {
-        if let Some(version) = &self.step.resource_version {
-            body["metadata"]["resourceVersion"] = Value::String(version.clone());
-        }
     }
 
     async fn apply(&self, body: &Value, by_force: bool) -> Result<Value, Error> {
@@ -175,6 +174,13 @@ impl Attempt<'_> {
         } else {
             client.apply(resource, &object.id, body, manager).await
         }
+    }
+}
+
+/// To this state: another one is refused.
+fn bind(body: &mut Value, version: Option<&str>) {
+    if let Some(version) = version {
+        body["metadata"]["resourceVersion"] = version.into();
     }
 }
 

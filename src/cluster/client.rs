@@ -128,9 +128,10 @@ impl Client {
         &self.kube
     }
 
-    /// Whether a watch has delivered something since.
-    pub fn has_told_since(&self, then: Instant) -> bool {
-        self.streams.told_since(then)
+    /// Whether a watch has delivered something since `then`, and no request has failed since the last probe as if the cluster
+    /// were away, or did not know us.
+    pub fn is_heard_since(&self, then: Instant, probed_at: Instant) -> bool {
+        self.streams.shows_that_it_answers(then, probed_at)
     }
 
     /// Which lists come as streams here.

@@ -130,10 +130,14 @@ impl Client {
         object: Option<&ObjectId>,
         request: impl Future<Output = Result<T, kube::Error>>,
     ) -> Result<T, Error> {
-        match tokio::time::timeout(Self::PATIENCE, request).await {
+        let answer = match tokio::time::timeout(Self::PATIENCE, request).await {
             Ok(answer) => answer.map_err(|error| classify(self.name(), action, object, &error)),
             Err(_) => Err(self.no_answer()),
+        };
+        if matches!(answer, Err(Error::Unreachable { .. } | Error::Denied { forbidden: false, .. })) {
+            self.streams().note_trouble();
         }
+        answer
     }
 }
 

@@ -25,6 +25,8 @@ struct Known {
     refused: BTreeSet<(String, String)>,
     /// When a watch last told something.
     told_at: Option<Instant>,
+    /// When a request last was not answered, or its sender not known.
+    troubled_at: Option<Instant>,
 }
 
 impl Streams {
@@ -50,9 +52,15 @@ impl Streams {
         self.0.lock().told_at = Some(Instant::now());
     }
 
-    /// Whether a watch told something since.
-    pub fn told_since(&self, then: Instant) -> bool {
-        self.0.lock().told_at.is_some_and(|at| at > then)
+    /// A request was not answered, or its sender is not known there.
+    pub fn note_trouble(&self) {
+        self.0.lock().troubled_at = Some(Instant::now());
+    }
+
+    /// Whether a watch told something since `then`, and no request found the cluster otherwise since the last probe.
+    pub fn shows_that_it_answers(&self, then: Instant, probed_at: Instant) -> bool {
+        let known = self.0.lock();
+        known.told_at.is_some_and(|at| at > then) && known.troubled_at.is_none_or(|at| at <= probed_at)
     }
 
     /// It is not asked for again as a stream.

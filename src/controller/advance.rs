@@ -14,7 +14,7 @@ use super::target::Task;
 use super::world::World;
 use crate::fleet::Target;
 use crate::health::{OwnPods, own_pods, pods_cause};
-use crate::model::{AppId, ClusterName, Diagnostic, Mode, ObjectId, Rendered, Scope, TaintEffect};
+use crate::model::{AppId, ClusterName, Diagnostic, Mode, Rendered, Scope, TaintEffect};
 use crate::plan::{self, Action, Reason};
 use crate::reconcile::{self, Job, Shared};
 
@@ -89,8 +89,6 @@ impl World {
         let writes = !plan.is_empty();
         let refused = plan.steps.iter().any(|step| step.action == Action::Refuse);
         let waits_to_ask = plan.steps.iter().any(|step| step.reason == Reason::AskedLately);
-        let doubts: Vec<ObjectId> =
-            plan.writes().filter(|step| step.decides_a_doubt()).map(|step| step.object.clone()).collect();
         let undefined = plan.steps.iter().any(|step| matches!(step.reason, Reason::DefinitionPending { .. }));
         let mode = self.mode();
         let cluster = self.clusters.get_mut(&id.cluster)?;
@@ -122,7 +120,6 @@ impl World {
             return Some(at);
         }
         if starts {
-            entry.ask_about(doubts, now);
             cluster.running += 1;
             self.tasks += 1;
             let number = self.tasks;
@@ -143,6 +140,9 @@ impl World {
             entry.failure = None;
             // Discovery may be behind the definition that it will show.
             entry.look_again(undefined && !refused, now);
+            if waits_to_ask {
+                entry.look_at = entry.look_at.into_iter().chain(entry.asks_again_at(now)).min();
+            }
             return entry.look_at;
         }
         entry.went_through();

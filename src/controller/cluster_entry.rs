@@ -397,7 +397,7 @@ impl ClusterEntry {
     fn retain(&mut self, stays: impl Fn(&ObjectId) -> bool) {
         let gone: Vec<ObjectId> = self.observation.objects.keys().filter(|id| !stays(id)).cloned().collect();
         for id in &gone {
-            self.observation.remove(id, self.wanted.ids().contains(id));
+            self.observation.remove(id, || self.wanted.ids().contains(id));
         }
         self.unwell.retain(|id, _| stays(id));
         self.strays.retain(|id| stays(id));
@@ -620,6 +620,8 @@ impl ClusterEntry {
             let live = Arc::make_mut(live);
             live.resource_version = candidate.resource_version.as_str().into();
             live.keep = candidate.keep;
+            // Who has what of it is known of the state before.
+            live.ignored = None;
         }
     }
 
@@ -652,7 +654,7 @@ impl ClusterEntry {
         self.observation.immutable.remove(id);
         self.unwell.remove(id);
         let is_wanted_by_another = self.strays.remove(id) && self.wanted.ids().contains(id);
-        match self.observation.remove(id, self.wanted.ids().contains(id)) {
+        match self.observation.remove(id, || self.wanted.ids().contains(id)) {
             // Whoever waits for it to be gone may be another app.
             Some(live) if live.deleting || is_wanted_by_another => Touched::Everything,
             Some(live) => Touched::App(Arc::clone(&live.app)),

@@ -45,7 +45,8 @@ impl World {
             .map(|step| step.object.clone())
             .collect();
         let step_of = |id: &ObjectId| outcome.plan.steps.iter().find(|step| step.object == *id);
-        let (mut applied, mut wrote, mut put_off) = (BTreeSet::new(), false, false);
+        let (mut applied, mut decided) = (BTreeSet::new(), Vec::new());
+        let (mut wrote, mut put_off) = (false, false);
         for receipt in outcome.receipts {
             match receipt.result {
                 Ok(done @ (Done::Deleted | Done::Gone)) => {
@@ -57,7 +58,9 @@ impl World {
                 }
                 Ok(Done::Applied(object)) => {
                     wrote = true;
-                    if !doubts.contains(&receipt.object) {
+                    if doubts.contains(&receipt.object) {
+                        decided.push(receipt.object.clone());
+                    } else {
                         applied.insert(receipt.object.clone());
                     }
                     opened |= is_namespace(&receipt.object);
@@ -102,6 +105,7 @@ impl World {
         self.look_at(target);
         let mode = self.mode();
         let Some(entry) = self.targets.get_mut(target) else { return };
+        entry.note_asked(decided, now);
         let rendered = entry.render.as_ref().ok().map(|rendered| rendered.digest());
         if cancelled || rendered != Some(outcome.plan.rendered) {
             // A newer revision took over while this one was applied: its verdict is not about that.

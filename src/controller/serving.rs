@@ -164,6 +164,11 @@ impl Known {
         is_news
     }
 
+    /// The last probe said another version than the one before: the next one makes sure.
+    pub fn is_another_version(&self) -> bool {
+        self.other_version.is_some()
+    }
+
     /// What a probe says; whether it is another version than before. Two probes in a row must say so: while servers are
     /// upgraded one after the other they answer in turn.
     pub fn heard(&mut self, version: String) -> bool {

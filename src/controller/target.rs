@@ -178,15 +178,13 @@ impl TargetEntry {
     pub fn failed(&mut self, failure: Failure, now: Instant) {
         let first = if failure.lasting { REFUSED_PAUSE } else { FIRST_PAUSE };
         self.pause(first, now);
-        // What it should have decided is not.
-        self.asked.clear();
         self.failure = Some(failure);
     }
 
-    /// An apply decides the doubts about these objects.
-    pub fn ask_about(&mut self, doubts: impl IntoIterator<Item = ObjectId>, now: Instant) {
+    /// An apply has decided the doubts about these objects.
+    pub fn note_asked(&mut self, decided: Vec<ObjectId>, now: Instant) {
         self.asked.retain(|_, at| *at + DOUBT_EVERY > now);
-        self.asked.extend(doubts.into_iter().map(|id| (id, now)));
+        self.asked.extend(decided.into_iter().map(|id| (id, now)));
     }
 
     pub fn asked_lately(&self, now: Instant) -> BTreeSet<ObjectId> {

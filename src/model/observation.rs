@@ -147,6 +147,8 @@ pub struct Stranger {
     pub managers: Vec<String>,
     /// Only for an app that adopts: what that would do.
     pub takeover: Option<Takeover>,
+    pub uid: Arc<str>,
+    pub resource_version: Arc<str>,
 }
 
 /// What taking an object over would do to it, as the cluster itself says.
@@ -192,8 +194,9 @@ pub struct Observation {
     pub strangers: BTreeMap<ObjectId, Stranger>,
     /// Looked up by name before a first apply, and not there.
     pub absent: BTreeSet<ObjectId>,
-    /// What was applied last to rendered objects that lost the label or the annotations that say it, while we looked.
-    pub unmarked: BTreeMap<ObjectId, Was>,
+    /// What was applied last to objects that lost the label or the annotations that say it, while we looked. By uid: another
+    /// object of the name was never ours.
+    pub unmarked: BTreeMap<ObjectId, (Arc<str>, Was)>,
     /// Applied, and refused for good.
     pub immutable: BTreeMap<ObjectId, Immutable>,
     /// Kinds that the cluster serves (any version), with whether they are namespaced.
@@ -216,23 +219,34 @@ impl Observation {
         part
     }
 
+    /// What was applied last to the object of this uid, if it lost its marks while we looked.
+    pub fn was(&self, id: &ObjectId, uid: &str) -> Option<&Was> {
+        self.unmarked.get(id).filter(|(known, _)| **known == *uid).map(|(_, was)| was)
+    }
+
     /// An object as it is now, before it takes the place of what was known. Who takes off the marks that say by which commit
     /// it is ours does not make its fields his.
     pub fn note_marks(&mut self, id: &ObjectId, live: &Live) {
-        let known = self.objects.get(id);
-        if live.was().is_some() || known.is_some_and(|known| known.uid != live.uid) {
+        let known = self.objects.get(id).filter(|known| known.uid == live.uid);
+        if live.was().is_some() {
             self.unmarked.remove(id);
         } else if let Some(was) = known.and_then(|known| known.was()) {
-            self.unmarked.insert(id.clone(), was);
+            self.unmarked.insert(id.clone(), (Arc::clone(&live.uid), was));
         }
     }
 
-    /// An object that is seen no longer. One that `is_rendered` may be there still, without its label.
-    pub fn remove(&mut self, id: &ObjectId, is_rendered: bool) -> Option<Arc<Live>> {
-        let known = self.objects.remove(id);
-        if let Some(was) = known.as_ref().and_then(|known| known.was()).filter(|_| is_rendered) {
-            self.unmarked.insert(id.clone(), was);
+    /// An object that is seen no longer. One that is rendered may be there still, without its label.
+    pub fn remove(&mut self, id: &ObjectId, is_rendered: impl FnOnce() -> bool) -> Option<Arc<Live>> {
+        let known = self.objects.remove(id)?;
+        match known.was() {
+            Some(was) if is_rendered() => {
+                self.unmarked.insert(id.clone(), (Arc::clone(&known.uid), was));
+            }
+            Some(_) => {
+                self.unmarked.remove(id);
+            }
+            None => {}
         }
-        known
+        Some(known)
     }
 }

@@ -119,6 +119,10 @@ fn step(
     };
     let decided = barriers.hold_back(Turn::of(phase, object.hook), decided);
     let (action, reason) = held(input, decided);
+    let stranger = input.observation.strangers.get(&object.id);
+    let seen = live
+        .map(|live| (&live.uid, &live.resource_version))
+        .or(stranger.map(|stranger| (&stranger.uid, &stranger.resource_version)));
     let mut step = Step {
         object: object.id.clone(),
         kind: object.kind.clone(),
@@ -127,14 +131,14 @@ fn step(
         action,
         reason,
         uid: live.map(|live| live.uid.to_string()),
-        resource_version: live.map(|live| live.resource_version.to_string()),
+        resource_version: seen.map(|(_, version)| version.to_string()),
         replicas: SentReplicas::of(live, autoscaled),
         applied: live.and_then(|live| live.revision.as_deref()).map(Revision::from),
         source: Some(object.source.clone()),
         force: false,
         may_replace: may_replace && !object.id.takes_others_along(),
         left,
-        was: live.and_then(Live::was).or_else(|| input.observation.unmarked.get(&object.id).cloned()),
+        was: live.and_then(Live::was).or_else(|| input.observation.was(&object.id, seen?.0).cloned()),
     };
     step.force = step.intent().is_write() && object.says(labels::FORCE).unwrap_or(input.force);
     step

@@ -67,10 +67,17 @@ pub fn is_copy(object: &Value) -> bool {
 
 /// Who manages an object that is not ours: another instance by its label, else its field managers.
 pub(super) fn stranger(object: &Value) -> Stranger {
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().into();
+    let stranger = |managers| Stranger {
+        managers,
+        takeover: None,
+        uid: text("uid"),
+        resource_version: text("resourceVersion"),
+    };
     if let Some(instance) = label(object, labels::MANAGED_BY)
         && !is_copy(object)
     {
-        return Stranger { managers: vec![labels::field_manager(instance)], takeover: None };
+        return stranger(vec![labels::field_manager(instance)]);
     }
     let mut managers: Vec<String> = entries(object)
         .iter()
@@ -78,7 +85,7 @@ pub(super) fn stranger(object: &Value) -> Stranger {
         .collect();
     managers.sort();
     managers.dedup();
-    Stranger { managers, takeover: None }
+    stranger(managers)
 }
 
 fn label<'a>(object: &'a Value, name: &str) -> Option<&'a str> {

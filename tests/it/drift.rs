@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kube::api::{DeleteParams, Patch, PatchParams};
-use sandbox::Sandbox;
+use sandbox::{Fault, RequestMatch, Sandbox};
 use serde_json::{Value, json};
 use tutti::report::Phase;
 
@@ -260,6 +260,32 @@ async fn the_doubts_about_two_objects_of_an_app_are_two() {
     scene.fleet.forget_requests();
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(writes(&scene.fleet), ["1 apply configmaps"]);
+}
+
+/// A doubt that was not decided, because a commit stopped what was under way, is asked about at once.
+#[tokio::test(start_paused = true)]
+async fn a_doubt_whose_apply_was_stopped_does_not_wait_its_minute() {
+    let maps: String =
+        (0..9).map(|it| config_map("default", &format!("m{it}"), "one")).collect::<Vec<_>>().join("---\n");
+    let fleet = Fleet::new(&["bj1"], &[(APP, &app("drift: ignore")), (MANIFESTS, &maps)]);
+    let (running, bj1) = (fleet.start().await, fleet.cluster("bj1"));
+    running.converged(&fleet.begin).await;
+    let note = json!({"metadata": {"annotations": {"example.com/note": "seen"}}});
+    for number in 0..9 {
+        edit_as(bj1, "operator", ("ConfigMap", &format!("m{number}")), &note).await;
+    }
+    settle().await;
+    fleet.forget_requests();
+    // Eight are sent side by side; the ninth has not begun when it is stopped.
+    let applies = RequestMatch::any().verb("apply");
+    bj1.fail_next(applies.clone(), 8, Fault::Delay(Duration::from_secs(20)));
+    fleet.push(&running, "Repair", &[(APP, Some(&app("drift: repair")))]).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(bj1.count_requests(&applies), 8);
+    let labelled = cluster("bj1").replace("environment: prod", "environment: prod, tier: front");
+    fleet.push(&running, "A label", &[("clusters/bj1.yaml", Some(&labelled))]).await;
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert_eq!(bj1.count_requests(&applies), 9);
 }
 
 #[tokio::test(start_paused = true)]

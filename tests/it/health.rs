@@ -158,7 +158,7 @@ async fn a_hostile_script_is_refused_and_others_go_on() {
         ("local t = {} while true do t[#t + 1] = string.rep('x', 1000000) end", "it needed too much memory"),
         (
             "os.execute('touch /tmp/tutti-was-here')",
-            "health.lua:1: attempt to index a nil value (global 'os')",
+            "health.lua:1: attempt to call a nil value (field 'execute')",
         ),
     ] {
         let fleet = fleet(&[(EXPRESSION, BY_EXPRESSION), (SCRIPT, script)]);

@@ -1,6 +1,7 @@
 //! Who has which field: what was ours is taken back, what never was is refused or forced, what is left to others stays theirs,
 //! and what never changes is replaced where Git says so.
 
+use kube::api::DeleteParams;
 use sandbox::{Fault, RequestMatch};
 use serde_json::{Value, json};
 use tutti::model::Revision;
@@ -162,6 +163,29 @@ async fn what_was_never_ours_is_not_taken_when_the_marks_are_taken_off() {
     let (phase, detail) = scene.told();
     assert_eq!(phase, Phase::Refused, "{detail}");
     assert!(detail.contains("conflict with \"kubectl-replace\" over .data.other"), "{detail}");
+}
+
+/// Made anew by somebody from a copy, with our label and without the marks of a commit: another object, and never ours.
+#[tokio::test(start_paused = true)]
+async fn another_object_of_the_name_was_never_ours() {
+    let scene = Scene::with("drift: repair").await;
+    let copy = scene.get("ConfigMap").await;
+    scene.push("Stop", &app("paused: true"), &manifests()).await;
+    let api = live::api(scene.cluster(), "ConfigMap", Some("default"));
+    api.delete("web", &DeleteParams::default()).await.expect("deleted");
+    settle().await;
+    let mut theirs: Value = serde_yaml::from_str(&config_map("default", "web", "theirs")).expect("YAML");
+    theirs["metadata"]["labels"] = copy["metadata"]["labels"].clone();
+    theirs["metadata"]["annotations"] = copy["metadata"]["annotations"].clone();
+    let annotations = theirs["metadata"]["annotations"].as_object_mut().expect("annotations");
+    annotations.retain(|name, _| !["tutti.dev/hash", "tutti.dev/revision"].contains(&name.as_str()));
+    apply_as(scene.cluster(), "kubectl", &theirs.to_string()).await;
+    settle().await;
+    scene.push("Go on", &app("drift: repair"), &manifests()).await;
+    let (phase, detail) = scene.told();
+    assert_eq!(phase, Phase::Refused, "{detail}");
+    assert!(detail.contains("conflict with \"kubectl\" over .data.value"), "{detail}");
+    assert_eq!(scene.get("ConfigMap").await["data"]["value"], "theirs");
 }
 
 // ---- force ----
@@ -408,6 +432,33 @@ async fn all_other_fields_are_put_back_as_ever() {
     let deployment = scene.get("Deployment").await;
     assert_eq!(deployment["metadata"]["labels"]["tutti.dev/app"], "default.web");
     assert_eq!(image_of(&deployment), "web:7");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_changes_while_it_is_put_back_is_looked_at_again() {
+    let scene = Scene::with(IGNORED).await;
+    scene.fleet.forget_requests();
+    let applies = RequestMatch::any().verb("apply").resource("deployments.apps");
+    scene.cluster().fail_next(applies, 1, Fault::conflict());
+    let labels = json!({"metadata": {"labels": {"tutti.dev/app": "another"}}});
+    edit_as(scene.cluster(), "kubectl-edit", DEPLOYMENT, &labels).await;
+    settle().await;
+    // By force and bound to what was seen; then it asks whose the fields are, and takes them as they are now.
+    let expected = ["3 apply deployments.apps", "1 get deployments.apps", "1 patch deployments.apps"];
+    assert_eq!(scene.counted().await, expected);
+    assert_eq!(scene.get("Deployment").await["metadata"]["labels"]["tutti.dev/app"], "default.web");
+    assert_eq!(scene.told().0, Phase::Running);
+}
+
+/// Whoever applies the same value has the field too: `force` is not for what is left to others.
+#[tokio::test(start_paused = true)]
+async fn what_is_left_to_others_is_not_forced_where_both_have_it() {
+    let scene = Scene::with(IGNORED).await;
+    let same = config_map("default", "web", "one");
+    apply_as(scene.cluster(), "helm", &same).await;
+    settle().await;
+    scene.push("Another value", &app(IGNORED), &with_value("two")).await;
+    assert_eq!(scene.get("ConfigMap").await["data"]["value"], "one");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,19 +1,36 @@
 //! What scripts get of Lua's `os`: the time, in UTC.
 
+use std::sync::Arc;
+
 use jiff::civil::DateTime;
 use jiff::fmt::strtime;
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp};
 use mlua::{Error, Function, Lua, Result, Table, Value};
 
+use super::interpreter::Meter;
+
+/// What one call counts, in instructions.
+const PRICE: u64 = 100;
+/// In bytes: far more than any time is written in.
+const LONGEST_FORMAT: usize = 100;
+
 /// The functions by name.
-pub fn functions(lua: &Lua) -> Result<Vec<(&'static str, Function)>> {
-    Ok(vec![("time", lua.create_function(|_, table| time(table))?), ("date", lua.create_function(date)?)])
+pub fn functions(lua: &Lua, meter: &Arc<Meter>) -> Result<Vec<(&'static str, Function)>> {
+    let (of_time, of_date) = (Arc::clone(meter), Arc::clone(meter));
+    let time = lua.create_function(move |_, table| {
+        of_time.charge(PRICE)?;
+        time(table)
+    })?;
+    let date = lua.create_function(move |lua, arguments| {
+        of_date.charge(PRICE)?;
+        date(lua, arguments)
+    })?;
+    Ok(vec![("time", time), ("date", date)])
 }
 
 /// Seconds since 1970: now, or of a table of a year, month, day, and what it says of the time of that day. What goes beyond a
 /// month or day is carried on.
-#[expect(clippy::needless_pass_by_value, reason = "arguments of Lua functions come by value")]
 fn time(table: Option<Table>) -> Result<i64> {
     let Some(table) = table else { return Ok(Timestamp::now().as_second()) };
     let field = |name: &str, default: Option<i64>| match table.raw_get::<Option<i64>>(name) {
@@ -44,6 +61,12 @@ fn date(lua: &Lua, (format, seconds): (Option<String>, Option<i64>)) -> Result<V
     };
     let then = then.to_zoned(TimeZone::UTC);
     let format = format.unwrap_or_else(|| "%c".to_owned());
+    if format.len() > LONGEST_FORMAT {
+        return Err(Error::runtime(format!(
+            "a format of {} bytes; {LONGEST_FORMAT} is the most",
+            format.len()
+        )));
+    }
     // In UTC it is anyway.
     let format = format.strip_prefix('!').unwrap_or(&format);
     if format.starts_with("*t") {

@@ -70,7 +70,7 @@ const OWN_BYTES: usize = 16 * 1024;
 const GIVEN_BYTES: usize = 256 * 1024;
 
 #[derive(Debug, Default)]
-struct Meter {
+pub(super) struct Meter {
     /// Bytes in use when the script begins.
     given: AtomicUsize,
     instructions: AtomicU64,
@@ -79,7 +79,7 @@ struct Meter {
 }
 
 impl Meter {
-    fn charge(&self, instructions: u64) -> Result<()> {
+    pub(super) fn charge(&self, instructions: u64) -> Result<()> {
         let used = self.instructions.fetch_add(instructions, Ordering::Relaxed) + instructions;
         self.check(used)
     }
@@ -115,7 +115,7 @@ impl Interpreter {
         own.push(("print", lua.create_function(|_, _: MultiValue| Ok(()))?));
         bound_strings(&lua, &meter)?;
         bound_tables(&lua, &meter)?;
-        let clock = clock::functions(&lua)?;
+        let clock = clock::functions(&lua, &meter)?;
         lua.set_memory_limit(MEMORY)?;
         Ok(Self { lua, meter, own, clock })
     }

@@ -119,7 +119,10 @@ fn with_absent(mut observation: Observation, texts: &[&str]) -> Observation {
 
 fn with_stranger(mut observation: Observation, text: &str, managers: &[&str]) -> Observation {
     let managers = managers.iter().map(|manager| (*manager).to_owned()).collect();
-    observation.strangers.insert(parse(text).1, Stranger { managers, takeover: None });
+    observation.strangers.insert(
+        parse(text).1,
+        Stranger { managers, takeover: None, uid: "uid".into(), resource_version: "1".into() },
+    );
     observation
 }
 

@@ -398,6 +398,17 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn reads_that_go_well_are_few_too() {
+        assert_eq!(tried(&[1; READS], Verb::Read, 200, NOTHING).await, Vec::<String>::new());
+        let path = "c1 /api/v1/namespaces/default/configmaps/o1";
+        let expected = vec![format!("{path}: read {} times within a minute, {READS} is the most", READS + 1)];
+        assert_eq!(tried(&[1; READS + 1], Verb::Read, 200, NOTHING).await, expected);
+        assert_eq!(tried(&[8; READS + 1], Verb::Read, 404, NOTHING).await.len(), 1, "found to be nothing");
+        let edited = |_: &mut Pace, edits: &mut Edits| edits.entry(place()).or_default().push(Instant::now());
+        assert_eq!(tried(&[1; READS * 2], Verb::Read, 200, edited).await, Vec::<String>::new());
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn what_is_in_conflict_is_repeated_at_once_and_nothing_else() {
         let twice = [0, 0, 1, 0, 2, 0, 4, 0, 8, 0, 16, 0];
         assert_eq!(tried(&twice, Verb::Write, 409, NOTHING).await, Vec::<String>::new());

@@ -92,6 +92,7 @@ fn the_world_outside_is_not_there() {
             "Current: nil",
         );
     }
+    refused("os.date(string.rep('%c', 51))", "a format of 102 bytes; 100 is the most");
     refused("os.execute('rm -rf /')", "health.lua:1: attempt to call a nil value (field 'execute')");
 }
 
