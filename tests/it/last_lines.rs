@@ -183,8 +183,12 @@ async fn commands_show_it() {
     let files =
         [("tutti.yaml", INSTANCE), ("clusters/bj1.yaml", &bj1), (APP, &web), (MANIFEST, manifest.as_str())];
     repository.commit("Begin", &files.map(|(path, text)| (path, Some(text))));
-    for command in [&["run", "--once"][..], &["get", "-o", "json"], &["get", "targets"], &["get", "targets", "-o", "json"]]
-    {
+    for command in [
+        &["run", "--once"][..],
+        &["get", "-o", "json"],
+        &["get", "targets"],
+        &["get", "targets", "-o", "json"],
+    ] {
         let mut arguments = tutti(folder.path());
         arguments.args(command).arg("--repo").arg(repository.path()).arg("--kubeconfigs").arg(folder.path());
         let output = tokio::task::spawn_blocking(move || arguments.output()).await.expect("no panic");

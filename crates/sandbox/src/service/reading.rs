@@ -45,8 +45,10 @@ pub(super) fn answer(
         (_, "log") => {
             let wanted = workloads::LogQuery::parse(query, &target.name)?;
             let pod = verbs::get(&state, target)?;
-            let log = workloads::log_of(&state, &pod, &wanted)?;
-            Ok(answer::typed(StatusCode::OK, "text/plain", log))
+            Ok(match workloads::log_of(&state, &pod, &wanted)? {
+                Some(log) => answer::typed(StatusCode::OK, "text/plain", log),
+                None => answer::nothing(StatusCode::NO_CONTENT),
+            })
         }
         _ if matches!(form, Shape::Table(_)) => {
             let object = verbs::get(&state, target)?;

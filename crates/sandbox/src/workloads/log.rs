@@ -54,12 +54,11 @@ impl LogQuery {
     }
 }
 
-/// A part of the log of one container, as a kubelet answers.
-pub(crate) fn log_of(state: &State, pod: &Value, query: &LogQuery) -> Result<Vec<u8>, ApiError> {
+/// A part of the log of one container, as a kubelet answers; `None` when the pod has none.
+pub(crate) fn log_of(state: &State, pod: &Value, query: &LogQuery) -> Result<Option<Vec<u8>>, ApiError> {
     let container = container_of(pod, &query.container)?;
     if object::text(pod, &["spec", "nodeName"]).is_none() {
-        // nobody has it
-        return Ok(Vec::new());
+        return Ok(None);
     }
     let name = object::name(pod);
     let refused = |why: &str| {
@@ -100,7 +99,7 @@ pub(crate) fn log_of(state: &State, pod: &Value, query: &LogQuery) -> Result<Vec
             });
         }
     };
-    Ok(query.cut(&text))
+    Ok(Some(query.cut(&text)))
 }
 
 fn ended(pod: &Value, end: &Value) -> String {
