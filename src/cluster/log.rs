@@ -47,6 +47,9 @@ impl Client {
             })?;
             Ok(told)
         };
-        tokio::time::timeout(PATIENCE, read).await.unwrap_or_else(|_| Err(self.no_answer()))
+        match tokio::time::timeout(PATIENCE, read).await {
+            Ok(told) => told,
+            Err(_) => Err(self.no_answer()),
+        }
     }
 }
