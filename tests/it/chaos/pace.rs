@@ -30,7 +30,7 @@ const MOMENT: Duration = Duration::from_millis(20);
 const AT_ONCE: usize = 3;
 
 /// An object is read so often within a minute without a reason to.
-const READS: usize = 3;
+const READS: usize = 6;
 
 /// When each place was changed by others.
 pub type Edits = BTreeMap<Place, Vec<Instant>>;
