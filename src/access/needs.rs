@@ -90,8 +90,12 @@ impl Work<'_> {
         for verb in self.verbs(app, object) {
             self.add(place.clone(), &group, &resource, None, verb, why);
         }
-        if health::have_pods(&object.id.group, &object.id.kind) {
+        let has_pods = health::have_pods(&object.id.group, &object.id.kind);
+        if has_pods {
             self.add(place.clone(), "", "pods", None, Verb::List, Why::Causes);
+        }
+        if has_pods || (&*object.id.group, &*object.id.kind) == ("", "Pod") {
+            self.add(place.clone(), "", "pods/log", None, Verb::Get, Why::LastLines);
         }
         if &*group == RBAC && self.writes() {
             self.grant(place, object);

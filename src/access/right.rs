@@ -43,7 +43,7 @@ pub struct Right {
     /// `None`: everywhere in the cluster.
     pub namespace: Option<Arc<str>>,
     pub group: Arc<str>,
-    /// The plural, as in paths.
+    /// The plural, as in paths; with a subresource `pods/log`.
     pub resource: String,
     /// Of this object alone.
     pub name: Option<String>,
@@ -95,6 +95,8 @@ pub enum Why {
     WritingInOwnNamespaces,
     /// The pods of a workload that does not get healthy.
     Causes,
+    /// The last line that a container wrote before it crashed. Whoever does not want it told leaves this right out.
+    LastLines,
     /// What is rendered grants rights to others.
     Granting,
     /// The home cluster keeps secrets of tutti itself.

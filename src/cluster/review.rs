@@ -16,7 +16,7 @@ use super::{Client, Error};
 pub struct Question<'a> {
     pub verb: &'a str,
     pub group: &'a str,
-    /// The plural.
+    /// The plural; with a subresource `pods/log`.
     pub resource: &'a str,
     /// `None`: everywhere in the cluster.
     pub namespace: Option<&'a str>,
@@ -28,10 +28,15 @@ impl Client {
     /// The cluster's own answer, whoever of its authorizers gives it. Every user may ask about oneself.
     pub async fn may(&self, question: Question<'_>) -> Result<bool, Error> {
         let owned = |text: &str| Some(text.to_owned());
+        let (resource, subresource) = match question.resource.split_once('/') {
+            Some((resource, subresource)) => (resource, Some(subresource)),
+            None => (question.resource, None),
+        };
         let attributes = ResourceAttributes {
             verb: owned(question.verb),
             group: owned(question.group),
-            resource: owned(question.resource),
+            resource: owned(resource),
+            subresource: subresource.and_then(owned),
             namespace: question.namespace.and_then(owned),
             name: question.name.and_then(owned),
             ..ResourceAttributes::default()

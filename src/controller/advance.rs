@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::cluster_entry::ClusterEntry;
 use super::event::Event;
+use super::last_lines::Explanation;
 use super::outcome::kept;
 use super::target::Task;
 use super::world::World;
@@ -271,7 +272,7 @@ impl World {
                 let workload = cluster.unwell.get(&object.id)?;
                 let live = cluster.observation.objects.get(&object.id)?;
                 let pods = own_pods(workload).filter(|_| live.hash == Some(object.hash))?;
-                Some((object.id.namespace.clone()?, pods, workload))
+                Some((&object.id, object.id.namespace.clone()?, pods, workload))
             })
             .collect();
         if unwell.is_empty() {
@@ -282,8 +283,8 @@ impl World {
             return None;
         }
         // One workload a time: the next one the next time.
-        let (namespace, pods, workload) = unwell[entry.turn % unwell.len()].clone();
-        let workload = workload.clone();
+        let (object, namespace, pods, workload) = unwell[entry.turn % unwell.len()].clone();
+        let (object, workload) = (object.clone(), workload.clone());
         let digest = rendered.digest();
         let client = cluster.client.clone()?;
         let entry = self.targets.get_mut(id)?;
@@ -298,19 +299,21 @@ impl World {
         entry.asked_at = Some(now);
         entry.asking = true;
         entry.turn = entry.turn.wrapping_add(1);
+        let known = entry.last_lines.crashes(&object);
         let (events, target) = (self.events.clone(), id.clone());
         tokio::spawn(async move {
             let cause = match pods {
-                OwnPods::Itself => pods_cause(None, &[workload]),
+                OwnPods::Itself => pods_cause(None, &[workload], &known),
                 OwnPods::Selected(selector) => match client.pods(&namespace, &selector).await {
-                    Ok(pods) => pods_cause(Some(&workload), &pods),
+                    Ok(pods) => pods_cause(Some(&workload), &pods, &known),
                     Err(error) => {
                         tracing::debug!(%error, "the pods could not be listed");
                         None
                     }
                 },
             };
-            let _ = events.send(Event::Explained { target, rendered: digest, cause }).await;
+            let told = Explanation { target, rendered: digest, workload: object, cause };
+            let _ = events.send(Event::Explained(Box::new(told))).await;
         });
         None
     }

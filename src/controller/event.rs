@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use secrecy::SecretString;
 
+use super::last_lines::Explanation;
 use super::load::Loaded;
 use super::secrets::SecretError;
 use crate::cluster::{Catalog, Change, Client, Error};
 use crate::fleet::Target;
 use crate::forge::Hint;
-use crate::health::Cause;
-use crate::model::{ClusterName, Digest, Kind, Revision, SecretRef};
+use crate::health::Crash;
+use crate::model::{ClusterName, Kind, Revision, SecretRef};
 use crate::plan::Candidate;
 use crate::reconcile::{Outcome, Went};
 use crate::render::Renders;
@@ -56,11 +57,12 @@ pub enum Event {
         result: Result<Went, Error>,
     },
     /// Why the pods of a workload are not ready.
-    Explained {
-        target: Target,
-        /// Of the render that was asked about.
-        rendered: Digest,
-        cause: Option<Cause>,
+    Explained(Box<Explanation>),
+    /// The same, with what the container that crashed wrote last; `None` when nobody can say.
+    LastLine {
+        told: Box<Explanation>,
+        crash: Crash,
+        line: Option<Arc<str>>,
     },
     /// The token of the forge, asked for again.
     Token {

@@ -14,6 +14,7 @@ mod event;
 mod expiry;
 mod follow;
 mod jitter;
+mod last_lines;
 mod listing;
 mod load;
 mod outcome;

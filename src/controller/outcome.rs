@@ -1,4 +1,4 @@
-//! What tasks report back: reconciliations, deletes, why pods are not ready.
+//! What tasks report back: reconciliations, deletes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,8 +11,7 @@ use super::world::World;
 use crate::apply::{Done, NotDone};
 use crate::cluster::Error;
 use crate::fleet::Target;
-use crate::health::Cause;
-use crate::model::{Digest, Immutable, Kind, Mode, ObjectId};
+use crate::model::{Immutable, Kind, Mode, ObjectId};
 use crate::plan::{Action, Candidate, Plan, Reason, Step};
 use crate::reconcile::{Found, Outcome, Went};
 
@@ -138,21 +137,6 @@ impl World {
                 Failure { text: error, unreachable: false, lasting: true, refused: Vec::new() },
                 Instant::now(),
             );
-        }
-    }
-
-    pub(super) fn explained(&mut self, target: &Target, rendered: Digest, cause: Option<Cause>) {
-        let Some(entry) = self.targets.get_mut(target) else { return };
-        entry.asking = false;
-        self.agenda.mark(target.clone());
-        if entry.render.as_ref().ok().map(|it| it.digest()) != Some(rendered) {
-            // It was asked for the revision before.
-            return;
-        }
-        // A decisive cause stays for its revision: between two attempts a pod looks milder for a moment.
-        let known = entry.cause.as_ref().is_some_and(|known| known.decisive);
-        if !known || cause.as_ref().is_some_and(|it| it.decisive) {
-            entry.cause = cause;
         }
     }
 

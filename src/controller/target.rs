@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::jitter::jittered;
+use super::last_lines::LastLines;
 use crate::health::Cause;
 use crate::model::{
     App, Diagnostic, Digest, ObjectId, Observation, Ownership, Rendered, RenderedObject, Revision,
@@ -78,6 +79,8 @@ pub struct TargetEntry {
     pub asked_at: Option<Instant>,
     pub ask_at: Option<Instant>,
     pub asking: bool,
+    /// What was written before the crashes of this revision.
+    pub last_lines: LastLines,
     /// Objects that somebody else wrote, and when an apply last asked whether they are still what they were.
     asked: BTreeMap<ObjectId, Instant>,
     /// Which of its workloads is asked about next.
@@ -126,6 +129,7 @@ impl TargetEntry {
             asked_at: None,
             ask_at: None,
             asking: false,
+            last_lines: LastLines::default(),
             asked: BTreeMap::new(),
             turn: 0,
             foreseen: None,
@@ -159,6 +163,7 @@ impl TargetEntry {
                 running.cancelled.cancel();
             }
             self.cause = None;
+            self.last_lines.clear();
             self.ask_at = None;
             self.failure = None;
             self.attempts = 0;

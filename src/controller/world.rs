@@ -163,7 +163,8 @@ impl World {
             }
             Event::Crashed { target, number, error } => self.crashed(&target, number, error),
             Event::Deleted { candidate, epoch, result } => self.object_deleted(&candidate, epoch, result),
-            Event::Explained { target, rendered, cause } => self.explained(&target, rendered, cause),
+            Event::Explained(told) => self.explained(*told),
+            Event::LastLine { told, crash, line } => self.last_line_read(*told, crash, line),
             Event::Token { reference, token } => self.token_read(&reference, token),
             Event::UnderWay { revision, left } => self.already_told(&revision, left),
             Event::Recalled { number } => self.recalled(number),

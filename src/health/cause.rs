@@ -1,16 +1,15 @@
 //! Why a workload does not progress: the most telling reason among its pods.
 
 use std::fmt;
+use std::sync::Arc;
 
-use serde::Serialize;
 use serde_json::Value;
 
 use super::pod::{self, Container};
 use super::read::{Condition, count, items, old_status, sentence, text};
 
-/// What one pod suffers from. Shown as `CrashLoopBackOff pay-7c9f (exit 1)`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+/// What one pod suffers from. Shown as `CrashLoopBackOff pay-7c9f (exit 1: "no such table")`.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
     /// Name of the pod.
     pub pod: String,
@@ -21,15 +20,57 @@ pub struct Cause {
     /// Only a new revision helps: the rollout has failed. Once seen it stays so for that revision,
     /// because between two attempts the pod shows a milder state for a moment.
     pub decisive: bool,
+    /// A container ended: its log may tell why.
+    pub crash: Option<Crash>,
+    /// The last line of that log, if somebody asked for it.
+    pub line: Option<Arc<str>>,
 }
 
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.reason, self.pod)?;
-        match &self.detail {
-            Some(detail) => write!(f, " ({detail})"),
-            None => Ok(()),
+        match (&self.detail, &self.line) {
+            // In quotes: these are not our words.
+            (Some(detail), Some(line)) => write!(f, " ({detail}: \"{line}\")"),
+            (Some(detail), None) => write!(f, " ({detail})"),
+            (None, _) => Ok(()),
         }
+    }
+}
+
+/// How a container ended. How often it did is no part of it: each time is the same crash.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Crash {
+    pub pod: String,
+    /// Of the pod: one of a StatefulSet that is made anew has the same name.
+    uid: String,
+    pub container: String,
+    /// `exit 1`.
+    end: String,
+    /// It was started again since, or waits for that.
+    pub ended_before: bool,
+}
+
+impl Crash {
+    fn of(pod: &Value, container: Container<'_>) -> Option<Self> {
+        let owned = |pointer: &str| text(pod, pointer).map(str::to_owned);
+        Some(Self {
+            pod: owned("/metadata/name")?,
+            uid: owned("/metadata/uid").unwrap_or_default(),
+            container: container.name()?.to_owned(),
+            end: container.end()?,
+            ended_before: container.ended_before(),
+        })
+    }
+
+    /// The same container of the same pod ended in the same way.
+    pub fn is(&self, other: &Self) -> bool {
+        self.is_like(other) && (&self.pod, &self.uid) == (&other.pod, &other.uid)
+    }
+
+    /// The same, perhaps in another pod.
+    fn is_like(&self, other: &Self) -> bool {
+        (&self.container, &self.end) == (&other.container, &other.end)
     }
 }
 
@@ -52,13 +93,22 @@ enum Weight {
 
 /// The most telling reason among `pods`, which are those that the workload selects; `None` when none
 /// of them says anything. Pods of an older template and pods that are going do not count: they say
-/// nothing of the revision that is rolled out.
-pub fn pods_cause(workload: Option<&Value>, pods: &[Value]) -> Option<Cause> {
-    newest(workload, pods)
+/// nothing of the revision that is rolled out. Of pods that crash alike, one among `known` is told: nobody need ask for
+/// the log of another one.
+pub fn pods_cause(workload: Option<&Value>, pods: &[Value], known: &[Crash]) -> Option<Cause> {
+    let findings: Vec<(Weight, &str, Cause)> = newest(workload, pods)
         .into_iter()
         .filter_map(|pod| finding(pod).map(|(weight, cause)| (weight, created(pod), cause)))
-        .max_by(|one, other| (one.0, &one.1, &other.2.pod).cmp(&(other.0, &other.1, &one.2.pod)))
-        .map(|(_, _, cause)| cause)
+        .collect();
+    let (weight, _, worst) = findings
+        .iter()
+        .max_by(|one, other| (one.0, &one.1, &other.2.pod).cmp(&(other.0, &other.1, &one.2.pod)))?;
+    let is_known_too = |cause: &Cause| match (&cause.crash, &worst.crash) {
+        (Some(crash), Some(worst)) => crash.is_like(worst) && known.iter().any(|it| it.is(crash)),
+        _ => false,
+    };
+    let mut alike = findings.iter().filter(|(other, _, cause)| other == weight && is_known_too(cause));
+    Some(alike.next().map_or(worst, |(_, _, cause)| cause).clone())
 }
 
 fn created(pod: &Value) -> &str {
@@ -136,15 +186,28 @@ fn finding(pod: &Value) -> Option<(Weight, Cause)> {
     let cause = |weight, reason: &str, detail: Option<String>| {
         let decisive = weight == Weight::Decisive;
         let detail = detail.map(|detail| sentence(&detail));
-        Some((weight, Cause { pod: sentence(name), reason: sentence(reason), detail, decisive }))
+        let (pod, reason) = (sentence(name), sentence(reason));
+        Some((weight, Cause { pod, reason, detail, decisive, crash: None, line: None }))
+    };
+    let crashed = |found: Option<(Weight, Cause)>, container: Container<'_>| {
+        found.map(|(weight, cause)| (weight, Cause { crash: Crash::of(pod, container), ..cause }))
     };
     if matches!(text(pod, "/status/phase"), Some("Succeeded")) || pod::is_ready(pod) {
         return None;
     }
     if text(pod, "/status/phase") == Some("Failed") {
-        let ended = pod::containers(pod).find_map(Container::end);
-        let detail = text(pod, "/status/message").map(str::to_owned).or(ended);
-        return cause(Weight::Ended, text(pod, "/status/reason").unwrap_or("Failed"), detail);
+        let reason = text(pod, "/status/reason").unwrap_or("Failed");
+        if let Some(message) = text(pod, "/status/message") {
+            return cause(Weight::Ended, reason, Some(message.to_owned()));
+        }
+        // Init containers that did what they are for have ended too.
+        let mut ended: Vec<Container<'_>> =
+            pod::containers(pod).filter(|container| container.end().is_some()).collect();
+        ended.sort_by_key(|container| !container.failed());
+        return match ended.first() {
+            Some(container) => crashed(cause(Weight::Ended, reason, container.end()), *container),
+            None => cause(Weight::Ended, reason, None),
+        };
     }
     let mut containers: Vec<Container<'_>> = pod::containers(pod).collect();
     // The container that cannot be started explains the others that wait for it.
@@ -154,7 +217,8 @@ fn finding(pod: &Value) -> Option<(Weight, Cause)> {
         if let Some(reason) = container.waiting().filter(|reason| pod::is_hopeless(reason)) {
             let decisive = is_decisive(reason, pod) && is_of_newest_image(pod, container, reason);
             let weight = if decisive { Weight::Decisive } else { Weight::Waiting };
-            return cause(weight, reason, waiting_detail(pod, container, reason));
+            let found = cause(weight, reason, waiting_detail(pod, container, reason));
+            return if reason == "CrashLoopBackOff" { crashed(found, container) } else { found };
         }
         if container.restarts() > 0
             && !container.is_done()
@@ -163,7 +227,8 @@ fn finding(pod: &Value) -> Option<(Weight, Cause)> {
         {
             let reason = if container.was_out_of_memory() { "OOMKilled" } else { "Restarted" };
             let weight = if is_in_a_loop(pod, container) { Weight::Decisive } else { Weight::Ended };
-            return cause(weight, reason, Some(format!("{end}, {} restarts", container.restarts())));
+            let found = cause(weight, reason, Some(format!("{end}, {} restarts", container.restarts())));
+            return crashed(found, container);
         }
     }
     if let Some(words) = pod::unschedulable(pod) {

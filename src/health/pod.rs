@@ -57,9 +57,16 @@ impl<'a> Container<'a> {
     }
 
     fn last_end(self) -> Option<&'a Value> {
-        ["/state/terminated", "/lastState/terminated"]
-            .into_iter()
-            .find_map(|path| self.status.pointer(path).filter(|end| end.is_object()))
+        ["/state/terminated", "/lastState/terminated"].into_iter().find_map(|path| self.end_at(path))
+    }
+
+    fn end_at(self, path: &str) -> Option<&'a Value> {
+        self.status.pointer(path).filter(|end| end.is_object())
+    }
+
+    /// It was started again since its last end, or waits for that: what it wrote before is the log of its previous run.
+    pub fn ended_before(self) -> bool {
+        self.end_at("/state/terminated").is_none()
     }
 
     pub fn was_out_of_memory(self) -> bool {
@@ -89,7 +96,7 @@ impl<'a> Container<'a> {
         failed && run.is_some_and(|(started, finished)| finished.duration_since(started) < LONG_RUN)
     }
 
-    fn failed(self) -> bool {
+    pub fn failed(self) -> bool {
         integer(self.status, "/state/terminated/exitCode").is_some_and(|code| code != 0)
     }
 }

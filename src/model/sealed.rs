@@ -18,7 +18,7 @@ pub struct Sealed {
 }
 
 /// Shorter values are hidden in their own place only: elsewhere, hiding a word would tell that it is one.
-const LONG: usize = 8;
+pub(super) const LONG: usize = 8;
 
 /// Where kubectl keeps what it applied last, values and all.
 const BOOKS: &str = "/metadata/annotations/kubectl.kubernetes.io/last-applied-configuration";
@@ -38,6 +38,11 @@ impl Sealed {
 
     fn of(&self, text: &str) -> Digest {
         Digest::of(&[self.salt.expose_secret(), text.as_bytes()].concat())
+    }
+
+    /// The values themselves, for who looks for them in a text.
+    pub(super) fn values(&self) -> impl Iterator<Item = &str> {
+        self.values.iter().map(|(_, value)| value.expose_secret())
     }
 
     fn hides(&self, path: &str, text: &str) -> bool {

@@ -66,7 +66,11 @@ async fn a_container_that_exits_is_told_with_its_code() {
     let broken = deployment(json!({"sim.tutti.dev/fail": "crash-loop", "sim.tutti.dev/exit-code": "3"}));
     let fleet = fleet(&broken);
     let running = fleet.start().await;
-    running.until("a cause", |now| stands(now) == "Degraded: CrashLoopBackOff web-* (exit 3)").await;
+    running
+        .until("a cause", |now| {
+            stands(now) == "Degraded: CrashLoopBackOff web-* (exit 3: \"fatal: simulated crash\")"
+        })
+        .await;
     // Between two attempts it runs, and the words stay.
     let moved = running.until("others", |now| !stands(now).starts_with("Degraded: "));
     assert!(tokio::time::timeout(Duration::from_secs(300), moved).await.is_err());
@@ -132,7 +136,7 @@ async fn jobs_replica_sets_and_pods_have_causes_too() {
     };
     comes_to(&job(NO_IMAGE, json!({})), &[&format!("Degraded: ImagePullBackOff web-* ({NO_IMAGE})")]).await;
     let crashes = json!({"sim.tutti.dev/fail": "crash-loop"});
-    comes_to(&job(IMAGE, crashes), &["Degraded: Failed web-* (exit 1)"]).await;
+    comes_to(&job(IMAGE, crashes), &["Degraded: Failed web-* (exit 1: \"fatal: simulated crash\")"]).await;
 
     let pods = template(NO_IMAGE, json!({}), "Always");
     let selector = json!({"matchLabels": {"app": "web"}});

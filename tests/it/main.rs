@@ -33,6 +33,7 @@ mod incidents;
 mod inventory;
 mod kruise;
 mod kubeconfigs;
+mod last_lines;
 mod layering;
 mod layers;
 mod live;

@@ -218,3 +218,31 @@ async fn statuses_and_the_overview_do_not_quote_what_a_cluster_refuses() {
     tells_nothing("a refusal", &shown);
     assert!(shown.contains("some of its values are encrypted"), "{shown}");
 }
+
+/// A container of another app of the namespace, that writes down what it was given.
+#[tokio::test(start_paused = true)]
+async fn the_last_line_before_a_crash_is_told_without_what_is_encrypted() {
+    let gitea = Gitea::start().await;
+    let (instance, shop, web) = (gitea.instance(), objects("shop", "shop"), objects("shop", "web"));
+    let line = "url https://canary-4f1d-hunter2@db, in base64 Y2FuYXJ5LTRmMWQtaHVudGVyMg==: no such table";
+    let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": {
+            "metadata": {"labels": {"app": "web"}, "annotations": {"sim.tutti.dev/fail": "crash-loop", "sim.tutti.dev/log": line}},
+            "spec": {"containers": [{"name": "main", "image": "web:1"}]}}}})
+    .to_string();
+    let files = [
+        ("tutti.yaml", instance.as_str()),
+        (APP, &shop),
+        (FILE, SECRET),
+        NAMESPACE,
+        ("apps/web/app.yaml", &web),
+        ("apps/web/objects/all.yaml", &deployment),
+    ];
+    let fleet = Fleet::new(&["bj1"], &files);
+    let running = start(&fleet).await;
+    gitea.until(&fleet.begin, "failure").await;
+    let failure = gitea.last(&fleet.begin);
+    assert!(failure.contains(" (exit 1: \"url ***, in base64 ***: no such table\")"), "{failure}");
+    tells_nothing("the overview", &format!("{:?}", running.overview.borrow()));
+    tells_nothing("a status", &format!("{:?}", gitea.posts()));
+}

@@ -236,6 +236,16 @@ impl ApiError {
         error
     }
 
+    /// Mistakes in what of a log is asked for.
+    pub(crate) fn invalid_log_options(pod: &str, errors: &[FieldError]) -> Self {
+        let said = listed(&errors.iter().map(FieldError::text).collect::<Vec<_>>());
+        let message = format!("PodLogOptions \"{pod}\" is invalid: {said}");
+        let mut error = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message);
+        let causes: Vec<Value> = errors.iter().map(FieldError::cause).collect();
+        error.details = boxed(json!({"name": pod, "kind": "PodLogOptions", "causes": causes}));
+        error
+    }
+
     /// An update of a kind whose revision must be known.
     pub(crate) fn no_revision(kind: &ResourceKind, name: &str) -> Self {
         let mistake =

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use crate::health::pods_cause;
+use crate::health::{Crash, pods_cause};
 
 /// A pod with one container `app`; `age` orders creation, larger is younger.
 fn pod(name: &str, hash: &str, age: u32, status: Value) -> Value {
@@ -28,7 +28,7 @@ fn running(ready: bool) -> Value {
 
 #[track_caller]
 fn check(workload: Option<Value>, pods: &[Value], expected: Option<(&str, bool)>) {
-    let cause = pods_cause(workload.as_ref(), pods);
+    let cause = pods_cause(workload.as_ref(), pods, &[]);
     let shown = cause.map(|cause| (cause.to_string(), cause.decisive));
     assert_eq!(shown, expected.map(|(text, decisive)| (text.to_owned(), decisive)));
 }
@@ -263,4 +263,65 @@ fn sets_of_kruise_name_their_newest_revision() {
             Some(("ImagePullBackOff pay-b-1 (pay:broken)", true)),
         );
     }
+}
+
+/// What somebody asked the log of is told on, and no other pod is asked as long as it crashes alike.
+#[test]
+fn of_pods_that_crash_alike_the_known_one_is_told() {
+    let crashed =
+        |name: &str, age: u32, code: i32| pod(name, "b", age, waiting("CrashLoopBackOff", "", Some(code)));
+    let told = |pods: &[Value], known: &[Crash]| pods_cause(None, pods, known).expect("a cause");
+    let first = told(&[crashed("pay-1", 1, 1)], &[]).crash.expect("a crash");
+    let known = [first.clone()];
+    let younger = crashed("pay-2", 2, 1);
+    let all = [crashed("pay-1", 1, 1), younger.clone()];
+    assert_eq!(told(&all, &[]).pod, "pay-2");
+    assert_eq!(told(&all, &known).pod, "pay-1");
+    assert!(told(&all, &known).crash.is_some_and(|crash| crash.is(&first)));
+    // It has gone, it fares better, or crashes in another way.
+    assert_eq!(told(std::slice::from_ref(&younger), &known).pod, "pay-2");
+    assert_eq!(told(&[pod("pay-1", "b", 1, running(false)), younger.clone()], &known).pod, "pay-2");
+    assert_eq!(told(&[crashed("pay-1", 1, 2), younger.clone()], &known).pod, "pay-2");
+    // Another one of its name.
+    let mut anew = crashed("pay-1", 1, 1);
+    anew["metadata"]["uid"] = json!("another");
+    assert_eq!(told(&[anew, younger], &known).pod, "pay-2");
+}
+
+#[test]
+fn only_an_end_is_a_crash_and_its_log_is_that_of_the_run_that_ended() {
+    let crash = |pod: Value| {
+        let crash = pods_cause(None, &[pod], &[]).expect("a cause").crash?;
+        Some((crash.container, crash.ended_before))
+    };
+    let of = |status: Value| pod("pay-7c9f", "b", 1, status);
+    let app = |ended_before: bool| Some(("app".to_owned(), ended_before));
+    assert_eq!(crash(of(waiting("CrashLoopBackOff", "back-off 40s", Some(1)))), app(true));
+    assert_eq!(crash(of(restarted(3, 1, "Error", A_MOMENT_AGO))), app(true));
+    assert_eq!(crash(of(waiting("ImagePullBackOff", "Back-off", Some(1)))), None);
+    assert_eq!(crash(of(waiting("CrashLoopBackOff", "back-off 40s", None))), None);
+    assert_eq!(crash(of(running(false))), None);
+    let ended = |status: Value| crash(pod("pay-7c9f", "b", 1, status));
+    let terminated = json!({"name": "app", "state": {"terminated": {"exitCode": 3}}});
+    assert_eq!(ended(json!({"phase": "Failed", "containerStatuses": [terminated]})), app(false));
+    assert_eq!(
+        ended(
+            json!({"phase": "Failed", "reason": "Evicted", "message": "low on memory", "containerStatuses": [terminated]})
+        ),
+        None
+    );
+    // Who did what it is for is not who failed.
+    let done = json!({"name": "migrate", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}});
+    let failed =
+        json!({"phase": "Failed", "initContainerStatuses": [done], "containerStatuses": [terminated]});
+    assert_eq!(ended(failed.clone()), app(false));
+    check(None, &[pod("pay-7c9f", "b", 1, failed)], Some(("Failed pay-7c9f (exit 3)", false)));
+}
+
+#[test]
+fn the_last_line_stands_in_quotes_behind_the_end() {
+    let pods = [pod("pay-7c9f", "b", 1, waiting("CrashLoopBackOff", "", Some(1)))];
+    let mut cause = pods_cause(None, &pods, &[]).expect("a cause");
+    cause.line = Some("no such table".into());
+    assert_eq!(cause.to_string(), "CrashLoopBackOff pay-7c9f (exit 1: \"no such table\")");
 }

@@ -108,7 +108,7 @@ fn wrong_shapes_never_panic() {
                     let object = json!({"apiVersion": api_version, "kind": kind,
                         "metadata": part, "spec": part, "status": part});
                     of(&object);
-                    pods_cause(Some(&object), &[object.clone(), value.clone()]);
+                    pods_cause(Some(&object), &[object.clone(), value.clone()], &[]);
                 }
             }
             of(

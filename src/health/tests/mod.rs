@@ -5,6 +5,7 @@ mod causes;
 mod hostile;
 mod kinds;
 mod kruise;
+mod log;
 mod own_pods;
 mod pods;
 mod workloads;

@@ -27,6 +27,7 @@ pub(super) struct Rule {
     #[serde(default, deserialize_with = "share")]
     fail_share: Option<String>,
     exit_code: Option<i32>,
+    log: Option<String>,
 }
 
 /// Failures that begin before the pod runs, or end it: they have no later beginning.
@@ -70,6 +71,7 @@ impl Rule {
             (words::FAIL_COUNT, self.fail_count.map(|count| count.to_string())),
             (words::FAIL_SHARE, self.fail_share.clone()),
             (words::EXIT_CODE, self.exit_code.map(|code| code.to_string())),
+            (words::LOG, self.log.clone()),
         ];
         said.into_iter().filter_map(|(name, text)| Some((name, text?))).collect()
     }

@@ -43,8 +43,12 @@ pub(super) fn answer(
         }
         (_, "scale") => Ok(answer::json(StatusCode::OK, &verbs::read_scale(&state, target)?)),
         (_, "log") => {
+            let wanted = workloads::LogQuery::parse(query, &target.name)?;
             let pod = verbs::get(&state, target)?;
-            Ok(answer::text(StatusCode::OK, workloads::log_of(&pod, query.text("container"))?))
+            Ok(match workloads::log_of(&state, &pod, &wanted)? {
+                Some(log) => answer::typed(StatusCode::OK, "text/plain", log),
+                None => answer::nothing(StatusCode::NO_CONTENT),
+            })
         }
         _ if matches!(form, Shape::Table(_)) => {
             let object = verbs::get(&state, target)?;

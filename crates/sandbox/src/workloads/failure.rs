@@ -5,8 +5,8 @@
 //! starts with `broken` is an image that cannot be pulled. `sim.tutti.dev/start: slow` (3 s) or `7s`
 //! or `1s..3s` and `sim.tutti.dev/ready-after: 500ms` say how long the pod takes to start,
 //! `…/fail-after` how long it is well before, `…/fail-count` how often it fails before it is well,
-//! `…/fail-share: 1/3` how many of such pods fail, `…/exit-code` how a crash ends, and
-//! `…/slow-terminate: "true"` that it uses its whole grace period.
+//! `…/fail-share: 1/3` how many of such pods fail, `…/exit-code` how a crash ends, `…/log` what is
+//! written last before it, and `…/slow-terminate: "true"` that it uses its whole grace period.
 //!
 //! What the scenario says and what is drawn are laid over the annotations once, by [`seen`]; all
 //! others read the annotations of what they get.

@@ -48,7 +48,7 @@ pub(crate) mod words;
 
 pub(crate) use disruption::condition as disruption_condition;
 pub(crate) use driver::run;
-pub(crate) use log::log_of;
+pub(crate) use log::{LogQuery, log_of};
 
 /// The hash of a pod template in the letters that the server uses. The real one hashes the memory of
 /// a Go program; only that equal templates have equal hashes is the same here. A hash whose name is

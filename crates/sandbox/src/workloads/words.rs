@@ -7,6 +7,8 @@ pub(crate) const FAIL_SHARE: &str = "sim.tutti.dev/fail-share";
 pub(crate) const START: &str = "sim.tutti.dev/start";
 pub(crate) const READY_AFTER: &str = "sim.tutti.dev/ready-after";
 pub(crate) const EXIT_CODE: &str = "sim.tutti.dev/exit-code";
+/// What a container writes last before it fails.
+pub(crate) const LOG: &str = "sim.tutti.dev/log";
 pub(crate) const SLOW_END: &str = "sim.tutti.dev/slow-terminate";
 /// Which images a failed pull is about; only scenarios say so.
 pub(crate) const IMAGE: &str = "sim.tutti.dev/image";

@@ -24,6 +24,7 @@ mod faults;
 mod fields;
 mod fuzz;
 mod kubectl;
+mod logs;
 mod neighbours;
 mod objects;
 mod plans;

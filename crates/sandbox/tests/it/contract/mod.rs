@@ -68,6 +68,7 @@ checks! {
     2 rest::a_second_create_already_exists,
     3 rest::a_missing_object_is_not_found,
     3 rest::missing_objects_by_every_verb,
+    3 rest::logs_that_no_server_gives,
     4 rest::a_put_without_a_revision_is_unconditional_for_most_kinds,
     4 rest::a_put_creates_objects_of_some_kinds_only,
     5 rest::a_put_with_a_stale_revision_conflicts,

@@ -96,6 +96,35 @@ pub async fn missing_objects_by_every_verb(probe: &mut Probe) {
     probe.patch(MERGE, &status, json!({"status": {"replicas": 1}})).await;
 }
 
+/// What an API server says of itself, without a kubelet.
+pub async fn logs_that_no_server_gives(probe: &mut Probe) {
+    let pods = probe.at(CORE, "pods");
+    let nowhere = json!({"no-such": "node"});
+    let (first, main, side) = (
+        json!({"name": "first", "image": "a:1"}),
+        json!({"name": "main", "image": "b:1"}),
+        json!({"name": "side", "image": "c:1"}),
+    );
+    for (name, containers) in [("one", json!([main])), ("two", json!([main, side]))] {
+        let spec = json!({"nodeSelector": nowhere, "initContainers": [first], "containers": containers});
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec});
+        probe.quiet().post(&pods, pod).await;
+    }
+    let probe = probe.loud();
+    for query in [
+        "one/log",
+        "one/log?container=first&previous=true&tailLines=1&limitBytes=10",
+        "one/log?container=other",
+        "two/log",
+        "one/log?tailLines=-1",
+        "one/log?tailLines=-1&limitBytes=0",
+        "none/log?tailLines=-1",
+        "one/log?tailLines=some",
+    ] {
+        probe.get(&format!("{pods}/{query}")).await;
+    }
+}
+
 /// Kinds with a body that each of them takes.
 fn minimal_objects() -> Vec<(&'static str, &'static str, Value)> {
     let template = json!({"metadata": {"labels": {"a": "b"}},

@@ -1,0 +1,230 @@
+//! What crashed containers wrote last: asked for once for each crash, so that a crash says why in the place where it is told.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::event::Event;
+use super::world::World;
+use crate::cluster::LogOf;
+use crate::fleet::Target;
+use crate::health::{Cause, Crash, LOG_BYTES, last_line};
+use crate::model::{Digest, ObjectId, Rendered, SecretValues};
+
+/// A crash that was not seen for so long is a new one when it comes again: a kubelet forgets its back-off then.
+const FORGOTTEN: Duration = Duration::from_secs(600);
+/// Crashes of one workload that are known at once. Further ones are told without what was written.
+const MOST: usize = 8;
+
+/// Of one app on one cluster.
+#[derive(Debug, Default)]
+pub struct LastLines {
+    known: Vec<Known>,
+}
+
+#[derive(Debug)]
+struct Known {
+    workload: ObjectId,
+    crash: Crash,
+    /// `None`: nobody could say.
+    line: Option<Arc<str>>,
+    seen: Instant,
+}
+
+/// What is known of the last line before a crash.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LastLine {
+    Known(Option<Arc<str>>),
+    /// It was not asked for yet.
+    New,
+    /// It is not asked for.
+    TooMany,
+}
+
+impl LastLines {
+    /// The crashes of a workload whose lines were asked for.
+    pub fn crashes(&self, workload: &ObjectId) -> Vec<Crash> {
+        self.known.iter().filter(|it| it.workload == *workload).map(|it| it.crash.clone()).collect()
+    }
+
+    /// A crash that is there now.
+    pub fn see(&mut self, workload: &ObjectId, crash: &Crash, now: Instant) -> LastLine {
+        self.known.retain(|it| now - it.seen < FORGOTTEN);
+        let mut own = self.known.iter_mut().filter(|it| it.workload == *workload);
+        if let Some(known) = own.find(|it| it.crash.is(crash)) {
+            known.seen = now;
+            return LastLine::Known(known.line.clone());
+        }
+        let count = self.known.iter().filter(|it| it.workload == *workload).count();
+        if count < MOST { LastLine::New } else { LastLine::TooMany }
+    }
+
+    fn learn(&mut self, workload: ObjectId, crash: Crash, line: Option<Arc<str>>, now: Instant) {
+        self.known.push(Known { workload, crash, line, seen: now });
+    }
+
+    pub fn clear(&mut self) {
+        self.known.clear();
+    }
+}
+
+/// Why the pods of a workload are not ready.
+#[derive(Clone, Debug)]
+pub struct Explanation {
+    pub target: Target,
+    /// Of the render that was asked about.
+    pub rendered: Digest,
+    pub workload: ObjectId,
+    pub cause: Option<Cause>,
+}
+
+impl World {
+    /// Pods were listed. A crash that is new is told together with what was written before it, or a moment later without.
+    pub(super) fn explained(&mut self, mut told: Explanation) {
+        let now = Instant::now();
+        let Some(entry) = self.targets.get_mut(&told.target) else { return };
+        entry.asking = false;
+        self.agenda.mark(told.target.clone());
+        if entry.render.as_ref().ok().map(|it| it.digest()) != Some(told.rendered) {
+            // It was asked for the revision before.
+            return;
+        }
+        // A decisive cause stays for its revision: between two attempts a pod looks milder for a moment.
+        let known = entry.cause.as_ref().is_some_and(|known| known.decisive);
+        if known && !told.cause.as_ref().is_some_and(|it| it.decisive) {
+            return;
+        }
+        if let Some((cause, crash)) = told.cause.as_mut().and_then(|cause| {
+            let crash = cause.crash.clone()?;
+            Some((cause, crash))
+        }) {
+            match entry.last_lines.see(&told.workload, &crash, now) {
+                LastLine::Known(line) => cause.line = line,
+                LastLine::New if self.ask_last_line(&told, crash, now) => return,
+                LastLine::New | LastLine::TooMany => {}
+            }
+        }
+        if let Some(entry) = self.targets.get_mut(&told.target) {
+            entry.cause = told.cause;
+        }
+    }
+
+    /// Whether it is asked for; no answer is waited for longer than a moment.
+    fn ask_last_line(&mut self, told: &Explanation, crash: Crash, now: Instant) -> bool {
+        let Some(cluster) = self.clusters.get(&told.target.cluster).filter(|cluster| cluster.is_ready())
+        else {
+            return false;
+        };
+        let (Some(client), None, Some(namespace)) =
+            (cluster.client.clone(), cluster.held_off(now), told.workload.namespace.clone())
+        else {
+            return false;
+        };
+        let on_cluster = self.targets.on(&told.target.cluster);
+        let renders: Vec<Arc<Rendered>> =
+            on_cluster.filter_map(|(_, entry)| entry.render.as_ref().ok().map(Arc::clone)).collect();
+        if let Some(entry) = self.targets.get_mut(&told.target) {
+            entry.asking = true;
+        }
+        let (events, told) = (self.events.clone(), told.clone());
+        tokio::spawn(async move {
+            let log = LogOf {
+                namespace: &namespace,
+                pod: &crash.pod,
+                container: &crash.container,
+                previous: crash.ended_before,
+            };
+            let line = match client.end_of_log(log, LOG_BYTES).await {
+                Ok(log) => last_line(&log, &secrets_near(&told, &namespace, &renders)),
+                Err(error) => {
+                    tracing::debug!(%error, "the log could not be read");
+                    None
+                }
+            };
+            let event = Event::LastLine { told: Box::new(told), crash, line: line.map(Arc::from) };
+            // A closed queue means that the controller has stopped: nobody is left to tell.
+            let _ = events.send(event).await;
+        });
+        true
+    }
+
+    /// Whatever came of it, it is not asked for again.
+    pub(super) fn last_line_read(&mut self, told: Explanation, crash: Crash, line: Option<Arc<str>>) {
+        if let Some(entry) = self.targets.get_mut(&told.target)
+            && entry.render.as_ref().ok().map(|it| it.digest()) == Some(told.rendered)
+        {
+            entry.last_lines.learn(told.workload.clone(), crash, line, Instant::now());
+        }
+        self.explained(told);
+    }
+}
+
+/// What a container may know and nobody is to be told: what its app renders, and what others render where it runs.
+fn secrets_near(told: &Explanation, namespace: &str, renders: &[Arc<Rendered>]) -> SecretValues {
+    let objects = renders.iter().flat_map(|rendered| {
+        let is_own = rendered.app == told.target.app;
+        let is_near = move |place: Option<&str>| is_own || place == Some(namespace);
+        rendered.objects.iter().filter(move |object| is_near(object.id.namespace.as_deref()))
+    });
+    SecretValues::of(objects)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::health::pods_cause;
+
+    fn crash(pod: &str, uid: &str, code: u32, restarts: u32) -> Crash {
+        let status: Value = json!({"containerStatuses": [{"name": "app", "restartCount": restarts,
+            "state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": {"terminated": {"exitCode": code}}}]});
+        let pod = json!({"metadata": {"name": pod, "uid": uid}, "status": status});
+        pods_cause(None, &[pod], &[]).and_then(|cause| cause.crash).expect("a crash")
+    }
+
+    #[test]
+    fn a_crash_is_new_once() {
+        let (web, other) = (
+            ObjectId::new("apps", "Deployment", Some("shop"), "web"),
+            ObjectId::new("apps", "Deployment", Some("shop"), "other"),
+        );
+        let (mut lines, start) = (LastLines::default(), Instant::now());
+        let first = crash("web-1", "u1", 1, 1);
+        assert_eq!(lines.see(&web, &first, start), LastLine::New);
+        lines.learn(web.clone(), first.clone(), Some("no such table".into()), start);
+        let known = LastLine::Known(Some("no such table".into()));
+        // As often as it comes, also by and by.
+        for (restarts, seconds) in [(2, 5), (7, 599), (9, 1_190)] {
+            let again = crash("web-1", "u1", 1, restarts);
+            assert_eq!(lines.see(&web, &again, start + Duration::from_secs(seconds)), known, "{seconds}");
+        }
+        for other in [crash("web-1", "u1", 2, 1), crash("web-1", "u2", 1, 1), crash("web-2", "u1", 1, 1)] {
+            assert_eq!(lines.see(&web, &other, start), LastLine::New, "{other:?}");
+        }
+        assert_eq!(lines.see(&other, &first, start), LastLine::New);
+        // It was well for long.
+        assert_eq!(lines.see(&web, &first, start + Duration::from_secs(1_790)), LastLine::New);
+    }
+
+    #[test]
+    fn what_crashes_otherwise_each_time_is_asked_about_some_times() {
+        let web = ObjectId::new("apps", "Deployment", Some("shop"), "web");
+        let (mut lines, start) = (LastLines::default(), Instant::now());
+        let mut asked = 0;
+        for code in 1..100 {
+            let crash = crash("web-1", "u1", code, code);
+            let now = start + Duration::from_secs(5 * u64::from(code));
+            if lines.see(&web, &crash, now) == LastLine::New {
+                lines.learn(web.clone(), crash, None, now);
+                asked += 1;
+            }
+        }
+        assert_eq!(asked, MOST);
+        let now = start + Duration::from_secs(600);
+        assert_eq!(lines.see(&web, &crash("web-1", "u1", 200, 1), now), LastLine::TooMany);
+        let later = start + Duration::from_secs(700);
+        assert_eq!(lines.see(&web, &crash("web-1", "u1", 200, 1), later), LastLine::New);
+    }
+}

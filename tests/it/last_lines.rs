@@ -1,0 +1,199 @@
+//! What a container wrote before it crashed, behind how it ended: on the commit, in the commands, and never more than is asked for.
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use kube::api::{DeleteParams, Patch, PatchParams};
+use sandbox::{Fault, RequestMatch, Sandbox, SandboxOptions};
+use serde_json::{Value, json};
+use tutti::report::{Overview, Phase};
+
+use crate::support::fleet::{Fleet, Running, target};
+use crate::support::forge::Gitea;
+use crate::support::live;
+use crate::support::manifests::{INSTANCE, cluster, objects};
+use crate::support::program::{self, tutti};
+use crate::support::repository::ConfigRepository;
+
+const APP: &str = "apps/web/app.yaml";
+const MANIFEST: &str = "apps/web/objects/all.yaml";
+
+/// A Deployment whose containers crash, and write this before.
+fn crashing(replicas: u32, image: &str, line: &str) -> String {
+    let annotations = json!({"sim.tutti.dev/fail": "crash-loop", "sim.tutti.dev/log": line});
+    let template = json!({
+        "metadata": {"labels": {"app": "web"}, "annotations": annotations},
+        "spec": {"containers": [{"name": "main", "image": image}]},
+    });
+    let spec =
+        json!({"replicas": replicas, "selector": {"matchLabels": {"app": "web"}}, "template": template});
+    let metadata = json!({"name": "web", "namespace": "default"});
+    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}).to_string()
+}
+
+fn fleet(manifest: &str) -> Fleet {
+    Fleet::new(&["bj1"], &[(APP, &objects("default", "web")), (MANIFEST, manifest)])
+}
+
+fn logs() -> RequestMatch {
+    RequestMatch { subresource: Some("log".to_owned()), ..RequestMatch::any().resource("pods") }
+}
+
+fn is_degraded(now: &Overview) -> bool {
+    now.targets.first().is_some_and(|it| it.phase == Phase::Degraded)
+}
+
+/// What is behind the name of the pod, once the app is Degraded.
+async fn told(running: &Running) -> String {
+    let now = running.until("a cause", is_degraded).await;
+    let detail = &target(&now, "bj1", "default/web").detail;
+    assert!(detail.starts_with("CrashLoopBackOff web-"), "{detail}");
+    detail.split_once(" (").map_or_else(String::new, |(_, rest)| format!("({rest}"))
+}
+
+async fn comes_to(line: &str, expected: &str) {
+    let fleet = fleet(&crashing(1, "web:1", line));
+    let running = fleet.start().await;
+    assert_eq!(told(&running).await, expected);
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_commit_says_what_was_written_last() {
+    let gitea = Gitea::start().await;
+    let manifest = crashing(1, "web:1", "\u{1b}[1;31mFATAL\u{1b}[0m:\tno such table");
+    let files = [("tutti.yaml", gitea.instance()), (APP, objects("default", "web")), (MANIFEST, manifest)];
+    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
+    let fleet = Fleet::new(&["bj1"], &files);
+    let running = fleet.start().await;
+    gitea.until(&fleet.begin, "failure").await;
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    let verdict = gitea.verdict(&fleet.begin);
+    assert!(verdict.starts_with("failure bj1 default/web: CrashLoopBackOff web-"), "{verdict}");
+    assert!(verdict.ends_with(" (exit 1: \"FATAL: no such table\"), 0/1 healthy"), "{verdict}");
+    gitea.assert_nothing_repeated();
+    assert_eq!(told(&running).await, "(exit 1: \"FATAL: no such table\")");
+    let asked: Vec<String> =
+        fleet.requests().into_iter().filter(|(_, it)| logs().matches(it)).map(|it| it.1.query).collect();
+    assert_eq!(asked, ["&container=main&limitBytes=4096&previous=true&tailLines=1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_line_is_told_as_text_and_no_longer_than_it_may_be() {
+    comes_to("first\nsecond", "(exit 1: \"second\")").await;
+    comes_to(&"x".repeat(10_240), &format!("(exit 1: \"{}…\")", "x".repeat(200))).await;
+    comes_to(&"é".repeat(10_240), &format!("(exit 1: \"{}…\")", "é".repeat(200))).await;
+    comes_to("\u{1b}]0;title\u{7}\u{202e}abc\u{0}", "(exit 1: \"abc\")").await;
+    comes_to(" \u{1b}[0m ", "(exit 1)").await;
+}
+
+/// Nobody may read it, there is none any more, its node does not answer: the cause stays what it is, and nobody asks again.
+#[tokio::test(start_paused = true)]
+async fn a_log_that_cannot_be_read_is_not_asked_for_again() {
+    let gone = Fault::Refusal {
+        code: 400,
+        reason: "BadRequest",
+        message: "previous terminated container \"main\" in pod \"web\" not found".to_owned(),
+    };
+    let absent =
+        Fault::Refusal { code: 404, reason: "NotFound", message: "pods \"web\" not found".to_owned() };
+    let late = Fault::Delay(Duration::from_secs(60));
+    for fault in [Fault::forbidden(), gone, absent, Fault::internal_error(), Fault::DropAfter, late] {
+        let fleet = fleet(&crashing(2, "web:1", "no such table"));
+        fleet.cluster("bj1").fail_next(logs(), 1_000, fault.clone());
+        let begin = tokio::time::Instant::now();
+        let running = fleet.start().await;
+        assert_eq!(told(&running).await, "(exit 1)", "{fault:?}");
+        assert!(begin.elapsed() < Duration::from_secs(30), "{fault:?}: {:?}", begin.elapsed());
+        tokio::time::sleep(Duration::from_secs(600)).await;
+        assert_eq!(fleet.cluster("bj1").count_requests(&logs()), 1, "{fault:?}");
+        assert_eq!(told(&running).await, "(exit 1)", "{fault:?}");
+        running.stop().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_is_asked_about_once_however_often_it_comes() {
+    let fleet = fleet(&crashing(3, "web:1", "no such table"));
+    let running = fleet.start().await;
+    assert_eq!(told(&running).await, "(exit 1: \"no such table\")");
+    tokio::time::sleep(Duration::from_secs(1_800)).await;
+    let pods = live::names(fleet.cluster("bj1"), "Pod").await;
+    assert_eq!(pods.len(), 3, "{pods:?}");
+    let asked = fleet.cluster("bj1").count_requests(&logs());
+    let lists = fleet.cluster("bj1").count_requests(&RequestMatch::any().verb("list").resource("pods"));
+    assert!((1..=3).contains(&asked) && lists > 300, "{asked} of {lists}");
+    fleet.forget_requests();
+    tokio::time::sleep(Duration::from_secs(1_800)).await;
+    assert_eq!(fleet.cluster("bj1").count_requests(&logs()), 0);
+
+    // Another release is another crash, though it ends in the same way.
+    let manifest = crashing(3, "web:2", "no such column");
+    let revision = fleet.push(&running, "Another", &[(MANIFEST, Some(&manifest))]).await;
+    let is_told = |now: &Overview| {
+        now.revision.as_ref() == Some(&revision)
+            && target(now, "bj1", "default/web").detail.contains("no such column")
+    };
+    running.until("another line", is_told).await;
+    // One whose pod is made anew is, too.
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    fleet.forget_requests();
+    let pods = live::api(fleet.cluster("bj1"), "Pod", Some("default"));
+    for name in live::names(fleet.cluster("bj1"), "Pod").await {
+        pods.delete(&name, &DeleteParams::default()).await.expect("deleted");
+    }
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert!((1..=3).contains(&fleet.cluster("bj1").count_requests(&logs())));
+}
+
+/// Ten minutes of ever other ends.
+#[tokio::test(start_paused = true)]
+async fn a_container_that_ends_otherwise_each_time_is_asked_about_some_times() {
+    let fleet = fleet(&crashing(1, "web:1", "no such table"));
+    let running = fleet.start().await;
+    told(&running).await;
+    let sandbox = fleet.cluster("bj1");
+    let pods = live::api(sandbox, "Pod", Some("default"));
+    let name = live::names(sandbox, "Pod").await.remove(0);
+    let mut asked: Vec<u64> = Vec::new();
+    for second in 0..600_u64 {
+        let pod = serde_json::to_value(pods.get(&name).await.expect("the pod")).expect("JSON");
+        let mut statuses: Value = pod["status"]["containerStatuses"].clone();
+        if let Some(end) = statuses.pointer_mut("/0/lastState/terminated/exitCode") {
+            *end = json!(1 + second % 200);
+        }
+        let status = Patch::Merge(json!({"status": {"containerStatuses": statuses}}));
+        pods.patch_status(&name, &PatchParams::default(), &status).await.expect("a status");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        asked.extend(std::iter::repeat_n(second, sandbox.count_requests(&logs()) - asked.len()));
+    }
+    assert!(asked.len() <= 16 && asked.len() > 4, "{asked:?}");
+    let closest = asked.windows(2).map(|pair| pair[1] - pair[0]).min();
+    assert!(closest.is_some_and(|seconds| seconds >= 4), "{asked:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn commands_show_it() {
+    let sandbox = Sandbox::new(SandboxOptions::instant("bj1"));
+    let listener = sandbox.listen((Ipv4Addr::LOCALHOST, 0).into()).await.expect("a port");
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("bj1.kubeconfig"), listener.kubeconfig()).expect("a file");
+    let (repository, bj1, web) = (ConfigRepository::empty(), cluster("bj1"), objects("default", "web"));
+    let manifest = crashing(1, "web:1", "no such table");
+    let files =
+        [("tutti.yaml", INSTANCE), ("clusters/bj1.yaml", &bj1), (APP, &web), (MANIFEST, manifest.as_str())];
+    repository.commit("Begin", &files.map(|(path, text)| (path, Some(text))));
+    for command in [
+        &["run", "--once"][..],
+        &["get", "-o", "json"],
+        &["get", "targets"],
+        &["get", "targets", "-o", "json"],
+    ] {
+        let mut arguments = tutti(folder.path());
+        arguments.args(command).arg("--repo").arg(repository.path()).arg("--kubeconfigs").arg(folder.path());
+        let output = tokio::task::spawn_blocking(move || arguments.output()).await.expect("no panic");
+        let (stdout, stderr, _) = program::told(&output.expect("it runs"));
+        let said = format!("{stdout}{stderr}").replace("\\\"", "\"");
+        assert!(said.contains("(exit 1: \"no such table\")"), "{command:?}: {said}");
+    }
+}
