@@ -65,6 +65,7 @@ mod support;
 mod taints;
 mod tidy;
 mod transcripts;
+mod vanished;
 mod versions;
 mod waking;
 mod watches;
