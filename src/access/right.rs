@@ -93,6 +93,8 @@ pub enum Why {
     Writing,
     /// The same in a namespace that tutti makes itself.
     WritingInOwnNamespaces,
+    /// What was rendered on a cluster that is being removed: deleted.
+    Leaving,
     /// The pods of a workload that does not get healthy.
     Causes,
     /// What is rendered grants rights to others.

@@ -38,7 +38,7 @@ pub use vanished::{Gone, LookBack, Vanished};
 use crate::health;
 use crate::manifest::Manifests;
 use crate::model::{
-    App, AppId, Approval, Cluster, ClusterName, Diagnostic, Instance, Location, Project,
+    App, AppId, Approval, Cluster, ClusterName, ClusterState, Diagnostic, Instance, Location, Project,
     PruneMode, Ring, Route, Scope,
 };
 
@@ -103,6 +103,15 @@ impl Fleet {
     /// The ring that a cluster would be in which is not here (any more).
     pub fn ring_for(&self, cluster: &Cluster) -> Option<String> {
         assemble::ring_for(&self.rings, cluster).map(|ring| ring.name.clone())
+    }
+
+    /// As it was before this cluster was to be removed: apps are placed there.
+    pub fn before_removal(&self, cluster: &ClusterName) -> Self {
+        let mut before = self.clone();
+        if let Some(cluster) = before.clusters.get_mut(cluster) {
+            cluster.state = ClusterState::Ready;
+        }
+        before
     }
 
     /// The project of an app's namespace, if there is one without mistakes.

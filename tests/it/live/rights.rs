@@ -87,6 +87,38 @@ async fn prepared(name: &'static str, legacy: &str) -> Option<Account> {
 }
 
 #[tokio::test]
+async fn a_cluster_is_emptied_with_the_rights_that_are_printed_for_that() {
+    let Some(scene) = Scene::new("rights-last", 2).await else { return };
+    let (stays, leaves) = (scene.cluster(0), scene.cluster(1));
+    let account = Account::on(scene, vec![(leaves.name(), leaves)]).await;
+    let scene = &account.scene;
+    write_foundations(scene);
+    scene.write_app("web", &objects(0));
+    scene.worktree.publish("first");
+    let installed = scene.run(&scene.arguments(&["run", "--once"], &["--timeout", "60"])).await;
+    assert_eq!(installed.code, Some(0), "{}{}", installed.stdout, installed.stderr);
+    let badges = "badges.rights-last.example.com";
+
+    // A namespace and a definition would wait for a person's word.
+    let path = format!("clusters/{}.yaml", leaves.name());
+    let file = std::fs::read_to_string(scene.worktree.folder().join(&path)).expect("a file");
+    scene.worktree.write(&path, &file.replace("spec:\n", "spec:\n  state: Removed\n"));
+    scene.worktree.publish("without the second");
+    account.grant(&account.printed().await).await;
+    account.log_in().await;
+    account.misses(0, &[]).await;
+    let (code, said) = account.once("60").await;
+    assert!(!said.contains("forbidden") && said.contains("2 deletes wait"), "{said}");
+    assert_eq!(code, Some(1), "{said}");
+    for kind in ["deployments", "services", "configmaps", "roles", "rolebindings", badges] {
+        assert_eq!(scene.ours(leaves, kind).await.len(), 0, "{kind}");
+        assert_ne!(scene.ours(stays, kind).await.len(), 0, "{kind}");
+    }
+    let waits = ["get", "namespace", "rights-last-own", "-o", "name"];
+    assert_eq!(leaves.kubectl(&waits).await.expect("there").trim(), "namespace/rights-last-own");
+}
+
+#[tokio::test]
 async fn with_the_printed_rights_everything_works() {
     let Some(account) = prepared("rights-all", "legacy").await else { return };
     let scene = &account.scene;
