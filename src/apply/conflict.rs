@@ -14,8 +14,8 @@ use super::places::Place;
 use super::without_apply::Merge;
 use super::{is_replicas, stopped};
 use crate::cluster::{Client, Conflict, Error, Resource};
-use crate::model::{FieldPath, RenderedObject};
-use crate::plan::{Reason, SentReplicas, Step, Was};
+use crate::model::{FieldPath, RenderedObject, Was};
+use crate::plan::{Reason, SentReplicas, Step};
 
 /// What earlier commits rendered.
 pub trait Past: Send + Sync {
@@ -72,9 +72,7 @@ impl Attempt<'_> {
     async fn after_handover(&self, live: &Value, body: &mut Value) -> Result<Value, Error> {
         let Self { client, resource, manager, object, .. } = *self;
         handover::hand_over(client, resource, manager, &object.id, live).await?;
-        if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
-            metadata.shift_remove("resourceVersion");
-        }
+        unbind(body);
         self.by_apply(body).await
     }
 
@@ -118,6 +116,17 @@ impl Attempt<'_> {
     async fn by_apply(&self, body: &mut Value) -> Result<Value, Error> {
         let ignored = &self.step.left.paths;
         let takes_all = self.step.force || matches!(self.step.reason.cause(), Reason::Drifted { .. });
+        if takes_all && self.step.left.known.is_some() {
+            // What is sent leaves out whatever others have of the fields that are left to them, if all is as it was seen.
+            self.bind(body);
+            match self.apply(body, true).await {
+                Err(Error::Rejected { code: 409, .. }) => unbind(body),
+                result => return result,
+            }
+            if let Some(error) = stopped(self.cancelled, &self.object.id) {
+                return Err(error);
+            }
+        }
         // Whatever is left to others is never taken, also when it came to be theirs a moment ago.
         let conflicts = match self.apply(body, takes_all && ignored.is_empty()).await {
             Err(Error::Conflict { conflicts, .. }) => conflicts,
@@ -144,10 +153,17 @@ impl Attempt<'_> {
             return Err(error);
         }
         // Who has what was told of this very state.
-        if let (false, Some(version)) = (theirs.is_empty(), &self.step.resource_version) {
-            body["metadata"]["resourceVersion"] = Value::String(version.clone());
+        if !theirs.is_empty() {
+            self.bind(body);
         }
         self.apply(body, !theirs.is_empty()).await
+    }
+
+    /// To the state that was seen: another one is refused.
+    fn bind(&self, body: &mut Value) {
+        if let Some(version) = &self.step.resource_version {
+            body["metadata"]["resourceVersion"] = Value::String(version.clone());
+        }
     }
 
     async fn apply(&self, body: &Value, by_force: bool) -> Result<Value, Error> {
@@ -159,6 +175,12 @@ impl Attempt<'_> {
         } else {
             client.apply(resource, &object.id, body, manager).await
         }
+    }
+}
+
+fn unbind(body: &mut Value) {
+    if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.shift_remove("resourceVersion");
     }
 }
 

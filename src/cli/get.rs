@@ -40,7 +40,7 @@ pub struct GetArgs {
     output: Format,
 }
 
-/// One app over all its clusters: the columns of seed 000.
+/// One app over all its clusters.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct AppLine<'a> {

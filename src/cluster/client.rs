@@ -128,6 +128,11 @@ impl Client {
         &self.kube
     }
 
+    /// Whether a watch has delivered something since.
+    pub fn has_told_since(&self, then: Instant) -> bool {
+        self.streams.told_since(then)
+    }
+
     /// Which lists come as streams here.
     pub(super) fn streams(&self) -> Arc<Streams> {
         Arc::clone(&self.streams)

@@ -1,5 +1,5 @@
-//! Of which kinds a cluster holds something of ours: asked at each connection and twice a day, so that an inventory needs no
-//! memory of what was applied before a restart.
+//! Of which kinds a cluster holds something of ours: asked at each connection and every 12 to 14.5 hours, so that an inventory
+//! needs no memory of what was applied before a restart.
 
 use futures::StreamExt as _;
 use kube::api::{Api, ListParams};

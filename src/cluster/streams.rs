@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use kube::discovery::ApiResource;
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use super::catalog::name_of;
 use crate::model::KubeVersion;
@@ -22,6 +23,8 @@ struct Known {
     version: String,
     /// Kinds whose server has refused, or never said that it had told all: servers of aggregated APIs answer as they like.
     refused: BTreeSet<(String, String)>,
+    /// When a watch last told something.
+    told_at: Option<Instant>,
 }
 
 impl Streams {
@@ -29,7 +32,7 @@ impl Streams {
     pub fn heard(&self, version: &str) {
         let mut known = self.0.lock();
         if known.version != version {
-            *known = Known { version: version.to_owned(), refused: BTreeSet::new() };
+            *known = Known { version: version.to_owned(), refused: BTreeSet::new(), ..*known };
         }
     }
 
@@ -40,6 +43,16 @@ impl Streams {
         let is_old = KubeVersion::parse(&known.version)
             .is_some_and(|version| (version.major, version.minor) < (1, STREAMS_SINCE));
         !is_old && !known.refused.contains(&name_of(api))
+    }
+
+    /// A watch tells something.
+    pub fn note_event(&self) {
+        self.0.lock().told_at = Some(Instant::now());
+    }
+
+    /// Whether a watch told something since.
+    pub fn told_since(&self, then: Instant) -> bool {
+        self.0.lock().told_at.is_some_and(|at| at > then)
     }
 
     /// It is not asked for again as a stream.

@@ -14,8 +14,8 @@ use super::target::Task;
 use super::world::World;
 use crate::fleet::Target;
 use crate::health::{OwnPods, own_pods, pods_cause};
-use crate::model::{AppId, ClusterName, Diagnostic, Mode, Rendered, Scope, TaintEffect};
-use crate::plan::{self, Action, Reason, Step};
+use crate::model::{AppId, ClusterName, Diagnostic, Mode, ObjectId, Rendered, Scope, TaintEffect};
+use crate::plan::{self, Action, Reason};
 use crate::reconcile::{self, Job, Shared};
 
 /// Reconciliations side by side in one cluster.
@@ -23,9 +23,6 @@ const PER_CLUSTER: usize = 8;
 /// Pods of a workload that is not healthy are asked for at most this often, and first after this.
 const ASK_EVERY: Duration = Duration::from_secs(5);
 const ASK_FIRST: Duration = Duration::from_secs(1);
-
-/// Whether an object that somebody else wrote is still what it was is asked at most this often.
-const DOUBT_EVERY: Duration = Duration::from_secs(60);
 
 impl World {
     /// One turn: returns the next deadline, if there is one.
@@ -81,7 +78,7 @@ impl World {
             return [entry.retry_at, entry.look_at].into_iter().flatten().min();
         }
         let rendered = Arc::clone(entry.render.as_ref().ok()?);
-        let job = self.job(id, &rendered)?;
+        let job = self.job(id, &rendered, now)?;
         let plan = reconcile::preview(&job);
         // Nobody asks about what is not to be there.
         let mut unknown = match job.kept_out {
@@ -91,6 +88,9 @@ impl World {
         unknown.retain(|object| job.catalog.get(&object.kind).is_some());
         let writes = !plan.is_empty();
         let refused = plan.steps.iter().any(|step| step.action == Action::Refuse);
+        let waits_to_ask = plan.steps.iter().any(|step| step.reason == Reason::AskedLately);
+        let doubts: Vec<ObjectId> =
+            plan.writes().filter(|step| step.decides_a_doubt()).map(|step| step.object.clone()).collect();
         let undefined = plan.steps.iter().any(|step| matches!(step.reason, Reason::DefinitionPending { .. }));
         let mode = self.mode();
         let cluster = self.clusters.get_mut(&id.cluster)?;
@@ -102,7 +102,6 @@ impl World {
         let groups = plan.writes().map(|step| &*step.object.group);
         let groups = groups.chain(unknown.iter().map(|object| &*object.id.group));
         let held_off = cluster.held_off_in(groups, now);
-        let unknown = !unknown.is_empty();
         if let Some(until) = held_off.filter(|_| starts) {
             // It stays due.
             return Some(until);
@@ -114,13 +113,6 @@ impl World {
         }
         let entry = self.targets.get_mut(id)?;
         entry.due = false;
-        if starts && !unknown && !foresees && plan.writes().all(Step::decides_a_doubt) {
-            if let Some(at) = entry.doubted_at.map(|at| at + DOUBT_EVERY).filter(|at| *at > now) {
-                entry.look_at = Some(entry.look_at.map_or(at, |known| known.min(at)));
-                return [entry.look_at, entry.retry_at].into_iter().flatten().min();
-            }
-            entry.doubted_at = Some(now);
-        }
         if writes || !starts {
             entry.plan = Some(Arc::new(kept(plan, mode)));
         }
@@ -130,6 +122,7 @@ impl World {
             return Some(at);
         }
         if starts {
+            entry.ask_about(doubts, now);
             cluster.running += 1;
             self.tasks += 1;
             let number = self.tasks;
@@ -154,12 +147,15 @@ impl World {
         }
         entry.went_through();
         entry.looks = 0;
-        None
+        if waits_to_ask {
+            entry.look_at = entry.asks_again_at(now);
+        }
+        entry.look_at
     }
 
     /// Everything that one reconciliation needs; `None` while its kinds have not been listed whole, and while it is rendered
     /// again for what its cluster is now.
-    fn job(&self, id: &Target, rendered: &Arc<Rendered>) -> Option<Job> {
+    fn job(&self, id: &Target, rendered: &Arc<Rendered>, now: Instant) -> Option<Job> {
         let entry = self.targets.get(id).filter(|entry| !entry.stale)?;
         let cluster = self.clusters.get(&id.cluster)?;
         // What is seen of its objects is without what a newer commit leaves to others, or with it.
@@ -199,6 +195,7 @@ impl World {
             rendered: Arc::clone(rendered),
             observation: cluster.seen_by(rendered),
             shared: Arc::clone(&cluster.shared),
+            asked_lately: entry.asked_lately(now),
             foresees: self.settings.foresee && self.mode() == Mode::Observe,
             cancelled: CancellationToken::new(),
         })

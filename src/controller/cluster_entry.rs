@@ -395,7 +395,10 @@ impl ClusterEntry {
     }
 
     fn retain(&mut self, stays: impl Fn(&ObjectId) -> bool) {
-        self.observation.objects.retain(|id, _| stays(id));
+        let gone: Vec<ObjectId> = self.observation.objects.keys().filter(|id| !stays(id)).cloned().collect();
+        for id in &gone {
+            self.observation.remove(id, self.wanted.ids().contains(id));
+        }
         self.unwell.retain(|id, _| stays(id));
         self.strays.retain(|id| stays(id));
     }
@@ -405,6 +408,7 @@ impl ClusterEntry {
         self.wanted = wanted;
         self.knows_wanted = true;
         self.strays.clear();
+        self.observation.unmarked.retain(|id, _| self.wanted.ids().contains(id));
         for (id, live) in &mut self.observation.objects {
             match self.wanted.get(&live.app, id) {
                 Some(object) => reconcile::settle(live, object),
@@ -561,6 +565,7 @@ impl ClusterEntry {
         }
         self.observation.absent.remove(id);
         self.observation.strangers.remove(id);
+        self.observation.note_marks(id, &live);
         let live = as_settled_before(self.observation.objects.get(id).map(Arc::as_ref), live);
         let app = Arc::clone(&live.app);
         let before = self.observation.objects.insert(id.clone(), Arc::new(live));
@@ -647,7 +652,7 @@ impl ClusterEntry {
         self.observation.immutable.remove(id);
         self.unwell.remove(id);
         let is_wanted_by_another = self.strays.remove(id) && self.wanted.ids().contains(id);
-        match self.observation.objects.remove(id) {
+        match self.observation.remove(id, self.wanted.ids().contains(id)) {
             // Whoever waits for it to be gone may be another app.
             Some(live) if live.deleting || is_wanted_by_another => Touched::Everything,
             Some(live) => Touched::App(Arc::clone(&live.app)),
@@ -659,20 +664,9 @@ impl ClusterEntry {
     /// `complete` then means: of these kinds.
     pub fn seen_by(&self, rendered: &Rendered) -> Observation {
         let app = rendered.app.to_string();
-        let seen = &self.observation;
-        let ids = || rendered.objects.iter().map(|object| &object.id);
-        let strays =
-            self.strays.iter().filter(|id| seen.objects.get(*id).is_some_and(|live| *live.app == *app));
-        let live = |id: &ObjectId| Some((id.clone(), seen.objects.get(id)?.clone()));
-        let stranger = |id: &ObjectId| Some((id.clone(), seen.strangers.get(id)?.clone()));
-        Observation {
-            complete: true,
-            objects: ids().chain(strays).filter_map(live).collect(),
-            strangers: ids().filter_map(stranger).collect(),
-            absent: ids().filter(|id| seen.absent.contains(*id)).cloned().collect(),
-            immutable: ids().filter_map(|id| Some((id.clone(), seen.immutable.get(id)?.clone()))).collect(),
-            served: Arc::clone(&seen.served),
-        }
+        let is_its = |id: &&ObjectId| self.observation.objects.get(*id).is_some_and(|live| *live.app == *app);
+        let strays = self.strays.iter().filter(is_its);
+        self.observation.part(rendered.objects.iter().map(|object| &object.id).chain(strays))
     }
 }
 

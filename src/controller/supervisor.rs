@@ -22,6 +22,9 @@ use crate::cluster::{Catalog, Client, Credential, Error, KindsInUse, Link};
 use crate::model::{ClusterName, Kind};
 
 const PROBE_EVERY: Duration = Duration::from_secs(5);
+/// A cluster whose watches deliver is not probed, but this often: its version and what it thinks of our credentials come with
+/// a probe only.
+const PROBE_AT_LEAST_EVERY: Duration = Duration::from_secs(30);
 const FAILURES_TO_OFFLINE: u32 = 3;
 const ANSWERS_TO_READY: u32 = 2;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -182,7 +185,8 @@ impl Supervisor {
         if kept.known.catalog.missing().next().is_some() {
             serving.doubted();
         }
-        let mut probe_at = Instant::now() + PROBE_EVERY;
+        let mut probed_at = Instant::now();
+        let mut probe_at = probed_at + PROBE_EVERY;
         let expiry = Arc::clone(&kept.expiry);
         let (link, every) = (self.link.clone(), self.read_every);
         let mut another = pin!(Follow { client: client.clone(), link, every, expiry }.until_another());
@@ -197,6 +201,12 @@ impl Supervisor {
             tokio::select! {
                 biased;
                 () = tokio::time::sleep_until(probe_at) => {
+                    let began = Instant::now();
+                    probe_at = began + PROBE_EVERY;
+                    let answers = failures == 0 && client.has_told_since(began - PROBE_EVERY);
+                    if answers && probe_at < probed_at + PROBE_AT_LEAST_EVERY {
+                        continue;
+                    }
                     match client.probe().await {
                         Ok(version) => {
                             failures = 0;
@@ -222,7 +232,8 @@ impl Supervisor {
                             }
                         }
                     }
-                    probe_at = Instant::now() + PROBE_EVERY;
+                    probed_at = Instant::now();
+                    probe_at = probed_at + PROBE_EVERY;
                 }
                 () = &mut another => {
                     self.leave(epoch, kept).await?;

@@ -1,6 +1,6 @@
 //! What the controller keeps of one app on one cluster.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +19,8 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 /// A refusal is final until somebody changes something; it is only looked at again now and then.
 const REFUSED_PAUSE: Duration = Duration::from_secs(30);
+/// Whether an object that somebody else wrote is still what it was is asked at most this often.
+const DOUBT_EVERY: Duration = Duration::from_secs(60);
 
 /// Why the last reconciliation did not go through.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,8 +78,8 @@ pub struct TargetEntry {
     pub asked_at: Option<Instant>,
     pub ask_at: Option<Instant>,
     pub asking: bool,
-    /// When an apply last decided doubts alone.
-    pub doubted_at: Option<Instant>,
+    /// Objects that somebody else wrote, and when an apply last asked whether they are still what they were.
+    asked: BTreeMap<ObjectId, Instant>,
     /// Which of its workloads is asked about next.
     pub turn: usize,
     /// What a plan, by its digest, would make of the objects.
@@ -124,7 +126,7 @@ impl TargetEntry {
             asked_at: None,
             ask_at: None,
             asking: false,
-            doubted_at: None,
+            asked: BTreeMap::new(),
             turn: 0,
             foreseen: None,
             applied: None,
@@ -177,8 +179,24 @@ impl TargetEntry {
         let first = if failure.lasting { REFUSED_PAUSE } else { FIRST_PAUSE };
         self.pause(first, now);
         // What it should have decided is not.
-        self.doubted_at = None;
+        self.asked.clear();
         self.failure = Some(failure);
+    }
+
+    /// An apply decides the doubts about these objects.
+    pub fn ask_about(&mut self, doubts: impl IntoIterator<Item = ObjectId>, now: Instant) {
+        self.asked.retain(|_, at| *at + DOUBT_EVERY > now);
+        self.asked.extend(doubts.into_iter().map(|id| (id, now)));
+    }
+
+    pub fn asked_lately(&self, now: Instant) -> BTreeSet<ObjectId> {
+        let lately = self.asked.iter().filter(|(_, at)| **at + DOUBT_EVERY > now);
+        lately.map(|(id, _)| id.clone()).collect()
+    }
+
+    /// When the next of these doubts may be decided.
+    pub fn asks_again_at(&self, now: Instant) -> Option<Instant> {
+        self.asked.values().map(|at| *at + DOUBT_EVERY).filter(|at| *at > now).min()
     }
 
     /// Something is in the way that no watch tells of: looks again after 30 s, 60 s … 5 min; `soon`

@@ -210,7 +210,7 @@ pub struct Objects {
     pub files: Vec<(String, Location)>,
 }
 
-/// Groups of pods, cluster by cluster (seed 000).
+/// Groups of pods, cluster by cluster.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AppSet {

@@ -60,7 +60,7 @@ pub use name::{AppId, ClusterName, Revision};
 pub use object::{Kind, ObjectId};
 pub use observation::{
     Effect, Evidence, Ignored, Immutable, Live, LiveReplicas, Observation, Ownership, PodCount, Scaler,
-    Stranger, Takeover,
+    Stranger, Takeover, Was,
 };
 pub use patch::{Change, JsonStep, Patch, PatchTarget};
 pub use project::{Allow, Member, Project, Role, Subject};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Digest, FieldPath, Health, Kind, ObjectId, Status};
+use super::{AppId, Digest, FieldPath, Health, Kind, ObjectId, Revision, Status};
 
 /// One object that carries this instance's label and is itself the object that was applied (its
 /// origin fits): the compact record that is kept of it.
@@ -49,6 +49,12 @@ pub struct Live {
 }
 
 impl Live {
+    /// What was applied last, as its annotations say.
+    pub fn was(&self) -> Option<Was> {
+        let revision = Revision::from(self.revision.as_deref()?);
+        Some(Was { app: AppId::parse(&self.app)?, revision, hash: self.hash? })
+    }
+
     /// It is there in place of another one: well, and not only because somebody holds it before its pods came.
     pub fn can_take_over(&self) -> bool {
         match self.health.status {
@@ -62,6 +68,14 @@ impl Live {
 /// A hundred thousand of them are kept: with its two counters one is 320 bytes, a size in which allocators deal.
 #[cfg(target_pointer_width = "64")]
 const _: () = assert!(size_of::<Live>() <= 304);
+
+/// What was applied last to an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Was {
+    pub app: AppId,
+    pub revision: Revision,
+    pub hash: Digest,
+}
 
 /// By what it is told whether an object that is seen for the first time holds everything that was applied.
 #[derive(Clone, PartialEq, Eq)]
@@ -178,8 +192,47 @@ pub struct Observation {
     pub strangers: BTreeMap<ObjectId, Stranger>,
     /// Looked up by name before a first apply, and not there.
     pub absent: BTreeSet<ObjectId>,
+    /// What was applied last to rendered objects that lost the label or the annotations that say it, while we looked.
+    pub unmarked: BTreeMap<ObjectId, Was>,
     /// Applied, and refused for good.
     pub immutable: BTreeMap<ObjectId, Immutable>,
     /// Kinds that the cluster serves (any version), with whether they are namespaced.
     pub served: Arc<BTreeMap<Kind, bool>>,
+}
+
+impl Observation {
+    /// What is known of these objects.
+    #[must_use]
+    pub fn part<'a>(&self, ids: impl Iterator<Item = &'a ObjectId>) -> Self {
+        let mut part = Self { complete: true, served: Arc::clone(&self.served), ..Self::default() };
+        for id in ids {
+            let own = || id.clone();
+            part.objects.extend(self.objects.get(id).map(|it| (own(), Arc::clone(it))));
+            part.strangers.extend(self.strangers.get(id).map(|it| (own(), it.clone())));
+            part.absent.extend(self.absent.get(id).cloned());
+            part.unmarked.extend(self.unmarked.get(id).map(|it| (own(), it.clone())));
+            part.immutable.extend(self.immutable.get(id).map(|it| (own(), it.clone())));
+        }
+        part
+    }
+
+    /// An object as it is now, before it takes the place of what was known. Who takes off the marks that say by which commit
+    /// it is ours does not make its fields his.
+    pub fn note_marks(&mut self, id: &ObjectId, live: &Live) {
+        let known = self.objects.get(id);
+        if live.was().is_some() || known.is_some_and(|known| known.uid != live.uid) {
+            self.unmarked.remove(id);
+        } else if let Some(was) = known.and_then(|known| known.was()) {
+            self.unmarked.insert(id.clone(), was);
+        }
+    }
+
+    /// An object that is seen no longer. One that `is_rendered` may be there still, without its label.
+    pub fn remove(&mut self, id: &ObjectId, is_rendered: bool) -> Option<Arc<Live>> {
+        let known = self.objects.remove(id);
+        if let Some(was) = known.as_ref().and_then(|known| known.was()).filter(|_| is_rendered) {
+            self.unmarked.insert(id.clone(), was);
+        }
+        known
+    }
 }

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::hooks::{Barriers, Turn};
 use super::{
-    Action, Claims, Drift, Hold, Left, Pending, Phase, Plan, Reason, SentReplicas, Step, Was, drift,
-    replacement, waves,
+    Action, Claims, Drift, Hold, Left, Pending, Phase, Plan, Reason, SentReplicas, Step, drift, replacement,
+    waves,
 };
 use crate::model::{
     AppId, ClusterState, DriftMode, FieldPath, IgnoreRule, Kind, Live, Mode, ObjectId, Observation, Rendered,
@@ -38,6 +38,8 @@ pub struct Input<'a> {
     pub replace: bool,
     /// Fields that are left to others.
     pub ignore: &'a [IgnoreRule],
+    /// Objects about which there was a doubt a moment ago: another one waits.
+    pub asked_lately: &'a BTreeSet<ObjectId>,
     /// The cluster is asked what would change, so a doubt is decided even where nothing is written.
     pub foresees: bool,
     pub rendered: &'a Rendered,
@@ -132,7 +134,7 @@ fn step(
         force: false,
         may_replace: may_replace && !object.id.takes_others_along(),
         left,
-        was: live.and_then(was),
+        was: live.and_then(Live::was).or_else(|| input.observation.unmarked.get(&object.id).cloned()),
     };
     step.force = step.intent().is_write() && object.says(labels::FORCE).unwrap_or(input.force);
     step
@@ -143,11 +145,6 @@ fn left(rules: &[IgnoreRule], object: &RenderedObject, live: Option<&Live>) -> L
     let paths: Vec<FieldPath> = ignored(rules, &object.id).into_iter().cloned().collect();
     let known = live.and_then(|live| live.ignored.clone()).filter(|known| known.paths == paths);
     Left { paths, known }
-}
-
-fn was(live: &Live) -> Option<Was> {
-    let revision = Revision::from(live.revision.as_deref()?);
-    Some(Was { app: AppId::parse(&live.app)?, revision, hash: live.hash? })
 }
 
 /// What may not be written is still planned, and shown with what it would be.
@@ -268,15 +265,18 @@ fn against_live(
             (Action::Unchanged, Reason::OnlyOnce)
         }
         None => (Action::Configure, Reason::HashMissing),
-        Some(hash) if hash == object.hash => as_applied(input, live, autoscaled),
+        Some(hash) if hash == object.hash => as_applied(input, object, live, autoscaled),
         Some(from) => (Action::Configure, Reason::HashChanged { from, to: object.hash }),
     }
 }
 
 /// The commit changed nothing of it; somebody else may have.
-fn as_applied(input: &Input<'_>, live: &Live, autoscaled: bool) -> (Action, Reason) {
+fn as_applied(input: &Input<'_>, object: &RenderedObject, live: &Live, autoscaled: bool) -> (Action, Reason) {
     match (drift::of(live, autoscaled), input.drift) {
         (None, _) | (Some(_), DriftMode::Ignore) => (Action::Unchanged, Reason::Same),
+        (Some(drift), DriftMode::Repair) if drift.is_doubt() && input.asked_lately.contains(&object.id) => {
+            (Action::Unchanged, Reason::AskedLately)
+        }
         (Some(drift), DriftMode::Repair) => (Action::Configure, Reason::Drifted { drift }),
         (Some(Drift::Written), DriftMode::Report) => (Action::Unchanged, Reason::Same),
         (Some(drift), DriftMode::Report) => (Action::Skip, Reason::DriftReported { drift }),

@@ -35,4 +35,4 @@ pub use phase::Phase;
 pub use prune::{Candidate, Decided, PruneDecision, Unused, UnusedApproval, candidates, rendered_digest};
 pub use reason::{Hold, Reason};
 pub use shared::{Claims, Pending, claims, is_waited_for};
-pub use step::{Left, Plan, Step, Was};
+pub use step::{Left, Plan, Step};

@@ -60,6 +60,8 @@ pub enum Reason {
 
     /// A hook of the installation, which was.
     OnlyOnce,
+    /// Somebody else wrote it again; whether it is still what it was is asked once a minute.
+    AskedLately,
 
     // Waits for something that comes by itself.
     /// A hook of its chart that comes before it has not come to a good end.
@@ -235,6 +237,7 @@ impl fmt::Display for Reason {
             Self::DriftReported { drift } => write!(f, "{}; the app only reports drift", drift.words()),
             Self::TransferredFrom { app } => write!(f, "taken over from app {app}"),
             Self::Adopted(effect) => write_effect(effect, f),
+            Self::AskedLately => f.write_str("somebody else wrote it again; asked about once a minute"),
             Self::OnlyOnce => f.write_str("a hook of the installation, which is over"),
             Self::WaitsForHook { hook, because, .. } => write!(f, "waits for hook {hook}: {because}"),
             Self::WaitsForRelease { object, because, .. } => {

@@ -10,7 +10,7 @@ use super::prune::{Decided, PruneDecision};
 use super::reason::with_words;
 use super::{Action, Phase, Reason, SentReplicas, Turn};
 use crate::model::{
-    AppId, ClusterName, Digest, FieldPath, Hook, Ignored, Kind, Location, ObjectId, Revision,
+    AppId, ClusterName, Digest, FieldPath, Hook, Ignored, Kind, Location, ObjectId, Revision, Was,
 };
 
 /// What happens to one object, and why.
@@ -55,14 +55,6 @@ pub struct Left {
     pub paths: Vec<FieldPath>,
     /// Which of them are still ours; `None` when there is no object yet, or it was looked at with other fields in mind.
     pub known: Option<Arc<Ignored>>,
-}
-
-/// What was applied last.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Was {
-    pub app: AppId,
-    pub revision: Revision,
-    pub hash: Digest,
 }
 
 impl Step {

@@ -16,9 +16,9 @@ use super::vanished;
 use crate::apply;
 use crate::fleet::{self, Fleet, Target};
 use crate::model::{
-    Capabilities, ClusterName, Keys, Registered, Rendered, RenderedObject, Revision, Snapshot,
+    Capabilities, ClusterName, Keys, Registered, Rendered, RenderedObject, Revision, Snapshot, Was,
 };
-use crate::plan::Was;
+
 use crate::render::{Discovered, Renderer};
 use crate::source::{self, Repository};
 use crate::{chart, manifest};

@@ -66,6 +66,8 @@ pub struct Job {
     pub shared: Arc<Shared>,
     /// The cluster is also asked what the plan would make of its objects.
     pub foresees: bool,
+    /// Objects about which a doubt was decided less than a minute ago.
+    pub asked_lately: BTreeSet<ObjectId>,
     pub cancelled: CancellationToken,
 }
 
@@ -165,6 +167,7 @@ fn input<'a>(job: &'a Job, observation: &'a Observation) -> plan::Input<'a> {
         force: job.force,
         replace: job.replace,
         ignore: &job.ignore,
+        asked_lately: &job.asked_lately,
         foresees: job.foresees,
         cluster_state: job.cluster_state,
         rendered: &job.rendered,
@@ -229,6 +232,7 @@ pub fn note(observation: &mut Observation, id: &ObjectId, found: &Found) {
     match found {
         Found::Nothing => {
             observation.absent.insert(id.clone());
+            observation.unmarked.remove(id);
         }
         Found::Stranger(stranger) => {
             observation.strangers.insert(id.clone(), stranger.clone());

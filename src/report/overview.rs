@@ -18,7 +18,7 @@ pub enum Phase {
     /// A taint of its cluster keeps it out, and nothing of it is there.
     KeptOut,
     Paused,
-    /// `mode: observe`: it differs from what is rendered, and nothing is written.
+    /// It differs from what is rendered, and nothing is written: `mode: observe`, or `drift: report`.
     OutOfSync,
     /// Applied; its objects are on their way.
     Progressing,

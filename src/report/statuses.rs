@@ -163,7 +163,7 @@ impl<'a> Told<'a> {
         match worst {
             Some(worst) if worst.phase.is_failure() => (State::Failure, words::failed(healthy, total, worst)),
             _ if !self.waiting.is_empty() => (State::Pending, self.waiting()),
-            Some(worst) if worst.phase == Phase::OutOfSync => {
+            Some(worst) if worst.phase == Phase::OutOfSync && self.overview.mode == Mode::Observe => {
                 let steps = self
                     .targets
                     .iter()

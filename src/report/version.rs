@@ -1,4 +1,4 @@
-//! The VERSION column: what runs, merged over podSets (seed 000).
+//! The VERSION column: what runs, merged over podSets.
 
 use serde_json::Value;
 

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use sandbox::RequestMatch;
+use serde_json::json;
 use tutti::report::{Overview, Phase};
 
 use crate::support::fleet::{Fleet, target};
@@ -72,6 +74,28 @@ async fn nothing_changed_costs_probes_and_renewals_of_watches() {
         assert!(most(times, window) == 1 && times.len() >= 5, "{what:?}: {times:?}");
     }
     assert_eq!(asked.len(), watches.len() + CLUSTERS.len(), "{:?}", asked.keys());
+}
+
+/// A watch that delivers says that its cluster answers.
+#[tokio::test(start_paused = true)]
+async fn a_cluster_whose_watches_deliver_is_hardly_probed() {
+    let fleet = fleet();
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    fleet.forget_requests();
+    for turn in 0..60 {
+        let note = json!({"metadata": {"annotations": {"example.com/turn": turn.to_string()}}});
+        live::edit_as(fleet.cluster("bj1"), "operator", ("Deployment", "web"), &note).await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
+    }
+    let probes = ["bj1", "bj2"].map(|name| {
+        let probes = RequestMatch::any().resource("/version");
+        fleet.cluster(name).count_requests(&probes)
+    });
+    assert!((3..=5).contains(&probes[0]) && probes[1] > 20, "{probes:?} in two minutes");
+    // A server that falls silent then is found out as soon as any other.
+    fleet.cluster("bj1").set_down(true);
+    running.until("bj1 away", |now| now.clusters.iter().any(|it| it.state == "Offline")).await;
 }
 
 /// How many renders were made, each time that anything was to be rendered.

@@ -242,6 +242,26 @@ async fn an_object_that_somebody_writes_without_a_pause_costs_one_apply_a_minute
     assert_eq!(scene.get("ConfigMap").await["data"]["value"], "one");
 }
 
+/// What somebody writes without a pause delays no other object of the app, and goes along with no commit.
+#[tokio::test(start_paused = true)]
+async fn the_doubts_about_two_objects_of_an_app_are_two() {
+    let scene = Scene::new("repair").await;
+    let note = json!({"metadata": {"annotations": {"example.com/note": "seen"}}});
+    edit_as(scene.cluster(), "operator", ("ConfigMap", "web"), &note).await;
+    assert_eq!(scene.counted().await, ["1 apply configmaps", "1 patch configmaps"]);
+    // Again, and it waits for its minute.
+    scene.fleet.forget_requests();
+    let again = json!({"metadata": {"annotations": {"example.com/note": "again"}}});
+    edit_as(scene.cluster(), "operator", ("ConfigMap", "web"), &again).await;
+    assert_eq!(scene.counted().await, ["1 patch configmaps"]);
+    scene.fleet.forget_requests();
+    edit_as(scene.cluster(), "operator", ("Secret", "web"), &note).await;
+    assert_eq!(scene.counted().await, ["1 apply secrets", "1 patch secrets"]);
+    scene.fleet.forget_requests();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(writes(&scene.fleet), ["1 apply configmaps"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn drift_that_is_reported_or_ignored_stays() {
     for (drift, phase) in [("report", Phase::OutOfSync), ("ignore", Phase::Running)] {

@@ -2,7 +2,7 @@
 //! says what objects in `testdata/` come to.
 //!
 //! Those in `tests/fixtures/health` are our own, in the manner of the ecosystem's, and always tried. Published ones are not here:
-//! `TUTTI_HEALTH_CASES=DIR` names a folder of them.
+//! `TUTTI_HEALTH_CASES=DIR` names a folder of them; `.ci/run` tries those of an Argo CD release.
 
 use std::fs;
 use std::io::Write as _;
@@ -12,9 +12,6 @@ use serde::Deserialize as _;
 use serde_json::Value;
 use tutti::health::{RuleBody, RuleSource, Rules};
 use tutti::model::Status;
-
-/// The others ask for the time.
-const SHARE: f64 = 0.99;
 
 #[derive(Default)]
 struct Score {
@@ -70,12 +67,9 @@ fn published_scripts_decide_as_published() {
     };
     let (scripts, Score { right, terminating, wrong }) = try_all(&root);
     let all = right + terminating + wrong.len();
-    eprintln!("{}", wrong.join("\n"));
     eprintln!("figure health_scripts={scripts} health_cases={all} right={right} terminating={terminating}");
     assert!(all > 0, "no cases in {}", root.display());
-    #[expect(clippy::cast_precision_loss, reason = "a share of some thousand")]
-    let share = (right + terminating) as f64 / all as f64;
-    assert!(share >= SHARE, "{right} and {terminating} of {all}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 fn kinds(root: &Path) -> Vec<PathBuf> {

@@ -127,6 +127,43 @@ async fn what_a_commit_that_is_gone_rendered_is_not_guessed() {
     assert_eq!(scene.get("ConfigMap").await["data"]["value"], "two");
 }
 
+// ---- without the marks that say it is ours ----
+
+#[tokio::test(start_paused = true)]
+async fn what_is_ours_stays_ours_when_its_marks_are_taken_off_along_with_an_edit() {
+    let label = json!({"metadata": {"labels": {"tutti.dev/managed-by": null}}, "data": {"value": "two"}});
+    let marks = json!({
+        "metadata": {"annotations": {"tutti.dev/hash": null, "tutti.dev/revision": null}},
+        "data": {"value": "two"},
+    });
+    for (edit, expected) in [
+        (label, ["2 apply configmaps", "1 get configmaps", "1 patch configmaps"].as_slice()),
+        (marks, &["2 apply configmaps", "1 patch configmaps"]),
+    ] {
+        let scene = Scene::with("drift: repair").await;
+        scene.fleet.forget_requests();
+        edit_as(scene.cluster(), "kubectl-replace", MAP, &edit).await;
+        settle().await;
+        assert_eq!(scene.counted().await, expected, "{edit}");
+        let map = scene.get("ConfigMap").await;
+        assert_eq!(map["data"], json!({"value": "one"}), "{edit}");
+        assert_eq!(map["metadata"]["labels"]["tutti.dev/managed-by"], "main");
+        assert_eq!(scene.told().0, Phase::Running, "{edit}: {}", scene.told().1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_never_ours_is_not_taken_when_the_marks_are_taken_off() {
+    let scene = Scene::with("drift: repair").await;
+    let theirs = json!({"metadata": {"annotations": {"tutti.dev/hash": null}}, "data": {"other": "theirs"}});
+    edit_as(scene.cluster(), "kubectl-replace", MAP, &theirs).await;
+    settle().await;
+    scene.push("One more key", &app("drift: repair"), &with_data("other: \"ours\"")).await;
+    let (phase, detail) = scene.told();
+    assert_eq!(phase, Phase::Refused, "{detail}");
+    assert!(detail.contains("conflict with \"kubectl-replace\" over .data.other"), "{detail}");
+}
+
 // ---- force ----
 
 #[tokio::test(start_paused = true)]
@@ -359,8 +396,15 @@ async fn all_other_fields_are_put_back_as_ever() {
     let scene = Scene::with(IGNORED).await;
     let labels = json!({"metadata": {"labels": {"tutti.dev/app": "another"}}});
     edit_as(scene.cluster(), "kubectl-edit", DEPLOYMENT, &image("web:7")).await;
+    settle().await;
+    scene.fleet.forget_requests();
     edit_as(scene.cluster(), "kubectl-edit", DEPLOYMENT, &labels).await;
     settle().await;
+    assert_eq!(
+        scene.counted().await,
+        ["1 apply deployments.apps", "1 patch deployments.apps"],
+        "by force at once"
+    );
     let deployment = scene.get("Deployment").await;
     assert_eq!(deployment["metadata"]["labels"]["tutti.dev/app"], "default.web");
     assert_eq!(image_of(&deployment), "web:7");

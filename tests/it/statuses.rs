@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use serde_json::json;
 use tutti::model::Revision;
 
 use crate::support::fleet::Fleet;
 use crate::support::forge::Gitea;
+use crate::support::live;
 use crate::support::manifests::{RINGS, component, config_map, objects};
 
 const WEB: &str = "apps/web/app.yaml";
@@ -170,4 +172,28 @@ async fn a_forge_that_is_down_holds_up_nothing_and_hears_it_later() {
     gitea.set_down(false);
     gitea.until(&fleet.begin, "success").await;
     check(&gitea, &fleet.begin, "success 2/2 healthy on 2 clusters");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_commit_beside_reported_drift_names_the_drift() {
+    let gitea = Gitea::start().await;
+    let (instance, path) = (gitea.instance(), "apps/web/objects/maps.yaml");
+    let reporting = objects("default", "web").replace("[objects/*.yaml]", "[objects/*.yaml], drift: report");
+    let maps = |other: &str| {
+        [config_map("default", "web", "one"), config_map("default", "other", other)].join("---\n")
+    };
+    let files = [("tutti.yaml", instance.as_str()), ("apps/web/app.yaml", &reporting), (path, &maps("one"))];
+    let fleet = Fleet::new(&["bj1"], &files);
+    let running = fleet.start().await;
+    gitea.until(&fleet.begin, "success").await;
+    let edit = json!({"data": {"value": "two"}});
+    live::edit_as(fleet.cluster("bj1"), "kubectl-edit", ("ConfigMap", "web"), &edit).await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+
+    let revision = fleet.push(&running, "The other one", &[(path, Some(&maps("two")))]).await;
+    let expected = "pending 0/1 healthy, bj1 default/web: ConfigMap default/web: somebody else set fields of ours; \
+                    the app only reports drift";
+    gitea.until(&revision, expected).await;
+    let other = live::get(fleet.cluster("bj1"), "ConfigMap", "default", "other").await.expect("a map");
+    assert_eq!(other["data"]["value"], "two");
 }

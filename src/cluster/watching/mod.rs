@@ -405,6 +405,7 @@ impl<const METADATA: bool> Watching<METADATA> {
     /// Something came of a watch, which goes on.
     fn hears(&mut self, version: String, events: Events<METADATA>, since: Instant) {
         self.errors = 0;
+        self.streams.note_event();
         self.pauses.went_well();
         self.sees();
         self.state = State::Watched { version, events, since, is_heard: true };

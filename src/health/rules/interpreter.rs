@@ -1,6 +1,6 @@
 //! What a script may use, and how much of it.
 //!
-//! No files, processes, clock, chance, debugger, metatables, coroutines or other code: what is not in the lists
+//! No files, processes, chance, debugger, metatables, coroutines or other code: what is not in the lists
 //! below is not there. Instructions and bytes are counted; when either runs out the script ends with an error
 //! that it cannot catch. Every object gets an environment of its own, so nothing is carried from one to the next.
 
@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use mlua::{
     Error, Function, HookTriggers, Lua, LuaOptions, MultiValue, Result, StdLib, Table, Value, VmState,
 };
+
+use super::clock;
 
 /// Far more than any script needs: about 10 ms.
 const INSTRUCTIONS: u64 = 1_000_000;
@@ -58,6 +60,8 @@ pub struct Interpreter {
     meter: Arc<Meter>,
     /// Functions that are ours: by name, and those of libraries by library and name.
     own: Vec<(&'static str, Function)>,
+    /// Of `os`.
+    clock: Vec<(&'static str, Function)>,
 }
 
 /// An instruction may take as long as the largest text is: with every so many bytes of the script's own each counts
@@ -111,8 +115,9 @@ impl Interpreter {
         own.push(("print", lua.create_function(|_, _: MultiValue| Ok(()))?));
         bound_strings(&lua, &meter)?;
         bound_tables(&lua, &meter)?;
+        let clock = clock::functions(&lua)?;
         lua.set_memory_limit(MEMORY)?;
-        Ok(Self { lua, meter, own })
+        Ok(Self { lua, meter, own, clock })
     }
 
     pub fn lua(&self) -> &Lua {
@@ -136,6 +141,11 @@ impl Interpreter {
             }
             environment.raw_set(name, copy)?;
         }
+        let os = self.lua.create_table()?;
+        for (name, function) in &self.clock {
+            os.raw_set(*name, function)?;
+        }
+        environment.raw_set("os", os)?;
         environment.raw_set("unpack", globals.raw_get::<Table>("table")?.raw_get::<Value>("unpack")?)?;
         environment.raw_set("_G", &environment)?;
         Ok(environment)

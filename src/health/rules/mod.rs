@@ -12,6 +12,7 @@
 //! they may compute and hold is bounded ([`cost`], [`interpreter`]).
 
 mod calls;
+mod clock;
 mod cost;
 mod expressions;
 mod interpreter;

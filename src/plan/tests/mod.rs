@@ -128,6 +128,8 @@ fn pending<'a>(renders: impl IntoIterator<Item = &'a Rendered>, observation: &Ob
     Pending::of(objects.filter(|(app, object)| is_waited_for(app, object)), observation)
 }
 
+static NOT_ASKED: BTreeSet<ObjectId> = BTreeSet::new();
+
 /// With nothing special set.
 fn input<'a>(
     rendered: &'a Rendered,
@@ -145,6 +147,7 @@ fn input<'a>(
         kept_out: None,
         in_waves: false,
         drift: DriftMode::Repair,
+        asked_lately: &NOT_ASKED,
         foresees: false,
         adopt: false,
         force: false,

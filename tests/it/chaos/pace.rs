@@ -29,6 +29,9 @@ const MOMENT: Duration = Duration::from_millis(20);
 /// An object that changed under its delete is asked for again at once, so often.
 const AT_ONCE: usize = 3;
 
+/// An object is read so often within a minute without a reason to.
+const READS: usize = 6;
+
 /// When each place was changed by others.
 pub type Edits = BTreeMap<Place, Vec<Instant>>;
 
@@ -56,6 +59,14 @@ pub enum Verb {
 }
 
 impl Verb {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Delete => "delete",
+        }
+    }
+
     pub fn of(method: &Method) -> Self {
         match *method {
             Method::GET => Self::Read,
@@ -79,7 +90,8 @@ struct Try {
 
 impl Try {
     fn is_done(&self) -> bool {
-        self.status.is_some_and(|status| status.is_success())
+        let is_nothing = self.verb == Verb::Read && self.status == Some(StatusCode::NOT_FOUND);
+        is_nothing || self.status.is_some_and(|status| status.is_success())
     }
 
     /// As tutti tells it from a refusal for good. A conflict may be either: its status does not say. Who is not known may be in a
@@ -168,7 +180,7 @@ impl Pace {
     pub fn check(&self, edits: &Edits) -> (usize, Vec<String>) {
         let (mut most, mut found) = (0, Vec::new());
         for (place, tries) in &self.tries {
-            for verb in [Verb::Write, Verb::Delete] {
+            for verb in [Verb::Read, Verb::Write, Verb::Delete] {
                 let failed: Vec<&Try> = tries.iter().filter(|it| it.verb == verb && !it.is_done()).collect();
                 if failed.is_empty() {
                     continue;
@@ -179,7 +191,7 @@ impl Pace {
                     let allowed = self.allowed(place, &failed[first..first + number], verb, &near);
                     most = most.max(number);
                     if number > allowed {
-                        let verb = if verb == Verb::Delete { "delete" } else { "write" };
+                        let verb = verb.word();
                         let (cluster, path) = place;
                         found.push(format!(
                             "{cluster} {path}: {number} tries to {verb} it failed within a minute, {allowed} is the most"
@@ -189,7 +201,44 @@ impl Pace {
                 }
             }
         }
+        found.extend(self.read_too_often(edits));
         (most, found)
+    }
+
+    /// No storm of reads that go well either: within a minute an object is looked at a few times, and once more for each reason to:
+    /// a write of it, a change of it or of what wants it, a new begin, and an attempt that failed on its app.
+    fn read_too_often(&self, edits: &Edits) -> Vec<String> {
+        let mut found = Vec::new();
+        for (place, tries) in &self.tries {
+            let (reads, writes): (Vec<&Try>, Vec<&Try>) = tries.iter().partition(|it| it.verb == Verb::Read);
+            if reads.len() <= READS {
+                continue;
+            }
+            let anew = [
+                Some(&self.anew),
+                self.cluster_anew.get(&place.0),
+                self.place_anew.get(place),
+                edits.get(place),
+            ];
+            let mut reasons: Vec<Instant> = anew.into_iter().flatten().flatten().copied().collect();
+            reasons.extend(writes.iter().map(|it| it.at));
+            let near = self.near(place, edits);
+            let within = |from: Instant, at: Instant| at + MOMENT > from && at < from + MINUTE;
+            let too_many = reads.iter().enumerate().find_map(|(first, one)| {
+                let number = reads[first..].iter().take_while(|it| it.at - one.at < MINUTE).count();
+                let most = READS
+                    + reasons.iter().filter(|at| within(one.at, **at)).count()
+                    + explained(&near.passing, one.at);
+                (number > most).then_some((number, most))
+            });
+            if let Some((number, most)) = too_many {
+                found.push(format!(
+                    "{} {}: read {number} times within a minute, {most} is the most",
+                    place.0, place.1
+                ));
+            }
+        }
+        found
     }
 
     /// What happened to the objects on that cluster of any app that has the object.

@@ -2,7 +2,7 @@
 
 use super::support::Scene;
 
-/// Eight lines, as a developer writes them.
+/// As a developer writes it.
 fn component(namespace: &str, image: &str) -> String {
     format!(
         "apiVersion: tutti.dev/v1alpha1

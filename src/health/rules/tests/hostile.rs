@@ -71,7 +71,6 @@ fn a_recursion_ends() {
 #[test]
 fn the_world_outside_is_not_there() {
     for name in [
-        "os",
         "io",
         "package",
         "debug",
@@ -93,7 +92,7 @@ fn the_world_outside_is_not_there() {
             "Current: nil",
         );
     }
-    refused("os.execute('rm -rf /')", "health.lua:1: attempt to index a nil value (global 'os')");
+    refused("os.execute('rm -rf /')", "health.lua:1: attempt to call a nil value (field 'execute')");
 }
 
 /// Objects wait for each other's judgement, so a script that always hits a limit is soon not run any more.

@@ -123,3 +123,24 @@ fn mistakes_have_their_line() {
     assert_eq!(told("if true then\n"), ["2 'end' expected (to close 'if' at line 1) near <eof>"]);
     assert_eq!(told("\u{1b}Lua"), ["1 attempt to load a binary chunk (mode is 't')"]);
 }
+
+#[test]
+fn scripts_may_ask_the_time_and_reckon_with_it() {
+    let says = |expression: &str, expected: &str| {
+        let text = format!("return {{status = 'Healthy', message = tostring({expression})}}");
+        check(script(&text), Value::Null, &format!("Current: {expected}"));
+    };
+    says(
+        "os.time({year = '2026', month = '02', day = '03', hour = '04', min = '05', sec = '06'})",
+        "1770091506",
+    );
+    says("os.time({year = 2026, month = 1, day = 34, hour = 4, min = 5, sec = 6})", "1770091506");
+    says("os.time({year = 2026, month = 2, day = 3})", "1770120000");
+    says("os.date('!%Y-%m-%dT%H:%M:%SZ', 1770091506)", "2026-02-03T04:05:06Z");
+    says("os.date('*t', 1770091506).yday", "34");
+    says("os.time(os.date('*t', 1770091506)) == 1770091506", "true");
+    says("os.time() > 1770091506 and os.date() ~= ''", "true");
+    says("pcall(os.time, {year = 2026})", "false");
+    says("select(2, pcall(os.time, {year = 99999, month = 1, day = 1}))", "time out of range");
+    says("select(2, pcall(os.date, '%Q~', 0)) ~= nil", "true");
+}
