@@ -7,7 +7,7 @@ use sandbox::{Fault, RequestMatch};
 
 use crate::support::fleet::Fleet;
 use crate::support::live;
-use crate::support::manifests::{component, config_map, namespace, objects};
+use crate::support::manifests::{component, config_map, deployment, namespace, objects};
 
 const MAPS: &str = "apps/settings/objects/maps.yaml";
 
@@ -83,4 +83,22 @@ async fn a_server_that_is_busy() {
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_takes_too_long() {
     check(Fault::Delay(Duration::from_secs(45)), 2).await;
+}
+
+/// A workload does not start with the configuration of before.
+#[tokio::test(start_paused = true)]
+async fn what_comes_later_waits_for_what_failed() {
+    let web =
+        [config_map("default", "web", "first"), deployment("default", "web", "web", "web:1")].join("---\n");
+    let files = [("apps/web/app.yaml", objects("default", "web")), ("apps/web/objects/web.yaml", web)];
+    let fleet = Fleet::new(&["bj1"], &files.each_ref().map(|(path, text)| (*path, text.as_str())));
+    let bj1 = fleet.cluster("bj1");
+    let writes = |resource: &str| bj1.count_requests(&RequestMatch::writes().resource(resource));
+    bj1.fail_next(RequestMatch::writes().resource("configmaps"), 2, Fault::forbidden());
+    let running = fleet.start().await;
+    // The second try comes after 30 s, the third after a minute more.
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!((writes("configmaps"), writes("deployments.apps")), (2, 0));
+    running.converged(&fleet.begin).await;
+    assert_eq!((writes("configmaps"), writes("deployments.apps")), (3, 1));
 }
