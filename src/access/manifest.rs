@@ -28,6 +28,8 @@ pub fn role_name(instance: &str) -> String {
 pub enum Place<'a> {
     /// What is rendered there.
     Cluster(&'a ClusterName),
+    /// What was rendered there, before it was to be removed.
+    Leaving(&'a ClusterName),
     /// What tutti keeps in the home cluster, which may be one of the others too: these roles have a name of their own.
     Home,
 }
@@ -35,7 +37,7 @@ pub enum Place<'a> {
 impl Place<'_> {
     pub fn role_name(self, instance: &str) -> String {
         match self {
-            Self::Cluster(_) => role_name(instance),
+            Self::Cluster(_) | Self::Leaving(_) => role_name(instance),
             Self::Home => format!("{}-home", role_name(instance)),
         }
     }
@@ -46,6 +48,11 @@ impl Place<'_> {
                 "# The rights that tutti (instance {instance}) needs on cluster {cluster} for what the repository renders there now.\n\
                  # Written by `tutti cluster rbac {cluster}`. Apply it again before the repository renders other kinds or\n\
                  # namespaces; rights to what it renders no longer may go when the last object of it is deleted.\n"
+            ),
+            Self::Leaving(cluster) => format!(
+                "# The rights that tutti (instance {instance}) needs on cluster {cluster} to empty it, by what the repository would render\n\
+                 # there now. Written by `tutti cluster rbac {cluster}`. What the repository has no more is not among them: where something\n\
+                 # of that is there still, leave the roles as they are. They may go when the cluster is Removed.\n"
             ),
             Self::Home => format!(
                 "# The rights that tutti (instance {instance}) needs in its home cluster for what the repository refers to there now.\n\
@@ -152,6 +159,7 @@ fn comment(why: Why, rights: &BTreeSet<&Right>, needs: &Needs) -> Vec<String> {
                 format!("{}. `--namespaces-exist` prints Roles for them.", names.join(", ")),
             ]
         }
+        Why::Leaving => vec!["What is to go: deleted, and looked at again where it has changed.".to_owned()],
         Why::Causes => vec!["Why a workload does not get healthy.".to_owned()],
         Why::LastLines => vec![
             "The last line that a container wrote before it crashed. Commit statuses show it: without this rule they".to_owned(),

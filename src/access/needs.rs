@@ -6,7 +6,9 @@ use std::sync::Arc;
 use super::naming;
 use super::right::{Right, Verb, Why};
 use crate::health;
-use crate::model::{App, Instance, Kind, Mode, PruneMode, Rendered, RenderedObject, labels};
+use crate::model::{
+    App, Approval, ApprovedAction, Instance, Kind, Mode, PruneMode, Rendered, RenderedObject, labels,
+};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
@@ -20,6 +22,8 @@ pub struct Input<'a> {
     /// Every namespace is there before tutti, also those that it renders: no right to their objects is needed
     /// outside of them.
     pub namespaces_exist: bool,
+    /// The cluster is being removed: this is what was rendered there before, and goes, but for what these let go of.
+    pub leaving: Option<&'a [Approval]>,
 }
 
 impl std::fmt::Debug for Input<'_> {
@@ -87,6 +91,12 @@ impl Work<'_> {
             }
             Some(namespace) => (Some(Arc::clone(namespace)), Why::Writing),
         };
+        if let Some(approvals) = self.input.leaving {
+            for verb in self.last_verbs(app, object, approvals) {
+                self.add(place.clone(), &group, &resource, None, verb, Why::Leaving);
+            }
+            return;
+        }
         for verb in self.verbs(app, object) {
             self.add(place.clone(), &group, &resource, None, verb, why);
         }
@@ -117,14 +127,31 @@ impl Work<'_> {
         if self.writes() {
             // A server-side apply of what is not there yet is a create too.
             verbs.extend([Verb::Patch, Verb::Create]);
-            // An app that leaves the repository is under the default of the instance.
-            let default = self.input.instance.defaults.prune;
-            let stays_for_good = default == PruneMode::Never && app.prune.is_none_or(|own| own == default);
             let replaces =
                 object.says(labels::REPLACE).unwrap_or(app.replace) && !object.id.takes_others_along();
-            if (!stays_for_good || replaces) && !is_kept(object) {
+            if (self.may_go(app) || replaces) && !is_kept(object) {
                 verbs.insert(Verb::Delete);
             }
+        }
+        verbs
+    }
+
+    fn may_go(&self, app: &App) -> bool {
+        // An app that leaves the repository is under the default of the instance.
+        let default = self.input.instance.defaults.prune;
+        default != PruneMode::Never || app.prune.is_some_and(|own| own != default)
+    }
+
+    /// What is asked of one object that goes.
+    fn last_verbs(&self, app: &App, object: &RenderedObject, approvals: &[Approval]) -> BTreeSet<Verb> {
+        // What changed meanwhile is read again.
+        let mut verbs = BTreeSet::from([Verb::Get]);
+        if self.writes() && self.may_go(app) && !is_kept(object) {
+            verbs.insert(Verb::Delete);
+        }
+        let orphans = |it: &Approval| it.action == ApprovedAction::Orphan && it.app == app.id;
+        if self.writes() && approvals.iter().any(orphans) {
+            verbs.insert(Verb::Patch);
         }
         verbs
     }

@@ -93,6 +93,8 @@ pub enum Why {
     Writing,
     /// The same in a namespace that tutti makes itself.
     WritingInOwnNamespaces,
+    /// What was rendered on a cluster that is being removed: deleted.
+    Leaving,
     /// The pods of a workload that does not get healthy.
     Causes,
     /// The last line that a container wrote before it crashed. Whoever does not want it told leaves this right out.

@@ -4,13 +4,25 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::manifest;
-use crate::model::{App, Instance, Kind, Mode, NoCharts, PruneMode, Rendered, Snapshot};
+use crate::model::{
+    App, AppId, Approval, ApprovedAction, Digest, Instance, Kind, Mode, NoCharts, PruneMode, Rendered,
+    Snapshot,
+};
 use crate::render::Renderer;
 
 const CLUSTER: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: {name: one}\nspec: {connection: {sandbox: {}}}\n";
 
 /// The rights that one app with these objects needs; its spec has these further fields.
 fn rights(instance: &Instance, fields: &str, objects: &[Value]) -> BTreeSet<String> {
+    rights_of(instance, fields, objects, None)
+}
+
+fn rights_of(
+    instance: &Instance,
+    fields: &str,
+    objects: &[Value],
+    leaving: Option<&[Approval]>,
+) -> BTreeSet<String> {
     let app = format!(
         "apiVersion: tutti.dev/v1alpha1\nkind: Objects\nmetadata: {{name: web, namespace: shop}}\nspec: {{files: [all.yaml]{fields}}}\n"
     );
@@ -26,7 +38,8 @@ fn rights(instance: &Instance, fields: &str, objects: &[Value]) -> BTreeSet<Stri
     let rendered = renderer.render(&target).expect("a render");
     let renders: Vec<(&App, Rendered)> = vec![(&fleet.apps[&target.app], rendered)];
     let known = |_: &Kind| None;
-    let needs = needs(&Input { instance, renders: &renders, known: &known, namespaces_exist: false });
+    let needs =
+        needs(&Input { instance, renders: &renders, known: &known, namespaces_exist: false, leaving });
     let own = |why: &Why| *why != Why::Serving;
     needs.rights.iter().filter(|(_, why)| own(why)).map(|(right, _)| right.to_string()).collect()
 }
@@ -78,6 +91,46 @@ fn what_is_written_decides_over_the_verbs() {
     check(&enforce, "", &[kept], &[&READ[..], &WRITE].concat());
     check(&enforce, ", adopt: true", &objects, &[&READ[..], &WRITE, &DELETE, &TAKE_OVER].concat());
     check(&observe, ", adopt: true", &objects, &[&READ[..], &TAKE_OVER].concat());
+}
+
+/// A cluster that is being removed: nothing is written there any more but that it goes, or is let go.
+#[test]
+fn what_goes_is_deleted_and_nothing_else() {
+    let enforce = Instance::default();
+    let observe = Instance { mode: Mode::Observe, ..Instance::default() };
+    let orphan = |app: &str, action| Approval {
+        name: "word".to_owned(),
+        app: AppId::new("shop", app),
+        action,
+        rendered: Digest::of(b"any"),
+        objects: Vec::new(),
+        location: None,
+    };
+    let check = |instance: &Instance, fields: &str, approvals: &[Approval], more: &[&str]| {
+        let found = rights_of(instance, fields, &[settings()], Some(approvals));
+        let expected: BTreeSet<String> = READ.iter().chain(more).map(ToString::to_string).collect();
+        assert_eq!(found, expected, "{fields} {approvals:?}");
+    };
+    check(&enforce, "", &[], &DELETE);
+    check(&enforce, ", adopt: true, replace: true", &[], &DELETE);
+    check(&enforce, ", prune: never", &[], &[]);
+    check(&observe, "", &[], &[]);
+    let patch = "patch configmaps in namespace shop";
+    check(&enforce, "", &[orphan("web", ApprovedAction::Orphan)], &[DELETE[0], patch]);
+    check(&enforce, "", &[orphan("other", ApprovedAction::Orphan)], &DELETE);
+    check(&enforce, "", &[orphan("web", ApprovedAction::Delete)], &DELETE);
+
+    // Nobody asks for its pods, and who deletes a role needs none of its rules.
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "all"},
+        "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]});
+    let workload = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "web", "image": "web:1"}]}}}});
+    let found = rights_of(&enforce, "", &[role, workload], Some(&[]));
+    assert!(found.contains("delete deployments.apps in namespace shop"), "{found:?}");
+    for verb in ["create", "patch", "escalate", "pods"] {
+        assert!(!found.iter().any(|right| right.contains(verb)), "{verb}: {found:?}");
+    }
 }
 
 #[test]

@@ -83,11 +83,8 @@ async fn rbac(args: RbacArgs) -> anyhow::Result<Exit> {
     let fleet = repository::fleet(&snapshot);
     let Some(name) = &args.name else { return Ok(home(&args, &fleet, &snapshot)) };
     let cluster = chosen(&fleet, name)?;
-    if fleet.clusters.get(&cluster).is_some_and(|it| it.state == ClusterState::Removed) {
-        bail!(
-            "{cluster} is being removed and nothing is rendered for it: leave it the roles that it has until its file goes"
-        );
-    }
+    let is_leaving = is_leaving(&fleet, &cluster);
+    let fleet = if is_leaving { fleet.before_removal(&cluster) } else { fleet };
     let charts = repository::charts(&fleet).await;
     let renderer = Renderer::new(&fleet, &snapshot, &charts);
     let (renders, mut mistakes) = renders_of(&fleet, &renderer, &cluster);
@@ -102,9 +99,10 @@ async fn rbac(args: RbacArgs) -> anyhow::Result<Exit> {
         renders: &renders,
         known: &|_| None,
         namespaces_exist: args.namespaces_exist,
+        leaving: is_leaving.then_some(&fleet.approvals),
     });
     let text = access::manifest(
-        Place::Cluster(&cluster),
+        if is_leaving { Place::Leaving(&cluster) } else { Place::Cluster(&cluster) },
         &fleet.instance.name,
         &needs,
         args.service_account.as_ref(),
@@ -142,6 +140,11 @@ pub fn chosen(fleet: &Fleet, name: &str) -> anyhow::Result<ClusterName> {
             bail!("no cluster {name}; there are {}", known.join(", "))
         }
     }
+}
+
+/// It is being emptied: nothing is rendered for it any more.
+pub fn is_leaving(fleet: &Fleet, cluster: &ClusterName) -> bool {
+    fleet.clusters.get(cluster).is_some_and(|it| it.state == ClusterState::Removed)
 }
 
 /// What is rendered for one cluster, and the mistakes of what cannot be.

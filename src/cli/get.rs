@@ -224,7 +224,8 @@ pub fn write_approvals(overview: &Overview) {
 /// Apps by clusters, the phase of each.
 pub fn write_matrix(overview: &Overview) {
     let mut headings = vec!["APP".to_owned()];
-    headings.extend(overview.clusters.iter().map(|cluster| cluster.name.as_str().to_uppercase()));
+    let clusters = || overview.clusters.iter().filter(|cluster| cluster.state != "Dropped");
+    headings.extend(clusters().map(|cluster| cluster.name.as_str().to_uppercase()));
     let mut lines = table(&headings.iter().map(String::as_str).collect::<Vec<_>>());
     let mut grouped: BTreeMap<&AppId, BTreeMap<&str, &TargetReport>> = BTreeMap::new();
     for target in &overview.targets {
@@ -232,7 +233,7 @@ pub fn write_matrix(overview: &Overview) {
     }
     for (app, targets) in &grouped {
         let mut row = vec![app.to_string()];
-        row.extend(overview.clusters.iter().map(|cluster| match targets.get(cluster.name.as_str()) {
+        row.extend(clusters().map(|cluster| match targets.get(cluster.name.as_str()) {
             Some(target) => cell(target),
             None => "-".to_owned(),
         }));

@@ -178,6 +178,9 @@ fn write(
             deletion.reason
         );
     }
+    for cluster in overview.clusters.iter().filter(|cluster| cluster.state == "Dropped") {
+        say!("{} dropped: {}", cluster.name, cluster.detail);
+    }
     let orphans = deletions.iter().filter(|deletion| deletion.action == Action::Orphan).count();
     let deletes = deletions.len() - orphans;
     let summary: Vec<String> = counts

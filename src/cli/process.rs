@@ -15,7 +15,6 @@ use super::keys::KeyArgs;
 use crate::cluster::{Home, Keeper, Link, Stored};
 use crate::controller::{Links, resolve_secret};
 use crate::model::{Cluster, ClusterName, Connection, Keys, SecretRef, StoredKey};
-use crate::report::ClusterReport;
 use crate::source;
 
 /// Where the config repository is and how clusters are reached.
@@ -318,9 +317,12 @@ impl Ways {
     }
 
     /// Names that were given a way and that no cluster has.
-    pub fn unmatched<'a>(&'a self, clusters: &[ClusterReport]) -> Vec<&'a str> {
-        let known = |name: &str| clusters.iter().any(|cluster| cluster.name.as_str() == name);
-        self.replaced.keys().map(String::as_str).filter(|name| *name != "*" && !known(name)).collect()
+    pub fn unmatched(&self, clusters: &[&str]) -> Vec<&str> {
+        self.replaced
+            .keys()
+            .map(String::as_str)
+            .filter(|name| *name != "*" && !clusters.contains(name))
+            .collect()
     }
 
     /// The embedded cluster of this name; made when it is first asked for.

@@ -49,8 +49,14 @@ impl Shown {
         for cluster in &now.clusters {
             let state = (cluster.state, cluster.detail.clone());
             let known = self.clusters.insert(cluster.name.clone(), state.clone());
-            if known.as_ref() != Some(&state) && cluster.state == "Offline" {
-                eprintln!("{} {} offline: {}", style("!").red().for_stderr(), cluster.name, cluster.detail);
+            let word = match cluster.state {
+                "Offline" => "offline",
+                "Dropped" => "dropped",
+                _ => continue,
+            };
+            if known.as_ref() != Some(&state) {
+                let (sign, name) = (style("!").red().for_stderr(), &cluster.name);
+                eprintln!("{sign} {name} {word}: {}", cluster.detail);
             }
         }
         for target in &now.targets {

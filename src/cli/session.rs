@@ -147,9 +147,11 @@ impl Session {
 
 /// A way to a cluster that does not exist is most likely a slip of the finger.
 fn unmatched(ways: &Ways, overview: &Overview) -> Option<String> {
-    let names = ways.unmatched(&overview.clusters);
+    // One that is no longer in Git is reached by nobody.
+    let known = overview.clusters.iter().filter(|cluster| cluster.state != "Dropped");
+    let known: Vec<&str> = known.map(|cluster| cluster.name.as_str()).collect();
+    let names = ways.unmatched(&known);
     let name = names.first()?;
-    let known: Vec<&str> = overview.clusters.iter().map(|cluster| cluster.name.as_str()).collect();
     Some(format!("--cluster {name}=…: no cluster {name}; there are {}", known.join(", ")))
 }
 

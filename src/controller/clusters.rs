@@ -8,7 +8,7 @@ use super::cluster_entry::{ClusterEntry, Reach, Touched};
 use super::event::ClusterNews;
 use super::supervisor::Supervisor;
 use super::world::World;
-use crate::fleet::{Fleet, Target};
+use crate::fleet::{Fleet, Target, Vanished};
 use crate::health;
 use crate::model::{AppId, Cluster, ClusterName, Ignores};
 
@@ -16,7 +16,7 @@ use crate::model::{AppId, Cluster, ClusterName, Ignores};
 const EPOCHS_EACH: u64 = 1 << 32;
 
 impl World {
-    pub(super) fn take_fleet(&mut self, fleet: Arc<Fleet>) {
+    pub(super) fn take_fleet(&mut self, fleet: Arc<Fleet>, vanished: &Vanished) {
         if fleet.is_usable() {
             self.stop_if_the_ground_moves(&fleet);
             if self.instance.name != fleet.instance.name {
@@ -27,7 +27,7 @@ impl World {
             }
             let is_other = *self.instance != fleet.instance;
             self.instance = Arc::new(fleet.instance.clone());
-            self.take_clusters(&fleet);
+            self.take_clusters(&fleet, vanished);
             self.take_ignores(&fleet);
             if is_other {
                 let all: Vec<Target> = self.targets.keys().cloned().collect();
@@ -60,16 +60,15 @@ impl World {
         moving.into_iter().for_each(|name| self.stop_writing_to(name));
     }
 
-    fn take_clusters(&mut self, fleet: &Fleet) {
+    fn take_clusters(&mut self, fleet: &Fleet, vanished: &Vanished) {
         // A file that cannot be read is not a file that is gone.
         if fleet.is_valid() {
             let gone = self.clusters.keys().filter(|name| !fleet.clusters.contains_key(*name));
             let gone: Vec<ClusterName> = gone.cloned().collect();
             gone.iter().for_each(|name| self.stop_writing_to(name));
-            self.dropped.extend(gone);
+            self.take_dropped(fleet, vanished);
             self.clusters.retain(|name, _| fleet.clusters.contains_key(name));
         }
-        self.dropped.retain(|name| !fleet.clusters.contains_key(name));
         for (name, cluster) in &fleet.clusters {
             match self.clusters.get_mut(name) {
                 Some(entry) if entry.cluster.connection == cluster.connection => {

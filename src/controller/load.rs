@@ -11,8 +11,9 @@ use super::event::{Event, LoadError};
 use super::registry::Registry;
 use super::secrets::{self, SecretError};
 use crate::cluster::Home;
-use crate::fleet::{self, Fleet};
+use crate::fleet::{self, Fleet, Vanished};
 use crate::model::{Diagnostic, Registered, Revision, Scope, Snapshot};
+use crate::reconcile::History;
 use crate::render::{Discovered, Memory, Renderer};
 use crate::source::{self, Repository};
 use crate::{chart, manifest};
@@ -57,6 +58,8 @@ pub struct News {
     pub snapshot: Snapshot,
     /// What opens the forge; `None` where it wants nothing.
     pub token: Option<Result<SecretString, SecretError>>,
+    /// Clusters that Git does not have any more.
+    pub vanished: Arc<Vanished>,
 }
 
 /// What a load asks, and whom.
@@ -64,6 +67,7 @@ pub struct News {
 pub struct Ask {
     pub origin: Origin,
     pub charts: Arc<chart::Service>,
+    pub history: Arc<History>,
     pub home: Home,
     pub registry: Arc<Registry>,
     pub reading: Arc<Mutex<manifest::Memory>>,
@@ -78,7 +82,7 @@ pub struct Ask {
 
 /// Reads the newest revision, unless it is the one that was read last and the same clusters are registered.
 pub async fn load(ask: Ask) -> Result<Loaded, LoadError> {
-    let Ask { origin, charts, home, registry, reading, events, known, registered, after } = ask;
+    let Ask { origin, charts, history, home, registry, reading, events, known, registered, after } = ask;
     let (revision, recent, snapshot, behind) = match &origin {
         Origin::Folder(path) => {
             let snapshot = source::read_folder(path).map_err(|error| explain(&error))?;
@@ -109,6 +113,9 @@ pub async fn load(ask: Ask) -> Result<Loaded, LoadError> {
         (manifests, snapshot)
     });
     let (manifests, mut snapshot) = read.await.map_err(|error| crashed(&error))?;
+    let head = revision.clone();
+    let files = manifests.clusters.iter().map(|cluster| cluster.location.file.to_string()).collect();
+    let vanished = tokio::spawn(async move { history.vanished(&head, files).await });
     let wanted = manifests.instance.as_ref().and_then(|instance| instance.registry.as_ref());
     snapshot.registered = match &manifests.instance {
         Some(_) => registry.ask(wanted, Some(&events)).await,
@@ -120,9 +127,10 @@ pub async fn load(ask: Ask) -> Result<Loaded, LoadError> {
         Some(reference) => Some(secrets::resolve(reference, &home).await),
         None => None,
     };
+    let vanished = vanished.await.map_err(|error| crashed(&error))?;
     let assembled = tokio::task::spawn_blocking(move || {
         let fleet = fleet::assemble(manifests, &snapshot);
-        News { revision, recent, fleet, snapshot, token }
+        News { revision, recent, fleet, snapshot, token, vanished }
     });
     let news = assembled.await.map_err(|error| crashed(&error))?;
     charts.prefetch(&fleet::charts::remote_sources(&news.fleet)).await;

@@ -10,6 +10,7 @@
 mod advance;
 mod cluster_entry;
 mod clusters;
+mod dropped;
 mod event;
 mod expiry;
 mod follow;

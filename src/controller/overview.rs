@@ -38,7 +38,7 @@ impl World {
                 .clusters
                 .values()
                 .map(|entry| self.cluster_report(entry))
-                .chain(self.dropped.iter().map(|name| dropped_report(name.clone())))
+                .chain(self.dropped_reports())
                 .collect(),
             deletions: self.deletions(),
             orphans: self.orphans(),
@@ -103,6 +103,7 @@ impl World {
             observed: entry.is_observed(),
             objects: entry.observation.objects.len(),
             credential_expires: entry.client.as_ref().and_then(|client| expiry(&client.credential())),
+            dropped_by: None,
         }
     }
 
@@ -189,19 +190,4 @@ fn foreseen(entry: &TargetEntry) -> Option<Arc<Vec<Difference>>> {
 fn expiry(credential: &Credential) -> Option<String> {
     let is_told = !credential.renewed || credential.warning(Timestamp::now()).is_some();
     credential.expires.filter(|_| is_told).map(|expires| format!("{expires:.0}"))
-}
-
-/// A Cluster file or ConfigMap that vanished is no reason to delete anything: every report says so instead.
-fn dropped_report(name: ClusterName) -> ClusterReport {
-    let detail =
-        "no file and no ConfigMap registers it any more; its objects are left as they are".to_owned();
-    ClusterReport {
-        name,
-        ring: None,
-        state: "Dropped",
-        detail,
-        observed: true,
-        objects: 0,
-        credential_expires: None,
-    }
 }

@@ -12,9 +12,7 @@ impl World {
         let decision = &self.prune.decision;
         let here = |decided: &&Decided| decided.candidate.cluster == *entry.name();
         let waiting = || decision.waiting.iter().filter(here);
-        let staying = decision.orphans.iter().filter(here).count()
-            + waiting().filter(|it| it.reason == Reason::Unmanaged).count();
-        let left = entry.observation.objects.len().saturating_sub(staying);
+        let (staying, left) = (self.staying(entry), self.left_to_go(entry));
         let is_current = self.head == self.rendered_head && entry.is_whole();
         if left == 0 && is_current {
             let stays = if staying > 0 {
@@ -41,5 +39,17 @@ impl World {
             }
         };
         ("Removing", detail)
+    }
+
+    /// How many objects of ours are still there, but for those that stay for good.
+    pub(super) fn left_to_go(&self, entry: &ClusterEntry) -> usize {
+        entry.observation.objects.len().saturating_sub(self.staying(entry))
+    }
+
+    fn staying(&self, entry: &ClusterEntry) -> usize {
+        let decision = &self.prune.decision;
+        let here = |decided: &&Decided| decided.candidate.cluster == *entry.name();
+        let unmanaged = decision.waiting.iter().filter(|it| it.reason == Reason::Unmanaged);
+        decision.orphans.iter().filter(here).count() + unmanaged.filter(here).count()
     }
 }

@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::cluster_entry::{ClusterEntry, Reach};
+use super::dropped::Dropped;
 use super::event::{Event, LoadError};
 use super::listing::Listing;
 use super::load::{self, Ask, Loaded, Rendering};
@@ -67,8 +68,8 @@ pub struct World {
     /// Shared by the watches of all clusters.
     pub(super) listing: Listing,
     pub(super) clusters: BTreeMap<ClusterName, ClusterEntry>,
-    /// Clusters whose file vanished while this process ran: their objects are left as they are.
-    pub(super) dropped: BTreeSet<ClusterName>,
+    /// Clusters that nothing registers any more: their objects are left as they are.
+    pub(super) dropped: BTreeMap<ClusterName, Dropped>,
     pub(super) targets: Targets,
     /// Which of them are looked at next.
     pub(super) agenda: Agenda,
@@ -126,7 +127,7 @@ impl World {
             reading: Arc::default(),
             listing: Listing::default(),
             clusters: BTreeMap::new(),
-            dropped: BTreeSet::new(),
+            dropped: BTreeMap::new(),
             targets: Targets::default(),
             agenda: Agenda::default(),
             words: Words::default(),
@@ -184,6 +185,7 @@ impl World {
         let ask = Ask {
             origin: self.settings.origin.clone(),
             charts: Arc::clone(&self.settings.charts),
+            history: Arc::clone(&self.history),
             home: self.settings.home.clone(),
             registry: Arc::clone(&self.registry),
             reading: Arc::clone(&self.reading),
@@ -255,7 +257,7 @@ impl World {
             self.blamed = load::blame(&fleet, &news.snapshot);
             // The first heads may come faster than they are rendered: they have no targets yet.
             let before = self.fleet.clone().filter(|_| self.renders_taken == 0);
-            self.take_fleet(Arc::clone(&fleet));
+            self.take_fleet(Arc::clone(&fleet), &news.vanished);
             if let Some(before) = before {
                 self.part(fleet.taken_away(&before), &news.revision);
             }

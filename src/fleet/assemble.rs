@@ -71,11 +71,12 @@ pub(super) fn rings_of(
     rings: &[Ring],
     clusters: &BTreeMap<ClusterName, Cluster>,
 ) -> BTreeMap<ClusterName, String> {
-    let ring_of = |cluster: &Cluster| {
-        let ring = rings.iter().find(|ring| ring.clusters.matches(cluster.facts(None)))?;
-        Some((cluster.name.clone(), ring.name.clone()))
-    };
+    let ring_of = |cluster: &Cluster| Some((cluster.name.clone(), ring_for(rings, cluster)?.name.clone()));
     clusters.values().filter_map(ring_of).collect()
+}
+
+pub(super) fn ring_for<'a>(rings: &'a [Ring], cluster: &Cluster) -> Option<&'a Ring> {
+    rings.iter().find(|ring| ring.clusters.matches(cluster.facts(None)))
 }
 
 /// Apps without errors, and the others with theirs.

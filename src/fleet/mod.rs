@@ -23,6 +23,7 @@ mod routes;
 mod shipped;
 #[cfg(test)]
 mod tests;
+mod vanished;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -32,12 +33,13 @@ use serde::Serialize;
 pub use assemble::assemble;
 pub use placement::{files_of, placement, selector};
 pub use replicas::{Division, divide};
+pub use vanished::{Gone, LookBack, Vanished};
 
 use crate::health;
 use crate::manifest::Manifests;
 use crate::model::{
-    App, AppId, Approval, Cluster, ClusterName, Diagnostic, Instance, Location, Project, PruneMode, Ring,
-    Route, Scope,
+    App, AppId, Approval, Cluster, ClusterName, ClusterState, Diagnostic, Instance, Location, Project,
+    PruneMode, Ring, Route, Scope,
 };
 
 /// One app on one cluster.
@@ -96,6 +98,20 @@ impl Fleet {
     /// The ring that a cluster belongs to.
     pub fn ring_of(&self, cluster: &ClusterName) -> Option<&str> {
         self.ring_of.get(cluster).map(String::as_str)
+    }
+
+    /// The ring that a cluster would be in which is not here (any more).
+    pub fn ring_for(&self, cluster: &Cluster) -> Option<String> {
+        assemble::ring_for(&self.rings, cluster).map(|ring| ring.name.clone())
+    }
+
+    /// As it was before this cluster was to be removed: apps are placed there.
+    pub fn before_removal(&self, cluster: &ClusterName) -> Self {
+        let mut before = self.clone();
+        if let Some(cluster) = before.clusters.get_mut(cluster) {
+            cluster.state = ClusterState::Ready;
+        }
+        before
     }
 
     /// The project of an app's namespace, if there is one without mistakes.

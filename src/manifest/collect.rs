@@ -8,7 +8,7 @@ use super::kinds::{self, Identity, Native};
 use super::read::{Reading, Value};
 use super::yaml::{self, Document};
 use super::{CONVERSIONS, Manifests, PinManifest, PlainDocument, codes, find};
-use crate::model::{Defaults, Diagnostic, Digest, Kind, Location, Scope, Snapshot};
+use crate::model::{Cluster, ClusterName, Defaults, Diagnostic, Digest, Kind, Location, Scope, Snapshot};
 
 /// A document that is a manifest of ours.
 struct Found<'a> {
@@ -89,6 +89,32 @@ pub fn read_again(snapshot: &Snapshot, memory: &mut Memory) -> Manifests {
     }
     manifests.in_order();
     manifests
+}
+
+/// The clusters that one file names, by themselves; `None` for one that has a mistake in its manifest. All is `None` where the
+/// file cannot be read: which clusters it names is not known.
+pub fn clusters_in(path: &str, content: &[u8]) -> Option<Vec<(ClusterName, Option<Cluster>)>> {
+    let stream = yaml::read(path, std::str::from_utf8(content).ok()?);
+    let is_wrong = |mistakes: &[Diagnostic]| mistakes.iter().any(Diagnostic::is_error);
+    if is_wrong(&stream.mistakes) {
+        return None;
+    }
+    let mut clusters = Vec::new();
+    for document in &stream.documents {
+        // A conversion makes no cluster.
+        let mut reading = Reading::new(path, Scope::File(path.to_owned()));
+        let identity = kinds::identify(&document.root, &Hub::default(), &mut reading);
+        match (identity, kinds::cluster_scope(&document.root, path)) {
+            (Some(Identity::Native(Native::Cluster)), Scope::Cluster(name)) => {
+                let cluster = kinds::cluster::read(&document.root, &mut reading);
+                let is_wrong = is_wrong(&reading.mistakes) || is_wrong(&document.mistakes);
+                clusters.push((name, cluster.filter(|_| !is_wrong)));
+            }
+            (Some(Identity::Native(Native::Cluster)), _) => return None,
+            _ => {}
+        }
+    }
+    Some(clusters)
 }
 
 impl Manifests {

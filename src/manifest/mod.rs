@@ -26,7 +26,7 @@ pub mod schema;
 mod tests;
 pub mod yaml;
 
-pub use collect::{Memory, read, read_again};
+pub use collect::{Memory, clusters_in, read, read_again};
 pub use kinds::approval::to_yaml as approval_to_yaml;
 pub use kinds::conversion::FOLDER as CONVERSIONS;
 pub use kinds::health_rule::{self, HealthRule};

@@ -73,5 +73,5 @@ pub use route::{Entry, Route, RoutePath, RouteSettings, Tls};
 pub use sealed::{Sealed, hide_both, hide_changed, is_secret, masked};
 pub use secret_values::SecretValues;
 pub use selector::{ClusterFacts, Operator, Requirement, Selector};
-pub use snapshot::{File, History, Snapshot};
+pub use snapshot::{Changed, File, History, Snapshot};
 pub use taint::{Effect as TaintEffect, Taint, Toleration};

@@ -20,6 +20,14 @@ impl File {
     }
 }
 
+/// A file as it was before a commit and after it; `None`: not there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changed {
+    pub path: String,
+    pub before: Option<File>,
+    pub after: Option<File>,
+}
+
 /// Everything a render may depend on. Paths are relative to the configured folder, with `/`. Cheap to copy: a
 /// repository has tens of thousands of files, and each commit is read into a snapshot of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]

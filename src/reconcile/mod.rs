@@ -8,6 +8,7 @@ mod gone;
 mod history;
 mod observe;
 mod ownership;
+mod vanished;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{DeletionReport, Overview, Phase, TargetReport, words};
+use super::{ClusterReport, DeletionReport, Overview, Phase, TargetReport, words};
 use crate::forge::{CommitStatus, State, shortened};
 use crate::model::{ClusterName, Diagnostic, Mode, Revision};
 
@@ -18,7 +18,7 @@ pub fn desired(overview: &Overview) -> BTreeMap<Key, CommitStatus> {
     let Some(head) = &overview.revision else { return BTreeMap::new() };
     let mut statuses = BTreeMap::new();
     for revision in &overview.told {
-        for ring in rings(overview) {
+        for ring in rings(overview, revision) {
             let told = Told::of(overview, revision, ring);
             let (state, description) = match told.is_empty() {
                 // Success is final: what is to be deleted shows only when everything was seen.
@@ -45,7 +45,7 @@ pub fn desired(overview: &Overview) -> BTreeMap<Key, CommitStatus> {
 
 /// The status that every context of a new head gets before anything else is done about it.
 pub fn first(overview: &Overview, revision: &Revision) -> BTreeMap<Key, CommitStatus> {
-    rings(overview)
+    rings(overview, revision)
         .into_iter()
         .map(|ring| {
             let context = context(&overview.status_prefix, ring);
@@ -69,10 +69,11 @@ fn context(prefix: &str, ring: Option<&str>) -> String {
 }
 
 /// All rings, and the clusters outside them where there are such.
-fn rings(overview: &Overview) -> Vec<Option<&str>> {
+fn rings<'a>(overview: &'a Overview, revision: &Revision) -> Vec<Option<&'a str>> {
     let mut rings: Vec<Option<&str>> = overview.rings.iter().map(|ring| Some(ring.as_str())).collect();
-    // A cluster whose file is gone is in no ring, and nobody deploys to it.
-    if rings.is_empty() || overview.clusters.iter().any(|it| it.ring.is_none() && it.state != "Dropped") {
+    // Nobody deploys to a cluster that is gone from Git: it concerns the commit alone that took it away.
+    let is_concerned = |it: &ClusterReport| it.state != "Dropped" || it.dropped_by.as_ref() == Some(revision);
+    if rings.is_empty() || overview.clusters.iter().any(|it| it.ring.is_none() && is_concerned(it)) {
         rings.push(None);
     }
     rings
@@ -94,6 +95,8 @@ struct Told<'a> {
     waiting: Vec<&'a DeletionReport>,
     /// Objects that went, on how many clusters.
     deleted: (usize, usize),
+    /// Clusters whose file it took away.
+    dropped: Vec<&'a ClusterName>,
 }
 
 impl<'a> Told<'a> {
@@ -117,6 +120,9 @@ impl<'a> Told<'a> {
             .iter()
             .filter(|((commit, cluster), _)| commit == revision && ring_of(cluster) == Some(ring))
             .fold((0, 0), |(objects, clusters), (_, count)| (objects + count, clusters + 1));
+        let dropped = overview.clusters.iter().filter(|cluster| {
+            cluster.dropped_by.as_ref() == Some(revision) && cluster.ring.as_deref() == ring
+        });
         Self {
             overview,
             ring,
@@ -125,6 +131,7 @@ impl<'a> Told<'a> {
             deletes,
             waiting,
             deleted,
+            dropped: dropped.map(|cluster| &cluster.name).collect(),
         }
     }
 
@@ -134,9 +141,18 @@ impl<'a> Told<'a> {
             && self.deletes.is_empty()
             && self.waiting.is_empty()
             && self.deleted.0 == 0
+            && self.dropped.is_empty()
     }
 
     fn verdict(&self) -> (State, String) {
+        let (state, text) = self.of_apps();
+        match self.dropped.is_empty() {
+            true => (state, text),
+            false => (state, words::dropped(&text, &self.dropped)),
+        }
+    }
+
+    fn of_apps(&self) -> (State, String) {
         let total = self.targets.len();
         let healthy = self.targets.iter().filter(|target| target.phase.is_done()).count();
         if let Some(error) = self.errors.first() {
@@ -169,6 +185,9 @@ impl<'a> Told<'a> {
             _ if !is_observed(self.overview, self.ring) => (State::Pending, words::observing()),
             _ if total == 0 && self.deleted.0 > 0 => {
                 (State::Success, words::deleted(self.deleted.0, self.deleted.1))
+            }
+            _ if total == 0 && self.deletes.is_empty() && !self.dropped.is_empty() => {
+                (State::Success, words::unchanged())
             }
             _ => {
                 let mut clusters: Vec<_> = self.targets.iter().map(|target| &target.cluster).collect();

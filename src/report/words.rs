@@ -1,7 +1,10 @@
 //! Everything that commit statuses say. Present tense, numbers first, cause last.
 
 use super::TargetReport;
-use crate::model::{Diagnostic, Revision};
+use crate::model::{ClusterName, Diagnostic, Revision};
+
+/// So many names of a kind are told; of the others, how many they are.
+const NAMED: usize = 3;
 
 pub fn healthy(targets: usize, clusters: usize) -> String {
     match targets {
@@ -59,6 +62,20 @@ pub fn deleted(objects: usize, clusters: usize) -> String {
 
 pub fn deletes_pending(objects: usize) -> String {
     format!("{} under way", count(objects, "delete"))
+}
+
+/// What is said of the apps, and then of clusters whose file the commit took away.
+pub fn dropped(apps: &str, clusters: &[&ClusterName]) -> String {
+    let names: Vec<&str> = clusters.iter().take(NAMED).map(|name| name.as_str()).collect();
+    let others = match clusters.len() - names.len() {
+        0 => String::new(),
+        others => format!(" and {others} more"),
+    };
+    let (noun, verb) = if clusters.len() == 1 { ("cluster", "is") } else { ("clusters", "are") };
+    format!(
+        "{apps}; {noun} {}{others} {verb} no longer in Git: what runs there was left as it is",
+        names.join(", ")
+    )
 }
 
 pub fn invalid(diagnostic: &Diagnostic, others: usize) -> String {

@@ -15,10 +15,21 @@ pub(super) fn difference(
     old: Option<&Tree<'_>>,
     new: Option<&Tree<'_>>,
 ) -> Result<Vec<String>, git2::Error> {
+    difference_within(repository, old, new, &mut |_, _| true)
+}
+
+/// The same, of those folders alone that `enters` says: it is given the path with its final `/`, empty for the whole, and what stands
+/// there on both sides.
+pub(super) fn difference_within(
+    repository: &Repository,
+    old: Option<&Tree<'_>>,
+    new: Option<&Tree<'_>>,
+    enters: &mut dyn FnMut(&str, [Option<Oid>; 2]) -> bool,
+) -> Result<Vec<String>, git2::Error> {
     let mut paths = Vec::new();
     let mut pending = vec![(String::new(), old.map(Tree::id), new.map(Tree::id))];
     while let Some((prefix, old, new)) = pending.pop() {
-        if old == new {
+        if old == new || !enters(&prefix, [old, new]) {
             continue;
         }
         let find = |tree: Option<Oid>| tree.map(|tree| repository.find_tree(tree)).transpose();

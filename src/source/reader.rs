@@ -7,9 +7,10 @@ use git2::{BranchType, ErrorCode, Oid, Tree};
 use serde::Serialize;
 
 use super::difference::difference;
+use super::past::{self, Reached, Walk};
 use super::place::Place;
 use super::{Error, history, is_hidden, largest, must_be_read, translate};
-use crate::model::{File, Keys, Revision, Snapshot};
+use crate::model::{Changed, File, Keys, Revision, Snapshot};
 
 /// One commit of the first-parent line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -124,6 +125,24 @@ impl Reader {
             difference(&self.repository, old.as_ref(), new.as_ref())
         };
         paths().map_err(|error| self.unreadable(&error))
+    }
+
+    /// Another one of the same repository, which knows nothing yet.
+    pub(super) fn beside(&self) -> Result<Self, Error> {
+        let opened = git2::Repository::open(self.repository.path());
+        opened.map(|repository| Self::new(repository, &self.place)).map_err(|error| self.unreadable(&error))
+    }
+
+    pub(super) fn look_back(
+        &self,
+        walk: &Walk,
+        visit: &mut dyn FnMut(&Revision, &[Changed]),
+    ) -> Result<Reached, Error> {
+        let tip = self.commit(&walk.tip)?.id();
+        // One that is here no more is on no line.
+        let known = walk.known.as_ref().and_then(|known| Oid::from_str(known.as_str()).ok());
+        past::walk(&self.repository, &self.place.folder, (tip, known), walk, visit)
+            .map_err(|error| self.unreadable(&error))
     }
 
     pub(super) fn contains(&self, revision: &Revision) -> Result<bool, Error> {

@@ -12,8 +12,8 @@ use super::place::{Kind, Place};
 use super::reader::{Reader, revision_of};
 use super::remote::{self, Failure};
 use super::watch::Watch;
-use super::{Commit, Error, Options, translate};
-use crate::model::{Revision, Snapshot};
+use super::{Commit, Error, Options, Reached, Walk, translate};
+use crate::model::{Changed, Revision, Snapshot};
 
 /// How long a remote may be silent.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -110,6 +110,24 @@ impl Repository {
     pub async fn changed_paths(&self, from: &Revision, to: &Revision) -> Result<Vec<String>, Error> {
         let (from, to) = (from.clone(), to.clone());
         self.blocking(move |inner| inner.reader.lock().changed_paths(&from, &to)).await
+    }
+
+    /// Shows what earlier commits changed, the newest first. Where that may be many, what else is asked meanwhile does not wait for it.
+    pub async fn look_back(
+        &self,
+        walk: Walk,
+        mut visit: impl FnMut(&Revision, &[Changed]) + Send + 'static,
+    ) -> Result<Reached, Error> {
+        self.blocking(move |inner| {
+            let reader = inner.reader.lock();
+            if walk.known.is_some() {
+                return reader.look_back(&walk, &mut visit);
+            }
+            let beside = reader.beside()?;
+            drop(reader);
+            beside.look_back(&walk, &mut visit)
+        })
+        .await
     }
 
     /// Whether the commit is already here.

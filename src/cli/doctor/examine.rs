@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::finding::{Check, Finding, Missing};
 use crate::access::{self, Needs, Right, Why};
 use crate::chart;
-use crate::cli::cluster::renders_of;
+use crate::cli::cluster::{is_leaving, renders_of};
 use crate::cli::exit::Exit;
 use crate::cluster::{Catalog, Client, Error, Link, Question};
 use crate::fleet::Fleet;
@@ -55,14 +55,19 @@ impl Examination<'_> {
 
         let facts = Arc::new(catalog.capabilities(None));
         let discovered = Discovered::from([(self.cluster.name.clone(), facts)]);
-        let renderer = Renderer::knowing(self.fleet, self.snapshot, self.charts, discovered);
-        let (renders, mistakes) = renders_of(self.fleet, &renderer, &self.cluster.name);
+        let is_leaving = is_leaving(self.fleet, &self.cluster.name);
+        let before = is_leaving.then(|| self.fleet.before_removal(&self.cluster.name));
+        let fleet = before.as_ref().unwrap_or(self.fleet);
+        let renderer = Renderer::knowing(fleet, self.snapshot, self.charts, discovered);
+        let (renders, mistakes) = renders_of(fleet, &renderer, &self.cluster.name);
         if let Some(first) = mistakes.first() {
             let apps = count(mistakes.len(), "mistake");
             let message = format!("{apps} in what is rendered for it, first: {first}");
             findings.push(Finding::bad(Check::Renders, Exit::Failed, message));
         }
-        findings.push(kinds(&catalog, &renders));
+        if !is_leaving {
+            findings.push(kinds(&catalog, &renders));
+        }
         findings.push(self.rights(&client, &catalog, &renders).await);
         findings
     }
@@ -100,6 +105,7 @@ impl Examination<'_> {
             known: &|kind| catalog.get(kind).map(|resource| resource.plural().to_owned()),
             // What is needed in a namespace is asked there: whoever has it everywhere has it there too.
             namespaces_exist: true,
+            leaving: is_leaving(self.fleet, &self.cluster.name).then_some(&self.fleet.approvals),
         });
         match missing(client, &needs).await {
             Err(error) => {

@@ -5,5 +5,6 @@ mod fixture;
 mod history;
 mod http;
 mod local;
+mod past;
 mod remote;
 mod waking;

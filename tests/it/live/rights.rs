@@ -6,6 +6,7 @@ mod taken;
 
 use std::path::Path;
 
+use live::Cluster;
 use serde_json::{Value, json};
 
 use self::account::Account;
@@ -84,6 +85,44 @@ async fn prepared(name: &'static str, legacy: &str) -> Option<Account> {
     account.log_in().await;
     account.misses(0, &[]).await;
     Some(account)
+}
+
+#[tokio::test]
+async fn a_cluster_is_emptied_with_the_rights_that_are_printed_for_that() {
+    let Some(scene) = Scene::new("rights-last", 2).await else { return };
+    let (stays, leaves) = (scene.cluster(0), scene.cluster(1));
+    let account = Account::on(scene, vec![(leaves.name(), leaves)]).await;
+    let scene = &account.scene;
+    write_foundations(scene);
+    scene.write_app("web", &objects(0));
+    scene.worktree.publish("first");
+    let installed = scene.run(&scene.arguments(&["run", "--once"], &["--timeout", "60"])).await;
+    assert_eq!(installed.code, Some(0), "{}{}", installed.stdout, installed.stderr);
+
+    // A namespace and a definition would wait for a person's word.
+    let path = format!("clusters/{}.yaml", leaves.name());
+    let file = std::fs::read_to_string(scene.worktree.folder().join(&path)).expect("a file");
+    scene.worktree.write(&path, &file.replace("spec:\n", "spec:\n  state: Removed\n"));
+    scene.worktree.publish("without the second");
+    account.grant(&account.printed().await).await;
+    account.log_in().await;
+    account.misses(0, &[]).await;
+    let (code, said) = account.once("60").await;
+    assert!(!said.contains("forbidden"), "{said}");
+    for app in ["space", "badges"] {
+        assert!(said.contains(&format!("1 delete of rights-last/{app} wait for approval")), "{said}");
+    }
+    assert_eq!(code, Some(1), "{said}");
+    let kinds =
+        "deployments,services,configmaps,roles,rolebindings,limitranges,badges.rights-last.example.com";
+    let label = "tutti.dev/managed-by=rights-last";
+    let ours = async |cluster: &Cluster, kinds: &str| {
+        let all = cluster.kubectl(&["get", kinds, "-A", "-l", label, "-o", "name"]).await.expect("a list");
+        all.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(ours(leaves, kinds).await, Vec::<String>::new());
+    assert_eq!(ours(stays, kinds).await.len(), 8);
+    assert_eq!(ours(leaves, "namespaces,customresourcedefinitions").await.len(), 2);
 }
 
 #[tokio::test]

@@ -1,0 +1,340 @@
+//! A Cluster file that goes from Git without `state: Removed`: what runs there is left as it is, and every report says so, also that of
+//! a process which began later.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::Value;
+use tutti::controller::{Ending, Until};
+use tutti::model::Revision;
+use tutti::report::Overview;
+
+use crate::support::fleet::{Fleet, Running, observing};
+use crate::support::forge::Gitea;
+use crate::support::live;
+use crate::support::log::Log;
+use crate::support::manifests::{self, RINGS, config_map, objects};
+use crate::support::program;
+use crate::support::wires::Wires;
+
+const GZ1: &str = "clusters/gz1.yaml";
+const GONE: [(&str, Option<&str>); 1] = [(GZ1, None)];
+const WORDS: [(&str, Option<&str>); 1] = [("README.md", Some("Words.\n"))];
+
+fn fleet_with(more: &[(&str, &str)]) -> Fleet {
+    let (app, one) = (objects("default", "settings"), config_map("default", "one", "first"));
+    let files = [("apps/settings/app.yaml", app.as_str()), ("apps/settings/objects/one.yaml", one.as_str())];
+    Fleet::new(&["bj1", "gz1"], &files.iter().chain(more).copied().collect::<Vec<_>>())
+}
+
+/// Two clusters with an app on both.
+async fn converged(more: &[(&str, &str)]) -> (Fleet, Running) {
+    let fleet = fleet_with(more);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    (fleet, running)
+}
+
+fn removed() -> String {
+    manifests::cluster("gz1").replace("spec: {", "spec: {state: Removed, ")
+}
+
+fn states(now: &Overview) -> Vec<String> {
+    now.clusters.iter().map(|it| format!("{} {}", it.name, it.state)).collect()
+}
+
+fn detail(now: &Overview) -> &str {
+    &now.clusters.iter().find(|it| it.name.as_str() == "gz1").expect("gz1").detail
+}
+
+fn dropped_by(revision: &Revision) -> String {
+    format!("{} took its file away; its objects are left as they are", revision.short())
+}
+
+/// A process that looks once, as `get` and `plan` do: what it says of the clusters.
+async fn look(fleet: &Fleet) -> Overview {
+    let look = |settings: &mut tutti::controller::Settings| {
+        observing(settings);
+        settings.until = Until::Settled { timeout: Duration::from_secs(60) };
+        settings.report = false;
+    };
+    let (ending, now) = fleet.start_with(&Wires::lasting(), look).await.ended().await;
+    assert!(matches!(ending, Ending::Settled), "{ending:?}");
+    Overview::clone(&now)
+}
+
+/// What gz1 holds of ours, and that nothing was asked of it.
+async fn untouched(fleet: &Fleet, before: &BTreeMap<String, Value>) {
+    let asked: Vec<_> = fleet.requests().into_iter().filter(|(name, _)| name == "gz1").collect();
+    assert!(asked.is_empty(), "{asked:?}");
+    assert_eq!(live::managed(fleet.cluster("gz1")).await, *before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_that_goes_while_the_process_runs() {
+    let log = Log::keep();
+    let (fleet, running) = converged(&[]).await;
+    let before = live::managed(fleet.cluster("gz1")).await;
+    assert_eq!(before.len(), 1);
+    fleet.forget_requests();
+    let gone = fleet.push(&running, "Without gz1", &GONE).await;
+    let now = running.converged(&gone).await;
+    assert_eq!(states(&now), ["bj1 Ready", "gz1 Dropped"]);
+    assert_eq!(detail(&now), dropped_by(&gone));
+    // Later commits, and those who look later, say the same.
+    let words = fleet.push(&running, "Words", &WORDS).await;
+    let now = running.converged(&words).await;
+    assert_eq!(
+        (states(&now), detail(&now)),
+        (vec!["bj1 Ready".into(), "gz1 Dropped".into()], &*dropped_by(&gone))
+    );
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    untouched(&fleet, &before).await;
+    assert_eq!(log.count(&dropped_by(&gone)), 1, "{}", log.text());
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_that_goes_while_no_process_runs() {
+    let (fleet, running) = converged(&[]).await;
+    running.stop().await;
+    let before = live::managed(fleet.cluster("gz1")).await;
+    let gone = fleet.repository.commit("Without gz1", &GONE);
+    fleet.repository.commit("Words", &WORDS);
+    fleet.forget_requests();
+    let log = Log::keep();
+    for _ in 0..2 {
+        let now = look(&fleet).await;
+        assert_eq!(states(&now), ["bj1 Ready", "gz1 Dropped"]);
+        assert_eq!(detail(&now), dropped_by(&gone));
+    }
+    assert_eq!(log.count(&dropped_by(&gone)), 2, "once in each: {}", log.text());
+    untouched(&fleet, &before).await;
+
+    // It was a mistake: the objects are there, so nothing has to be written.
+    let back = fleet.repository.commit("Back", &[(GZ1, Some(&manifests::cluster("gz1")))]);
+    let running = fleet.start().await;
+    let now = running.converged(&back).await;
+    assert_eq!(states(&now), ["bj1 Ready", "gz1 Ready"]);
+    assert!(fleet.requests().iter().all(|(_, it)| !it.is_write()), "{:?}", fleet.requests());
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_that_moves_is_none_that_goes() {
+    let (fleet, running) = converged(&[]).await;
+    let gz1 = manifests::cluster("gz1");
+    let moved = [(GZ1, None), ("clusters/south/all.yaml", Some(gz1.as_str()))];
+    let revision = fleet.push(&running, "Moved", &moved).await;
+    let now = running.converged(&revision).await;
+    assert_eq!(states(&now), ["bj1 Ready", "gz1 Ready"]);
+    running.stop().await;
+    assert_eq!(states(&look(&fleet).await), ["bj1 Ready", "gz1 Ready"]);
+    // One of several in a file, which stays.
+    let both =
+        format!("{gz1}---\n{}", manifests::cluster("sh1").replace("spec: {", "spec: {state: Maintaining, "));
+    fleet.repository.commit("Both", &[("clusters/south/all.yaml", Some(&both))]);
+    let one = fleet.repository.commit("One", &[("clusters/south/all.yaml", Some(&gz1))]);
+    let now = look(&fleet).await;
+    assert_eq!(states(&now), ["bj1 Ready", "gz1 Ready", "sh1 Dropped"]);
+    assert_eq!(now.clusters[2].dropped_by.as_ref(), Some(&one));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_was_removed_before_is_not_told() {
+    let (fleet, running) = converged(&[]).await;
+    let revision = fleet.push(&running, "Remove gz1", &[(GZ1, Some(&removed()))]).await;
+    let now = running.converged(&revision).await;
+    assert_eq!(states(&now), ["bj1 Ready", "gz1 Removed"]);
+    let log = Log::keep();
+    let revision = fleet.push(&running, "Its file goes", &GONE).await;
+    let now = running.converged(&revision).await;
+    assert_eq!(states(&now), ["bj1 Ready"]);
+    assert_eq!(log.count("WARN"), 0, "{}", log.text());
+    running.stop().await;
+    assert_eq!(states(&look(&fleet).await), ["bj1 Ready"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_whose_file_goes_before_it_is_empty_is_told_in_the_log() {
+    let mut manifests = Vec::new();
+    for number in 0..12 {
+        manifests.push(config_map("default", &format!("map-{number}"), "first"));
+    }
+    let manifests = manifests.join("---\n");
+    let (fleet, running) = converged(&[("apps/settings/objects/more.yaml", &manifests)]).await;
+    fleet.push(&running, "Remove gz1", &[(GZ1, Some(&removed()))]).await;
+    running.until("deletes that wait", |now| now.deletions.len() == 13).await;
+    let log = Log::keep();
+    let revision = fleet.push(&running, "Its file goes", &GONE).await;
+    let now = running.converged(&revision).await;
+    assert_eq!(states(&now), ["bj1 Ready"]);
+    let words = "its file went before it was empty; what is there stays cluster=gz1 objects=13";
+    assert_eq!(log.count(words), 1, "{}", log.text());
+    assert_eq!(live::managed(fleet.cluster("gz1")).await.len(), 13);
+    running.stop().await;
+}
+
+/// How to have it told no more, where what runs there shall stay: nobody acts on the first of two commits of one push.
+#[tokio::test(start_paused = true)]
+async fn two_commits_of_one_push_accept_it() {
+    let (fleet, running) = converged(&[]).await;
+    let before = live::managed(fleet.cluster("gz1")).await;
+    let gone = fleet.push(&running, "Without gz1", &GONE).await;
+    let now = running.converged(&gone).await;
+    assert_eq!(states(&now), ["bj1 Ready", "gz1 Dropped"]);
+    fleet.forget_requests();
+    fleet.repository.commit("It is removed", &[(GZ1, Some(&removed()))]);
+    let accepted = fleet.push(&running, "So be it", &GONE).await;
+    let now = running.converged(&accepted).await;
+    assert_eq!(states(&now), ["bj1 Ready"]);
+    running.stop().await;
+    assert_eq!(states(&look(&fleet).await), ["bj1 Ready"]);
+    untouched(&fleet, &before).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_with_a_mistake_is_gone_when_it_is() {
+    let (fleet, running) = converged(&[]).await;
+    for (mistake, words) in [("kind: Cluster\nmetadata: {name: gz1", "torn"), ("sepc: {}\n", "a field")] {
+        let wrong = format!("{}{mistake}", manifests::cluster("gz1"));
+        fleet.push(&running, words, &[(GZ1, Some(&wrong))]).await;
+        running.until("a mistake", Overview::has_errors).await;
+        assert_eq!(states(&running.overview.borrow()), ["bj1 Ready", "gz1 Ready"], "{words}");
+        assert_eq!(states(&look_at_broken(&fleet).await), ["bj1 Ready"], "{words}");
+        let gone = fleet.push(&running, "Without it", &GONE).await;
+        let now = running.converged(&gone).await;
+        assert_eq!(detail(&now), dropped_by(&gone), "{words}");
+        assert_eq!(detail(&look(&fleet).await), dropped_by(&gone), "{words}");
+        let back = fleet.push(&running, "Back", &[(GZ1, Some(&manifests::cluster("gz1")))]).await;
+        let now = running.converged(&back).await;
+        assert_eq!(states(&now), ["bj1 Ready", "gz1 Ready"]);
+    }
+    running.stop().await;
+}
+
+async fn look_at_broken(fleet: &Fleet) -> Overview {
+    let now = look(fleet).await;
+    assert!(now.has_errors());
+    now
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_commit_says_so() {
+    let gitea = Gitea::start().await;
+    let instance = gitea.instance();
+    let (fleet, running) = converged(&[("tutti.yaml", &instance)]).await;
+    gitea.until(&fleet.begin, "success").await;
+    let gone = fleet.push(&running, "Without gz1", &GONE).await;
+    gitea.until(&gone, "success").await;
+    const LEFT: &str = "cluster gz1 is no longer in Git: what runs there was left as it is";
+    assert_eq!(gitea.verdict(&gone), format!("success no change for this ring; {LEFT}"));
+    let words = fleet.push(&running, "Words", &WORDS).await;
+    gitea.until(&words, "success").await;
+    assert_eq!(gitea.verdict(&words), "success no change for this ring");
+    running.stop().await;
+
+    // A commit that changes more, and for which nobody was there.
+    fleet.repository.commit("Back", &[(GZ1, Some(&manifests::cluster("gz1")))]);
+    let two = config_map("default", "one", "second");
+    let both = [("apps/settings/objects/one.yaml", Some(two.as_str())), (GZ1, None)];
+    let both = fleet.repository.commit("Both", &both);
+    let running = fleet.start().await;
+    gitea.until(&both, "success").await;
+    assert_eq!(gitea.verdict(&both), format!("success 1 app healthy on 1 cluster; {LEFT}"));
+    running.stop().await;
+    let posts = gitea.posts();
+    let running = fleet.start().await;
+    running.converged(&both).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(gitea.posts(), posts, "a restart says nothing again");
+    gitea.assert_nothing_repeated();
+    running.stop().await;
+}
+
+/// It is told where the cluster was told of before: in its ring, or outside of all.
+#[tokio::test(start_paused = true)]
+async fn the_commit_says_so_in_the_ring_of_the_cluster() {
+    let gitea = Gitea::start().await;
+    let instance = gitea.instance();
+    let outside = manifests::cluster("gz1").replace("environment: prod", "environment: test");
+    for (gz1, context) in [(manifests::cluster("gz1"), "tutti/deploy/prod"), (outside, "tutti/deploy")] {
+        let files = [("tutti.yaml", instance.as_str()), ("rings.yaml", RINGS), (GZ1, gz1.as_str())];
+        let (fleet, running) = converged(&files).await;
+        let gone = fleet.push(&running, "Without gz1", &GONE).await;
+        running.converged(&gone).await;
+        let told = |text: &str| {
+            let is_it = |post: &&_| is_post(post, &gone, text);
+            let posts: Vec<_> = gitea.posts().iter().filter(is_it).map(|post| post.context.clone()).collect();
+            posts
+        };
+        gitea.until(&gone, "success").await;
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(told("cluster gz1 is no longer in Git"), [context]);
+        running.stop().await;
+    }
+}
+
+fn is_post(post: &crate::support::forge::Posted, commit: &Revision, text: &str) -> bool {
+    post.commit == commit.as_str() && post.state == "success" && post.text.contains(text)
+}
+
+/// Many clusters, and only the first names.
+#[tokio::test(start_paused = true)]
+async fn many_are_counted() {
+    let gitea = Gitea::start().await;
+    let instance = gitea.instance();
+    let (fleet, running) = converged(&[("tutti.yaml", &instance)]).await;
+    let names = ["sh1", "sh2", "sh3", "sh4", "sh5"];
+    let texts = names.map(|name| (format!("clusters/{name}.yaml"), manifests::cluster(name)));
+    let come: Vec<_> = texts.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
+    let go: Vec<_> = texts.iter().map(|(path, _)| (path.as_str(), None)).collect();
+    running.stop().await;
+    fleet.repository.commit("Five", &come);
+    let gone = fleet.repository.commit("None", &go);
+    let running = fleet.start().await;
+    gitea.until(&gone, "success").await;
+    assert_eq!(
+        gitea.verdict(&gone),
+        "success no change for this ring; clusters sh1, sh2, sh3 and 2 more are no longer in Git: what runs there was left as it is"
+    );
+    running.stop().await;
+}
+
+/// As a person sees it, with the real program.
+#[test]
+fn get_plan_and_run_say_so() {
+    let repository = crate::support::repository::ConfigRepository::empty();
+    let sandbox = |name: &str| {
+        format!(
+            "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: {{name: {name}}}\nspec: {{connection: {{sandbox: {{}}}}}}\n"
+        )
+    };
+    let (bj1, gz1) = (sandbox("bj1"), sandbox("gz1"));
+    let (app, one) = (objects("default", "settings"), config_map("default", "one", "first"));
+    let files = [
+        ("tutti.yaml", Some(manifests::INSTANCE)),
+        ("clusters/bj1.yaml", Some(bj1.as_str())),
+        (GZ1, Some(gz1.as_str())),
+        ("apps/settings/app.yaml", Some(app.as_str())),
+        ("apps/settings/objects/one.yaml", Some(one.as_str())),
+    ];
+    repository.commit("Begin", &files);
+    let gone = repository.commit("Without gz1", &GONE);
+    let told = dropped_by(&gone);
+    let folder = repository.path();
+    let (output, errors, _) = program::run(folder, &["get", "clusters"]);
+    let line =
+        output.lines().find(|line| line.starts_with("gz1")).unwrap_or_else(|| panic!("{output}{errors}"));
+    assert!(line.contains("Dropped") && line.ends_with(&told), "{line}");
+    assert!(errors.contains(&told), "{errors}");
+    let (output, ..) = program::run(folder, &["plan"]);
+    assert!(output.contains(&format!("gz1 dropped: {told}\n")), "{output}");
+    let (output, ..) = program::run(folder, &["plan", "-o", "json"]);
+    let plan: Value = serde_json::from_str(&output).expect("JSON");
+    assert_eq!(plan["clusters"][1]["droppedBy"], gone.as_str());
+    let (output, errors, code) = program::run(folder, &["run", "--once", "--repo", "."]);
+    assert!(errors.contains(&format!("! gz1 dropped: {told}\n")), "{errors}");
+    assert!(!output.contains("GZ1"), "nothing can be told of apps there: {output}");
+    assert_eq!(code, 0);
+}
