@@ -121,9 +121,13 @@ impl World {
         else {
             return false;
         };
-        let on_cluster = self.targets.on(&told.target.cluster);
+        let on_cluster = || self.targets.on(&told.target.cluster);
+        if on_cluster().any(|(_, entry)| entry.render.is_err()) {
+            // What it applied before may be in the pod, and is not known here: nothing is told rather than a password.
+            return false;
+        }
         let renders: Vec<Arc<Rendered>> =
-            on_cluster.filter_map(|(_, entry)| entry.render.as_ref().ok().map(Arc::clone)).collect();
+            on_cluster().filter_map(|(_, entry)| entry.render.as_ref().ok().map(Arc::clone)).collect();
         if let Some(entry) = self.targets.get_mut(&told.target) {
             entry.asking = true;
         }

@@ -23,7 +23,7 @@ pub fn last_line(log: &[u8], secrets: &SecretValues) -> Option<String> {
     let text = String::from_utf8_lossy(log);
     // Half a character is no letter.
     let text = if is_cut { text.trim_end_matches(char::REPLACEMENT_CHARACTER) } else { &text };
-    let shown = |text: &str| one_line(text, LOG_BYTES);
+    let shown = |text: &str| one_line(text, usize::MAX);
     // Who shows how far it came writes one line again and again.
     let line = text.split(['\n', '\r']).rev().map(shown).find(|line| !line.is_empty())?;
     if NO_LOGS.iter().any(|words| line.starts_with(words)) {

@@ -12,7 +12,7 @@ use crate::manifest::find;
 use crate::model::Revision;
 use crate::source::{Reached, Walk};
 
-/// How many commits a start looks back: about a second, beside everything else. A push costs its own commits.
+/// How many commits a start looks back: about a second, for which the first look waits. A push costs its own commits.
 const MOST: usize = 10_000;
 
 /// What is known at a head.

@@ -97,6 +97,8 @@ struct Told<'a> {
     deleted: (usize, usize),
     /// Clusters whose file it took away.
     dropped: Vec<&'a ClusterName>,
+    /// No newer commit is known.
+    is_head: bool,
 }
 
 impl<'a> Told<'a> {
@@ -132,6 +134,7 @@ impl<'a> Told<'a> {
             waiting,
             deleted,
             dropped: dropped.map(|cluster| &cluster.name).collect(),
+            is_head: overview.revision.as_ref() == Some(revision),
         }
     }
 
@@ -141,7 +144,8 @@ impl<'a> Told<'a> {
             && self.deletes.is_empty()
             && self.waiting.is_empty()
             && self.deleted.0 == 0
-            && self.dropped.is_empty()
+            // Of an older commit it is said beside what is left of it, and is no success of what failed then.
+            && (self.dropped.is_empty() || !self.is_head)
     }
 
     fn verdict(&self) -> (State, String) {

@@ -3,6 +3,8 @@
 use super::TargetReport;
 use crate::model::{ClusterName, Diagnostic, Revision};
 
+/// In characters: forges show no more of a status.
+const LONGEST: usize = 140;
 /// So many names of a kind are told; of the others, how many they are.
 const NAMED: usize = 3;
 
@@ -33,7 +35,7 @@ pub fn under_way(healthy: usize, targets: usize, slowest: &TargetReport) -> Stri
 /// `bj5 shop/pay: ImagePullBackOff pay-7c9f, 5/6 healthy`, with the number behind the cause, as a
 /// failure is read for its cause.
 pub fn failed(healthy: usize, targets: usize, worst: &TargetReport) -> String {
-    format!("{}, {healthy}/{targets} healthy", target(worst))
+    with_room(target(worst), &format!(", {healthy}/{targets} healthy"))
 }
 
 pub fn observed(writes: usize, targets: usize) -> String {
@@ -72,10 +74,20 @@ pub fn dropped(apps: &str, clusters: &[&ClusterName]) -> String {
         others => format!(" and {others} more"),
     };
     let (noun, verb) = if clusters.len() == 1 { ("cluster", "is") } else { ("clusters", "are") };
-    format!(
-        "{apps}; {noun} {}{others} {verb} no longer in Git: what runs there was left as it is",
-        names.join(", ")
-    )
+    let names = names.join(", ");
+    let rest = format!("; {noun} {names}{others} {verb} no longer in Git: what runs there was left as it is");
+    with_room(apps.to_owned(), &rest)
+}
+
+/// Both, the first shortened where they are too long: forges cut at the end.
+fn with_room(mut text: String, rest: &str) -> String {
+    let room = LONGEST.saturating_sub(rest.chars().count());
+    if text.chars().count() > room {
+        text = text.chars().take(room.saturating_sub(1)).collect();
+        text.truncate(text.trim_end().len());
+        text.push('…');
+    }
+    text + rest
 }
 
 pub fn invalid(diagnostic: &Diagnostic, others: usize) -> String {

@@ -11,7 +11,7 @@ use tutti::report::{Overview, Phase};
 use crate::support::fleet::{Fleet, Running, target};
 use crate::support::forge::Gitea;
 use crate::support::live;
-use crate::support::manifests::{INSTANCE, cluster, objects};
+use crate::support::manifests::{INSTANCE, cluster, config_map, objects};
 use crate::support::program::{self, tutti};
 use crate::support::repository::ConfigRepository;
 
@@ -196,4 +196,28 @@ async fn commands_show_it() {
         let said = format!("{stdout}{stderr}").replace("\\\"", "\"");
         assert!(said.contains("(exit 1: \"no such table\")"), "{command:?}: {said}");
     }
+}
+
+/// What the other app applied before may be mounted here, and cannot be known while it does not render.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_told_beside_an_app_that_cannot_be_rendered() {
+    let (web, other) = (crashing(1, "web:1", "password is swordfish"), "apps/other/app.yaml");
+    let files = [
+        (APP, objects("default", "web")),
+        (MANIFEST, web),
+        (other, objects("default", "other")),
+        ("apps/other/objects/one.yaml", "apiVersion: v1\nkind: [\n".to_owned()),
+    ];
+    let fleet = Fleet::new(&["bj1"], &files.each_ref().map(|(path, text)| (*path, text.as_str())));
+    let running = fleet.start().await;
+    let is_told = |now: &Overview| now.targets.iter().any(|it| it.phase == Phase::Degraded);
+    let now = running.until("a cause", is_told).await;
+    let detail = &target(&now, "bj1", "default/web").detail;
+    assert!(detail.ends_with("(exit 1)"), "{detail}");
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(fleet.cluster("bj1").count_requests(&logs()), 0);
+    let (path, mended) = ("apps/other/objects/one.yaml", config_map("default", "one", "first"));
+    fleet.push(&running, "Mend it", &[(path, Some(&mended))]).await;
+    let has_line = |now: &Overview| target(now, "bj1", "default/web").detail.contains("swordfish");
+    running.until("the line", has_line).await;
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use sandbox::{Fault, RequestMatch};
 use serde_json::Value;
 use tutti::controller::{Ending, Until};
 use tutti::model::Revision;
@@ -337,4 +338,27 @@ fn get_plan_and_run_say_so() {
     assert!(errors.contains(&format!("! gz1 dropped: {told}\n")), "{errors}");
     assert!(!output.contains("GZ1"), "nothing can be told of apps there: {output}");
     assert_eq!(code, 0);
+}
+
+/// A newer commit that mends what failed makes no success of it.
+#[tokio::test(start_paused = true)]
+async fn a_commit_that_failed_stays_one_when_it_also_took_a_file_away() {
+    let gitea = Gitea::start().await;
+    let instance = gitea.instance();
+    let (fleet, running) = converged(&[("tutti.yaml", &instance)]).await;
+    let path = "apps/settings/objects/one.yaml";
+    let quota = RequestMatch::writes().resource("configmaps");
+    fleet.cluster("bj1").fail_next(quota, 1, Fault::forbidden());
+    let changed = config_map("default", "one", "second");
+    let gone = fleet.push(&running, "Without gz1", &[(GZ1, None), (path, Some(&changed))]).await;
+    gitea.until(&gone, "failure").await;
+    let mended =
+        fleet.push(&running, "Mended", &[(path, Some(&config_map("default", "one", "third")))]).await;
+    gitea.until(&mended, "success").await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let verdict = gitea.verdict(&gone);
+    assert!(
+        verdict.starts_with("failure ") && verdict.ends_with("what runs there was left as it is"),
+        "{verdict}"
+    );
 }
