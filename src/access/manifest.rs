@@ -163,7 +163,7 @@ fn comment(why: Why, rights: &BTreeSet<&Right>, needs: &Needs) -> Vec<String> {
         Why::Causes => vec!["Why a workload does not get healthy.".to_owned()],
         Why::LastLines => vec![
             "The last line that a container wrote before it crashed. Commit statuses show it: without this rule they".to_owned(),
-            "tell of the crash alone.".to_owned(),
+            "tell of the crash alone. In a ClusterRole it is of all namespaces; `--namespaces-exist` keeps it to its own.".to_owned(),
         ],
         Why::Granting => vec![
             "Roles and bindings are rendered too: whoever writes them has their rules itself or may do this."

@@ -35,7 +35,7 @@ pub fn under_way(healthy: usize, targets: usize, slowest: &TargetReport) -> Stri
 /// `bj5 shop/pay: ImagePullBackOff pay-7c9f, 5/6 healthy`, with the number behind the cause, as a
 /// failure is read for its cause.
 pub fn failed(healthy: usize, targets: usize, worst: &TargetReport) -> String {
-    with_room(target(worst), &format!(", {healthy}/{targets} healthy"))
+    format!("{}, {healthy}/{targets} healthy", target(worst))
 }
 
 pub fn observed(writes: usize, targets: usize) -> String {

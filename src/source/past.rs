@@ -121,7 +121,11 @@ fn file(repository: &Repository, tree: Option<&Tree<'_>>, path: &str) -> Result<
         Err(error) if error.code() == git2::ErrorCode::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
+    // What is too large is not even unpacked.
+    let (size, _) = repository.odb()?.read_header(entry.id())?;
+    if size > largest(path) {
+        return Ok(None);
+    }
     let blob = repository.find_blob(entry.id())?;
-    let read = || File { blob: entry.id().to_string().into(), content: blob.content().into() };
-    Ok((blob.size() <= largest(path)).then(read))
+    Ok(Some(File { blob: entry.id().to_string().into(), content: blob.content().into() }))
 }

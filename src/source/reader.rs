@@ -129,7 +129,8 @@ impl Reader {
 
     /// Another one of the same repository, which knows nothing yet.
     pub(super) fn beside(&self) -> Result<Self, Error> {
-        let opened = git2::Repository::open(self.repository.path());
+        // As the clone itself is opened: a volume may belong to somebody else.
+        let opened = git2::Repository::open_bare(self.repository.path());
         opened.map(|repository| Self::new(repository, &self.place)).map_err(|error| self.unreadable(&error))
     }
 
