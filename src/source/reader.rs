@@ -129,8 +129,10 @@ impl Reader {
 
     /// Another one of the same repository, which knows nothing yet.
     pub(super) fn beside(&self) -> Result<Self, Error> {
+        let path = self.repository.path();
         // As the clone itself is opened: a volume may belong to somebody else.
-        let opened = git2::Repository::open_bare(self.repository.path());
+        let is_clone = self.repository.is_bare();
+        let opened = if is_clone { git2::Repository::open_bare(path) } else { git2::Repository::open(path) };
         opened.map(|repository| Self::new(repository, &self.place)).map_err(|error| self.unreadable(&error))
     }
 
