@@ -26,6 +26,7 @@ use super::Credential;
 use super::credential::life_of_token;
 use super::identity::{Certificate, Identity, READ_EVERY};
 use super::renewal::Renewal;
+use super::standing::is_of_node;
 
 /// Of one connection; clones share it.
 #[derive(Clone)]
@@ -318,8 +319,11 @@ where
             if let Some(header) = header {
                 request.headers_mut().insert(AUTHORIZATION, header);
             }
+            let is_of_server = !is_of_node(request.uri());
             let answer = service.oneshot(request).await.map_err(Into::into)?;
-            login.answered(number, answer.status());
+            if is_of_server {
+                login.answered(number, answer.status());
+            }
             Ok(answer)
         })
     }

@@ -13,7 +13,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::header::RETRY_AFTER;
-use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use kube::client::Body;
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -105,6 +105,13 @@ impl Asked {
     }
 }
 
+/// Whether a node answers it, and the server hands that on: the log of a pod. A node that does not know its API server says 401
+/// as well, which is not about our login.
+pub(super) fn is_of_node(uri: &Uri) -> bool {
+    let mut parts = uri.path().rsplit('/');
+    (parts.next(), parts.nth(1)) == (Some("log"), Some("pods"))
+}
+
 /// Kubernetes serves it itself.
 fn is_own(group: &str) -> bool {
     !group.contains('.') || group.ends_with(".k8s.io")
@@ -140,10 +147,13 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let (asked, standing) = (Asked::of(&request), self.standing.clone());
+        let is_of_server = !is_of_node(request.uri());
         let answer = self.service.call(request);
         Box::pin(async move {
             let answer = answer.await?;
-            standing.note(&asked, answer.status(), answer.headers());
+            if is_of_server {
+                standing.note(&asked, answer.status(), answer.headers());
+            }
             Ok(answer)
         })
     }
@@ -161,6 +171,16 @@ mod tests {
             standing.is_unknown()
         };
         assert_eq!([200, 401, 401, 403, 401, 200].map(said), [false, true, true, false, true, false]);
+    }
+
+    #[test]
+    fn a_log_is_of_its_node() {
+        let is_of_node = |path: &str| is_of_node(&path.parse().expect("an address"));
+        assert!(is_of_node("/api/v1/namespaces/shop/pods/web-1/log?tailLines=1"));
+        assert!(is_of_node("/k8s/clusters/c-1/api/v1/namespaces/shop/pods/log/log"));
+        for path in ["/pods/log", "/pods/web-1", "/pods/log/status", "/configmaps/log"] {
+            assert!(!is_of_node(&format!("/api/v1/namespaces/shop{path}")), "{path}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

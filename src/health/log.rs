@@ -20,6 +20,10 @@ const NO_LOGS: [&str; 3] = [
 /// [`LOG_BYTES`], so much of it.
 pub fn last_line(log: &[u8], secrets: &SecretValues) -> Option<String> {
     let is_cut = !log.ends_with(b"\n");
+    if log.len() >= LOG_BYTES && log[..log.len() - 1].contains(&b'\n') {
+        // More than the one line that was asked for, and its end is not here: whatever is last of it was not the last.
+        return None;
+    }
     let text = String::from_utf8_lossy(log);
     // Half a character is no letter.
     let text = if is_cut { text.trim_end_matches(char::REPLACEMENT_CHARACTER) } else { &text };

@@ -1,10 +1,9 @@
 //! What a container wrote before it crashed, behind how it ended: on the commit, in the commands, and never more than is asked for.
 
-use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use kube::api::{DeleteParams, Patch, PatchParams};
-use sandbox::{Fault, RequestMatch, Sandbox, SandboxOptions};
+use sandbox::{Fault, RequestMatch};
 use serde_json::{Value, json};
 use tutti::report::{Overview, Phase};
 
@@ -87,7 +86,8 @@ async fn a_line_is_told_as_text_and_no_longer_than_it_may_be() {
     comes_to(" \u{1b}[0m ", "(exit 1)").await;
 }
 
-/// Nobody may read it, there is none any more, its node does not answer: the cause stays what it is, and nobody asks again.
+/// Nobody may read it, its node does not know the API server, there is none any more, its node does not answer: the cause stays what
+/// it is, the cluster Ready, and nobody asks again.
 #[tokio::test(start_paused = true)]
 async fn a_log_that_cannot_be_read_is_not_asked_for_again() {
     let gone = Fault::Refusal {
@@ -98,12 +98,14 @@ async fn a_log_that_cannot_be_read_is_not_asked_for_again() {
     let absent =
         Fault::Refusal { code: 404, reason: "NotFound", message: "pods \"web\" not found".to_owned() };
     let late = Fault::Delay(Duration::from_secs(60));
-    for fault in [Fault::forbidden(), gone, absent, Fault::internal_error(), Fault::DropAfter, late] {
+    let faults = [Fault::forbidden(), Fault::unauthorized(), gone, absent, Fault::internal_error()];
+    for fault in faults.into_iter().chain([Fault::DropAfter, late]) {
         let fleet = fleet(&crashing(2, "web:1", "no such table"));
         fleet.cluster("bj1").fail_next(logs(), 1_000, fault.clone());
         let begin = tokio::time::Instant::now();
         let running = fleet.start().await;
         assert_eq!(told(&running).await, "(exit 1)", "{fault:?}");
+        assert_eq!(running.overview.borrow().clusters[0].state, "Ready", "{fault:?}");
         assert!(begin.elapsed() < Duration::from_secs(30), "{fault:?}: {:?}", begin.elapsed());
         tokio::time::sleep(Duration::from_secs(600)).await;
         assert_eq!(fleet.cluster("bj1").count_requests(&logs()), 1, "{fault:?}");
@@ -174,10 +176,7 @@ async fn a_container_that_ends_otherwise_each_time_is_asked_about_some_times() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn commands_show_it() {
-    let sandbox = Sandbox::new(SandboxOptions::instant("bj1"));
-    let listener = sandbox.listen((Ipv4Addr::LOCALHOST, 0).into()).await.expect("a port");
-    let folder = tempfile::tempdir().expect("a folder");
-    std::fs::write(folder.path().join("bj1.kubeconfig"), listener.kubeconfig()).expect("a file");
+    let (_sandbox, _listener, folder) = program::reachable("bj1").await;
     let (repository, bj1, web) = (ConfigRepository::empty(), cluster("bj1"), objects("default", "web"));
     let manifest = crashing(1, "web:1", "no such table");
     let files =

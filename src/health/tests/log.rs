@@ -48,3 +48,9 @@ fn a_kubelet_that_has_no_log_has_no_last_line() {
     check(b"failed to try resolving symlinks in path \"/var/log/pods/a/b/0.log\": lstat: no such file or directory", None);
     check(b"failed to open log file \"/var/log/pods/a/b_0.log\": no such file or directory\n", None);
 }
+
+/// A virtual node may not know `tailLines`: what it sends begins with the first line.
+#[test]
+fn the_beginning_of_a_log_has_no_last_line() {
+    check(&b"starting\n".repeat(1 + LOG_BYTES / 9)[..LOG_BYTES], None);
+}
