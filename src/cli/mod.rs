@@ -34,6 +34,7 @@ mod run;
 mod scaffold;
 mod schema;
 mod session;
+mod taken_away;
 mod templates;
 mod trace;
 

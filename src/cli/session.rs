@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::exit::Exit;
 use super::hook_secrets::HookSecrets;
 use super::process::{Process, Ways};
+use super::taken_away;
 use crate::api::{self, HooksState};
 use crate::cluster::Home;
 use crate::controller::{self, Ending, Inputs, LoadError, Origin, Outputs, Settings, Until};
@@ -148,7 +149,7 @@ impl Session {
 /// A way to a cluster that does not exist is most likely a slip of the finger.
 fn unmatched(ways: &Ways, overview: &Overview) -> Option<String> {
     // One that is no longer in Git is reached by nobody.
-    let known = overview.clusters.iter().filter(|cluster| cluster.state != "Dropped");
+    let known = overview.clusters.iter().filter(|cluster| !cluster.is_dropped());
     let known: Vec<&str> = known.map(|cluster| cluster.name.as_str()).collect();
     let names = ways.unmatched(&known);
     let name = names.first()?;
@@ -183,12 +184,15 @@ pub async fn look_for(
         stop.cancel();
         Some(slip)
     });
-    let (ending, overview) = session.finish().await?;
+    let (ending, mut overview) = session.finish().await?;
     if let Ok(Some(slip)) = slip.await {
         bail!(slip);
     }
     if let Ending::Unreadable(error) = ending {
         return Err(Unreadable(error).into());
+    }
+    if worktree {
+        taken_away::tell(Arc::make_mut(&mut overview), process).await;
     }
     Ok((ending, overview))
 }

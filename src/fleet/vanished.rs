@@ -39,7 +39,8 @@ pub struct LookBack {
 impl LookBack {
     /// Whether a file may name clusters.
     pub fn concerns(content: &[u8]) -> bool {
-        let text = std::str::from_utf8(content).unwrap_or_default();
+        // One that is no UTF-8 is of interest too: what it names could not be read.
+        let text = String::from_utf8_lossy(content);
         ["Cluster", "tutti.dev"].into_iter().all(|word| text.contains(word))
     }
 
@@ -73,5 +74,18 @@ impl LookBack {
         let mut vanished = known;
         vanished.extend(self.vanished);
         vanished
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_name_clusters_is_of_interest() {
+        let of_cluster = "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\n".as_bytes();
+        assert!(LookBack::concerns(of_cluster));
+        assert!(LookBack::concerns(&[of_cluster, b"# gr\xfc\xdfe"].concat()), "no UTF-8");
+        assert!(!LookBack::concerns(b"apiVersion: tutti.dev/v1alpha1\nkind: Component\n"));
     }
 }

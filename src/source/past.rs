@@ -9,15 +9,16 @@ use git2::{Oid, Repository, Tree};
 
 use super::difference::difference_within;
 use super::history::{first_parent, tree_of};
-use super::largest;
-use super::reader::revision_of;
+use super::reader::{file_of, revision_of};
 use crate::model::{Changed, File, Revision};
 
 /// A folder of more bytes than that (some 400 entries) is looked into only where there is a reason to: its list is read anew for each
 /// commit that changes anything below it.
 const LARGE: usize = 16 << 10;
-/// The most that is read of lists of folders. It takes about a second.
+/// The most that is read of lists of folders and of files. It takes about a second.
 const MOST_READ: usize = 128 << 20;
+/// What finding a file costs beside its bytes: the folders above it are read on the way.
+const FINDING: usize = 4 << 10;
 
 /// Which commits are looked at, and for what.
 #[derive(Clone, Debug)]
@@ -63,13 +64,12 @@ pub(super) fn walk(
 ) -> Result<Reached, git2::Error> {
     let mut commit = repository.find_commit(tip)?;
     let mut after = tree_of(repository, folder, &commit)?;
-    let (read, odb) = (Cell::new(0), repository.odb()?);
+    let (cost, odb) = (Cost::default(), repository.odb()?);
     let mut enters = |path: &str, sides: [Option<Oid>; 2]| {
         let sizes = sides.into_iter().flatten().filter_map(|side| odb.read_header(side).ok());
         let sizes: Vec<usize> = sizes.map(|(size, _)| size).collect();
         let is_entered = walk.enters(path, sizes.iter().copied().max().unwrap_or_default());
-        read.update(|read| read + if is_entered { sizes.iter().sum() } else { 0 });
-        is_entered && read.get() <= MOST_READ
+        is_entered && cost.allows(sizes.iter().sum())
     };
     for _ in 0..walk.most {
         if known == Some(commit.id()) {
@@ -78,11 +78,12 @@ pub(super) fn walk(
         let Some(parent) = first_parent(&commit)? else { return Ok(Reached::Beginning) };
         let before = tree_of(repository, folder, &parent)?;
         let paths = difference_within(repository, before.as_ref(), after.as_ref(), &mut enters)?;
-        if read.get() > MOST_READ {
+        let paths = paths.into_iter().filter(|path| (walk.path)(path));
+        let sides = (before.as_ref(), after.as_ref());
+        let changed = changed(repository, sides, paths, walk.content, &cost)?;
+        if cost.is_too_high() {
             return Ok(Reached::Limit);
         }
-        let paths = paths.into_iter().filter(|path| (walk.path)(path));
-        let changed = changed(repository, (before.as_ref(), after.as_ref()), paths, walk.content)?;
         if !changed.is_empty() {
             visit(&revision_of(commit.id()), &changed);
         }
@@ -91,15 +92,39 @@ pub(super) fn walk(
     Ok(if known == Some(commit.id()) { Reached::Known } else { Reached::Limit })
 }
 
+/// What a walk has read.
+#[derive(Debug, Default)]
+struct Cost(Cell<usize>);
+
+impl Cost {
+    /// Counts what is to be read next, and says whether it still may be.
+    fn allows(&self, bytes: usize) -> bool {
+        self.0.update(|read| read.saturating_add(bytes));
+        !self.is_too_high()
+    }
+
+    fn is_too_high(&self) -> bool {
+        self.0.get() > MOST_READ
+    }
+}
+
+/// Nothing is to be believed of it once the cost is too high.
 fn changed(
     repository: &Repository,
     (before, after): (Option<&Tree<'_>>, Option<&Tree<'_>>),
     paths: impl Iterator<Item = String>,
     is_of_interest: fn(&[u8]) -> bool,
+    cost: &Cost,
 ) -> Result<Vec<Changed>, git2::Error> {
+    let read = |tree: Option<&Tree<'_>>, path: &str| -> Result<Option<File>, git2::Error> {
+        let Some(tree) = tree.filter(|_| cost.allows(FINDING)) else { return Ok(None) };
+        let file = file(repository, tree, path)?;
+        cost.allows(file.as_ref().map_or(0, |file| file.content.len()));
+        Ok(file)
+    };
     let mut changed = Vec::new();
     for path in paths {
-        let before = file(repository, before, &path)?.filter(|file| is_of_interest(&file.content));
+        let before = read(before, &path)?.filter(|file| is_of_interest(&file.content));
         changed.push(Changed { path, before, after: None });
     }
     if changed.iter().all(|it| it.before.is_none()) {
@@ -107,25 +132,18 @@ fn changed(
     }
     // What left one file may be in another one now, also in one that had nothing of interest.
     for it in &mut changed {
-        it.after = file(repository, after, &it.path)?;
+        it.after = read(after, &it.path)?;
     }
     Ok(changed)
 }
 
 /// `None` where there is none, or one that is never read.
-fn file(repository: &Repository, tree: Option<&Tree<'_>>, path: &str) -> Result<Option<File>, git2::Error> {
-    let Some(tree) = tree else { return Ok(None) };
+fn file(repository: &Repository, tree: &Tree<'_>, path: &str) -> Result<Option<File>, git2::Error> {
     let entry = match tree.get_path(path.as_ref()) {
         Ok(entry) if entry.kind() == Some(git2::ObjectType::Blob) => entry,
         Ok(_) => return Ok(None),
         Err(error) if error.code() == git2::ErrorCode::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
-    // What is too large is not even unpacked.
-    let (size, _) = repository.odb()?.read_header(entry.id())?;
-    if size > largest(path) {
-        return Ok(None);
-    }
-    let blob = repository.find_blob(entry.id())?;
-    Ok(Some(File { blob: entry.id().to_string().into(), content: blob.content().into() }))
+    Ok(file_of(repository, path, entry.id())?.ok())
 }

@@ -240,15 +240,8 @@ impl Reader {
 
     /// `None` when it is too large and nothing that tutti reads.
     fn file(&self, path: &str, id: Oid) -> Result<Option<File>, Error> {
-        let read = || {
-            let (size, _) = self.repository.odb()?.read_header(id)?;
-            if size > largest(path) {
-                return Ok(Err(size));
-            }
-            Ok(Ok(Arc::from(self.repository.find_blob(id)?.content())))
-        };
-        match read().map_err(|error: git2::Error| self.unreadable(&error))? {
-            Ok(content) => Ok(Some(File { blob: id.to_string().into(), content })),
+        match file_of(&self.repository, path, id).map_err(|error| self.unreadable(&error))? {
+            Ok(file) => Ok(Some(file)),
             Err(size) if must_be_read(path) => {
                 Err(Error::FileTooLarge { path: path.to_owned(), size, limit: largest(path) })
             }
@@ -259,6 +252,20 @@ impl Reader {
     fn unreadable(&self, error: &git2::Error) -> Error {
         translate::read(&self.place.shown, error)
     }
+}
+
+/// A file of a commit, or how large it is when that is too much: then it is not even unpacked.
+pub(super) fn file_of(
+    repository: &git2::Repository,
+    path: &str,
+    id: Oid,
+) -> Result<Result<File, usize>, git2::Error> {
+    let (size, _) = repository.odb()?.read_header(id)?;
+    if size > largest(path) {
+        return Ok(Err(size));
+    }
+    let content = Arc::from(repository.find_blob(id)?.content());
+    Ok(Ok(File { blob: id.to_string().into(), content }))
 }
 
 pub(super) fn revision_of(id: Oid) -> Revision {

@@ -112,19 +112,14 @@ impl Repository {
         self.blocking(move |inner| inner.reader.lock().changed_paths(&from, &to)).await
     }
 
-    /// Shows what earlier commits changed, the newest first. Where that may be many, what else is asked meanwhile does not wait for it.
+    /// Shows what earlier commits changed, the newest first. That may be many: what else is asked meanwhile does not wait for it.
     pub async fn look_back(
         &self,
         walk: Walk,
         mut visit: impl FnMut(&Revision, &[Changed]) + Send + 'static,
     ) -> Result<Reached, Error> {
         self.blocking(move |inner| {
-            let reader = inner.reader.lock();
-            if walk.known.is_some() {
-                return reader.look_back(&walk, &mut visit);
-            }
-            let beside = reader.beside()?;
-            drop(reader);
+            let beside = inner.reader.lock().beside()?;
             beside.look_back(&walk, &mut visit)
         })
         .await

@@ -16,6 +16,7 @@ use crate::support::live;
 use crate::support::log::Log;
 use crate::support::manifests::{self, RINGS, config_map, objects};
 use crate::support::program;
+use crate::support::repository::ConfigRepository;
 use crate::support::wires::Wires;
 
 const GZ1: &str = "clusters/gz1.yaml";
@@ -302,28 +303,58 @@ async fn many_are_counted() {
     running.stop().await;
 }
 
-/// As a person sees it, with the real program.
-#[test]
-fn get_plan_and_run_say_so() {
-    let repository = crate::support::repository::ConfigRepository::empty();
-    let sandbox = |name: &str| {
+/// An app on two embedded clusters, in files and as a commit.
+fn embedded() -> (Vec<(&'static str, String)>, ConfigRepository, Revision) {
+    let cluster = |name: &str| {
         format!(
             "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: {{name: {name}}}\nspec: {{connection: {{sandbox: {{}}}}}}\n"
         )
     };
-    let (bj1, gz1) = (sandbox("bj1"), sandbox("gz1"));
-    let (app, one) = (objects("default", "settings"), config_map("default", "one", "first"));
-    let files = [
-        ("tutti.yaml", Some(manifests::INSTANCE)),
-        ("clusters/bj1.yaml", Some(bj1.as_str())),
-        (GZ1, Some(gz1.as_str())),
-        ("apps/settings/app.yaml", Some(app.as_str())),
-        ("apps/settings/objects/one.yaml", Some(one.as_str())),
+    let files = vec![
+        ("tutti.yaml", manifests::INSTANCE.to_owned()),
+        ("clusters/bj1.yaml", cluster("bj1")),
+        (GZ1, cluster("gz1")),
+        ("apps/settings/app.yaml", objects("default", "settings")),
+        ("apps/settings/objects/one.yaml", config_map("default", "one", "first")),
     ];
-    repository.commit("Begin", &files);
+    let repository = ConfigRepository::empty();
+    let changes: Vec<_> = files.iter().map(|(path, content)| (*path, Some(content.as_str()))).collect();
+    let begin = repository.commit("Begin", &changes);
+    (files, repository, begin)
+}
+
+/// Before there is a commit.
+#[test]
+fn a_plan_of_the_folder_says_so() {
+    let (files, repository, begin) = embedded();
+    let write = |path: &str, content: &str| {
+        let path = repository.path().join(path);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+        std::fs::write(path, content).expect("written");
+    };
+    files.iter().filter(|(path, _)| *path != GZ1).for_each(|(path, content)| write(path, content));
+    let plan = || program::run(repository.path(), &["plan", "--worktree"]).0;
+    let told = format!("gz1 dropped: its file is gone since {}; its objects are left", begin.short());
+    assert!(plan().contains(&told), "{}", plan());
+    // A file with a mistake may be the one that names it.
+    write("clusters/south.yaml", "kind: Cluster\nmetadata: {name");
+    assert!(!plan().contains("dropped"), "{}", plan());
+    let gz1 = &files[2].1;
+    write("clusters/south.yaml", gz1);
+    assert!(!plan().contains("dropped"), "{}", plan());
+    // It was to be emptied, and goes after that.
+    repository.commit("Remove gz1", &[(GZ1, Some(&gz1.replace("spec: {", "spec: {state: Removed, ")))]);
+    std::fs::remove_file(repository.path().join("clusters/south.yaml")).expect("there");
+    assert!(!plan().contains("dropped"), "{}", plan());
+}
+
+/// As a person sees it, with the real program.
+#[test]
+fn get_plan_and_run_say_so() {
+    let (_, repository, _) = embedded();
+    let folder = repository.path();
     let gone = repository.commit("Without gz1", &GONE);
     let told = dropped_by(&gone);
-    let folder = repository.path();
     let (output, errors, _) = program::run(folder, &["get", "clusters"]);
     let line =
         output.lines().find(|line| line.starts_with("gz1")).unwrap_or_else(|| panic!("{output}{errors}"));

@@ -106,3 +106,19 @@ async fn large_folders_are_looked_into_where_there_is_a_reason_to() {
     assert_eq!(seen(&["apps/"]).await, [format!("{app}, {a}")]);
     assert_eq!(seen(&["apps/south/"]).await, [format!("{app}, {a}")]);
 }
+
+/// Nor is a commit that changes much read to its end.
+#[tokio::test]
+async fn it_ends_where_too_much_would_be_read() {
+    let fixture = Fixture::new();
+    let state = tempfile::tempdir().expect("state");
+    let paths: Vec<String> = (0..48).map(|number| format!("{number:02}.yaml")).collect();
+    for word in ["one", "two", "three"] {
+        let content = format!("cluster {word}\n").repeat(64 << 10);
+        let files: Vec<_> = paths.iter().map(|path| (path.as_str(), Some(content.as_str()))).collect();
+        fixture.commit(word, &files);
+    }
+    let repository = open(&fixture.path().display().to_string(), state.path()).await;
+    let (reached, seen) = looked_back(&repository, None, 100).await;
+    assert_eq!((reached, seen.len()), (Reached::Limit, 1));
+}

@@ -1,0 +1,58 @@
+//! Clusters whose file the folder on disk has no more, while the commit that it stands on has it. They would be told as dropped by
+//! whoever looks after the next commit; here they are told before it.
+
+use std::collections::BTreeSet;
+
+use super::process::Process;
+use crate::fleet::LookBack;
+use crate::manifest;
+use crate::model::{ClusterName, ClusterState, Revision};
+use crate::report::{ClusterReport, DROPPED, Overview};
+use crate::source::{Error, Repository};
+
+/// Adds them to what was seen of the folder.
+pub async fn tell(overview: &mut Overview, process: &Process) {
+    // A file with a mistake is not one that is gone.
+    if overview.has_errors() {
+        return;
+    }
+    match committed(process).await {
+        Ok((head, committed)) => {
+            let here: BTreeSet<&ClusterName> =
+                overview.clusters.iter().map(|cluster| &cluster.name).collect();
+            let gone: Vec<_> = committed.into_iter().filter(|name| !here.contains(name)).collect();
+            overview.clusters.extend(gone.into_iter().map(|name| report(name, &head)));
+            overview.clusters.sort_by(|a, b| a.name.cmp(&b.name));
+        }
+        // A folder need not be a repository, nor have a commit.
+        Err(error) => tracing::debug!(%error, "which clusters the last commit had is not known"),
+    }
+}
+
+/// The last commit, and the clusters that its files name; not those that are to be emptied before they go.
+async fn committed(process: &Process) -> Result<(Revision, BTreeSet<ClusterName>), Error> {
+    let repository = Repository::open(process.source.clone()).await?;
+    let head = repository.fetch().await?;
+    let snapshot = repository.files(&head).await?;
+    let files = snapshot.files.iter().filter(|(_, file)| LookBack::concerns(&file.content));
+    let clusters = files.filter_map(|(path, file)| manifest::clusters_in(path, &file.content)).flatten();
+    let is_removed = |state: ClusterState| state == ClusterState::Removed;
+    let named = clusters.filter(|(_, read)| !read.as_ref().is_some_and(|it| is_removed(it.state)));
+    Ok((head, named.map(|(name, _)| name).collect()))
+}
+
+fn report(name: ClusterName, head: &Revision) -> ClusterReport {
+    ClusterReport {
+        name,
+        ring: None,
+        state: DROPPED,
+        detail: format!(
+            "its file is gone since {}; its objects are left as they are, unless `state: Removed` empties it first",
+            head.short()
+        ),
+        observed: true,
+        objects: 0,
+        credential_expires: None,
+        dropped_by: Some(Revision::from(Revision::WORKTREE)),
+    }
+}
