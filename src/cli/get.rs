@@ -224,7 +224,7 @@ pub fn write_approvals(overview: &Overview) {
 /// Apps by clusters, the phase of each.
 pub fn write_matrix(overview: &Overview) {
     let mut headings = vec!["APP".to_owned()];
-    let clusters = || overview.clusters.iter().filter(|cluster| cluster.state != "Dropped");
+    let clusters = || overview.clusters.iter().filter(|cluster| !cluster.is_dropped());
     headings.extend(clusters().map(|cluster| cluster.name.as_str().to_uppercase()));
     let mut lines = table(&headings.iter().map(String::as_str).collect::<Vec<_>>());
     let mut grouped: BTreeMap<&AppId, BTreeMap<&str, &TargetReport>> = BTreeMap::new();

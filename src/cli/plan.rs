@@ -178,7 +178,7 @@ fn write(
             deletion.reason
         );
     }
-    for cluster in overview.clusters.iter().filter(|cluster| cluster.state == "Dropped") {
+    for cluster in overview.clusters.iter().filter(|cluster| cluster.is_dropped()) {
         say!("{} dropped: {}", cluster.name, cluster.detail);
     }
     let orphans = deletions.iter().filter(|deletion| deletion.action == Action::Orphan).count();

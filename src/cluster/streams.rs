@@ -1,5 +1,6 @@
 //! Which lists of a cluster come as streams: the server tells all objects as the first events of a watch, and goes on with what
-//! becomes of them. One request takes the place of many pages and a watch, and nobody holds a page.
+//! becomes of them. One request takes the place of many pages and a watch, and nobody holds a page. And whether what is streamed
+//! shows that the cluster answers.
 
 use std::collections::BTreeSet;
 

@@ -142,14 +142,14 @@ impl World {
             // Discovery may be behind the definition that it will show.
             entry.look_again(undefined && !refused, now);
             if waits_to_ask {
-                entry.look_at = entry.look_at.into_iter().chain(entry.asks_again_at(now)).min();
+                entry.wait_to_ask(now);
             }
             return entry.look_at;
         }
         entry.went_through();
         entry.looks = 0;
         if waits_to_ask {
-            entry.look_at = entry.asks_again_at(now);
+            entry.wait_to_ask(now);
         }
         entry.look_at
     }

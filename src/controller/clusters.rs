@@ -64,8 +64,7 @@ impl World {
         // A file that cannot be read is not a file that is gone.
         if fleet.is_valid() {
             let gone = self.clusters.keys().filter(|name| !fleet.clusters.contains_key(*name));
-            let gone: Vec<ClusterName> = gone.cloned().collect();
-            gone.iter().for_each(|name| self.stop_writing_to(name));
+            gone.for_each(|name| self.stop_writing_to(name));
             self.take_dropped(fleet, vanished);
             self.clusters.retain(|name, _| fleet.clusters.contains_key(name));
         }

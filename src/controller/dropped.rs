@@ -7,7 +7,7 @@
 use super::world::World;
 use crate::fleet::{Fleet, Vanished};
 use crate::model::{Cluster, ClusterState, Connection, Revision};
-use crate::report::ClusterReport;
+use crate::report::{ClusterReport, DROPPED};
 
 /// One such cluster.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,7 +63,7 @@ impl World {
                 .as_ref()
                 .zip(dropped.last.as_ref())
                 .and_then(|(fleet, last)| fleet.ring_for(last)),
-            state: "Dropped",
+            state: DROPPED,
             detail: words(dropped),
             observed: true,
             objects: 0,

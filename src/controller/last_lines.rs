@@ -86,7 +86,7 @@ impl World {
         let Some(entry) = self.targets.get_mut(&told.target) else { return };
         entry.asking = false;
         self.agenda.mark(told.target.clone());
-        if entry.render.as_ref().ok().map(|it| it.digest()) != Some(told.rendered) {
+        if !entry.renders(told.rendered) {
             // It was asked for the revision before.
             return;
         }
@@ -95,10 +95,8 @@ impl World {
         if known && !told.cause.as_ref().is_some_and(|it| it.decisive) {
             return;
         }
-        if let Some((cause, crash)) = told.cause.as_mut().and_then(|cause| {
-            let crash = cause.crash.clone()?;
-            Some((cause, crash))
-        }) {
+        let crash = told.cause.as_ref().and_then(|cause| cause.crash.clone());
+        if let (Some(cause), Some(crash)) = (told.cause.as_mut(), crash) {
             match entry.last_lines.see(&told.workload, &crash, now) {
                 LastLine::Known(line) => cause.line = line,
                 LastLine::New if self.ask_last_line(&told, crash, now) => return,
@@ -121,13 +119,11 @@ impl World {
         else {
             return false;
         };
-        let on_cluster = || self.targets.on(&told.target.cluster);
-        if on_cluster().any(|(_, entry)| entry.render.is_err()) {
-            // What it applied before may be in the pod, and is not known here: nothing is told rather than a password.
-            return false;
-        }
-        let renders: Vec<Arc<Rendered>> =
-            on_cluster().filter_map(|(_, entry)| entry.render.as_ref().ok().map(Arc::clone)).collect();
+        let on_cluster = self.targets.on(&told.target.cluster);
+        let renders: Option<Vec<Arc<Rendered>>> =
+            on_cluster.map(|(_, entry)| entry.render.as_ref().ok().map(Arc::clone)).collect();
+        // What is not rendered may have been applied before and be in the pod: nothing is told rather than a password.
+        let Some(renders) = renders else { return false };
         if let Some(entry) = self.targets.get_mut(&told.target) {
             entry.asking = true;
         }
@@ -156,7 +152,7 @@ impl World {
     /// Whatever came of it, it is not asked for again.
     pub(super) fn last_line_read(&mut self, told: Explanation, crash: Crash, line: Option<Arc<str>>) {
         if let Some(entry) = self.targets.get_mut(&told.target)
-            && entry.render.as_ref().ok().map(|it| it.digest()) == Some(told.rendered)
+            && entry.renders(told.rendered)
         {
             entry.last_lines.learn(told.workload.clone(), crash, line, Instant::now());
         }

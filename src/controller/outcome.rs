@@ -105,8 +105,7 @@ impl World {
         let mode = self.mode();
         let Some(entry) = self.targets.get_mut(target) else { return };
         entry.note_asked(decided, now);
-        let rendered = entry.render.as_ref().ok().map(|rendered| rendered.digest());
-        if cancelled || rendered != Some(outcome.plan.rendered) {
+        if cancelled || !entry.renders(outcome.plan.rendered) {
             // A newer revision took over while this one was applied: its verdict is not about that.
             return;
         }

@@ -202,10 +202,10 @@ impl Supervisor {
                 biased;
                 () = tokio::time::sleep_until(probe_at) => {
                     let began = Instant::now();
-                    probe_at = began + PROBE_EVERY;
                     let is_well = failures == 0 && !kept.known.is_another_version();
                     let is_heard = is_well && client.is_heard_since(began - PROBE_EVERY, probed_at);
                     if is_heard && began < probed_at + PROBE_AT_LEAST_EVERY {
+                        probe_at = began + PROBE_EVERY;
                         continue;
                     }
                     match client.probe().await {

@@ -137,6 +137,11 @@ impl TargetEntry {
         }
     }
 
+    /// It still is what somebody asked about.
+    pub fn renders(&self, rendered: Digest) -> bool {
+        self.render.as_ref().is_ok_and(|it| it.digest() == rendered)
+    }
+
     /// A new revision. What renders to the same objects goes on undisturbed; whether it does not.
     pub fn take_over(
         &mut self,
@@ -197,9 +202,10 @@ impl TargetEntry {
         lately.map(|(id, _)| id.clone()).collect()
     }
 
-    /// When the next of these doubts may be decided.
-    pub fn asks_again_at(&self, now: Instant) -> Option<Instant> {
-        self.asked.values().map(|at| *at + DOUBT_EVERY).filter(|at| *at > now).min()
+    /// A doubt was put off: looks again when it may be decided, or before.
+    pub fn wait_to_ask(&mut self, now: Instant) {
+        let asks_at = self.asked.values().map(|at| *at + DOUBT_EVERY).filter(|at| *at > now);
+        self.look_at = asks_at.chain(self.look_at).min();
     }
 
     /// Something is in the way that no watch tells of: looks again after 30 s, 60 s … 5 min; `soon`

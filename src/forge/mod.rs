@@ -17,4 +17,4 @@ mod status;
 pub use client::Client;
 pub use error::{Error, ErrorKind};
 pub use hint::{Hint, HintKind, Received, Rejected};
-pub use status::{CommitStatus, State, shortened};
+pub use status::{CommitStatus, LONGEST_DESCRIPTION, State, shortened};

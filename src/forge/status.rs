@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 /// In characters; GitHub's limit, the smallest of the forges'.
-const LONGEST_DESCRIPTION: usize = 140;
+pub const LONGEST_DESCRIPTION: usize = 140;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CommitStatus {

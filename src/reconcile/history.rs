@@ -18,7 +18,6 @@ use crate::fleet::{self, Fleet, Target};
 use crate::model::{
     Capabilities, ClusterName, Keys, Registered, Rendered, RenderedObject, Revision, Snapshot, Was,
 };
-
 use crate::render::{Discovered, Renderer};
 use crate::source::{self, Repository};
 use crate::{chart, manifest};

@@ -93,6 +93,9 @@ fn shared<S: Serializer>(plan: &Option<Arc<Plan>>, serializer: S) -> Result<S::O
     plan.as_deref().serialize(serializer)
 }
 
+/// The state of a cluster that nothing registers any more.
+pub const DROPPED: &str = "Dropped";
+
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterReport {
@@ -110,6 +113,13 @@ pub struct ClusterReport {
     /// The commit that took its file away, of a cluster that is Dropped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dropped_by: Option<Revision>,
+}
+
+impl ClusterReport {
+    /// Nothing registers it any more: nobody deploys to it.
+    pub fn is_dropped(&self) -> bool {
+        self.state == DROPPED
+    }
 }
 
 /// One object that Git no longer wants.

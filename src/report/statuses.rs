@@ -72,7 +72,7 @@ fn context(prefix: &str, ring: Option<&str>) -> String {
 fn rings<'a>(overview: &'a Overview, revision: &Revision) -> Vec<Option<&'a str>> {
     let mut rings: Vec<Option<&str>> = overview.rings.iter().map(|ring| Some(ring.as_str())).collect();
     // Nobody deploys to a cluster that is gone from Git: it concerns the commit alone that took it away.
-    let is_concerned = |it: &ClusterReport| it.state != "Dropped" || it.dropped_by.as_ref() == Some(revision);
+    let is_concerned = |it: &ClusterReport| !it.is_dropped() || it.dropped_by.as_ref() == Some(revision);
     if rings.is_empty() || overview.clusters.iter().any(|it| it.ring.is_none() && is_concerned(it)) {
         rings.push(None);
     }

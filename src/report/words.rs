@@ -1,10 +1,9 @@
 //! Everything that commit statuses say. Present tense, numbers first, cause last.
 
 use super::TargetReport;
+use crate::forge::LONGEST_DESCRIPTION;
 use crate::model::{ClusterName, Diagnostic, Revision};
 
-/// In characters: forges show no more of a status.
-const LONGEST: usize = 140;
 /// So many names of a kind are told; of the others, how many they are.
 const NAMED: usize = 3;
 
@@ -81,7 +80,7 @@ pub fn dropped(apps: &str, clusters: &[&ClusterName]) -> String {
 
 /// Both, the first shortened where they are too long: forges cut at the end.
 fn with_room(mut text: String, rest: &str) -> String {
-    let room = LONGEST.saturating_sub(rest.chars().count());
+    let room = LONGEST_DESCRIPTION.saturating_sub(rest.chars().count());
     if text.chars().count() > room {
         text = text.chars().take(room.saturating_sub(1)).collect();
         text.truncate(text.trim_end().len());

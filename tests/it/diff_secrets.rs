@@ -1,14 +1,11 @@
 //! `tutti diff` of Secrets: every way to show it says that values change, and never what they are.
 
-use std::net::Ipv4Addr;
 use std::path::Path;
-
-use sandbox::{Sandbox, SandboxOptions};
 
 use crate::drift::app;
 use crate::support::live;
 use crate::support::manifests::{INSTANCE, cluster};
-use crate::support::program::{told, tutti};
+use crate::support::program::{reachable, told, tutti};
 use crate::support::repository::ConfigRepository;
 
 const MANIFESTS: &str = "apps/web/objects/all.yaml";
@@ -58,10 +55,7 @@ async fn run(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_way_to_show_a_difference_tells_a_value() {
-    let sandbox = Sandbox::new(SandboxOptions::instant("bj1"));
-    let listener = sandbox.listen((Ipv4Addr::LOCALHOST, 0).into()).await.expect("a port");
-    let folder = tempfile::tempdir().expect("a folder");
-    std::fs::write(folder.path().join("bj1.kubeconfig"), listener.kubeconfig()).expect("a file");
+    let (sandbox, _listener, folder) = reachable("bj1").await;
     let (before, after) = manifests();
     let (repository, bj1, web) = (ConfigRepository::empty(), cluster("bj1"), app("adopt: true"));
     let files = [

@@ -5,7 +5,7 @@ use std::time::Duration;
 use sandbox::{Fault, RequestMatch};
 use serde_json::json;
 
-use crate::support::fleet::{Fleet, target};
+use crate::support::fleet::{Fleet, Running, target};
 use crate::support::forge::Gitea;
 use crate::support::live::{self, edit_as};
 use crate::support::manifests::{INSTANCE, cluster, config_map, deployment, objects};
@@ -116,14 +116,20 @@ async fn under_way(fleet: &Fleet, config: &RequestMatch) {
     tokio::time::sleep(Duration::from_secs(1)).await;
 }
 
+/// It starts, and its first write of a ConfigMap is answered after 25 s. And which writes that are.
+async fn stuck(fleet: &Fleet) -> (Running, RequestMatch) {
+    let config = RequestMatch::writes().resource("configmaps");
+    fleet.cluster("bj1").fail_next(config.clone(), 1, Fault::Delay(Duration::from_secs(25)));
+    let running = fleet.start().await;
+    under_way(fleet, &config).await;
+    (running, config)
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_app_that_goes_and_comes_back_waits_for_what_is_under_way() {
     let fleet = fleet(INSTANCE);
     let bj1 = fleet.cluster("bj1");
-    let config = RequestMatch::writes().resource("configmaps");
-    bj1.fail_next(config.clone(), 1, Fault::Delay(Duration::from_secs(25)));
-    let running = fleet.start().await;
-    under_way(&fleet, &config).await;
+    let (running, config) = stuck(&fleet).await;
     let paths = ["apps/web/app.yaml", "apps/web/objects/web.yaml"];
     fleet.push(&running, "It goes", &paths.map(|path| (path, None))).await;
     running.until("no target", |now| now.targets.is_empty()).await;
@@ -177,10 +183,7 @@ async fn what_was_refused_for_a_conflict_is_not_sent_again_once_git_says_otherwi
 async fn taken_back(path: &str, text: &str) {
     let fleet = fleet(INSTANCE);
     let bj1 = fleet.cluster("bj1");
-    let config = RequestMatch::writes().resource("configmaps");
-    bj1.fail_next(config.clone(), 1, Fault::Delay(Duration::from_secs(25)));
-    let running = fleet.start().await;
-    under_way(&fleet, &config).await;
+    let (running, config) = stuck(&fleet).await;
     let other = fleet.push(&running, "Second", &[(path, Some(text))]).await;
     running.until("the other head", |now| now.revision.as_ref() == Some(&other)).await;
     fleet.repository.reset(&fleet.begin);
@@ -219,10 +222,7 @@ async fn sent_after_a_refusal(path: &str, text: &str) -> usize {
         ],
     );
     let bj1 = fleet.cluster("bj1");
-    let config = RequestMatch::writes().resource("configmaps");
-    bj1.fail_next(config.clone(), 1, Fault::Delay(Duration::from_secs(25)));
-    let running = fleet.start().await;
-    under_way(&fleet, &config).await;
+    let (running, config) = stuck(&fleet).await;
     let other = fleet.push(&running, "Meanwhile", &[(path, Some(text))]).await;
     running.until("the other head", |now| now.revision.as_ref() == Some(&other)).await;
     running.until("a refusal", |now| target(now, "bj1", "default/web").detail.contains("\"missing\"")).await;

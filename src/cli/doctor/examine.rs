@@ -55,7 +55,7 @@ impl Examination<'_> {
 
         let facts = Arc::new(catalog.capabilities(None));
         let discovered = Discovered::from([(self.cluster.name.clone(), facts)]);
-        let is_leaving = is_leaving(self.fleet, &self.cluster.name);
+        let is_leaving = self.is_leaving();
         let before = is_leaving.then(|| self.fleet.before_removal(&self.cluster.name));
         let fleet = before.as_ref().unwrap_or(self.fleet);
         let renderer = Renderer::knowing(fleet, self.snapshot, self.charts, discovered);
@@ -70,6 +70,10 @@ impl Examination<'_> {
         }
         findings.push(self.rights(&client, &catalog, &renders).await);
         findings
+    }
+
+    fn is_leaving(&self) -> bool {
+        is_leaving(self.fleet, &self.cluster.name)
     }
 
     async fn credential(&self, opened: &Result<Client, Error>) -> Finding {
@@ -105,7 +109,7 @@ impl Examination<'_> {
             known: &|kind| catalog.get(kind).map(|resource| resource.plural().to_owned()),
             // What is needed in a namespace is asked there: whoever has it everywhere has it there too.
             namespaces_exist: true,
-            leaving: is_leaving(self.fleet, &self.cluster.name).then_some(&self.fleet.approvals),
+            leaving: self.is_leaving().then_some(&self.fleet.approvals),
         });
         match missing(client, &needs).await {
             Err(error) => {

@@ -1,7 +1,21 @@
 //! The real binary.
 
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::{Command, Output};
+
+use sandbox::{Listener, Sandbox, SandboxOptions};
+use tempfile::TempDir;
+
+/// An embedded cluster that programs reach for as long as all three are kept: by the kubeconfig of its name in the folder.
+pub async fn reachable(name: &str) -> (Sandbox, Listener, TempDir) {
+    let sandbox = Sandbox::new(SandboxOptions::instant(name));
+    let listener = sandbox.listen((Ipv4Addr::LOCALHOST, 0).into()).await.expect("a port");
+    let folder = tempfile::tempdir().expect("a folder");
+    let kubeconfig = folder.path().join(format!("{name}.kubeconfig"));
+    std::fs::write(kubeconfig, listener.kubeconfig()).expect("a file");
+    (sandbox, listener, folder)
+}
 
 /// `tutti` with nothing of the caller's environment that could change what it does.
 pub fn tutti(folder: &Path) -> Command {
