@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use crate::model::{AppId, ClusterName};
 use crate::report::words::count;
-use crate::report::{Overview, Phase};
+use crate::report::{DROPPED, Overview, Phase};
 
 /// Shows changes until the run ends.
 pub async fn show(mut overview: watch::Receiver<Arc<Overview>>) {
@@ -51,7 +51,7 @@ impl Shown {
             let known = self.clusters.insert(cluster.name.clone(), state.clone());
             let word = match cluster.state {
                 "Offline" => "offline",
-                "Dropped" => "dropped",
+                DROPPED => "dropped",
                 _ => continue,
             };
             if known.as_ref() != Some(&state) {

@@ -6,14 +6,15 @@ use std::collections::BTreeSet;
 use super::process::Process;
 use crate::fleet::LookBack;
 use crate::manifest;
-use crate::model::{ClusterName, ClusterState, Revision};
+use crate::model::{ClusterName, ClusterState, Diagnostic, Revision, Scope};
 use crate::report::{ClusterReport, DROPPED, Overview};
-use crate::source::{Error, Repository};
+use crate::source::{Error, Options, Repository};
 
 /// Adds them to what was seen of the folder.
 pub async fn tell(overview: &mut Overview, process: &Process) {
-    // A file with a mistake is not one that is gone.
-    if overview.has_errors() {
+    // A file with a mistake is not one that is gone. What cannot be rendered is no such file.
+    let is_of_file = |it: &&Diagnostic| it.is_error() && !matches!(it.scope, Scope::Target(..));
+    if overview.revision.is_none() || overview.diagnostics.iter().any(|it| is_of_file(&it)) {
         return;
     }
     match committed(process).await {
@@ -31,7 +32,9 @@ pub async fn tell(overview: &mut Overview, process: &Process) {
 
 /// The last commit, and the clusters that its files name; not those that are to be emptied before they go.
 async fn committed(process: &Process) -> Result<(Revision, BTreeSet<ClusterName>), Error> {
-    let repository = Repository::open(process.source.clone()).await?;
+    // The branch of the folder, whichever one is deployed.
+    let options = Options { branch: None, ..process.source.clone() };
+    let repository = Repository::open(options).await?;
     let head = repository.fetch().await?;
     let snapshot = repository.files(&head).await?;
     let files = snapshot.files.iter().filter(|(_, file)| LookBack::concerns(&file.content));
@@ -47,7 +50,7 @@ fn report(name: ClusterName, head: &Revision) -> ClusterReport {
         ring: None,
         state: DROPPED,
         detail: format!(
-            "its file is gone since {}; its objects are left as they are, unless `state: Removed` empties it first",
+            "{} has its file, the folder has not; its objects are left as they are, unless `state: Removed` empties it first",
             head.short()
         ),
         observed: true,

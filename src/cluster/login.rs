@@ -337,6 +337,10 @@ mod tests {
 
     /// Who asks, and what the server said to what was shown.
     async fn asked(login: &Login, says: u16) -> String {
+        asked_for(login, "/api/v1/pods", says).await
+    }
+
+    async fn asked_for(login: &Login, path: &str, says: u16) -> String {
         let server = tower::service_fn(move |request: Request<Body>| async move {
             let shown = request.headers().get(AUTHORIZATION).expect("a header").clone();
             assert!(shown.is_sensitive());
@@ -344,7 +348,7 @@ mod tests {
             *answer.status_mut() = StatusCode::from_u16(says).expect("a code");
             Ok::<_, Infallible>(answer)
         });
-        let request = Request::new(Body::empty());
+        let request = Request::builder().uri(path).body(Body::empty()).expect("a request");
         login.layer(server).oneshot(request).await.expect("an answer").into_body()
     }
 
@@ -364,6 +368,8 @@ mod tests {
         tokio::time::advance(READ_EVERY).await;
         assert_eq!(asked(&login, 200).await, "Bearer two");
         fs::write(&file, "three").expect("a file");
+        let log = "/api/v1/namespaces/shop/pods/web-1/log";
+        assert_eq!(asked_for(&login, log, 401).await, "Bearer two");
         assert_eq!(asked(&login, 401).await, "Bearer two");
         assert_eq!(asked(&login, 200).await, "Bearer three");
         fs::remove_file(&file).expect("removed");

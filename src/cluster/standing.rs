@@ -106,10 +106,10 @@ impl Asked {
 }
 
 /// Whether a node answers it, and the server hands that on: the log of a pod. A node that does not know its API server says 401
-/// as well, which is not about our login.
+/// as well, which is not about our login; nor is its being busy that of the server.
 pub(super) fn is_of_node(uri: &Uri) -> bool {
     let mut parts = uri.path().rsplit('/');
-    (parts.next(), parts.nth(1)) == (Some("log"), Some("pods"))
+    (parts.next(), parts.nth(1), parts.nth(1)) == (Some("log"), Some("pods"), Some("namespaces"))
 }
 
 /// Kubernetes serves it itself.
@@ -161,6 +161,8 @@ where
 
 #[cfg(test)]
 mod tests {
+    use tower::ServiceExt as _;
+
     use super::*;
 
     #[test]
@@ -178,8 +180,23 @@ mod tests {
         let is_of_node = |path: &str| is_of_node(&path.parse().expect("an address"));
         assert!(is_of_node("/api/v1/namespaces/shop/pods/web-1/log?tailLines=1"));
         assert!(is_of_node("/k8s/clusters/c-1/api/v1/namespaces/shop/pods/log/log"));
-        for path in ["/pods/log", "/pods/web-1", "/pods/log/status", "/configmaps/log"] {
-            assert!(!is_of_node(&format!("/api/v1/namespaces/shop{path}")), "{path}");
+        for path in ["shop/pods/log", "shop/pods/web-1", "shop/pods/log/status", "pods/configmaps/log"] {
+            assert!(!is_of_node(&format!("/api/v1/namespaces/{path}")), "{path}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_a_node_says_is_not_about_us() {
+        let standing = Standing::default();
+        let server = tower::service_fn(|_: Request<Body>| async {
+            let mut answer = Response::new(());
+            *answer.status_mut() = StatusCode::UNAUTHORIZED;
+            Ok::<_, std::convert::Infallible>(answer)
+        });
+        for (path, expected) in [("/api/v1/namespaces/shop/pods/web-1/log", false), ("/api/v1/pods", true)] {
+            let request = Request::builder().uri(path).body(Body::empty()).expect("a request");
+            standing.layer(server).oneshot(request).await.expect("an answer");
+            assert_eq!(standing.is_unknown(), expected, "{path}");
         }
     }
 

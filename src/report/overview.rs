@@ -110,7 +110,7 @@ pub struct ClusterReport {
     pub objects: usize,
     /// When what we log in with ends (RFC 3339), where that is known and nobody renews it by itself.
     pub credential_expires: Option<String>,
-    /// The commit that took its file away, of a cluster that is Dropped.
+    /// The commit that took its file away, of a cluster that is Dropped; `worktree` where only the folder on disk has it no more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dropped_by: Option<Revision>,
 }

@@ -15,7 +15,17 @@ pub(super) fn difference(
     old: Option<&Tree<'_>>,
     new: Option<&Tree<'_>>,
 ) -> Result<Vec<String>, git2::Error> {
-    difference_within(repository, old, new, &mut |_, _| true)
+    let files = difference_within(repository, old, new, &mut |_, _| true)?;
+    Ok(files.into_iter().map(|file| file.path).collect())
+}
+
+/// A file of a [`difference_within`].
+#[derive(Debug)]
+pub(super) struct Differing {
+    pub path: String,
+    /// What it holds on either side. None where there is none, and of what is no file: a commit of another repository.
+    pub old: Option<Oid>,
+    pub new: Option<Oid>,
 }
 
 /// The same, of those folders alone that `enters` says: it is given the path with its final `/`, empty for the whole, and what stands
@@ -25,27 +35,25 @@ pub(super) fn difference_within(
     old: Option<&Tree<'_>>,
     new: Option<&Tree<'_>>,
     enters: &mut dyn FnMut(&str, [Option<Oid>; 2]) -> bool,
-) -> Result<Vec<String>, git2::Error> {
-    let mut paths = Vec::new();
+) -> Result<Vec<Differing>, git2::Error> {
+    let mut files = Vec::new();
     let mut pending = vec![(String::new(), old.map(Tree::id), new.map(Tree::id))];
     while let Some((prefix, old, new)) = pending.pop() {
         if old == new || !enters(&prefix, [old, new]) {
             continue;
         }
         let find = |tree: Option<Oid>| tree.map(|tree| repository.find_tree(tree)).transpose();
-        for change in changes(find(old)?.as_ref(), find(new)?.as_ref()) {
-            let path = format!("{prefix}{}", change.name);
-            if change.is_tree {
-                pending.push((format!("{path}/"), change.old, change.new));
+        for Change { name, is_tree, old, new } in changes(find(old)?.as_ref(), find(new)?.as_ref()) {
+            let path = format!("{prefix}{name}");
+            if is_tree {
+                pending.push((format!("{path}/"), old, new));
             } else {
-                paths.push(path);
+                files.push(Differing { path, old, new });
             }
         }
     }
-    paths.sort_unstable();
-    // A file that became a folder, or the other way round, is two changes of one name.
-    paths.dedup();
-    Ok(paths)
+    files.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+    Ok(files)
 }
 
 /// What differs of one name in two folders. A file and a folder of one name are two.
@@ -80,14 +88,19 @@ fn changes(old: Option<&Tree<'_>>, new: Option<&Tree<'_>>) -> Vec<Change> {
         changes.push(Change {
             name: name.to_owned(),
             is_tree: is_tree(entry),
-            old: one.as_ref().map(TreeEntry::id),
-            new: other.as_ref().map(TreeEntry::id),
+            old: one.as_ref().and_then(content),
+            new: other.as_ref().and_then(content),
         });
     }
 }
 
 fn entries<'tree>(tree: Option<&'tree Tree<'_>>) -> impl Iterator<Item = TreeEntry<'tree>> {
     tree.into_iter().flat_map(Tree::iter)
+}
+
+/// Of a file or a folder. What else there is stands in another repository.
+fn content(entry: &TreeEntry<'_>) -> Option<Oid> {
+    matches!(entry.kind(), Some(ObjectType::Blob | ObjectType::Tree)).then(|| entry.id())
 }
 
 fn is_tree(entry: &TreeEntry<'_>) -> bool {

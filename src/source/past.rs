@@ -5,9 +5,9 @@
 use std::cell::Cell;
 use std::collections::BTreeSet;
 
-use git2::{Oid, Repository, Tree};
+use git2::{Oid, Repository};
 
-use super::difference::difference_within;
+use super::difference::{Differing, difference_within};
 use super::history::{first_parent, tree_of};
 use super::reader::{file_of, revision_of};
 use crate::model::{Changed, File, Revision};
@@ -17,8 +17,8 @@ use crate::model::{Changed, File, Revision};
 const LARGE: usize = 16 << 10;
 /// The most that is read of lists of folders and of files. It takes about a second.
 const MOST_READ: usize = 128 << 20;
-/// What finding a file costs beside its bytes: the folders above it are read on the way.
-const FINDING: usize = 4 << 10;
+/// What a file costs beside its bytes.
+const OPENING: usize = 4 << 10;
 
 /// Which commits are looked at, and for what.
 #[derive(Clone, Debug)]
@@ -77,10 +77,9 @@ pub(super) fn walk(
         }
         let Some(parent) = first_parent(&commit)? else { return Ok(Reached::Beginning) };
         let before = tree_of(repository, folder, &parent)?;
-        let paths = difference_within(repository, before.as_ref(), after.as_ref(), &mut enters)?;
-        let paths = paths.into_iter().filter(|path| (walk.path)(path));
-        let sides = (before.as_ref(), after.as_ref());
-        let changed = changed(repository, sides, paths, walk.content, &cost)?;
+        let files = difference_within(repository, before.as_ref(), after.as_ref(), &mut enters)?;
+        let files = files.into_iter().filter(|file| (walk.path)(&file.path));
+        let changed = changed(repository, files.collect(), walk.content, &cost)?;
         if cost.is_too_high() {
             return Ok(Reached::Limit);
         }
@@ -111,39 +110,29 @@ impl Cost {
 /// Nothing is to be believed of it once the cost is too high.
 fn changed(
     repository: &Repository,
-    (before, after): (Option<&Tree<'_>>, Option<&Tree<'_>>),
-    paths: impl Iterator<Item = String>,
+    files: Vec<Differing>,
     is_of_interest: fn(&[u8]) -> bool,
     cost: &Cost,
 ) -> Result<Vec<Changed>, git2::Error> {
-    let read = |tree: Option<&Tree<'_>>, path: &str| -> Result<Option<File>, git2::Error> {
-        let Some(tree) = tree.filter(|_| cost.allows(FINDING)) else { return Ok(None) };
-        let file = file(repository, tree, path)?;
+    // `None` where there is none, or one that is never read.
+    let read = |path: &str, blob: Option<Oid>| -> Result<Option<File>, git2::Error> {
+        let Some(blob) = blob.filter(|_| cost.allows(OPENING)) else { return Ok(None) };
+        let file = file_of(repository, path, blob)?.ok();
         cost.allows(file.as_ref().map_or(0, |file| file.content.len()));
         Ok(file)
     };
-    let mut changed = Vec::new();
-    for path in paths {
-        let before = read(before, &path)?.filter(|file| is_of_interest(&file.content));
-        changed.push(Changed { path, before, after: None });
+    let mut before = Vec::new();
+    for file in &files {
+        before.push(read(&file.path, file.old)?.filter(|file| is_of_interest(&file.content)));
     }
-    if changed.iter().all(|it| it.before.is_none()) {
+    if before.iter().all(Option::is_none) {
         return Ok(Vec::new());
     }
     // What left one file may be in another one now, also in one that had nothing of interest.
-    for it in &mut changed {
-        it.after = read(after, &it.path)?;
-    }
-    Ok(changed)
-}
-
-/// `None` where there is none, or one that is never read.
-fn file(repository: &Repository, tree: &Tree<'_>, path: &str) -> Result<Option<File>, git2::Error> {
-    let entry = match tree.get_path(path.as_ref()) {
-        Ok(entry) if entry.kind() == Some(git2::ObjectType::Blob) => entry,
-        Ok(_) => return Ok(None),
-        Err(error) if error.code() == git2::ErrorCode::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    Ok(file_of(repository, path, entry.id())?.ok())
+    let both = files.into_iter().zip(before);
+    both.map(|(Differing { path, new, .. }, before)| {
+        let after = read(&path, new)?;
+        Ok(Changed { path, before, after })
+    })
+    .collect()
 }

@@ -107,7 +107,7 @@ async fn large_folders_are_looked_into_where_there_is_a_reason_to() {
     assert_eq!(seen(&["apps/south/"]).await, [format!("{app}, {a}")]);
 }
 
-/// Nor is a commit that changes much read to its end.
+/// What files hold counts as well.
 #[tokio::test]
 async fn it_ends_where_too_much_would_be_read() {
     let fixture = Fixture::new();
