@@ -339,6 +339,7 @@ impl wires::Witness for Witness {
         }
         if let Some(place) = read_of(cluster, request) {
             self.state.lock().pace.sent(&place, Verb::Read, None);
+            self.say(&format!("  {}", what()));
         }
         if !is_write(request) {
             return;
