@@ -50,7 +50,7 @@ fn objection(live: &Value, manager: &str) -> Option<String> {
     } else if !owned::entries(live).iter().any(|entry| owned::is_ours(entry, manager)) {
         Some("nothing of it is ours any more".to_owned())
     } else if ObjectId::claims_go_along(live) {
-        Some("its volume claims would be deleted with it (persistentVolumeClaimRetentionPolicy)".to_owned())
+        Some("its volume claims would be deleted with it".to_owned())
     } else {
         None
     }

@@ -46,6 +46,8 @@ pub struct Loaded {
     pub news: Option<News>,
     /// A hook spoke of a commit that the remote does not have yet.
     pub behind: bool,
+    /// What the remote said instead of news: a commit that does not go on from what was read last.
+    pub went_back: Option<Revision>,
 }
 
 /// A revision, read and checked.
@@ -78,11 +80,14 @@ pub struct Ask {
     pub registered: Option<Arc<Registered>>,
     /// A commit that a hook spoke of.
     pub after: Option<String>,
+    /// One that is read although the branch went back to it.
+    pub believed: Option<Revision>,
 }
 
 /// Reads the newest revision, unless it is the one that was read last and the same clusters are registered.
 pub async fn load(ask: Ask) -> Result<Loaded, LoadError> {
-    let Ask { origin, charts, history, home, registry, reading, events, known, registered, after } = ask;
+    let Ask { origin, charts, history, home, registry, reading, events, known, registered, after, believed } =
+        ask;
     let (revision, recent, snapshot, behind) = match &origin {
         Origin::Folder(path) => {
             let snapshot = source::read_folder(path).map_err(|error| explain(&error))?;
@@ -100,7 +105,14 @@ pub async fn load(ask: Ask) -> Result<Loaded, LoadError> {
             let said = registry.said().await;
             let is_same = said.is_none() || said == registered;
             if known.as_ref() == Some(&revision) && is_same {
-                return Ok(Loaded { news: None, behind });
+                return Ok(Loaded { news: None, behind, went_back: None });
+            }
+            let is_expected =
+                after.as_deref() == Some(revision.as_str()) || believed.as_ref() == Some(&revision);
+            if let Some(known) = known.filter(|known| *known != revision && !is_expected)
+                && !repository.goes_on(&revision, &known).await.map_err(|error| explain(&error))?
+            {
+                return Ok(Loaded { news: None, behind, went_back: Some(revision) });
             }
             let commits = repository.recent(&revision, RECENT).await.map_err(|error| explain(&error))?;
             let recent = commits.into_iter().map(|commit| commit.revision).collect();
@@ -134,7 +146,7 @@ pub async fn load(ask: Ask) -> Result<Loaded, LoadError> {
     });
     let news = assembled.await.map_err(|error| crashed(&error))?;
     charts.prefetch(&fleet::charts::remote_sources(&news.fleet)).await;
-    Ok(Loaded { news: Some(news), behind })
+    Ok(Loaded { news: Some(news), behind, went_back: None })
 }
 
 fn crashed(error: &tokio::task::JoinError) -> LoadError {

@@ -32,6 +32,7 @@ mod supervisor;
 mod target;
 mod targets;
 mod wanted;
+mod went_back;
 mod words;
 mod world;
 

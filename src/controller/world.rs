@@ -18,6 +18,7 @@ use super::registry::Registry;
 use super::target::TargetEntry;
 use super::targets::{Agenda, Targets};
 use super::wanted::Wanted;
+use super::went_back::WentBack;
 use super::words::Words;
 use super::{Ending, Settings, Until};
 use crate::fleet::{Fleet, Target};
@@ -43,13 +44,14 @@ pub struct World {
     loading: bool,
     /// Asked for again while a load was under way.
     load_again: bool,
-    /// Git is asked again then: it could not be read, or a hook named a commit that is not there yet.
+    /// Git is asked again then: it could not be read, a hook named a commit that is not there yet, or its branch went back.
     pub(super) reload_at: Option<Instant>,
     /// The pause before that; it doubles.
     reload_pause: Duration,
     /// A commit that a hook spoke of, and the pause before it is asked for again.
     awaited: Option<String>,
     awaited_pause: Duration,
+    went_back: WentBack,
     pub(super) load_error: Option<LoadError>,
     pub(super) head: Option<Revision>,
     pub(super) rendered_head: Option<Revision>,
@@ -116,6 +118,7 @@ impl World {
             reload_pause: RELOAD_FIRST,
             awaited: None,
             awaited_pause: RELOAD_FIRST,
+            went_back: WentBack::default(),
             load_error: None,
             head: None,
             rendered_head: None,
@@ -193,6 +196,7 @@ impl World {
             known: self.head.clone(),
             registered: self.snapshot.as_ref().and_then(|snapshot| snapshot.registered.clone()),
             after: self.awaited.clone(),
+            believed: self.went_back.believed(Instant::now()),
         };
         let events = self.events.clone();
         tokio::spawn(async move {
@@ -236,6 +240,9 @@ impl World {
             self.awaited_pause *= 2;
         } else {
             self.awaited = None;
+        }
+        if let Some(again) = self.went_back.take(loaded.went_back, self.head.as_ref(), Instant::now()) {
+            self.reload_at = Some(self.reload_at.map_or(again, |at| at.min(again)));
         }
         if let Some(mut news) = loaded.news {
             news.snapshot.keys = self.settings.keys.clone();

@@ -70,6 +70,10 @@ pub struct ObjectId {
     pub name: Arc<str>,
 }
 
+/// Where a StatefulSet says what becomes of its claims, and a UnitedDeployment of OpenKruise, of those that it makes.
+const OF_STATEFUL_SETS: [&str; 3] =
+    ["/spec", "/spec/template/statefulSetTemplate/spec", "/spec/template/advancedStatefulSetTemplate/spec"];
+
 impl ObjectId {
     pub fn new(group: &str, kind: &str, namespace: Option<&str>, name: &str) -> Self {
         Self {
@@ -119,10 +123,18 @@ impl ObjectId {
         )
     }
 
-    /// As [`takes_others_along`](Self::takes_others_along), by what an object says: the claims of a set of pods hold its data.
+    /// As [`takes_others_along`](Self::takes_others_along), by what an object says: the claims of a set of pods hold its data. A set
+    /// of StatefulSets says whether they go; a CloneSet owns them, and they always do.
     pub fn claims_go_along(object: &Value) -> bool {
-        let policy = object.pointer("/spec/persistentVolumeClaimRetentionPolicy/whenDeleted");
-        policy.and_then(Value::as_str) == Some("Delete")
+        let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
+        let is_clone_set = text("kind") == "CloneSet" && text("apiVersion").starts_with("apps.kruise.io/");
+        let claims = if is_clone_set { "/spec" } else { "/spec/template/cloneSetTemplate/spec" };
+        let claims = object.pointer(claims).and_then(|spec| spec.get("volumeClaimTemplates")?.as_array());
+        let policy = |template: &str| {
+            object.pointer(&format!("{template}/persistentVolumeClaimRetentionPolicy/whenDeleted"))
+        };
+        claims.is_some_and(|claims| !claims.is_empty())
+            || OF_STATEFUL_SETS.into_iter().any(|it| policy(it).is_some_and(|policy| policy == "Delete"))
     }
 
     pub fn is_of(&self, kind: &Kind) -> bool {

@@ -336,11 +336,9 @@ impl fmt::Display for Reason {
             Self::KindNeedsApproval { kind, digest } => {
                 write!(f, "every {} waits for approval {}", kind.kind, digest.short())
             }
-            Self::ClaimsGoAlong { digest } => write!(
-                f,
-                "its volume claims would be deleted with it (persistentVolumeClaimRetentionPolicy), waits for approval {}",
-                digest.short()
-            ),
+            Self::ClaimsGoAlong { digest } => {
+                write!(f, "its volume claims would be deleted with it, waits for approval {}", digest.short())
+            }
             Self::EmptyRender { digest } => {
                 write!(f, "its app renders to nothing here, waits for approval {}", digest.short())
             }

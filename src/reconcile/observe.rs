@@ -177,6 +177,28 @@ mod tests {
         }
     }
 
+    #[test]
+    fn sets_of_open_kruise_may_take_their_claims_along() {
+        let check = |kind: &str, spec: Value, expected: bool| {
+            let set = json!({"apiVersion": "apps.kruise.io/v1alpha1", "kind": kind, "spec": spec});
+            assert_eq!(ObjectId::claims_go_along(&set), expected, "{set}");
+        };
+        let claims = json!([{"metadata": {"name": "data"}}]);
+        let goes = json!({"whenDeleted": "Delete"});
+        check("CloneSet", json!({"volumeClaimTemplates": claims}), true);
+        check("CloneSet", json!({"volumeClaimTemplates": []}), false);
+        check("StatefulSet", json!({"volumeClaimTemplates": claims}), false);
+        check("StatefulSet", json!({"persistentVolumeClaimRetentionPolicy": goes}), true);
+        for (template, spec, expected) in [
+            ("cloneSetTemplate", json!({"volumeClaimTemplates": claims}), true),
+            ("statefulSetTemplate", json!({"volumeClaimTemplates": claims}), false),
+            ("statefulSetTemplate", json!({"persistentVolumeClaimRetentionPolicy": goes}), true),
+            ("advancedStatefulSetTemplate", json!({"persistentVolumeClaimRetentionPolicy": goes}), true),
+        ] {
+            check("UnitedDeployment", json!({"template": {template: {"spec": spec}}}), expected);
+        }
+    }
+
     /// What a rollout of OpenKruise holds is Suspended when all its pods are there: then it takes over.
     #[test]
     fn what_is_held_with_all_its_pods_takes_over() {

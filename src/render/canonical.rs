@@ -1,14 +1,29 @@
 //! One form for equal objects, so that equal means equal hashes.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
-/// Drops nulls and status, and turns a Secret's stringData into data. Applied by the API server it would
+/// What only servers write. `kubectl get -o yaml` shows it, and a manifest that came from there still has it: an apply with a
+/// `resourceVersion` or `uid` would be refused for ever, the others are never recorded as applied.
+const OF_SERVERS: [&str; 8] = [
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
+
+/// Drops nulls, status and what servers write, and turns a Secret's stringData into data. Applied by the API server it would
 /// be the same object.
 pub fn canonical(object: &mut Map<String, Value>) {
     object.remove("status");
     drop_nulls(object);
     if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
-        metadata.shift_remove("creationTimestamp");
+        metadata.retain(|name, _| !OF_SERVERS.contains(&name.as_str()));
     }
     if is_secret(object)
         && let Some(Value::Object(texts)) = object.shift_remove("stringData")
@@ -27,7 +42,7 @@ pub fn is_secret(object: &Map<String, Value>) -> bool {
 }
 
 fn encoded(text: &Value) -> Value {
-    text.as_str().map_or_else(|| text.clone(), |text| Value::String(base64(text.as_bytes())))
+    text.as_str().map_or_else(|| text.clone(), |text| Value::String(STANDARD.encode(text)))
 }
 
 fn drop_nulls(map: &mut Map<String, Value>) {
@@ -41,21 +56,6 @@ fn drop_nulls_below(value: &mut Value) {
         Value::Array(items) => items.iter_mut().for_each(drop_nulls_below),
         _ => {}
     }
-}
-
-/// RFC 4648, section 4, with padding.
-fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let group = [chunk[0], chunk.get(1).copied().unwrap_or(0), chunk.get(2).copied().unwrap_or(0)];
-        let bits = u32::from_be_bytes([0, group[0], group[1], group[2]]);
-        for place in 0..4 {
-            let letter = LETTERS[(bits >> (18 - 6 * place)) as usize & 63];
-            text.push(if place <= chunk.len() { char::from(letter) } else { '=' });
-        }
-    }
-    text
 }
 
 #[cfg(test)]
@@ -75,6 +75,15 @@ mod tests {
         check(
             json!({"kind": "A", "status": {"x": 1}, "spec": {"a": null, "b": [{"c": null}]}}),
             &json!({"kind": "A", "spec": {"b": [{}]}}),
+        );
+    }
+
+    #[test]
+    fn what_servers_write_goes() {
+        check(
+            json!({"kind": "A", "metadata": {"name": "a", "uid": "x", "resourceVersion": "7", "generation": 1,
+                "selfLink": "/a", "creationTimestamp": null, "managedFields": [], "labels": {"uid": "y"}}}),
+            &json!({"kind": "A", "metadata": {"name": "a", "labels": {"uid": "y"}}}),
         );
     }
 

@@ -46,6 +46,8 @@ pub enum Error {
     UnknownRevision { url: String, revision: Revision },
     #[error("failed to read file {path}: {size} bytes, more than {limit}")]
     FileTooLarge { path: String, size: usize, limit: usize },
+    #[error("failed to read {path}: it is a symbolic link")]
+    Link { path: String },
     #[error("failed to authenticate at {url}: {message}")]
     Authentication { url: String, message: String },
     #[error("failed to read the key {path}: {message}")]
@@ -85,6 +87,7 @@ impl Error {
             | Self::MissingFolder { .. }
             | Self::UnknownRevision { .. }
             | Self::FileTooLarge { .. }
+            | Self::Link { .. }
             | Self::Key { .. }
             | Self::Folder { .. } => ErrorKind::Configuration,
             Self::Authentication { .. } | Self::HostKey { .. } | Self::Certificate { .. } => {
@@ -116,6 +119,7 @@ impl Error {
             Self::MissingFolder { .. } => "check the path inside the repository",
             Self::UnknownRevision { .. } => "it may not be pushed yet, or was removed by a forced push",
             Self::FileTooLarge { .. } => "split the file; manifests and templates may have 1 MiB each",
+            Self::Link { .. } => "links are not followed: put what it names in its place",
             Self::Authentication { .. } => {
                 "check the token or key; it needs read access to this repository (Gitea: read:repository)"
             }

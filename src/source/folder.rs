@@ -9,13 +9,13 @@ use git2::{ObjectType, Oid, Repository};
 use super::{Error, is_hidden, largest, must_be_read};
 use crate::model::{File, Keys, Revision, Snapshot};
 
-/// Reads what a commit of this folder would hold: hidden names, symbolic links and what Git ignores
-/// are left out, and the blob ids are those Git would give.
+/// Reads what a commit of this folder would hold: hidden names and what Git ignores are left out, symbolic links are left out or
+/// refused, and the blob ids are those Git would give.
 pub fn read_folder(path: &Path) -> Result<Snapshot, Error> {
     let path = path.canonicalize().map_err(|error| failure(path, &error))?;
     let ignoring = Repository::discover(&path).ok();
     let mut files = BTreeMap::new();
-    let mut folders = vec![(String::new(), path)];
+    let mut folders = vec![(String::new(), path.clone())];
     while let Some((prefix, folder)) = folders.pop() {
         let entries = std::fs::read_dir(&folder).map_err(|error| failure(&folder, &error))?;
         for entry in entries {
@@ -35,6 +35,8 @@ pub fn read_folder(path: &Path) -> Result<Snapshot, Error> {
                 && let Some(file) = read_file(&entry.path(), &relative)?
             {
                 files.insert(relative, file);
+            } else if kind.is_symlink() && (must_be_read(&relative) || names_folder(&entry.path(), &path)) {
+                return Err(Error::Link { path: relative });
             }
         }
     }
@@ -45,6 +47,11 @@ pub fn read_folder(path: &Path) -> Result<Snapshot, Error> {
         keys: Keys::default(),
         registered: None,
     })
+}
+
+/// Whether a link leads to a folder below `root`.
+fn names_folder(link: &Path, root: &Path) -> bool {
+    link.canonicalize().is_ok_and(|target| target.is_dir() && target.starts_with(root) && target != root)
 }
 
 fn read_file(path: &Path, relative: &str) -> Result<Option<File>, Error> {

@@ -148,6 +148,18 @@ impl Reader {
             .map_err(|error| self.unreadable(&error))
     }
 
+    /// Whether a revision is a later one of the line of another. Nothing is later than one that is not here.
+    pub(super) fn follows(&self, revision: &Revision, earlier: &Revision) -> Result<bool, Error> {
+        let (revision, earlier) = match (self.commit(revision), self.commit(earlier)) {
+            (Ok(revision), Ok(earlier)) => (revision.id(), earlier.id()),
+            (Err(Error::UnknownRevision { .. }), _) | (_, Err(Error::UnknownRevision { .. })) => {
+                return Ok(false);
+            }
+            (Err(error), _) | (_, Err(error)) => return Err(error),
+        };
+        self.repository.graph_descendant_of(revision, earlier).map_err(|error| self.unreadable(&error))
+    }
+
     pub(super) fn contains(&self, revision: &Revision) -> Result<bool, Error> {
         match self.commit(revision) {
             Ok(_) => Ok(true),
@@ -205,6 +217,8 @@ impl Reader {
                     && let Some(file) = self.file(&path, entry.id())?
                 {
                     files.insert(path, file);
+                } else if is_link(entry.filemode()) {
+                    self.refuse_link(root, path, entry.id())?;
                 }
             }
         }
@@ -230,12 +244,23 @@ impl Reader {
                         files.insert(path, file);
                     }
                 }
+                Ok(entry) if is_link(entry.filemode()) => self.refuse_link(new, path, entry.id())?,
                 Ok(_) => {}
                 Err(error) if error.code() == ErrorCode::NotFound => {}
                 Err(error) => return Err(self.unreadable(&error)),
             }
         }
         Ok(files)
+    }
+
+    /// Whoever puts a manifest, or a folder of them, behind a link means them to be read: they are not to count as taken away.
+    fn refuse_link(&self, root: &Tree<'_>, path: String, id: Oid) -> Result<(), Error> {
+        let names_folder = || {
+            let target = self.repository.find_blob(id).ok()?;
+            let target = behind_link(&path, std::str::from_utf8(target.content()).ok()?)?;
+            Some(root.get_path(target.as_ref()).ok()?.kind() == Some(git2::ObjectType::Tree))
+        };
+        if must_be_read(&path) || names_folder() == Some(true) { Err(Error::Link { path }) } else { Ok(()) }
     }
 
     /// `None` when it is too large and nothing that tutti reads.
@@ -282,11 +307,32 @@ pub(super) fn nearest(wanted: &str, mut names: Vec<String>) -> Vec<String> {
     names
 }
 
+/// Of the mode of an entry, what kind of file it is.
+const FILE_TYPE: i32 = 0o170_000;
+
 /// A regular file, executable or not; neither a symbolic link nor a submodule.
 fn is_file(mode: i32) -> bool {
-    const FILE_TYPE: i32 = 0o170_000;
     const REGULAR: i32 = 0o100_000;
     mode & FILE_TYPE == REGULAR
+}
+
+fn is_link(mode: i32) -> bool {
+    const LINK: i32 = 0o120_000;
+    mode & FILE_TYPE == LINK
+}
+
+/// Where a link leads within the repository; `None`: out of it.
+fn behind_link(path: &str, target: &str) -> Option<String> {
+    let mut parts: Vec<&str> = path.split('/').collect();
+    parts.pop();
+    for part in Some(target).filter(|target| !target.starts_with('/'))?.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => _ = parts.pop()?,
+            name => parts.push(name),
+        }
+    }
+    Some(parts.join("/"))
 }
 
 fn summary(commit: &git2::Commit<'_>) -> Commit {

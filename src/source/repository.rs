@@ -125,6 +125,16 @@ impl Repository {
         .await
     }
 
+    /// Whether a remote that said `earlier` before goes on from there with `revision`. Of a local path it always does: whoever
+    /// moves a branch there is asked, and no copy of it is behind.
+    pub async fn goes_on(&self, revision: &Revision, earlier: &Revision) -> Result<bool, Error> {
+        if matches!(self.inner.place.kind, Kind::Local(_)) {
+            return Ok(true);
+        }
+        let (revision, earlier) = (revision.clone(), earlier.clone());
+        self.blocking(move |inner| inner.reader.lock().follows(&revision, &earlier)).await
+    }
+
     /// Whether the commit is already here.
     pub async fn contains(&self, revision: &Revision) -> Result<bool, Error> {
         let revision = revision.clone();

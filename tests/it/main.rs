@@ -70,5 +70,6 @@ mod vanished;
 mod versions;
 mod waking;
 mod watches;
+mod went_back;
 mod without_apply;
 mod workloads;

@@ -20,7 +20,8 @@ fn fleet() -> Fleet {
     )
 }
 
-fn hint(after: Option<&Revision>) -> Hint {
+/// A push, of which a webhook spoke.
+pub fn hint(after: Option<&Revision>) -> Hint {
     Hint {
         receiver: "gitea".to_owned(),
         repository: Some("platform/config".to_owned()),

@@ -17,7 +17,8 @@ async fn only_visible_regular_files_are_read() {
         "one",
         &[("a.yaml", Some("a: 1\n")), (".drone.yml", Some("x")), (".gitea/w/ci.yaml", Some("x"))],
     );
-    fixture.commit_mode("link.yaml", b"a.yaml", 0o120_000);
+    fixture.commit_mode("link", b"a.yaml", 0o120_000);
+    fixture.commit_mode("elsewhere", b"../other/folder", 0o120_000);
     fixture.commit_mode("module", b"", 0o160_000);
     fixture.commit_mode("bin/run", b"#!/bin/sh\n", 0o100_755);
     let tip = fixture.commit_mode("picture.png", &vec![0; LARGEST_FILE + 1], 0o100_644);
@@ -33,8 +34,35 @@ async fn only_visible_regular_files_are_read() {
             .expect("contains")
     );
     // A file that becomes a link, seen by the incremental read.
-    let tip = fixture.commit_mode("a.yaml", b"bin/run", 0o120_000);
-    assert_eq!(paths(&repository.snapshot(&tip).await.expect("snapshot")), ["bin/run"]);
+    let tip = fixture.commit_mode("bin/run", b"/bin/sh", 0o120_000);
+    assert_eq!(paths(&repository.snapshot(&tip).await.expect("snapshot")), ["a.yaml"]);
+}
+
+/// What stands behind them would count as taken away.
+#[tokio::test]
+async fn links_to_what_is_to_be_read_are_errors() {
+    for (path, target) in [
+        ("apps/pay/app.yaml", "../../shared/app.yaml"),
+        ("apps/pay/app.yaml", "/etc/app.yaml"),
+        ("apps/pay", "../shared/pay"),
+        ("apps/pay", ".././shared//pay/"),
+    ] {
+        let fixture = Fixture::new();
+        let (state, folder) = (tempfile::tempdir().expect("state"), tempfile::tempdir().expect("a folder"));
+        let before = fixture.commit("one", &[("shared/pay/app.yaml", Some("a: 1\n"))]);
+        let repository = open(&fixture.path().display().to_string(), state.path()).await;
+        repository.snapshot(&before).await.expect("a snapshot");
+        let tip = fixture.commit_mode(path, target.as_bytes(), 0o120_000);
+        let expected = Error::Link { path: path.to_owned() };
+        assert_eq!(repository.snapshot(&tip).await, Err(expected.clone()), "{path} to {target}");
+        let again = open(&fixture.path().display().to_string(), state.path()).await;
+        assert_eq!(again.snapshot(&tip).await, Err(expected.clone()), "{path} to {target}, read whole");
+        std::fs::create_dir_all(folder.path().join("shared/pay")).expect("a folder");
+        let link = folder.path().join(path);
+        std::fs::create_dir_all(link.parent().expect("a parent")).expect("a folder");
+        std::os::unix::fs::symlink(target, link).expect("a link");
+        assert_eq!(read_folder(folder.path()), Err(expected), "{path} to {target}, on disk");
+    }
 }
 
 #[tokio::test]
@@ -64,7 +92,8 @@ async fn a_folder_reads_like_its_commit() {
     write(".gitignore", "ignored/\n*.log\n");
     write("ignored/c.yaml", "c: 1\n");
     write("run.log", "x");
-    std::os::unix::fs::symlink("a.yaml", fixture.path().join("link.yaml")).expect("link");
+    std::os::unix::fs::symlink("a.yaml", fixture.path().join("link")).expect("link");
+    std::os::unix::fs::symlink("/usr", fixture.path().join("elsewhere")).expect("link");
     let tip =
         fixture.commit("same", &[("a.yaml", Some("a: 1\n")), ("deep/er/b.yaml.j2", Some("b: {{ b }}\n"))]);
     let folder = read_folder(fixture.path()).expect("folder");

@@ -29,7 +29,7 @@ const MOMENT: Duration = Duration::from_millis(20);
 /// An object that changed under its delete is asked for again at once, so often.
 const AT_ONCE: usize = 3;
 
-/// An object is read so often within a minute without a reason to.
+/// An object is read so often within a minute without a reason to: what is waited for is looked for after 1 s, 2 s, 4 s …
 const READS: usize = 6;
 
 /// When each place was changed by others.
@@ -214,19 +214,15 @@ impl Pace {
             if reads.len() <= READS {
                 continue;
             }
-            let anew = [
-                Some(&self.anew),
-                self.cluster_anew.get(&place.0),
-                self.place_anew.get(place),
-                edits.get(place),
-            ];
-            let mut reasons: Vec<Instant> = anew.into_iter().flatten().flatten().copied().collect();
+            let anew = [Some(&self.anew), self.cluster_anew.get(&place.0), self.place_anew.get(place)];
+            let anew: Vec<Instant> = anew.into_iter().flatten().flatten().copied().collect();
+            let mut reasons: Vec<Instant> = edits.get(place).into_iter().flatten().copied().collect();
             reasons.extend(writes.iter().map(|it| it.at));
             let near = self.near(place, edits);
             let within = |from: Instant, at: Instant| at + MOMENT > from && at < from + MINUTE;
             let too_many = reads.iter().enumerate().find_map(|(first, one)| {
                 let number = reads[first..].iter().take_while(|it| it.at - one.at < MINUTE).count();
-                let most = READS
+                let most = series(&anew, one.at, FIRST_PAUSE, 0)
                     + reasons.iter().filter(|at| within(one.at, **at)).count()
                     + explained(&near.passing, one.at);
                 (number > most).then_some((number, most))
@@ -265,15 +261,8 @@ impl Pace {
         let of_place = self.place_anew.get(place);
         let of_deletes = Some(&self.deletes_anew).filter(|_| is_delete);
         let all = [Some(&self.anew), of_cluster, of_place, of_deletes];
-        let end = from + MINUTE;
-        let is_within = |at: &&Instant| **at + MOMENT > from && **at < end + MOMENT;
-        let mut cuts: Vec<Instant> =
-            all.into_iter().flatten().flatten().filter(is_within).map(|at| (*at).clamp(from, end)).collect();
-        cuts.extend([from, end]);
-        cuts.sort();
-        let tries = |first: Duration, more: usize| -> usize {
-            cuts.windows(2).map(|pair| tries_within(pair[1] - pair[0], first) + more).sum()
-        };
+        let anew: Vec<Instant> = all.into_iter().flatten().flatten().copied().collect();
+        let tries = |first: Duration, more: usize| series(&anew, from, first, more);
         if is_delete {
             return tries(DELETE_PAUSE, AT_ONCE);
         }
@@ -309,6 +298,16 @@ fn is_repeated(status: Option<StatusCode>, knows_apply: bool) -> bool {
         Some(404 | 415 | 422) => !knows_apply,
         _ => false,
     }
+}
+
+/// How many tries there are in the minute that begins then, when the pauses begin anew at those times, each time after `more` at once.
+fn series(anew: &[Instant], from: Instant, first_pause: Duration, more: usize) -> usize {
+    let end = from + MINUTE;
+    let within = anew.iter().filter(|at| **at + MOMENT > from && **at < end + MOMENT);
+    let mut cuts: Vec<Instant> = within.map(|at| (*at).clamp(from, end)).collect();
+    cuts.extend([from, end]);
+    cuts.sort();
+    cuts.windows(2).map(|pair| tries_within(pair[1] - pair[0], first_pause) + more).sum()
 }
 
 /// How many tries there are in that time when the first is at its begin and each pause twice the one before.
