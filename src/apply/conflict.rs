@@ -9,10 +9,10 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::handover;
-use super::owned::FieldSet;
+use super::owned::{FieldSet, is_autoscaler};
 use super::places::Place;
 use super::without_apply::Merge;
-use super::{is_replicas, stopped};
+use super::{is_replicas, scale, stopped};
 use crate::cluster::{Client, Conflict, Error, Resource};
 use crate::model::{FieldPath, RenderedObject, Was};
 use crate::plan::{Reason, SentReplicas, Step};
@@ -138,8 +138,10 @@ impl Attempt<'_> {
             Err(Error::Conflict { conflicts, .. }) => conflicts,
             result => return result,
         };
-        let theirs: Vec<Conflict> =
-            conflicts.into_iter().filter(|conflict| !leave(body, ignored, &conflict.field)).collect();
+        let theirs: Vec<Conflict> = conflicts
+            .into_iter()
+            .filter(|conflict| !leave(body, ignored, &conflict.field) && !leave_to_autoscaler(body, conflict))
+            .collect();
         if !takes_all && !theirs.is_empty() {
             let before = self.before().await;
             let is_there =
@@ -151,7 +153,7 @@ impl Attempt<'_> {
             if !foreign.is_empty() {
                 return Err(Error::Conflict { object: self.object.id.clone(), conflicts: foreign });
             }
-            for Conflict { manager, field } in ours.iter().filter(|_| !self.is_dry) {
+            for Conflict { manager, field, .. } in ours.iter().filter(|_| !self.is_dry) {
                 tracing::info!(object = %self.object.id, manager, field, "taken back: it was ours");
             }
         }
@@ -200,6 +202,17 @@ fn leave(body: &mut Value, ignored: &[FieldPath], field: &str) -> bool {
     is_left
 }
 
+/// A number of replicas of which it was not known that it is an autoscaler's: who only looked up an object knows its metadata. It
+/// is never taken back, whatever was applied before.
+fn leave_to_autoscaler(body: &mut Value, conflict: &Conflict) -> bool {
+    let is_its =
+        conflict.field == ".spec.replicas" && is_autoscaler(&conflict.manager, &conflict.subresource);
+    if is_its {
+        scale(body, SentReplicas::LeftOut);
+    }
+    is_its
+}
+
 /// `before`: what was applied last. What we say about an object of ours is nobody else's to say; of one that was not there
 /// a moment ago another instance may say it.
 fn was_ours(before: Option<&Value>, is_there: bool, field: &str) -> bool {
@@ -241,5 +254,22 @@ mod tests {
         check(".data.level", true, json!({"data": {"other": "1"}}));
         check(".data.other", false, json!({"data": {"level": "info", "other": "1"}}));
         check(".data.unknown", false, json!({"data": {"level": "info", "other": "1"}}));
+    }
+
+    #[test]
+    fn a_number_of_replicas_is_left_to_an_autoscaler_and_to_nobody_else() {
+        let check = |field: &str, manager: &str, subresource: &str, expected: bool| {
+            let mut body = json!({"spec": {"replicas": 2, "paused": false}});
+            let (manager, subresource) = (manager.to_owned(), subresource.to_owned());
+            let conflict = Conflict { manager, subresource, field: field.to_owned() };
+            assert_eq!(leave_to_autoscaler(&mut body, &conflict), expected, "{conflict:?}");
+            assert_eq!(body["spec"].get("replicas").is_none(), expected, "{conflict:?}");
+        };
+        check(".spec.replicas", "kube-controller-manager", "scale", true);
+        check(".spec.replicas", "kube-controller-manager", "", true);
+        check(".spec.replicas", "keda", "scale", true);
+        check(".spec.replicas", "kubectl", "scale", false);
+        check(".spec.replicas", "helm", "", false);
+        check(".spec.paused", "kube-controller-manager", "", false);
     }
 }

@@ -32,6 +32,12 @@ pub fn fields(entry: &Value) -> FieldSet {
     entry.get("fieldsV1").map(FieldSet::parse).unwrap_or_default()
 }
 
+/// Whether whoever wrote `spec.replicas` is an autoscaler: people scale with kubectl, and old servers do not say that it was the
+/// subresource.
+pub fn is_autoscaler(manager: &str, subresource: &str) -> bool {
+    manager == "kube-controller-manager" || subresource == "scale" && !manager.starts_with("kubectl")
+}
+
 /// The entry of the applies of a manager.
 pub fn is_ours(entry: &Value, manager: &str) -> bool {
     text(entry, "manager") == manager

@@ -8,6 +8,8 @@ use crate::model::{ClusterName, ObjectId};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
     pub manager: String,
+    /// Through which it wrote the field; empty for the object itself, and on servers that do not say it.
+    pub subresource: String,
     /// As the API server writes it, for example `.spec.replicas`.
     pub field: String,
 }
@@ -184,7 +186,11 @@ fn classify_status(
     let conflicts: Vec<Conflict> = causes
         .iter()
         .filter(|cause| cause.reason == "FieldManagerConflict")
-        .map(|cause| Conflict { manager: manager_of(&cause.message), field: cause.field.clone() })
+        .map(|cause| Conflict {
+            manager: manager_of(&cause.message),
+            subresource: subresource_of(&cause.message),
+            field: cause.field.clone(),
+        })
         .collect();
     if code == 409 && !conflicts.is_empty() {
         return Error::Conflict { object: object.clone(), conflicts };
@@ -268,6 +274,12 @@ fn manager_of(message: &str) -> String {
     message.split('"').nth(1).unwrap_or(message).to_owned()
 }
 
+/// The subresource in `conflict with "keda" with subresource "scale" using apps/v1`.
+fn subresource_of(message: &str) -> String {
+    let named = message.split_once("\" with subresource \"").and_then(|(_, rest)| rest.split_once('"'));
+    named.map(|(name, _)| name.to_owned()).unwrap_or_default()
+}
+
 /// The end of the chain of causes: `connection refused` says more than `client error`.
 pub(super) fn innermost(error: &dyn std::error::Error) -> String {
     let mut current = error;
@@ -283,7 +295,11 @@ mod tests {
 
     #[test]
     fn a_conflict_names_each_manager_once_with_its_fields() {
-        let conflict = |manager: &str, field: &str| Conflict { manager: manager.into(), field: field.into() };
+        let conflict = |manager: &str, field: &str| Conflict {
+            manager: manager.into(),
+            subresource: String::new(),
+            field: field.into(),
+        };
         let error = Error::Conflict {
             object: ObjectId::new("apps", "Deployment", Some("shop"), "pay"),
             conflicts: vec![
@@ -300,8 +316,24 @@ mod tests {
     }
 
     #[test]
+    fn a_conflict_says_through_which_subresource_the_field_was_written() {
+        for (message, manager, subresource) in [
+            (r#"conflict with "keda" with subresource "scale" using apps/v1"#, "keda", "scale"),
+            (r#"conflict with "keda" with subresource "scale""#, "keda", "scale"),
+            (r#"conflict with "kubectl" using apps/v1"#, "kubectl", ""),
+        ] {
+            let found = (manager_of(message), subresource_of(message));
+            assert_eq!(found, (manager.to_owned(), subresource.to_owned()), "{message}");
+        }
+    }
+
+    #[test]
     fn a_conflict_does_not_quote_what_lists_hold() {
-        let conflict = |field: &str| Conflict { manager: "kubectl".into(), field: field.into() };
+        let conflict = |field: &str| Conflict {
+            manager: "kubectl".into(),
+            subresource: String::new(),
+            field: field.into(),
+        };
         let hosts = [r#".spec.hosts[="hunter2]x"]"#, r#".spec.hosts[="hunter3"]"#, ".spec.replicas"];
         let error = Error::Conflict {
             object: ObjectId::new("apps", "Deployment", Some("shop"), "pay"),

@@ -606,7 +606,7 @@ impl ClusterEntry {
             && (&live.uid, live.hash) == (&uid, hash)
         {
             let live = Arc::make_mut(live);
-            live.settled = Some(ownership);
+            live.settled = Some(reconcile::settled(ownership, hash, self.wanted.get(&live.app, &id)));
             live.evidence = None;
         }
     }
@@ -674,6 +674,7 @@ impl ClusterEntry {
 
 /// With what was known of it while it held the same.
 fn as_settled_before(known: Option<&Live>, live: Live) -> Live {
+    let live = reconcile::scaled_as_before(known, live);
     let is_comparable = |known: &&Live| {
         let paths = |live: &Live| live.ignored.as_ref().map(|ignored| ignored.paths.clone());
         known.uid == live.uid

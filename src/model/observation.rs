@@ -149,6 +149,8 @@ pub struct Stranger {
     pub takeover: Option<Takeover>,
     pub uid: Arc<str>,
     pub resource_version: Arc<str>,
+    /// Of one that we applied: its number of replicas, where Git says one.
+    pub replicas: Option<LiveReplicas>,
 }
 
 /// What taking an object over would do to it, as the cluster itself says.

@@ -120,6 +120,7 @@ fn step(
     let decided = barriers.hold_back(Turn::of(phase, object.hook), decided);
     let (action, reason) = held(input, decided);
     let stranger = input.observation.strangers.get(&object.id);
+    let unlabelled = stranger.filter(|_| matches!(reason.cause(), Reason::LabelsMissing));
     let seen = live
         .map(|live| (&live.uid, &live.resource_version))
         .or(stranger.map(|stranger| (&stranger.uid, &stranger.resource_version)));
@@ -132,7 +133,7 @@ fn step(
         reason,
         uid: live.map(|live| live.uid.to_string()),
         resource_version: seen.map(|(_, version)| version.to_string()),
-        replicas: SentReplicas::of(live, autoscaled),
+        replicas: SentReplicas::of(live, unlabelled, autoscaled),
         applied: live.and_then(|live| live.revision.as_deref()).map(Revision::from),
         source: Some(object.source.clone()),
         force: false,
@@ -276,7 +277,8 @@ fn against_live(
 
 /// The commit changed nothing of it; somebody else may have.
 fn as_applied(input: &Input<'_>, object: &RenderedObject, live: &Live, autoscaled: bool) -> (Action, Reason) {
-    match (drift::of(live, autoscaled), input.drift) {
+    let is_said = !autoscaled && object.body.field("/spec/replicas").is_some();
+    match (drift::of(live, is_said), input.drift) {
         (None, _) | (Some(_), DriftMode::Ignore) => (Action::Unchanged, Reason::Same),
         (Some(drift), DriftMode::Repair) if drift.is_doubt() && input.asked_lately.contains(&object.id) => {
             (Action::Unchanged, Reason::AskedLately)

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::model::{Live, LiveReplicas, Scaler};
+use crate::model::{Live, LiveReplicas, Scaler, Stranger};
 
 /// How it is not, or may not be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -39,8 +39,9 @@ impl Drift {
     }
 }
 
-/// Of an object whose hash is that of what is rendered. `autoscaled`: an autoscaler of ours targets it.
-pub fn of(live: &Live, autoscaled: bool) -> Option<Drift> {
+/// Of an object whose hash is that of what is rendered. `is_said`: Git says how many replicas, and no autoscaler of ours targets
+/// it.
+pub fn of(live: &Live, is_said: bool) -> Option<Drift> {
     let now = &live.ownership;
     if now.fields.is_none() {
         return Some(Drift::Disowned);
@@ -52,17 +53,17 @@ pub fn of(live: &Live, autoscaled: bool) -> Option<Drift> {
     if now.values.zip(then.values).is_some_and(|(now, then)| now != then) {
         return Some(Drift::ValuesChanged);
     }
-    if !autoscaled && is_scaled(then.replicas, now.replicas) {
+    if is_said && is_scaled(then.replicas, now.replicas) {
         return Some(Drift::Scaled);
     }
     now.others.zip(then.others).is_some_and(|(now, then)| now != then).then_some(Drift::Written)
 }
 
-/// An autoscaler scales as it likes.
+/// An autoscaler scales as it likes. A person's number is put back, also where an autoscaler's was before.
 fn is_scaled(then: Option<LiveReplicas>, now: Option<LiveReplicas>) -> bool {
-    let is_ours = |replicas: Option<LiveReplicas>| replicas.filter(|it| it.owner == Scaler::Applied);
-    let by_autoscaler = now.is_some_and(|now| now.owner == Scaler::Autoscaler);
-    !by_autoscaler && is_ours(then).is_some() && now != then
+    let owner = |replicas: Option<LiveReplicas>| replicas.map(|it| it.owner);
+    let was_ours = owner(then) == Some(Scaler::Applied) && owner(now) != Some(Scaler::Autoscaler);
+    now != then && (was_ours || owner(now) == Some(Scaler::Other))
 }
 
 /// What an apply says of `spec.replicas`.
@@ -78,8 +79,9 @@ pub enum SentReplicas {
 }
 
 impl SentReplicas {
-    pub fn of(live: Option<&Live>, autoscaled: bool) -> Self {
-        match live.and_then(|live| live.ownership.replicas) {
+    /// `unlabelled`: it is ours, but for its label.
+    pub fn of(live: Option<&Live>, unlabelled: Option<&Stranger>, autoscaled: bool) -> Self {
+        match live.map_or(unlabelled.and_then(|it| it.replicas), |live| live.ownership.replicas) {
             Some(LiveReplicas { owner: Scaler::Autoscaler, .. }) => Self::LeftOut,
             Some(LiveReplicas { owner: Scaler::Applied, count }) if autoscaled => Self::AsLive(count),
             Some(LiveReplicas { owner: Scaler::Other, .. }) if autoscaled => Self::LeftOut,

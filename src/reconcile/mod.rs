@@ -19,7 +19,7 @@ pub use foresee::is_foreseen;
 pub use gone::{Farewell, Went};
 pub use history::History;
 pub use observe::{is_copy, live};
-pub use ownership::settle;
+pub use ownership::{scaled_as_before, settle, settled};
 
 use crate::apply::{self, Destination, Receipt, takeover};
 use crate::cluster::{Catalog, Client, Error, Resource};
@@ -212,8 +212,13 @@ async fn look_at(job: &Job, resource: &Resource, object: &RenderedObject) -> Res
         return Ok(Found::Ours(Arc::new(Live { ownership, ..ours })));
     }
     let mut stranger = observe::stranger(&metadata);
+    let manager = labels::field_manager(&job.instance);
+    if stranger.managers.contains(&manager) && object.body.field("/spec/replicas").is_some() {
+        // It lost our label, and its number may be an autoscaler's: metadata tells whose it is, and not how many.
+        let whole = job.client.get(resource, &object.id).await?;
+        stranger.replicas = whole.and_then(|whole| ownership::replicas_of(&whole, &manager));
+    }
     if job.adopt {
-        let manager = labels::field_manager(&job.instance);
         let effect = match takeover::made_by(&metadata) {
             Some(why) => Err(why),
             None => {

@@ -73,6 +73,7 @@ pub(super) fn stranger(object: &Value) -> Stranger {
         takeover: None,
         uid: text("uid"),
         resource_version: text("resourceVersion"),
+        replicas: None,
     };
     if let Some(instance) = label(object, labels::MANAGED_BY)
         && !is_copy(object)

@@ -7,18 +7,16 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::apply::owned::{self, FieldSet, entries, is_ours, kept_by_server, text};
+use crate::apply::owned::{self, FieldSet, entries, is_autoscaler, is_ours, kept_by_server, text};
 use crate::apply::{self, is_replicas, left};
 use crate::health;
 use crate::model::{
-    Evidence, FieldPath, Ignored, Kind, Live, LiveReplicas, Ownership, PathStep, RenderedObject, Scaler,
-    labels,
+    Digest, Evidence, FieldPath, Ignored, Kind, Live, LiveReplicas, Ownership, PathStep, RenderedObject,
+    Scaler, labels,
 };
 
-/// Who writes `spec.replicas` for an autoscaler on servers that do not say that it was the subresource.
-const AUTOSCALING: &str = "kube-controller-manager";
-/// People scale with it.
-const KUBECTL: &str = "kubectl";
+/// Whom a server names when it is not known any more who set a field: entries were cleared, or are too many.
+const NOT_KNOWN: [&str; 2] = ["before-first-apply", "ancient-changes"];
 
 /// What `managedFields` says of an object of this instance.
 pub struct Parts {
@@ -155,6 +153,27 @@ pub fn settle(live: &mut Arc<Live>, object: &RenderedObject) {
     live.settled = Some(Ownership { replicas, ..live.ownership.clone() });
 }
 
+/// Where nobody has any field any more, a number that is as it was is an autoscaler's still.
+pub fn scaled_as_before(known: Option<&Live>, mut live: Live) -> Live {
+    let before = known.filter(|known| known.uid == live.uid).and_then(|known| known.ownership.replicas);
+    let now = &mut live.ownership;
+    if let (Some(before), Some(count)) = (before, now.replicas.map(|now| now.count))
+        && now.fields.is_none()
+        && (before.owner, before.count) == (Scaler::Autoscaler, count)
+    {
+        now.replicas = Some(before);
+    }
+    live
+}
+
+/// What the answer to an apply shows, as [`settle`] has it after a start: two processes know the same.
+pub fn settled(answer: Ownership, hash: Option<Digest>, rendered: Option<&RenderedObject>) -> Ownership {
+    match rendered.filter(|object| hash == Some(object.hash)) {
+        Some(object) => Ownership { replicas: replicas_as_applied(&answer, object), ..answer },
+        None => answer,
+    }
+}
+
 /// A number of replicas that Git says was applied with the rest. Who set another one since did so in our place, also while no
 /// process ran.
 fn replicas_as_applied(now: &Ownership, rendered: &RenderedObject) -> Option<LiveReplicas> {
@@ -192,18 +211,27 @@ fn ours_of(mut body: Value, ignored: &[FieldPath]) -> Value {
     body
 }
 
+/// How many replicas an object wants that is ours by its `managedFields` alone, and who set that.
+pub fn replicas_of(object: &Value, manager: &str) -> Option<LiveReplicas> {
+    let entries = entries(object);
+    let mut owned = FieldSet::default();
+    entries.iter().filter(|entry| is_ours(entry, manager)).for_each(|entry| owned.add(&owned::fields(entry)));
+    replicas(object, entries, &owned, manager)
+}
+
 fn replicas(object: &Value, entries: &[Value], owned: &FieldSet, manager: &str) -> Option<LiveReplicas> {
     let count = object.pointer("/spec/replicas")?.as_i64()?;
-    let has_it = |entry: &&Value| entry.pointer("/fieldsV1/f:spec/f:replicas").is_some();
-    let scales = |entry: &Value| {
-        let name = text(entry, "manager");
-        let by_subresource = text(entry, "subresource") == "scale" && !name.starts_with(KUBECTL);
-        name != manager && (by_subresource || name == AUTOSCALING)
+    let who = || {
+        let entries = entries.iter().filter(|entry| entry.pointer("/fieldsV1/f:spec/f:replicas").is_some());
+        entries.map(|entry| (text(entry, "manager"), text(entry, "subresource")))
     };
-    let owner = if entries.iter().filter(has_it).any(scales) {
+    let owner = if who().any(|(name, subresource)| name != manager && is_autoscaler(name, subresource)) {
         Scaler::Autoscaler
     } else if owned.has_path(&["spec", "replicas"]) {
         Scaler::Applied
+    } else if who().any(|(name, _)| NOT_KNOWN.contains(&name)) {
+        // A person's would have been put back before: it was left, so it was an autoscaler's.
+        Scaler::Autoscaler
     } else {
         Scaler::Other
     };
@@ -229,4 +257,30 @@ fn number(value: &Value) -> NonZeroU64 {
 fn first(digest: &[u8]) -> NonZeroU64 {
     let number = digest.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte));
     NonZeroU64::new(number).unwrap_or(NonZeroU64::MIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_of_which_nobody_knows_who_set_it_is_left() {
+        let check = |owners: &[(&str, &str, &str)], expected: Scaler| {
+            let entry = |(manager, operation, subresource): &(&str, &str, &str)| {
+                json!({"manager": manager, "operation": operation, "subresource": subresource,
+                       "fieldsV1": {"f:spec": {"f:replicas": {}}}})
+            };
+            let entries: Vec<Value> = owners.iter().map(entry).collect();
+            let object = json!({"metadata": {"managedFields": entries}, "spec": {"replicas": 5}});
+            let found = replicas_of(&object, "tutti-main");
+            assert_eq!(found, Some(LiveReplicas { count: 5, owner: expected }), "{owners:?}");
+        };
+        let (ours, ancient) = (("tutti-main", "Apply", ""), ("ancient-changes", "Update", ""));
+        check(&[ancient], Scaler::Autoscaler);
+        check(&[("before-first-apply", "Update", "")], Scaler::Autoscaler);
+        check(&[ours, ancient], Scaler::Applied);
+        check(&[ours, ("keda", "Update", "scale")], Scaler::Autoscaler);
+        check(&[("kubectl", "Update", "scale")], Scaler::Other);
+        check(&[], Scaler::Other);
+    }
 }

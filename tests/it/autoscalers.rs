@@ -1,9 +1,11 @@
 //! The number of replicas where an autoscaler in Git targets the workload: its, and no drift.
 
-use sandbox::{Release, SandboxOptions};
+use std::time::Duration;
+
+use sandbox::{Fault, Release, RequestMatch, SandboxOptions};
 use serde_json::{Value, json};
 
-use crate::drift::{APP, MANIFESTS, settle, writes};
+use crate::drift::{self, APP, MANIFESTS, settle, writes};
 use crate::support::fleet::{Fleet, Running};
 use crate::support::live::{self, scale_as};
 use crate::support::manifests::{definition, deployment, objects};
@@ -36,7 +38,8 @@ fn oldest(name: &str) -> SandboxOptions {
 
 fn manifests(autoscaler: &str, image: &str, replicas: u32) -> String {
     let web = deployment("default", "web", "web", image);
-    [web.replace("replicas: 2", &format!("replicas: {replicas}")).as_str(), autoscaler].join("---\n")
+    let web = web.replace("replicas: 2", &format!("replicas: {replicas}"));
+    if autoscaler.is_empty() { web } else { [web.as_str(), autoscaler].join("---\n") }
 }
 
 /// A Deployment and what scales it, both as Git says.
@@ -48,8 +51,12 @@ struct Scene {
 
 impl Scene {
     async fn new(autoscaler: &'static str, options: fn(&str) -> SandboxOptions) -> Self {
-        let (app, all) = (objects("default", "web"), manifests(autoscaler, "web:1", 2));
-        let fleet = Fleet::with(&["bj1"], &[(APP, &app), (MANIFESTS, &all)], options);
+        Self::with(autoscaler, options, &objects("default", "web")).await
+    }
+
+    async fn with(autoscaler: &'static str, options: fn(&str) -> SandboxOptions, app: &str) -> Self {
+        let all = manifests(autoscaler, "web:1", 2);
+        let fleet = Fleet::with(&["bj1"], &[(APP, app), (MANIFESTS, &all)], options);
         live::apply_as(fleet.cluster("bj1"), "admin", &definition("keda.sh", "v1alpha1", "ScaledObject"))
             .await;
         let running = fleet.start().await;
@@ -70,6 +77,14 @@ impl Scene {
         entries
             .filter(|entry| entry["manager"] == "tutti-main")
             .any(|entry| entry.pointer("/fieldsV1/f:spec/f:replicas").is_some())
+    }
+
+    /// With our label, and with an entry.
+    async fn is_marked(&self) -> bool {
+        let web = self.web().await;
+        let entries = web["metadata"]["managedFields"].as_array().expect("entries");
+        web["metadata"]["labels"]["tutti.dev/managed-by"] == "main"
+            && entries.iter().any(|entry| entry["manager"] == "tutti-main")
     }
 
     /// Somebody scales: nobody puts it back.
@@ -144,6 +159,77 @@ async fn replicas_are_left_to_a_custom_autoscaler_in_git() {
 #[tokio::test(start_paused = true)]
 async fn replicas_are_left_to_an_autoscaler_in_git_on_the_oldest_release() {
     check(SCALED_OBJECT, oldest, false).await;
+}
+
+/// What takes our marks off an object says nothing of its number: neither the label, nor all of `managedFields`.
+async fn check_unmarked(autoscaler: &'static str, options: fn(&str) -> SandboxOptions, drift: &str) {
+    for marks in [
+        json!({"labels": {"tutti.dev/managed-by": null}}),
+        json!({"labels": {"tutti.dev/managed-by": null}, "annotations": {"tutti.dev/hash": null}}),
+        json!({"managedFields": [{}]}),
+    ] {
+        let what = format!("{drift} {marks}");
+        let scene = Scene::with(autoscaler, options, &drift::app(&format!("drift: {drift}"))).await;
+        scene.scaled("kube-controller-manager", 10).await;
+        let off = json!({"metadata": marks});
+        live::edit_as(scene.fleet.cluster("bj1"), "kubectl-label", ("Deployment", "web"), &off).await;
+        settle().await;
+        assert_eq!(scene.web().await["spec"]["replicas"], 10, "{what}");
+        assert!(drift != "repair" || scene.is_marked().await, "{what}");
+        let scene = scene.restarted().await;
+        let newer = manifests(autoscaler, "web:2", 2);
+        let revision = scene.fleet.push(&scene.running, "web:2", &[(MANIFESTS, Some(&newer))]).await;
+        scene.running.converged(&revision).await;
+        settle().await;
+        assert_eq!(scene.web().await["spec"]["replicas"], 10, "{what}");
+        assert!(scene.is_marked().await, "{what}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_loses_our_marks_keeps_the_number_of_an_autoscaler_in_git() {
+    check_unmarked(AUTOSCALER, |name| SandboxOptions::instant(name), "repair").await;
+    check_unmarked(SCALED_OBJECT, |name| SandboxOptions::instant(name), "repair").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_loses_our_marks_keeps_the_number_of_an_autoscaler_in_git_on_the_oldest_release() {
+    check_unmarked(SCALED_OBJECT, oldest, "repair").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_loses_our_marks_keeps_the_number_of_an_autoscaler_that_is_not_in_git() {
+    check_unmarked("", |name| SandboxOptions::instant(name), "repair").await;
+}
+
+/// A person's number is Git's all the same.
+#[tokio::test(start_paused = true)]
+async fn an_object_that_loses_our_label_does_not_keep_the_number_of_a_person() {
+    let scene = Scene::with("", |name| SandboxOptions::instant(name), &drift::app("drift: ignore")).await;
+    scene.scaled("kubectl", 7).await;
+    let off = json!({"metadata": {"labels": {"tutti.dev/managed-by": null}}});
+    live::edit_as(scene.fleet.cluster("bj1"), "kubectl-label", ("Deployment", "web"), &off).await;
+    settle().await;
+    assert_eq!(scene.web().await["spec"]["replicas"], 2);
+}
+
+/// An autoscaler that scales after the object was looked at, and before its apply.
+#[tokio::test(start_paused = true)]
+async fn an_autoscaler_that_was_quicker_than_an_apply_keeps_its_number() {
+    let scene = Scene::with("", |name| SandboxOptions::instant(name), &drift::app("drift: repair")).await;
+    let bj1 = scene.fleet.cluster("bj1");
+    let applies = RequestMatch::any().verb("apply");
+    bj1.fail_next(applies.clone(), 1, Fault::Delay(Duration::from_secs(20)));
+    let newer = manifests("", "web:2", 2);
+    let revision = scene.fleet.push(&scene.running, "web:2", &[(MANIFESTS, Some(&newer))]).await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(bj1.count_requests(&applies), 1);
+    scale_as(bj1, "kube-controller-manager", "web", 10).await;
+    scene.running.converged(&revision).await;
+    settle().await;
+    let web = scene.web().await;
+    assert_eq!(web["spec"]["replicas"], 10);
+    assert_eq!(web.pointer("/spec/template/spec/containers/0/image"), Some(&json!("web:2")));
 }
 
 /// The autoscaler of the cluster itself is at work.

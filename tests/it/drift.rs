@@ -175,6 +175,57 @@ async fn a_person_who_scales_is_put_back_an_autoscaler_is_not() {
     let live = scene.get("Deployment").await;
     assert_eq!(live["spec"]["replicas"], 5);
     assert_eq!(live.pointer("/spec/template/spec/containers/0/image"), Some(&json!("web:2")));
+
+    // A person's is Git's again, also after an autoscaler's was seen by an apply, or by a process that began.
+    scale_as(scene.cluster(), "kubectl", "web", 0).await;
+    settle().await;
+    assert_eq!(scene.get("Deployment").await["spec"]["replicas"], 2);
+    scale_as(scene.cluster(), "kube-controller-manager", "web", 5).await;
+    settle().await;
+    let Scene { fleet, running } = scene;
+    running.stop().await;
+    let running = fleet.start().await;
+    running.converged(&revision).await;
+    settle().await;
+    let scene = Scene { fleet, running };
+    assert_eq!(scene.get("Deployment").await["spec"]["replicas"], 5);
+    scale_as(scene.cluster(), "kubectl", "web", 0).await;
+    settle().await;
+    assert_eq!(scene.get("Deployment").await["spec"]["replicas"], 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_person_who_scales_after_an_autoscaler_is_told() {
+    let scene = Scene::new("report").await;
+    scale_as(scene.cluster(), "kube-controller-manager", "web", 5).await;
+    let newer = manifests().replace("web:1", "web:2");
+    let revision = scene.fleet.push(&scene.running, "Release 2", &[(MANIFESTS, Some(&newer))]).await;
+    scene.running.converged(&revision).await;
+    scale_as(scene.cluster(), "kubectl", "web", 0).await;
+    settle().await;
+    let now = scene.running.overview.borrow().clone();
+    let target = target(&now, "bj1", "default/web");
+    assert_eq!(target.phase, Phase::OutOfSync);
+    assert_eq!(target.detail, "Deployment default/web: somebody scaled it; the app only reports drift");
+}
+
+/// How many replicas Git does not say, Git does not put back.
+#[tokio::test(start_paused = true)]
+async fn a_number_that_git_does_not_say_is_nobodys_drift() {
+    let scene = Scene::new("repair").await;
+    let without = manifests().replace("replicas: 2, ", "").replace("  replicas: 2\n", "");
+    assert!(!without.contains("replicas"));
+    let revision = scene.fleet.push(&scene.running, "No number", &[(MANIFESTS, Some(&without))]).await;
+    scene.running.converged(&revision).await;
+    scale_as(scene.cluster(), "kube-controller-manager", "web", 5).await;
+    let newer = without.replace("web:1", "web:2");
+    let revision = scene.fleet.push(&scene.running, "Release 2", &[(MANIFESTS, Some(&newer))]).await;
+    scene.running.converged(&revision).await;
+    settle().await;
+    scene.fleet.forget_requests();
+    scale_as(scene.cluster(), "kubectl", "web", 7).await;
+    assert_eq!(scene.counted().await, ["1 patch deployments.apps"], "the test's own");
+    assert_eq!(scene.get("Deployment").await["spec"]["replicas"], 7);
 }
 
 #[tokio::test(start_paused = true)]

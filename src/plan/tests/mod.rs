@@ -121,7 +121,13 @@ fn with_stranger(mut observation: Observation, text: &str, managers: &[&str]) ->
     let managers = managers.iter().map(|manager| (*manager).to_owned()).collect();
     observation.strangers.insert(
         parse(text).1,
-        Stranger { managers, takeover: None, uid: "uid".into(), resource_version: "1".into() },
+        Stranger {
+            managers,
+            takeover: None,
+            uid: "uid".into(),
+            resource_version: "1".into(),
+            replicas: None,
+        },
     );
     observation
 }
