@@ -112,12 +112,15 @@ impl World {
         }
         let entry = self.targets.get_mut(id)?;
         entry.due = false;
+        if starts {
+            entry.retry_at = entry.retry_at.max(entry.leaves_until(&plan, now));
+        }
         if writes || !starts {
             entry.plan = Some(Arc::new(kept(plan, mode)));
         }
         self.changed = true;
         if let (true, Some(at)) = (starts, entry.retry_at) {
-            // It failed a moment ago: an event does not cut the pause short.
+            // It failed a moment ago, or was undone: an event does not cut the pause short.
             return Some(at);
         }
         if starts {

@@ -116,7 +116,14 @@ impl World {
         entry.plan = Some(Arc::new(kept(outcome.plan, mode)));
         match failure {
             Some(failure) => entry.failed(failure, now),
-            None if wrote => entry.applied(rendered, applied, now),
+            None if wrote => {
+                for object in entry.applied(rendered, applied, now) {
+                    tracing::warn!(
+                        cluster = %target.cluster, app = %target.app, %object,
+                        "somebody changes it again each time that it is put back: it is put back ever more seldom"
+                    );
+                }
+            }
             // Nothing was tried: what failed before stands, and its pauses go on.
             None if put_off => {}
             None => entry.went_through(),

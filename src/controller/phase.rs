@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::cluster_entry::{ClusterEntry, Reach};
+use super::target::TargetEntry;
 use super::world::World;
 use crate::fleet::Target;
 use crate::model::{ClusterState, Mode, ObjectId, Rendered, Status};
@@ -65,6 +66,11 @@ impl World {
         if held > 0 && cluster.cluster.state == ClusterState::Maintaining {
             return (Phase::Waiting, "the cluster is in maintenance".to_owned());
         }
+        if let Some(undone) = undone(entry, plan) {
+            // How the app fares is no less true while somebody is at it.
+            let (phase, detail) = fares(entry, rendered, plan, cluster);
+            return if phase.is_failure() { (phase, detail) } else { (Phase::Pending, undone) };
+        }
         if entry.running.is_some() || entry.due || !plan.is_empty() {
             return (Phase::Pending, "applying".to_owned());
         }
@@ -72,20 +78,34 @@ impl World {
         if let Some(step) = waiting.find(|step| !step.reason.is_about_hooks()) {
             return (Phase::Waiting, told(step));
         }
-        let (phase, detail) = health_of(rendered, plan, cluster);
-        match &entry.cause {
-            Some(cause) if phase == Phase::Progressing && cause.decisive => {
-                (Phase::Degraded, cause.to_string())
-            }
-            Some(cause) if matches!(phase, Phase::Progressing | Phase::Degraded) => {
-                (phase, cause.to_string())
-            }
-            _ => match plan.steps.iter().find(|step| matches!(step.reason, Reason::DriftReported { .. })) {
-                Some(drifted) if phase == Phase::Running => (Phase::OutOfSync, told(drifted)),
-                _ => (phase, detail),
-            },
-        }
+        fares(entry, rendered, plan, cluster)
     }
+}
+
+/// What is there as it is to be: its health, with the cause, then what is reported of it.
+fn fares(entry: &TargetEntry, rendered: &Rendered, plan: &Plan, cluster: &ClusterEntry) -> (Phase, String) {
+    let (phase, detail) = health_of(rendered, plan, cluster);
+    match &entry.cause {
+        Some(cause) if phase == Phase::Progressing && cause.decisive => (Phase::Degraded, cause.to_string()),
+        Some(cause) if matches!(phase, Phase::Progressing | Phase::Degraded) => (phase, cause.to_string()),
+        _ => match plan.steps.iter().find(|step| matches!(step.reason, Reason::DriftReported { .. })) {
+            Some(drifted) if phase == Phase::Running => (Phase::OutOfSync, told(drifted)),
+            _ => (phase, detail),
+        },
+    }
+}
+
+/// What is to be written, was put back before, and was changed again. Without the time of the next try, and with no number above
+/// ten: each text that is another is posted.
+fn undone(entry: &TargetEntry, plan: &Plan) -> Option<String> {
+    let mut writes = plan.writes().filter(|step| !step.decides_a_doubt());
+    let (step, times) = writes.find_map(|step| Some((step, entry.times_put_back(&step.object)?)))?;
+    let times =
+        if times > 10 { "more than 10 times".to_owned() } else { words::count(times as usize, "time") };
+    Some(format!(
+        "{}: put back {times}, and changed again each time; tried again after pauses of up to 5 minutes",
+        step.object
+    ))
 }
 
 /// The first step of an action, with its reason.

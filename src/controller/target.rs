@@ -20,6 +20,8 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 /// A refusal is final until somebody changes something; it is only looked at again now and then.
 const REFUSED_PAUSE: Duration = Duration::from_secs(30);
+/// What is put back so often in a row is told in the log.
+const TOLD_AT: u32 = 3;
 /// Whether an object that somebody else wrote is still what it was is asked at most this often.
 const DOUBT_EVERY: Duration = Duration::from_secs(60);
 
@@ -104,8 +106,24 @@ struct Applied {
     at: Instant,
     /// A release with hooks is written in several steps.
     written: BTreeSet<ObjectId>,
-    /// How often something was written that had been already.
-    again: u32,
+    /// What was written that had been already.
+    put_back: BTreeMap<ObjectId, PutBack>,
+}
+
+/// An object that somebody changes, or something: a webhook, another instance of the same name.
+#[derive(Clone, Copy, Debug)]
+struct PutBack {
+    /// How often in a row.
+    times: u32,
+    at: Instant,
+}
+
+impl PutBack {
+    /// It is left as it is until then.
+    fn until(self) -> Instant {
+        let pause = FIRST_PAUSE.saturating_mul(1 << self.times.saturating_sub(1).min(9));
+        self.at + pause.min(LONGEST_PAUSE)
+    }
 }
 
 impl TargetEntry {
@@ -244,22 +262,40 @@ impl TargetEntry {
         jittered(pause, 10, &(&self.app.id, cluster), number)
     }
 
-    /// It was applied. When the same is wanted again at once, something undoes it (a webhook, another
-    /// instance of the same name): the next time waits 1 s, 2 s, 4 s … 5 min.
-    pub fn applied(&mut self, rendered: Digest, objects: BTreeSet<ObjectId>, now: Instant) {
+    /// It was applied. When the same is wanted again soon, something undoes it: the next time waits 1 s, 2 s, 4 s … 5 min. What
+    /// was put back for the third time now.
+    pub fn applied(&mut self, rendered: Digest, objects: BTreeSet<ObjectId>, now: Instant) -> Vec<ObjectId> {
         let before = self.applied.take();
-        let (mut written, mut again, mut undone) = (objects, 0, false);
+        let (mut written, mut put_back, mut stubborn) = (objects, BTreeMap::new(), Vec::new());
         if let Some(before) = before.filter(|it| it.rendered == rendered && now - it.at < LONGEST_PAUSE * 2) {
-            undone = !written.is_disjoint(&before.written);
-            again = before.again + u32::from(undone);
+            put_back = before.put_back;
+            put_back.retain(|_, it| now - it.at < LONGEST_PAUSE * 2);
+            for id in written.intersection(&before.written) {
+                let times = put_back.get(id).map_or(0, |it| it.times).saturating_add(1);
+                put_back.insert(id.clone(), PutBack { times, at: now });
+                if times == TOLD_AT {
+                    stubborn.push(id.clone());
+                }
+            }
             written.extend(before.written);
         }
-        self.applied = Some(Applied { rendered, at: now, written, again });
+        self.applied = Some(Applied { rendered, at: now, written, put_back });
         self.went_through();
-        if undone {
-            let pause = FIRST_PAUSE.saturating_mul(1 << (again - 1).min(9)).min(LONGEST_PAUSE);
-            self.retry_at = Some(now + pause);
-        }
+        stubborn
+    }
+
+    /// How often this object was put back in a row, to be changed again.
+    pub fn times_put_back(&self, object: &ObjectId) -> Option<u32> {
+        Some(self.applied.as_ref()?.put_back.get(object)?.times)
+    }
+
+    /// It would write what was put back a moment ago: until when it does not. That nothing was to be done meanwhile ends no pause,
+    /// or whoever undoes it a second later would be answered each time.
+    pub fn leaves_until(&self, plan: &Plan, now: Instant) -> Option<Instant> {
+        let applied = self.applied.as_ref().filter(|it| it.rendered == plan.rendered)?;
+        let undone = plan.writes().filter(|step| !step.decides_a_doubt());
+        let until = undone.filter_map(|step| Some(applied.put_back.get(&step.object)?.until())).max();
+        until.filter(|at| *at > now)
     }
 
     /// The next try comes at once, and the pauses after it from the first on.

@@ -66,6 +66,7 @@ mod support;
 mod taints;
 mod tidy;
 mod transcripts;
+mod undone;
 mod vanished;
 mod versions;
 mod waking;

@@ -1,0 +1,134 @@
+//! What is put back, and does not stay so: whoever does that is told, and nothing else of the app is hidden by it.
+
+use std::time::Duration;
+
+use sandbox::{RequestMatch, Sandbox};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tutti::report::{Phase, TargetReport};
+
+use crate::drift::{APP, MANIFESTS, Scene, app};
+use crate::support::fleet::{Fleet, Running, target};
+use crate::support::forge::Gitea;
+use crate::support::live::{self, edit_as};
+use crate::support::log::Log;
+use crate::support::manifests::deployment;
+
+/// Somebody who has a value of his own in a field of ours each time that he looks, twice a second. Until it is dropped.
+struct Somebody(JoinHandle<()>);
+
+impl Drop for Somebody {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Somebody {
+    fn sets(cluster: &Sandbox, kind: &'static str, field: &'static str, edit: Value) -> Self {
+        let cluster = cluster.clone();
+        Self(tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(Duration::from_millis(500)).await;
+                let Some(object) = live::get(&cluster, kind, "default", "web").await else { continue };
+                if object.pointer(field) != edit.pointer(field) {
+                    edit_as(&cluster, "operator", (kind, "web"), &edit).await;
+                }
+            }
+        }))
+    }
+}
+
+fn told(running: &Running) -> TargetReport {
+    target(&running.overview.borrow(), "bj1", "default/web").clone()
+}
+
+async fn minutes(number: u64) {
+    tokio::time::sleep(Duration::from_secs(number * 60)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_sets_a_field_again_each_time_is_answered_ever_more_seldom_and_told() {
+    let log = Log::keep();
+    let scene = Scene::with("drift: repair").await;
+    let (cluster, warning) = (scene.cluster(), "somebody changes it again each time");
+    let applies = || cluster.count_requests(&RequestMatch::any().verb("apply").resource("configmaps"));
+    let somebody = Somebody::sets(cluster, "ConfigMap", "/data/value", json!({"data": {"value": "theirs"}}));
+    minutes(1).await;
+    // At once, then after 1, 2, 4, 8, 16 and 32 s.
+    assert!((6..=7).contains(&applies()), "{}", applies());
+    assert_eq!(log.count(warning), 1);
+    assert!(log.text().contains("object=ConfigMap default/web"), "{}", log.text());
+    minutes(59).await;
+    assert!((18..=21).contains(&applies()), "{}", applies());
+    assert_eq!(log.count(warning), 1);
+    let now = told(&scene.running);
+    let expected = "ConfigMap default/web: put back more than 10 times, and changed again each time; tried again after \
+                    pauses of up to 5 minutes";
+    assert_eq!((now.phase, now.detail.as_str()), (Phase::Pending, expected));
+
+    drop(somebody);
+    minutes(6).await;
+    assert_eq!(told(&scene.running).phase, Phase::Running);
+    assert_eq!(scene.get("ConfigMap").await["data"]["value"], "one");
+    // What is changed a good while later is another matter.
+    minutes(11).await;
+    scene.fleet.forget_requests();
+    let _somebody = Somebody::sets(cluster, "ConfigMap", "/data/value", json!({"data": {"value": "theirs"}}));
+    minutes(1).await;
+    assert!((6..=7).contains(&applies()), "{}", applies());
+    assert_eq!(log.count(warning), 2);
+}
+
+/// What a person changes beside it waits along.
+#[tokio::test(start_paused = true)]
+async fn what_is_changed_beside_it_is_put_back_within_five_minutes() {
+    let scene = Scene::with("drift: repair").await;
+    let cluster = scene.cluster();
+    let theirs = json!({"spec": {"selector": {"app": "theirs"}}});
+    let _somebody = Somebody::sets(cluster, "Service", "/spec/selector/app", theirs);
+    minutes(30).await;
+    edit_as(cluster, "kubectl-edit", ("ConfigMap", "web"), &json!({"data": {"value": "two"}})).await;
+    tokio::time::sleep(Duration::from_secs(302)).await;
+    assert_eq!(scene.get("ConfigMap").await["data"]["value"], "one");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rollout_that_fails_is_told_though_somebody_sets_a_field_again_each_time() {
+    let gitea = Gitea::start().await;
+    let manifest = |image: &str| {
+        let web = deployment("default", "web", "web", image);
+        web.replace("  replicas: 2\n", "  replicas: 2\n  revisionHistoryLimit: 5\n")
+    };
+    let files = [
+        ("tutti.yaml", gitea.instance()),
+        (APP, app("drift: repair")),
+        (MANIFESTS, manifest("registry.example.com/web:1")),
+    ];
+    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
+    let fleet = Fleet::new(&["bj1"], &files);
+    let running = fleet.start().await;
+    gitea.until(&fleet.begin, "success").await;
+    let edit = json!({"spec": {"revisionHistoryLimit": 7}});
+    let _somebody = Somebody::sets(fleet.cluster("bj1"), "Deployment", "/spec/revisionHistoryLimit", edit);
+    minutes(10).await;
+    assert_eq!(told(&running).phase, Phase::Pending);
+    let broken = manifest("registry.example.com/web:broken-1");
+    let broken = fleet.push(&running, "A bad image", &[(MANIFESTS, Some(&broken))]).await;
+    gitea.until(&broken, "failure").await;
+    minutes(20).await;
+    let now = told(&running);
+    assert!(
+        now.phase == Phase::Degraded && now.detail.contains("ImagePullBackOff"),
+        "{:?} {}",
+        now.phase,
+        now.detail
+    );
+    assert!(
+        gitea.last(&broken).starts_with("failure bj1 default/web: ImagePullBackOff"),
+        "{}",
+        gitea.last(&broken)
+    );
+    let posts = gitea.posts().len();
+    minutes(60).await;
+    assert_eq!(gitea.posts().len(), posts, "it is said once");
+}
