@@ -131,6 +131,8 @@ pub enum Scaler {
     Applied,
     /// An autoscaler, or something else that writes the `scale` subresource and is not kubectl.
     Autoscaler,
+    /// Nobody knows any more: the server merged who had what, or it was cleared. It was not put back, so it may well be an autoscaler's.
+    Unknown,
     Other,
 }
 

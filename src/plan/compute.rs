@@ -133,7 +133,7 @@ fn step(
         reason,
         uid: live.map(|live| live.uid.to_string()),
         resource_version: seen.map(|(_, version)| version.to_string()),
-        replicas: SentReplicas::of(live, unlabelled, autoscaled),
+        replicas: SentReplicas::of(live, unlabelled, said_replicas(object), autoscaled),
         applied: live.and_then(|live| live.revision.as_deref()).map(Revision::from),
         source: Some(object.source.clone()),
         force: false,
@@ -275,9 +275,14 @@ fn against_live(
     }
 }
 
+/// How many replicas Git says.
+fn said_replicas(object: &RenderedObject) -> Option<i64> {
+    object.body.field("/spec/replicas")?.as_i64()
+}
+
 /// The commit changed nothing of it; somebody else may have.
 fn as_applied(input: &Input<'_>, object: &RenderedObject, live: &Live, autoscaled: bool) -> (Action, Reason) {
-    let is_said = !autoscaled && object.body.field("/spec/replicas").is_some();
+    let is_said = !autoscaled && said_replicas(object).is_some();
     match (drift::of(live, is_said), input.drift) {
         (None, _) | (Some(_), DriftMode::Ignore) => (Action::Unchanged, Reason::Same),
         (Some(drift), DriftMode::Repair) if drift.is_doubt() && input.asked_lately.contains(&object.id) => {

@@ -62,8 +62,12 @@ pub fn of(live: &Live, is_said: bool) -> Option<Drift> {
 /// An autoscaler scales as it likes. A person's number is put back, also where an autoscaler's was before.
 fn is_scaled(then: Option<LiveReplicas>, now: Option<LiveReplicas>) -> bool {
     let owner = |replicas: Option<LiveReplicas>| replicas.map(|it| it.owner);
-    let was_ours = owner(then) == Some(Scaler::Applied) && owner(now) != Some(Scaler::Autoscaler);
-    now != then && (was_ours || owner(now) == Some(Scaler::Other))
+    now != then
+        && match owner(now) {
+            Some(Scaler::Autoscaler | Scaler::Unknown) => false,
+            Some(Scaler::Other) => true,
+            Some(Scaler::Applied) | None => owner(then) == Some(Scaler::Applied),
+        }
 }
 
 /// What an apply says of `spec.replicas`.
@@ -79,10 +83,19 @@ pub enum SentReplicas {
 }
 
 impl SentReplicas {
-    /// `unlabelled`: it is ours, but for its label.
-    pub fn of(live: Option<&Live>, unlabelled: Option<&Stranger>, autoscaled: bool) -> Self {
+    /// `unlabelled`: it is ours, but for its label. `said`: by Git.
+    pub fn of(
+        live: Option<&Live>,
+        unlabelled: Option<&Stranger>,
+        said: Option<i64>,
+        autoscaled: bool,
+    ) -> Self {
         match live.map_or(unlabelled.and_then(|it| it.replicas), |live| live.ownership.replicas) {
             Some(LiveReplicas { owner: Scaler::Autoscaler, .. }) => Self::LeftOut,
+            // The number that Git says is ours to have: the next commit may say another.
+            Some(LiveReplicas { owner: Scaler::Unknown, count }) if autoscaled || said != Some(count) => {
+                Self::LeftOut
+            }
             Some(LiveReplicas { owner: Scaler::Applied, count }) if autoscaled => Self::AsLive(count),
             Some(LiveReplicas { owner: Scaler::Other, .. }) if autoscaled => Self::LeftOut,
             _ => Self::AsRendered,

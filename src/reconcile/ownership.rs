@@ -153,13 +153,14 @@ pub fn settle(live: &mut Arc<Live>, object: &RenderedObject) {
     live.settled = Some(Ownership { replicas, ..live.ownership.clone() });
 }
 
-/// Where nobody has any field any more, a number that is as it was is an autoscaler's still.
+/// Where nobody has any field any more, a number that is as it was is still whose it was, if that may be an autoscaler.
 pub fn scaled_as_before(known: Option<&Live>, mut live: Live) -> Live {
     let before = known.filter(|known| known.uid == live.uid).and_then(|known| known.ownership.replicas);
     let now = &mut live.ownership;
     if let (Some(before), Some(count)) = (before, now.replicas.map(|now| now.count))
         && now.fields.is_none()
-        && (before.owner, before.count) == (Scaler::Autoscaler, count)
+        && matches!(before.owner, Scaler::Autoscaler | Scaler::Unknown)
+        && before.count == count
     {
         now.replicas = Some(before);
     }
@@ -230,8 +231,7 @@ fn replicas(object: &Value, entries: &[Value], owned: &FieldSet, manager: &str) 
     } else if owned.has_path(&["spec", "replicas"]) {
         Scaler::Applied
     } else if who().any(|(name, _)| NOT_KNOWN.contains(&name)) {
-        // A person's would have been put back before: it was left, so it was an autoscaler's.
-        Scaler::Autoscaler
+        Scaler::Unknown
     } else {
         Scaler::Other
     };
@@ -276,8 +276,8 @@ mod tests {
             assert_eq!(found, Some(LiveReplicas { count: 5, owner: expected }), "{owners:?}");
         };
         let (ours, ancient) = (("tutti-main", "Apply", ""), ("ancient-changes", "Update", ""));
-        check(&[ancient], Scaler::Autoscaler);
-        check(&[("before-first-apply", "Update", "")], Scaler::Autoscaler);
+        check(&[ancient], Scaler::Unknown);
+        check(&[("before-first-apply", "Update", "")], Scaler::Unknown);
         check(&[ours, ancient], Scaler::Applied);
         check(&[ours, ("keda", "Update", "scale")], Scaler::Autoscaler);
         check(&[("kubectl", "Update", "scale")], Scaler::Other);
