@@ -6,6 +6,7 @@ mod kind_watch;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -579,36 +580,33 @@ impl ClusterEntry {
 
     /// An apply went through, and this is its answer: what it shows is what was wanted. A watch may have told of something
     /// newer already, which is held to it.
-    /// `ignores`: what was left to others then.
+    /// `ignores`: what was left to others then. `before`: values that were to be put back; whether they were not.
     pub fn applied(
         &mut self,
         kind: &Kind,
         object: Value,
         instance: &str,
         ignores: &Ignores,
+        before: Option<NonZeroU64>,
         words: &mut Words,
-    ) {
-        let Some(id) = ObjectId::of(&object) else { return };
+    ) -> bool {
+        let Some(id) = ObjectId::of(&object) else { return false };
         let Some(answer) = reconcile::live(kind, &object, instance, &self.rules, &self.ignores) else {
             self.forget(&id);
-            return;
+            return false;
         };
         // What was left out under other rules may be wanted by now.
         let is_all = self.ignores.get(&answer.app) == ignores.get(&answer.app);
         if self.has_left(&id, &answer) {
-            return;
+            return false;
         }
         let (uid, hash, ownership) = (Arc::clone(&answer.uid), answer.hash, answer.ownership.clone());
         self.see_whole(id.clone(), answer, object, words);
         self.observation.immutable.remove(&id);
-        if let Some(live) = self.observation.objects.get_mut(&id)
-            && is_all
-            && (&live.uid, live.hash) == (&uid, hash)
-        {
-            let live = Arc::make_mut(live);
-            live.settled = Some(reconcile::settled(ownership, hash, self.wanted.get(&live.app, &id)));
-            live.evidence = None;
-        }
+        let live = self.observation.objects.get_mut(&id).filter(|_| is_all);
+        let Some(live) = live.filter(|live| (&live.uid, live.hash) == (&uid, hash)) else { return false };
+        let shown = reconcile::settled(ownership, hash, self.wanted.get(&live.app, &id));
+        Arc::make_mut(live).settle(&shown, before)
     }
 
     /// An object that changed while it was deleted, as it was read then: a watch may tell of it later.
@@ -683,7 +681,10 @@ fn as_settled_before(known: Option<&Live>, live: Live) -> Live {
             && paths(known) == paths(&live)
     };
     match known.filter(is_comparable) {
-        Some(known) => Live { settled: known.settled.clone(), evidence: None, ..live },
+        Some(known) => {
+            let overruled = known.overruled && live.ownership.values == known.ownership.values;
+            Live { settled: known.settled.clone(), overruled, evidence: None, ..live }
+        }
         None => live,
     }
 }

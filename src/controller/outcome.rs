@@ -65,7 +65,13 @@ impl World {
                     opened |= is_namespace(&receipt.object);
                     if let Some(kind) = Kind::of(&object) {
                         let (name, ignores) = (&self.instance.name, &outcome.ignores);
-                        cluster.applied(&kind, *object, name, ignores, &mut self.words);
+                        let before = step_of(&receipt.object).and_then(Step::values_to_put_back);
+                        if cluster.applied(&kind, *object, name, ignores, before, &mut self.words) {
+                            tracing::warn!(
+                                cluster = %target.cluster, app = %target.app, object = %receipt.object,
+                                "put back, and the cluster keeps other values: something changes what is applied"
+                            );
+                        }
                     }
                 }
                 Err(not_done) => {

@@ -88,11 +88,16 @@ fn fares(entry: &TargetEntry, rendered: &Rendered, plan: &Plan, cluster: &Cluste
     match &entry.cause {
         Some(cause) if phase == Phase::Progressing && cause.decisive => (Phase::Degraded, cause.to_string()),
         Some(cause) if matches!(phase, Phase::Progressing | Phase::Degraded) => (phase, cause.to_string()),
-        _ => match plan.steps.iter().find(|step| matches!(step.reason, Reason::DriftReported { .. })) {
+        _ => match plan.steps.iter().find(|step| is_left_as_it_is(&step.reason)) {
             Some(drifted) if phase == Phase::Running => (Phase::OutOfSync, told(drifted)),
             _ => (phase, detail),
         },
     }
+}
+
+/// It is not what Git says, and nothing is done about it.
+fn is_left_as_it_is(reason: &Reason) -> bool {
+    matches!(reason, Reason::DriftReported { .. } | Reason::Overruled)
 }
 
 /// What is to be written, was put back before, and was changed again. Without the time of the next try, and with no number above

@@ -42,7 +42,9 @@ pub struct Live {
     pub ownership: Ownership,
     /// What `ownership` was when it was known to hold everything that `hash` says; `None` until that is known.
     pub settled: Option<Ownership>,
-    /// By what that is told. Kept until it is settled.
+    /// What was settled was applied again, and the values that are there now came of it: something changes what is applied.
+    pub overruled: bool,
+    /// By what `settled` is told. Kept until it is settled.
     pub evidence: Option<Evidence>,
     /// When its app leaves fields of it to others. What `ownership` says is without these fields.
     pub ignored: Option<Arc<Ignored>>,
@@ -53,6 +55,19 @@ impl Live {
     pub fn was(&self) -> Option<Was> {
         let revision = Revision::from(self.revision.as_deref()?);
         Some(Was { app: AppId::parse(&self.app)?, revision, hash: self.hash? })
+    }
+
+    /// An apply shows what is there when everything was wanted. `before`: the values that it was to put back. Whether it did not,
+    /// as they are there all the same.
+    pub fn settle(&mut self, shown: &Ownership, before: Option<NonZeroU64>) -> bool {
+        let then = self.settled.take().and_then(|settled| settled.values);
+        let is_overruled = before.is_some() && before == shown.values && then.is_some() && before != then;
+        // What was there then stays what is wanted: where it comes back, all is well.
+        let values = if is_overruled { then } else { shown.values };
+        self.overruled = is_overruled && self.ownership.values == before;
+        self.settled = Some(Ownership { values, ..shown.clone() });
+        self.evidence = None;
+        self.overruled
     }
 
     /// It is there in place of another one: well, and not only because somebody holds it before its pods came.

@@ -133,6 +133,7 @@ fn step(
         reason,
         uid: live.map(|live| live.uid.to_string()),
         resource_version: seen.map(|(_, version)| version.to_string()),
+        values: live.and_then(|live| live.ownership.values),
         replicas: SentReplicas::of(live, unlabelled, said_replicas(object), autoscaled),
         applied: live.and_then(|live| live.revision.as_deref()).map(Revision::from),
         source: Some(object.source.clone()),
@@ -287,6 +288,9 @@ fn as_applied(input: &Input<'_>, object: &RenderedObject, live: &Live, autoscale
         (None, _) | (Some(_), DriftMode::Ignore) => (Action::Unchanged, Reason::Same),
         (Some(drift), DriftMode::Repair) if drift.is_doubt() && input.asked_lately.contains(&object.id) => {
             (Action::Unchanged, Reason::AskedLately)
+        }
+        (Some(Drift::ValuesChanged), DriftMode::Repair) if live.overruled => {
+            (Action::Skip, Reason::Overruled)
         }
         (Some(drift), DriftMode::Repair) => (Action::Configure, Reason::Drifted { drift }),
         (Some(Drift::Written), DriftMode::Report) => (Action::Unchanged, Reason::Same),

@@ -153,6 +153,7 @@ impl Decided {
     pub fn step(&self) -> Step {
         let Candidate { object, kind, uid, resource_version, .. } = self.candidate.clone();
         Step {
+            values: None,
             replicas: SentReplicas::default(),
             phase: Phase::of(&object),
             hook: None,

@@ -138,6 +138,8 @@ pub enum Reason {
     DriftReported {
         drift: Drift,
     },
+    /// It was put back, and admission changed it again in the same write.
+    Overruled,
     Held {
         by: Hold,
         would: Action,
@@ -235,6 +237,7 @@ impl fmt::Display for Reason {
             Self::LabelsMissing => f.write_str("our label is gone from it"),
             Self::Drifted { drift } => f.write_str(drift.words()),
             Self::DriftReported { drift } => write!(f, "{}; the app only reports drift", drift.words()),
+            Self::Overruled => f.write_str("the cluster keeps other values than were applied: something changes them as they are written"),
             Self::TransferredFrom { app } => write!(f, "taken over from app {app}"),
             Self::Adopted(effect) => write_effect(effect, f),
             Self::AskedLately => f.write_str("whether it is still what was applied is asked once a minute"),

@@ -1,6 +1,7 @@
 //! The plan of one app on one cluster.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -8,7 +9,7 @@ use serde_json::json;
 
 use super::prune::{Decided, PruneDecision};
 use super::reason::with_words;
-use super::{Action, Phase, Reason, SentReplicas, Turn};
+use super::{Action, Drift, Phase, Reason, SentReplicas, Turn};
 use crate::model::{
     AppId, ClusterName, Digest, FieldPath, Hook, Ignored, Kind, Location, ObjectId, Revision, Was,
 };
@@ -32,6 +33,9 @@ pub struct Step {
     pub resource_version: Option<String>,
     /// The commit that the live object was applied from last, when there is one of ours.
     pub applied: Option<Revision>,
+    /// Of the live object, where they are watched.
+    #[serde(skip)]
+    pub values: Option<NonZeroU64>,
     /// For an apply.
     #[serde(skip)]
     pub replicas: SentReplicas,
@@ -61,6 +65,12 @@ impl Step {
     /// Applied only to find out whether anything is different.
     pub fn decides_a_doubt(&self) -> bool {
         matches!(self.reason, Reason::Drifted { drift } if drift.is_doubt())
+    }
+
+    /// The values that are there, when nothing but them is to be changed.
+    pub fn values_to_put_back(&self) -> Option<NonZeroU64> {
+        let is_it = matches!(self.reason, Reason::Drifted { drift: Drift::ValuesChanged });
+        self.values.filter(|_| is_it)
     }
 
     /// The action that it is, or would be if nothing held it.

@@ -36,6 +36,7 @@ pub fn live(kind: &Kind, object: &Value, instance: &str, rules: &Rules, ignores:
         keep: annotation(object, labels::PRUNE) == Some("keep"),
         is_ended_run: annotation(object, labels::RUN).is_some() && is_ended(kind, object, &health),
         claims_go_along: ObjectId::claims_go_along(object),
+        overruled: false,
         deleting: metadata.get("deletionTimestamp").is_some_and(|time| !time.is_null()),
         health,
         pods: pod_count(object),

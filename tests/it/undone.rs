@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use sandbox::{RequestMatch, Sandbox};
+use sandbox::{FaultPlan, Mutation, RequestMatch, Sandbox, Webhook};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tutti::report::{Phase, TargetReport};
 
-use crate::drift::{APP, MANIFESTS, Scene, app};
+use crate::drift::{APP, MANIFESTS, Scene, app, manifests};
 use crate::support::fleet::{Fleet, Running, target};
 use crate::support::forge::Gitea;
 use crate::support::live::{self, edit_as};
@@ -131,4 +131,75 @@ async fn a_rollout_that_fails_is_told_though_somebody_sets_a_field_again_each_ti
     let posts = gitea.posts().len();
     minutes(60).await;
     assert_eq!(gitea.posts().len(), posts, "it is said once");
+}
+
+/// A policy for images that came after the app: whatever writes the Deployment gets its image.
+fn policy(image: &str) -> FaultPlan {
+    let containers = json!([{"name": "main", "image": image}]);
+    let path = ["spec", "template", "spec", "containers"].map(str::to_owned).to_vec();
+    let webhook = Webhook {
+        resource: "deployments.apps".to_owned(),
+        mutation: Mutation::Set { path, value: containers },
+    };
+    FaultPlan::default().webhook(webhook)
+}
+
+const OVERRULED: &str = "Deployment default/web: the cluster keeps other values than were applied: something changes them as they \
+                         are written";
+
+#[tokio::test(start_paused = true)]
+async fn what_admission_keeps_changing_is_applied_once_and_told() {
+    let log = Log::keep();
+    let scene = Scene::with("drift: repair").await;
+    let (cluster, warning) = (scene.cluster(), "put back, and the cluster keeps other values");
+    let note = |text: &str| json!({"metadata": {"annotations": {"example.com/note": text}}});
+    cluster.set_faults(&policy("mirror/web:1"));
+    edit_as(cluster, "operator", ("Deployment", "web"), &note("one")).await;
+    assert_eq!(scene.counted().await, ["1 apply deployments.apps", "1 patch deployments.apps"]);
+    let now = told(&scene.running);
+    assert_eq!((now.phase, now.detail.as_str()), (Phase::OutOfSync, OVERRULED));
+    assert_eq!(log.count(warning), 1);
+
+    // Neither time nor a write that changes nothing of ours is a reason to try it again.
+    scene.fleet.forget_requests();
+    edit_as(cluster, "operator", ("Deployment", "web"), &note("two")).await;
+    minutes(30).await;
+    assert_eq!(scene.fleet.counted(), ["1 patch deployments.apps"]);
+    assert_eq!(told(&scene.running).detail, OVERRULED);
+
+    // Another value is.
+    scene.fleet.forget_requests();
+    cluster.set_faults(&policy("mirror/web:2"));
+    edit_as(cluster, "operator", ("Deployment", "web"), &note("three")).await;
+    assert_eq!(scene.counted().await, ["1 apply deployments.apps", "1 patch deployments.apps"]);
+    assert_eq!(told(&scene.running).detail, OVERRULED);
+    assert_eq!(log.count(warning), 2);
+
+    // The policy says as Git says: so is the object with the next write.
+    scene.fleet.forget_requests();
+    cluster.set_faults(&policy("web:1"));
+    edit_as(cluster, "operator", ("Deployment", "web"), &note("four")).await;
+    assert_eq!(scene.counted().await, ["1 patch deployments.apps"]);
+    assert_eq!(told(&scene.running).phase, Phase::Running);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_commit_ends_what_is_told_of_admission() {
+    let scene = Scene::with("drift: repair").await;
+    let cluster = scene.cluster();
+    cluster.set_faults(&policy("mirror/web:1"));
+    let note = json!({"metadata": {"annotations": {"example.com/note": "seen"}}});
+    edit_as(cluster, "operator", ("Deployment", "web"), &note).await;
+    assert_eq!(scene.counted().await, ["1 apply deployments.apps", "1 patch deployments.apps"]);
+    assert_eq!(told(&scene.running).detail, OVERRULED);
+    // Of another object it does not.
+    let other = manifests().replace("{value: \"one\"}", "{value: \"two\"}");
+    scene.fleet.push(&scene.running, "Another value", &[(MANIFESTS, Some(&other))]).await;
+    minutes(1).await;
+    assert_eq!(scene.get("ConfigMap").await["data"]["value"], "two");
+    assert_eq!(told(&scene.running).detail, OVERRULED);
+    // What admission makes of a commit is what is wanted from then on.
+    let newer = other.replace("web:1", "mirror/web:1");
+    let revision = scene.fleet.push(&scene.running, "As the policy", &[(MANIFESTS, Some(&newer))]).await;
+    scene.running.converged(&revision).await;
 }

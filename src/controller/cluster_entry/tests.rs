@@ -69,7 +69,7 @@ fn listed_entry(version: u64) -> ClusterEntry {
 
 /// Whether an apply that is answered so makes the object one that is there.
 fn is_there_after_answer(entry: &mut ClusterEntry, version: u64) -> bool {
-    entry.applied(&kind(), map(UID, version), "main", &Ignores::default(), &mut Words::default());
+    entry.applied(&kind(), map(UID, version), "main", &Ignores::default(), None, &mut Words::default());
     let is_there = entry.observation.objects.contains_key(&id());
     entry.forget(&id());
     is_there
@@ -101,10 +101,10 @@ async fn an_answer_does_not_bring_back_what_another_of_its_name_has_replaced() {
     let mut entry = listed_entry(5);
     tell(&mut entry, Change::Left(Box::new(map(UID, 11))));
     tell(&mut entry, Change::Seen(Box::new(map(ANOTHER, 12))));
-    entry.applied(&kind(), map(UID, 8), "main", &Ignores::default(), &mut Words::default());
+    entry.applied(&kind(), map(UID, 8), "main", &Ignores::default(), None, &mut Words::default());
     assert_eq!(&*entry.observation.objects[&id()].uid, ANOTHER);
     // One that the watch has still to tell of.
-    entry.applied(&kind(), map(UID, 14), "main", &Ignores::default(), &mut Words::default());
+    entry.applied(&kind(), map(UID, 14), "main", &Ignores::default(), None, &mut Words::default());
     assert_eq!(&*entry.observation.objects[&id()].uid, UID);
 }
 

@@ -96,6 +96,7 @@ fn live(owner: &str, text: &str, content: &str) -> Live {
         keep: false,
         is_ended_run: false,
         claims_go_along: false,
+        overruled: false,
         deleting: false,
         health: Health::current(),
         pods: None,
