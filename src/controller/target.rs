@@ -108,6 +108,29 @@ struct Applied {
     again: u32,
 }
 
+impl Applied {
+    /// And how long the next time waits. Where nothing was written that could be undone (an apply that only decided a doubt), what
+    /// was before is as long ago as it was.
+    fn after(
+        before: Option<Self>,
+        rendered: Digest,
+        mut written: BTreeSet<ObjectId>,
+        now: Instant,
+    ) -> (Option<Self>, Option<Duration>) {
+        if written.is_empty() {
+            return (before, None);
+        }
+        let (mut again, mut undone) = (0, false);
+        if let Some(before) = before.filter(|it| it.rendered == rendered && now - it.at < LONGEST_PAUSE * 2) {
+            undone = !written.is_disjoint(&before.written);
+            again = before.again + u32::from(undone);
+            written.extend(before.written);
+        }
+        let pause = || FIRST_PAUSE.saturating_mul(1 << (again - 1).min(9)).min(LONGEST_PAUSE);
+        (Some(Self { rendered, at: now, written, again }), undone.then(pause))
+    }
+}
+
 impl TargetEntry {
     pub fn new(app: Arc<App>, revision: Revision, render: Result<Arc<Rendered>, Vec<Diagnostic>>) -> Self {
         Self {
@@ -247,19 +270,10 @@ impl TargetEntry {
     /// It was applied. When the same is wanted again at once, something undoes it (a webhook, another
     /// instance of the same name): the next time waits 1 s, 2 s, 4 s … 5 min.
     pub fn applied(&mut self, rendered: Digest, objects: BTreeSet<ObjectId>, now: Instant) {
-        let before = self.applied.take();
-        let (mut written, mut again, mut undone) = (objects, 0, false);
-        if let Some(before) = before.filter(|it| it.rendered == rendered && now - it.at < LONGEST_PAUSE * 2) {
-            undone = !written.is_disjoint(&before.written);
-            again = before.again + u32::from(undone);
-            written.extend(before.written);
-        }
-        self.applied = Some(Applied { rendered, at: now, written, again });
+        let (applied, pause) = Applied::after(self.applied.take(), rendered, objects, now);
+        self.applied = applied;
         self.went_through();
-        if undone {
-            let pause = FIRST_PAUSE.saturating_mul(1 << (again - 1).min(9)).min(LONGEST_PAUSE);
-            self.retry_at = Some(now + pause);
-        }
+        self.retry_at = pause.map(|pause| now + pause);
     }
 
     /// The next try comes at once, and the pauses after it from the first on.
@@ -292,4 +306,32 @@ fn version_of(render: &Result<Arc<Rendered>, Vec<Diagnostic>>) -> String {
         .flat_map(|object| version::of_workload(&object.body.fields()))
         .collect();
     version::merge(versions.iter().map(String::as_str))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repairs_that_lie_far_apart_are_no_row_whatever_is_decided_in_between() {
+        let (rendered, begin) = (Digest::of(b"all"), Instant::now());
+        let web = || BTreeSet::from([ObjectId::new("", "ConfigMap", Some("shop"), "web")]);
+        let after = |before, what, minute: u64| {
+            Applied::after(before, rendered, what, begin + Duration::from_secs(60 * minute))
+        };
+        let (first, pause) = after(None, web(), 0);
+        assert_eq!(pause, None);
+        let (second, pause) = after(first, web(), 1);
+        assert_eq!(pause, Some(FIRST_PAUSE));
+        let (mut known, pause) = after(second, web(), 2);
+        assert_eq!(pause, Some(FIRST_PAUSE * 2));
+        // One doubt a minute.
+        for minute in 3..60 {
+            let (next, pause) = after(known, BTreeSet::new(), minute);
+            assert_eq!(pause, None);
+            known = next;
+        }
+        let (known, pause) = after(known, web(), 60);
+        assert_eq!((pause, known.map(|it| it.again)), (None, Some(0)));
+    }
 }
