@@ -126,6 +126,35 @@ impl PutBack {
     }
 }
 
+impl Applied {
+    /// With what was put back for the third time now. Where nothing was written that could be undone (an apply that only decided a
+    /// doubt), what was before is as long ago as it was.
+    fn after(
+        before: Option<Self>,
+        rendered: Digest,
+        mut written: BTreeSet<ObjectId>,
+        now: Instant,
+    ) -> (Option<Self>, Vec<ObjectId>) {
+        if written.is_empty() {
+            return (before, Vec::new());
+        }
+        let (mut put_back, mut stubborn) = (BTreeMap::new(), Vec::new());
+        if let Some(before) = before.filter(|it| it.rendered == rendered && now - it.at < LONGEST_PAUSE * 2) {
+            put_back = before.put_back;
+            put_back.retain(|_, it: &mut PutBack| now - it.at < LONGEST_PAUSE * 2);
+            for id in written.intersection(&before.written) {
+                let times = put_back.get(id).map_or(0, |it| it.times).saturating_add(1);
+                put_back.insert(id.clone(), PutBack { times, at: now });
+                if times == TOLD_AT {
+                    stubborn.push(id.clone());
+                }
+            }
+            written.extend(before.written);
+        }
+        (Some(Self { rendered, at: now, written, put_back }), stubborn)
+    }
+}
+
 impl TargetEntry {
     pub fn new(app: Arc<App>, revision: Revision, render: Result<Arc<Rendered>, Vec<Diagnostic>>) -> Self {
         Self {
@@ -265,21 +294,8 @@ impl TargetEntry {
     /// It was applied. When the same is wanted again soon, something undoes it: the next time waits 1 s, 2 s, 4 s … 5 min. What
     /// was put back for the third time now.
     pub fn applied(&mut self, rendered: Digest, objects: BTreeSet<ObjectId>, now: Instant) -> Vec<ObjectId> {
-        let before = self.applied.take();
-        let (mut written, mut put_back, mut stubborn) = (objects, BTreeMap::new(), Vec::new());
-        if let Some(before) = before.filter(|it| it.rendered == rendered && now - it.at < LONGEST_PAUSE * 2) {
-            put_back = before.put_back;
-            put_back.retain(|_, it| now - it.at < LONGEST_PAUSE * 2);
-            for id in written.intersection(&before.written) {
-                let times = put_back.get(id).map_or(0, |it| it.times).saturating_add(1);
-                put_back.insert(id.clone(), PutBack { times, at: now });
-                if times == TOLD_AT {
-                    stubborn.push(id.clone());
-                }
-            }
-            written.extend(before.written);
-        }
-        self.applied = Some(Applied { rendered, at: now, written, put_back });
+        let (applied, stubborn) = Applied::after(self.applied.take(), rendered, objects, now);
+        self.applied = applied;
         self.went_through();
         stubborn
     }
@@ -328,4 +344,33 @@ fn version_of(render: &Result<Arc<Rendered>, Vec<Diagnostic>>) -> String {
         .flat_map(|object| version::of_workload(&object.body.fields()))
         .collect();
     version::merge(versions.iter().map(String::as_str))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repairs_that_lie_far_apart_are_no_row_whatever_is_decided_in_between() {
+        let (rendered, begin) = (Digest::of(b"all"), Instant::now());
+        let web = ObjectId::new("", "ConfigMap", Some("shop"), "web");
+        let after = |before, minute: u64, what: &[&ObjectId]| {
+            let (what, now) =
+                (what.iter().map(|id| (*id).clone()).collect(), begin + Duration::from_secs(60 * minute));
+            Applied::after(before, rendered, what, now)
+        };
+        let times = |known: &Option<Applied>| known.as_ref()?.put_back.get(&web).map(|it| it.times);
+        let (mut known, _) = after(None, 0, &[&web]);
+        for (minute, expected) in [(1, 1), (2, 2), (3, 3), (4, 4)] {
+            let (next, told) = after(known, minute, &[&web]);
+            assert_eq!((times(&next), told.len()), (Some(expected), usize::from(expected == 3)));
+            known = next;
+        }
+        // One doubt a minute.
+        for minute in 5..60 {
+            known = after(known, minute, &[]).0;
+        }
+        let (known, told) = after(known, 60, &[&web]);
+        assert_eq!((times(&known), told.len()), (None, 0));
+    }
 }
