@@ -202,8 +202,8 @@ fn leave(body: &mut Value, ignored: &[FieldPath], field: &str) -> bool {
     is_left
 }
 
-/// A number of replicas of which it was not known that it is an autoscaler's: who only looked up an object knows its metadata. It
-/// is never taken back, whatever was applied before.
+/// A number of replicas of which it was not known that it is an autoscaler's: who only looked up an object knows its metadata. An
+/// apply without force does not take it back, whatever was applied before.
 fn leave_to_autoscaler(body: &mut Value, conflict: &Conflict) -> bool {
     let is_its =
         conflict.field == ".spec.replicas" && is_autoscaler(&conflict.manager, &conflict.subresource);

@@ -75,8 +75,9 @@ impl World {
             self.forget_refusals(id);
         }
         let entry = self.targets.get_mut(id)?;
+        entry.due |= over(entry.left_until);
         if !entry.due {
-            return [entry.retry_at, entry.look_at].into_iter().flatten().min();
+            return [entry.retry_at, entry.look_at, entry.left_until].into_iter().flatten().min();
         }
         let rendered = Arc::clone(entry.render.as_ref().ok()?);
         let job = self.job(id, &rendered, now)?;
@@ -112,14 +113,13 @@ impl World {
         }
         let entry = self.targets.get_mut(id)?;
         entry.due = false;
-        if starts {
-            entry.retry_at = entry.retry_at.max(entry.leaves_until(&plan, now));
-        }
+        let unknown = unknown.iter().map(|object| &object.id);
+        entry.left_until = entry.leaves_until(&plan, unknown, now).filter(|_| starts);
         if writes || !starts {
             entry.plan = Some(Arc::new(kept(plan, mode)));
         }
         self.changed = true;
-        if let (true, Some(at)) = (starts, entry.retry_at) {
+        if let (true, Some(at)) = (starts, entry.retry_at.max(entry.left_until)) {
             // It failed a moment ago, or was undone: an event does not cut the pause short.
             return Some(at);
         }

@@ -80,13 +80,13 @@ pub struct Ask {
     pub registered: Option<Arc<Registered>>,
     /// A commit that a hook spoke of.
     pub after: Option<String>,
-    /// One that is read although the branch went back to it.
-    pub believed: Option<Revision>,
+    /// The branch is read wherever it is: it went back a while ago.
+    pub believes: bool,
 }
 
 /// Reads the newest revision, unless it is the one that was read last and the same clusters are registered.
 pub async fn load(ask: Ask) -> Result<Loaded, LoadError> {
-    let Ask { origin, charts, history, home, registry, reading, events, known, registered, after, believed } =
+    let Ask { origin, charts, history, home, registry, reading, events, known, registered, after, believes } =
         ask;
     let (revision, recent, snapshot, behind) = match &origin {
         Origin::Folder(path) => {
@@ -107,8 +107,7 @@ pub async fn load(ask: Ask) -> Result<Loaded, LoadError> {
             if known.as_ref() == Some(&revision) && is_same {
                 return Ok(Loaded { news: None, behind, went_back: None });
             }
-            let is_expected =
-                after.as_deref() == Some(revision.as_str()) || believed.as_ref() == Some(&revision);
+            let is_expected = believes || after.as_deref() == Some(revision.as_str());
             if let Some(known) = known.filter(|known| *known != revision && !is_expected)
                 && !repository.goes_on(&revision, &known).await.map_err(|error| explain(&error))?
             {
@@ -116,6 +115,7 @@ pub async fn load(ask: Ask) -> Result<Loaded, LoadError> {
             }
             let commits = repository.recent(&revision, RECENT).await.map_err(|error| explain(&error))?;
             let recent = commits.into_iter().map(|commit| commit.revision).collect();
+            repository.refuse_links(&revision).await.map_err(|error| explain(&error))?;
             let snapshot = repository.snapshot(&revision).await.map_err(|error| explain(&error))?;
             (revision, recent, snapshot, behind)
         }

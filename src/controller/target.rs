@@ -68,6 +68,8 @@ pub struct TargetEntry {
     /// Failures in a row.
     pub attempts: u32,
     pub retry_at: Option<Instant>,
+    /// What would be written was put back a moment ago, and is left as it is until then.
+    pub left_until: Option<Instant>,
     /// Something is in the way that no watch tells of: looked at again then.
     pub look_at: Option<Instant>,
     /// How often that was found in a row.
@@ -167,6 +169,7 @@ impl TargetEntry {
             running: None,
             attempts: 0,
             retry_at: None,
+            left_until: None,
             look_at: None,
             looks: 0,
             woken: None,
@@ -302,16 +305,23 @@ impl TargetEntry {
 
     /// How often this object was put back in a row, to be changed again.
     pub fn times_put_back(&self, object: &ObjectId) -> Option<u32> {
-        Some(self.applied.as_ref()?.put_back.get(object)?.times)
+        let put_back = self.applied.as_ref()?.put_back.get(object)?;
+        (put_back.at.elapsed() < LONGEST_PAUSE * 2).then_some(put_back.times)
     }
 
-    /// It would write what was put back a moment ago: until when it does not. That nothing was to be done meanwhile ends no pause,
-    /// or whoever undoes it a second later would be answered each time.
-    pub fn leaves_until(&self, plan: &Plan, now: Instant) -> Option<Instant> {
+    /// It would write only what was put back a moment ago: until when it does not. What else is to be written takes that along. That
+    /// nothing was to be done meanwhile ends no pause, or whoever undoes it a second later would be answered each time.
+    /// `unknown`: what is to be looked up, which may have been deleted, or lost our label.
+    pub fn leaves_until<'a>(
+        &self,
+        plan: &'a Plan,
+        unknown: impl Iterator<Item = &'a ObjectId>,
+        now: Instant,
+    ) -> Option<Instant> {
         let applied = self.applied.as_ref().filter(|it| it.rendered == plan.rendered)?;
-        let undone = plan.writes().filter(|step| !step.decides_a_doubt());
-        let until = undone.filter_map(|step| Some(applied.put_back.get(&step.object)?.until())).max();
-        until.filter(|at| *at > now)
+        let written = plan.writes().filter(|step| !step.decides_a_doubt()).map(|step| &step.object);
+        let until = |id: &ObjectId| applied.put_back.get(id).map_or(now, |it| it.until());
+        written.chain(unknown).map(until).min().filter(|at| *at > now)
     }
 
     /// The next try comes at once, and the pauses after it from the first on.

@@ -196,7 +196,7 @@ impl World {
             known: self.head.clone(),
             registered: self.snapshot.as_ref().and_then(|snapshot| snapshot.registered.clone()),
             after: self.awaited.clone(),
-            believed: self.went_back.believed(Instant::now()),
+            believes: self.went_back.is_believed(Instant::now()),
         };
         let events = self.events.clone();
         tokio::spawn(async move {
@@ -241,7 +241,9 @@ impl World {
         } else {
             self.awaited = None;
         }
-        if let Some(again) = self.went_back.take(loaded.went_back, self.head.as_ref(), Instant::now()) {
+        if let Some(again) =
+            self.went_back.take(loaded.went_back.as_ref(), self.head.as_ref(), Instant::now())
+        {
             self.reload_at = Some(self.reload_at.map_or(again, |at| at.min(again)));
         }
         if let Some(mut news) = loaded.news {

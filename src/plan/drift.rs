@@ -50,11 +50,12 @@ pub fn of(live: &Live, is_said: bool) -> Option<Drift> {
     if now.fields != then.fields {
         return Some(Drift::FieldsTaken);
     }
-    if now.values.zip(then.values).is_some_and(|(now, then)| now != then) {
-        return Some(Drift::ValuesChanged);
-    }
+    // Before the values, which are without it: they may be kept by the cluster, and then nothing is done about them.
     if is_said && is_scaled(then.replicas, now.replicas) {
         return Some(Drift::Scaled);
+    }
+    if now.values.zip(then.values).is_some_and(|(now, then)| now != then) {
+        return Some(Drift::ValuesChanged);
     }
     now.others.zip(then.others).is_some_and(|(now, then)| now != then).then_some(Drift::Written)
 }

@@ -203,23 +203,28 @@ async fn look_up(job: &Job, observation: &Observation) -> (Vec<(ObjectId, Found)
 }
 
 async fn look_at(job: &Job, resource: &Resource, object: &RenderedObject) -> Result<Found, Error> {
-    let Some(metadata) = job.client.lookup_new(resource, &object.id).await? else {
-        return Ok(Found::Nothing);
+    let says_replicas = object.body.field("/spec/replicas").is_some();
+    // One that lost our marks is ours most likely: then its number of replicas is to be known, which metadata does not say.
+    let is_whole = says_replicas && job.observation.unmarked.contains_key(&object.id);
+    let found = match is_whole {
+        true => job.client.get(resource, &object.id).await?,
+        false => job.client.lookup_new(resource, &object.id).await?,
     };
-    if let Some(ours) = live(&object.kind, &metadata, &job.instance, &job.rules, &job.ignores) {
-        // Only its metadata was asked for.
+    let Some(found) = found else { return Ok(Found::Nothing) };
+    if let Some(ours) = live(&object.kind, &found, &job.instance, &job.rules, &job.ignores) {
+        // Mostly only its metadata was asked for.
         let ownership = Ownership { values: None, replicas: None, ..ours.ownership };
         return Ok(Found::Ours(Arc::new(Live { ownership, ..ours })));
     }
-    let mut stranger = observe::stranger(&metadata);
+    let mut stranger = observe::stranger(&found);
     let manager = labels::field_manager(&job.instance);
-    if stranger.managers.contains(&manager) && object.body.field("/spec/replicas").is_some() {
-        // It lost our label, and its number may be an autoscaler's: metadata tells whose it is, and not how many.
-        let whole = job.client.get(resource, &object.id).await?;
+    if stranger.managers.contains(&manager) && says_replicas {
+        // It lost our label, and its number may be an autoscaler's.
+        let whole = if is_whole { Some(found.clone()) } else { job.client.get(resource, &object.id).await? };
         stranger.replicas = whole.and_then(|whole| ownership::replicas_of(&whole, &manager));
     }
     if job.adopt {
-        let effect = match takeover::made_by(&metadata) {
+        let effect = match takeover::made_by(&found) {
             Some(why) => Err(why),
             None => {
                 let left: Vec<FieldPath> = ignored(&job.ignore, &object.id).into_iter().cloned().collect();

@@ -35,7 +35,7 @@ pub fn read_folder(path: &Path) -> Result<Snapshot, Error> {
                 && let Some(file) = read_file(&entry.path(), &relative)?
             {
                 files.insert(relative, file);
-            } else if kind.is_symlink() && (must_be_read(&relative) || names_folder(&entry.path(), &path)) {
+            } else if kind.is_symlink() && (must_be_read(&relative) || hides_files(&entry.path(), &path)) {
                 return Err(Error::Link { path: relative });
             }
         }
@@ -49,9 +49,11 @@ pub fn read_folder(path: &Path) -> Result<Snapshot, Error> {
     })
 }
 
-/// Whether a link leads to a folder below `root`.
-fn names_folder(link: &Path, root: &Path) -> bool {
-    link.canonicalize().is_ok_and(|target| target.is_dir() && target.starts_with(root) && target != root)
+/// Whether a link leads to a folder below `root` with something that is read.
+fn hides_files(link: &Path, root: &Path) -> bool {
+    let target = link.canonicalize().ok().filter(|it| it.is_dir() && it.starts_with(root) && it != root);
+    target
+        .is_some_and(|target| read_folder(&target).is_ok_and(|it| it.files.keys().any(|it| must_be_read(it))))
 }
 
 fn read_file(path: &Path, relative: &str) -> Result<Option<File>, Error> {

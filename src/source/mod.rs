@@ -20,6 +20,7 @@ mod heads;
 mod history;
 mod http;
 mod known_hosts;
+mod links;
 mod options;
 mod packets;
 mod past;

@@ -7,6 +7,7 @@ use git2::{BranchType, ErrorCode, Oid, Tree};
 use serde::Serialize;
 
 use super::difference::difference;
+use super::links::{self, FILE_TYPE};
 use super::past::{self, Reached, Walk};
 use super::place::Place;
 use super::{Error, history, is_hidden, largest, must_be_read, translate};
@@ -127,6 +128,17 @@ impl Reader {
         paths().map_err(|error| self.unreadable(&error))
     }
 
+    /// Whoever puts a manifest, or a folder of them, behind a link means them to be read: they are not to count as taken away.
+    pub(super) fn refuse_links(&self, revision: &Revision) -> Result<(), Error> {
+        let commit = self.commit(revision)?;
+        let found = history::tree_of(&self.repository, &self.place.folder, &commit)
+            .and_then(|root| root.map_or(Ok(None), |root| links::hiding(&self.repository, &root)));
+        match found.map_err(|error| self.unreadable(&error))? {
+            Some(path) => Err(Error::Link { path }),
+            None => Ok(()),
+        }
+    }
+
     /// Another one of the same repository, which knows nothing yet.
     pub(super) fn beside(&self) -> Result<Self, Error> {
         let path = self.repository.path();
@@ -217,8 +229,6 @@ impl Reader {
                     && let Some(file) = self.file(&path, entry.id())?
                 {
                     files.insert(path, file);
-                } else if is_link(entry.filemode()) {
-                    self.refuse_link(root, path, entry.id())?;
                 }
             }
         }
@@ -244,23 +254,12 @@ impl Reader {
                         files.insert(path, file);
                     }
                 }
-                Ok(entry) if is_link(entry.filemode()) => self.refuse_link(new, path, entry.id())?,
                 Ok(_) => {}
                 Err(error) if error.code() == ErrorCode::NotFound => {}
                 Err(error) => return Err(self.unreadable(&error)),
             }
         }
         Ok(files)
-    }
-
-    /// Whoever puts a manifest, or a folder of them, behind a link means them to be read: they are not to count as taken away.
-    fn refuse_link(&self, root: &Tree<'_>, path: String, id: Oid) -> Result<(), Error> {
-        let names_folder = || {
-            let target = self.repository.find_blob(id).ok()?;
-            let target = behind_link(&path, std::str::from_utf8(target.content()).ok()?)?;
-            Some(root.get_path(target.as_ref()).ok()?.kind() == Some(git2::ObjectType::Tree))
-        };
-        if must_be_read(&path) || names_folder() == Some(true) { Err(Error::Link { path }) } else { Ok(()) }
     }
 
     /// `None` when it is too large and nothing that tutti reads.
@@ -307,32 +306,10 @@ pub(super) fn nearest(wanted: &str, mut names: Vec<String>) -> Vec<String> {
     names
 }
 
-/// Of the mode of an entry, what kind of file it is.
-const FILE_TYPE: i32 = 0o170_000;
-
 /// A regular file, executable or not; neither a symbolic link nor a submodule.
 fn is_file(mode: i32) -> bool {
     const REGULAR: i32 = 0o100_000;
     mode & FILE_TYPE == REGULAR
-}
-
-fn is_link(mode: i32) -> bool {
-    const LINK: i32 = 0o120_000;
-    mode & FILE_TYPE == LINK
-}
-
-/// Where a link leads within the repository; `None`: out of it.
-fn behind_link(path: &str, target: &str) -> Option<String> {
-    let mut parts: Vec<&str> = path.split('/').collect();
-    parts.pop();
-    for part in Some(target).filter(|target| !target.starts_with('/'))?.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => _ = parts.pop()?,
-            name => parts.push(name),
-        }
-    }
-    Some(parts.join("/"))
 }
 
 fn summary(commit: &git2::Commit<'_>) -> Commit {

@@ -79,17 +79,48 @@ async fn whoever_sets_a_field_again_each_time_is_answered_ever_more_seldom_and_t
     assert_eq!(log.count(warning), 2);
 }
 
-/// What a person changes beside it waits along.
+/// It does not hold up what is to be written beside it.
 #[tokio::test(start_paused = true)]
-async fn what_is_changed_beside_it_is_put_back_within_five_minutes() {
+async fn what_is_changed_beside_it_is_put_back_at_once() {
     let scene = Scene::with("drift: repair").await;
     let cluster = scene.cluster();
     let theirs = json!({"spec": {"selector": {"app": "theirs"}}});
     let _somebody = Somebody::sets(cluster, "Service", "/spec/selector/app", theirs);
     minutes(30).await;
     edit_as(cluster, "kubectl-edit", ("ConfigMap", "web"), &json!({"data": {"value": "two"}})).await;
-    tokio::time::sleep(Duration::from_secs(302)).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(scene.get("ConfigMap").await["data"]["value"], "one");
+    minutes(2).await;
+    live::delete(cluster, "ConfigMap", "web").await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(scene.get("ConfigMap").await["data"]["value"], "one");
+}
+
+/// Whoever deletes it, or takes our label off it, is answered ever more seldom as well.
+#[tokio::test(start_paused = true)]
+async fn what_goes_each_time_is_made_again_ever_more_seldom() {
+    for by_delete in [true, false] {
+        let scene = Scene::with("drift: repair").await;
+        let cluster = scene.cluster().clone();
+        scene.fleet.forget_requests();
+        let somebody = tokio::spawn(async move {
+            let label = json!({"metadata": {"labels": {"tutti.dev/managed-by": null}}});
+            loop {
+                tokio::time::sleep(Duration::from_millis(500)).await;
+                let Some(object) = live::get(&cluster, "ConfigMap", "default", "web").await else { continue };
+                if by_delete {
+                    live::delete(&cluster, "ConfigMap", "web").await;
+                } else if object.pointer("/metadata/labels/tutti.dev~1managed-by").is_some() {
+                    edit_as(&cluster, "operator", ("ConfigMap", "web"), &label).await;
+                }
+            }
+        });
+        let _somebody = Somebody(somebody);
+        minutes(60).await;
+        let applies = RequestMatch::any().verb("apply").resource("configmaps");
+        let applies = scene.cluster().count_requests(&applies);
+        assert!((15..=21).contains(&applies), "{by_delete} {applies}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -199,7 +230,22 @@ async fn a_commit_ends_what_is_told_of_admission() {
     assert_eq!(scene.get("ConfigMap").await["data"]["value"], "two");
     assert_eq!(told(&scene.running).detail, OVERRULED);
     // What admission makes of a commit is what is wanted from then on.
-    let newer = other.replace("web:1", "mirror/web:1");
-    let revision = scene.fleet.push(&scene.running, "As the policy", &[(MANIFESTS, Some(&newer))]).await;
+    let newer = other.replace("web:1", "web:3");
+    let revision = scene.fleet.push(&scene.running, "Another image", &[(MANIFESTS, Some(&newer))]).await;
     scene.running.converged(&revision).await;
+}
+
+/// What the cluster keeps hides nothing else of the object.
+#[tokio::test(start_paused = true)]
+async fn a_number_that_a_person_sets_beside_is_put_back() {
+    let scene = Scene::with("drift: repair").await;
+    let cluster = scene.cluster();
+    cluster.set_faults(&policy("mirror/web:1"));
+    let note = json!({"metadata": {"annotations": {"example.com/note": "seen"}}});
+    edit_as(cluster, "operator", ("Deployment", "web"), &note).await;
+    assert_eq!(scene.counted().await, ["1 apply deployments.apps", "1 patch deployments.apps"]);
+    assert_eq!(told(&scene.running).detail, OVERRULED);
+    live::scale_as(cluster, "kubectl", "web", 0).await;
+    minutes(1).await;
+    assert_eq!(scene.get("Deployment").await["spec"]["replicas"], 2);
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use sandbox::Sandbox;
 use serde_json::Value;
@@ -63,6 +63,12 @@ pub fn text(object: &Value, pointer: &str) -> String {
 pub async fn get(sandbox: &Sandbox, kind: &str, namespace: &str, name: &str) -> Option<Value> {
     let found = api(sandbox, kind, Some(namespace)).get_opt(name).await.expect("get");
     found.map(|object| serde_json::to_value(object).expect("JSON"))
+}
+
+/// Somebody deletes it.
+pub async fn delete(sandbox: &Sandbox, kind: &str, name: &str) {
+    let deleted = api(sandbox, kind, Some("default")).delete(name, &DeleteParams::default()).await;
+    deleted.expect("it is there");
 }
 
 /// The names of all objects of a kind.
