@@ -222,7 +222,7 @@ impl Pace {
             let within = |from: Instant, at: Instant| at + MOMENT > from && at < from + MINUTE;
             let too_many = reads.iter().enumerate().find_map(|(first, one)| {
                 let number = reads[first..].iter().take_while(|it| it.at - one.at < MINUTE).count();
-                let most = series(&anew, one.at, FIRST_PAUSE, 0)
+                let most = series(&anew, one.at, FIRST_PAUSE, 0) * self.readers(place)
                     + reasons.iter().filter(|at| within(one.at, **at)).count()
                     + explained(&near.passing, one.at);
                 (number > most).then_some((number, most))
@@ -235,6 +235,11 @@ impl Pace {
             }
         }
         found
+    }
+
+    /// How many apps look for an object of their own there, each for itself: two may render it.
+    fn readers(&self, place: &Place) -> usize {
+        self.owners.get(place).map_or(1, |owners| owners.len().max(1))
     }
 
     /// What happened to the objects on that cluster of any app that has the object.
@@ -269,6 +274,7 @@ impl Pace {
         let (in_passing, for_good) = (tries(FIRST_PAUSE, 0), tries(REFUSED_PAUSE, 0));
         let woken = explained(&near.edits, from).min(tries_within(MINUTE, FIRST_PAUSE));
         let attempts = in_passing.min(for_good + explained(&near.passing, from)) + woken;
+        let attempts = if verb == Verb::Read { attempts * self.readers(place) } else { attempts };
         let name = Name::parse(&place.1);
         let knows_apply = name.is_none_or(|name| name.kind.knows_apply());
         let repeated = failed.iter().filter(|it| is_repeated(it.status, knows_apply)).count();
@@ -405,6 +411,11 @@ mod tests {
         assert_eq!(tried(&[8; READS + 1], Verb::Read, 404, NOTHING).await.len(), 1, "found to be nothing");
         let edited = |_: &mut Pace, edits: &mut Edits| edits.entry(place()).or_default().push(Instant::now());
         assert_eq!(tried(&[1; READS * 2], Verb::Read, 200, edited).await, Vec::<String>::new());
+        let two_apps = |pace: &mut Pace, _: &mut Edits| {
+            pace.owners.entry(place()).or_default().insert("app2".to_owned());
+        };
+        assert_eq!(tried(&[1; READS * 2], Verb::Read, 200, two_apps).await, Vec::<String>::new());
+        assert_eq!(tried(&[1; READS * 2 + 1], Verb::Read, 200, two_apps).await.len(), 1);
     }
 
     #[tokio::test(start_paused = true)]
