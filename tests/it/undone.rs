@@ -178,6 +178,18 @@ fn policy(image: &str) -> FaultPlan {
 const OVERRULED: &str = "Deployment default/web: the cluster keeps other values than were applied: something changes them as they \
                          are written";
 
+/// A policy came after the app, and has changed its image back.
+async fn overruled() -> Scene {
+    let scene = Scene::with("drift: repair").await;
+    let cluster = scene.cluster();
+    cluster.set_faults(&policy("mirror/web:1"));
+    let note = json!({"metadata": {"annotations": {"example.com/note": "seen"}}});
+    edit_as(cluster, "operator", ("Deployment", "web"), &note).await;
+    assert_eq!(scene.counted().await, ["1 apply deployments.apps", "1 patch deployments.apps"]);
+    assert_eq!(told(&scene.running).detail, OVERRULED);
+    scene
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_admission_keeps_changing_is_applied_once_and_told() {
     let log = Log::keep();
@@ -216,13 +228,7 @@ async fn what_admission_keeps_changing_is_applied_once_and_told() {
 
 #[tokio::test(start_paused = true)]
 async fn a_commit_ends_what_is_told_of_admission() {
-    let scene = Scene::with("drift: repair").await;
-    let cluster = scene.cluster();
-    cluster.set_faults(&policy("mirror/web:1"));
-    let note = json!({"metadata": {"annotations": {"example.com/note": "seen"}}});
-    edit_as(cluster, "operator", ("Deployment", "web"), &note).await;
-    assert_eq!(scene.counted().await, ["1 apply deployments.apps", "1 patch deployments.apps"]);
-    assert_eq!(told(&scene.running).detail, OVERRULED);
+    let scene = overruled().await;
     // Of another object it does not.
     let other = manifests().replace("{value: \"one\"}", "{value: \"two\"}");
     scene.fleet.push(&scene.running, "Another value", &[(MANIFESTS, Some(&other))]).await;
@@ -238,14 +244,8 @@ async fn a_commit_ends_what_is_told_of_admission() {
 /// What the cluster keeps hides nothing else of the object.
 #[tokio::test(start_paused = true)]
 async fn a_number_that_a_person_sets_beside_is_put_back() {
-    let scene = Scene::with("drift: repair").await;
-    let cluster = scene.cluster();
-    cluster.set_faults(&policy("mirror/web:1"));
-    let note = json!({"metadata": {"annotations": {"example.com/note": "seen"}}});
-    edit_as(cluster, "operator", ("Deployment", "web"), &note).await;
-    assert_eq!(scene.counted().await, ["1 apply deployments.apps", "1 patch deployments.apps"]);
-    assert_eq!(told(&scene.running).detail, OVERRULED);
-    live::scale_as(cluster, "kubectl", "web", 0).await;
+    let scene = overruled().await;
+    live::scale_as(scene.cluster(), "kubectl", "web", 0).await;
     minutes(1).await;
     assert_eq!(scene.get("Deployment").await["spec"]["replicas"], 2);
 }
