@@ -24,12 +24,16 @@ mod support {
 }
 
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use clap::Parser;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// After how many schedules a line says how far a long run is
+const PROGRESS: u64 = 2500;
 
 #[derive(Parser)]
 struct Arguments {
@@ -51,20 +55,27 @@ fn main() -> ExitCode {
     let Arguments { schedules, seed, threads, log } = Arguments::parse();
     let threads = threads.or_else(|| std::thread::available_parallelism().ok().map(usize::from)).unwrap_or(1);
     let start = Instant::now();
+    let a_minute = |done: u64| done as f64 * 60.0 / start.elapsed().as_secs_f64();
+    let (done, violated) = (AtomicU64::new(0), AtomicU64::new(0));
     let report = chaos::many(seed, schedules, threads, &|seed, outcome| {
         if log {
             println!("schedule {seed}\n{}", outcome.log.join("\n"));
         }
         if !outcome.violations.is_empty() {
+            violated.fetch_add(1, Ordering::Relaxed);
             chaos::tell(seed, outcome, &|text| println!("{text}"));
         }
+        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+        if done % PROGRESS == 0 && done < schedules {
+            let violated = violated.load(Ordering::Relaxed);
+            eprintln!("{done} of {schedules}, {violated} with violations, {:.0} a minute", a_minute(done));
+        }
     });
-    let minutes = start.elapsed().as_secs_f64() / 60.0;
     println!("{report}");
     println!(
         "seeds {seed}..{}, {:.0} schedules a minute on {threads} threads",
         seed + schedules,
-        schedules as f64 / minutes
+        a_minute(schedules)
     );
     for (seed, violations) in &report.violations {
         println!("seed {seed}: {}", violations[0].lines().next().unwrap_or_default());
