@@ -152,6 +152,10 @@ impl Edit {
                 if done {
                     let field = ("/metadata/labels/team".to_owned(), json!("helm"));
                     traces.foreign.insert((uid.clone(), "team".to_owned()), field);
+                    if name.kind == Kind::Deployment && !has_entry {
+                        // Whoever applies where nobody has a field gives all to nobody: its number may be an autoscaler's, and is left.
+                        traces.autoscaled.insert(uid.clone());
+                    }
                     // What it has beside us stays.
                     traces.loosened.insert(uid);
                 }
