@@ -137,6 +137,7 @@ impl World {
                 entry.looked(looked, &self.instance.name, &self.events);
                 self.note_stale(name);
                 self.render_stale();
+                self.try_again(name);
                 self.touch(name, &Touched::Everything);
             }
             ClusterNews::Serves(catalog) => {
@@ -184,6 +185,17 @@ impl World {
         }
     }
 
+    /// The cluster answers again: who failed because it did not waits no longer.
+    fn try_again(&mut self, cluster: &ClusterName) {
+        for id in self.targets.names_on(cluster) {
+            if let Some(entry) = self.targets.get_mut(&id)
+                && entry.failure.as_ref().is_some_and(|failure| failure.unreachable)
+            {
+                entry.went_through();
+            }
+        }
+    }
+
     /// Looks again at what an event may concern.
     pub(super) fn touch(&mut self, cluster: &ClusterName, touched: &Touched) {
         match touched {
@@ -196,12 +208,6 @@ impl World {
             Touched::Everything => {
                 self.relate(cluster);
                 for id in self.targets.names_on(cluster) {
-                    let entry = self.targets.get_mut(&id);
-                    if let Some(entry) = entry
-                        && entry.failure.as_ref().is_some_and(|failure| failure.unreachable)
-                    {
-                        entry.went_through();
-                    }
                     self.look_at(&id);
                 }
             }

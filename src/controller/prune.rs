@@ -72,12 +72,11 @@ struct Refusal {
 
 impl Pruning {
     /// A new head: what was deleted before does not count against its cap, unless something waits because of it. No other commit
-    /// frees that.
+    /// frees that. Nor does what somebody approved count as what there was when this head began.
     pub fn begin(&mut self) {
         let is_over = |decided: &Decided| matches!(decided.reason, Reason::OverCap { .. });
-        if !self.decision.waiting.iter().any(is_over) {
-            self.asked.retain(|key, _| self.asking.contains(key));
-        }
+        let is_any_over = self.decision.waiting.iter().any(is_over);
+        self.asked.retain(|key, asked| is_any_over && asked.counts || self.asking.contains(key));
     }
 
     /// The cluster is read anew, and may have been taken back to a backup, or be another one.

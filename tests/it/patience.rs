@@ -72,6 +72,29 @@ async fn a_busy_cluster_is_left_alone_for_as_long_as_it_asks() {
     drop(first);
 }
 
+/// That other things of a cluster are read anew says nothing of what could not be written.
+#[tokio::test(start_paused = true)]
+async fn lists_do_not_cut_the_pauses_of_writes_short() {
+    let fleet = fleet();
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    fleet.forget_requests();
+    let cluster = fleet.cluster("bj1");
+    cluster.fail_next(applies("one"), 20, Fault::DropBefore);
+    let one = config_map("default", "one", "second");
+    fleet.push(&running, "One", &[(ONE, Some(&one))]).await;
+    for _ in 0..30 {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        cluster.compact();
+        cluster.cut_watches();
+    }
+    let counted = fleet.counted();
+    let lists = counted.iter().find_map(|it| it.strip_suffix(" stream configmaps")?.parse::<usize>().ok());
+    assert!(lists.is_some_and(|lists| lists >= 10), "{counted:?}");
+    let tries = applied(&fleet, "one");
+    assert!((5..=7).contains(&tries), "{tries} tries in a minute: after 1 s, 2 s, 4 s …");
+}
+
 /// A list that is put off holds up no write.
 #[tokio::test(start_paused = true)]
 async fn whoever_puts_off_a_read_puts_off_nothing_else() {

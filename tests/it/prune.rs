@@ -159,6 +159,35 @@ async fn many_deletes_wait_until_they_are_approved() {
     assert_eq!(names(fleet.cluster("bj1")).await, ["ConfigMap default/stays"]);
 }
 
+/// The share is of what there is when a commit is read, and not of what went before by somebody's word.
+#[tokio::test(start_paused = true)]
+async fn to_take_back_an_approval_that_was_used_frees_nothing_else() {
+    let others = |number: usize| maps((0..number).map(|number| format!("other-{number}")));
+    let (app, ten, five) = (objects("default", "others"), others(10), others(5));
+    let path = "apps/others/objects/maps.yaml";
+    let fleet = settings(&[
+        ("apps/settings/objects/maps.yaml", &numbered(0..30)),
+        ("apps/settings/objects/stays.yaml", &config_map("default", "stays", "first")),
+        ("apps/others/app.yaml", &app),
+        (path, &ten),
+    ]);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let fewer = [("apps/settings/objects/maps.yaml", None), (path, Some(five.as_str()))];
+    fleet.push(&running, "Fewer", &fewer).await;
+    let now = running.until("wishes for approvals", |now| now.approvals_wanted.len() == 2).await;
+    let approval = now.approvals_wanted.iter().find(|it| it.objects.len() == 30).expect("of the thirty");
+    let file = approval_to_yaml(approval);
+    fleet.push(&running, "Approve", &[("approvals/thirty.yaml", Some(&file))]).await;
+    a_while().await;
+    assert_eq!(deletes(fleet.cluster("bj1")), 30);
+
+    fleet.push(&running, "It was used", &[("approvals/thirty.yaml", None)]).await;
+    a_while().await;
+    assert_eq!(deletes(fleet.cluster("bj1")), 30);
+    assert_eq!(waiting(&running.overview.borrow().clone()), 5);
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_approval_of_another_render_is_void() {
     let (fleet, running, mut approval) = over_the_cap().await;
