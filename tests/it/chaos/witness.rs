@@ -243,7 +243,12 @@ impl Witness {
             state.seen.suspects.push((Instant::now(), cluster.to_owned(), words));
         }
         if let (true, Some(head)) = (*request.method() == Method::DELETE, state.seen.head().cloned()) {
-            state.seen.asked.insert(uid_of(&body).to_owned(), head);
+            // Git was asked again meanwhile, and what was approved before is on its way.
+            let place = (cluster.to_owned(), uid_of(&body).to_owned());
+            let approves = |wanted: &Arc<Wanted>| wanted.approved.contains(&place);
+            let approved = state.seen.recent_heads().find(|it| state.wanted.get(*it).is_some_and(approves));
+            let head = approved.cloned().unwrap_or(head);
+            state.seen.asked.insert(place.1, head);
         }
         let content = request.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
         let uid = live.and_then(|live| live["metadata"]["uid"].as_str()).unwrap_or_default();
