@@ -11,6 +11,7 @@ use super::exit::Exit;
 use super::output::say;
 use super::process::ProcessArgs;
 use super::{files, session};
+use crate::controller::{Ending, Until};
 use crate::manifest;
 use crate::model::Approval;
 use crate::report::words::count;
@@ -18,6 +19,7 @@ use crate::report::words::count;
 #[derive(Args, Debug)]
 pub struct ApproveArgs {
     /// The digest that the plan, the status or `tutti get` showed; its beginning is enough
+    #[arg(value_parser = beginning)]
     digest: String,
     #[command(flatten)]
     process: ProcessArgs,
@@ -31,12 +33,16 @@ pub struct ApproveArgs {
 
 pub async fn run(args: ApproveArgs) -> anyhow::Result<Exit> {
     let process = args.process.resolve(Some(".")).await?;
-    let folder = PathBuf::from(&process.source.url);
-    if !folder.is_dir() {
+    let root = session::folder(&process.source);
+    if !root.is_dir() {
         bail!("approve writes a file: give a checked out repository with --repo PATH");
     }
     // An approval is void when it is for something else than what is there now: so look now.
-    let (_, overview) = session::look(&process, Duration::from_secs(args.timeout), false).await?;
+    let until = Until::Planned { timeout: Duration::from_secs(args.timeout) };
+    let (ending, overview) = session::look(&process, until, false).await?;
+    if matches!(ending, Ending::Stopped) {
+        return Ok(Exit::Interrupted);
+    }
     let fits = |approval: &&Approval| approval.digest().to_string().starts_with(&args.digest);
     let approvals = || overview.approvals_wanted.iter().chain(&overview.approvals_early);
     let fitting: Vec<&Approval> = approvals().filter(fits).collect();
@@ -57,16 +63,26 @@ pub async fn run(args: ApproveArgs) -> anyhow::Result<Exit> {
         }
         _ => bail!("{} is the beginning of several digests: give more digits", args.digest),
     };
-    let root = folder.join(&process.source.path);
     let path = write(&root, approval)?;
-    say!("{}: approves {} of {}", path.display(), count(approval.objects.len(), "delete"), approval.app);
     if args.commit {
         commit(&root, &path, approval)?;
+    }
+    say!("{}: approves {} of {}", path.display(), count(approval.objects.len(), "delete"), approval.app);
+    if args.commit {
         say!("committed; push it to let them run");
     } else {
         say!("commit and push it to let them run");
     }
     Ok(Exit::Ok)
+}
+
+/// Four digits at least: nothing at all is the beginning of each.
+fn beginning(text: &str) -> Result<String, String> {
+    let is_hexadecimal = text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match is_hexadecimal && text.len() >= 4 {
+        true => Ok(text.to_ascii_lowercase()),
+        false => Err("a digest is hexadecimal, and at least 4 of its digits are needed".to_owned()),
+    }
 }
 
 /// Writes `approvals/<name>.yaml`; the name carries the digest, so that an older approval of the

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 
 use super::exit::Exit;
 use super::keys::KeyArgs;
-use super::output;
+use super::output::{self, tell};
 use super::{diagnostics, repository};
 use crate::access::{self, Account, Place};
 use crate::fleet::Fleet;
@@ -124,7 +124,7 @@ fn home(args: &RbacArgs, fleet: &Fleet, snapshot: &Snapshot) -> Exit {
     }
     let needs = access::home_needs(&fleet.instance, fleet.clusters.values());
     if needs.rights.is_empty() {
-        eprintln!("note: the repository refers to nothing in the home cluster: tutti needs no rights there");
+        tell!("note: the repository refers to nothing in the home cluster: tutti needs no rights there");
     }
     let text = access::manifest(Place::Home, &fleet.instance.name, &needs, args.service_account.as_ref());
     output::write_text(format_args!("{text}"));

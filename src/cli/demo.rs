@@ -11,7 +11,7 @@ use include_dir::{Dir, include_dir};
 use sandbox::{Listener, SandboxOptions};
 
 use super::exit::{self, Exit};
-use super::output::say;
+use super::output::{say, tell};
 use super::process::Ways;
 use super::session::{self, Session, Unreadable, Wish};
 use super::{diagnostics, get, progress};
@@ -50,7 +50,7 @@ pub async fn run(args: DemoArgs) -> anyhow::Result<Exit> {
         Until::Stopped
     };
 
-    eprintln!("{} {}", style("config repository").bold().for_stderr(), repository.display());
+    tell!("{} {}", style("config repository").bold().for_stderr(), repository.display());
     let session =
         Session::start(&process, Wish { until, mode: None, foresee: false, serve: None, worktree: false })
             .await?;

@@ -7,6 +7,7 @@ use std::io::IsTerminal as _;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
+use super::output::tell;
 use crate::manifest::codes;
 use crate::model::{Diagnostic, Location, Position, Severity};
 
@@ -19,7 +20,7 @@ pub fn print(diagnostics: &[Diagnostic]) {
 pub fn print_from(diagnostics: &[Diagnostic], source: &dyn Fn(&str) -> Option<String>) {
     if !diagnostics.is_empty() {
         let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        eprintln!("{}", render(diagnostics, source, colour).trim_end());
+        tell!("{}", render(diagnostics, source, colour).trim_end());
     }
 }
 

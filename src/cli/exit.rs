@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use crate::controller::Ending;
 use crate::model::Scope;
-use crate::report::{Overview, Phase};
+use crate::report::{ClusterReport, Overview, Phase, TargetReport};
 use crate::source::ErrorKind;
 
 /// How a command ended; the numbers are part of the interface.
@@ -31,32 +31,54 @@ impl From<Exit> for ExitCode {
 
 /// Of `run --once`: the worst, in the order 2, 6, 3, 4.
 pub fn of_run(ending: &Ending, overview: &Overview) -> Exit {
-    if let Ending::Unreadable(error) = ending {
-        return match error.kind {
-            ErrorKind::Authentication => Exit::Denied,
-            ErrorKind::Unreachable | ErrorKind::Transient => Exit::Unreachable,
-            ErrorKind::Configuration => Exit::Configuration,
-        };
-    }
-    // Without an instance (or its rings) nothing could be said of any app.
-    if overview.diagnostics.iter().any(|it| it.is_error() && it.scope == Scope::Instance) {
-        return Exit::Configuration;
-    }
     let any = |wanted: fn(Phase) -> bool| overview.targets.iter().any(|target| wanted(target.phase));
-    let offline = overview.clusters.iter().any(|cluster| cluster.state == "Offline");
-    if offline || any(|phase| phase == Phase::Unreachable) {
-        Exit::Unreachable
-    } else if any(Phase::is_failure) || overview.has_errors() {
-        Exit::Failed
-    } else if matches!(ending, Ending::TimedOut) {
-        Exit::TimedOut
-    } else if matches!(ending, Ending::Stopped) {
-        Exit::Interrupted
+    let is_offline = overview.clusters.iter().any(is_offline) || any(|phase| phase == Phase::Unreachable);
+    if let Some(exit) = of_all(ending, overview, is_offline, any(Phase::is_failure)) {
+        exit
     } else if any(|phase| !phase.is_done() && phase != Phase::OutOfSync)
         || overview.deletions.iter().any(|deletion| deletion.waits)
     {
         Exit::Differences
     } else {
         Exit::Ok
+    }
+}
+
+/// Of a look at what a commit would change, for some targets: how they fare does not matter, nor do others.
+pub fn of_look(ending: &Ending, overview: &Overview, targets: &[&TargetReport]) -> Exit {
+    let is_all = targets.len() == overview.targets.len();
+    let is_asked = |cluster: &ClusterReport| is_all || targets.iter().any(|it| it.cluster == cluster.name);
+    let is_offline = overview.clusters.iter().any(|cluster| is_offline(cluster) && is_asked(cluster));
+    let any = |wanted: Phase| targets.iter().any(|target| target.phase == wanted);
+    let has_failed = any(Phase::Refused) || any(Phase::Invalid);
+    of_all(ending, overview, is_offline || any(Phase::Unreachable), has_failed).unwrap_or(Exit::Ok)
+}
+
+fn is_offline(cluster: &ClusterReport) -> bool {
+    cluster.state == "Offline"
+}
+
+fn of_all(ending: &Ending, overview: &Overview, is_offline: bool, has_failed: bool) -> Option<Exit> {
+    if let Ending::Unreadable(error) = ending {
+        return Some(match error.kind {
+            ErrorKind::Authentication => Exit::Denied,
+            ErrorKind::Unreachable | ErrorKind::Transient => Exit::Unreachable,
+            ErrorKind::Configuration => Exit::Configuration,
+        });
+    }
+    // Without an instance (or its rings) nothing could be said of any app.
+    if overview.diagnostics.iter().any(|it| it.is_error() && it.scope == Scope::Instance) {
+        return Some(Exit::Configuration);
+    }
+    if is_offline {
+        return Some(Exit::Unreachable);
+    }
+    if has_failed || overview.has_errors() {
+        return Some(Exit::Failed);
+    }
+    match ending {
+        Ending::TimedOut => Some(Exit::TimedOut),
+        Ending::Stopped => Some(Exit::Interrupted),
+        _ => None,
     }
 }

@@ -11,9 +11,10 @@ use super::output::{self, Format, age, say, table, write_table};
 use super::process::ProcessArgs;
 use super::{diagnostics, progress, session};
 use crate::cluster::Credential;
+use crate::controller::Until;
 use crate::model::{AppId, PodCount};
 use crate::report::words::count;
-use crate::report::{Overview, Phase, TargetReport, version};
+use crate::report::{DeletionReport, Overview, Phase, TargetReport, version};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum What {
@@ -58,7 +59,8 @@ struct AppLine<'a> {
 
 pub async fn run(args: GetArgs) -> anyhow::Result<Exit> {
     let process = args.process.resolve(Some(".")).await?;
-    let (ending, overview) = session::look(&process, Duration::from_secs(args.timeout), false).await?;
+    let until = Until::Settled { timeout: Duration::from_secs(args.timeout) };
+    let (ending, overview) = session::look(&process, until, false).await?;
     diagnostics::print(&overview.diagnostics);
     match (args.what, args.output) {
         (What::Apps, Format::Table) => write_apps(&overview),
@@ -69,7 +71,7 @@ pub async fn run(args: GetArgs) -> anyhow::Result<Exit> {
         (What::Clusters, format) => output::write_value(format, &overview.clusters)?,
         (What::Deletions, Format::Table) => write_deletions(&overview),
         (What::Deletions, format) => {
-            let all: Vec<_> = overview.deletions.iter().chain(&overview.orphans).collect();
+            let all: Vec<_> = no_longer_wanted(&overview).collect();
             output::write_value(format, &all)?;
         }
     }
@@ -191,9 +193,13 @@ fn credential(expires: Option<&str>, now: jiff::Timestamp) -> String {
     expires.map_or_else(|| "-".to_owned(), |expires| Credential::left(expires, now))
 }
 
+fn no_longer_wanted(overview: &Overview) -> impl Iterator<Item = &DeletionReport> {
+    overview.deletions.iter().chain(&overview.held).chain(&overview.orphans)
+}
+
 fn write_deletions(overview: &Overview) {
     let mut lines = table(&["CLUSTER", "APP", "OBJECT", "ACTION", "REASON"]);
-    for deletion in overview.deletions.iter().chain(&overview.orphans) {
+    for deletion in no_longer_wanted(overview) {
         lines.add_row([
             deletion.cluster.to_string(),
             deletion.app.to_string(),

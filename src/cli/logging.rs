@@ -17,6 +17,8 @@ pub fn start(verbose: u8, json: bool) {
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_target(false)
+        // A line that cannot be written is lost; to say so would go the same way, and panic.
+        .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none());
     if json {
         builder.json().init();

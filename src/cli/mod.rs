@@ -143,9 +143,9 @@ pub fn main() -> ExitCode {
     match result {
         Ok(exit) => exit.into(),
         Err(error) => {
-            eprintln!("error: {error:#}");
+            output::tell!("error: {error:#}");
             if let Some(help) = session::help_of(&error) {
-                eprintln!("  help: {help}");
+                output::tell!("  help: {help}");
             }
             session::exit_of(&error).into()
         }

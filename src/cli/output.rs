@@ -23,17 +23,27 @@ macro_rules! say {
 }
 pub(super) use say;
 
-/// Writes text to standard output. When whoever read it has gone (`tutti render | head`), there is
-/// nothing left to do and nothing wrong.
+/// Writes one line to standard error; as `eprintln!`, which panics when nobody reads on.
+macro_rules! tell {
+    ($($text:tt)*) => { $crate::cli::output::write_error(format_args!("{}\n", format_args!($($text)*))) };
+}
+pub(super) use tell;
+
+/// Writes text to standard output. When whoever read it has gone (`tutti plan | head`), what is under way still comes to its end,
+/// and the exit code says what it would have said.
 pub fn write_text(text: fmt::Arguments<'_>) {
     match std::io::stdout().lock().write_fmt(text) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(Exit::Ok as i32),
-        Err(error) => {
-            eprintln!("error: failed to write to standard output: {error}");
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            tell!("error: failed to write to standard output: {error}");
             std::process::exit(Exit::Configuration as i32);
         }
-        Ok(()) => {}
+        _ => {}
     }
+}
+
+/// Writes text to standard error. Where that cannot be, there is nobody left to say so to.
+pub fn write_error(text: fmt::Arguments<'_>) {
+    let _ = std::io::stderr().lock().write_fmt(text);
 }
 
 /// Writes a value as JSON or YAML; tables are made by whoever knows the columns.

@@ -11,6 +11,7 @@ use super::exit::{self, Exit};
 use super::output::{self, Format, say};
 use super::process::{Process, ProcessArgs};
 use super::{diagnostics, get, session};
+use crate::controller::Until;
 use crate::fleet::Target;
 use crate::model::{AppId, ObjectId, Revision};
 use crate::plan::{Action, Hold, Reason, Step};
@@ -44,8 +45,8 @@ pub struct PlanArgs {
 
 pub async fn run(args: PlanArgs) -> anyhow::Result<Exit> {
     let process = args.process.resolve(Some(".")).await?;
-    let (ending, overview) =
-        session::look(&process, Duration::from_secs(args.timeout), args.worktree).await?;
+    let until = Until::Planned { timeout: Duration::from_secs(args.timeout) };
+    let (ending, overview) = session::look(&process, until, args.worktree).await?;
     diagnostics::print(&overview.diagnostics);
     let Chosen { targets, deletions, orphans } = chosen(&overview, args.app.as_deref())?;
     let writes: usize = targets.iter().filter_map(|target| target.plan.as_deref()).map(intended).sum();
@@ -65,7 +66,7 @@ pub async fn run(args: PlanArgs) -> anyhow::Result<Exit> {
             }),
         )?,
     }
-    let exit = exit::of_run(&ending, &overview);
+    let exit = exit::of_look(&ending, &overview, &targets);
     let waits = targets.iter().filter_map(|target| target.plan.as_ref()).any(|plan| waits(plan));
     let changes = writes > 0 || waits || !deletions.is_empty();
     Ok(match exit {
@@ -78,6 +79,7 @@ pub async fn run(args: PlanArgs) -> anyhow::Result<Exit> {
 /// What concerns one app, or everything.
 pub struct Chosen<'o> {
     pub targets: Vec<&'o TargetReport>,
+    /// Also those that are held.
     pub deletions: Vec<&'o DeletionReport>,
     pub orphans: Vec<&'o DeletionReport>,
 }
@@ -85,7 +87,8 @@ pub struct Chosen<'o> {
 pub fn chosen<'o>(overview: &'o Overview, app: Option<&str>) -> anyhow::Result<Chosen<'o>> {
     let wanted = |it: &AppId| app.is_none_or(|name| *name == it.to_string() || *name == *it.name);
     let targets: Vec<&TargetReport> = overview.targets.iter().filter(|it| wanted(&it.app)).collect();
-    let deletions: Vec<&DeletionReport> = overview.deletions.iter().filter(|it| wanted(&it.app)).collect();
+    let deletions = overview.deletions.iter().chain(&overview.held);
+    let deletions: Vec<&DeletionReport> = deletions.filter(|it| wanted(&it.app)).collect();
     let orphans: Vec<&DeletionReport> = overview.orphans.iter().filter(|it| wanted(&it.app)).collect();
     if let Some(name) = app
         && targets.is_empty()

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use console::{Style, style};
 use tokio::sync::watch;
 
+use super::output::tell;
 use crate::model::{AppId, ClusterName};
 use crate::report::words::count;
 use crate::report::{DROPPED, Overview, Phase};
@@ -37,12 +38,12 @@ impl Shown {
         {
             let errors = now.diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).count();
             let errors = if errors > 0 { format!(", {errors} errors (tutti lint)") } else { String::new() };
-            eprintln!("{} revision {revision}{errors}", style("»").cyan().for_stderr());
+            tell!("{} revision {revision}{errors}", style("»").cyan().for_stderr());
             self.revision = Some(revision);
         }
         if self.source_error != now.source_error {
             if let Some(error) = &now.source_error {
-                eprintln!("{} {error}", style("!").red().for_stderr());
+                tell!("{} {error}", style("!").red().for_stderr());
             }
             self.source_error.clone_from(&now.source_error);
         }
@@ -56,7 +57,7 @@ impl Shown {
             };
             if known.as_ref() != Some(&state) {
                 let (sign, name) = (style("!").red().for_stderr(), &cluster.name);
-                eprintln!("{sign} {name} {word}: {}", cluster.detail);
+                tell!("{sign} {name} {word}: {}", cluster.detail);
             }
         }
         for target in &now.targets {
@@ -74,7 +75,7 @@ impl Shown {
             let key = (target.app.clone(), target.cluster.clone());
             if self.targets.get(&key) != Some(&state) {
                 let (mark, look) = mark(target.phase);
-                eprintln!(
+                tell!(
                     "{} {:<12} {:<22} {:<12} {}",
                     look.apply_to(mark),
                     target.cluster,
@@ -92,7 +93,7 @@ impl Shown {
         });
         let approvals: BTreeSet<String> = approvals.collect();
         for approval in approvals.difference(&self.approvals) {
-            eprintln!("{} {approval}", style("…").yellow().for_stderr());
+            tell!("{} {approval}", style("…").yellow().for_stderr());
         }
         self.approvals = approvals;
     }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use super::output::tell;
 use super::session::Source;
 use crate::chart;
 use crate::fleet::{self, Fleet};
@@ -41,7 +42,7 @@ pub fn note_guesses<'a>(fleet: &Fleet, rendered: impl Iterator<Item = &'a Render
     let names: Vec<&str> = asked.iter().filter(silent).map(|name| name.as_str()).collect();
     if !names.is_empty() {
         let guessed = KubeVersion::newest();
-        eprintln!(
+        tell!(
             "note: no cluster was asked: {} taken for Kubernetes {}.{}; `version` and `capabilities` in a Cluster file say otherwise",
             match names[..] {
                 [name] => format!("{name} is"),

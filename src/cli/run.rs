@@ -20,7 +20,7 @@ pub struct RunArgs {
     #[arg(long)]
     once: bool,
     /// With --once: the longest to wait, in seconds
-    #[arg(long, default_value_t = 600, value_name = "SECONDS")]
+    #[arg(long, default_value_t = 600, value_name = "SECONDS", requires = "once")]
     timeout: u64,
     /// Address for /live and /ready
     #[arg(long, env = "TUTTI_LISTEN", value_name = "ADDRESS")]
@@ -28,7 +28,8 @@ pub struct RunArgs {
     /// Address for POST /hooks/v1/{receiver}
     #[arg(long, env = "TUTTI_HOOKS_LISTEN", value_name = "ADDRESS")]
     hooks_listen: Option<String>,
-    #[arg(short, long, value_enum, default_value_t)]
+    /// With --once: how what is there in the end is written
+    #[arg(short, long, value_enum, default_value_t, requires = "once")]
     output: Format,
 }
 

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::exit::Exit;
 use super::hook_secrets::HookSecrets;
+use super::output::tell;
 use super::process::{Process, Ways};
 use super::taken_away;
 use crate::api::{self, HooksState};
@@ -121,7 +122,7 @@ impl Session {
                 let read = read.wait_for(|now| now.revision.is_some()).await;
                 // A controller must not end because a cluster left the repository.
                 if let Some(slip) = read.ok().and_then(|overview| unmatched(&ways, &overview)) {
-                    eprintln!("warning: {slip}");
+                    tell!("warning: {slip}");
                 }
             });
         }
@@ -130,18 +131,23 @@ impl Session {
 
     /// Waits for its end; the first signal stops it in order, the second at once.
     pub async fn finish(self) -> anyhow::Result<(Ending, Arc<Overview>)> {
-        let stop = self.stop.clone();
-        let signals = tokio::spawn(async move {
-            if signal().await.is_ok() {
-                eprintln!("stopping: what is under way comes to its end; once more to stop at once");
-                stop.cancel();
+        let (stop, over) = (self.stop.clone(), CancellationToken::new());
+        let ended = over.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = ended.cancelled() => {}
+                result = signal() => if result.is_ok() {
+                    stop.cancel();
+                    tell!("stopping: what is under way comes to its end; once more to stop at once");
+                }
             }
+            // Also of what is done after the run: once signals were waited for, they end nothing by themselves.
             if signal().await.is_ok() {
                 std::process::exit(Exit::Interrupted as i32);
             }
         });
         let result = self.task.await.context("the controller ended unexpectedly");
-        signals.abort();
+        over.cancel();
         result
     }
 }
@@ -159,21 +165,20 @@ fn unmatched(ways: &Ways, overview: &Overview) -> Option<String> {
 /// Runs to the end without anybody watching, for commands that look once.
 pub async fn look(
     process: &Process,
-    timeout: Duration,
+    until: Until,
     worktree: bool,
 ) -> anyhow::Result<(Ending, Arc<Overview>)> {
-    look_for(process, timeout, worktree, false).await
+    look_for(process, until, worktree, false).await
 }
 
 /// As [`look`]; `foresee`: clusters are also asked what the plans would make of their objects.
 pub async fn look_for(
     process: &Process,
-    timeout: Duration,
+    until: Until,
     worktree: bool,
     foresee: bool,
 ) -> anyhow::Result<(Ending, Arc<Overview>)> {
-    let wish =
-        Wish { until: Until::Settled { timeout }, mode: Some(Mode::Observe), foresee, serve: None, worktree };
+    let wish = Wish { until, mode: Some(Mode::Observe), foresee, serve: None, worktree };
     let session = Session::start(process, wish).await?;
     let (ways, stop, mut read) = (process.ways.clone(), session.stop.clone(), session.overview.clone());
     let slip = tokio::spawn(async move {
@@ -191,6 +196,9 @@ pub async fn look_for(
     if let Ending::Unreadable(error) = ending {
         return Err(Unreadable(error).into());
     }
+    if overview.revision.is_none() {
+        return Err(NotRead { interrupted: matches!(ending, Ending::Stopped) }.into());
+    }
     if worktree {
         taken_away::tell(Arc::make_mut(&mut overview), process).await;
     }
@@ -199,7 +207,10 @@ pub async fn look_for(
 
 async fn open(process: &Process, worktree: bool) -> anyhow::Result<(Origin, Option<Repository>)> {
     if worktree {
-        return Ok((Origin::Folder(folder(&process.source)), None));
+        // A folder need not be a repository.
+        let options = source::Options { branch: None, ..process.source.clone() };
+        let history = Repository::open(options).await.ok();
+        return Ok((Origin::Folder { path: folder(&process.source), history }, None));
     }
     let repository = Repository::open(process.source.clone()).await.map_err(Source)?;
     Ok((Origin::Repository(repository.clone()), Some(repository)))
@@ -287,6 +298,21 @@ pub struct Source(pub source::Error);
 #[derive(Debug)]
 pub struct Unreadable(pub LoadError);
 
+/// The time was over, or somebody stopped it, before the repository was read.
+#[derive(Debug)]
+pub struct NotRead {
+    interrupted: bool,
+}
+
+impl fmt::Display for NotRead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.interrupted {
+            true => "stopped before the config repository was read",
+            false => "the config repository was not read in time; --timeout gives it more",
+        })
+    }
+}
+
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
@@ -299,6 +325,7 @@ impl fmt::Display for Unreadable {
     }
 }
 
+impl std::error::Error for NotRead {}
 impl std::error::Error for Source {}
 impl std::error::Error for Unreadable {}
 
@@ -313,6 +340,9 @@ pub fn help_of(error: &anyhow::Error) -> Option<String> {
 }
 
 pub fn exit_of(error: &anyhow::Error) -> Exit {
+    if let Some(NotRead { interrupted }) = error.downcast_ref() {
+        return if *interrupted { Exit::Interrupted } else { Exit::TimedOut };
+    }
     match kind_of(error) {
         Some(ErrorKind::Authentication) => Exit::Denied,
         Some(ErrorKind::Unreachable | ErrorKind::Transient) => Exit::Unreachable,

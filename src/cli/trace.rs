@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::exit::Exit;
 use super::keys::KeyArgs;
-use super::output::{self, Format, say};
+use super::output::{self, Format, say, tell};
 use super::repository;
 use crate::fleet::layers::shipped_in;
 use crate::render::trace::touch::{Touch, touched};
@@ -65,7 +65,7 @@ pub async fn run(args: TraceArgs) -> anyhow::Result<Exit> {
         output::write_value(args.output, &values)?;
     }
     if unknown > 0 {
-        eprintln!("{unknown} of the targets do not render: what reaches them is not known (`tutti lint`)");
+        tell!("{unknown} of the targets do not render: what reaches them is not known (`tutti lint`)");
         return Ok(Exit::Configuration);
     }
     Ok(Exit::Ok)

@@ -26,15 +26,19 @@ pub(super) const RECENT: usize = 20;
 pub enum Origin {
     Repository(Repository),
     /// A folder as it stands on disk: for commands that look before a commit.
-    Folder(PathBuf),
+    Folder {
+        path: PathBuf,
+        /// The repository that it is in: what was applied from there is known.
+        history: Option<Repository>,
+    },
 }
 
 impl Origin {
-    /// A folder has no history.
-    pub fn repository(&self) -> Option<Repository> {
+    /// Where earlier commits are read.
+    pub fn history(&self) -> Option<Repository> {
         match self {
             Self::Repository(repository) => Some(repository.clone()),
-            Self::Folder(_) => None,
+            Self::Folder { history, .. } => history.clone(),
         }
     }
 }
@@ -89,7 +93,7 @@ pub async fn load(ask: Ask) -> Result<Loaded, LoadError> {
     let Ask { origin, charts, history, home, registry, reading, events, known, registered, after, believes } =
         ask;
     let (revision, recent, snapshot, behind) = match &origin {
-        Origin::Folder(path) => {
+        Origin::Folder { path, .. } => {
             let snapshot = source::read_folder(path).map_err(|error| explain(&error))?;
             (snapshot.revision.clone(), vec![snapshot.revision.clone()], snapshot, false)
         }

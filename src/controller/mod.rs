@@ -69,6 +69,8 @@ pub enum Until {
     Stopped,
     /// Until there is nothing left to do or to wait for, but not longer than this.
     Settled { timeout: Duration },
+    /// Until it is known what there is to do, but not longer than this.
+    Planned { timeout: Duration },
 }
 
 /// Finds the way to a cluster from its manifest.
@@ -133,7 +135,8 @@ pub async fn run(settings: Settings, mut inputs: Inputs, outputs: Outputs) -> (E
     let (sender, mut events) = mpsc::channel(QUEUE);
     let deadline = match settings.until {
         Until::Stopped => None,
-        Until::Settled { timeout } => Some(Instant::now() + timeout),
+        // One beyond all clocks is none.
+        Until::Settled { timeout } | Until::Planned { timeout } => Instant::now().checked_add(timeout),
     };
     let mut world = World::new(settings, sender);
     world.handle(Event::Wake);

@@ -41,6 +41,7 @@ impl World {
                 .chain(self.dropped_reports())
                 .collect(),
             deletions: self.deletions(),
+            held: self.held(),
             orphans: self.orphans(),
             deleted: self.prune.confirmed.clone(),
             approvals_wanted: decision.approvals_wanted.clone(),
@@ -143,6 +144,11 @@ impl World {
             let words = Reason::ObservationIncomplete.to_string();
             Some(self.deletion(key, AppId::parse(&live.app)?, Action::Wait, None, words))
         })
+    }
+
+    fn held(&self) -> Vec<DeletionReport> {
+        let held = self.prune.decision.waiting.iter().filter(|it| matches!(it.reason, Reason::Held { .. }));
+        held.map(|decided| self.decided(decided)).collect()
     }
 
     fn orphans(&self) -> Vec<DeletionReport> {

@@ -107,7 +107,7 @@ impl std::fmt::Debug for World {
 impl World {
     pub fn new(settings: Settings, events: mpsc::Sender<Event>) -> Self {
         let (charts, keys) = (Arc::clone(&settings.charts), settings.keys.clone());
-        let history = Arc::new(History::new(settings.origin.repository(), charts, keys));
+        let history = Arc::new(History::new(settings.origin.history(), charts, keys));
         Self {
             registry: Arc::new(Registry::new(settings.home.clone())),
             settings,
@@ -504,12 +504,12 @@ impl World {
     pub fn ending(&self) -> Option<Ending> {
         if let (None, Some(error)) = (&self.fleet, &self.load_error) {
             let lasting = matches!(error.kind, ErrorKind::Configuration | ErrorKind::Authentication);
-            if lasting || matches!(self.settings.until, Until::Settled { .. }) {
+            if lasting || self.settings.until != Until::Stopped {
                 return Some(Ending::Unreadable(error.clone()));
             }
         }
         // What has changed since the last overview may be the end, which it shall show.
-        let may_end = matches!(self.settings.until, Until::Settled { .. }) && !self.changed;
+        let may_end = self.settings.until != Until::Stopped && !self.changed;
         (may_end && self.is_settled()).then_some(Ending::Settled)
     }
 
@@ -519,7 +519,13 @@ impl World {
         }
         let phases: Vec<Phase> = self.targets.keys().map(|id| self.phase(id).0).collect();
         let settling = self.targets.keys().any(|id| self.waits_for_a_neighbour(id));
-        let under_way = phases.iter().any(|phase| matches!(phase, Phase::Pending | Phase::Progressing));
+        let waits_for_rollouts = matches!(self.settings.until, Until::Settled { .. });
+        let is_under_way = |phase: &Phase| match phase {
+            Phase::Pending => true,
+            Phase::Progressing => waits_for_rollouts,
+            _ => false,
+        };
+        let under_way = phases.iter().any(is_under_way);
         !under_way
             && !settling
             && self.clusters.values().all(Self::is_cluster_settled)

@@ -132,7 +132,7 @@ pub struct DeletionReport {
     pub object: String,
     /// The head at which it was first found to be no longer wanted.
     pub revision: Revision,
-    /// Delete, wait, or orphan: it stays.
+    /// Delete, wait, skip: it is held, or orphan: it stays.
     pub action: Action,
     /// It waits: for an approval, or until what replaces it is healthy.
     pub waits: bool,
@@ -154,6 +154,8 @@ pub struct Overview {
     pub targets: Vec<TargetReport>,
     pub clusters: Vec<ClusterReport>,
     pub deletions: Vec<DeletionReport>,
+    /// What would be deleted, if its app were not paused, its cluster in maintenance, or the instance only observing.
+    pub held: Vec<DeletionReport>,
     /// What Git no longer wants and is left where it is, for good.
     pub orphans: Vec<DeletionReport>,
     /// How many objects of a cluster went by a commit, since this process began.

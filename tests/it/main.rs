@@ -37,6 +37,7 @@ mod last_lines;
 mod layering;
 mod layers;
 mod live;
+mod looks;
 mod mistakes;
 mod moves;
 mod observe;
