@@ -7,7 +7,7 @@ use super::{Job, SIDE_BY_SIDE};
 use crate::apply::{self, Past as _};
 use crate::cluster::{Error, Resource};
 use crate::model::{RenderedObject, hide_both, hide_changed, labels};
-use crate::plan::{Action, Difference, Plan, Step};
+use crate::plan::{Action, Difference, Plan, Reason, Step};
 
 /// Of each object that would be written, or that waits for what comes before it.
 pub async fn foresee(job: &Job, plan: &Plan) -> Result<Vec<Difference>, Error> {
@@ -38,6 +38,8 @@ async fn one(job: &Job, step: &Step, object: &RenderedObject) -> Result<Differen
     let (mut after, refused) = match resource {
         // It is deleted, and created anew as rendered.
         Some(_) if action == Action::Delete => (object.body.fields(), None),
+        // Nothing is taken while its namespace goes, and the next one of that name takes it.
+        Some(_) if is_namespace_going(step) => (object.body.fields(), None),
         Some(resource) => match dry_run(job, resource, step, object).await {
             Ok(after) => (after, None),
             // Its namespace comes before it.
@@ -78,6 +80,10 @@ async fn one(job: &Job, step: &Step, object: &RenderedObject) -> Result<Differen
         after,
         refused,
     })
+}
+
+fn is_namespace_going(step: &Step) -> bool {
+    matches!(step.reason.cause(), Reason::NamespaceTerminating { .. })
 }
 
 async fn dry_run(

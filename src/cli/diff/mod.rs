@@ -15,7 +15,7 @@ use super::output::{self, Format, say};
 use super::process::ProcessArgs;
 use super::{diagnostics, get, plan, session};
 use crate::model::{AppId, ClusterName, ObjectId};
-use crate::plan::{Action, Plan};
+use crate::plan::{Action, Plan, Step};
 use crate::reconcile::is_foreseen;
 use crate::report::words::count;
 use crate::report::{DeletionReport, Overview, TargetReport};
@@ -53,7 +53,9 @@ pub async fn run(args: DiffArgs) -> anyhow::Result<Exit> {
     diagnostics::print(&overview.diagnostics);
     let plan::Chosen { targets, deletions, .. } = plan::chosen(&overview, args.app.as_deref())?;
     let folded = fold(&targets, args.context);
-    let refusals = refusals(&targets);
+    let refusals = told(&targets, |step| step.intent() == Action::Refuse);
+    // What is there and waits is not compared with what it will be: it says itself why it cannot be that yet.
+    let waiting = told(&targets, |step| step.intent() == Action::Wait && !is_foreseen(step));
     let unknown: Vec<&TargetReport> = targets.iter().copied().filter(|target| !is_compared(target)).collect();
     let external = std::env::var(EXTERNAL).ok().filter(|command| !command.trim().is_empty());
     match (args.output, external) {
@@ -62,18 +64,18 @@ pub async fn run(args: DiffArgs) -> anyhow::Result<Exit> {
                 Some(command) => external::run(&command, &folded)?,
                 None => folded.iter().for_each(write),
             }
-            conclude(&overview, &folded, &deletions, &refusals, &unknown);
+            conclude(&overview, &folded, &deletions, (&refusals, &waiting), &unknown);
         }
         (format, _) => output::write_value(
             format,
             &serde_json::json!({
                 "revision": overview.revision, "differences": unfolded(&targets), "deletions": deletions,
-                "refused": refusals, "clusters": overview.clusters,
+                "refused": refusals, "waiting": waiting, "clusters": overview.clusters,
                 "notCompared": unknown.iter().map(|it| json!({"app": it.app, "cluster": it.cluster, "why": it.detail})).collect::<Vec<_>>(),
             }),
         )?,
     }
-    let differs = !folded.is_empty() || !deletions.is_empty();
+    let differs = !folded.is_empty() || !waiting.is_empty() || !deletions.is_empty();
     let is_refused = !refusals.is_empty() || folded.iter().any(|one| one.difference.refused.is_some());
     Ok(match exit::of_run(&ending, &overview) {
         Exit::Ok | Exit::Differences if is_refused => Exit::Failed,
@@ -89,26 +91,31 @@ fn is_compared(target: &TargetReport) -> bool {
     target.plan.as_deref().is_some_and(|plan| target.differences.is_some() || !asks(plan))
 }
 
-/// What nobody asks a cluster about, as it is refused before: app and object, why, and where.
+/// What nobody asks a cluster about, as it is refused before, or waits: app and object, why, and where.
 #[derive(Debug, Serialize)]
-struct Refusal<'o> {
+struct Told<'o> {
     app: &'o AppId,
     object: &'o ObjectId,
     reason: String,
     on: Vec<&'o ClusterName>,
 }
 
-fn refusals<'o>(targets: &[&'o TargetReport]) -> Vec<Refusal<'o>> {
-    let mut refusals: BTreeMap<(&AppId, &ObjectId, String), Vec<&ClusterName>> = BTreeMap::new();
+impl Told<'_> {
+    fn clusters(&self) -> String {
+        let on: Vec<&str> = self.on.iter().map(|name| name.as_str()).collect();
+        on.join(", ")
+    }
+}
+
+fn told<'o>(targets: &[&'o TargetReport], is_one: impl Fn(&Step) -> bool) -> Vec<Told<'o>> {
+    let mut all: BTreeMap<(&AppId, &ObjectId, String), Vec<&ClusterName>> = BTreeMap::new();
     for target in targets {
-        let steps = target.plan.iter().flat_map(|plan| &plan.steps);
-        for step in steps.filter(|step| step.intent() == Action::Refuse) {
+        for step in target.plan.iter().flat_map(|plan| &plan.steps).filter(|step| is_one(step)) {
             let key = (&target.app, &step.object, step.reason.to_string());
-            refusals.entry(key).or_default().push(&target.cluster);
+            all.entry(key).or_default().push(&target.cluster);
         }
     }
-    let refusal = |((app, object, reason), on)| Refusal { app, object, reason, on };
-    refusals.into_iter().map(refusal).collect()
+    all.into_iter().map(|((app, object, reason), on)| Told { app, object, reason, on }).collect()
 }
 
 /// For programs: each difference of each cluster.
@@ -137,7 +144,7 @@ fn conclude(
     overview: &Overview,
     folded: &[Folded<'_>],
     deletions: &[&DeletionReport],
-    refusals: &[Refusal<'_>],
+    (refusals, waiting): (&[Told<'_>], &[Told<'_>]),
     unknown: &[&TargetReport],
 ) {
     for deletion in deletions {
@@ -149,9 +156,11 @@ fn conclude(
         let DeletionReport { app, object, cluster, reason, .. } = deletion;
         say!("{sign} {app}  {object}  on {cluster}: {verb}, {reason}");
     }
-    for Refusal { app, object, reason, on } in refusals {
-        let on: Vec<&str> = on.iter().map(|name| name.as_str()).collect();
-        say!("! {app}  {object}  on {}: {reason}", on.join(", "));
+    for it @ Told { app, object, reason, .. } in waiting {
+        say!("~ {app}  {object}  on {}: waits, {reason}", it.clusters());
+    }
+    for it @ Told { app, object, reason, .. } in refusals {
+        say!("! {app}  {object}  on {}: {reason}", it.clusters());
     }
     for target in unknown {
         say!("! {} on {}: not compared, {}", target.app, target.cluster, target.detail);
@@ -161,6 +170,7 @@ fn conclude(
     let parts: Vec<String> = [
         (folded.len(), format!("{} in {}", count(folded.len(), "difference"), count(objects, "object"))),
         (deletes, count(deletes, "delete")),
+        (waiting.len(), format!("{} waiting", count(waiting.len(), "object"))),
         (refusals.len(), format!("{} refused", count(refusals.len(), "object"))),
         (unknown.len(), format!("{} not compared", count(unknown.len(), "target"))),
     ]

@@ -1,0 +1,101 @@
+//! What `tutti diff` says where it can show no difference, and the number it ends with.
+
+use kube::api::{DeleteParams, Patch, PatchParams};
+use sandbox::{Listener, Sandbox};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::drift::app;
+use crate::support::live;
+use crate::support::manifests::{INSTANCE, cluster, config_map, namespace};
+use crate::support::program::{reachable, told, tutti};
+use crate::support::repository::{Change, ConfigRepository};
+
+const APP: &str = "apps/web/app.yaml";
+const MANIFESTS: &str = "apps/web/objects/all.yaml";
+
+/// A cluster that the binary has brought to what Git says.
+struct Scene {
+    sandbox: Sandbox,
+    _listener: Listener,
+    folder: TempDir,
+    repository: ConfigRepository,
+}
+
+impl Scene {
+    async fn with(fields: &str, manifests: &str) -> Self {
+        let (sandbox, listener, folder) = reachable("bj1").await;
+        let (repository, bj1, web) = (ConfigRepository::empty(), cluster("bj1"), app(fields));
+        let files =
+            [("tutti.yaml", INSTANCE), ("clusters/bj1.yaml", &bj1), (APP, &web), (MANIFESTS, manifests)];
+        let scene = Self { sandbox, _listener: listener, folder, repository };
+        scene.commit(&files.map(|(path, text)| (path, Some(text))));
+        let (stdout, stderr, code) = scene.run(&["run", "--once"], None).await;
+        assert_eq!(code, 0, "{stdout}{stderr}");
+        scene
+    }
+
+    fn commit(&self, changes: &[Change<'_>]) {
+        self.repository.commit("Change", changes);
+    }
+
+    async fn run(&self, command: &[&str], external: Option<&str>) -> (String, String, i32) {
+        let mut program = tutti(self.folder.path());
+        program.args(command).arg("--repo").arg(self.repository.path());
+        program.arg("--kubeconfigs").arg(self.folder.path());
+        match external {
+            Some(external) => program.env("KUBECTL_EXTERNAL_DIFF", external),
+            None => program.env_remove("KUBECTL_EXTERNAL_DIFF"),
+        };
+        let output = tokio::task::spawn_blocking(move || program.output()).await;
+        told(&output.expect("no panic").expect("it runs"))
+    }
+
+    async fn diff(&self) -> (String, String, i32) {
+        self.run(&["diff", "--exit-code", "--timeout", "20"], None).await
+    }
+
+    /// Hangs on a finalizer, and is being deleted.
+    async fn terminate(&self, kind: &str, namespace: Option<&str>, name: &str) {
+        let api = live::api(&self.sandbox, kind, namespace);
+        let held = Patch::Merge(json!({"metadata": {"finalizers": ["example.com/hold"]}}));
+        api.patch(name, &PatchParams::default(), &held).await.expect("a patch");
+        api.delete(name, &DeleteParams::default()).await.expect("a delete");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_on_its_way_out_is_told_as_what_waits() {
+    let manifests = |value: &str| {
+        [config_map("default", "held", value), namespace("shop"), config_map("shop", "inside", "one")]
+            .join("---\n")
+    };
+    let scene = Scene::with("drift: repair", &manifests("one")).await;
+    let (stdout, stderr, code) = scene.diff().await;
+    assert_eq!((stdout.as_str(), code), ("no difference\n", 0), "{stderr}");
+
+    scene.terminate("ConfigMap", Some("default"), "held").await;
+    let expected =
+        "~ default/web  ConfigMap default/held  on bj1: waits, it is being deleted\n1 object waiting\n";
+    let (stdout, stderr, code) = scene.diff().await;
+    assert_eq!((stdout.as_str(), code), (expected, 1), "{stderr}");
+    // It will not be what the commit says before it is gone.
+    scene.commit(&[(MANIFESTS, Some(&manifests("two")))]);
+    let (stdout, stderr, code) = scene.diff().await;
+    assert_eq!((stdout.as_str(), code), (expected, 1), "{stderr}");
+    let (stdout, _, _) = scene.run(&["diff", "--output", "json"], None).await;
+    let told: Value = serde_json::from_str(&stdout).expect("JSON");
+    assert_eq!(told["waiting"][0]["object"], "ConfigMap default/held", "{told:#}");
+    assert_eq!((&told["differences"], &told["refused"]), (&json!([]), &json!([])));
+
+    scene.terminate("Namespace", None, "shop").await;
+    let (stdout, stderr, code) = scene.diff().await;
+    assert_eq!(code, 1, "{stdout}{stderr}");
+    for line in [
+        "~ default/web  Namespace shop  on bj1: waits, it is being deleted\n",
+        "ConfigMap shop/inside  on bj1: ",
+    ] {
+        assert!(stdout.contains(line), "no {line:?} in {stdout}");
+    }
+    assert!(!stdout.contains("refused") && !stdout.contains('!'), "{stdout}");
+}
