@@ -1,7 +1,7 @@
 //! What `tutti diff` says where it can show no difference, and the number it ends with.
 
 use kube::api::{DeleteParams, Patch, PatchParams};
-use sandbox::{Listener, Sandbox};
+use sandbox::{Fault, FaultPlan, FaultRule, Listener, RequestMatch, Sandbox};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -98,4 +98,27 @@ async fn what_is_on_its_way_out_is_told_as_what_waits() {
         assert!(stdout.contains(line), "no {line:?} in {stdout}");
     }
     assert!(!stdout.contains("refused") && !stdout.contains('!'), "{stdout}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_could_not_be_compared_is_a_failure_and_says_why() {
+    let manifests = |value: &str| config_map("default", "web", value);
+    let scene = Scene::with("drift: repair", &manifests("one")).await;
+    let (paused, two) = (app("drift: repair, paused: true"), manifests("two"));
+    scene.commit(&[(APP, Some(&paused)), (MANIFESTS, Some(&two))]);
+    let get = || RequestMatch::any().verb("get").resource("configmaps");
+    let check = async |timeout: &str, code: i32, expected: &str| {
+        let (stdout, stderr, ended) = scene.run(&["diff", "--timeout", timeout], None).await;
+        assert_eq!(ended, code, "{stdout}{stderr}");
+        assert!(stdout.contains(expected), "no {expected:?} in {stdout}");
+    };
+
+    // It passes, and is asked again.
+    scene.sandbox.fail_next(get(), 1, Fault::unavailable());
+    check("20", 0, "1 difference in 1 object").await;
+    let cause = "! default/web on bj1: not compared, failed to look up ConfigMap default/web";
+    for (fault, timeout, code) in [(Fault::forbidden(), "20", 3), (Fault::unavailable(), "4", 4)] {
+        scene.sandbox.set_faults(&FaultPlan::new(0).rule(FaultRule::failing(get(), fault)));
+        check(timeout, code, cause).await;
+    }
 }

@@ -71,14 +71,14 @@ pub async fn run(args: DiffArgs) -> anyhow::Result<Exit> {
             &serde_json::json!({
                 "revision": overview.revision, "differences": unfolded(&targets), "deletions": deletions,
                 "refused": refusals, "waiting": waiting, "clusters": overview.clusters,
-                "notCompared": unknown.iter().map(|it| json!({"app": it.app, "cluster": it.cluster, "why": it.detail})).collect::<Vec<_>>(),
+                "notCompared": unknown.iter().map(|it| json!({"app": it.app, "cluster": it.cluster, "why": why(it)})).collect::<Vec<_>>(),
             }),
         )?,
     }
     let differs = !folded.is_empty() || !waiting.is_empty() || !deletions.is_empty();
     let is_refused = !refusals.is_empty() || folded.iter().any(|one| one.difference.refused.is_some());
     Ok(match exit::of_run(&ending, &overview) {
-        Exit::Ok | Exit::Differences if is_refused => Exit::Failed,
+        Exit::Ok | Exit::Differences if is_refused || !unknown.is_empty() => Exit::Failed,
         Exit::Ok | Exit::Differences if args.exit_code && differs => Exit::Differences,
         Exit::Differences => Exit::Ok,
         exit => exit,
@@ -89,6 +89,11 @@ pub async fn run(args: DiffArgs) -> anyhow::Result<Exit> {
 fn is_compared(target: &TargetReport) -> bool {
     let asks = |plan: &Plan| plan.steps.iter().any(is_foreseen);
     target.plan.as_deref().is_some_and(|plan| target.differences.is_some() || !asks(plan))
+}
+
+/// Why it was not compared.
+fn why(target: &TargetReport) -> &str {
+    if target.detail.is_empty() { "its cluster has not answered" } else { &target.detail }
 }
 
 /// What nobody asks a cluster about, as it is refused before, or waits: app and object, why, and where.
@@ -163,7 +168,7 @@ fn conclude(
         say!("! {app}  {object}  on {}: {reason}", it.clusters());
     }
     for target in unknown {
-        say!("! {} on {}: not compared, {}", target.app, target.cluster, target.detail);
+        say!("! {} on {}: not compared, {}", target.app, target.cluster, why(target));
     }
     let objects: usize = folded.iter().map(|one| one.on.len()).sum();
     let deletes = deletions.iter().filter(|deletion| deletion.action != Action::Orphan).count();
