@@ -122,3 +122,40 @@ async fn what_could_not_be_compared_is_a_failure_and_says_why() {
         check(timeout, code, cause).await;
     }
 }
+
+/// A set whose pods have one label, and whose claims go with it or stay.
+fn stateful_set(label: &str, policy: &str, annotations: &str) -> String {
+    format!(
+        "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {{name: web, namespace: default, annotations: {{{annotations}}}}}\n\
+         spec:\n  serviceName: web\n  persistentVolumeClaimRetentionPolicy: {{whenDeleted: {policy}}}\n  \
+         selector: {{matchLabels: {{app: {label}}}}}\n  template:\n    metadata: {{labels: {{app: {label}}}}}\n    \
+         spec: {{containers: [{{name: main, image: \"web:1\"}}]}}\n"
+    )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_run_would_not_replace_is_told_as_refused() {
+    let keep = "tutti.dev/prune: keep";
+    for (policy, annotations, refusal) in [
+        ("Retain", keep, Some("spec cannot change, and it is not replaced: its annotation says keep")),
+        (
+            "Delete",
+            "",
+            Some("failed to replace StatefulSet default/web: its volume claims would be deleted with it"),
+        ),
+        ("Retain", "", None),
+    ] {
+        let fields = "replace: true";
+        let scene = Scene::with(fields, &stateful_set("one", policy, annotations)).await;
+        scene.commit(&[(MANIFESTS, Some(&stateful_set("two", policy, annotations)))]);
+        let (stdout, stderr, code) = scene.diff().await;
+        let words =
+            refusal.unwrap_or("-/+ default/web  StatefulSet default/web  on bj1: deleted and created anew");
+        assert!(stdout.contains(words), "no {words:?} in {stdout}{stderr}");
+        assert_eq!(code, if refusal.is_some() { 3 } else { 1 }, "{stdout}");
+        assert_eq!(stdout.contains("created anew"), refusal.is_none(), "{stdout}");
+        // So says the run.
+        let (_, stderr, code) = scene.run(&["run", "--once", "--timeout", "30"], None).await;
+        assert_eq!(code, if refusal.is_some() { 3 } else { 0 }, "{stderr}");
+    }
+}
