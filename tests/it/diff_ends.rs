@@ -154,8 +154,43 @@ async fn what_a_run_would_not_replace_is_told_as_refused() {
         assert!(stdout.contains(words), "no {words:?} in {stdout}{stderr}");
         assert_eq!(code, if refusal.is_some() { 3 } else { 1 }, "{stdout}");
         assert_eq!(stdout.contains("created anew"), refusal.is_none(), "{stdout}");
+        // Two equal files would say nothing of it.
+        let (stdout, stderr, code) = scene.run(&["diff"], Some("diff -r")).await;
+        assert_eq!((stderr.contains(words), code), (true, if refusal.is_some() { 3 } else { 0 }), "{stderr}");
+        assert_eq!(stdout.contains("app: two"), refusal.is_none(), "{stdout}");
         // So says the run.
         let (_, stderr, code) = scene.run(&["run", "--once", "--timeout", "30"], None).await;
         assert_eq!(code, if refusal.is_some() { 3 } else { 0 }, "{stderr}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_that_shows_differences_hides_no_refusal() {
+    let scene = Scene::with("drift: repair", &config_map("default", "web", "one")).await;
+    let stranger = config_map("default", "theirs", "one");
+    live::create_as(&scene.sandbox, "kubectl", &stranger).await;
+    let manifests =
+        [config_map("default", "web", "two"), config_map("default", "theirs", "two")].join("---\n");
+    scene.commit(&[(MANIFESTS, Some(&manifests))]);
+    // The second fails, and so does the command.
+    for (external, code) in [("diff -r", 3), ("false-friend", 2)] {
+        let (stdout, stderr, ended) = scene.run(&["diff"], Some(external)).await;
+        assert_eq!(ended, code, "{stdout}{stderr}");
+        assert!(
+            stderr.contains("! default/web  ConfigMap default/theirs  on bj1: it is there and not ours"),
+            "{stderr}"
+        );
+        assert!(!stdout.contains("theirs"), "{stdout}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_let_go_is_told() {
+    let scene = Scene::with("drift: repair", &config_map("default", "web", "one")).await;
+    let release = "apiVersion: tutti.dev/v1alpha1\nkind: Approval\nmetadata: {name: hand-over}\nspec: {app: default/web, action: orphan}\n";
+    scene.commit(&[(APP, None), (MANIFESTS, None), ("approvals/web.yaml", Some(release))]);
+    let (stdout, stderr, code) = scene.diff().await;
+    let expected = "~ default/web  ConfigMap default/web  on bj1: is let go, no longer rendered, stays and is no longer managed, \
+                    as hand-over says\n1 object let go\n";
+    assert_eq!((stdout.as_str(), code), (expected, 1), "{stderr}");
 }

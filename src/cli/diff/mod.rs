@@ -18,7 +18,7 @@ use crate::model::{AppId, ClusterName, ObjectId};
 use crate::plan::{Action, Plan, Step};
 use crate::reconcile::is_foreseen;
 use crate::report::words::count;
-use crate::report::{DeletionReport, Overview, TargetReport};
+use crate::report::{DeletionReport, TargetReport};
 use fold::{Folded, fold};
 
 /// Takes the place of the shown text, as for `kubectl diff`: it is called with two folders.
@@ -60,11 +60,22 @@ pub async fn run(args: DiffArgs) -> anyhow::Result<Exit> {
     let external = std::env::var(EXTERNAL).ok().filter(|command| !command.trim().is_empty());
     match (args.output, external) {
         (Format::Table, external) => {
-            match external {
-                Some(command) => external::run(&command, &folded)?,
-                None => folded.iter().for_each(write),
-            }
-            conclude(&overview, &folded, &deletions, (&refusals, &waiting), &unknown);
+            let failures = failures(&refusals, &unknown);
+            let said = match external {
+                // What it shows has its own form, and may never come to an end.
+                Some(command) => {
+                    failures.iter().for_each(|line| eprintln!("{line}"));
+                    external::run(&command, &folded)?;
+                    &[]
+                }
+                None => {
+                    folded.iter().for_each(write);
+                    failures.as_slice()
+                }
+            };
+            write_rest(&deletions, &waiting, said);
+            conclude(&folded, &deletions, &waiting, (&refusals, &unknown));
+            get::write_approvals(&overview);
         }
         (format, _) => output::write_value(
             format,
@@ -145,16 +156,23 @@ fn write(one: &Folded<'_>) {
     }
 }
 
-fn conclude(
-    overview: &Overview,
-    folded: &[Folded<'_>],
-    deletions: &[&DeletionReport],
-    (refusals, waiting): (&[Told<'_>], &[Told<'_>]),
-    unknown: &[&TargetReport],
-) {
+/// What stays as it is, and what nobody knows.
+fn failures(refusals: &[Told<'_>], unknown: &[&TargetReport]) -> Vec<String> {
+    let refused = refusals.iter().map(|it| {
+        let Told { app, object, reason, .. } = it;
+        format!("! {app}  {object}  on {}: {reason}", it.clusters())
+    });
+    let unknown = unknown
+        .iter()
+        .map(|target| format!("! {} on {}: not compared, {}", target.app, target.cluster, why(target)));
+    refused.chain(unknown).collect()
+}
+
+fn write_rest(deletions: &[&DeletionReport], waiting: &[Told<'_>], failures: &[String]) {
     for deletion in deletions {
         let (sign, verb) = match (deletion.action, deletion.waits) {
-            (Action::Orphan, _) => (' ', "stays"),
+            (Action::Orphan, false) => ('~', "is let go"),
+            (Action::Orphan, true) => ('~', "waits to be let go"),
             (_, true) => ('-', "waits"),
             (_, false) => ('-', "goes"),
         };
@@ -164,17 +182,24 @@ fn conclude(
     for it @ Told { app, object, reason, .. } in waiting {
         say!("~ {app}  {object}  on {}: waits, {reason}", it.clusters());
     }
-    for it @ Told { app, object, reason, .. } in refusals {
-        say!("! {app}  {object}  on {}: {reason}", it.clusters());
-    }
-    for target in unknown {
-        say!("! {} on {}: not compared, {}", target.app, target.cluster, why(target));
-    }
+    failures.iter().for_each(|line| say!("{line}"));
+}
+
+/// How much there is of each.
+fn conclude(
+    folded: &[Folded<'_>],
+    deletions: &[&DeletionReport],
+    waiting: &[Told<'_>],
+    (refusals, unknown): (&[Told<'_>], &[&TargetReport]),
+) {
     let objects: usize = folded.iter().map(|one| one.on.len()).sum();
-    let deletes = deletions.iter().filter(|deletion| deletion.action != Action::Orphan).count();
+    // What is let go loses our labels: that is a write, too.
+    let released = deletions.iter().filter(|deletion| deletion.action == Action::Orphan).count();
+    let deletes = deletions.len() - released;
     let parts: Vec<String> = [
         (folded.len(), format!("{} in {}", count(folded.len(), "difference"), count(objects, "object"))),
         (deletes, count(deletes, "delete")),
+        (released, format!("{} let go", count(released, "object"))),
         (waiting.len(), format!("{} waiting", count(waiting.len(), "object"))),
         (refusals.len(), format!("{} refused", count(refusals.len(), "object"))),
         (unknown.len(), format!("{} not compared", count(unknown.len(), "target"))),
@@ -183,5 +208,4 @@ fn conclude(
     .filter_map(|(number, words)| (number > 0).then_some(words))
     .collect();
     say!("{}", if parts.is_empty() { "no difference".to_owned() } else { parts.join(", ") });
-    get::write_approvals(overview);
 }
