@@ -231,6 +231,20 @@ pub async fn foresee(
     foreseen.map_err(|error| told(object, error))
 }
 
+/// Whether an object would be deleted and created anew, as it is now: nothing is written.
+pub async fn foresee_replacement(
+    destination: Destination<'_>,
+    resource: &Resource,
+    object: &RenderedObject,
+    revision: &Revision,
+    live: &Value,
+) -> Result<(), Error> {
+    let Destination { client, manager, .. } = destination;
+    let body = as_sent(object, revision);
+    let checked = replace::check(client, resource, manager, &object.id, &body, live).await;
+    checked.map_err(|error| told(object, error))
+}
+
 /// What may be said of an error: the server quotes values that it refuses.
 fn told(object: &RenderedObject, error: Error) -> Error {
     if object.sealed.is_some() { error.without_values() } else { error }

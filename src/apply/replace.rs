@@ -25,15 +25,27 @@ pub async fn delete(
     if text("/metadata/uid") != uid {
         return Ok(Deleted::Changed);
     }
-    if let Some(why) = objection(&live, manager) {
-        let (code, reason) = (400, "Invalid".to_owned());
-        return Err(Error::Rejected { action: "replace", object: id.clone(), code, reason, detail: why });
-    }
-    client.try_create(resource, id, body, manager).await?;
+    check(client, resource, manager, id, body, &live).await?;
     if let Some(error) = stopped(cancelled, id) {
         return Err(error);
     }
     client.delete(resource, id, uid, text("/metadata/resourceVersion")).await
+}
+
+/// Whether it would be deleted, and created anew; nothing is written.
+pub async fn check(
+    client: &Client,
+    resource: &Resource,
+    manager: &str,
+    id: &ObjectId,
+    body: &Value,
+    live: &Value,
+) -> Result<(), Error> {
+    if let Some(why) = objection(live, manager) {
+        let (code, reason) = (400, "Invalid".to_owned());
+        return Err(Error::Rejected { action: "replace", object: id.clone(), code, reason, detail: why });
+    }
+    client.try_create(resource, id, body, manager).await
 }
 
 /// Why it is not deleted, whatever Git says.

@@ -126,7 +126,9 @@ fn lines(
     after: &RenderedObject,
     explained: Option<&ExplainedObject>,
 ) -> Vec<String> {
-    let shown = |value: &Value| if after.holds_secrets() { "***".to_owned() } else { value.to_string() };
+    // What Git encrypts no longer is in what it was; what it encrypts only now was the same in the open.
+    let is_hidden = after.holds_secrets() || before.is_some_and(RenderedObject::holds_secrets);
+    let shown = |value: &Value| if is_hidden { "***".to_owned() } else { value.to_string() };
     let place = |path: &str| {
         let field = explained.and_then(|object| object.fields.iter().find(|field| field.path == path));
         field.map_or_else(String::new, |field| format!("  {}", written(field)))
@@ -157,4 +159,42 @@ fn lines(
 fn written(field: &Field) -> String {
     let place = field.from.first().map(|origin| &origin.place).or(field.written.place());
     place.map_or_else(|| "(tutti itself)".to_owned(), ToString::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use secrecy::SecretString;
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::{Digest, Kind, Location, Sealed};
+
+    fn config_map(url: &str, is_sealed: bool) -> RenderedObject {
+        let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "db", "namespace": "shop"},
+                          "data": {"url": url}});
+        let values = vec![("/data/url".to_owned(), SecretString::from(url))];
+        RenderedObject {
+            id: ObjectId::of(&body).expect("an identity"),
+            kind: Kind::of(&body).expect("a kind"),
+            hash: Digest::of_json(&body),
+            body: body.into(),
+            source: Location::new("a.yaml", 1, 1),
+            sealed: is_sealed.then(|| Sealed::new(b"salt", values)),
+            hook: None,
+            defines: None,
+        }
+    }
+
+    #[test]
+    fn what_was_encrypted_before_or_is_now_is_not_told() {
+        let check = |was_sealed: bool, is_sealed: bool, expected: &str| {
+            let (before, after) = (config_map("db://hunter22", was_sealed), config_map("db://db", is_sealed));
+            assert_eq!(lines(Some(&before), &after, None), [expected], "{was_sealed} {is_sealed}");
+        };
+        let hidden = "data.url: *** → ***";
+        check(true, false, hidden);
+        check(false, true, hidden);
+        check(true, true, hidden);
+        check(false, false, "data.url: \"db://hunter22\" → \"db://db\"");
+    }
 }

@@ -26,7 +26,10 @@ impl World {
         if entry.app.unmanaged {
             return (Phase::Unmanaged, String::new());
         }
-        if entry.app.paused {
+        // Whoever compares asks also about what is paused: that no answer came is told first.
+        let is_answered =
+            entry.failure.is_none() && entry.plan.is_some() && matches!(cluster.reach, Reach::Ready);
+        if entry.app.paused && (is_answered || !self.settings.foresee) {
             return (Phase::Paused, String::new());
         }
         match &cluster.reach {

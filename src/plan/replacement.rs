@@ -1,7 +1,7 @@
 //! Objects that the cluster refused to change, because what is to change never does.
 
 use super::{Action, Reason};
-use crate::model::{Live, Observation, RenderedObject};
+use crate::model::{Live, ObjectId, Observation, RenderedObject};
 
 /// What is done instead of a write that the cluster has refused before. It is refused for this content and this object alone:
 /// who renders something else, or finds another object, tries again.
@@ -20,13 +20,17 @@ pub fn instead(
         return decided;
     }
     let fields = refused.fields.clone();
-    let objection = if object.id.takes_others_along() {
-        Some(format!("what is in a {} would be lost", object.id.kind))
-    } else {
-        live.keep.then(|| "its annotation says keep".to_owned())
-    };
-    match objection {
+    match objection(&object.id, live.keep) {
         Some(why) => (Action::Refuse, Reason::CannotReplace { fields, why }),
         None => (Action::Delete, Reason::Replaced { fields }),
+    }
+}
+
+/// Why it stays as it is, whatever Git says. `keep`: its annotation says so.
+pub fn objection(id: &ObjectId, keep: bool) -> Option<String> {
+    if id.takes_others_along() {
+        Some(format!("what is in a {} would be lost", id.kind))
+    } else {
+        keep.then(|| "its annotation says keep".to_owned())
     }
 }

@@ -7,7 +7,7 @@ use super::{Job, SIDE_BY_SIDE};
 use crate::apply::{self, Past as _};
 use crate::cluster::{Error, Resource};
 use crate::model::{RenderedObject, hide_both, hide_changed, labels};
-use crate::plan::{Action, Difference, Plan, Step};
+use crate::plan::{self, Action, Difference, Plan, Reason, Step};
 
 /// Of each object that would be written, or that waits for what comes before it.
 pub async fn foresee(job: &Job, plan: &Plan) -> Result<Vec<Difference>, Error> {
@@ -37,16 +37,24 @@ async fn one(job: &Job, step: &Step, object: &RenderedObject) -> Result<Differen
     let mut action = step.intent();
     let (mut after, refused) = match resource {
         // It is deleted, and created anew as rendered.
-        Some(_) if action == Action::Delete => (object.body.fields(), None),
+        Some(resource) if action == Action::Delete => {
+            replaced(job, resource, object, &before, known_fields(step)).await?
+        }
+        // Nothing is taken while its namespace goes, and the next one of that name takes it.
+        Some(_) if is_namespace_going(step) => (object.body.fields(), None),
         Some(resource) => match dry_run(job, resource, step, object).await {
             Ok(after) => (after, None),
             // Its namespace comes before it.
             Err(error) if error.is_missing() && before.is_null() => (object.body.fields(), None),
             Err(error) if error.is_transient() => return Err(error),
-            Err(error @ Error::Immutable { .. }) if step.may_replace => {
-                action = Action::Delete;
-                reason = format!("deleted and created anew: {error}");
-                (object.body.fields(), None)
+            Err(Error::Immutable { fields, .. }) if step.may_replace && action == Action::Configure => {
+                let fields: Vec<String> = fields.into_iter().map(|it| it.field).collect();
+                let foreseen = replaced(job, resource, object, &before, &fields).await?;
+                if foreseen.1.is_none() {
+                    action = Action::Delete;
+                    reason = Reason::Replaced { fields }.to_string();
+                }
+                foreseen
             }
             Err(error) => (before.clone(), Some(error.to_string())),
         },
@@ -78,6 +86,42 @@ async fn one(job: &Job, step: &Step, object: &RenderedObject) -> Result<Differen
         after,
         refused,
     })
+}
+
+/// What is there when it was deleted and created as rendered; else as it is now, and why it stays. `fields` never change.
+async fn replaced(
+    job: &Job,
+    resource: &Resource,
+    object: &RenderedObject,
+    live: &Value,
+    fields: &[String],
+) -> Result<(Value, Option<String>), Error> {
+    let annotations = live.pointer("/metadata/annotations");
+    let keep = annotations.and_then(|all| all.get(labels::PRUNE)?.as_str()) == Some("keep");
+    if let Some(why) = plan::objection_to_replacing(&object.id, keep) {
+        let refused = Reason::CannotReplace { fields: fields.to_vec(), why };
+        return Ok((live.clone(), Some(refused.to_string())));
+    }
+    let manager = labels::field_manager(&job.instance);
+    let past = job.past();
+    let (destination, revision) = (job.destination(&manager, &past), &job.rendered.revision);
+    match apply::foresee_replacement(destination, resource, object, revision, live).await {
+        Ok(()) => Ok((object.body.fields(), None)),
+        Err(error) if error.is_transient() => Err(error),
+        Err(error) => Ok((live.clone(), Some(error.to_string()))),
+    }
+}
+
+/// What the cluster has said before never changes.
+fn known_fields(step: &Step) -> &[String] {
+    match step.reason.cause() {
+        Reason::Replaced { fields } => fields,
+        _ => &[],
+    }
+}
+
+fn is_namespace_going(step: &Step) -> bool {
+    matches!(step.reason.cause(), Reason::NamespaceTerminating { .. })
 }
 
 async fn dry_run(

@@ -21,6 +21,7 @@ mod cold_start;
 mod containers;
 mod deletes;
 mod diff;
+mod diff_ends;
 mod diff_secrets;
 mod doubt;
 mod drift;

@@ -9,9 +9,17 @@ use anyhow::{Context as _, bail};
 
 use super::fold::{Folded, yaml};
 
-/// Calls the program with two folders: the objects as they are, and as they would be. What they are is said on standard error.
+/// Calls the program with two folders: the objects as they are, and as they would be. What they are is said on standard error, and
+/// there alone what the cluster refuses: it stays as it is.
 pub fn run(command: &str, folded: &[Folded<'_>]) -> anyhow::Result<()> {
-    if folded.is_empty() {
+    for one in folded {
+        eprintln!("{}", one.title());
+        if let Some(refused) = &one.difference.refused {
+            eprintln!("  ! {refused}");
+        }
+    }
+    let shown: Vec<&Folded<'_>> = folded.iter().filter(|one| one.difference.refused.is_none()).collect();
+    if shown.is_empty() {
         return Ok(());
     }
     // Nobody else may read what is in it.
@@ -19,8 +27,7 @@ pub fn run(command: &str, folded: &[Folded<'_>]) -> anyhow::Result<()> {
     let folder = tempfile::Builder::new().permissions(private).tempdir();
     let folder = folder.context("failed to make a folder for the differences")?;
     let [live, applied] = ["LIVE", "MERGED"].map(|name| folder.path().join(name));
-    for one in folded {
-        eprintln!("{}", one.title());
+    for one in shown {
         write(&live, &one.file(), &yaml(&one.difference.before))?;
         write(&applied, &one.file(), &yaml(&one.difference.after))?;
     }

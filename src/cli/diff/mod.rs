@@ -15,10 +15,10 @@ use super::output::{self, Format, say};
 use super::process::ProcessArgs;
 use super::{diagnostics, get, plan, session};
 use crate::model::{AppId, ClusterName, ObjectId};
-use crate::plan::{Action, Plan};
+use crate::plan::{Action, Plan, Step};
 use crate::reconcile::is_foreseen;
 use crate::report::words::count;
-use crate::report::{DeletionReport, Overview, TargetReport};
+use crate::report::{DeletionReport, TargetReport};
 use fold::{Folded, fold};
 
 /// Takes the place of the shown text, as for `kubectl diff`: it is called with two folders.
@@ -53,30 +53,43 @@ pub async fn run(args: DiffArgs) -> anyhow::Result<Exit> {
     diagnostics::print(&overview.diagnostics);
     let plan::Chosen { targets, deletions, .. } = plan::chosen(&overview, args.app.as_deref())?;
     let folded = fold(&targets, args.context);
-    let refusals = refusals(&targets);
+    let refusals = told(&targets, |step| step.intent() == Action::Refuse);
+    // What is there and waits is not compared with what it will be: it says itself why it cannot be that yet.
+    let waiting = told(&targets, |step| step.intent() == Action::Wait && !is_foreseen(step));
     let unknown: Vec<&TargetReport> = targets.iter().copied().filter(|target| !is_compared(target)).collect();
     let external = std::env::var(EXTERNAL).ok().filter(|command| !command.trim().is_empty());
     match (args.output, external) {
         (Format::Table, external) => {
-            match external {
-                Some(command) => external::run(&command, &folded)?,
-                None => folded.iter().for_each(write),
-            }
-            conclude(&overview, &folded, &deletions, &refusals, &unknown);
+            let failures = failures(&refusals, &unknown);
+            let said = match external {
+                // What it shows has its own form, and may never come to an end.
+                Some(command) => {
+                    failures.iter().for_each(|line| eprintln!("{line}"));
+                    external::run(&command, &folded)?;
+                    &[]
+                }
+                None => {
+                    folded.iter().for_each(write);
+                    failures.as_slice()
+                }
+            };
+            write_rest(&deletions, &waiting, said);
+            conclude(&folded, &deletions, &waiting, (&refusals, &unknown));
+            get::write_approvals(&overview);
         }
         (format, _) => output::write_value(
             format,
             &serde_json::json!({
                 "revision": overview.revision, "differences": unfolded(&targets), "deletions": deletions,
-                "refused": refusals, "clusters": overview.clusters,
-                "notCompared": unknown.iter().map(|it| json!({"app": it.app, "cluster": it.cluster, "why": it.detail})).collect::<Vec<_>>(),
+                "refused": refusals, "waiting": waiting, "clusters": overview.clusters,
+                "notCompared": unknown.iter().map(|it| json!({"app": it.app, "cluster": it.cluster, "why": why(it)})).collect::<Vec<_>>(),
             }),
         )?,
     }
-    let differs = !folded.is_empty() || !deletions.is_empty();
+    let differs = !folded.is_empty() || !waiting.is_empty() || !deletions.is_empty();
     let is_refused = !refusals.is_empty() || folded.iter().any(|one| one.difference.refused.is_some());
     Ok(match exit::of_run(&ending, &overview) {
-        Exit::Ok | Exit::Differences if is_refused => Exit::Failed,
+        Exit::Ok | Exit::Differences if is_refused || !unknown.is_empty() => Exit::Failed,
         Exit::Ok | Exit::Differences if args.exit_code && differs => Exit::Differences,
         Exit::Differences => Exit::Ok,
         exit => exit,
@@ -89,26 +102,36 @@ fn is_compared(target: &TargetReport) -> bool {
     target.plan.as_deref().is_some_and(|plan| target.differences.is_some() || !asks(plan))
 }
 
-/// What nobody asks a cluster about, as it is refused before: app and object, why, and where.
+/// Why it was not compared.
+fn why(target: &TargetReport) -> &str {
+    if target.detail.is_empty() { "its cluster has not answered" } else { &target.detail }
+}
+
+/// What nobody asks a cluster about, as it is refused before, or waits: app and object, why, and where.
 #[derive(Debug, Serialize)]
-struct Refusal<'o> {
+struct Told<'o> {
     app: &'o AppId,
     object: &'o ObjectId,
     reason: String,
     on: Vec<&'o ClusterName>,
 }
 
-fn refusals<'o>(targets: &[&'o TargetReport]) -> Vec<Refusal<'o>> {
-    let mut refusals: BTreeMap<(&AppId, &ObjectId, String), Vec<&ClusterName>> = BTreeMap::new();
+impl Told<'_> {
+    fn clusters(&self) -> String {
+        let on: Vec<&str> = self.on.iter().map(|name| name.as_str()).collect();
+        on.join(", ")
+    }
+}
+
+fn told<'o>(targets: &[&'o TargetReport], is_one: impl Fn(&Step) -> bool) -> Vec<Told<'o>> {
+    let mut all: BTreeMap<(&AppId, &ObjectId, String), Vec<&ClusterName>> = BTreeMap::new();
     for target in targets {
-        let steps = target.plan.iter().flat_map(|plan| &plan.steps);
-        for step in steps.filter(|step| step.intent() == Action::Refuse) {
+        for step in target.plan.iter().flat_map(|plan| &plan.steps).filter(|step| is_one(step)) {
             let key = (&target.app, &step.object, step.reason.to_string());
-            refusals.entry(key).or_default().push(&target.cluster);
+            all.entry(key).or_default().push(&target.cluster);
         }
     }
-    let refusal = |((app, object, reason), on)| Refusal { app, object, reason, on };
-    refusals.into_iter().map(refusal).collect()
+    all.into_iter().map(|((app, object, reason), on)| Told { app, object, reason, on }).collect()
 }
 
 /// For programs: each difference of each cluster.
@@ -133,34 +156,51 @@ fn write(one: &Folded<'_>) {
     }
 }
 
-fn conclude(
-    overview: &Overview,
-    folded: &[Folded<'_>],
-    deletions: &[&DeletionReport],
-    refusals: &[Refusal<'_>],
-    unknown: &[&TargetReport],
-) {
+/// What stays as it is, and what nobody knows.
+fn failures(refusals: &[Told<'_>], unknown: &[&TargetReport]) -> Vec<String> {
+    let refused = refusals.iter().map(|it| {
+        let Told { app, object, reason, .. } = it;
+        format!("! {app}  {object}  on {}: {reason}", it.clusters())
+    });
+    let unknown = unknown
+        .iter()
+        .map(|target| format!("! {} on {}: not compared, {}", target.app, target.cluster, why(target)));
+    refused.chain(unknown).collect()
+}
+
+fn write_rest(deletions: &[&DeletionReport], waiting: &[Told<'_>], failures: &[String]) {
     for deletion in deletions {
         let (sign, verb) = match (deletion.action, deletion.waits) {
-            (Action::Orphan, _) => (' ', "stays"),
+            (Action::Orphan, false) => ('~', "is let go"),
+            (Action::Orphan, true) => ('~', "waits to be let go"),
             (_, true) => ('-', "waits"),
             (_, false) => ('-', "goes"),
         };
         let DeletionReport { app, object, cluster, reason, .. } = deletion;
         say!("{sign} {app}  {object}  on {cluster}: {verb}, {reason}");
     }
-    for Refusal { app, object, reason, on } in refusals {
-        let on: Vec<&str> = on.iter().map(|name| name.as_str()).collect();
-        say!("! {app}  {object}  on {}: {reason}", on.join(", "));
+    for it @ Told { app, object, reason, .. } in waiting {
+        say!("~ {app}  {object}  on {}: waits, {reason}", it.clusters());
     }
-    for target in unknown {
-        say!("! {} on {}: not compared, {}", target.app, target.cluster, target.detail);
-    }
+    failures.iter().for_each(|line| say!("{line}"));
+}
+
+/// How much there is of each.
+fn conclude(
+    folded: &[Folded<'_>],
+    deletions: &[&DeletionReport],
+    waiting: &[Told<'_>],
+    (refusals, unknown): (&[Told<'_>], &[&TargetReport]),
+) {
     let objects: usize = folded.iter().map(|one| one.on.len()).sum();
-    let deletes = deletions.iter().filter(|deletion| deletion.action != Action::Orphan).count();
+    // What is let go loses our labels: that is a write, too.
+    let released = deletions.iter().filter(|deletion| deletion.action == Action::Orphan).count();
+    let deletes = deletions.len() - released;
     let parts: Vec<String> = [
         (folded.len(), format!("{} in {}", count(folded.len(), "difference"), count(objects, "object"))),
         (deletes, count(deletes, "delete")),
+        (released, format!("{} let go", count(released, "object"))),
+        (waiting.len(), format!("{} waiting", count(waiting.len(), "object"))),
         (refusals.len(), format!("{} refused", count(refusals.len(), "object"))),
         (unknown.len(), format!("{} not compared", count(unknown.len(), "target"))),
     ]
@@ -168,5 +208,4 @@ fn conclude(
     .filter_map(|(number, words)| (number > 0).then_some(words))
     .collect();
     say!("{}", if parts.is_empty() { "no difference".to_owned() } else { parts.join(", ") });
-    get::write_approvals(overview);
 }

@@ -1,0 +1,196 @@
+//! What `tutti diff` says where it can show no difference, and the number it ends with.
+
+use kube::api::{DeleteParams, Patch, PatchParams};
+use sandbox::{Fault, FaultPlan, FaultRule, Listener, RequestMatch, Sandbox};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::drift::app;
+use crate::support::live;
+use crate::support::manifests::{INSTANCE, cluster, config_map, namespace};
+use crate::support::program::{reachable, told, tutti};
+use crate::support::repository::{Change, ConfigRepository};
+
+const APP: &str = "apps/web/app.yaml";
+const MANIFESTS: &str = "apps/web/objects/all.yaml";
+
+/// A cluster that the binary has brought to what Git says.
+struct Scene {
+    sandbox: Sandbox,
+    _listener: Listener,
+    folder: TempDir,
+    repository: ConfigRepository,
+}
+
+impl Scene {
+    async fn with(fields: &str, manifests: &str) -> Self {
+        let (sandbox, listener, folder) = reachable("bj1").await;
+        let (repository, bj1, web) = (ConfigRepository::empty(), cluster("bj1"), app(fields));
+        let files =
+            [("tutti.yaml", INSTANCE), ("clusters/bj1.yaml", &bj1), (APP, &web), (MANIFESTS, manifests)];
+        let scene = Self { sandbox, _listener: listener, folder, repository };
+        scene.commit(&files.map(|(path, text)| (path, Some(text))));
+        let (stdout, stderr, code) = scene.run(&["run", "--once"], None).await;
+        assert_eq!(code, 0, "{stdout}{stderr}");
+        scene
+    }
+
+    fn commit(&self, changes: &[Change<'_>]) {
+        self.repository.commit("Change", changes);
+    }
+
+    async fn run(&self, command: &[&str], external: Option<&str>) -> (String, String, i32) {
+        let mut program = tutti(self.folder.path());
+        program.args(command).arg("--repo").arg(self.repository.path());
+        program.arg("--kubeconfigs").arg(self.folder.path());
+        match external {
+            Some(external) => program.env("KUBECTL_EXTERNAL_DIFF", external),
+            None => program.env_remove("KUBECTL_EXTERNAL_DIFF"),
+        };
+        let output = tokio::task::spawn_blocking(move || program.output()).await;
+        told(&output.expect("no panic").expect("it runs"))
+    }
+
+    async fn diff(&self) -> (String, String, i32) {
+        self.run(&["diff", "--exit-code", "--timeout", "20"], None).await
+    }
+
+    /// Hangs on a finalizer, and is being deleted.
+    async fn terminate(&self, kind: &str, namespace: Option<&str>, name: &str) {
+        let api = live::api(&self.sandbox, kind, namespace);
+        let held = Patch::Merge(json!({"metadata": {"finalizers": ["example.com/hold"]}}));
+        api.patch(name, &PatchParams::default(), &held).await.expect("a patch");
+        api.delete(name, &DeleteParams::default()).await.expect("a delete");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_on_its_way_out_is_told_as_what_waits() {
+    let manifests = |value: &str| {
+        [config_map("default", "held", value), namespace("shop"), config_map("shop", "inside", "one")]
+            .join("---\n")
+    };
+    let scene = Scene::with("drift: repair", &manifests("one")).await;
+    let (stdout, stderr, code) = scene.diff().await;
+    assert_eq!((stdout.as_str(), code), ("no difference\n", 0), "{stderr}");
+
+    scene.terminate("ConfigMap", Some("default"), "held").await;
+    let expected =
+        "~ default/web  ConfigMap default/held  on bj1: waits, it is being deleted\n1 object waiting\n";
+    let (stdout, stderr, code) = scene.diff().await;
+    assert_eq!((stdout.as_str(), code), (expected, 1), "{stderr}");
+    // It will not be what the commit says before it is gone.
+    scene.commit(&[(MANIFESTS, Some(&manifests("two")))]);
+    let (stdout, stderr, code) = scene.diff().await;
+    assert_eq!((stdout.as_str(), code), (expected, 1), "{stderr}");
+    let (stdout, _, _) = scene.run(&["diff", "--output", "json"], None).await;
+    let told: Value = serde_json::from_str(&stdout).expect("JSON");
+    assert_eq!(told["waiting"][0]["object"], "ConfigMap default/held", "{told:#}");
+    assert_eq!((&told["differences"], &told["refused"]), (&json!([]), &json!([])));
+
+    scene.terminate("Namespace", None, "shop").await;
+    let (stdout, stderr, code) = scene.diff().await;
+    assert_eq!(code, 1, "{stdout}{stderr}");
+    for line in [
+        "~ default/web  Namespace shop  on bj1: waits, it is being deleted\n",
+        "ConfigMap shop/inside  on bj1: ",
+    ] {
+        assert!(stdout.contains(line), "no {line:?} in {stdout}");
+    }
+    assert!(!stdout.contains("refused") && !stdout.contains('!'), "{stdout}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_could_not_be_compared_is_a_failure_and_says_why() {
+    let manifests = |value: &str| config_map("default", "web", value);
+    let scene = Scene::with("drift: repair", &manifests("one")).await;
+    let (paused, two) = (app("drift: repair, paused: true"), manifests("two"));
+    scene.commit(&[(APP, Some(&paused)), (MANIFESTS, Some(&two))]);
+    let get = || RequestMatch::any().verb("get").resource("configmaps");
+    let check = async |timeout: &str, code: i32, expected: &str| {
+        let (stdout, stderr, ended) = scene.run(&["diff", "--timeout", timeout], None).await;
+        assert_eq!(ended, code, "{stdout}{stderr}");
+        assert!(stdout.contains(expected), "no {expected:?} in {stdout}");
+    };
+
+    // It passes, and is asked again.
+    scene.sandbox.fail_next(get(), 1, Fault::unavailable());
+    check("20", 0, "1 difference in 1 object").await;
+    let cause = "! default/web on bj1: not compared, failed to look up ConfigMap default/web";
+    for (fault, timeout, code) in [(Fault::forbidden(), "20", 3), (Fault::unavailable(), "4", 4)] {
+        scene.sandbox.set_faults(&FaultPlan::new(0).rule(FaultRule::failing(get(), fault)));
+        check(timeout, code, cause).await;
+    }
+}
+
+/// A set whose pods have one label, and whose claims go with it or stay.
+fn stateful_set(label: &str, policy: &str, annotations: &str) -> String {
+    format!(
+        "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {{name: web, namespace: default, annotations: {{{annotations}}}}}\n\
+         spec:\n  serviceName: web\n  persistentVolumeClaimRetentionPolicy: {{whenDeleted: {policy}}}\n  \
+         selector: {{matchLabels: {{app: {label}}}}}\n  template:\n    metadata: {{labels: {{app: {label}}}}}\n    \
+         spec: {{containers: [{{name: main, image: \"web:1\"}}]}}\n"
+    )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_run_would_not_replace_is_told_as_refused() {
+    let keep = "tutti.dev/prune: keep";
+    for (policy, annotations, refusal) in [
+        ("Retain", keep, Some("spec cannot change, and it is not replaced: its annotation says keep")),
+        (
+            "Delete",
+            "",
+            Some("failed to replace StatefulSet default/web: its volume claims would be deleted with it"),
+        ),
+        ("Retain", "", None),
+    ] {
+        let fields = "replace: true";
+        let scene = Scene::with(fields, &stateful_set("one", policy, annotations)).await;
+        scene.commit(&[(MANIFESTS, Some(&stateful_set("two", policy, annotations)))]);
+        let (stdout, stderr, code) = scene.diff().await;
+        let words =
+            refusal.unwrap_or("-/+ default/web  StatefulSet default/web  on bj1: deleted and created anew");
+        assert!(stdout.contains(words), "no {words:?} in {stdout}{stderr}");
+        assert_eq!(code, if refusal.is_some() { 3 } else { 1 }, "{stdout}");
+        assert_eq!(stdout.contains("created anew"), refusal.is_none(), "{stdout}");
+        // Two equal files would say nothing of it.
+        let (stdout, stderr, code) = scene.run(&["diff"], Some("diff -r")).await;
+        assert_eq!((stderr.contains(words), code), (true, if refusal.is_some() { 3 } else { 0 }), "{stderr}");
+        assert_eq!(stdout.contains("app: two"), refusal.is_none(), "{stdout}");
+        // So says the run.
+        let (_, stderr, code) = scene.run(&["run", "--once", "--timeout", "30"], None).await;
+        assert_eq!(code, if refusal.is_some() { 3 } else { 0 }, "{stderr}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_that_shows_differences_hides_no_refusal() {
+    let scene = Scene::with("drift: repair", &config_map("default", "web", "one")).await;
+    let stranger = config_map("default", "theirs", "one");
+    live::create_as(&scene.sandbox, "kubectl", &stranger).await;
+    let manifests =
+        [config_map("default", "web", "two"), config_map("default", "theirs", "two")].join("---\n");
+    scene.commit(&[(MANIFESTS, Some(&manifests))]);
+    // The second fails, and so does the command.
+    for (external, code) in [("diff -r", 3), ("false-friend", 2)] {
+        let (stdout, stderr, ended) = scene.run(&["diff"], Some(external)).await;
+        assert_eq!(ended, code, "{stdout}{stderr}");
+        assert!(
+            stderr.contains("! default/web  ConfigMap default/theirs  on bj1: it is there and not ours"),
+            "{stderr}"
+        );
+        assert!(!stdout.contains("theirs"), "{stdout}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_let_go_is_told() {
+    let scene = Scene::with("drift: repair", &config_map("default", "web", "one")).await;
+    let release = "apiVersion: tutti.dev/v1alpha1\nkind: Approval\nmetadata: {name: hand-over}\nspec: {app: default/web, action: orphan}\n";
+    scene.commit(&[(APP, None), (MANIFESTS, None), ("approvals/web.yaml", Some(release))]);
+    let (stdout, stderr, code) = scene.diff().await;
+    let expected = "~ default/web  ConfigMap default/web  on bj1: is let go, no longer rendered, stays and is no longer managed, \
+                    as hand-over says\n1 object let go\n";
+    assert_eq!((stdout.as_str(), code), (expected, 1), "{stderr}");
+}
