@@ -70,8 +70,7 @@ pub async fn run(args: PlanArgs) -> anyhow::Result<Exit> {
     let waits = targets.iter().filter_map(|target| target.plan.as_ref()).any(|plan| waits(plan));
     let changes = writes > 0 || waits || !deletions.is_empty();
     Ok(match exit {
-        Exit::Ok | Exit::Differences if args.exit_code && changes => Exit::Differences,
-        Exit::Differences => Exit::Ok,
+        Exit::Ok if args.exit_code && changes => Exit::Differences,
         exit => exit,
     })
 }

@@ -8,14 +8,15 @@ use std::process::Command;
 use anyhow::{Context as _, bail};
 
 use super::fold::{Folded, yaml};
+use crate::cli::output::tell;
 
 /// Calls the program with two folders: the objects as they are, and as they would be. What they are is said on standard error, and
 /// there alone what the cluster refuses: it stays as it is.
 pub fn run(command: &str, folded: &[Folded<'_>]) -> anyhow::Result<()> {
     for one in folded {
-        eprintln!("{}", one.title());
+        tell!("{}", one.title());
         if let Some(refused) = &one.difference.refused {
-            eprintln!("  ! {refused}");
+            tell!("  ! {refused}");
         }
     }
     let shown: Vec<&Folded<'_>> = folded.iter().filter(|one| one.difference.refused.is_none()).collect();

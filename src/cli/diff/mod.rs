@@ -11,9 +11,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::exit::{self, Exit};
-use super::output::{self, Format, say};
+use super::output::{self, Format, say, tell};
 use super::process::ProcessArgs;
 use super::{diagnostics, get, plan, session};
+use crate::controller::Until;
 use crate::model::{AppId, ClusterName, ObjectId};
 use crate::plan::{Action, Plan, Step};
 use crate::reconcile::is_foreseen;
@@ -48,8 +49,8 @@ pub struct DiffArgs {
 
 pub async fn run(args: DiffArgs) -> anyhow::Result<Exit> {
     let process = args.process.resolve(Some(".")).await?;
-    let timeout = Duration::from_secs(args.timeout);
-    let (ending, overview) = session::look_for(&process, timeout, args.worktree, true).await?;
+    let until = Until::Planned { timeout: Duration::from_secs(args.timeout) };
+    let (ending, overview) = session::look_for(&process, until, args.worktree, true).await?;
     diagnostics::print(&overview.diagnostics);
     let plan::Chosen { targets, deletions, .. } = plan::chosen(&overview, args.app.as_deref())?;
     let folded = fold(&targets, args.context);
@@ -64,7 +65,7 @@ pub async fn run(args: DiffArgs) -> anyhow::Result<Exit> {
             let said = match external {
                 // What it shows has its own form, and may never come to an end.
                 Some(command) => {
-                    failures.iter().for_each(|line| eprintln!("{line}"));
+                    failures.iter().for_each(|line| tell!("{line}"));
                     external::run(&command, &folded)?;
                     &[]
                 }
@@ -88,10 +89,9 @@ pub async fn run(args: DiffArgs) -> anyhow::Result<Exit> {
     }
     let differs = !folded.is_empty() || !waiting.is_empty() || !deletions.is_empty();
     let is_refused = !refusals.is_empty() || folded.iter().any(|one| one.difference.refused.is_some());
-    Ok(match exit::of_run(&ending, &overview) {
-        Exit::Ok | Exit::Differences if is_refused || !unknown.is_empty() => Exit::Failed,
-        Exit::Ok | Exit::Differences if args.exit_code && differs => Exit::Differences,
-        Exit::Differences => Exit::Ok,
+    Ok(match exit::of_look(&ending, &overview, &targets) {
+        Exit::Ok if is_refused || !unknown.is_empty() => Exit::Failed,
+        Exit::Ok if args.exit_code && differs => Exit::Differences,
         exit => exit,
     })
 }
@@ -173,6 +173,7 @@ fn write_rest(deletions: &[&DeletionReport], waiting: &[Told<'_>], failures: &[S
         let (sign, verb) = match (deletion.action, deletion.waits) {
             (Action::Orphan, false) => ('~', "is let go"),
             (Action::Orphan, true) => ('~', "waits to be let go"),
+            (Action::Skip, _) => ('-', "held"),
             (_, true) => ('-', "waits"),
             (_, false) => ('-', "goes"),
         };
