@@ -102,7 +102,7 @@ fn commit(root: &Path, path: &Path, approval: &Approval) -> anyhow::Result<()> {
     for arguments in [&["add", "--"][..], &["commit", "--quiet", "-m", &message, "--"][..]] {
         let status = Command::new("git").arg("-C").arg(root).args(arguments).arg(&path).status();
         if !status.context("failed to run git")?.success() {
-            bail!("git {} failed; the file is written, commit it by hand", arguments[0]);
+            bail!("git {} failed; {} is written, commit it by hand", arguments[0], path.display());
         }
     }
     Ok(())

@@ -2,9 +2,10 @@
 
 use std::process::ExitCode;
 
+use super::plan::Chosen;
 use crate::controller::Ending;
 use crate::model::Scope;
-use crate::report::{ClusterReport, Overview, Phase, TargetReport};
+use crate::report::{ClusterReport, Overview, Phase};
 use crate::source::ErrorKind;
 
 /// How a command ended; the numbers are part of the interface.
@@ -44,14 +45,24 @@ pub fn of_run(ending: &Ending, overview: &Overview) -> Exit {
     }
 }
 
-/// Of a look at what a commit would change, for some targets: how they fare does not matter, nor do others.
-pub fn of_look(ending: &Ending, overview: &Overview, targets: &[&TargetReport]) -> Exit {
-    let is_all = targets.len() == overview.targets.len();
-    let is_asked = |cluster: &ClusterReport| is_all || targets.iter().any(|it| it.cluster == cluster.name);
+/// Of a look at what a commit would change, of all or of one app: how apps fare does not matter, nor do clusters where the app is not.
+pub fn of_look(ending: &Ending, overview: &Overview, chosen: &Chosen<'_>) -> Exit {
+    let Chosen { app, targets, deletions, .. } = chosen;
+    // Of an app that is gone, any cluster may still have something.
+    let is_of_all = app.is_none() || targets.is_empty();
+    let is_asked = |cluster: &ClusterReport| {
+        let mut clusters = targets.iter().map(|it| &it.cluster).chain(deletions.iter().map(|it| &it.cluster));
+        is_of_all || clusters.any(|name| *name == cluster.name)
+    };
     let is_offline = overview.clusters.iter().any(|cluster| is_offline(cluster) && is_asked(cluster));
     let any = |wanted: Phase| targets.iter().any(|target| target.phase == wanted);
     let has_failed = any(Phase::Refused) || any(Phase::Invalid);
-    of_all(ending, overview, is_offline || any(Phase::Unreachable), has_failed).unwrap_or(Exit::Ok)
+    let is_known = !is_of_all && targets.iter().all(|target| target.plan.is_some());
+    match of_all(ending, overview, is_offline || any(Phase::Unreachable), has_failed) {
+        // Others were waited for.
+        Some(Exit::TimedOut) if is_known => Exit::Ok,
+        exit => exit.unwrap_or(Exit::Ok),
+    }
 }
 
 fn is_offline(cluster: &ClusterReport) -> bool {

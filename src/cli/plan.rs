@@ -48,27 +48,28 @@ pub async fn run(args: PlanArgs) -> anyhow::Result<Exit> {
     let until = Until::Planned { timeout: Duration::from_secs(args.timeout) };
     let (ending, overview) = session::look(&process, until, args.worktree).await?;
     diagnostics::print(&overview.diagnostics);
-    let Chosen { targets, deletions, orphans } = chosen(&overview, args.app.as_deref())?;
+    let chosen = chosen(&overview, args.app.as_deref())?;
+    let Chosen { targets, deletions, held, orphans, .. } = &chosen;
     let writes: usize = targets.iter().filter_map(|target| target.plan.as_deref()).map(intended).sum();
     let explained = match &overview.revision {
-        Some(revision) if args.explain => explain(&process, args.worktree, revision, &targets).await?,
+        Some(revision) if args.explain => explain(&process, args.worktree, revision, targets).await?,
         _ => Explained::new(),
     };
     match args.output {
         Format::Table => {
-            write(&overview, &targets, &[deletions.as_slice(), &orphans].concat(), args.all, &explained)
+            write(&overview, targets, &[&deletions[..], held, orphans].concat(), args.all, &explained)
         }
         format => output::write_value(
             format,
             &serde_json::json!({
                 "revision": overview.revision, "plans": targets.iter().map(|target| target.plan.as_deref()).collect::<Vec<_>>(),
-                "deletions": deletions, "orphans": orphans, "clusters": overview.clusters, "explained": explained_json(&explained),
+                "deletions": deletions, "held": held, "orphans": orphans, "clusters": overview.clusters, "explained": explained_json(&explained),
             }),
         )?,
     }
-    let exit = exit::of_look(&ending, &overview, &targets);
+    let exit = exit::of_look(&ending, &overview, &chosen);
     let waits = targets.iter().filter_map(|target| target.plan.as_ref()).any(|plan| waits(plan));
-    let changes = writes > 0 || waits || !deletions.is_empty();
+    let changes = writes > 0 || waits || !deletions.is_empty() || !held.is_empty();
     Ok(match exit {
         Exit::Ok if args.exit_code && changes => Exit::Differences,
         exit => exit,
@@ -77,28 +78,31 @@ pub async fn run(args: PlanArgs) -> anyhow::Result<Exit> {
 
 /// What concerns one app, or everything.
 pub struct Chosen<'o> {
+    pub app: Option<&'o str>,
     pub targets: Vec<&'o TargetReport>,
-    /// Also those that are held.
     pub deletions: Vec<&'o DeletionReport>,
+    pub held: Vec<&'o DeletionReport>,
     pub orphans: Vec<&'o DeletionReport>,
 }
 
-pub fn chosen<'o>(overview: &'o Overview, app: Option<&str>) -> anyhow::Result<Chosen<'o>> {
+pub fn chosen<'o>(overview: &'o Overview, app: Option<&'o str>) -> anyhow::Result<Chosen<'o>> {
     let wanted = |it: &AppId| app.is_none_or(|name| *name == it.to_string() || *name == *it.name);
+    let of = |all: &'o [DeletionReport]| -> Vec<&'o DeletionReport> {
+        all.iter().filter(|it| wanted(&it.app)).collect()
+    };
     let targets: Vec<&TargetReport> = overview.targets.iter().filter(|it| wanted(&it.app)).collect();
-    let deletions = overview.deletions.iter().chain(&overview.held);
-    let deletions: Vec<&DeletionReport> = deletions.filter(|it| wanted(&it.app)).collect();
-    let orphans: Vec<&DeletionReport> = overview.orphans.iter().filter(|it| wanted(&it.app)).collect();
+    let (deletions, held, orphans) = (of(&overview.deletions), of(&overview.held), of(&overview.orphans));
     if let Some(name) = app
         && targets.is_empty()
         && deletions.is_empty()
+        && held.is_empty()
         && orphans.is_empty()
         && !overview.has_errors()
     {
         let known: BTreeSet<String> = overview.targets.iter().map(|it| it.app.to_string()).collect();
         bail!("no app {name} here; there are {}", known.into_iter().collect::<Vec<_>>().join(", "));
     }
-    Ok(Chosen { targets, deletions, orphans })
+    Ok(Chosen { app, targets, deletions, held, orphans })
 }
 
 /// What changes in an object, by its target and itself.

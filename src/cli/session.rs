@@ -3,7 +3,9 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::process::{Command, ExitStatus};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -28,6 +30,17 @@ use crate::source::{self, ErrorKind, Repository, Waker};
 const HINTS: usize = 64;
 /// When a webhook secret that could not be read is asked for again.
 const MISSING_AGAIN: Duration = Duration::from_secs(60);
+
+/// A program that we wait for has the terminal: a signal is its business, and its end is ours.
+static IS_ANOTHERS: AtomicBool = AtomicBool::new(false);
+
+/// Waits for a program that people use, which may have an end of its own for each signal.
+pub fn wait_for(command: &mut Command) -> std::io::Result<ExitStatus> {
+    IS_ANOTHERS.store(true, Ordering::Relaxed);
+    let status = command.status();
+    IS_ANOTHERS.store(false, Ordering::Relaxed);
+    status
+}
 
 /// What a command wants of a run.
 #[derive(Debug)]
@@ -142,8 +155,10 @@ impl Session {
                 }
             }
             // Also of what is done after the run: once signals were waited for, they end nothing by themselves.
-            if signal().await.is_ok() {
-                std::process::exit(Exit::Interrupted as i32);
+            while signal().await.is_ok() {
+                if !IS_ANOTHERS.load(Ordering::Relaxed) {
+                    std::process::exit(Exit::Interrupted as i32);
+                }
             }
         });
         let result = self.task.await.context("the controller ended unexpectedly");

@@ -185,11 +185,11 @@ impl World {
         }
     }
 
-    /// The cluster answers again: who failed because it did not waits no longer.
+    /// The cluster answers again: who failed for no lasting reason waits no longer.
     fn try_again(&mut self, cluster: &ClusterName) {
         for id in self.targets.names_on(cluster) {
             if let Some(entry) = self.targets.get_mut(&id)
-                && entry.failure.as_ref().is_some_and(|failure| failure.unreachable)
+                && entry.failure.as_ref().is_some_and(|failure| !failure.lasting)
             {
                 entry.went_through();
             }

@@ -147,8 +147,11 @@ impl World {
     }
 
     fn held(&self) -> Vec<DeletionReport> {
-        let held = self.prune.decision.waiting.iter().filter(|it| matches!(it.reason, Reason::Held { .. }));
-        held.map(|decided| self.decided(decided)).collect()
+        let held = self.prune.decision.waiting.iter().filter_map(|decided| match decided.reason {
+            Reason::Held { would, .. } => Some(DeletionReport { action: would, ..self.decided(decided) }),
+            _ => None,
+        });
+        held.collect()
     }
 
     fn orphans(&self) -> Vec<DeletionReport> {

@@ -520,16 +520,24 @@ impl World {
         let phases: Vec<Phase> = self.targets.keys().map(|id| self.phase(id).0).collect();
         let settling = self.targets.keys().any(|id| self.waits_for_a_neighbour(id));
         let waits_for_rollouts = matches!(self.settings.until, Until::Settled { .. });
-        let is_under_way = |phase: &Phase| match phase {
-            Phase::Pending => true,
+        let is_under_way = |(id, phase): (&Target, &Phase)| match phase {
+            Phase::Pending => waits_for_rollouts || !self.is_planned(id),
             Phase::Progressing => waits_for_rollouts,
             _ => false,
         };
-        let under_way = phases.iter().any(is_under_way);
+        let under_way = self.targets.keys().zip(&phases).any(is_under_way);
         !under_way
             && !settling
             && self.clusters.values().all(Self::is_cluster_settled)
             && self.is_prune_settled()
+    }
+
+    /// What there is to do is known.
+    fn is_planned(&self, id: &Target) -> bool {
+        let is_known = |entry: &TargetEntry| {
+            entry.plan.is_some() && entry.failure.is_none() && entry.running.is_none() && !entry.due
+        };
+        self.targets.get(id).is_some_and(is_known)
     }
 
     /// It waits for what another app of its cluster brings or what is on its way out: that comes by

@@ -120,12 +120,16 @@ pub fn decide(input: &PruneInput<'_>) -> PruneDecision {
         input.candidates.iter().map(|candidate| (candidate, judge.verdict(candidate))).collect();
     verdicts.sort_by_key(|(candidate, _)| in_order_of_deletion(candidate));
     let wanted =
-        approvals_of(&judge.apps, &verdicts, &|verdict| matches!(verdict, Verdict::NeedsApproval(_)));
-    let is_due =
-        |verdict: &Verdict| matches!(verdict, Verdict::Settled(Action::Delete, Reason::NoLongerRendered));
-    let due = approvals_of(&judge.apps, &verdicts, &|verdict| {
-        matches!(verdict, Verdict::NeedsApproval(_)) || is_due(verdict)
-    });
+        approvals_of(&judge.apps, &verdicts, &|_, verdict| matches!(verdict, Verdict::NeedsApproval(_)));
+    // Where it is over the cap, it is asked for before anything else is waited for.
+    let may_be_asked_for = |candidate: &Candidate, verdict: &Verdict| match verdict {
+        Verdict::NeedsApproval(_) | Verdict::Settled(Action::Delete, Reason::NoLongerRendered) => true,
+        Verdict::Settled(_, Reason::WaitsForHealth { .. } | Reason::WaitsForContents { .. }) => {
+            judge.approvals.covering(candidate).is_none()
+        }
+        Verdict::Settled(..) => false,
+    };
+    let due = approvals_of(&judge.apps, &verdicts, &may_be_asked_for);
 
     let limit = &judge.limit;
     let mut decision =
@@ -382,11 +386,11 @@ impl<'a> Approvals<'a> {
 fn approvals_of(
     apps: &Apps<'_>,
     verdicts: &[(&Candidate, Verdict)],
-    is_one: &dyn Fn(&Verdict) -> bool,
+    is_one: &dyn Fn(&Candidate, &Verdict) -> bool,
 ) -> BTreeMap<AppId, Approval> {
     let mut wanted: BTreeMap<AppId, Approval> = BTreeMap::new();
     for (candidate, verdict) in verdicts {
-        if is_one(verdict) {
+        if is_one(candidate, verdict) {
             let approval = wanted.entry(candidate.app.clone()).or_insert_with(|| Approval {
                 name: format!("delete-{}-{}", candidate.app.namespace, candidate.app.name),
                 app: candidate.app.clone(),

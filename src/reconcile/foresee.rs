@@ -36,10 +36,6 @@ async fn one(job: &Job, step: &Step, object: &RenderedObject) -> Result<Differen
     let mut reason = step.reason.cause().to_string();
     let mut action = step.intent();
     let (mut after, refused) = match resource {
-        // It is deleted, and created anew as rendered.
-        Some(resource) if action == Action::Delete => {
-            replaced(job, resource, object, &before, known_fields(step)).await?
-        }
         // Nothing is taken while its namespace goes, and the next one of that name takes it.
         Some(_) if is_namespace_going(step) => (object.body.fields(), None),
         Some(resource) => match dry_run(job, resource, step, object).await {
@@ -47,7 +43,7 @@ async fn one(job: &Job, step: &Step, object: &RenderedObject) -> Result<Differen
             // Its namespace comes before it.
             Err(error) if error.is_missing() && before.is_null() => (object.body.fields(), None),
             Err(error) if error.is_transient() => return Err(error),
-            Err(Error::Immutable { fields, .. }) if step.may_replace && action == Action::Configure => {
+            Err(Error::Immutable { fields, .. }) if step.may_replace => {
                 let fields: Vec<String> = fields.into_iter().map(|it| it.field).collect();
                 let foreseen = replaced(job, resource, object, &before, &fields).await?;
                 if foreseen.1.is_none() {
@@ -109,14 +105,6 @@ async fn replaced(
         Ok(()) => Ok((object.body.fields(), None)),
         Err(error) if error.is_transient() => Err(error),
         Err(error) => Ok((live.clone(), Some(error.to_string()))),
-    }
-}
-
-/// What the cluster has said before never changes.
-fn known_fields(step: &Step) -> &[String] {
-    match step.reason.cause() {
-        Reason::Replaced { fields } => fields,
-        _ => &[],
     }
 }
 

@@ -132,7 +132,7 @@ pub struct DeletionReport {
     pub object: String,
     /// The head at which it was first found to be no longer wanted.
     pub revision: Revision,
-    /// Delete, wait, skip: it is held, or orphan: it stays.
+    /// Delete, wait, or orphan: it stays.
     pub action: Action,
     /// It waits: for an approval, or until what replaces it is healthy.
     pub waits: bool,
@@ -154,7 +154,7 @@ pub struct Overview {
     pub targets: Vec<TargetReport>,
     pub clusters: Vec<ClusterReport>,
     pub deletions: Vec<DeletionReport>,
-    /// What would be deleted, if its app were not paused, its cluster in maintenance, or the instance only observing.
+    /// What a paused app, a cluster in maintenance or `mode: observe` holds: with the action that it is else, or an approval is needed for.
     pub held: Vec<DeletionReport>,
     /// What Git no longer wants and is left where it is, for good.
     pub orphans: Vec<DeletionReport>,

@@ -1,54 +1,37 @@
 //! What `tutti diff` says where it can show no difference, and the number it ends with.
 
 use kube::api::{DeleteParams, Patch, PatchParams};
-use sandbox::{Fault, FaultPlan, FaultRule, Listener, RequestMatch, Sandbox};
+use sandbox::{Fault, FaultPlan, FaultRule, RequestMatch};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 use crate::drift::app;
 use crate::support::live;
-use crate::support::manifests::{INSTANCE, cluster, config_map, namespace};
-use crate::support::program::{reachable, told, tutti};
-use crate::support::repository::{Change, ConfigRepository};
+use crate::support::manifests::{config_map, namespace};
+use crate::support::program::Stage;
+use crate::support::repository::Change;
 
 const APP: &str = "apps/web/app.yaml";
 const MANIFESTS: &str = "apps/web/objects/all.yaml";
 
 /// A cluster that the binary has brought to what Git says.
-struct Scene {
-    sandbox: Sandbox,
-    _listener: Listener,
-    folder: TempDir,
-    repository: ConfigRepository,
-}
+struct Scene(Stage);
 
 impl Scene {
     async fn with(fields: &str, manifests: &str) -> Self {
-        let (sandbox, listener, folder) = reachable("bj1").await;
-        let (repository, bj1, web) = (ConfigRepository::empty(), cluster("bj1"), app(fields));
-        let files =
-            [("tutti.yaml", INSTANCE), ("clusters/bj1.yaml", &bj1), (APP, &web), (MANIFESTS, manifests)];
-        let scene = Self { sandbox, _listener: listener, folder, repository };
-        scene.commit(&files.map(|(path, text)| (path, Some(text))));
+        let web = app(fields);
+        let scene = Self(Stage::new(&[(APP, &web), (MANIFESTS, manifests)]).await);
         let (stdout, stderr, code) = scene.run(&["run", "--once"], None).await;
         assert_eq!(code, 0, "{stdout}{stderr}");
         scene
     }
 
     fn commit(&self, changes: &[Change<'_>]) {
-        self.repository.commit("Change", changes);
+        self.0.repository.commit("Change", changes);
     }
 
     async fn run(&self, command: &[&str], external: Option<&str>) -> (String, String, i32) {
-        let mut program = tutti(self.folder.path());
-        program.args(command).arg("--repo").arg(self.repository.path());
-        program.arg("--kubeconfigs").arg(self.folder.path());
-        match external {
-            Some(external) => program.env("KUBECTL_EXTERNAL_DIFF", external),
-            None => program.env_remove("KUBECTL_EXTERNAL_DIFF"),
-        };
-        let output = tokio::task::spawn_blocking(move || program.output()).await;
-        told(&output.expect("no panic").expect("it runs"))
+        let external = external.unwrap_or_default();
+        self.0.run_with(command, |program| _ = program.env("KUBECTL_EXTERNAL_DIFF", external)).await
     }
 
     async fn diff(&self) -> (String, String, i32) {
@@ -57,7 +40,7 @@ impl Scene {
 
     /// Hangs on a finalizer, and is being deleted.
     async fn terminate(&self, kind: &str, namespace: Option<&str>, name: &str) {
-        let api = live::api(&self.sandbox, kind, namespace);
+        let api = live::api(&self.0.sandbox, kind, namespace);
         let held = Patch::Merge(json!({"metadata": {"finalizers": ["example.com/hold"]}}));
         api.patch(name, &PatchParams::default(), &held).await.expect("a patch");
         api.delete(name, &DeleteParams::default()).await.expect("a delete");
@@ -114,11 +97,11 @@ async fn what_could_not_be_compared_is_a_failure_and_says_why() {
     };
 
     // It passes, and is asked again.
-    scene.sandbox.fail_next(get(), 1, Fault::unavailable());
+    scene.0.sandbox.fail_next(get(), 1, Fault::unavailable());
     check("20", 0, "1 difference in 1 object").await;
     let cause = "! default/web on bj1: not compared, failed to look up ConfigMap default/web";
     for (fault, timeout, code) in [(Fault::forbidden(), "20", 3), (Fault::unavailable(), "4", 4)] {
-        scene.sandbox.set_faults(&FaultPlan::new(0).rule(FaultRule::failing(get(), fault)));
+        scene.0.sandbox.set_faults(&FaultPlan::new(0).rule(FaultRule::failing(get(), fault)));
         check(timeout, code, cause).await;
     }
 }
@@ -168,7 +151,7 @@ async fn what_a_run_would_not_replace_is_told_as_refused() {
 async fn a_program_that_shows_differences_hides_no_refusal() {
     let scene = Scene::with("drift: repair", &config_map("default", "web", "one")).await;
     let stranger = config_map("default", "theirs", "one");
-    live::create_as(&scene.sandbox, "kubectl", &stranger).await;
+    live::create_as(&scene.0.sandbox, "kubectl", &stranger).await;
     let manifests =
         [config_map("default", "web", "two"), config_map("default", "theirs", "two")].join("---\n");
     scene.commit(&[(MANIFESTS, Some(&manifests))]);

@@ -1,12 +1,10 @@
 //! `tutti diff` of Secrets: every way to show it says that values change, and never what they are.
 
-use std::path::Path;
+use std::process::Command;
 
 use crate::drift::app;
 use crate::support::live;
-use crate::support::manifests::{INSTANCE, cluster};
-use crate::support::program::{reachable, told, tutti};
-use crate::support::repository::ConfigRepository;
+use crate::support::program::Stage;
 
 const MANIFESTS: &str = "apps/web/objects/all.yaml";
 
@@ -35,40 +33,23 @@ fn manifests() -> (String, String) {
     (before.join("---\n"), after.join("---\n"))
 }
 
-async fn run(
-    folder: &Path,
-    repository: &ConfigRepository,
-    command: &[&str],
-    external: Option<&str>,
-) -> (String, i32) {
-    let mut program = tutti(folder);
-    program.args(command).arg("--repo").arg(repository.path()).arg("--kubeconfigs").arg(folder);
-    match external {
-        Some(external) => program.env("KUBECTL_EXTERNAL_DIFF", external),
-        None => program.env_remove("KUBECTL_EXTERNAL_DIFF"),
-    };
-    let output =
-        tokio::task::spawn_blocking(move || program.output()).await.expect("no panic").expect("it runs");
-    let (stdout, stderr, code) = told(&output);
+async fn run(stage: &Stage, command: &[&str], external: Option<&str>) -> (String, i32) {
+    let external = external.unwrap_or_default();
+    let change = |program: &mut Command| _ = program.env("KUBECTL_EXTERNAL_DIFF", external);
+    let (stdout, stderr, code) = stage.run_with(command, change).await;
     (stdout + &stderr, code)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_way_to_show_a_difference_tells_a_value() {
-    let (sandbox, _listener, folder) = reachable("bj1").await;
     let (before, after) = manifests();
-    let (repository, bj1, web) = (ConfigRepository::empty(), cluster("bj1"), app("adopt: true"));
-    let files = [
-        ("tutti.yaml", INSTANCE),
-        ("clusters/bj1.yaml", &bj1),
-        ("apps/web/app.yaml", &web),
-        (MANIFESTS, &before),
-    ];
-    repository.commit("Before", &files.map(|(path, text)| (path, Some(text))));
-    let (said, code) = run(folder.path(), &repository, &["run", "--once"], None).await;
+    let web = app("adopt: true");
+    let stage = Stage::new(&[("apps/web/app.yaml", &web), (MANIFESTS, &before)]).await;
+    let (said, code) = run(&stage, &["run", "--once"], None).await;
     assert_eq!(code, 0, "{said}");
-    live::create_as(&sandbox, "kubectl", &secret("adopted", "data: {password: aHVudGVyMi1maXZl}")).await;
-    repository.commit("After", &[(MANIFESTS, Some(&after))]);
+    live::create_as(&stage.sandbox, "kubectl", &secret("adopted", "data: {password: aHVudGVyMi1maXZl}"))
+        .await;
+    stage.repository.commit("After", &[(MANIFESTS, Some(&after))]);
 
     let ways: [(&[&str], Option<&str>); 6] = [
         (&["diff"], None),
@@ -79,7 +60,7 @@ async fn no_way_to_show_a_difference_tells_a_value() {
         (&["plan", "--explain"], None),
     ];
     for (command, external) in ways {
-        let (said, _) = run(folder.path(), &repository, command, external).await;
+        let (said, _) = run(&stage, command, external).await;
         for name in ["rewritten", "dropped", "adopted", "new"] {
             assert!(said.contains(name), "{command:?} {external:?}: no {name} in {said}");
         }

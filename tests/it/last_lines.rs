@@ -10,9 +10,8 @@ use tutti::report::{Overview, Phase};
 use crate::support::fleet::{Fleet, Running, target};
 use crate::support::forge::Gitea;
 use crate::support::live;
-use crate::support::manifests::{INSTANCE, cluster, config_map, objects};
-use crate::support::program::{self, tutti};
-use crate::support::repository::ConfigRepository;
+use crate::support::manifests::{config_map, objects};
+use crate::support::program::Stage;
 
 const APP: &str = "apps/web/app.yaml";
 const MANIFEST: &str = "apps/web/objects/all.yaml";
@@ -176,22 +175,15 @@ async fn a_container_that_ends_otherwise_each_time_is_asked_about_some_times() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn commands_show_it() {
-    let (_sandbox, _listener, folder) = program::reachable("bj1").await;
-    let (repository, bj1, web) = (ConfigRepository::empty(), cluster("bj1"), objects("default", "web"));
-    let manifest = crashing(1, "web:1", "no such table");
-    let files =
-        [("tutti.yaml", INSTANCE), ("clusters/bj1.yaml", &bj1), (APP, &web), (MANIFEST, manifest.as_str())];
-    repository.commit("Begin", &files.map(|(path, text)| (path, Some(text))));
+    let (web, manifest) = (objects("default", "web"), crashing(1, "web:1", "no such table"));
+    let stage = Stage::new(&[(APP, &web), (MANIFEST, &manifest)]).await;
     for command in [
         &["run", "--once"][..],
         &["get", "-o", "json"],
         &["get", "targets"],
         &["get", "targets", "-o", "json"],
     ] {
-        let mut arguments = tutti(folder.path());
-        arguments.args(command).arg("--repo").arg(repository.path()).arg("--kubeconfigs").arg(folder.path());
-        let output = tokio::task::spawn_blocking(move || arguments.output()).await.expect("no panic");
-        let (stdout, stderr, _) = program::told(&output.expect("it runs"));
+        let (stdout, stderr, _) = stage.run(command).await;
         let said = format!("{stdout}{stderr}").replace("\\\"", "\"");
         assert!(said.contains("(exit 1: \"no such table\")"), "{command:?}: {said}");
     }

@@ -9,6 +9,7 @@ use anyhow::{Context as _, bail};
 
 use super::fold::{Folded, yaml};
 use crate::cli::output::tell;
+use crate::cli::session;
 
 /// Calls the program with two folders: the objects as they are, and as they would be. What they are is said on standard error, and
 /// there alone what the cluster refuses: it stays as it is.
@@ -34,7 +35,7 @@ pub fn run(command: &str, folded: &[Folded<'_>]) -> anyhow::Result<()> {
     }
     let mut words = command.split_whitespace();
     let program = words.next().unwrap_or_default();
-    let status = Command::new(program).args(words).arg(&live).arg(&applied).status();
+    let status = session::wait_for(Command::new(program).args(words).arg(&live).arg(&applied));
     let status =
         status.with_context(|| format!("failed to start {program:?}, which {} names", super::EXTERNAL))?;
     // 1 says that there are differences.

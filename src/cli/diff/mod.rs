@@ -52,11 +52,12 @@ pub async fn run(args: DiffArgs) -> anyhow::Result<Exit> {
     let until = Until::Planned { timeout: Duration::from_secs(args.timeout) };
     let (ending, overview) = session::look_for(&process, until, args.worktree, true).await?;
     diagnostics::print(&overview.diagnostics);
-    let plan::Chosen { targets, deletions, .. } = plan::chosen(&overview, args.app.as_deref())?;
-    let folded = fold(&targets, args.context);
-    let refusals = told(&targets, |step| step.intent() == Action::Refuse);
+    let chosen = plan::chosen(&overview, args.app.as_deref())?;
+    let plan::Chosen { targets, deletions, held, .. } = &chosen;
+    let folded = fold(targets, args.context);
+    let refusals = told(targets, |step| step.intent() == Action::Refuse);
     // What is there and waits is not compared with what it will be: it says itself why it cannot be that yet.
-    let waiting = told(&targets, |step| step.intent() == Action::Wait && !is_foreseen(step));
+    let waiting = told(targets, |step| step.intent() == Action::Wait && !is_foreseen(step));
     let unknown: Vec<&TargetReport> = targets.iter().copied().filter(|target| !is_compared(target)).collect();
     let external = std::env::var(EXTERNAL).ok().filter(|command| !command.trim().is_empty());
     match (args.output, external) {
@@ -74,22 +75,23 @@ pub async fn run(args: DiffArgs) -> anyhow::Result<Exit> {
                     failures.as_slice()
                 }
             };
-            write_rest(&deletions, &waiting, said);
+            write_rest((deletions, held), &waiting, said);
+            let deletions = [&deletions[..], held].concat();
             conclude(&folded, &deletions, &waiting, (&refusals, &unknown));
             get::write_approvals(&overview);
         }
         (format, _) => output::write_value(
             format,
             &serde_json::json!({
-                "revision": overview.revision, "differences": unfolded(&targets), "deletions": deletions,
+                "revision": overview.revision, "differences": unfolded(targets), "deletions": deletions, "held": held,
                 "refused": refusals, "waiting": waiting, "clusters": overview.clusters,
                 "notCompared": unknown.iter().map(|it| json!({"app": it.app, "cluster": it.cluster, "why": why(it)})).collect::<Vec<_>>(),
             }),
         )?,
     }
-    let differs = !folded.is_empty() || !waiting.is_empty() || !deletions.is_empty();
+    let differs = !folded.is_empty() || !waiting.is_empty() || !deletions.is_empty() || !held.is_empty();
     let is_refused = !refusals.is_empty() || folded.iter().any(|one| one.difference.refused.is_some());
-    Ok(match exit::of_look(&ending, &overview, &targets) {
+    Ok(match exit::of_look(&ending, &overview, &chosen) {
         Exit::Ok if is_refused || !unknown.is_empty() => Exit::Failed,
         Exit::Ok if args.exit_code && differs => Exit::Differences,
         exit => exit,
@@ -168,12 +170,19 @@ fn failures(refusals: &[Told<'_>], unknown: &[&TargetReport]) -> Vec<String> {
     refused.chain(unknown).collect()
 }
 
-fn write_rest(deletions: &[&DeletionReport], waiting: &[Told<'_>], failures: &[String]) {
+fn write_rest(
+    (deletions, held): (&[&DeletionReport], &[&DeletionReport]),
+    waiting: &[Told<'_>],
+    failures: &[String],
+) {
+    for DeletionReport { app, object, cluster, action, reason, .. } in held {
+        let sign = if *action == Action::Orphan { '~' } else { '-' };
+        say!("{sign} {app}  {object}  on {cluster}: held, {reason}");
+    }
     for deletion in deletions {
         let (sign, verb) = match (deletion.action, deletion.waits) {
             (Action::Orphan, false) => ('~', "is let go"),
             (Action::Orphan, true) => ('~', "waits to be let go"),
-            (Action::Skip, _) => ('-', "held"),
             (_, true) => ('-', "waits"),
             (_, false) => ('-', "goes"),
         };

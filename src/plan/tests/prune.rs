@@ -164,6 +164,18 @@ fn candidates_are_ours_and_rendered_by_nobody() {
     assert!(names(&observation).is_empty(), "nothing is derived from a partial view");
 }
 
+/// Where another process is over the cap, it asks for an approval whatever else is waited for: whoever approves looks anew.
+#[test]
+fn what_waits_for_the_health_of_its_app_may_be_approved() {
+    let mut waits = Case::of(5);
+    waits.app = AppFacts { places: places(&[("bj5", Standing::Unhealthy)]), ..facts() };
+    let decision = waits.check([0, 5, 0]);
+    assert_eq!((decision.approvals_wanted.len(), decision.approvals_early.len()), (0, 1));
+    assert_eq!(decision.approvals_early[0].objects.len(), 5);
+    waits.approvals = decision.approvals_early;
+    assert_eq!(waits.check([0, 5, 0]).approvals_early, [], "it was");
+}
+
 #[test]
 fn the_cap_holds_over_the_instance() {
     Case::of(10).check([10, 0, 0]);

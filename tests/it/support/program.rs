@@ -7,14 +7,48 @@ use std::process::{Command, Output};
 use sandbox::{Listener, Sandbox, SandboxOptions};
 use tempfile::TempDir;
 
-/// An embedded cluster that programs reach for as long as all three are kept: by the kubeconfig of its name in the folder.
-pub async fn reachable(name: &str) -> (Sandbox, Listener, TempDir) {
-    let sandbox = Sandbox::new(SandboxOptions::instant(name));
-    let listener = sandbox.listen((Ipv4Addr::LOCALHOST, 0).into()).await.expect("a port");
-    let folder = tempfile::tempdir().expect("a folder");
-    let kubeconfig = folder.path().join(format!("{name}.kubeconfig"));
-    std::fs::write(kubeconfig, listener.kubeconfig()).expect("a file");
-    (sandbox, listener, folder)
+use super::manifests::{INSTANCE, cluster};
+use super::repository::ConfigRepository;
+
+/// A repository, and the cluster that it is about, for programs.
+pub struct Stage {
+    pub sandbox: Sandbox,
+    _listener: Listener,
+    folder: TempDir,
+    pub repository: ConfigRepository,
+}
+
+impl Stage {
+    /// `files`: beside the instance and the cluster `bj1`.
+    pub async fn new(files: &[(&str, &str)]) -> Self {
+        let sandbox = Sandbox::new(SandboxOptions::instant("bj1"));
+        let listener = sandbox.listen((Ipv4Addr::LOCALHOST, 0).into()).await.expect("a port");
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("bj1.kubeconfig"), listener.kubeconfig()).expect("a file");
+        let (repository, bj1) = (ConfigRepository::empty(), cluster("bj1"));
+        let mut changes = vec![("tutti.yaml", Some(INSTANCE)), ("clusters/bj1.yaml", Some(&*bj1))];
+        changes.extend(files.iter().map(|(path, text)| (*path, Some(*text))));
+        repository.commit("Begin", &changes);
+        Self { sandbox, _listener: listener, folder, repository }
+    }
+
+    /// Both streams and the exit code.
+    pub async fn run(&self, command: &[&str]) -> (String, String, i32) {
+        self.run_with(command, |_| {}).await
+    }
+
+    pub async fn run_with(
+        &self,
+        command: &[&str],
+        change: impl FnOnce(&mut Command),
+    ) -> (String, String, i32) {
+        let mut program = tutti(self.folder.path());
+        program.args(command).arg("--repo").arg(self.repository.path());
+        program.arg("--kubeconfigs").arg(self.folder.path());
+        change(&mut program);
+        let output = tokio::task::spawn_blocking(move || program.output()).await;
+        told(&output.expect("no panic").expect("it runs"))
+    }
 }
 
 /// `tutti` with nothing of the caller's environment that could change what it does.
