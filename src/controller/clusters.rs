@@ -23,7 +23,7 @@ impl World {
                 // Another name is another inventory: nothing that was seen under the old one counts.
                 self.clusters.clear();
                 self.targets.clear();
-                self.prune.partings.clear();
+                self.prune.forget();
             }
             let is_other = *self.instance != fleet.instance;
             self.instance = Arc::new(fleet.instance.clone());

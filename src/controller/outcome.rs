@@ -185,7 +185,12 @@ impl World {
             }
             Err(error) => {
                 tracing::warn!(%cluster, %app, %error, "not deleted");
-                self.prune.refused(candidate, error.to_string(), Instant::now());
+                let (text, now) = (error.to_string(), Instant::now());
+                if error.is_transient() {
+                    self.prune.failed(candidate, text, now);
+                } else {
+                    self.prune.refused(candidate, text, now);
+                }
             }
         }
     }

@@ -13,7 +13,8 @@ use super::target::TargetEntry;
 use super::world::World;
 use crate::fleet::{Fleet, Target};
 use crate::model::{
-    AppId, ClusterName, ClusterState, Digest, Mode, ObjectId, RenderedObject, Revision, Status,
+    AppId, ApprovedObject, ClusterName, ClusterState, Digest, Mode, ObjectId, RenderedObject, Revision,
+    Status,
 };
 use crate::plan::{
     self, Action, AppFacts, Candidate, ClusterFacts, Decided, PruneDecision, PruneInput, Reason, Standing,
@@ -45,6 +46,9 @@ pub struct Pruning {
     asked: BTreeMap<Key, Asked>,
     /// Objects that went, by the commit that no longer wanted them: what it has done when all are gone.
     pub confirmed: BTreeMap<(Revision, ClusterName), usize>,
+    /// What was over the cap once: no commit that makes the others fewer, hides some, or stops them for a while, lets go what nobody
+    /// has approved.
+    over: BTreeSet<ApprovedObject>,
     /// Requests under way.
     asking: BTreeSet<Key>,
     refused: BTreeMap<Key, Refusal>,
@@ -71,12 +75,9 @@ struct Refusal {
 }
 
 impl Pruning {
-    /// A new head: what was deleted before does not count against its cap, unless something waits because of it. No other commit
-    /// frees that. Nor does what somebody approved count as what there was when this head began.
+    /// A new head: what was deleted before does not count against its cap. What was over the cap stays so.
     pub fn begin(&mut self) {
-        let is_over = |decided: &Decided| matches!(decided.reason, Reason::OverCap { .. });
-        let is_any_over = self.decision.waiting.iter().any(is_over);
-        self.asked.retain(|key, asked| is_any_over && asked.counts || self.asking.contains(key));
+        self.asked.retain(|key, _| self.asking.contains(key));
     }
 
     /// The cluster is read anew, and may have been taken back to a backup, or be another one.
@@ -104,10 +105,28 @@ impl Pruning {
         }
     }
 
+    /// Another name of the instance is another inventory.
+    pub fn forget(&mut self) {
+        self.partings.clear();
+        self.over.clear();
+    }
+
     pub fn refused(&mut self, candidate: &Candidate, text: String, now: Instant) {
+        self.asked.remove(&key(candidate));
+        self.put_off(candidate, text, now);
+    }
+
+    /// Nobody knows whether it was done: it counts until it is seen to be there.
+    pub fn failed(&mut self, candidate: &Candidate, text: String, now: Instant) {
+        if let Some(asked) = self.asked.get_mut(&key(candidate)) {
+            asked.is_doubted = true;
+        }
+        self.put_off(candidate, text, now);
+    }
+
+    fn put_off(&mut self, candidate: &Candidate, text: String, now: Instant) {
         let key = key(candidate);
         self.asking.remove(&key);
-        self.asked.remove(&key);
         let attempts = self.refused.get(&key).map_or(0, |refusal| refusal.attempts + 1);
         let pause = FIRST_PAUSE.saturating_mul(1 << attempts.min(6)).min(LONGEST_PAUSE);
         let resource_version = candidate.resource_version.clone();
@@ -165,7 +184,7 @@ impl World {
 
     /// Or was, or may be approved. If not, there is nothing to decide, whatever the size of the fleet.
     fn is_anything_unwanted(&self, fleet: &Fleet) -> bool {
-        let Pruning { decision, vanished, going, asked, asking, refused, partings: _, confirmed: _ } =
+        let Pruning { decision, vanished, going, asked, asking, refused, partings: _, confirmed: _, over: _ } =
             &self.prune;
         let is_idle = *decision == PruneDecision::default()
             && vanished.is_empty()
@@ -235,6 +254,22 @@ impl World {
             self.prune.vanished.entry(key(candidate)).or_insert_with(|| vanished_at.clone());
         }
         self.prune.decision = self.decide(fleet, &candidates, managed, valid);
+        self.note_over(valid);
+    }
+
+    /// Until it is seen to be gone, or Git wants it again.
+    fn note_over(&mut self, valid: bool) {
+        let waiting = self.prune.decision.waiting.iter();
+        let over = waiting.filter(|decided| matches!(decided.reason, Reason::OverCap { .. }));
+        self.prune.over.extend(over.map(|decided| decided.candidate.approved_object()));
+        let clusters = &self.clusters;
+        self.prune.over.retain(|ApprovedObject { cluster, id, uid }| {
+            let Some(entry) = clusters.get(cluster) else { return true };
+            let is_there = entry.observation.objects.get(id).is_some_and(|live| *live.uid == **uid);
+            let is_gone = !is_there && entry.is_complete();
+            let is_wanted = valid && is_there && entry.wanted.ids().contains(id);
+            !is_gone && !is_wanted
+        });
     }
 
     fn is_there(&self, (cluster, object): &Key, uid: &str) -> bool {
@@ -277,6 +312,7 @@ impl World {
             caps: self.instance.caps,
             managed_total: managed as u64,
             already_deleted: under_cap as u64,
+            over: &self.prune.over,
             candidates,
             approvals: &fleet.approvals,
             empty_renders: &empty_renders,

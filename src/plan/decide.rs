@@ -88,6 +88,8 @@ pub struct PruneInput<'a> {
     pub managed_total: u64,
     /// Deletes of this revision that no approval covered and that are not among the candidates now.
     pub already_deleted: u64,
+    /// What was over the cap before: it goes by somebody's word alone.
+    pub over: &'a BTreeSet<ApprovedObject>,
     /// Of all clusters.
     pub candidates: &'a [Candidate],
     pub approvals: &'a [Approval],
@@ -283,7 +285,9 @@ impl<'a> Judge<'a> {
         if self.input.empty_renders.contains(&place) {
             return Some(Need::EmptyRender);
         }
-        (self.limit.pending > self.limit.cap && !candidate.is_ended_run).then_some(Need::OverCap)
+        let is_over =
+            || self.limit.pending > self.limit.cap || self.input.over.contains(&candidate.approved_object());
+        (!candidate.is_ended_run && is_over()).then_some(Need::OverCap)
     }
 }
 

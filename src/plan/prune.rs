@@ -45,7 +45,7 @@ pub struct Content {
 }
 
 impl Candidate {
-    pub(super) fn approved_object(&self) -> ApprovedObject {
+    pub fn approved_object(&self) -> ApprovedObject {
         ApprovedObject { cluster: self.cluster.clone(), id: self.object.clone(), uid: self.uid.clone() }
     }
 

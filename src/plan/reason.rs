@@ -331,6 +331,9 @@ impl fmt::Display for Reason {
                 f.write_str("no longer rendered, and its app changes wave by wave, which is not built yet")
             }
             Self::FleetInvalid => f.write_str("nothing is deleted while the config repository has errors"),
+            Self::OverCap { pending, cap, digest } if pending <= cap => {
+                write!(f, "was over the cap before, waits for approval {}", digest.short())
+            }
             Self::OverCap { pending, cap, digest } => write!(
                 f,
                 "{pending} deletes are more than the cap of {cap}, waits for approval {}",

@@ -10,7 +10,7 @@ use tutti::report::Overview;
 
 use crate::support::fleet::{Fleet, Running, target};
 use crate::support::live;
-use crate::support::manifests::{config_map, deployment, objects};
+use crate::support::manifests::{INSTANCE, config_map, deployment, objects};
 use crate::support::wires::Wires;
 
 const MANY: usize = 12;
@@ -186,6 +186,102 @@ async fn to_take_back_an_approval_that_was_used_frees_nothing_else() {
     a_while().await;
     assert_eq!(deletes(fleet.cluster("bj1")), 30);
     assert_eq!(waiting(&running.overview.borrow().clone()), 5);
+}
+
+/// Whatever hides some of it for a while, or makes the rest fewer.
+#[tokio::test(start_paused = true)]
+async fn what_was_over_the_cap_goes_by_somebodys_word_alone() {
+    let (fleet, running, approval) = over_the_cap().await;
+    let (app, maps) = ("apps/settings/app.yaml", "apps/settings/objects/maps.yaml");
+    let settings = objects("default", "settings");
+    let paused = settings.replace("spec: {", "spec: {paused: true, ");
+    let broken =
+        "apiVersion: tutti.dev/v1alpha1\nkind: Objects\nmetadata: {name: other}\nspec: {file: [x]}\n";
+    let observing = INSTANCE.replace("spec: {}", "spec: {mode: observe}");
+    let check = async |changes: &[(&str, Option<&str>)]| {
+        fleet.push(&running, "A change", changes).await;
+        a_while().await;
+        assert_eq!(deletes(fleet.cluster("bj1")), 0, "{changes:?}");
+    };
+    check(&[("apps/other/app.yaml", Some(broken))]).await;
+    check(&[("apps/other/app.yaml", None)]).await;
+    check(&[(app, Some(&paused))]).await;
+    check(&[(app, Some(&settings))]).await;
+    check(&[("tutti.yaml", Some(&observing))]).await;
+    check(&[("tutti.yaml", Some(INSTANCE))]).await;
+    // Ten of the twelve are wanted again: the two that are left are fewer than the cap.
+    check(&[(maps, Some(&numbered(2..MANY)))]).await;
+    let now = running.overview.borrow().clone();
+    assert_eq!(waiting(&now), 2);
+    assert!(now.deletions[0].reason.starts_with("was over the cap before, waits for approval"), "{now:?}");
+    // What is wanted again begins anew.
+    check(&[(maps, Some(&numbered(0..MANY)))]).await;
+    let revision = fleet.push(&running, "Two", &[(maps, Some(&numbered(2..MANY)))]).await;
+    running.converged(&revision).await;
+    assert_eq!(deletes(fleet.cluster("bj1")), 2);
+    drop(approval);
+}
+
+/// Six of twelve were approved, and went: the file is not needed any more, and the other six were never approved.
+#[tokio::test(start_paused = true)]
+async fn to_clean_up_an_approval_of_some_frees_no_others() {
+    let fleet = settings(&[
+        ("apps/settings/objects/maps.yaml", &numbered(0..MANY)),
+        ("apps/settings/objects/stay.yaml", &maps((0..60).map(|number| format!("stays-{number}")))),
+    ]);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    fleet.push(&running, "Clean up", &[("apps/settings/objects/maps.yaml", None)]).await;
+    let now = running.until("a wish for an approval", |now| !now.approvals_wanted.is_empty()).await;
+    let mut approval = now.approvals_wanted[0].clone();
+    approval.objects.truncate(6);
+    let file = approval_to_yaml(&approval);
+    fleet.push(&running, "Approve six", &[("approvals/six.yaml", Some(&file))]).await;
+    a_while().await;
+    assert_eq!(deletes(fleet.cluster("bj1")), 6);
+    fleet.push(&running, "They are gone", &[("approvals/six.yaml", None)]).await;
+    a_while().await;
+    assert_eq!(deletes(fleet.cluster("bj1")), 6);
+    let now = running.overview.borrow().clone();
+    let rest = approval_to_yaml(&now.approvals_wanted[0]);
+    let revision = fleet.push(&running, "Approve the rest", &[("approvals/rest.yaml", Some(&rest))]).await;
+    running.converged(&revision).await;
+    assert_eq!(deletes(fleet.cluster("bj1")), MANY);
+}
+
+/// While a cluster cannot be read, what waits there is not forgotten.
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_goes_away_frees_nothing_on_others() {
+    let app = objects("default", "web").replace("spec: {", "spec: {prune: always, ");
+    let (eight, four) = (numbered(0..8), maps((0..4).map(|number| format!("more-{number}"))));
+    let only_gz1 = objects("default", "more")
+        .replace("spec: {", "spec: {prune: always, placement: {clusters: {names: [gz1]}}, ");
+    let only_bj1 = app.replace("spec: {", "spec: {placement: {clusters: {names: [bj1]}}, ");
+    let files = [
+        ("apps/web/app.yaml", only_bj1.as_str()),
+        ("apps/web/objects/maps.yaml", &eight),
+        ("apps/more/app.yaml", &only_gz1),
+        ("apps/more/objects/maps.yaml", &four),
+    ];
+    let (settings, stay) =
+        (objects("default", "settings"), maps((0..60).map(|number| format!("stays-{number}"))));
+    let others = [("apps/settings/app.yaml", &*settings), ("apps/settings/objects/stay.yaml", &*stay)];
+    let fleet = Fleet::new(&["bj1", "gz1"], &[&files[..], &others].concat());
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let gone = files.map(|(path, _)| (path, None));
+    fleet.push(&running, "Both go", &gone).await;
+    running.until("deletes that wait", |now| waiting(now) == 12).await;
+    fleet.cluster("gz1").set_down(true);
+    a_while().await;
+    fleet.push(&running, "Words", &[("README.md", Some("Words.\n"))]).await;
+    a_while().await;
+    fleet.cluster("gz1").set_down(false);
+    a_while().await;
+    let file = [("clusters/gz1.yaml", None)];
+    fleet.push(&running, "Without gz1", &file).await;
+    a_while().await;
+    assert_eq!((deletes(fleet.cluster("bj1")), deletes(fleet.cluster("gz1"))), (0, 0));
 }
 
 #[tokio::test(start_paused = true)]

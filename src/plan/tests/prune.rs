@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{app, cluster, empty, parse, plan_with, rendered, with_live};
 use crate::model::{
-    AppId, Approval, Caps, ClusterName, ClusterState, Digest, Mode, ObjectId, Observation, PruneMode,
-    Revision,
+    AppId, Approval, ApprovedObject, Caps, ClusterName, ClusterState, Digest, Mode, ObjectId, Observation,
+    PruneMode, Revision,
 };
 use crate::plan::prune::Content;
 use crate::plan::{
@@ -20,6 +20,7 @@ pub(super) struct Case {
     pub(super) fleet_valid: bool,
     pub(super) managed_total: u64,
     pub(super) already_deleted: u64,
+    pub(super) over: BTreeSet<ApprovedObject>,
     pub(super) candidates: Vec<Candidate>,
     pub(super) approvals: Vec<Approval>,
     pub(super) empty: BTreeSet<(AppId, ClusterName)>,
@@ -36,6 +37,7 @@ impl Case {
             fleet_valid: true,
             managed_total: 10_000,
             already_deleted: 0,
+            over: BTreeSet::new(),
             candidates,
             approvals: Vec::new(),
             empty: BTreeSet::new(),
@@ -56,6 +58,7 @@ impl Case {
             caps: Caps::default(),
             managed_total: self.managed_total,
             already_deleted: self.already_deleted,
+            over: &self.over,
             candidates: &self.candidates,
             approvals: &self.approvals,
             empty_renders: &self.empty,
@@ -194,6 +197,16 @@ fn the_cap_holds_over_the_instance() {
     // What this revision has deleted counts on.
     Case { already_deleted: 5, ..Case::of(5) }.check([5, 0, 0]);
     Case { already_deleted: 6, ..Case::of(5) }.check([0, 5, 0]);
+    // What was over it waits on, also when little is left.
+    let mut left = Case::of(5);
+    left.over = left.candidates.iter().take(3).map(Candidate::approved_object).collect();
+    let decision = left.check([2, 3, 0]);
+    assert_eq!(decision.approvals_wanted[0].objects.len(), 3);
+    assert!(
+        decision.waiting[0].reason.to_string().starts_with("was over the cap before, waits for approval")
+    );
+    left.approvals = decision.approvals_wanted;
+    left.check([5, 0, 0]);
     // Runs that came to their end go, and do not count.
     let mut runs = Case::of(14);
     runs.candidates.iter_mut().take(4).for_each(|candidate| candidate.is_ended_run = true);
