@@ -64,11 +64,9 @@ pub async fn run(args: ApproveArgs) -> anyhow::Result<Exit> {
         _ => bail!("{} is the beginning of several digests: give more digits", args.digest),
     };
     let path = write(&root, approval)?;
-    if args.commit {
-        commit(&root, &path, approval)?;
-    }
     say!("{}: approves {} of {}", path.display(), count(approval.objects.len(), "delete"), approval.app);
     if args.commit {
+        commit(&root, &path, approval)?;
         say!("committed; push it to let them run");
     } else {
         say!("commit and push it to let them run");

@@ -167,22 +167,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::model::{Digest, Kind, Location, Sealed};
+    use crate::model::Sealed;
 
     fn config_map(url: &str, is_sealed: bool) -> RenderedObject {
         let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "db", "namespace": "shop"},
                           "data": {"url": url}});
         let values = vec![("/data/url".to_owned(), SecretString::from(url))];
-        RenderedObject {
-            id: ObjectId::of(&body).expect("an identity"),
-            kind: Kind::of(&body).expect("a kind"),
-            hash: Digest::of_json(&body),
-            body: body.into(),
-            source: Location::new("a.yaml", 1, 1),
-            sealed: is_sealed.then(|| Sealed::new(b"salt", values)),
-            hook: None,
-            defines: None,
-        }
+        RenderedObject::of_test(&body, is_sealed.then(|| Sealed::new(b"salt", values)))
     }
 
     #[test]

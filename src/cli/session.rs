@@ -223,12 +223,16 @@ pub async fn look_for(
 async fn open(process: &Process, worktree: bool) -> anyhow::Result<(Origin, Option<Repository>)> {
     if worktree {
         // A folder need not be a repository.
-        let options = source::Options { branch: None, ..process.source.clone() };
-        let history = Repository::open(options).await.ok();
+        let history = repository_of_folder(process).await.ok();
         return Ok((Origin::Folder { path: folder(&process.source), history }, None));
     }
     let repository = Repository::open(process.source.clone()).await.map_err(Source)?;
     Ok((Origin::Repository(repository.clone()), Some(repository)))
+}
+
+/// The repository of the folder on disk, at the branch that it has there, whichever one is deployed.
+pub async fn repository_of_folder(process: &Process) -> Result<Repository, source::Error> {
+    Repository::open(source::Options { branch: None, ..process.source.clone() }).await
 }
 
 /// The folder of the manifests on disk.

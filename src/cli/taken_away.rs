@@ -4,11 +4,12 @@
 use std::collections::BTreeSet;
 
 use super::process::Process;
+use super::session;
 use crate::fleet::LookBack;
 use crate::manifest;
 use crate::model::{ClusterName, ClusterState, Diagnostic, Revision, Scope};
 use crate::report::{ClusterReport, DROPPED, Overview};
-use crate::source::{Error, Options, Repository};
+use crate::source::Error;
 
 /// Adds them to what was seen of the folder.
 pub async fn tell(overview: &mut Overview, process: &Process) {
@@ -32,9 +33,7 @@ pub async fn tell(overview: &mut Overview, process: &Process) {
 
 /// The last commit, and the clusters that its files name; not those that are to be emptied before they go.
 async fn committed(process: &Process) -> Result<(Revision, BTreeSet<ClusterName>), Error> {
-    // The branch of the folder, whichever one is deployed.
-    let options = Options { branch: None, ..process.source.clone() };
-    let repository = Repository::open(options).await?;
+    let repository = session::repository_of_folder(process).await?;
     let head = repository.fetch().await?;
     let snapshot = repository.files(&head).await?;
     let files = snapshot.files.iter().filter(|(_, file)| LookBack::concerns(&file.content));

@@ -145,10 +145,7 @@ impl World {
         }
         self.look_at(target);
         if let Some(entry) = self.targets.get_mut(target).filter(|_| !cancelled) {
-            entry.failed(
-                Failure { text: error, unreachable: false, lasting: true, refused: Vec::new() },
-                Instant::now(),
-            );
+            entry.failed(Failure { text: error, lasting: true, refused: Vec::new() }, Instant::now());
         }
     }
 
@@ -222,10 +219,5 @@ fn way_out(error: &Error, step: Option<&Step>) -> &'static str {
 }
 
 fn failure_of(error: &Error) -> Failure {
-    Failure {
-        text: error.to_string(),
-        unreachable: error.is_unreachable(),
-        lasting: !error.is_transient(),
-        refused: Vec::new(),
-    }
+    Failure { text: error.to_string(), lasting: !error.is_transient(), refused: Vec::new() }
 }

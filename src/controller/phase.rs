@@ -40,11 +40,8 @@ impl World {
             Reach::Ready => {}
         }
         if let Some(failure) = &entry.failure {
-            let phase = match (failure.unreachable, failure.lasting) {
-                (false, true) => Phase::Refused,
-                // It is tried again in a moment; whether the cluster is gone its probes tell.
-                _ => Phase::Pending,
-            };
+            // It is tried again in a moment; whether the cluster is gone its probes tell.
+            let phase = if failure.lasting { Phase::Refused } else { Phase::Pending };
             return (phase, failure.text.clone());
         }
         let Some(plan) = &entry.plan else {

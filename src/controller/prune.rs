@@ -265,7 +265,7 @@ impl World {
         let clusters = &self.clusters;
         self.prune.over.retain(|ApprovedObject { cluster, id, uid }| {
             let Some(entry) = clusters.get(cluster) else { return true };
-            let is_there = entry.observation.objects.get(id).is_some_and(|live| *live.uid == **uid);
+            let is_there = entry.observation.shows(id, uid);
             let is_gone = !is_there && entry.is_complete();
             let is_wanted = valid && is_there && entry.wanted.ids().contains(id);
             !is_gone && !is_wanted
@@ -273,8 +273,7 @@ impl World {
     }
 
     fn is_there(&self, (cluster, object): &Key, uid: &str) -> bool {
-        let live = self.clusters.get(cluster).and_then(|entry| entry.observation.objects.get(object));
-        live.is_some_and(|live| *live.uid == *uid)
+        self.clusters.get(cluster).is_some_and(|entry| entry.observation.shows(object, uid))
     }
 
     /// Objects that were on their way out: those that are seen no more have gone.
@@ -380,8 +379,7 @@ impl World {
     /// has there through the one is no longer rendered through the other.
     fn wanted_through(&self, candidate: &Candidate) -> Option<&ClusterName> {
         let is_it = |entry: &ClusterEntry| {
-            let live = entry.observation.objects.get(&candidate.object);
-            live.is_some_and(|live| *live.uid == *candidate.uid)
+            entry.observation.shows(&candidate.object, &candidate.uid)
                 && entry.wanted.ids().contains(&candidate.object)
         };
         let others = self.clusters.iter().filter(|(name, _)| **name != candidate.cluster);

@@ -29,7 +29,6 @@ const DOUBT_EVERY: Duration = Duration::from_secs(60);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     pub text: String,
-    pub unreachable: bool,
     /// The same request will be refused again.
     pub lasting: bool,
     /// Objects that were refused for good, as they were then: another state of one is another request.

@@ -517,15 +517,13 @@ impl World {
         if self.loading || self.head.is_none() || self.head != self.rendered_head || self.is_busy() {
             return false;
         }
-        let phases: Vec<Phase> = self.targets.keys().map(|id| self.phase(id).0).collect();
         let settling = self.targets.keys().any(|id| self.waits_for_a_neighbour(id));
         let waits_for_rollouts = matches!(self.settings.until, Until::Settled { .. });
-        let is_under_way = |(id, phase): (&Target, &Phase)| match phase {
+        let under_way = self.targets.keys().any(|id| match self.phase(id).0 {
             Phase::Pending => waits_for_rollouts || !self.is_planned(id),
             Phase::Progressing => waits_for_rollouts,
             _ => false,
-        };
-        let under_way = self.targets.keys().zip(&phases).any(is_under_way);
+        });
         !under_way
             && !settling
             && self.clusters.values().all(Self::is_cluster_settled)

@@ -223,6 +223,11 @@ pub struct Observation {
 }
 
 impl Observation {
+    /// Whether this very object is there, and not another of its name.
+    pub fn shows(&self, id: &ObjectId, uid: &str) -> bool {
+        self.objects.get(id).is_some_and(|live| *live.uid == *uid)
+    }
+
     /// What is known of these objects.
     #[must_use]
     pub fn part<'a>(&self, ids: impl Iterator<Item = &'a ObjectId>) -> Self {

@@ -32,6 +32,21 @@ pub struct RenderedObject {
 }
 
 impl RenderedObject {
+    /// For tests: an object of which this is encrypted in the repository.
+    #[cfg(test)]
+    pub(crate) fn of_test(body: &Value, sealed: Option<Sealed>) -> Self {
+        Self {
+            id: ObjectId::of(body).expect("an identity"),
+            kind: Kind::of(body).expect("a kind"),
+            hash: Digest::of_json(body),
+            body: body.clone().into(),
+            source: Location::new("a.yaml", 1, 1),
+            sealed,
+            hook: None,
+            defines: None,
+        }
+    }
+
     /// Group and kind that it defines, if it is the definition of a custom kind.
     pub fn defines(&self) -> Option<(&str, &str)> {
         self.defines.as_ref().map(|(group, kind)| (&**group, &**kind))

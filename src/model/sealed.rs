@@ -219,28 +219,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::model::{Kind, Location, ObjectId};
-
-    fn object(body: &Value, sealed: Option<Sealed>) -> RenderedObject {
-        let (id, kind) = (ObjectId::of(body), Kind::of(body));
-        RenderedObject {
-            id: id.expect("an identity"),
-            kind: kind.expect("a kind"),
-            body: body.clone().into(),
-            hash: Digest::of_json(body),
-            source: Location::new("a.yaml", 1, 1),
-            sealed,
-            hook: None,
-            defines: None,
-        }
-    }
 
     #[test]
     fn values_of_a_secret_are_masked_and_their_changes_seen() {
         let secret = |value: &str| {
             let body = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "type": "Opaque",
                               "data": {"password": value}});
-            masked(&object(&body, None))
+            masked(&RenderedObject::of_test(&body, None))
         };
         let (one, other) = (secret("aHVudGVyMg=="), secret("aHVudGVyMw=="));
         assert_eq!(one, secret("aHVudGVyMg=="));
@@ -258,7 +243,7 @@ mod tests {
         let values =
             vec![value("/data/password", "hunter22"), value("/data/port", "5"), value("/data/a", "")];
         let sealed = Sealed::new(b"salt", values);
-        let shown = masked(&object(&body, Some(sealed.clone())));
+        let shown = masked(&RenderedObject::of_test(&body, Some(sealed.clone())));
         assert_eq!(shown["metadata"], body["metadata"]);
         assert_eq!(shown["data"]["open"], "x");
         for hidden in [&shown["data"]["url"], &shown["data"]["port"]] {
@@ -266,7 +251,7 @@ mod tests {
         }
         let of_salt = |salt: &[u8]| Sealed::new(salt, Vec::new()).digest(&body);
         assert_ne!(of_salt(b"salt"), of_salt(b"other"));
-        let printed = format!("{:?}", object(&body, Some(sealed)));
+        let printed = format!("{:?}", RenderedObject::of_test(&body, Some(sealed)));
         assert!(!printed.contains("@db"), "{printed}");
     }
 

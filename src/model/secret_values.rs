@@ -125,21 +125,12 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::model::{Digest, Kind, Location, ObjectId, Sealed};
+    use crate::model::Sealed;
 
     fn object(kind: &str, data: &Value, sealed: &[&str]) -> RenderedObject {
         let body = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "a", "namespace": "b"}, "data": data});
         let values = sealed.iter().map(|value| ("/data/x".to_owned(), SecretString::from(*value))).collect();
-        RenderedObject {
-            id: ObjectId::of(&body).expect("an identity"),
-            kind: Kind::of(&body).expect("a kind"),
-            hash: Digest::of_json(&body),
-            body: body.into(),
-            source: Location::new("a.yaml", 1, 1),
-            sealed: (!sealed.is_empty()).then(|| Sealed::new(b"salt", values)),
-            hook: None,
-            defines: None,
-        }
+        RenderedObject::of_test(&body, (!sealed.is_empty()).then(|| Sealed::new(b"salt", values)))
     }
 
     #[track_caller]

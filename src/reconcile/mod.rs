@@ -220,8 +220,9 @@ async fn look_at(job: &Job, resource: &Resource, object: &RenderedObject) -> Res
     let manager = labels::field_manager(&job.instance);
     if stranger.managers.contains(&manager) && says_replicas {
         // It lost our label, and its number may be an autoscaler's.
-        let whole = if is_whole { Some(found.clone()) } else { job.client.get(resource, &object.id).await? };
-        stranger.replicas = whole.and_then(|whole| ownership::replicas_of(&whole, &manager));
+        let read = if is_whole { None } else { job.client.get(resource, &object.id).await? };
+        let whole = if is_whole { Some(&found) } else { read.as_ref() };
+        stranger.replicas = whole.and_then(|whole| ownership::replicas_of(whole, &manager));
     }
     if job.adopt {
         let effect = match takeover::made_by(&found) {

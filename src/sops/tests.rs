@@ -9,7 +9,7 @@ use secrecy::SecretString;
 
 use super::{codes, identities, open};
 use crate::manifest::yaml::{self, Document};
-use crate::model::{Diagnostic, Digest, Keys, Kind, Location, ObjectId, RenderedObject, masked};
+use crate::model::{Diagnostic, Keys, RenderedObject, masked};
 
 macro_rules! fixtures {
     ($($name:literal),*) => {
@@ -90,16 +90,7 @@ fn short_numbers_are_hidden_as_they_stand_in_the_object() {
     let opened = open("a.yaml", documents(&fixture("types.yaml")), &keys(&["one.key"])).expect("it opens");
     let one = opened.into_iter().next().expect("a document");
     let body = one.document.root.to_json();
-    let shown = masked(&RenderedObject {
-        id: ObjectId::of(&body).expect("an identity"),
-        kind: Kind::of(&body).expect("a kind"),
-        hash: Digest::of_json(&body),
-        source: Location::new("a.yaml", 1, 1),
-        sealed: one.sealed,
-        hook: None,
-        defines: None,
-        body: body.into(),
-    });
+    let shown = masked(&RenderedObject::of_test(&body, one.sealed));
     for field in ["number", "negative", "fraction", "big", "whole", "small"] {
         let value = &shown["spec"][field];
         assert!(value.as_str().is_some_and(|text| text.starts_with("*** ")), "{field}: {value}");

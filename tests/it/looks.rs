@@ -1,7 +1,7 @@
 //! Commands that look once and write nothing, as a person and a script use them: their words and exit codes.
 
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -148,22 +148,15 @@ fn a_time_may_be_too_short_and_never_too_long() {
 #[test]
 fn who_reads_no_further_changes_no_exit_code() {
     let repository = embedded();
-    let mut child = tutti(repository.path())
-        .args(["plan", "--exit-code"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("the binary runs");
-    drop(child.stdout.take());
-    assert_eq!(child.wait().expect("it ends").code(), Some(1));
-
+    let check = |arguments: &[&str], close: fn(&mut Child), expected: i32| {
+        let mut program = tutti(repository.path());
+        let program = program.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = program.spawn().expect("the binary runs");
+        close(&mut child);
+        let output = child.wait_with_output().expect("it ends");
+        assert_eq!(output.status.code(), Some(expected), "{arguments:?}");
+    };
+    check(&["plan", "--exit-code"], |child| drop(child.stdout.take()), 1);
     std::fs::write(repository.path().join("tutti.yaml"), "kind: [").expect("written");
-    let mut child = tutti(repository.path())
-        .args(["lint", "."])
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the binary runs");
-    drop(child.stderr.take());
-    assert_eq!(child.wait().expect("it ends").code(), Some(2));
+    check(&["lint", "."], |child| drop(child.stderr.take()), 2);
 }

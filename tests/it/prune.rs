@@ -191,7 +191,7 @@ async fn to_take_back_an_approval_that_was_used_frees_nothing_else() {
 /// Whatever hides some of it for a while, or makes the rest fewer.
 #[tokio::test(start_paused = true)]
 async fn what_was_over_the_cap_goes_by_somebodys_word_alone() {
-    let (fleet, running, approval) = over_the_cap().await;
+    let (fleet, running, _) = over_the_cap().await;
     let (app, maps) = ("apps/settings/app.yaml", "apps/settings/objects/maps.yaml");
     let settings = objects("default", "settings");
     let paused = settings.replace("spec: {", "spec: {paused: true, ");
@@ -219,7 +219,6 @@ async fn what_was_over_the_cap_goes_by_somebodys_word_alone() {
     let revision = fleet.push(&running, "Two", &[(maps, Some(&numbered(2..MANY)))]).await;
     running.converged(&revision).await;
     assert_eq!(deletes(fleet.cluster("bj1")), 2);
-    drop(approval);
 }
 
 /// Six of twelve were approved, and went: the file is not needed any more, and the other six were never approved.
