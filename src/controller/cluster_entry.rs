@@ -171,6 +171,12 @@ impl ClusterEntry {
         self.is_ready() && self.observation.complete
     }
 
+    /// Seen to be gone: what we may list no longer is hidden, and may be there.
+    pub fn has_gone(&self, id: &ObjectId, uid: &str) -> bool {
+        let is_watched = || self.watches.keys().any(|kind| id.is_of(kind));
+        self.is_complete() && !self.observation.shows(id, uid) && is_watched()
+    }
+
     /// All that may decide over a delete is known: what it holds, what it serves, what its apps are rendered to for it. An
     /// API that was there a moment ago may be back in the next.
     pub fn is_whole(&self) -> bool {
@@ -213,13 +219,13 @@ impl ClusterEntry {
         (self.is_complete() && !self.stale) || matches!(self.reach, Reach::Offline { .. })
     }
 
-    /// Seen as far as it lets us: [whole](Self::is_observed), or what is missing has been refused for longer than a start takes.
-    /// That holds up its own deletes, and no longer those of the others.
+    /// Seen as far as it lets us: [whole](Self::is_observed), or what is missing has been refused for longer than a start takes,
+    /// which holds up its own deletes alone. While it is not known what is wanted there, all would be taken for left behind.
     pub fn is_looked_at(&self, now: Instant) -> bool {
         let answers = |watch: &KindWatch| watch.listed || watch.trouble.is_some();
         let had_time = self.connected_at.is_some_and(|at| at + A_START <= now);
         let has_tried = self.is_ready() && had_time && self.watches.values().all(answers);
-        self.is_observed() || (has_tried && !self.stale)
+        self.knows_wanted && (self.is_observed() || (has_tried && !self.stale))
     }
 
     /// Watches everything that is rendered, as it is rendered: a value can be compared only in the version that was applied. A

@@ -1,5 +1,6 @@
 //! Deleting what Git no longer wants: decided over the whole instance, carried out one by one.
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter;
 use std::sync::Arc;
@@ -46,8 +47,8 @@ pub struct Pruning {
     asked: BTreeMap<Key, Asked>,
     /// Objects that went, by the commit that no longer wanted them: what it has done when all are gone.
     pub confirmed: BTreeMap<(Revision, ClusterName), usize>,
-    /// What was over the cap once: no commit that makes the others fewer, hides some, or stops them for a while, lets go what nobody
-    /// has approved.
+    /// What was over the cap once, whatever else it waited for: no commit that makes the others fewer, hides some, or stops them
+    /// for a while, lets go what nobody has approved.
     over: BTreeSet<ApprovedObject>,
     /// Requests under way.
     asking: BTreeSet<Key>,
@@ -58,7 +59,7 @@ pub struct Pruning {
 #[derive(Debug)]
 struct Asked {
     uid: String,
-    /// Against the cap: not what somebody approved, nor an ended run.
+    /// Against the cap: not what somebody approved, nor an ended run, nor what an earlier head asked for.
     counts: bool,
     /// The cluster is read anew since: where all was read and it is there still, it has to be asked for once more.
     is_doubted: bool,
@@ -75,9 +76,10 @@ struct Refusal {
 }
 
 impl Pruning {
-    /// A new head: what was deleted before does not count against its cap. What was over the cap stays so.
+    /// A new head: what was deleted before does not count against its cap, nor what is under way. What was over the cap stays so.
     pub fn begin(&mut self) {
         self.asked.retain(|key, _| self.asking.contains(key));
+        self.asked.values_mut().for_each(|asked| asked.counts = false);
     }
 
     /// The cluster is read anew, and may have been taken back to a backup, or be another one.
@@ -164,8 +166,9 @@ impl World {
             return None;
         }
         if self.is_anything_unwanted(&fleet) {
-            self.decide_prune(&fleet);
+            self.decide_prune(&fleet, now);
         }
+        self.end_over(&fleet);
         self.end_partings();
         // The cap holds over all clusters: nothing is deleted before all of them were looked at.
         if self.mode() == Mode::Enforce && self.unseen(now).is_none() {
@@ -197,7 +200,7 @@ impl World {
             || self.clusters.values().any(|entry| !entry.strays.is_empty())
     }
 
-    fn decide_prune(&mut self, fleet: &Fleet) {
+    fn decide_prune(&mut self, fleet: &Fleet, now: Instant) {
         let Some(head) = self.head.clone() else { return };
         let mut candidates = Vec::new();
         let mut going = BTreeMap::new();
@@ -254,21 +257,23 @@ impl World {
             self.prune.vanished.entry(key(candidate)).or_insert_with(|| vanished_at.clone());
         }
         self.prune.decision = self.decide(fleet, &candidates, managed, valid);
-        self.note_over(valid);
+        // Before all clusters were looked at, and while an error stands, nobody knows what is wanted: nothing is deleted then
+        // either.
+        if valid && self.unseen(now).is_none() {
+            self.prune.over.extend(self.prune.decision.over_cap.iter().cloned());
+        }
     }
 
-    /// Until it is seen to be gone, or Git wants it again.
-    fn note_over(&mut self, valid: bool) {
-        let waiting = self.prune.decision.waiting.iter();
-        let over = waiting.filter(|decided| matches!(decided.reason, Reason::OverCap { .. }));
-        self.prune.over.extend(over.map(|decided| decided.candidate.approved_object()));
+    /// What was over the cap is so until it is seen to be gone, or Git wants it again.
+    fn end_over(&mut self, fleet: &Fleet) {
+        let valid = LazyCell::new(|| fleet.is_valid() && self.targets.values().all(|it| it.render.is_ok()));
         let clusters = &self.clusters;
         self.prune.over.retain(|ApprovedObject { cluster, id, uid }| {
             let Some(entry) = clusters.get(cluster) else { return true };
-            let is_there = entry.observation.shows(id, uid);
-            let is_gone = !is_there && entry.is_complete();
-            let is_wanted = valid && is_there && entry.wanted.ids().contains(id);
-            !is_gone && !is_wanted
+            // What was rendered without knowing what the cluster serves may not last.
+            let is_sure = entry.facts.is_some() && !entry.stale;
+            let is_wanted = || is_sure && entry.wanted.ids().contains(id) && *valid;
+            !entry.has_gone(id, uid) && !is_wanted()
         });
     }
 
@@ -310,6 +315,7 @@ impl World {
             fleet_valid: valid,
             caps: self.instance.caps,
             managed_total: managed as u64,
+            is_total_known: self.clusters.values().all(|entry| entry.was_read),
             already_deleted: under_cap as u64,
             over: &self.prune.over,
             candidates,

@@ -86,6 +86,8 @@ pub struct PruneInput<'a> {
     pub caps: Caps,
     /// Objects of ours on all clusters.
     pub managed_total: u64,
+    /// Of each cluster it was seen what is there. While it was not, nobody knows of how many the caps are a share.
+    pub is_total_known: bool,
     /// Deletes of this revision that no approval covered and that are not among the candidates now.
     pub already_deleted: u64,
     /// What was over the cap before: it goes by somebody's word alone.
@@ -111,31 +113,46 @@ impl fmt::Debug for PruneInput<'_> {
 /// How many objects one revision may delete without an approval.
 pub fn cap(caps: Caps, managed_total: u64) -> u64 {
     let percent = managed_total.saturating_mul(u64::from(caps.delete_percent)) / 100;
-    u64::from(caps.deletes).min(percent).max(u64::from(Caps::FLOOR))
+    most(caps).min(percent).max(u64::from(Caps::FLOOR))
 }
 
-/// Decides about every candidate. A function of the present only: what waits today counts again
-/// tomorrow, so that an unrelated commit frees nothing.
+/// Of whatever total.
+fn most(caps: Caps) -> u64 {
+    u64::from(caps.deletes).max(u64::from(Caps::FLOOR))
+}
+
+/// Decides about every candidate. What waits today counts again tomorrow, so that an unrelated commit frees nothing; of the past
+/// only `already_deleted` and `over` matter.
 pub fn decide(input: &PruneInput<'_>) -> PruneDecision {
     let judge = Judge::of(input);
     let mut verdicts: Vec<(&Candidate, Verdict)> =
         input.candidates.iter().map(|candidate| (candidate, judge.verdict(candidate))).collect();
     verdicts.sort_by_key(|(candidate, _)| in_order_of_deletion(candidate));
-    let wanted =
-        approvals_of(&judge.apps, &verdicts, &|_, verdict| matches!(verdict, Verdict::NeedsApproval(_)));
     // Where it is over the cap, it is asked for before anything else is waited for.
-    let may_be_asked_for = |candidate: &Candidate, verdict: &Verdict| match verdict {
+    let is_due = |candidate: &Candidate, verdict: &Verdict| match verdict {
         Verdict::NeedsApproval(_) | Verdict::Settled(Action::Delete, Reason::NoLongerRendered) => true,
-        Verdict::Settled(_, Reason::WaitsForHealth { .. } | Reason::WaitsForContents { .. }) => {
-            judge.approvals.covering(candidate).is_none()
-        }
+        Verdict::Settled(_, Reason::WaitsForHealth { .. }) => judge.approvals.covering(candidate).is_none(),
         Verdict::Settled(..) => false,
     };
-    let due = approvals_of(&judge.apps, &verdicts, &may_be_asked_for);
+    let due = approvals_of(&judge.apps, &verdicts, &is_due);
+    let over_cap =
+        |(_, verdict): &&(&Candidate, Verdict)| matches!(verdict, Verdict::NeedsApproval(Need::OverCap));
+    let apps_over: BTreeSet<&AppId> =
+        verdicts.iter().filter(over_cap).map(|(candidate, _)| &candidate.app).collect();
+    // What may go beside what was over the cap before is asked for along with it: who looks without knowing what was before
+    // (`tutti approve`) asks for the same.
+    let is_wanted = |candidate: &Candidate, verdict: &Verdict| {
+        let is_beside = || apps_over.contains(&candidate.app) && is_due(candidate, verdict);
+        matches!(verdict, Verdict::NeedsApproval(_)) || is_beside()
+    };
+    let wanted = approvals_of(&judge.apps, &verdicts, &is_wanted);
 
     let limit = &judge.limit;
-    let mut decision =
-        PruneDecision { approvals_unused: judge.approvals.unused(input), ..PruneDecision::default() };
+    let mut decision = PruneDecision {
+        over_cap: limit.over.clone(),
+        approvals_unused: judge.approvals.unused(input),
+        ..PruneDecision::default()
+    };
     for (candidate, verdict) in verdicts {
         let digest = wanted.get(&candidate.app).map_or_else(|| Digest::of(&[]), Approval::digest);
         let (action, reason) = verdict.into_step(limit, candidate, digest);
@@ -314,6 +331,8 @@ fn hold_of_delete(mode: Mode, cluster: ClusterState, paused: bool) -> Option<Hol
 struct Limit {
     cap: u64,
     pending: u64,
+    /// [`PruneDecision::over_cap`].
+    over: BTreeSet<ApprovedObject>,
 }
 
 impl Limit {
@@ -323,13 +342,29 @@ impl Limit {
             let stays = is_released || stays(&apps[&candidate.app], candidate, false).is_some();
             !candidate.is_ended_run && !stays
         };
-        let pending = input.candidates.iter().filter(counts);
-        let mut counted: BTreeSet<ApprovedObject> = pending.map(Candidate::approved_object).collect();
-        // Who approves six of twelve, of one app or of many, has not approved the other six. When the
-        // six are gone they must still count, or the rest would fit under the cap.
+        let cap = cap(input.caps, input.managed_total);
+        let is_sure = |candidate: &&Candidate| {
+            let cluster = (input.cluster)(&candidate.cluster);
+            cluster.complete || cluster.away
+        };
+        let pending: Vec<&Candidate> = input.candidates.iter().filter(counts).collect();
+        let (sure, doubtful): (Vec<&Candidate>, Vec<&Candidate>) = pending.iter().copied().partition(is_sure);
+        let with_deleted = |count: usize| (count as u64).saturating_add(input.already_deleted);
+        let surely = if input.is_total_known { cap } else { most(input.caps) };
+        let over = match () {
+            () if with_deleted(sure.len()) > surely => pending.clone(),
+            // What is not known to be left behind keeps others waiting only until it is known.
+            () if with_deleted(pending.len()) > surely => doubtful,
+            () => Vec::new(),
+        };
+        let over = over.into_iter().map(Candidate::approved_object).collect();
+        let mut counted: BTreeSet<ApprovedObject> =
+            pending.into_iter().map(Candidate::approved_object).collect();
+        // Who approves six of twelve, of one app or of many, has not approved the other six. When the six are gone they must
+        // still count, or the rest would fit under the cap for a process that never saw the twelve. What is over it by them
+        // alone is over it until their file goes.
         counted.extend(approvals.valid.iter().flat_map(|approval| approval.objects.iter().cloned()));
-        let pending = (counted.len() as u64).saturating_add(input.already_deleted);
-        Self { cap: cap(input.caps, input.managed_total), pending }
+        Self { cap, pending: with_deleted(counted.len()), over }
     }
 }
 

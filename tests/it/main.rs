@@ -13,6 +13,7 @@ mod autoscalers;
 mod bad_input;
 mod budgets;
 mod capabilities;
+mod caps;
 mod causes;
 mod certificates;
 mod chaos;

@@ -19,6 +19,7 @@ pub(super) struct Case {
     pub(super) mode: Mode,
     pub(super) fleet_valid: bool,
     pub(super) managed_total: u64,
+    pub(super) is_total_known: bool,
     pub(super) already_deleted: u64,
     pub(super) over: BTreeSet<ApprovedObject>,
     pub(super) candidates: Vec<Candidate>,
@@ -26,6 +27,8 @@ pub(super) struct Case {
     pub(super) empty: BTreeSet<(AppId, ClusterName)>,
     pub(super) app: AppFacts,
     pub(super) cluster: ClusterFacts,
+    /// Of `gz1`, where it stands otherwise.
+    gz1: Option<ClusterFacts>,
 }
 
 impl Case {
@@ -36,6 +39,7 @@ impl Case {
             mode: Mode::Enforce,
             fleet_valid: true,
             managed_total: 10_000,
+            is_total_known: true,
             already_deleted: 0,
             over: BTreeSet::new(),
             candidates,
@@ -43,6 +47,7 @@ impl Case {
             empty: BTreeSet::new(),
             app: AppFacts { paused: false, ..facts() },
             cluster: ClusterFacts { state: ClusterState::Ready, complete: true, away: false },
+            gz1: None,
         }
     }
 
@@ -57,13 +62,14 @@ impl Case {
             fleet_valid: self.fleet_valid,
             caps: Caps::default(),
             managed_total: self.managed_total,
+            is_total_known: self.is_total_known,
             already_deleted: self.already_deleted,
             over: &self.over,
             candidates: &self.candidates,
             approvals: &self.approvals,
             empty_renders: &self.empty,
             app: &|_| self.app.clone(),
-            cluster: &|_| self.cluster,
+            cluster: &|name| self.gz1.filter(|_| *name == cluster("gz1")).unwrap_or(self.cluster),
         })
     }
 
@@ -179,6 +185,35 @@ fn what_waits_for_the_health_of_its_app_may_be_approved() {
     assert_eq!(waits.check([0, 5, 0]).approvals_early, [], "it was");
 }
 
+/// What is kept in mind, so that it goes by an approval alone.
+#[test]
+fn what_is_over_the_cap_is_known_for_sure() {
+    let over = |case: Case| case.decide().over_cap.len();
+    assert_eq!([over(Case::of(10)), over(Case::of(11))], [0, 11]);
+    // A share of what is not known whole tells nothing; more than any share would be does.
+    let part = |count| Case { managed_total: 27, is_total_known: false, ..Case::of(count) };
+    part(7).check([0, 7, 0]);
+    assert_eq!([over(part(7)), over(part(11))], [0, 11]);
+    assert_eq!(over(Case { is_total_known: true, ..part(7) }), 7);
+    // What waits for a cluster that is away counts; so does what was approved, which could be taken back.
+    let away = ClusterFacts { complete: false, away: true, ..Case::of(0).cluster };
+    assert_eq!(over(Case { cluster: away, ..Case::of(11) }), 11);
+    let approvals = Case::of(11).decide().approvals_wanted;
+    assert_eq!(over(Case { approvals: approvals.clone(), ..Case::of(11) }), 11);
+    // What was approved and went does not.
+    let mut others = Case { approvals, ..Case::of(0) };
+    others.candidates = (20..23).map(|n| candidate(&format!("v1/ConfigMap/shop/c{n:02}"))).collect();
+    others.check([0, 3, 0]);
+    assert_eq!(over(others), 0);
+    // What may be wanted after all holds others up only for now.
+    let doubtful = ClusterFacts { complete: false, ..Case::of(0).cluster };
+    let mut mixed = Case { gz1: Some(doubtful), ..Case::of(11) };
+    mixed.candidates.iter_mut().take(9).for_each(|candidate| candidate.cluster = cluster("gz1"));
+    let decision = mixed.check([0, 11, 0]);
+    assert_eq!(decision.over_cap.len(), 9);
+    assert!(decision.over_cap.iter().all(|it| it.cluster == cluster("gz1")));
+}
+
 #[test]
 fn the_cap_holds_over_the_instance() {
     Case::of(10).check([10, 0, 0]);
@@ -201,12 +236,18 @@ fn the_cap_holds_over_the_instance() {
     let mut left = Case::of(5);
     left.over = left.candidates.iter().take(3).map(Candidate::approved_object).collect();
     let decision = left.check([2, 3, 0]);
-    assert_eq!(decision.approvals_wanted[0].objects.len(), 3);
+    // Who looks without knowing what was before asks for the same.
+    assert_eq!(decision.approvals_wanted[0].objects.len(), 5);
+    let early = |case: &Case| Case { over: BTreeSet::new(), ..case.clone() }.decide().approvals_early;
+    assert_eq!(decision.approvals_wanted, early(&left));
     assert!(
         decision.waiting[0].reason.to_string().starts_with("was over the cap before, waits for approval")
     );
     left.approvals = decision.approvals_wanted;
     left.check([5, 0, 0]);
+    left.approvals.clear();
+    left.app.places = places(&[("bj5", Standing::Unhealthy)]);
+    assert_eq!(left.check([0, 5, 0]).approvals_wanted, early(&left));
     // Runs that came to their end go, and do not count.
     let mut runs = Case::of(14);
     runs.candidates.iter_mut().take(4).for_each(|candidate| candidate.is_ended_run = true);
