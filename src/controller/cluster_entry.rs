@@ -1,5 +1,6 @@
 //! What the controller keeps of one cluster: its connection, its watches, what they have shown.
 
+mod certainty;
 mod kind_watch;
 
 #[cfg(test)]
@@ -8,7 +9,6 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
@@ -27,9 +27,6 @@ use crate::model::{
 };
 use crate::plan::Candidate;
 use crate::reconcile::{self, Found, Shared};
-
-/// What cannot be listed for the first moments may be a server that starts.
-const A_START: Duration = Duration::from_secs(120);
 
 /// Whether it answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -161,71 +158,8 @@ impl ClusterEntry {
         of_groups.into_iter().flatten().min().max(client.held_off(now))
     }
 
-    /// It answers, and the connection leads where its kubeconfig says.
-    pub fn is_ready(&self) -> bool {
-        self.reach == Reach::Ready && !self.left
-    }
-
-    /// The first list of every kind in use has been read whole.
-    pub fn is_complete(&self) -> bool {
-        self.is_ready() && self.observation.complete
-    }
-
-    /// Seen to be gone: what we may list no longer is hidden, and may be there.
-    pub fn has_gone(&self, id: &ObjectId, uid: &str) -> bool {
-        let is_watched = || self.watches.keys().any(|kind| id.is_of(kind));
-        self.is_complete() && !self.observation.shows(id, uid) && is_watched()
-    }
-
-    /// All that may decide over a delete is known: what it holds, what it serves, what its apps are rendered to for it. An
-    /// API that was there a moment ago may be back in the next.
-    pub fn is_whole(&self) -> bool {
-        let is_sure = self.unknown_api().is_none() && self.catalog.missing().next().is_none();
-        self.is_complete() && !self.stale && is_sure && self.knows_wanted && self.unlisted.is_empty()
-    }
-
-    /// An API whose own server is down, and whose kinds are not known from before either: what a template would make if it
-    /// were there is not known.
-    fn unknown_api(&self) -> Option<&String> {
-        self.facts.as_ref().and_then(|facts| self.catalog.unknown(facts).next())
-    }
-
-    /// A watch that cannot list its kind: without it nothing is known to be whole. Or one that lists, and then tells nothing.
-    pub fn trouble(&self) -> Option<String> {
-        let broken = self.watches.iter().find_map(|(kind, watch)| {
-            // One that listed goes on by itself after a break.
-            let error = watch.trouble.as_ref().filter(|_| !watch.listed)?;
-            Some(format!("{kind} cannot be watched: {error}"))
-        });
-        let blind = || {
-            let blind = self
-                .watches
-                .iter()
-                .find_map(|(kind, watch)| Some(format!("{kind} {}", watch.blind.as_ref()?)));
-            blind.map(|blind| format!("{blind}: changes are seen by lists every 5 minutes"))
-        };
-        let unknown =
-            || Some(format!("the server of {} does not answer: nothing is deleted", self.unknown_api()?));
-        let unlisted = || Some(format!("{} cannot be listed: nothing is deleted", self.unlisted.first()?));
-        broken.or_else(unknown).or_else(unlisted).or_else(blind)
-    }
-
     pub fn ask_what_it_serves(&self) {
         self.rediscover.send_modify(|count| *count += 1);
-    }
-
-    /// Seen whole, or it does not answer: there is nothing left to see now.
-    pub fn is_observed(&self) -> bool {
-        (self.is_complete() && !self.stale) || matches!(self.reach, Reach::Offline { .. })
-    }
-
-    /// Seen as far as it lets us: [whole](Self::is_observed), or what is missing has been refused for longer than a start takes,
-    /// which holds up its own deletes alone. While it is not known what is wanted there, all would be taken for left behind.
-    pub fn is_looked_at(&self, now: Instant) -> bool {
-        let answers = |watch: &KindWatch| watch.listed || watch.trouble.is_some();
-        let had_time = self.connected_at.is_some_and(|at| at + A_START <= now);
-        let has_tried = self.is_ready() && had_time && self.watches.values().all(answers);
-        self.knows_wanted && (self.is_observed() || (has_tried && !self.stale))
     }
 
     /// Watches everything that is rendered, as it is rendered: a value can be compared only in the version that was applied. A

@@ -2,9 +2,9 @@
 
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{iter, mem};
 
 use tokio::time::Instant;
 
@@ -50,6 +50,9 @@ pub struct Pruning {
     /// What was over the cap once, whatever else it waited for: no commit that makes the others fewer, hides some, or stops them
     /// for a while, lets go what nobody has approved.
     over: BTreeSet<ApprovedObject>,
+    /// Those of them that were so while not all was known: of how many the cap is a share, what is wanted on a cluster. It is
+    /// decided anew when all is.
+    over_in_doubt: BTreeSet<ApprovedObject>,
     /// Requests under way.
     asking: BTreeSet<Key>,
     refused: BTreeMap<Key, Refusal>,
@@ -59,7 +62,7 @@ pub struct Pruning {
 #[derive(Debug)]
 struct Asked {
     uid: String,
-    /// Against the cap: not what somebody approved, nor an ended run, nor what an earlier head asked for.
+    /// Against the cap: not what somebody approved, nor an ended run.
     counts: bool,
     /// The cluster is read anew since: where all was read and it is there still, it has to be asked for once more.
     is_doubted: bool,
@@ -76,10 +79,9 @@ struct Refusal {
 }
 
 impl Pruning {
-    /// A new head: what was deleted before does not count against its cap, nor what is under way. What was over the cap stays so.
+    /// A new head: what was deleted before does not count against its cap. What was over the cap stays so.
     pub fn begin(&mut self) {
         self.asked.retain(|key, _| self.asking.contains(key));
-        self.asked.values_mut().for_each(|asked| asked.counts = false);
     }
 
     /// The cluster is read anew, and may have been taken back to a backup, or be another one.
@@ -111,6 +113,7 @@ impl Pruning {
     pub fn forget(&mut self) {
         self.partings.clear();
         self.over.clear();
+        self.over_in_doubt.clear();
     }
 
     pub fn refused(&mut self, candidate: &Candidate, text: String, now: Instant) {
@@ -118,7 +121,16 @@ impl Pruning {
         self.put_off(candidate, text, now);
     }
 
-    /// Nobody knows whether it was done: it counts until it is seen to be there.
+    /// The decision is told by what is known of all clusters.
+    fn note_over(&mut self, is_sure: bool) {
+        for object in &self.decision.over_cap {
+            if self.over.insert(object.clone()) && !is_sure {
+                self.over_in_doubt.insert(object.clone());
+            }
+        }
+    }
+
+    /// Nobody knows whether it was done: at its head it counts until it is seen to be there.
     pub fn failed(&mut self, candidate: &Candidate, text: String, now: Instant) {
         if let Some(asked) = self.asked.get_mut(&key(candidate)) {
             asked.is_doubted = true;
@@ -187,8 +199,7 @@ impl World {
 
     /// Or was, or may be approved. If not, there is nothing to decide, whatever the size of the fleet.
     fn is_anything_unwanted(&self, fleet: &Fleet) -> bool {
-        let Pruning { decision, vanished, going, asked, asking, refused, partings: _, confirmed: _, over: _ } =
-            &self.prune;
+        let Pruning { decision, vanished, going, asked, asking, refused, .. } = &self.prune;
         let is_idle = *decision == PruneDecision::default()
             && vanished.is_empty()
             && going.is_empty()
@@ -229,7 +240,7 @@ impl World {
             let cluster = self.clusters.get(&it.cluster);
             cluster.is_none_or(|cluster| !self.prune.is_asked(cluster, &key(it), &it.uid))
         });
-        let before = std::mem::replace(&mut self.prune.going, going);
+        let before = mem::replace(&mut self.prune.going, going);
         self.note_gone(before.into_keys());
 
         let broken: BTreeSet<&AppId> =
@@ -256,11 +267,15 @@ impl World {
             let vanished_at = parting.unwrap_or(&head);
             self.prune.vanished.entry(key(candidate)).or_insert_with(|| vanished_at.clone());
         }
+        let is_sure = valid && self.clusters.values().all(ClusterEntry::is_known);
+        if is_sure {
+            let doubted = mem::take(&mut self.prune.over_in_doubt);
+            self.prune.over.retain(|it| !doubted.contains(it));
+        }
         self.prune.decision = self.decide(fleet, &candidates, managed, valid);
-        // Before all clusters were looked at, and while an error stands, nobody knows what is wanted: nothing is deleted then
-        // either.
+        // Before that nothing is deleted either.
         if valid && self.unseen(now).is_none() {
-            self.prune.over.extend(self.prune.decision.over_cap.iter().cloned());
+            self.prune.note_over(is_sure);
         }
     }
 
@@ -275,6 +290,8 @@ impl World {
             let is_wanted = || is_sure && entry.wanted.ids().contains(id) && *valid;
             !entry.has_gone(id, uid) && !is_wanted()
         });
+        let Pruning { over, over_in_doubt, .. } = &mut self.prune;
+        over_in_doubt.retain(|it| over.contains(it));
     }
 
     fn is_there(&self, (cluster, object): &Key, uid: &str) -> bool {
@@ -315,7 +332,6 @@ impl World {
             fleet_valid: valid,
             caps: self.instance.caps,
             managed_total: managed as u64,
-            is_total_known: self.clusters.values().all(|entry| entry.was_read),
             already_deleted: under_cap as u64,
             over: &self.prune.over,
             candidates,

@@ -86,8 +86,6 @@ pub struct PruneInput<'a> {
     pub caps: Caps,
     /// Objects of ours on all clusters.
     pub managed_total: u64,
-    /// Of each cluster it was seen what is there. While it was not, nobody knows of how many the caps are a share.
-    pub is_total_known: bool,
     /// Deletes of this revision that no approval covered and that are not among the candidates now.
     pub already_deleted: u64,
     /// What was over the cap before: it goes by somebody's word alone.
@@ -113,12 +111,7 @@ impl fmt::Debug for PruneInput<'_> {
 /// How many objects one revision may delete without an approval.
 pub fn cap(caps: Caps, managed_total: u64) -> u64 {
     let percent = managed_total.saturating_mul(u64::from(caps.delete_percent)) / 100;
-    most(caps).min(percent).max(u64::from(Caps::FLOOR))
-}
-
-/// Of whatever total.
-fn most(caps: Caps) -> u64 {
-    u64::from(caps.deletes).max(u64::from(Caps::FLOOR))
+    u64::from(caps.deletes).min(percent).max(u64::from(Caps::FLOOR))
 }
 
 /// Decides about every candidate. What waits today counts again tomorrow, so that an unrelated commit frees nothing; of the past
@@ -130,7 +123,8 @@ pub fn decide(input: &PruneInput<'_>) -> PruneDecision {
     verdicts.sort_by_key(|(candidate, _)| in_order_of_deletion(candidate));
     // Where it is over the cap, it is asked for before anything else is waited for.
     let is_due = |candidate: &Candidate, verdict: &Verdict| match verdict {
-        Verdict::NeedsApproval(_) | Verdict::Settled(Action::Delete, Reason::NoLongerRendered) => true,
+        Verdict::NeedsApproval(_) => true,
+        Verdict::Settled(Action::Delete, Reason::NoLongerRendered) => !candidate.is_ended_run,
         Verdict::Settled(_, Reason::WaitsForHealth { .. }) => judge.approvals.covering(candidate).is_none(),
         Verdict::Settled(..) => false,
     };
@@ -343,26 +337,13 @@ impl Limit {
             !candidate.is_ended_run && !stays
         };
         let cap = cap(input.caps, input.managed_total);
-        let is_sure = |candidate: &&Candidate| {
-            let cluster = (input.cluster)(&candidate.cluster);
-            cluster.complete || cluster.away
-        };
-        let pending: Vec<&Candidate> = input.candidates.iter().filter(counts).collect();
-        let (sure, doubtful): (Vec<&Candidate>, Vec<&Candidate>) = pending.iter().copied().partition(is_sure);
         let with_deleted = |count: usize| (count as u64).saturating_add(input.already_deleted);
-        let surely = if input.is_total_known { cap } else { most(input.caps) };
-        let over = match () {
-            () if with_deleted(sure.len()) > surely => pending.clone(),
-            // What is not known to be left behind keeps others waiting only until it is known.
-            () if with_deleted(pending.len()) > surely => doubtful,
-            () => Vec::new(),
-        };
-        let over = over.into_iter().map(Candidate::approved_object).collect();
         let mut counted: BTreeSet<ApprovedObject> =
-            pending.into_iter().map(Candidate::approved_object).collect();
+            input.candidates.iter().filter(counts).map(Candidate::approved_object).collect();
+        let over = if with_deleted(counted.len()) > cap { counted.clone() } else { BTreeSet::new() };
         // Who approves six of twelve, of one app or of many, has not approved the other six. When the six are gone they must
         // still count, or the rest would fit under the cap for a process that never saw the twelve. What is over it by them
-        // alone is over it until their file goes.
+        // alone is over it until they are void or their file goes.
         counted.extend(approvals.valid.iter().flat_map(|approval| approval.objects.iter().cloned()));
         Self { cap, pending: with_deleted(counted.len()), over }
     }

@@ -191,8 +191,8 @@ pub struct PruneDecision {
     /// an earlier one, may ask for it all the same.
     #[serde(skip)]
     pub approvals_early: Vec<Approval>,
-    /// While there is more than the cap, and that is sure: all that makes it so, also what waits for something else, or may go by
-    /// an approval that could be taken back.
+    /// While there is more than the cap: all that makes it so, also what waits for something else, or may go by an approval that
+    /// could be taken back.
     #[serde(skip)]
     pub over_cap: BTreeSet<ApprovedObject>,
     pub approvals_unused: Vec<UnusedApproval>,

@@ -19,7 +19,6 @@ pub(super) struct Case {
     pub(super) mode: Mode,
     pub(super) fleet_valid: bool,
     pub(super) managed_total: u64,
-    pub(super) is_total_known: bool,
     pub(super) already_deleted: u64,
     pub(super) over: BTreeSet<ApprovedObject>,
     pub(super) candidates: Vec<Candidate>,
@@ -27,8 +26,6 @@ pub(super) struct Case {
     pub(super) empty: BTreeSet<(AppId, ClusterName)>,
     pub(super) app: AppFacts,
     pub(super) cluster: ClusterFacts,
-    /// Of `gz1`, where it stands otherwise.
-    gz1: Option<ClusterFacts>,
 }
 
 impl Case {
@@ -39,7 +36,6 @@ impl Case {
             mode: Mode::Enforce,
             fleet_valid: true,
             managed_total: 10_000,
-            is_total_known: true,
             already_deleted: 0,
             over: BTreeSet::new(),
             candidates,
@@ -47,7 +43,6 @@ impl Case {
             empty: BTreeSet::new(),
             app: AppFacts { paused: false, ..facts() },
             cluster: ClusterFacts { state: ClusterState::Ready, complete: true, away: false },
-            gz1: None,
         }
     }
 
@@ -62,14 +57,13 @@ impl Case {
             fleet_valid: self.fleet_valid,
             caps: Caps::default(),
             managed_total: self.managed_total,
-            is_total_known: self.is_total_known,
             already_deleted: self.already_deleted,
             over: &self.over,
             candidates: &self.candidates,
             approvals: &self.approvals,
             empty_renders: &self.empty,
             app: &|_| self.app.clone(),
-            cluster: &|name| self.gz1.filter(|_| *name == cluster("gz1")).unwrap_or(self.cluster),
+            cluster: &|_| self.cluster,
         })
     }
 
@@ -185,16 +179,10 @@ fn what_waits_for_the_health_of_its_app_may_be_approved() {
     assert_eq!(waits.check([0, 5, 0]).approvals_early, [], "it was");
 }
 
-/// What is kept in mind, so that it goes by an approval alone.
 #[test]
-fn what_is_over_the_cap_is_known_for_sure() {
+fn all_that_is_over_the_cap_is_kept_in_mind() {
     let over = |case: Case| case.decide().over_cap.len();
     assert_eq!([over(Case::of(10)), over(Case::of(11))], [0, 11]);
-    // A share of what is not known whole tells nothing; more than any share would be does.
-    let part = |count| Case { managed_total: 27, is_total_known: false, ..Case::of(count) };
-    part(7).check([0, 7, 0]);
-    assert_eq!([over(part(7)), over(part(11))], [0, 11]);
-    assert_eq!(over(Case { is_total_known: true, ..part(7) }), 7);
     // What waits for a cluster that is away counts; so does what was approved, which could be taken back.
     let away = ClusterFacts { complete: false, away: true, ..Case::of(0).cluster };
     assert_eq!(over(Case { cluster: away, ..Case::of(11) }), 11);
@@ -205,13 +193,6 @@ fn what_is_over_the_cap_is_known_for_sure() {
     others.candidates = (20..23).map(|n| candidate(&format!("v1/ConfigMap/shop/c{n:02}"))).collect();
     others.check([0, 3, 0]);
     assert_eq!(over(others), 0);
-    // What may be wanted after all holds others up only for now.
-    let doubtful = ClusterFacts { complete: false, ..Case::of(0).cluster };
-    let mut mixed = Case { gz1: Some(doubtful), ..Case::of(11) };
-    mixed.candidates.iter_mut().take(9).for_each(|candidate| candidate.cluster = cluster("gz1"));
-    let decision = mixed.check([0, 11, 0]);
-    assert_eq!(decision.over_cap.len(), 9);
-    assert!(decision.over_cap.iter().all(|it| it.cluster == cluster("gz1")));
 }
 
 #[test]
