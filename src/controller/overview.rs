@@ -118,9 +118,9 @@ impl World {
             Some(unseen) => self.held_up(decided, unseen),
             None => self.decided(decided),
         });
-        let going = self.prune.going.iter().map(|(key, app)| {
+        let going = self.prune.going.iter().map(|(key, going)| {
             let words = "being deleted".to_owned();
-            self.deletion(key, app.clone(), Action::Delete, None, words)
+            self.deletion(key, going.app.clone(), Action::Delete, None, words)
         });
         due.chain(waiting.map(|decided| self.decided(decided)))
             .chain(going)

@@ -75,7 +75,7 @@ impl World {
             return (Phase::Pending, "applying".to_owned());
         }
         let mut waiting = plan.steps.iter().filter(|step| step.action == Action::Wait);
-        if let Some(step) = waiting.find(|step| !step.reason.is_about_hooks()) {
+        if let Some(step) = waiting.find(|step| !step.reason.waits_for_its_app()) {
             return (Phase::Waiting, told(step));
         }
         fares(entry, rendered, plan, cluster)
@@ -137,7 +137,7 @@ fn health_of(rendered: &Rendered, plan: &Plan, cluster: &ClusterEntry) -> (Phase
     let waiting: BTreeMap<&ObjectId, &Step> = plan
         .steps
         .iter()
-        .filter(|step| step.reason.is_about_hooks())
+        .filter(|step| step.reason.waits_for_its_app())
         .map(|step| (&step.object, step))
         .collect();
     for object in rendered.objects.iter().filter(|object| !waiting.contains_key(&object.id)) {

@@ -19,6 +19,7 @@ use crate::model::{
 };
 use crate::plan::{
     self, Action, AppFacts, Candidate, ClusterFacts, Decided, PruneDecision, PruneInput, Reason, Standing,
+    Turn,
 };
 use crate::reconcile::Farewell;
 use crate::report::Phase;
@@ -32,6 +33,14 @@ const AT_ONCE: u32 = 3;
 
 type Key = (ClusterName, ObjectId);
 
+/// An object on its way out.
+#[derive(Debug)]
+pub struct Going {
+    pub app: AppId,
+    /// What comes after it waits until it is gone.
+    turn: Turn,
+}
+
 /// What is known of deletes.
 #[derive(Debug, Default)]
 pub struct Pruning {
@@ -40,8 +49,8 @@ pub struct Pruning {
     pub vanished: BTreeMap<Key, Revision>,
     /// Apps that left a cluster where it is not known yet what they had there: the commit that took them away.
     pub partings: BTreeMap<Target, Revision>,
-    /// Objects that are on their way out, with their app: asked for by us, or with a deletionTimestamp.
-    pub going: BTreeMap<Key, AppId>,
+    /// Objects that are on their way out: asked for by us, or with a deletionTimestamp.
+    pub going: BTreeMap<Key, Going>,
     /// Asked for at this head, and accepted or under way, with the uid that was meant: an object of the
     /// same name that came later is another one.
     asked: BTreeMap<Key, Asked>,
@@ -229,7 +238,7 @@ impl World {
                 let key = (name.clone(), id.clone());
                 let leaves = live.deleting || self.prune.is_asked(entry, &key, &live.uid);
                 if let (true, false, Some(app)) = (leaves, rendered.contains(id), AppId::parse(&live.app)) {
-                    going.insert(key, app);
+                    going.insert(key, Going { app, turn: Turn::of_delete(id, live.wave) });
                 }
             }
         }
@@ -425,7 +434,8 @@ impl World {
             let counts = !candidate.is_ended_run && !matches!(reason, Reason::Approved { .. });
             let asked = Asked { uid: candidate.uid.clone(), counts, is_doubted: false };
             self.prune.asked.insert(key(&candidate), asked);
-            self.prune.going.insert(key(&candidate), candidate.app.clone());
+            let going = Going { app: candidate.app.clone(), turn: candidate.turn() };
+            self.prune.going.insert(key(&candidate), going);
         }
         self.changed = true;
         let events = self.events.clone();
@@ -451,7 +461,7 @@ impl World {
         self.prune.decision.releases.iter().filter(is_due)
     }
 
-    /// The deletes whose turn it is: of each app on each cluster only those of its last phase, and
+    /// The deletes whose turn it is: of each app on each cluster only those of its last turn, and
     /// only when what was asked for before is gone. So an app goes in the reverse of the order it came in, and a cluster
     /// that is being removed as if all that runs there were one app.
     fn next_deletes(&self, now: Instant) -> impl Iterator<Item = &Decided> {
@@ -460,16 +470,15 @@ impl World {
         };
         let queue = move |cluster, app| (cluster, Some(app).filter(|_| !is_removed(cluster)));
         let deletes = &self.prune.decision.deletes;
-        let going = self.prune.going.iter().map(|((cluster, object), app)| (cluster, app, object));
-        let due = deletes.iter().map(|Decided { candidate: it, .. }| (&it.cluster, &it.app, &it.object));
-        let mut turns: BTreeMap<(&ClusterName, Option<&AppId>), plan::Phase> = BTreeMap::new();
-        for (cluster, app, object) in going.chain(due) {
-            let phase = plan::Phase::of(object);
-            let last = turns.entry(queue(cluster, app)).or_insert(phase);
-            *last = (*last).max(phase);
+        let going = self.prune.going.iter().map(|((cluster, _), going)| (cluster, &going.app, going.turn));
+        let due = deletes.iter().map(|Decided { candidate: it, .. }| (&it.cluster, &it.app, it.turn()));
+        let mut turns: BTreeMap<(&ClusterName, Option<&AppId>), Turn> = BTreeMap::new();
+        for (cluster, app, turn) in going.chain(due) {
+            let last = turns.entry(queue(cluster, app)).or_insert(turn);
+            *last = (*last).max(turn);
         }
         deletes.iter().filter(move |Decided { candidate, .. }| {
-            turns.get(&queue(&candidate.cluster, &candidate.app)) == Some(&plan::Phase::of(&candidate.object))
+            turns.get(&queue(&candidate.cluster, &candidate.app)) == Some(&candidate.turn())
                 && self.prune.may_ask(candidate, now)
         })
     }

@@ -24,6 +24,10 @@ pub const FORCE: &str = "tutti.dev/force";
 /// Annotation on an object: `true` deletes and creates it anew when a field of it cannot be changed, `false` does not,
 /// whatever the app says.
 pub const REPLACE: &str = "tutti.dev/replace";
+/// Annotation on an object: a number. It comes when all of its app with lower ones are there and healthy, and goes before them.
+pub const SYNC_WAVE: &str = "tutti.dev/sync-wave";
+/// Argo CD's annotation of the same meaning.
+pub const ARGO_SYNC_WAVE: &str = "argocd.argoproj.io/sync-wave";
 /// Annotation on an app: it is left untouched.
 pub const UNMANAGED: &str = "tutti.dev/unmanaged";
 pub const COMPONENT_UNMANAGED: &str = "component.luojilab.com/unmanaged";

@@ -34,6 +34,7 @@ pub mod secret_values;
 pub mod selector;
 pub mod snapshot;
 pub mod taint;
+pub mod wave;
 
 pub use app::{
     App, AppSet, AppSpec, Component, DeployType, Objects, Pin, Placement, PodSet, Replicas, TopologyCluster,
@@ -75,3 +76,4 @@ pub use secret_values::SecretValues;
 pub use selector::{ClusterFacts, Operator, Requirement, Selector};
 pub use snapshot::{Changed, File, History, Snapshot};
 pub use taint::{Effect as TaintEffect, Taint, Toleration};
+pub use wave::{NotAWave, SyncWave};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{AppId, Digest, FieldPath, Health, Kind, ObjectId, Revision, Status};
+use super::{AppId, Digest, FieldPath, Health, Kind, ObjectId, Revision, Status, SyncWave};
 
 /// One object that carries this instance's label and is itself the object that was applied (its
 /// origin fits): the compact record that is kept of it.
@@ -27,6 +27,8 @@ pub struct Live {
     pub revision: Option<Arc<str>>,
     /// `tutti.dev/prune: keep`.
     pub keep: bool,
+    /// From the annotation.
+    pub wave: SyncWave,
     /// A run of a release of a chart that has come to its end, well or not.
     pub is_ended_run: bool,
     /// The volume claims of its pods would be deleted with it.

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{
-    AppId, Body, ClusterName, Digest, Hook, Kind, Location, ObjectId, Questions, Revision, Sealed, is_secret,
-    masked,
+    AppId, Body, ClusterName, Digest, Hook, Kind, Location, ObjectId, Questions, Revision, Sealed, SyncWave,
+    is_secret, masked,
 };
 
 /// One object as it shall be.
@@ -27,6 +27,8 @@ pub struct RenderedObject {
     pub sealed: Option<Sealed>,
     /// When a chart calls it a hook.
     pub hook: Option<Hook>,
+    /// Its place among the objects of its app, by annotation.
+    pub wave: SyncWave,
     /// Group and kind, of the definition of a custom kind. Definitions are long, and this is asked of all objects.
     pub defines: Option<(Box<str>, Box<str>)>,
 }
@@ -43,6 +45,7 @@ impl RenderedObject {
             source: Location::new("a.yaml", 1, 1),
             sealed,
             hook: None,
+            wave: SyncWave::default(),
             defines: None,
         }
     }

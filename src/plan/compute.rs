@@ -117,7 +117,7 @@ fn step(
         }
         (decided, _) => decided,
     };
-    let decided = barriers.hold_back(Turn::of(phase, object.hook), decided);
+    let decided = barriers.hold_back(Turn::of(phase, object.hook, object.wave), decided);
     let (action, reason) = held(input, decided);
     let stranger = input.observation.strangers.get(&object.id);
     let unlabelled = stranger.filter(|_| matches!(reason.cause(), Reason::LabelsMissing));
@@ -129,6 +129,7 @@ fn step(
         kind: object.kind.clone(),
         phase,
         hook: object.hook,
+        wave: object.wave,
         action,
         reason,
         uid: live.map(|live| live.uid.to_string()),

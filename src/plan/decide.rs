@@ -6,7 +6,7 @@ use std::fmt;
 
 use super::compute::hold;
 use super::prune::{Candidate, Decided, PruneDecision, Unused, UnusedApproval};
-use super::{Action, Hold, Phase, Reason};
+use super::{Action, Hold, Reason, Turn};
 use crate::model::{
     AppId, Approval, ApprovedAction, ApprovedObject, Caps, ClusterName, ClusterState, Digest, Mode, ObjectId,
     PruneMode,
@@ -164,9 +164,9 @@ pub fn decide(input: &PruneInput<'_>) -> PruneDecision {
     decision
 }
 
-fn in_order_of_deletion(candidate: &Candidate) -> (ClusterName, AppId, Reverse<Phase>, Reverse<ObjectId>) {
-    let phase = Phase::of(&candidate.object);
-    (candidate.cluster.clone(), candidate.app.clone(), Reverse(phase), Reverse(candidate.object.clone()))
+fn in_order_of_deletion(candidate: &Candidate) -> (ClusterName, AppId, Reverse<Turn>, Reverse<ObjectId>) {
+    let object = candidate.object.clone();
+    (candidate.cluster.clone(), candidate.app.clone(), Reverse(candidate.turn()), Reverse(object))
 }
 
 enum Verdict {

@@ -1,10 +1,10 @@
-//! Which of a release comes when, and what waits for what, where a chart has hooks.
+//! Which of a release comes when, and what waits for what, where a chart has hooks or objects have sync waves.
 //!
 //! Only what would be written is held back, so nothing that is as rendered ever waits; and what was released as rendered is
 //! repaired, whatever became of the hooks since.
 
 use super::{Action, Input, Phase, Reason};
-use crate::model::{Hook, Live, ObjectId, RenderedObject, Stage, Status};
+use crate::model::{Hook, Live, ObjectId, RenderedObject, Stage, Status, SyncWave};
 
 /// A place in the order of an app; what has the same place goes side by side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -13,19 +13,24 @@ pub enum Turn {
     Foundation(Phase),
     /// By weight.
     Before(i64, Phase),
-    Main(Phase),
+    Main(SyncWave, Phase),
     /// By weight.
     After(i64, Phase),
 }
 
 impl Turn {
-    pub fn of(phase: Phase, hook: Option<Hook>) -> Self {
+    pub fn of(phase: Phase, hook: Option<Hook>, wave: SyncWave) -> Self {
         match hook.filter(|hook| hook.is_apart()) {
             Some(Hook { stage: Stage::Before, weight, .. }) => Self::Before(weight, phase),
             Some(Hook { stage: Stage::After, weight, .. }) => Self::After(weight, phase),
             None if phase <= Phase::Definition => Self::Foundation(phase),
-            None => Self::Main(phase),
+            None => Self::Main(wave, phase),
         }
+    }
+
+    /// What is deleted goes in the reverse of the order in which it came. Runs of hooks go with their phase.
+    pub fn of_delete(object: &ObjectId, wave: SyncWave) -> Self {
+        Self::of(Phase::of(object), None, wave)
     }
 }
 
@@ -36,14 +41,16 @@ pub struct Barriers<'a> {
     open: Vec<(Hook, &'a ObjectId)>,
     /// Every object but the hooks is there as rendered.
     released: bool,
-    /// The first of them that is not, or is not healthy.
-    unready: Option<&'a ObjectId>,
+    /// Those that are not, or are not healthy, by wave.
+    unready: Vec<(SyncWave, &'a ObjectId)>,
 }
 
 impl<'a> Barriers<'a> {
     pub fn of(input: &Input<'a>) -> Self {
         let objects = &input.rendered.objects;
-        if !objects.iter().any(|object| object.hook.is_some_and(|hook| hook.is_apart())) {
+        let is_hook = |object: &RenderedObject| object.hook.is_some_and(|hook| hook.is_apart());
+        let is_ordinary = |object: &RenderedObject| !is_hook(object) && object.wave == objects[0].wave;
+        if objects.iter().all(is_ordinary) {
             return Self { released: true, ..Self::default() };
         }
         let app = input.rendered.app.to_string();
@@ -51,7 +58,7 @@ impl<'a> Barriers<'a> {
             let live: &Live = input.observation.objects.get(&object.id)?;
             is_as_rendered(object, live, &app).then_some(live)
         };
-        let main = || objects.iter().filter(|object| !object.hook.is_some_and(|hook| hook.is_apart()));
+        let main = || objects.iter().filter(|object| !is_hook(object));
         let is_well = |live: &Live| matches!(live.health.status, Status::Current | Status::Suspended);
         let mut open: Vec<_> = objects
             .iter()
@@ -60,11 +67,10 @@ impl<'a> Barriers<'a> {
             .map(|(hook, object)| (hook, &object.id))
             .collect();
         open.sort_by_key(|(hook, id)| (hook.stage, hook.weight, *id));
-        Self {
-            open,
-            released: main().all(|object| live(object).is_some()),
-            unready: main().find(|object| !live(object).is_some_and(is_well)).map(|object| &object.id),
-        }
+        let unready = main().filter(|object| !live(object).is_some_and(is_well));
+        let mut unready: Vec<_> = unready.map(|object| (object.wave, &object.id)).collect();
+        unready.sort();
+        Self { open, released: main().all(|object| live(object).is_some()), unready }
     }
 
     /// What is decided of an object, or that it waits.
@@ -77,7 +83,10 @@ impl<'a> Barriers<'a> {
         let (would, because) = (action, Box::new(reason));
         let reason = match obstacle {
             Obstacle::Hook(hook) => Reason::WaitsForHook { hook: hook.clone(), would, because },
-            Obstacle::Object(object) => Reason::WaitsForRelease { object: object.clone(), would, because },
+            Obstacle::Release(object) => Reason::WaitsForRelease { object: object.clone(), would, because },
+            Obstacle::Wave(wave, object) => {
+                Reason::WaitsForSyncWave { wave, object: object.clone(), would, because }
+            }
         };
         (Action::Wait, reason)
     }
@@ -91,10 +100,15 @@ impl<'a> Barriers<'a> {
         match turn {
             Turn::Foundation(_) => None,
             Turn::Before(weight, _) => open(Stage::Before, Some(weight)),
-            Turn::Main(_) if self.released => None,
-            Turn::Main(_) => open(Stage::Before, None),
+            Turn::Main(wave, _) => {
+                let hook = if self.released { None } else { open(Stage::Before, None) };
+                hook.or_else(|| {
+                    let (first, object) = *self.unready.first()?;
+                    (first < wave).then_some(Obstacle::Wave(first, object))
+                })
+            }
             Turn::After(weight, _) => open(Stage::Before, None)
-                .or_else(|| self.unready.map(Obstacle::Object))
+                .or_else(|| self.unready.first().map(|(_, object)| Obstacle::Release(object)))
                 .or_else(|| open(Stage::After, Some(weight))),
         }
     }
@@ -102,7 +116,8 @@ impl<'a> Barriers<'a> {
 
 enum Obstacle<'a> {
     Hook(&'a ObjectId),
-    Object(&'a ObjectId),
+    Release(&'a ObjectId),
+    Wave(SyncWave, &'a ObjectId),
 }
 
 fn is_as_rendered(object: &RenderedObject, live: &Live, app: &str) -> bool {

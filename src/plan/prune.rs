@@ -7,9 +7,10 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::reason::with_words;
-use super::{Action, Left, Phase, Reason, SentReplicas, Step};
+use super::{Action, Left, Phase, Reason, SentReplicas, Step, Turn};
 use crate::model::{
     AppId, Approval, ApprovedObject, ClusterName, Digest, Kind, Live, ObjectId, Observation, Rendered,
+    SyncWave,
 };
 
 /// One of our objects that no app renders on its cluster.
@@ -25,6 +26,8 @@ pub struct Candidate {
     pub resource_version: String,
     /// Its annotation says that it stays.
     pub keep: bool,
+    #[serde(skip_serializing_if = "SyncWave::is_default")]
+    pub wave: SyncWave,
     /// A run of an earlier release of a chart: it did its work, and no release comes without leaving one behind.
     pub is_ended_run: bool,
     /// The volume claims of its pods would be deleted with it.
@@ -47,6 +50,11 @@ pub struct Content {
 impl Candidate {
     pub fn approved_object(&self) -> ApprovedObject {
         ApprovedObject { cluster: self.cluster.clone(), id: self.object.clone(), uid: self.uid.clone() }
+    }
+
+    /// Its place among what goes: the last one first.
+    pub fn turn(&self) -> Turn {
+        Turn::of_delete(&self.object, self.wave)
     }
 
     /// The same object in a newer state. `None` when it is another one of its name, or another app's.
@@ -87,6 +95,7 @@ pub fn candidates<'a>(
             uid: live.uid.to_string(),
             resource_version: live.resource_version.to_string(),
             keep: live.keep,
+            wave: live.wave,
             is_ended_run: live.is_ended_run,
             claims_go_along: live.claims_go_along,
             contents: contents(id, observation, rendered, plural),
@@ -151,12 +160,13 @@ pub struct Decided {
 
 impl Decided {
     pub fn step(&self) -> Step {
-        let Candidate { object, kind, uid, resource_version, .. } = self.candidate.clone();
+        let Candidate { object, kind, uid, resource_version, wave, .. } = self.candidate.clone();
         Step {
             values: None,
             replicas: SentReplicas::default(),
             phase: Phase::of(&object),
             hook: None,
+            wave,
             object,
             kind,
             action: self.action,

@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 
 use super::prune::Content;
 use super::{Action, Drift};
-use crate::model::{AppId, ClusterName, Digest, Effect, Kind, ObjectId};
+use crate::model::{AppId, ClusterName, Digest, Effect, Kind, ObjectId, SyncWave};
 
 /// What keeps a whole app or cluster from being written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -72,6 +72,13 @@ pub enum Reason {
     },
     /// A hook that comes when the rest of its chart is as rendered and healthy; the object is not.
     WaitsForRelease {
+        object: ObjectId,
+        would: Action,
+        because: Box<Reason>,
+    },
+    /// An object of its app with a lower sync wave is not there as rendered, or not healthy.
+    WaitsForSyncWave {
+        wave: SyncWave,
         object: ObjectId,
         would: Action,
         because: Box<Reason>,
@@ -199,9 +206,12 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// It waits for another object of its own release.
-    pub fn is_about_hooks(&self) -> bool {
-        matches!(self, Self::WaitsForHook { .. } | Self::WaitsForRelease { .. })
+    /// It waits for another object of its own app, which tells how it fares.
+    pub fn waits_for_its_app(&self) -> bool {
+        matches!(
+            self,
+            Self::WaitsForHook { .. } | Self::WaitsForRelease { .. } | Self::WaitsForSyncWave { .. }
+        )
     }
 
     /// Why it would be done, whatever holds it.
@@ -209,7 +219,8 @@ impl Reason {
         match self {
             Self::Held { because, .. }
             | Self::WaitsForHook { because, .. }
-            | Self::WaitsForRelease { because, .. } => because.cause(),
+            | Self::WaitsForRelease { because, .. }
+            | Self::WaitsForSyncWave { because, .. } => because.cause(),
             cause => cause,
         }
     }
@@ -245,6 +256,9 @@ impl fmt::Display for Reason {
             Self::WaitsForHook { hook, because, .. } => write!(f, "waits for hook {hook}: {because}"),
             Self::WaitsForRelease { object, because, .. } => {
                 write!(f, "comes when {object} is healthy: {because}")
+            }
+            Self::WaitsForSyncWave { wave, object, because, .. } => {
+                write!(f, "comes when {object} of sync wave {wave} is healthy: {because}")
             }
             Self::Terminating => f.write_str("it is being deleted"),
             Self::NamespaceTerminating { namespace } => {

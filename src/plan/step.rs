@@ -11,7 +11,7 @@ use super::prune::{Decided, PruneDecision};
 use super::reason::with_words;
 use super::{Action, Drift, Phase, Reason, SentReplicas, Turn};
 use crate::model::{
-    AppId, ClusterName, Digest, FieldPath, Hook, Ignored, Kind, Location, ObjectId, Revision, Was,
+    AppId, ClusterName, Digest, FieldPath, Hook, Ignored, Kind, Location, ObjectId, Revision, SyncWave, Was,
 };
 
 /// What happens to one object, and why.
@@ -24,6 +24,8 @@ pub struct Step {
     /// When a chart calls the object a hook.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hook: Option<Hook>,
+    #[serde(skip_serializing_if = "SyncWave::is_default")]
+    pub wave: SyncWave,
     pub action: Action,
     #[serde(serialize_with = "with_words")]
     pub reason: Reason,
@@ -78,14 +80,15 @@ impl Step {
         match &self.reason {
             Reason::Held { would, .. }
             | Reason::WaitsForHook { would, .. }
-            | Reason::WaitsForRelease { would, .. } => *would,
+            | Reason::WaitsForRelease { would, .. }
+            | Reason::WaitsForSyncWave { would, .. } => *would,
             _ => self.action,
         }
     }
 
     /// Its place among the other steps.
     pub fn turn(&self) -> Turn {
-        Turn::of(self.phase, self.hook)
+        Turn::of(self.phase, self.hook, self.wave)
     }
 }
 
@@ -115,7 +118,7 @@ impl Plan {
             decided.candidate.app == self.app && decided.candidate.cluster == self.cluster
         };
         let mut prunes: Vec<Step> = decision.all().filter(mine).map(Decided::step).collect();
-        prunes.sort_by(|one, other| (other.phase, &other.object).cmp(&(one.phase, &one.object)));
+        prunes.sort_by(|one, other| (other.turn(), &other.object).cmp(&(one.turn(), &one.object)));
         self.steps.extend(prunes);
         self
     }

@@ -8,7 +8,8 @@ use super::ownership::{Parts, ownership};
 use crate::apply::owned::entries;
 use crate::health::{self, Rules};
 use crate::model::{
-    Digest, FieldPath, Health, Ignores, Kind, Live, ObjectId, PodCount, Status, Stranger, ignored, labels,
+    Digest, FieldPath, Health, Ignores, Kind, Live, ObjectId, PodCount, Status, Stranger, SyncWave, ignored,
+    labels,
 };
 
 /// The record of an object that carries this instance's label and is itself what was applied;
@@ -34,6 +35,8 @@ pub fn live(kind: &Kind, object: &Value, instance: &str, rules: &Rules, ignores:
         hash: annotation(object, labels::HASH).and_then(Digest::parse),
         revision: annotation(object, labels::REVISION).map(Into::into),
         keep: annotation(object, labels::PRUNE) == Some("keep"),
+        // What was applied could be read; what somebody made of it since orders nothing.
+        wave: SyncWave::of(|name| annotation(object, name)).unwrap_or_default(),
         is_ended_run: annotation(object, labels::RUN).is_some() && is_ended(kind, object, &health),
         claims_go_along: ObjectId::claims_go_along(object),
         overruled: false,

@@ -26,6 +26,8 @@ pub const LABEL: &str = "E3017";
 pub const SECRET: &str = "E3018";
 /// An annotation of ours that is neither yes nor no.
 pub const SWITCH: &str = "E3019";
+/// An annotation for the place of an object in its app that is no number.
+pub const SYNC_WAVE: &str = "E3020";
 /// A `values.yaml` that is not one.
 pub const VALUES: &str = "E3021";
 /// Two cluster layers of equal rank that set the same thing.

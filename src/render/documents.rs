@@ -10,8 +10,8 @@ use super::trace::{self, marks};
 use super::{Job, canonical, codes};
 use crate::manifest::yaml;
 use crate::model::{
-    Body, Diagnostic, Digest, Hook, Kind, Location, ObjectId, PruneMode, RenderedObject, Scope, Sealed,
-    labels, sealed,
+    Body, Diagnostic, Digest, Hook, Kind, Location, NotAWave, ObjectId, PruneMode, RenderedObject, Scope,
+    Sealed, SyncWave, labels, sealed,
 };
 use crate::sops::{self, Opened};
 
@@ -174,6 +174,7 @@ pub fn finish(job: &Job<'_>, document: Document) -> Result<RenderedObject, Box<D
     place(job, &mut object, &kind).map_err(|mistake| mistake.at(source.clone()))?;
     check_labels(job, &object, &kind, sealed.is_none()).map_err(|mistake| mistake.at(source.clone()))?;
     check_switches(job, &object, &kind).map_err(|mistake| mistake.at(source.clone()))?;
+    let wave = sync_wave(job, &object, &kind).map_err(|mistake| mistake.at(source.clone()))?;
 
     let mut body = Value::Object(object);
     let Some(id) = ObjectId::of(&body) else {
@@ -196,7 +197,8 @@ pub fn finish(job: &Job<'_>, document: Document) -> Result<RenderedObject, Box<D
     }
     let hash = sealed.as_ref().map_or_else(|| Digest::of_json(&body), |sealed| sealed.digest(&body));
     let defines = RenderedObject::definition(&id, &body);
-    let object = RenderedObject { id, kind, body: Body::new(&body), hash, source, sealed, hook, defines };
+    let object =
+        RenderedObject { id, kind, body: Body::new(&body), hash, source, sealed, hook, wave, defines };
     if let Some(notes) = job.notes {
         notes.note(&object, fields);
     }
@@ -332,18 +334,34 @@ fn check_labels(
 
 /// Annotations that are yes or no to us.
 fn check_switches(job: &Job<'_>, object: &Map<String, Value>, kind: &Kind) -> Result<(), Box<Diagnostic>> {
-    let metadata = object.get("metadata").and_then(Value::as_object);
-    let annotation = |name: &str| metadata?.get("annotations")?.get(name)?.as_str();
     for name in [labels::FORCE, labels::REPLACE] {
-        if let (Some(metadata), Some(value)) = (metadata, annotation(name))
-            && !matches!(value, "true" | "false")
-        {
-            let message = format!("annotation {name} of {} is {value:?}", name_of(metadata, kind));
+        if let Some(says) = annotation(object, name).filter(|says| !matches!(*says, "true" | "false")) {
             let help = "it is `\"true\"` or `\"false\"`, in quotes; without it, the app decides";
-            return Err(job.error(codes::SWITCH, message).help(help).into());
+            return Err(job.error(codes::SWITCH, wrong(object, kind, name, says)).help(help).into());
         }
     }
     Ok(())
+}
+
+fn sync_wave(job: &Job<'_>, object: &Map<String, Value>, kind: &Kind) -> Result<SyncWave, Box<Diagnostic>> {
+    SyncWave::of(|name| annotation(object, name)).map_err(|NotAWave { annotation, says }| {
+        let help = format!(
+            "it is a whole number from {} to {}, in quotes; without it, the object is of wave 0",
+            SyncWave::LOWEST,
+            SyncWave::HIGHEST
+        );
+        job.error(codes::SYNC_WAVE, wrong(object, kind, annotation, says)).help(help).into()
+    })
+}
+
+fn annotation<'o>(object: &'o Map<String, Value>, name: &str) -> Option<&'o str> {
+    object.get("metadata")?.get("annotations")?.get(name)?.as_str()
+}
+
+fn wrong(object: &Map<String, Value>, kind: &Kind, annotation: &str, says: &str) -> String {
+    let metadata = object.get("metadata").and_then(Value::as_object);
+    let name = metadata.map_or_else(|| kind.to_string(), |metadata| name_of(metadata, kind));
+    format!("annotation {annotation} of {name} is {says:?}")
 }
 
 /// A file that lost its `sops` looks like any other, and its ciphertext would replace the passwords in use.

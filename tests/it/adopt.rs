@@ -7,7 +7,9 @@ use sandbox::{RequestMatch, Sandbox};
 use serde_json::{Value, json};
 use tutti::apply::takeover;
 use tutti::cluster::Client;
-use tutti::model::{ClusterName, Digest, Kind, Location, ObjectId, RenderedObject, Revision, Sealed};
+use tutti::model::{
+    ClusterName, Digest, Kind, Location, ObjectId, RenderedObject, Revision, Sealed, SyncWave,
+};
 use tutti::report::Phase;
 
 use crate::support::fleet::{Fleet, Running, observing, target};
@@ -227,6 +229,7 @@ async fn a_refusal_does_not_quote_what_is_encrypted() {
         source: Location::new(MANIFESTS, 1, 1),
         sealed: None,
         hook: None,
+        wave: SyncWave::default(),
         defines: None,
     };
     let revision = Revision::from("c0ffee");

@@ -66,6 +66,7 @@ mod shutdown;
 mod statuses;
 mod supersede;
 mod support;
+mod sync_waves;
 mod taints;
 mod tidy;
 mod transcripts;

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::model::{AppId, ClusterState, Connection, Location, Position};
+use crate::model::{AppId, ClusterState, Connection, Location, Position, SyncWave};
 
 const UID: &str = "11111111-0000-0000-0000-000000000000";
 const ANOTHER: &str = "22222222-0000-0000-0000-000000000000";
@@ -146,6 +146,7 @@ async fn what_was_read_again_holds_unless_something_newer_is_known() {
         uid: UID.to_owned(),
         resource_version: version.to_owned(),
         keep: true,
+        wave: SyncWave::default(),
         is_ended_run: false,
         claims_go_along: false,
         contents: Vec::new(),

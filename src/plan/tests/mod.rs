@@ -4,6 +4,7 @@ mod order;
 mod ownership;
 mod properties;
 mod prune;
+mod sync_waves;
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU64;
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 use super::{Claims, Input, Pending, Plan, compute, is_waited_for};
 use crate::model::{
     AppId, ClusterName, ClusterState, Digest, DriftMode, Health, Kind, Live, Location, Mode, ObjectId,
-    Observation, Ownership, Rendered, RenderedObject, Revision, Stranger,
+    Observation, Ownership, Rendered, RenderedObject, Revision, Stranger, SyncWave,
 };
 
 const KINDS: [(&str, &str, bool); 7] = [
@@ -55,6 +56,7 @@ fn object(text: &str, content: &str) -> RenderedObject {
         source: Location::new("apps/pay.yaml", 1, 1),
         sealed: None,
         hook: None,
+        wave: SyncWave::default(),
         defines: None,
     }
 }
@@ -94,6 +96,7 @@ fn live(owner: &str, text: &str, content: &str) -> Live {
         hash: Some(Digest::of(content.as_bytes())),
         revision: None,
         keep: false,
+        wave: SyncWave::default(),
         is_ended_run: false,
         claims_go_along: false,
         overruled: false,

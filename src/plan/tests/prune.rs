@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{app, cluster, empty, parse, plan_with, rendered, with_live};
 use crate::model::{
     AppId, Approval, ApprovedObject, Caps, ClusterName, ClusterState, Digest, Mode, ObjectId, Observation,
-    PruneMode, Revision,
+    PruneMode, Revision, SyncWave,
 };
 use crate::plan::prune::Content;
 use crate::plan::{
@@ -114,6 +114,7 @@ pub(super) fn candidate(text: &str) -> Candidate {
         uid: format!("uid-{text}"),
         resource_version: "7".into(),
         keep: false,
+        wave: SyncWave::default(),
         is_ended_run: false,
         claims_go_along: false,
         contents: Vec::new(),

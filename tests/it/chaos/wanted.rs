@@ -152,7 +152,7 @@ impl App {
         match &self.sort {
             Sort::Objects(objects) => objects
                 .iter()
-                .map(|(name, version)| (name.clone(), body(name, *version, self.broken_image)))
+                .map(|(name, version)| (name.clone(), self.object(id, name, *version)))
                 .collect(),
             Sort::Component { version, replicas } => {
                 let image = self.image(id, *version);
@@ -164,6 +164,16 @@ impl App {
                 vec![(Name::new(Kind::Deployment, id), deployment), (Name::new(Kind::Service, id), service)]
             }
         }
+    }
+
+    /// In a third of the apps objects come wave by wave.
+    fn object(&self, id: &str, name: &Name, version: u64) -> Value {
+        let mut object = body(name, version, self.broken_image);
+        if id.bytes().map(u64::from).sum::<u64>().is_multiple_of(3) {
+            let wave = name.name.bytes().map(i64::from).sum::<i64>() % 3 - 1;
+            object["metadata"]["annotations"]["tutti.dev/sync-wave"] = json!(wave.to_string());
+        }
+        object
     }
 
     fn image(&self, id: &str, version: u64) -> String {
@@ -196,7 +206,7 @@ impl App {
                 spec["files"] = json!(["objects/*.yaml"]);
                 for (name, version) in objects {
                     let file = format!("{folder}/objects/{:?}-{}.yaml", name.kind, name.name);
-                    files.insert(file, format!("{:#}\n", body(name, *version, self.broken_image)));
+                    files.insert(file, format!("{:#}\n", self.object(id, name, *version)));
                 }
                 "Objects"
             }

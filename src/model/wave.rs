@@ -1,0 +1,75 @@
+//! The place of an object in the order of its app, where a manifest gives it one.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::labels;
+
+/// The number in [`labels::SYNC_WAVE`]; 0 without it. Small, as it is kept of every live object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct SyncWave(i16);
+
+/// What the annotation says is no such number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotAWave<'a> {
+    pub annotation: &'static str,
+    pub says: &'a str,
+}
+
+impl SyncWave {
+    pub const LOWEST: i16 = i16::MIN;
+    pub const HIGHEST: i16 = i16::MAX;
+
+    /// From the annotations of an object, of which `annotation` tells one by its name. Ours counts before Argo CD's.
+    pub fn of<'a>(annotation: impl Fn(&str) -> Option<&'a str>) -> Result<Self, NotAWave<'a>> {
+        let said = [labels::SYNC_WAVE, labels::ARGO_SYNC_WAVE]
+            .into_iter()
+            .find_map(|name| Some((name, annotation(name)?)));
+        match said {
+            None => Ok(Self::default()),
+            Some((annotation, says)) => says.parse().map(Self).map_err(|_| NotAWave { annotation, says }),
+        }
+    }
+
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl fmt::Display for SyncWave {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+impl From<i16> for SyncWave {
+    fn from(number: i16) -> Self {
+        Self(number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ours_counts_before_that_of_argo_and_no_word_is_zero() {
+        let check = |ours: Option<&'static str>, argo: Option<&'static str>, expected: Result<i16, &str>| {
+            let wave = SyncWave::of(|name| match name {
+                labels::SYNC_WAVE => ours,
+                labels::ARGO_SYNC_WAVE => argo,
+                other => panic!("{other}"),
+            });
+            assert_eq!(wave.map(|wave| wave.0).map_err(|wrong| wrong.says), expected);
+        };
+        check(None, None, Ok(0));
+        check(Some("-5"), Some("3"), Ok(-5));
+        check(None, Some("+3"), Ok(3));
+        check(Some("two"), Some("3"), Err("two"));
+        check(None, Some("40000"), Err("40000"));
+        check(Some(""), None, Err(""));
+    }
+}

@@ -1,0 +1,99 @@
+//! Objects of an app that come one after the other, each when the ones before it are healthy.
+
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
+use super::{empty, lines, live, parse, plan_with, rendered, with_absent};
+use crate::model::{Digest, Health, Observation, Rendered, Status};
+use crate::plan::Plan;
+
+const NAMESPACE: &str = "v1/Namespace//shop";
+const STORE: &str = "apps/v1/Deployment/shop/store";
+const SETTINGS: &str = "v1/ConfigMap/shop/pay";
+const WEB: &str = "apps/v1/Deployment/shop/web";
+const EDGE: &str = "v1/Service/shop/edge";
+
+/// The namespace of the last wave comes first all the same: the others live in it.
+const WAVES: [(&str, i16); 5] = [(STORE, -1), (SETTINGS, 0), (WEB, 0), (EDGE, 3), (NAMESPACE, 9)];
+
+fn app() -> Rendered {
+    let mut app = rendered("pay", &WAVES.map(|(text, _)| text));
+    let mut objects = app.objects.to_vec();
+    for (text, wave) in WAVES {
+        for object in objects.iter_mut().filter(|object| object.id == parse(text).1) {
+            object.wave = wave.into();
+        }
+    }
+    app.objects = objects.into();
+    app
+}
+
+/// A cluster in which these objects are there, in one of these states; the others were looked for.
+fn seen(objects: &[(&str, Status)]) -> Observation {
+    let mut observation = with_absent(empty(), &WAVES.map(|(text, _)| text));
+    for (text, status) in objects {
+        let record = super::Live { health: Health::new(*status, "said"), ..live("pay", text, "a") };
+        observation.absent.remove(&parse(text).1);
+        observation.objects.insert(parse(text).1, Arc::new(record));
+    }
+    observation
+}
+
+fn planned(observation: &Observation) -> Plan {
+    plan_with(&app(), observation, |_| {})
+}
+
+/// The steps that are not `unchanged`, without their reasons.
+fn shown(observation: &Observation) -> Vec<String> {
+    let plan = planned(observation);
+    let lines = lines(&plan).into_iter().filter(|line| !line.starts_with("unchanged"));
+    lines.filter_map(|line| Some(line.split_once(':')?.0.to_owned())).collect()
+}
+
+#[test]
+fn a_wave_comes_when_those_before_it_are_healthy() {
+    use Status::{Current, Failed, InProgress, Suspended};
+    let waiting = ["wait ConfigMap shop/pay", "wait Deployment shop/web", "wait Service shop/edge"];
+    let first = ["create Namespace shop", "create Deployment shop/store"];
+    assert_eq!(shown(&seen(&[])), [&first[..], &waiting].concat());
+    for status in [InProgress, Failed] {
+        assert_eq!(shown(&seen(&[(NAMESPACE, Current), (STORE, status)])), waiting);
+    }
+    let then = ["create ConfigMap shop/pay", "create Deployment shop/web", "wait Service shop/edge"];
+    for status in [Current, Suspended] {
+        assert_eq!(shown(&seen(&[(NAMESPACE, Current), (STORE, status)])), then);
+    }
+    let almost = [(NAMESPACE, Current), (STORE, Current), (SETTINGS, Current), (WEB, InProgress)];
+    assert_eq!(shown(&seen(&almost)), ["wait Service shop/edge"]);
+    let last = [(NAMESPACE, Current), (STORE, Current), (SETTINGS, Current), (WEB, Current)];
+    assert_eq!(shown(&seen(&last)), ["create Service shop/edge"]);
+}
+
+#[test]
+fn what_is_there_as_rendered_waits_for_nothing_and_nothing_overtakes_a_change() {
+    use Status::{Current, Failed};
+    let all =
+        |store| [(NAMESPACE, Current), (STORE, store), (SETTINGS, Current), (WEB, Current), (EDGE, Current)];
+    assert_eq!(shown(&seen(&all(Failed))), [""; 0]);
+    // Somebody edits what is there while something before it fails: it is put back all the same.
+    let mut edited = seen(&all(Failed));
+    let web = Arc::make_mut(edited.objects.get_mut(&parse(WEB).1).expect("it is there"));
+    web.ownership.values = NonZeroU64::new(9);
+    assert_eq!(shown(&edited), ["configure Deployment shop/web"]);
+    // A release that changes the first and the last of them.
+    let mut older = seen(&all(Current));
+    for text in [STORE, EDGE] {
+        let live = Arc::make_mut(older.objects.get_mut(&parse(text).1).expect("it is there"));
+        live.hash = Some(Digest::of(b"before"));
+    }
+    assert_eq!(shown(&older), ["configure Deployment shop/store", "wait Service shop/edge"]);
+}
+
+#[test]
+fn a_wait_says_for_what_and_what_would_be() {
+    let plan = planned(&seen(&[(NAMESPACE, Status::Current)]));
+    assert_eq!(
+        lines(&plan).last().map(String::as_str),
+        Some("wait Service shop/edge: comes when Deployment shop/store of sync wave -1 is healthy: new")
+    );
+}

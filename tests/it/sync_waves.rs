@@ -1,0 +1,103 @@
+//! Objects of an app that come wave by wave, as their annotations say, and go the other way.
+
+use std::time::Duration;
+
+use tutti::report::Phase;
+
+use crate::support::fleet::{Fleet, Running, target};
+use crate::support::live;
+use crate::support::manifests::{self, config_map, deployment, objects};
+
+const APP: &str = "apps/shop/app.yaml";
+const MANIFESTS: &str = "apps/shop/objects/all.yaml";
+
+/// As Argo CD's users have it, and as ours.
+fn in_wave(manifest: &str, annotation: &str, wave: i16) -> String {
+    let place = format!("namespace: default, annotations: {{{annotation}: \"{wave}\"}}}}\n");
+    let made = manifest.replacen("namespace: default}\n", &place, 1);
+    assert_ne!(made, manifest);
+    made
+}
+
+fn shop(store: &str, settings: &str) -> String {
+    let image = |name: &str| format!("registry.example.com/{name}");
+    let web = deployment("default", "web", "web", &image("web:1"));
+    [
+        in_wave(&web, "tutti.dev/sync-wave", 2),
+        in_wave(&config_map("default", "settings", settings), "argocd.argoproj.io/sync-wave", 1),
+        in_wave(&deployment("default", "store", "store", &image(store)), "tutti.dev/sync-wave", -1),
+    ]
+    .join("---\n")
+}
+
+fn fleet_of(shop: &str) -> Fleet {
+    let instance = manifests::INSTANCE.replace("{}", "{caps: {deletes: 100, deletePercent: 100}}");
+    let (app, other) = (objects("default", "shop"), objects("default", "other"));
+    let own = config_map("default", "own", "first");
+    let files = [
+        ("tutti.yaml", &*instance),
+        (APP, &*app),
+        (MANIFESTS, shop),
+        ("apps/other/app.yaml", &*other),
+        ("apps/other/objects/own.yaml", &*own),
+    ];
+    Fleet::new(&["bj1"], &files)
+}
+
+/// What was applied or deleted of the shop, in this order.
+fn written(fleet: &Fleet) -> Vec<String> {
+    let requests = fleet.requests().into_iter();
+    let writes = requests.filter(|(_, it)| matches!(it.verb.as_str(), "apply" | "delete"));
+    let shop = writes.filter(|(_, it)| it.name != "own");
+    shop.map(|(_, it)| format!("{} {}", it.verb, it.name)).collect()
+}
+
+async fn says(fleet: &Fleet, running: &Running, phase: Phase, words: &str) {
+    let is_said = |now: &tutti::report::Overview| {
+        let shop = target(now, "bj1", "default/shop");
+        shop.phase == phase && shop.detail.contains(words)
+    };
+    running.until(words, |now| !now.targets.is_empty() && is_said(now)).await;
+    // It stays so: nothing of what comes later is written.
+    tokio::time::sleep(Duration::from_secs(1_200)).await;
+    assert!(is_said(&running.overview.borrow()), "{:?}", written(fleet));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wave_that_is_not_healthy_keeps_back_those_after_it() {
+    let fleet = fleet_of(&shop("store:broken", "first"));
+    let running = fleet.start().await;
+    says(&fleet, &running, Phase::Degraded, "store").await;
+    assert_eq!(written(&fleet), ["apply store"]);
+
+    let revision = fleet.push(&running, "Mended", &[(MANIFESTS, Some(&shop("store:2", "first")))]).await;
+    running.converged(&revision).await;
+    assert_eq!(written(&fleet), ["apply store", "apply store", "apply settings", "apply web"]);
+
+    fleet.forget_requests();
+    let changed = shop("store:broken", "second");
+    fleet.push(&running, "Both change", &[(MANIFESTS, Some(&changed))]).await;
+    says(&fleet, &running, Phase::Degraded, "store").await;
+    assert_eq!(written(&fleet), ["apply store"]);
+    // What is there as rendered waits for nothing.
+    let bj1 = fleet.cluster("bj1");
+    live::scale_as(bj1, "kubectl", "web", 5).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(written(&fleet), ["apply store", "apply web"]);
+    let revision = fleet.push(&running, "Mended", &[(MANIFESTS, Some(&shop("store:3", "second")))]).await;
+    running.converged(&revision).await;
+    assert_eq!(written(&fleet)[2..], ["apply store", "apply settings"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_wave_goes_first() {
+    let fleet = fleet_of(&shop("store:1", "first"));
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    fleet.forget_requests();
+    let revision = fleet.push(&running, "Without the shop", &[(APP, None), (MANIFESTS, None)]).await;
+    running.converged(&revision).await;
+    assert_eq!(written(&fleet), ["delete web", "delete settings", "delete store"]);
+    let left = live::managed(fleet.cluster("bj1")).await;
+    assert_eq!(left.into_keys().collect::<Vec<_>>(), ["ConfigMap default/own"]);
+}
