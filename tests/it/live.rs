@@ -31,3 +31,4 @@ mod seeds;
 mod shapes;
 #[allow(dead_code, reason = "the benchmark uses more of it")]
 mod support;
+mod sync_waves;

@@ -1,0 +1,43 @@
+//! Objects that come wave by wave, on the newest and on the oldest Kubernetes.
+
+use serde_json::Value;
+
+use super::support::{Scene, configmap, deployment};
+
+fn in_wave(mut object: Value, wave: &str) -> Value {
+    object["metadata"]["annotations"]["tutti.dev/sync-wave"] = Value::from(wave);
+    object
+}
+
+/// A store, what follows it, and nothing else.
+fn shop(store: &str, level: &str) -> [Value; 2] {
+    [
+        in_wave(configmap("settings", "level", level), "1"),
+        in_wave(deployment("store", &format!("registry.example.com/store:{store}"), 1), "-1"),
+    ]
+}
+
+#[tokio::test]
+async fn the_next_wave_comes_when_the_one_before_is_healthy() {
+    let Some(scene) = Scene::pair("sync-waves").await else { return };
+    scene.write_instance("poll: 1s");
+    scene.write_app("shop", &shop("broken-1", "1"));
+    let broken = scene.worktree.publish("an image that cannot be pulled");
+    scene.start(&[]).await;
+    for context in scene.contexts() {
+        scene.told(&broken, context, "failure", &["store"]).await;
+    }
+    for cluster in scene.clusters() {
+        let settings = scene.object(cluster, "configmaps", "settings").await;
+        assert!(settings.is_err(), "{}: {settings:?}", cluster.name());
+    }
+
+    scene.write_objects("shop", &shop("2", "2"));
+    let mended = scene.worktree.publish("an image that can");
+    scene.succeeded(&mended).await;
+    for cluster in scene.clusters() {
+        scene.ready(cluster, "store", "registry.example.com/store:2", 1).await;
+        let settings = scene.object(cluster, "configmaps", "settings").await.expect("it came");
+        assert_eq!(settings["data"]["level"], "2");
+    }
+}
