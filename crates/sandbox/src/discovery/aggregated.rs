@@ -5,7 +5,11 @@ use serde_json::{Value, json};
 use crate::registry::{Registry, ResourceKind};
 
 /// The core group alone, or all the others.
-pub(crate) fn group_list(registry: &Registry, core: bool) -> Value {
+pub(crate) fn group_list(registry: &Registry, core: bool) -> &str {
+    registry.discovery(core, || list_of(registry, core).to_string())
+}
+
+fn list_of(registry: &Registry, core: bool) -> Value {
     let items: Vec<Value> = registry
         .groups()
         .iter()

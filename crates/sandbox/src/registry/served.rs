@@ -1,6 +1,6 @@
 //! What one cluster serves.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use serde_json::Value;
 
@@ -15,6 +15,9 @@ static BUILT_IN: LazyLock<Vec<Arc<ResourceKind>>> =
 #[derive(Debug, Clone)]
 pub(crate) struct Registry {
     kinds: Vec<Arc<ResourceKind>>,
+    /// What is told of the core group, and of all others, to clients that want everything in one document: each that connects
+    /// asks for both, and they are long.
+    discovery: [OnceLock<String>; 2],
 }
 
 impl Registry {
@@ -26,7 +29,7 @@ impl Registry {
     /// What a release serves of itself.
     pub(crate) fn of(release: Release) -> Self {
         let served = BUILT_IN.iter().filter(|kind| kind.releases.contains(&release.minor()));
-        Self { kinds: served.cloned().collect() }
+        Self { kinds: served.cloned().collect(), discovery: Default::default() }
     }
 
     pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<ResourceKind>> {
@@ -60,6 +63,11 @@ impl Registry {
         groups
     }
 
+    /// Of the core group or of all others, as it was made since what is served changed last.
+    pub(crate) fn discovery(&self, core: bool, make: impl FnOnce() -> String) -> &str {
+        self.discovery[usize::from(core)].get_or_init(make)
+    }
+
     /// Serves the versions of a CustomResourceDefinition, in place of what it declared before.
     pub(crate) fn define(&mut self, definition: &Value) {
         self.undefine(definition);
@@ -76,5 +84,6 @@ impl Registry {
     pub(crate) fn undefine(&mut self, definition: &Value) {
         let (group, plural) = custom::names_of(definition);
         self.kinds.retain(|kind| !(kind.is_custom() && kind.group == group && kind.plural == plural));
+        self.discovery = Default::default();
     }
 }

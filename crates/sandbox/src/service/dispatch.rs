@@ -159,7 +159,7 @@ fn about(cluster: &Cluster, route: &Route, shapes: &[Shape], verbose: bool) -> A
         Route::CoreVersions | Route::Groups if aggregated => {
             let list = discovery::aggregated(registry, *route == Route::CoreVersions);
             let media = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-            return Ok(answer::typed(StatusCode::OK, media, list.to_string()));
+            return Ok(answer::typed(StatusCode::OK, media, list.to_owned()));
         }
         Route::CoreVersions => discovery::core_versions(),
         Route::Groups => discovery::groups(registry),

@@ -92,7 +92,7 @@ impl Route {
     }
 
     fn has_group(registry: &Registry, group: &str) -> bool {
-        registry.groups().iter().any(|(one, _)| *one == group)
+        registry.all().any(|kind| kind.group == group)
     }
 
     fn below(registry: &Registry, group: &str, version: &str, rest: &[&str]) -> Self {
