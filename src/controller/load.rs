@@ -161,9 +161,11 @@ fn crashed(error: &tokio::task::JoinError) -> LoadError {
     }
 }
 
-/// For each error that no target carries: the commit that changed its file last.
+/// For each error that no target carries: the commit that changed its file last. Where nothing can be applied at all, the head
+/// answers for that too: what it changed is not applied either.
 pub fn blame(fleet: &Fleet, snapshot: &Snapshot) -> Vec<(Revision, Diagnostic)> {
-    fleet
+    let head = &snapshot.revision;
+    let mut blamed: Vec<(Revision, Diagnostic)> = fleet
         .diagnostics
         .iter()
         .filter(|diagnostic| diagnostic.is_error() && !matches!(diagnostic.scope, Scope::Target(..)))
@@ -171,7 +173,11 @@ pub fn blame(fleet: &Fleet, snapshot: &Snapshot) -> Vec<(Revision, Diagnostic)> 
             let file = diagnostic.location.as_ref().map(|location| location.file.as_str());
             (snapshot.last_change(file).clone(), diagnostic.clone())
         })
-        .collect()
+        .collect();
+    let of_all = blamed.iter().filter(|(revision, it)| it.scope == Scope::Instance && revision != head);
+    let again: Vec<_> = of_all.map(|(_, mistake)| (head.clone(), mistake.clone())).collect();
+    blamed.extend(again);
+    blamed
 }
 
 /// What a render needs, on whatever thread.

@@ -18,6 +18,7 @@ mod jitter;
 mod last_lines;
 mod listing;
 mod load;
+mod mistakes;
 mod outcome;
 mod overview;
 mod parting;

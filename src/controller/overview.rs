@@ -55,7 +55,10 @@ impl World {
     }
 
     fn ring_of(&self, cluster: &ClusterName) -> Option<String> {
-        self.fleet.as_ref().and_then(|fleet| fleet.ring_of(cluster)).map(ToOwned::to_owned)
+        let fleet = self.fleet.as_ref()?;
+        let known = fleet.ring_of(cluster).map(ToOwned::to_owned);
+        // The file of one that is known may have a mistake now.
+        known.or_else(|| fleet.ring_for(&self.clusters.get(cluster)?.cluster))
     }
 
     fn target_report(&self, id: &Target, entry: &TargetEntry) -> TargetReport {

@@ -56,9 +56,11 @@ impl World {
         &mut self,
         recent: Vec<Revision>,
         token: Option<Result<SecretString, SecretError>>,
+        is_usable: bool,
     ) -> bool {
         self.telling.recent = recent;
-        self.take_token(token)
+        // An instance with a mistake is not one without a forge or a token: the one from before is told of the mistake.
+        is_usable && self.take_token(token)
     }
 
     fn take_token(&mut self, token: Option<Result<SecretString, SecretError>>) -> bool {

@@ -26,7 +26,7 @@ use crate::manifest;
 use crate::model::{App, ClusterName, Instance, Mode, Revision, Snapshot};
 use crate::plan::Reason;
 use crate::reconcile::History;
-use crate::render::{Memory, Render, Renders};
+use crate::render::{Memory, Renders};
 use crate::report::{Overview, Phase};
 use crate::source::ErrorKind;
 
@@ -77,7 +77,7 @@ pub struct World {
     pub(super) agenda: Agenda,
     pub(super) words: Words,
     /// The files of the head.
-    snapshot: Option<Arc<Snapshot>>,
+    pub(super) snapshot: Option<Arc<Snapshot>>,
     /// What was rendered last.
     pub(super) renders: Option<Arc<Renders>>,
     /// Renders that began, and which of them was taken last: another one is under way where they differ.
@@ -271,7 +271,7 @@ impl World {
                 self.part(fleet.taken_away(&before), &news.revision);
             }
             self.history.register(news.snapshot.registered.clone());
-            let is_other = self.open_outbox(news.recent, news.token);
+            let is_other = self.open_outbox(news.recent, news.token, fleet.is_usable());
             if !is_same || is_other {
                 self.post_first();
             }
@@ -324,7 +324,8 @@ impl World {
             return;
         }
         self.ground_moved = false;
-        let broken = self.broken_targets(&fleet);
+        let mut broken = self.broken_targets(&fleet);
+        broken.extend(self.hidden_targets(&fleet, &renders));
         // Clusters for which something else is rendered than before.
         let mut changed: BTreeSet<ClusterName> = self
             .clusters
@@ -440,27 +441,6 @@ impl World {
         entry.stale || (entry.render.is_err() && reach == Some(&Reach::Connecting) && !is_broken())
     }
 
-    /// Apps whose manifest has mistakes, where they run or would run: they are shown, and left alone.
-    fn broken_targets(&self, fleet: &Fleet) -> BTreeMap<Target, (Arc<App>, Render)> {
-        let mut targets = BTreeMap::new();
-        for (app_id, broken) in &fleet.broken {
-            let blamed = self.blamed.iter().find(|(_, mistake)| broken.errors.contains(mistake));
-            let revision = blamed.map(|(revision, _)| revision.clone()).or_else(|| self.head.clone());
-            let Some(revision) = revision else { continue };
-            let known = self.targets.of_app(app_id);
-            let mut places: BTreeMap<ClusterName, Arc<App>> =
-                known.map(|(id, entry)| (id.cluster.clone(), Arc::clone(&entry.app))).collect();
-            if let Some(app) = &broken.app {
-                places.extend(fleet.clusters_of(app).into_iter().map(|cluster| (cluster, Arc::clone(app))));
-            }
-            for (cluster, app) in places {
-                let render = (revision.clone(), Err(broken.errors.clone()));
-                targets.insert(Target { app: app_id.clone(), cluster }, (app, render));
-            }
-        }
-        targets
-    }
-
     // ---- the end ----
 
     pub fn cancel(&mut self) {
@@ -548,6 +528,7 @@ impl World {
                     | Reason::NamespaceTerminating { .. }
                     | Reason::NamespacePending { .. }
                     | Reason::DefinitionPending { .. }
+                    | Reason::KindPending { .. }
             )
         };
         let plan = self.targets.get(id).and_then(|entry| entry.plan.as_ref());

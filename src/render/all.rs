@@ -64,6 +64,11 @@ impl Renders {
         })
     }
 
+    /// On all its clusters.
+    pub fn of_app(&self, app: &AppId) -> impl Iterator<Item = &Render> {
+        self.apps.get(app).into_iter().flat_map(|clusters| clusters.values())
+    }
+
     pub fn results(&self) -> impl Iterator<Item = &Result<Arc<Rendered>, Vec<Diagnostic>>> {
         self.apps.values().flat_map(|clusters| clusters.values().map(|(_, result)| result))
     }

@@ -8,7 +8,7 @@ use tutti::model::Revision;
 use crate::support::fleet::Fleet;
 use crate::support::forge::Gitea;
 use crate::support::live;
-use crate::support::manifests::{RINGS, component, config_map, objects};
+use crate::support::manifests::{RINGS, cluster, component, config_map, objects};
 
 const WEB: &str = "apps/web/app.yaml";
 
@@ -98,6 +98,74 @@ async fn a_mistake_is_told_on_the_commit_that_made_it_with_its_place() {
     gitea.until(&words, "success").await;
     check(&gitea, &words, "success no change for this ring");
     check(&gitea, &revision, expected);
+}
+
+/// What a commit changes is held back by somebody else's mistake, and it is no success. The last word about it when that is
+/// mended.
+async fn held_back(path: &str, mend: &str, wrong: &str, change: (&str, &str), expected: &str) -> String {
+    let gitea = Gitea::start().await;
+    let fleet = fleet(&gitea, &[("rings.yaml", RINGS), (path, mend)]);
+    let running = fleet.start().await;
+    gitea.until(&fleet.begin, "success").await;
+    let mistake = fleet.push(&running, "A mistake", &[(path, Some(wrong))]).await;
+    gitea.until(&mistake, "failure").await;
+    let change = fleet.push(&running, "A change", &[(change.0, Some(change.1))]).await;
+    gitea.until(&change, "failure").await;
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    assert_eq!(gitea.verdict(&change), expected);
+    let mended = fleet.push(&running, "Mended", &[(path, Some(mend))]).await;
+    gitea.until(&mended, "success").await;
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    gitea.last(&change)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_on_a_cluster_whose_file_has_a_mistake_is_no_success() {
+    let mend = cluster("gz1");
+    let wrong = format!("{mend}colour: red\n");
+    let web = component("web", "registry.example.com/web:2");
+    let expected =
+        "failure gz1 default/web: error[E1201]: unknown field `colour` at clusters/gz1.yaml:5:1, 1/2 healthy";
+    let last = held_back("clusters/gz1.yaml", &mend, &wrong, (WEB, &web), expected).await;
+    // What the other cluster lacked belongs to the commit that mended its file.
+    assert_eq!(last, "success 1 app healthy on 1 cluster");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_of_an_app_that_has_a_mistake_is_no_success() {
+    let mend = component("web", "registry.example.com/web:1");
+    let wrong = format!("{mend}  prot: 8080\n");
+    let values = ("apps/web/layer/values.yaml", "replicas: 2\n");
+    let expected = "failure bj1 default/web: error[E1201]: unknown field `prot` in `spec` at apps/web/app.yaml:10:3, 0/2 healthy";
+    // All of the app belongs to the commit that mended it.
+    assert_eq!(held_back(WEB, &mend, &wrong, values, expected).await, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_while_nothing_can_be_applied_is_no_success() {
+    let wrong = format!("{RINGS}colour: red\n");
+    let web = component("web", "registry.example.com/web:2");
+    let expected = "failure rings.yaml:5:1: unknown field `colour`";
+    let last = held_back("rings.yaml", RINGS, &wrong, (WEB, &web), expected).await;
+    assert_eq!(last, "success 2/2 healthy on 2 clusters");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mistake_in_the_instance_is_told_with_the_token_from_before() {
+    let gitea = Gitea::start().await;
+    gitea.ask_for_token("s3cret");
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("token");
+    std::fs::write(&file, "s3cret").expect("written");
+    let credentials = format!(", credentials: {{token: {{file: {:?}}}}}}}}}", file.display().to_string());
+    let instance = gitea.instance().replace("}}", &credentials);
+    let fleet = fleet(&gitea, &[("tutti.yaml", &instance)]);
+    let running = fleet.start().await;
+    gitea.until(&fleet.begin, "success").await;
+    let wrong = format!("{instance}colour: red\n");
+    let mistake = fleet.push(&running, "A mistake", &[("tutti.yaml", Some(&wrong))]).await;
+    gitea.until(&mistake, "failure tutti.yaml:5:1: unknown field `colour`").await;
+    assert_eq!(gitea.refused(), 0);
 }
 
 #[tokio::test(start_paused = true)]

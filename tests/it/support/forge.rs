@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::http::header::AUTHORIZATION;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
@@ -32,6 +33,22 @@ struct Told {
     is_down: bool,
     /// Requests that were refused meanwhile.
     refused: usize,
+    /// Without it everything is answered 401.
+    token: Option<String>,
+}
+
+impl Told {
+    fn refusal(&mut self, headers: &HeaderMap) -> Option<Response> {
+        let shown = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let is_known = self.token.as_ref().is_none_or(|token| shown == Some(&format!("token {token}")));
+        let code = match (self.is_down, is_known) {
+            (true, _) => StatusCode::SERVICE_UNAVAILABLE,
+            (false, false) => StatusCode::UNAUTHORIZED,
+            (false, true) => return None,
+        };
+        self.refused += 1;
+        Some(code.into_response())
+    }
 }
 
 pub struct Gitea {
@@ -80,6 +97,11 @@ spec: {{forge: {{type: gitea, url: \"http://{}\", repository: platform/config}}}
 ",
             self.address
         )
+    }
+
+    /// From now on only who shows it is heard.
+    pub fn ask_for_token(&self, token: &str) {
+        self.told.lock().token = Some(token.to_owned());
     }
 
     pub fn set_down(&self, down: bool) {
@@ -147,12 +169,12 @@ struct Written {
 async fn write(
     State(told): State<Arc<Mutex<Told>>>,
     Path(commit): Path<String>,
+    headers: HeaderMap,
     Json(written): Json<Written>,
 ) -> Response {
     let mut told = told.lock();
-    if told.is_down {
-        told.refused += 1;
-        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    if let Some(refusal) = told.refusal(&headers) {
+        return refusal;
     }
     let Written { state, context, description } = written;
     told.posts.push(Posted { commit, context, state, text: description });
@@ -160,11 +182,14 @@ async fn write(
 }
 
 /// All statuses of a commit, the newest of each context with the largest id.
-async fn read(State(told): State<Arc<Mutex<Told>>>, Path(commit): Path<String>) -> Response {
+async fn read(
+    State(told): State<Arc<Mutex<Told>>>,
+    Path(commit): Path<String>,
+    headers: HeaderMap,
+) -> Response {
     let mut told = told.lock();
-    if told.is_down {
-        told.refused += 1;
-        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    if let Some(refusal) = told.refusal(&headers) {
+        return refusal;
     }
     let statuses: Vec<Value> = told
         .posts

@@ -1,0 +1,72 @@
+//! What mistakes in the repository hide: targets that are known, or would be, and of which nobody can say what they shall be.
+//! They are shown, and left alone.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::world::World;
+use crate::fleet::{Fleet, Target};
+use crate::model::{App, ClusterName, Diagnostic, Revision};
+use crate::render::{Render, Renders};
+
+impl World {
+    /// Apps whose manifest has mistakes, where they run or would run: they are shown, and left alone.
+    pub(super) fn broken_targets(&self, fleet: &Fleet) -> BTreeMap<Target, (Arc<App>, Render)> {
+        let mut targets = BTreeMap::new();
+        for (app_id, broken) in &fleet.broken {
+            let known = self.targets.of_app(app_id);
+            let mut places: BTreeMap<ClusterName, Arc<App>> =
+                known.map(|(id, entry)| (id.cluster.clone(), Arc::clone(&entry.app))).collect();
+            if let Some(app) = &broken.app {
+                places.extend(fleet.clusters_of(app).into_iter().map(|cluster| (cluster, Arc::clone(app))));
+            }
+            for (cluster, app) in places {
+                let Some(revision) = self.answers_for(&app, &broken.errors, None) else { continue };
+                let render = (revision, Err(broken.errors.clone()));
+                targets.insert(Target { app: app_id.clone(), cluster }, (app, render));
+            }
+        }
+        targets
+    }
+
+    /// What runs on clusters whose file has mistakes: it is not known what shall be there, so a commit that changes one of these
+    /// apps has not come to its end.
+    pub(super) fn hidden_targets(
+        &self,
+        fleet: &Fleet,
+        renders: &Renders,
+    ) -> BTreeMap<Target, (Arc<App>, Render)> {
+        let mut targets = BTreeMap::new();
+        let hidden = self.clusters.iter().filter(|(name, _)| !fleet.clusters.contains_key(*name));
+        for (name, entry) in hidden {
+            let file = &entry.cluster.location.file;
+            let is_of_it =
+                |it: &&Diagnostic| it.is_error() && it.location.as_ref().is_some_and(|at| at.file == *file);
+            let mistakes: Vec<Diagnostic> = fleet.diagnostics.iter().filter(is_of_it).cloned().collect();
+            for id in self.targets.names_on(name) {
+                let Some(app) = fleet.apps.get(&id.app).filter(|_| !mistakes.is_empty()) else { continue };
+                if let Some(revision) = self.answers_for(app, &mistakes, Some(renders)) {
+                    targets.insert(id, (Arc::clone(app), (revision, Err(mistakes.clone()))));
+                }
+            }
+        }
+        targets
+    }
+
+    /// The newest commit that changed an app which mistakes hide, or the mistakes: what its own files say, and where it is
+    /// rendered elsewhere what that was made from.
+    fn answers_for(&self, app: &App, mistakes: &[Diagnostic], renders: Option<&Renders>) -> Option<Revision> {
+        let snapshot = self.snapshot.as_ref()?;
+        let manifest = app.location.file.as_str();
+        let folder = manifest.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let is_its_own = folder.rsplit('/').next() == Some(&*app.id.name);
+        let own = if is_its_own { format!("{folder}/") } else { format!("{folder}/layer/") };
+        let places = mistakes.iter().filter_map(|it| Some(it.location.as_ref()?.file.as_str()));
+        let of_files = snapshot.history.newest(places.chain([manifest, &own]));
+        let elsewhere = renders.into_iter().flat_map(|renders| renders.of_app(&app.id));
+        let commits = &snapshot.history.commits;
+        let of_renders = elsewhere.filter_map(|(revision, _)| commits.iter().position(|it| it == revision));
+        let newest = of_files.into_iter().chain(of_renders).min();
+        Some(snapshot.revision_at(newest).clone())
+    }
+}
