@@ -25,6 +25,10 @@ const PER_CLUSTER: usize = 8;
 const ASK_EVERY: Duration = Duration::from_secs(5);
 const ASK_FIRST: Duration = Duration::from_secs(1);
 
+/// So often the cluster is asked whether it serves a kind that an earlier wave may have brought, before its objects are refused: for
+/// about half a minute.
+const LOOKS_FOR_A_KIND: u32 = 5;
+
 impl World {
     /// One turn: returns the next deadline, if there is one.
     pub fn advance(&mut self, now: Instant) -> Option<Instant> {
@@ -80,8 +84,15 @@ impl World {
             return [entry.retry_at, entry.look_at, entry.left_until].into_iter().flatten().min();
         }
         let rendered = Arc::clone(entry.render.as_ref().ok()?);
-        let job = self.job(id, &rendered, now)?;
-        let plan = reconcile::preview(&job);
+        let mut job = self.job(id, &rendered, now)?;
+        let mut plan = reconcile::preview(&job);
+        if self.has_waited_for_kinds(id) && !waits_for_kinds(&plan) {
+            // What runs now may have defined them a moment ago, or be about to.
+            self.targets.get_mut(id)?.look_anew();
+            self.clusters.get(&id.cluster)?.ask_what_it_serves();
+            job = self.job(id, &rendered, now)?;
+            plan = reconcile::preview(&job);
+        }
         // Nobody asks about what is not to be there.
         let mut unknown = match job.kept_out {
             None => plan::unknown_objects(&rendered, &job.observation, job.adopt),
@@ -91,7 +102,9 @@ impl World {
         let writes = !plan.is_empty();
         let refused = plan.steps.iter().any(|step| step.action == Action::Refuse);
         let waits_to_ask = plan.steps.iter().any(|step| step.reason == Reason::AskedLately);
-        let undefined = plan.steps.iter().any(|step| matches!(step.reason, Reason::DefinitionPending { .. }));
+        let undefined = plan.steps.iter().any(|step| {
+            matches!(step.reason.cause(), Reason::DefinitionPending { .. } | Reason::KindPending { .. })
+        });
         let mode = self.mode();
         let cluster = self.clusters.get_mut(&id.cluster)?;
         let foresees = job.foresees
@@ -195,6 +208,7 @@ impl World {
             ignore: entry.app.ignore.clone(),
             history: Arc::clone(&self.history),
             facts: cluster.facts.clone(),
+            kinds_may_come: entry.looks < LOOKS_FOR_A_KIND,
             cluster_state: cluster.cluster.state,
             rendered: Arc::clone(rendered),
             observation: cluster.seen_by(rendered),
@@ -238,6 +252,11 @@ impl World {
         apps
     }
 
+    /// When it was looked at last, objects of kinds that are not served waited for an earlier wave.
+    fn has_waited_for_kinds(&self, id: &Target) -> bool {
+        self.targets.get(id).and_then(|entry| entry.plan.as_deref()).is_some_and(waits_for_kinds)
+    }
+
     /// What was in the way is looked up anew.
     fn forget_refusals(&mut self, id: &Target) {
         let (Some(entry), Some(cluster)) = (self.targets.get(id), self.clusters.get_mut(&id.cluster)) else {
@@ -249,7 +268,12 @@ impl World {
             }
             if entry.plan.as_ref().is_some_and(|plan| {
                 plan.steps.iter().any(|step| {
-                    matches!(step.reason, Reason::NotServed { .. } | Reason::DefinitionPending { .. })
+                    matches!(
+                        step.reason.cause(),
+                        Reason::NotServed { .. }
+                            | Reason::DefinitionPending { .. }
+                            | Reason::KindPending { .. }
+                    )
                 })
             }) {
                 cluster.ask_what_it_serves();
@@ -320,4 +344,11 @@ impl World {
         });
         None
     }
+}
+
+/// Objects of kinds that are not served wait for an earlier wave.
+fn waits_for_kinds(plan: &plan::Plan) -> bool {
+    plan.steps.iter().any(|step| {
+        step.reason.waits_for_its_app() && matches!(step.reason.cause(), Reason::KindPending { .. })
+    })
 }

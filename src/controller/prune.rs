@@ -470,15 +470,21 @@ impl World {
         };
         let queue = move |cluster, app| (cluster, Some(app).filter(|_| !is_removed(cluster)));
         let deletes = &self.prune.decision.deletes;
-        let going = self.prune.going.iter().map(|((cluster, _), going)| (cluster, &going.app, going.turn));
-        let due = deletes.iter().map(|Decided { candidate: it, .. }| (&it.cluster, &it.app, it.turn()));
+        // The waves of an app order nothing of another.
+        let turn =
+            move |cluster: &ClusterName, turn: Turn| if is_removed(cluster) { turn.by_phase() } else { turn };
+        let going = self.prune.going.iter();
+        let going = going.map(|((cluster, _), it)| (cluster, &it.app, turn(cluster, it.turn)));
+        let due = deletes.iter().map(|decided| &decided.candidate);
+        let due = due.map(|it| (&it.cluster, &it.app, turn(&it.cluster, it.turn())));
         let mut turns: BTreeMap<(&ClusterName, Option<&AppId>), Turn> = BTreeMap::new();
         for (cluster, app, turn) in going.chain(due) {
             let last = turns.entry(queue(cluster, app)).or_insert(turn);
             *last = (*last).max(turn);
         }
         deletes.iter().filter(move |Decided { candidate, .. }| {
-            turns.get(&queue(&candidate.cluster, &candidate.app)) == Some(&candidate.turn())
+            let turn = turn(&candidate.cluster, candidate.turn());
+            turns.get(&queue(&candidate.cluster, &candidate.app)) == Some(&turn)
                 && self.prune.may_ask(candidate, now)
         })
     }

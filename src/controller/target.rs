@@ -267,6 +267,11 @@ impl TargetEntry {
         }
     }
 
+    /// What is in the way now is another thing than before.
+    pub fn look_anew(&mut self) {
+        (self.looks, self.look_at) = (0, None);
+    }
+
     /// Somebody changed what was refused: what was said of it no longer holds. Whoever changes it all the time wakes us ever more
     /// seldom.
     pub fn wake_if_changed(&mut self, observation: &Observation, now: Instant) {

@@ -12,8 +12,8 @@ pub fn claim(object: &Value) -> Health {
             None => Health::current(),
         },
         Some("Lost") => Health::new(Status::Failed, "its volume is lost"),
-        // Also a claim whose class waits for the first pod: that pod's workload comes in a later
-        // phase, which therefore does not wait for claims.
+        // Also a claim whose class waits for the first pod, whose workload may come later: so nothing that
+        // comes later waits for claims.
         Some(phase) => Health::new(Status::InProgress, sentence(&format!("{phase}, not bound"))),
         None => Health::new(Status::InProgress, "no status yet"),
     }

@@ -33,8 +33,8 @@ pub mod sealed;
 pub mod secret_values;
 pub mod selector;
 pub mod snapshot;
+pub mod sync_wave;
 pub mod taint;
-pub mod wave;
 
 pub use app::{
     App, AppSet, AppSpec, Component, DeployType, Objects, Pin, Placement, PodSet, Replicas, TopologyCluster,
@@ -75,5 +75,5 @@ pub use sealed::{Sealed, hide_both, hide_changed, is_secret, masked};
 pub use secret_values::SecretValues;
 pub use selector::{ClusterFacts, Operator, Requirement, Selector};
 pub use snapshot::{Changed, File, History, Snapshot};
+pub use sync_wave::{NotAWave, SyncWave};
 pub use taint::{Effect as TaintEffect, Taint, Toleration};
-pub use wave::{NotAWave, SyncWave};

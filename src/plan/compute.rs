@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::hooks::{Barriers, Turn};
+use super::turns::{Barriers, Turn};
 use super::{
     Action, Claims, Drift, Hold, Left, Pending, Phase, Plan, Reason, SentReplicas, Step, drift, replacement,
     waves,
@@ -40,6 +40,8 @@ pub struct Input<'a> {
     pub ignore: &'a [IgnoreRule],
     /// Objects about which there was a doubt a moment ago: another one waits.
     pub asked_lately: &'a BTreeSet<ObjectId>,
+    /// Kinds that are not served may yet come with what an earlier sync wave of the app runs.
+    pub kinds_may_come: bool,
     /// The cluster is asked what would change, so a doubt is decided even where nothing is written.
     pub foresees: bool,
     pub rendered: &'a Rendered,

@@ -14,7 +14,6 @@ mod compute;
 mod decide;
 mod difference;
 mod drift;
-mod hooks;
 pub mod phase;
 pub mod prune;
 mod reason;
@@ -23,6 +22,7 @@ mod shared;
 mod step;
 #[cfg(test)]
 mod tests;
+mod turns;
 pub mod waves;
 
 pub use action::Action;
@@ -30,10 +30,10 @@ pub use compute::{Input, compute, unknown_objects};
 pub use decide::{AppFacts, ClusterFacts, PruneInput, Standing, decide};
 pub use difference::Difference;
 pub use drift::{Drift, SentReplicas};
-pub use hooks::Turn;
 pub use phase::Phase;
 pub use prune::{Candidate, Decided, PruneDecision, Unused, UnusedApproval, candidates, rendered_digest};
 pub use reason::{Hold, Reason};
 pub use replacement::objection as objection_to_replacing;
 pub use shared::{Claims, Pending, claims, is_waited_for};
 pub use step::{Left, Plan, Step};
+pub use turns::Turn;

@@ -95,6 +95,10 @@ pub enum Reason {
         kind: Kind,
         app: AppId,
     },
+    /// Its kind is not served, and its app has earlier waves: what runs in them may bring it.
+    KindPending {
+        kind: Kind,
+    },
     /// The cluster has not been asked whether it is there.
     NotLookedUp,
     ObservationIncomplete,
@@ -269,6 +273,9 @@ impl fmt::Display for Reason {
             }
             Self::DefinitionPending { kind, app } => {
                 write!(f, "{kind} is not served yet, app {app} defines it")
+            }
+            Self::KindPending { kind } => {
+                write!(f, "{kind} is not served yet, an earlier sync wave may bring it")
             }
             Self::NotLookedUp => f.write_str("not known yet whether it is there"),
             Self::ObservationIncomplete => f.write_str("the cluster has not been read whole yet"),

@@ -64,6 +64,8 @@ pub struct Job {
     pub observation: Observation,
     /// What this app has to do with the others on this cluster.
     pub shared: Arc<Shared>,
+    /// Kinds that are not served may yet come with what an earlier sync wave runs.
+    pub kinds_may_come: bool,
     /// The cluster is also asked what the plan would make of its objects.
     pub foresees: bool,
     /// Objects about which a doubt was decided less than a minute ago.
@@ -118,9 +120,12 @@ pub async fn run(job: Job) -> Outcome {
     let mut observation = job.observation.clone();
     if job.mode == Mode::Enforce && !job.paused && job.cluster_state == ClusterState::Ready {
         // What was not there some time ago may be somebody's by now, and what was somebody's may be another:
-        // who writes looks again first.
-        observation.absent.clear();
-        observation.strangers.clear();
+        // who writes looks again first. What waits for others of its app is not written now.
+        let plan = preview(&job);
+        let waiting = plan.steps.iter().filter(|step| step.reason.waits_for_its_app());
+        let waiting: BTreeSet<&ObjectId> = waiting.map(|step| &step.object).collect();
+        observation.absent.retain(|id| waiting.contains(id));
+        observation.strangers.retain(|id, _| waiting.contains(id));
     }
     let (lookups, mut error) = look_up(&job, &observation).await;
     for (id, found) in &lookups {
@@ -168,6 +173,7 @@ fn input<'a>(job: &'a Job, observation: &'a Observation) -> plan::Input<'a> {
         replace: job.replace,
         ignore: &job.ignore,
         asked_lately: &job.asked_lately,
+        kinds_may_come: job.kinds_may_come,
         foresees: job.foresees,
         cluster_state: job.cluster_state,
         rendered: &job.rendered,

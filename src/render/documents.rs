@@ -173,8 +173,9 @@ pub fn finish(job: &Job<'_>, document: Document) -> Result<RenderedObject, Box<D
     let kind = Kind::from_api_version(&text("apiVersion"), &text("kind"));
     place(job, &mut object, &kind).map_err(|mistake| mistake.at(source.clone()))?;
     check_labels(job, &object, &kind, sealed.is_none()).map_err(|mistake| mistake.at(source.clone()))?;
-    check_switches(job, &object, &kind).map_err(|mistake| mistake.at(source.clone()))?;
-    let wave = sync_wave(job, &object, &kind).map_err(|mistake| mistake.at(source.clone()))?;
+    let shown = sealed.is_none();
+    check_switches(job, &object, &kind, shown).map_err(|mistake| mistake.at(source.clone()))?;
+    let wave = sync_wave(job, &object, &kind, shown).map_err(|mistake| mistake.at(source.clone()))?;
 
     let mut body = Value::Object(object);
     let Some(id) = ObjectId::of(&body) else {
@@ -333,24 +334,38 @@ fn check_labels(
 }
 
 /// Annotations that are yes or no to us.
-fn check_switches(job: &Job<'_>, object: &Map<String, Value>, kind: &Kind) -> Result<(), Box<Diagnostic>> {
+fn check_switches(
+    job: &Job<'_>,
+    object: &Map<String, Value>,
+    kind: &Kind,
+    shown: bool,
+) -> Result<(), Box<Diagnostic>> {
     for name in [labels::FORCE, labels::REPLACE] {
         if let Some(says) = annotation(object, name).filter(|says| !matches!(*says, "true" | "false")) {
             let help = "it is `\"true\"` or `\"false\"`, in quotes; without it, the app decides";
-            return Err(job.error(codes::SWITCH, wrong(object, kind, name, says)).help(help).into());
+            return Err(job
+                .error(codes::SWITCH, wrong(object, kind, name, shown.then_some(says)))
+                .help(help)
+                .into());
         }
     }
     Ok(())
 }
 
-fn sync_wave(job: &Job<'_>, object: &Map<String, Value>, kind: &Kind) -> Result<SyncWave, Box<Diagnostic>> {
-    SyncWave::of(|name| annotation(object, name)).map_err(|NotAWave { annotation, says }| {
+fn sync_wave(
+    job: &Job<'_>,
+    object: &Map<String, Value>,
+    kind: &Kind,
+    shown: bool,
+) -> Result<SyncWave, Box<Diagnostic>> {
+    SyncWave::of(|name| annotation(object, name)).map_err(|NotAWave(says)| {
         let help = format!(
             "it is a whole number from {} to {}, in quotes; without it, the object is of wave 0",
             SyncWave::LOWEST,
             SyncWave::HIGHEST
         );
-        job.error(codes::SYNC_WAVE, wrong(object, kind, annotation, says)).help(help).into()
+        let message = wrong(object, kind, labels::SYNC_WAVE, shown.then_some(says));
+        job.error(codes::SYNC_WAVE, message).help(help).into()
     })
 }
 
@@ -358,10 +373,12 @@ fn annotation<'o>(object: &'o Map<String, Value>, name: &str) -> Option<&'o str>
     object.get("metadata")?.get("annotations")?.get(name)?.as_str()
 }
 
-fn wrong(object: &Map<String, Value>, kind: &Kind, annotation: &str, says: &str) -> String {
+/// `says` where it may be told.
+fn wrong(object: &Map<String, Value>, kind: &Kind, annotation: &str, says: Option<&str>) -> String {
     let metadata = object.get("metadata").and_then(Value::as_object);
     let name = metadata.map_or_else(|| kind.to_string(), |metadata| name_of(metadata, kind));
-    format!("annotation {annotation} of {name} is {says:?}")
+    let says = says.map_or_else(|| "not what it can be".to_owned(), |says| format!("{says:?}"));
+    format!("annotation {annotation} of {name} is {says}")
 }
 
 /// A file that lost its `sops` looks like any other, and its ciphertext would replace the passwords in use.

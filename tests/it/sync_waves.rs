@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use sandbox::SandboxOptions;
+use serde_json::json;
 use tutti::report::Phase;
 
 use crate::support::fleet::{Fleet, Running, target};
@@ -31,6 +33,15 @@ fn shop(store: &str, settings: &str) -> String {
 }
 
 fn fleet_of(shop: &str) -> Fleet {
+    fleet_with(&["bj1"], shop, &[], |name| SandboxOptions::instant(name))
+}
+
+fn fleet_with(
+    clusters: &[&str],
+    shop: &str,
+    more: &[(&str, &str)],
+    options: fn(&str) -> SandboxOptions,
+) -> Fleet {
     let instance = manifests::INSTANCE.replace("{}", "{caps: {deletes: 100, deletePercent: 100}}");
     let (app, other) = (objects("default", "shop"), objects("default", "other"));
     let own = config_map("default", "own", "first");
@@ -41,7 +52,7 @@ fn fleet_of(shop: &str) -> Fleet {
         ("apps/other/app.yaml", &*other),
         ("apps/other/objects/own.yaml", &*own),
     ];
-    Fleet::new(&["bj1"], &files)
+    Fleet::with(clusters, &[&files[..], more].concat(), options)
 }
 
 /// What was applied or deleted of the shop, in this order.
@@ -100,4 +111,98 @@ async fn the_last_wave_goes_first() {
     assert_eq!(written(&fleet), ["delete web", "delete settings", "delete store"]);
     let left = live::managed(fleet.cluster("bj1")).await;
     assert_eq!(left.into_keys().collect::<Vec<_>>(), ["ConfigMap default/own"]);
+}
+
+/// An operator that takes a minute to start, and what it serves: nothing in Git defines that.
+fn operator_and_account() -> String {
+    let operator = deployment("default", "operator", "operator", "registry.example.com/operator:1");
+    let account = "\
+apiVersion: example.com/v1
+kind: Account
+metadata: {name: seven, namespace: default}
+spec: {plan: small}
+";
+    format!("{operator}---\n{}", in_wave(account, "tutti.dev/sync-wave", 1))
+}
+
+fn slow(name: &str) -> SandboxOptions {
+    let minute = Duration::from_secs(60);
+    SandboxOptions { pod_start: (minute, minute), ..SandboxOptions::instant(name) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wave_may_bring_the_kinds_of_the_next_one() {
+    let fleet = fleet_with(&["bj1"], &operator_and_account(), &[], slow);
+    let running = fleet.start().await;
+    let mut overview = running.overview.clone();
+    let seen = tokio::spawn(async move {
+        let mut seen = Vec::new();
+        while overview.changed().await.is_ok() {
+            let now = overview.borrow_and_update().clone();
+            seen.extend(now.targets.iter().map(|it| (it.app.to_string(), it.phase, it.detail.clone())));
+        }
+        seen
+    });
+    running.until("it starts", |now| phase_of(now) == Some(Phase::Progressing)).await;
+    running.until("it runs", |now| phase_of(now) == Some(Phase::Waiting)).await;
+    let words = target(&running.overview.borrow(), "bj1", "default/shop").detail.clone();
+    assert_eq!(
+        words,
+        "Account default/seven: example.com/v1/Account is not served yet, an earlier sync wave may bring it"
+    );
+    let definition = manifests::definition("example.com", "v1", "Account");
+    live::create_as(fleet.cluster("bj1"), "operator", &definition).await;
+    running.converged(&fleet.begin).await;
+    assert!(live::get(fleet.cluster("bj1"), "Account", "default", "seven").await.is_some());
+    running.stop().await;
+    let refused: Vec<_> =
+        seen.await.expect("it ends").into_iter().filter(|(_, phase, _)| *phase == Phase::Refused).collect();
+    assert_eq!(refused, [], "nobody has to do anything");
+}
+
+fn phase_of(overview: &tutti::report::Overview) -> Option<Phase> {
+    overview.targets.iter().find(|it| it.app.to_string() == "default/shop").map(|it| it.phase)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_no_wave_brings_is_refused_in_the_end() {
+    let fleet = fleet_with(&["bj1"], &operator_and_account(), &[], slow);
+    let running = fleet.start().await;
+    says(&fleet, &running, Phase::Refused, "the cluster does not serve example.com/v1/Account").await;
+    assert_eq!(written(&fleet), ["apply operator"]);
+}
+
+/// The waves of one app order nothing of another: an operator of a late wave goes after what it has to clean up.
+#[tokio::test(start_paused = true)]
+async fn a_removed_cluster_is_emptied_by_phases() {
+    let operator = deployment("default", "operator", "operator", "registry.example.com/operator:1");
+    let account = "\
+apiVersion: example.com/v1
+kind: Account
+metadata: {name: seven, namespace: default, finalizers: [example.com/clean-up]}
+spec: {plan: small}
+";
+    let definition = manifests::definition("example.com", "v1", "Account");
+    let platform = objects("default", "platform");
+    let fleet = fleet_with(
+        &["bj1", "gz1"],
+        &in_wave(&operator, "tutti.dev/sync-wave", 5),
+        &[
+            ("apps/platform/app.yaml", &platform),
+            ("apps/platform/objects/account.yaml", &format!("{definition}---\n{account}")),
+        ],
+        |name| SandboxOptions::instant(name),
+    );
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    fleet.forget_requests();
+    let cluster = manifests::cluster("bj1").replace("spec: {", "spec: {state: Removed, ");
+    fleet.push(&running, "Without the cluster", &[("clusters/bj1.yaml", Some(&cluster))]).await;
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    assert_eq!(written(&fleet), ["delete seven"]);
+    let bj1 = fleet.cluster("bj1");
+    let finalizers = json!({"metadata": {"finalizers": null}});
+    live::edit_as(bj1, "operator", ("Account", "seven"), &finalizers).await;
+    running.until("it goes", |_| written(&fleet).len() > 1).await;
+    assert_eq!(written(&fleet), ["delete seven", "delete operator"]);
 }

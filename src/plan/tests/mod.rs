@@ -161,6 +161,7 @@ fn input<'a>(
         in_waves: false,
         drift: DriftMode::Repair,
         asked_lately: &NOT_ASKED,
+        kinds_may_come: true,
         foresees: false,
         adopt: false,
         force: false,

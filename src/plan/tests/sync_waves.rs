@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use super::{empty, lines, live, parse, plan_with, rendered, with_absent};
-use crate::model::{Digest, Health, Observation, Rendered, Status};
+use crate::model::{Digest, Health, Observation, PodCount, Rendered, Status};
 use crate::plan::Plan;
 
 const NAMESPACE: &str = "v1/Namespace//shop";
@@ -87,6 +87,36 @@ fn what_is_there_as_rendered_waits_for_nothing_and_nothing_overtakes_a_change() 
         live.hash = Some(Digest::of(b"before"));
     }
     assert_eq!(shown(&older), ["configure Deployment shop/store", "wait Service shop/edge"]);
+}
+
+/// A claim may wait for its first pod, which comes in a later wave; a suspended Job has done nothing, and a paused Deployment may
+/// have no pods.
+#[test]
+fn what_comes_later_may_come_when_what_was_before_is_well() {
+    const CLAIM: &str = "v1/PersistentVolumeClaim/shop/data";
+    const JOB: &str = "batch/v1/Job/shop/migrate";
+    let check = |text: &str, status, pods: Option<PodCount>, expected: &str| {
+        let mut app = rendered("pay", &[text, EDGE]);
+        let mut objects = app.objects.to_vec();
+        objects.iter_mut().filter(|object| object.id == parse(EDGE).1).for_each(|it| it.wave = 1.into());
+        app.objects = objects.into();
+        let mut observation = with_absent(empty(), &[EDGE]);
+        Arc::make_mut(&mut observation.served).insert(parse(JOB).0, true);
+        let record = super::Live { health: Health::new(status, "said"), pods, ..live("pay", text, "a") };
+        observation.objects.insert(parse(text).1, Arc::new(record));
+        let plan = plan_with(&app, &observation, |_| {});
+        let step = plan.steps.last().expect("the Service");
+        assert_eq!(step.action.as_str(), expected, "{text} {status:?}");
+    };
+    use Status::{Current, Failed, InProgress, Suspended};
+    check(CLAIM, InProgress, None, "create");
+    check(CLAIM, Failed, None, "wait");
+    check(JOB, Suspended, None, "wait");
+    check(JOB, InProgress, None, "wait");
+    check(JOB, Current, None, "create");
+    let pods = |available| Some(PodCount { desired: 2, available });
+    check(WEB, Suspended, pods(0), "wait");
+    check(WEB, Suspended, pods(2), "create");
 }
 
 #[test]

@@ -13,24 +13,21 @@ pub struct SyncWave(i16);
 
 /// What the annotation says is no such number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotAWave<'a> {
-    pub annotation: &'static str,
-    pub says: &'a str,
-}
+pub struct NotAWave<'a>(pub &'a str);
 
 impl SyncWave {
     pub const LOWEST: i16 = i16::MIN;
     pub const HIGHEST: i16 = i16::MAX;
 
-    /// From the annotations of an object, of which `annotation` tells one by its name. Ours counts before Argo CD's.
+    /// From the annotations of an object, of which `annotation` tells one by its name. Ours counts before Argo CD's, which is
+    /// read as Argo CD does: what is no number is 0.
     pub fn of<'a>(annotation: impl Fn(&str) -> Option<&'a str>) -> Result<Self, NotAWave<'a>> {
-        let said = [labels::SYNC_WAVE, labels::ARGO_SYNC_WAVE]
-            .into_iter()
-            .find_map(|name| Some((name, annotation(name)?)));
-        match said {
-            None => Ok(Self::default()),
-            Some((annotation, says)) => says.parse().map(Self).map_err(|_| NotAWave { annotation, says }),
+        if let Some(says) = annotation(labels::SYNC_WAVE) {
+            return says.parse().map(Self).map_err(|_| NotAWave(says));
         }
+        let foreign = annotation(labels::ARGO_SYNC_WAVE).and_then(|says| says.parse::<i64>().ok());
+        let near = foreign.unwrap_or_default().clamp(Self::LOWEST.into(), Self::HIGHEST.into());
+        Ok(Self(i16::try_from(near).unwrap_or_default()))
     }
 
     pub fn is_default(&self) -> bool {
@@ -63,13 +60,15 @@ mod tests {
                 labels::ARGO_SYNC_WAVE => argo,
                 other => panic!("{other}"),
             });
-            assert_eq!(wave.map(|wave| wave.0).map_err(|wrong| wrong.says), expected);
+            assert_eq!(wave.map(|wave| wave.0).map_err(|wrong| wrong.0), expected);
         };
         check(None, None, Ok(0));
         check(Some("-5"), Some("3"), Ok(-5));
         check(None, Some("+3"), Ok(3));
         check(Some("two"), Some("3"), Err("two"));
-        check(None, Some("40000"), Err("40000"));
+        check(Some("40000"), None, Err("40000"));
+        check(None, Some("40000"), Ok(i16::MAX));
+        check(None, Some(""), Ok(0));
         check(Some(""), None, Err(""));
     }
 }

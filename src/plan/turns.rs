@@ -28,6 +28,16 @@ impl Turn {
         }
     }
 
+    /// Without what its app says.
+    pub fn by_phase(self) -> Self {
+        match self {
+            Self::Foundation(phase)
+            | Self::Before(_, phase)
+            | Self::Main(_, phase)
+            | Self::After(_, phase) => Self::of(phase, None, SyncWave::default()),
+        }
+    }
+
     /// What is deleted goes in the reverse of the order in which it came. Runs of hooks go with their phase.
     pub fn of_delete(object: &ObjectId, wave: SyncWave) -> Self {
         Self::of(Phase::of(object), None, wave)
@@ -41,17 +51,22 @@ pub struct Barriers<'a> {
     open: Vec<(Hook, &'a ObjectId)>,
     /// Every object but the hooks is there as rendered.
     released: bool,
-    /// Those that are not, or are not healthy, by wave.
-    unready: Vec<(SyncWave, &'a ObjectId)>,
+    /// Of those that are not, or are not healthy, one of the lowest wave.
+    unready: Option<(SyncWave, &'a ObjectId)>,
+    /// Of all objects but the hooks.
+    first_wave: SyncWave,
+    /// What an earlier wave runs may still be about to define the kinds of a later one.
+    kinds_may_come: bool,
 }
 
 impl<'a> Barriers<'a> {
     pub fn of(input: &Input<'a>) -> Self {
         let objects = &input.rendered.objects;
         let is_hook = |object: &RenderedObject| object.hook.is_some_and(|hook| hook.is_apart());
-        let is_ordinary = |object: &RenderedObject| !is_hook(object) && object.wave == objects[0].wave;
-        if objects.iter().all(is_ordinary) {
-            return Self { released: true, ..Self::default() };
+        let first_wave = objects.iter().filter(|object| !is_hook(object)).map(|object| object.wave).min();
+        let first_wave = first_wave.unwrap_or_default();
+        if objects.iter().all(|object| !is_hook(object) && object.wave == first_wave) {
+            return Self { released: true, first_wave, ..Self::default() };
         }
         let app = input.rendered.app.to_string();
         let live = |object: &RenderedObject| {
@@ -59,7 +74,6 @@ impl<'a> Barriers<'a> {
             is_as_rendered(object, live, &app).then_some(live)
         };
         let main = || objects.iter().filter(|object| !is_hook(object));
-        let is_well = |live: &Live| matches!(live.health.status, Status::Current | Status::Suspended);
         let mut open: Vec<_> = objects
             .iter()
             .filter_map(|object| Some((object.hook.filter(|hook| hook.runs)?, object)))
@@ -67,14 +81,29 @@ impl<'a> Barriers<'a> {
             .map(|(hook, object)| (hook, &object.id))
             .collect();
         open.sort_by_key(|(hook, id)| (hook.stage, hook.weight, *id));
-        let unready = main().filter(|object| !live(object).is_some_and(is_well));
-        let mut unready: Vec<_> = unready.map(|object| (object.wave, &object.id)).collect();
-        unready.sort();
-        Self { open, released: main().all(|object| live(object).is_some()), unready }
+        let unready = main().filter(|object| !live(object).is_some_and(|live| is_well(&object.id, live)));
+        Self {
+            open,
+            released: main().all(|object| live(object).is_some()),
+            unready: unready.map(|object| (object.wave, &object.id)).min(),
+            first_wave,
+            kinds_may_come: input.kinds_may_come,
+        }
     }
 
     /// What is decided of an object, or that it waits.
     pub fn hold_back(&self, turn: Turn, (action, reason): (Action, Reason)) -> (Action, Reason) {
+        let is_of_later_wave = matches!(turn, Turn::Main(wave, _) if wave > self.first_wave);
+        let (action, reason) = match reason {
+            Reason::NotServed { kind, served } if is_of_later_wave && served.is_empty() => {
+                match self.before(turn) {
+                    None if self.kinds_may_come => return (Action::Wait, Reason::KindPending { kind }),
+                    None => return (action, Reason::NotServed { kind, served }),
+                    Some(_) => (Action::Create, Reason::KindPending { kind }),
+                }
+            }
+            reason => (action, reason),
+        };
         // A repair brings back what was released already.
         if !action.is_write() || matches!(reason, Reason::Drifted { .. }) {
             return (action, reason);
@@ -103,12 +132,12 @@ impl<'a> Barriers<'a> {
             Turn::Main(wave, _) => {
                 let hook = if self.released { None } else { open(Stage::Before, None) };
                 hook.or_else(|| {
-                    let (first, object) = *self.unready.first()?;
+                    let (first, object) = self.unready?;
                     (first < wave).then_some(Obstacle::Wave(first, object))
                 })
             }
             Turn::After(weight, _) => open(Stage::Before, None)
-                .or_else(|| self.unready.first().map(|(_, object)| Obstacle::Release(object)))
+                .or_else(|| self.unready.map(|(_, object)| Obstacle::Release(object)))
                 .or_else(|| open(Stage::After, Some(weight))),
         }
     }
@@ -118,6 +147,17 @@ enum Obstacle<'a> {
     Hook(&'a ObjectId),
     Release(&'a ObjectId),
     Wave(SyncWave, &'a ObjectId),
+}
+
+/// What comes after it may come.
+fn is_well(id: &ObjectId, live: &Live) -> bool {
+    match (&*id.group, &*id.kind) {
+        // Its class may wait for the first pod, which may come after it.
+        ("", "PersistentVolumeClaim") => live.health.status != Status::Failed,
+        // One that is suspended, by a queue or by its author, has not done its work.
+        ("batch", "Job") | ("", "Pod") => live.health.status == Status::Current,
+        _ => live.can_take_over(),
+    }
 }
 
 fn is_as_rendered(object: &RenderedObject, live: &Live, app: &str) -> bool {
