@@ -69,11 +69,10 @@ impl Client {
             .filter_map(|kind| catalog.get(kind).map(|resource| (kind.clone(), resource.api.clone())))
             .collect();
         let mut answers = futures::stream::iter(resources.into_iter().map(|(kind, api)| async move {
-            let is_used = if is_one_of(&kind, COPIED) {
-                self.holds_more_than_copies(&api, ours.clone().limit(PAGE_OF_COPIES)).await
-            } else {
-                self.holds_any(&api, &ours.clone().limit(1)).await
-            };
+            let is_copied = is_one_of(&kind, COPIED);
+            let page = if is_copied { PAGE_OF_COPIES } else { 1 };
+            let is_ours = |object: Bare| !is_copied || object.names_itself(&api);
+            let is_used = self.holds(&api, ours.clone().limit(page), is_ours).await;
             (kind, is_used)
         }))
         .buffer_unordered(8);
@@ -86,19 +85,24 @@ impl Client {
                 Err(error @ (Error::Request { .. } | Error::Denied { forbidden: true, .. })) => {
                     found.hidden.push((kind, error));
                 }
+                // One kind may be silent where all others answer: behind it is a webhook that hangs, or a server of its own.
+                Err(error @ Error::Unreachable { .. }) => {
+                    self.probe().await?;
+                    found.hidden.push((kind, error));
+                }
                 Err(error) => return Err(error),
             }
         }
         Ok(found)
     }
 
-    async fn holds_any(&self, api: &ApiResource, ours: &ListParams) -> Result<bool, Error> {
-        let objects: Api<Bare> = Api::all_with(self.kube().clone(), api);
-        Ok(!self.patiently("list", || objects.list(ours)).await?.items.is_empty())
-    }
-
-    /// Page by page, until there is one that no controller made.
-    async fn holds_more_than_copies(&self, api: &ApiResource, mut ours: ListParams) -> Result<bool, Error> {
+    /// Page by page, until there is such an object: also a page of nothing may not be the last one.
+    async fn holds(
+        &self,
+        api: &ApiResource,
+        mut ours: ListParams,
+        is_one: impl Fn(Bare) -> bool,
+    ) -> Result<bool, Error> {
         let objects: Api<Bare> = Api::all_with(self.kube().clone(), api);
         loop {
             let page = match self.patiently("list", || objects.list(&ours)).await {
@@ -107,7 +111,7 @@ impl Client {
                 Err(Error::Request { code: 410, .. }) => return Ok(true),
                 Err(error) => return Err(error),
             };
-            if page.items.into_iter().any(|object| object.names_itself(api)) {
+            if page.items.into_iter().any(&is_one) {
                 return Ok(true);
             }
             match page.metadata.continue_.filter(|token| !token.is_empty()) {

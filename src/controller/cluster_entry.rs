@@ -9,6 +9,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
@@ -35,6 +36,9 @@ pub enum Reach {
     Ready,
     Offline { detail: String, attempts: u32, lasting: bool },
 }
+
+/// A kind that is to be listed anew and cannot for so long is known no more.
+const A_LIST: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 pub struct ClusterEntry {
@@ -193,7 +197,10 @@ impl ClusterEntry {
     /// wants such an object could not even bring the definition that it lacks.
     fn leave_gone(&mut self) {
         let catalog = Arc::clone(&self.catalog);
-        let gone: Vec<Kind> = self.watches.keys().filter(|kind| catalog.is_without(kind)).cloned().collect();
+        // Also of kinds that are watched no more: what was known before the cluster was away may have lost its definition then.
+        let seen: BTreeSet<&Kind> = self.observation.objects.values().map(|live| &*live.kind).collect();
+        let known: BTreeSet<&Kind> = self.watches.keys().chain(seen).collect();
+        let gone: Vec<Kind> = known.into_iter().filter(|kind| catalog.is_without(kind)).cloned().collect();
         for kind in &gone {
             self.watches.remove(kind);
         }
@@ -425,10 +432,12 @@ impl ClusterEntry {
         match change {
             Change::Listing => {
                 watch.listing = Some(BTreeSet::new());
+                watch.listing_since.get_or_insert_with(Instant::now);
                 Touched::Nothing
             }
             Change::Listed { version } => {
                 watch.listed = true;
+                watch.listing_since = None;
                 watch.told = as_number(&version);
                 if let Some(seen) = watch.listing.take() {
                     self.retain(|id| !id.is_of(kind) || seen.contains(id));
@@ -450,6 +459,12 @@ impl ClusterEntry {
             Change::Broken(error) => {
                 tracing::debug!(cluster = %self.cluster.name, %kind, error, "a watch broke; it is taken up again");
                 watch.trouble = Some(error);
+                // What it listed once is long ago: nobody may rely on it any more.
+                if watch.listed && watch.listing_since.is_some_and(|since| since.elapsed() >= A_LIST) {
+                    watch.listed = false;
+                    self.observation.complete = false;
+                    return Touched::Everything;
+                }
                 Touched::Nothing
             }
             Change::Blind { since, why } => {

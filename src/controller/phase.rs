@@ -72,7 +72,8 @@ impl World {
             return if phase.is_failure() { (phase, detail) } else { (Phase::Pending, undone) };
         }
         if entry.running.is_some() || entry.due || !plan.is_empty() {
-            return (Phase::Pending, "applying".to_owned());
+            let unseen = cluster.trouble().filter(|_| !cluster.is_complete());
+            return (Phase::Pending, unseen.unwrap_or_else(|| "applying".to_owned()));
         }
         let mut waiting = plan.steps.iter().filter(|step| step.action == Action::Wait);
         if let Some(step) = waiting.find(|step| !step.reason.waits_for_its_app()) {

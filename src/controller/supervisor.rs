@@ -255,6 +255,8 @@ impl Supervisor {
                 }
                 () = tokio::time::sleep_until(look_at) => {
                     look_at = self.next_look();
+                    // Of some kinds no watch tells that they are served.
+                    self.ask(epoch, &mut connected, &mut kept.known, &mut serving, &mut asked).await?;
                     if !self.look_around(epoch, &mut connected, &kept.known.catalog).await? {
                         again = again.or_else(|| Some(self.after(FIRST_PAUSE)));
                     }

@@ -222,3 +222,34 @@ async fn what_is_ours_of_a_kind_that_was_hidden_at_the_start_is_found_and_goes()
     assert!(bj1.count_requests(&of_monitors) > 4, "it is there again");
     assert_eq!(live::names(bj1, "ServiceMonitor").await, Vec::<String>::new());
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_lost_its_definition_while_its_cluster_was_away_holds_up_nothing() {
+    let (app, map) = (manifests::objects("default", "metrics"), manifests::config_map("default", "one", "1"));
+    let (other, own) = (manifests::objects("default", "other"), manifests::config_map("default", "own", "1"));
+    let files = [
+        ("apps/metrics/app.yaml", &*app),
+        ("apps/metrics/objects/monitor.yaml", ALWAYS_MONITOR),
+        ("apps/metrics/objects/one.yaml", &*map),
+        ("apps/other/app.yaml", &*other),
+        ("apps/other/objects/own.yaml", &*own),
+    ];
+    let fleet = Fleet::new(&["bj1"], &files);
+    let bj1 = fleet.cluster("bj1");
+    live::apply_as(bj1, "helm", &service_monitors()).await;
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+
+    let definitions = live::api(bj1, "CustomResourceDefinition", None);
+    let name = "servicemonitors.monitoring.coreos.com";
+    bj1.set_down(true);
+    running.until("it is away", |now| now.clusters[0].state == "Offline").await;
+    let gone = files[..3].iter().map(|(path, _)| (*path, None)).collect::<Vec<_>>();
+    let revision = fleet.push(&running, "Without metrics", &gone).await;
+    bj1.set_down(false);
+    definitions.delete(name, &DeleteParams::default()).await.expect("deleted");
+    let start = tokio::time::Instant::now();
+    running.converged(&revision).await;
+    assert!(start.elapsed() < Duration::from_secs(300), "{:?}", start.elapsed());
+    assert!(live::get(bj1, "ConfigMap", "default", "one").await.is_none());
+}

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kube::api::{DeleteParams, PostParams};
-use sandbox::{Fault, RequestMatch};
+use sandbox::{Fault, FaultPlan, FaultRule, RequestMatch};
 use serde_json::json;
 use tutti::report::{Overview, Phase};
 
@@ -219,4 +219,29 @@ async fn what_is_deleted_by_hand_while_its_app_is_still_applied_comes_back() {
     assert!(live::get(bj1, "ConfigMap", "default", "one").await.is_some(), "it is back");
     let applies = RequestMatch::any().verb("apply").resource("configmaps");
     assert_eq!(bj1.count_requests(&applies), 2, "once at first, once again");
+}
+
+/// Behind one kind may be a webhook that hangs, or a server of its own.
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_never_answers_keeps_no_cluster_away() {
+    let (app, map) = (objects("default", "settings"), config_map("default", "one", "first"));
+    let files = [("apps/settings/app.yaml", &*app), ("apps/settings/objects/one.yaml", &*map)];
+    let fleet = Fleet::new(&["bj1"], &files);
+    let bj1 = fleet.cluster("bj1");
+    let leases = RequestMatch::any().verb("list").resource("leases.coordination.k8s.io");
+    let hangs = FaultRule::failing(leases, Fault::Delay(Duration::from_secs(3_600)));
+    bj1.set_faults(&FaultPlan::new(1).rule(hangs));
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let detail = running.overview.borrow().clusters[0].detail.clone();
+    assert_eq!(detail, "coordination.k8s.io/v1/Lease cannot be listed: nothing is deleted");
+    // It stays so, and nothing else of it suffers.
+    let map = config_map("default", "one", "second");
+    let change = [("apps/settings/objects/one.yaml", Some(&*map))];
+    let revision = fleet.push(&running, "A change", &change).await;
+    running.converged(&revision).await;
+    tokio::time::sleep(Duration::from_secs(1_200)).await;
+    assert_eq!(running.overview.borrow().clusters[0].state, "Ready");
+    bj1.set_faults(&FaultPlan::new(1));
+    running.until("all is listed", |now| now.clusters[0].detail.is_empty()).await;
 }

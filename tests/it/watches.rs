@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use sandbox::{Fault, FaultPlan, FaultRule, Release, RequestMatch, SandboxOptions};
 use serde_json::json;
-use tutti::report::Overview;
+use tutti::report::{Overview, Phase};
 
-use crate::support::fleet::{Fleet, Running};
+use crate::support::fleet::{Fleet, Running, target};
 use crate::support::live;
 use crate::support::manifests::{config_map, objects};
 
@@ -81,4 +81,38 @@ async fn a_watch_that_never_begins_is_made_up_for_by_lists() {
     let hour = Duration::from_secs(3600);
     drift_is_found_by_lists(31, Fault::Delay(hour), "no answer within").await;
     drift_is_found_by_lists(36, Fault::Delay(hour), "no answer within").await;
+}
+
+/// What was seen of a kind long ago is nothing that a delete elsewhere may rely on.
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_can_be_listed_no_more_is_not_called_well() {
+    let pages: fn(&str) -> SandboxOptions =
+        |name| SandboxOptions::instant(name).running(Release::new(31).expect("a release"));
+    let (app, map) = (objects("default", "settings"), config_map("default", "one", "first"));
+    let files = [("apps/settings/app.yaml", &*app), ("apps/settings/objects/one.yaml", &*map)];
+    let fleet = Fleet::with(&["bj1", "gz1"], &files, pages);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let gz1 = fleet.cluster("gz1");
+    let lists = RequestMatch::any().verb("list").resource("configmaps");
+    gz1.set_faults(&FaultPlan::new(1).rule(FaultRule::failing(lists, Fault::internal_error())));
+    live::apply_as(gz1, "somebody", &config_map("default", "theirs", "1")).await;
+    gz1.compact();
+    gz1.cut_watches();
+    live::delete(gz1, "ConfigMap", "one").await;
+    let is_told = |now: &Overview| {
+        let target = target(now, "gz1", "default/settings");
+        target.phase == Phase::Pending && target.detail.starts_with("v1/ConfigMap cannot be watched: ")
+    };
+    running.until("it is not called well", is_told).await;
+
+    // The app leaves the cluster where it is well.
+    let app = app.replace("{files:", "{placement: {clusters: {names: [gz1]}}, files:");
+    let moved = fleet.push(&running, "Only there", &[("apps/settings/app.yaml", Some(&app))]).await;
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert!(live::get(fleet.cluster("bj1"), "ConfigMap", "default", "one").await.is_some());
+    gz1.set_faults(&FaultPlan::new(1));
+    running.converged(&moved).await;
+    assert!(live::get(gz1, "ConfigMap", "default", "one").await.is_some());
+    assert!(live::get(fleet.cluster("bj1"), "ConfigMap", "default", "one").await.is_none());
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use crate::health;
 use crate::model::ObjectId;
@@ -15,6 +16,8 @@ pub struct KindWatch {
     pub listed: bool,
     /// Objects told since the current list began; `None` when no list is under way.
     pub listing: Option<BTreeSet<ObjectId>>,
+    /// Since when it is to list anew, without having come to an end.
+    pub listing_since: Option<Instant>,
     /// What was there at this resourceVersion has been told, and what became of it since then will be; `None` before the first list.
     pub told: Option<u64>,
     /// Why it broke, until it tells something again.
@@ -29,8 +32,8 @@ pub struct KindWatch {
 
 impl KindWatch {
     pub fn new(task: JoinHandle<()>, number: u64, mark: Option<health::Mark>) -> Self {
-        let (listing, told, trouble, blind) = (None, None, None, None);
-        Self { task, listed: false, listing, told, trouble, blind, number, mark }
+        let (listing, listing_since, told, trouble, blind) = (None, None, None, None, None);
+        Self { task, listed: false, listing, listing_since, told, trouble, blind, number, mark }
     }
 
     /// Outside of a list each object tells how far the watch has come.
