@@ -52,6 +52,8 @@ pub struct Loaded {
     pub behind: bool,
     /// What the remote said instead of news: a commit that does not go on from what was read last.
     pub went_back: Option<Revision>,
+    /// Git did not answer, and is asked again; the registry of clusters has news.
+    pub unread: Option<LoadError>,
 }
 
 /// A revision, read and checked.
@@ -92,30 +94,40 @@ pub struct Ask {
 pub async fn load(ask: Ask) -> Result<Loaded, LoadError> {
     let Ask { origin, charts, history, home, registry, reading, events, known, registered, after, believes } =
         ask;
+    let mut unread = None;
     let (revision, recent, snapshot, behind) = match &origin {
         Origin::Folder { path, .. } => {
             let snapshot = source::read_folder(path).map_err(|error| explain(&error))?;
             (snapshot.revision.clone(), vec![snapshot.revision.clone()], snapshot, false)
         }
         Origin::Repository(repository) => {
-            let revision = repository.fetch().await.map_err(|error| explain(&error))?;
+            let fetched = repository.fetch().await.map_err(|error| explain(&error));
+            let said = registry.said().await;
+            let is_same = said.is_none() || said == registered;
+            let revision = match (fetched, &known) {
+                (Ok(revision), _) => revision,
+                // What the registry says, as that a cluster is in maintenance, holds without Git: with what was read last.
+                (Err(error), Some(known)) if !is_same => {
+                    unread = Some(error);
+                    known.clone()
+                }
+                (Err(error), _) => return Err(error),
+            };
             let behind = match after.as_deref() {
                 // A commit of another branch is never contained: only what is not there at all counts.
-                Some(after) if after != revision.as_str() => {
+                Some(after) if unread.is_none() && after != revision.as_str() => {
                     !repository.contains(&Revision::from(after)).await.map_err(|error| explain(&error))?
                 }
                 _ => false,
             };
-            let said = registry.said().await;
-            let is_same = said.is_none() || said == registered;
             if known.as_ref() == Some(&revision) && is_same {
-                return Ok(Loaded { news: None, behind, went_back: None });
+                return Ok(Loaded { news: None, behind, went_back: None, unread });
             }
             let is_expected = believes || after.as_deref() == Some(revision.as_str());
             if let Some(known) = known.filter(|known| *known != revision && !is_expected)
                 && !repository.goes_on(&revision, &known).await.map_err(|error| explain(&error))?
             {
-                return Ok(Loaded { news: None, behind, went_back: Some(revision) });
+                return Ok(Loaded { news: None, behind, went_back: Some(revision), unread });
             }
             let commits = repository.recent(&revision, RECENT).await.map_err(|error| explain(&error))?;
             let recent = commits.into_iter().map(|commit| commit.revision).collect();
@@ -150,7 +162,7 @@ pub async fn load(ask: Ask) -> Result<Loaded, LoadError> {
     });
     let news = assembled.await.map_err(|error| crashed(&error))?;
     charts.prefetch(&fleet::charts::remote_sources(&news.fleet)).await;
-    Ok(Loaded { news: Some(news), behind, went_back: None })
+    Ok(Loaded { news: Some(news), behind, went_back: None, unread })
 }
 
 fn crashed(error: &tokio::task::JoinError) -> LoadError {

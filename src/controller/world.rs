@@ -221,10 +221,14 @@ impl World {
                 "the config repository could not be read; what runs goes on"
             );
         }
+        self.ask_git_again(error);
+        self.done_loading();
+    }
+
+    fn ask_git_again(&mut self, error: LoadError) {
         self.load_error = Some(error);
         self.reload_at = Some(Instant::now() + self.reload_pause);
         self.reload_pause = (self.reload_pause * 2).min(self.instance.poll.max(RELOAD_FIRST));
-        self.done_loading();
     }
 
     fn loaded(&mut self, loaded: Loaded) {
@@ -277,6 +281,9 @@ impl World {
             }
             self.snapshot = Some(Arc::new(news.snapshot));
             self.render();
+        }
+        if let Some(error) = loaded.unread {
+            self.ask_git_again(error);
         }
         self.done_loading();
     }

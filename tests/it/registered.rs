@@ -7,7 +7,9 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use sandbox::{Sandbox, SandboxOptions};
 use serde_json::{Value, json};
 use tutti::cluster::{Home, Link};
+use tutti::controller::Origin;
 use tutti::report::{Overview, Phase};
+use tutti::source::{Options, Repository};
 
 use crate::support::fleet::{Fleet, Running, described, phases, target};
 use crate::support::forge::Gitea;
@@ -136,6 +138,38 @@ async fn registered_clusters_come_change_and_go() {
     tokio::time::sleep(Duration::from_secs(120)).await;
     assert_eq!(value().await["data"]["value"], "first");
     running.stop().await;
+}
+
+/// Nobody who puts a cluster into maintenance waits for Git.
+#[tokio::test(start_paused = true)]
+async fn what_the_registry_says_holds_while_git_is_away() {
+    let scene = Scene::new();
+    scene.register("bj2", &[("zone", "bj")], kubeconfig("one")).await;
+    let repository = &scene.fleet.repository;
+    let state_folder = tempfile::tempdir().expect("a folder");
+    let url = format!("file://{}", repository.path().display());
+    let options = Options { url, state: state_folder.path().to_owned(), ..repository.options() };
+    let origin = Origin::Repository(Repository::open(options).await.expect("a remote"));
+    let home = Home::at(Link::in_process(scene.home.service()));
+    let running = scene.fleet.start_from(origin, &Wires::lasting(), |settings| settings.home = home);
+    running.converged(&scene.fleet.begin).await;
+    running.until("bj2 alone", |now| phases(now) == ["bj2 default/settings Running"]).await;
+
+    repository.set_away(true);
+    scene.change("bj2", json!({"data": {"status": "Maintaining"}})).await;
+    running.until("maintenance", |now| state(now, "bj2") == Some("Maintaining")).await;
+    let bj2 = scene.fleet.cluster("bj2");
+    live::edit_as(bj2, "kubectl-edit", ("ConfigMap", "one"), &json!({"data": {"value": "by hand"}})).await;
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    let one = live::get(bj2, "ConfigMap", "default", "one").await.expect("it is there");
+    assert_eq!(one["data"]["value"], "by hand");
+    assert!(running.overview.borrow().source_error.is_some(), "Git is asked again");
+
+    repository.set_away(false);
+    let two = config_map("default", "two", "first");
+    let more = [("apps/settings/objects/two.yaml", Some(&*two))];
+    let revision = scene.fleet.push(&running, "Two", &more).await;
+    running.until("Git is read", |now| now.revision.as_ref() == Some(&revision)).await;
 }
 
 #[tokio::test(start_paused = true)]

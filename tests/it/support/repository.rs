@@ -99,6 +99,13 @@ impl ConfigRepository {
         self.path.join(".git/objects").join(folder).join(name)
     }
 
+    /// Whoever fetches is told that there is no repository.
+    pub fn set_away(&self, is_away: bool) {
+        let (here, away) = (self.path.join(".git"), self.path.join(".away"));
+        let (from, to) = if is_away { (here, away) } else { (away, here) };
+        std::fs::rename(from, to).expect("it is there");
+    }
+
     /// The text with subjects in place of commits: two repositories may differ in what does not matter.
     pub fn with_subjects(&self, text: &str) -> String {
         let commits = self.commits.borrow();
