@@ -104,7 +104,7 @@ impl Supervisor {
         // Made for an attempt that nobody answered: the next one needs no other, and no plug-in is run for it.
         let mut unanswered = None;
         loop {
-            let opened = self.open(unanswered.take()).await;
+            let opened = self.open(unanswered.take(), kept.before.as_ref()).await;
             if let (Ok(client), Some(before)) = (&opened, &kept.before)
                 && !client.is_made_as(before)
             {
@@ -145,14 +145,20 @@ impl Supervisor {
         }
     }
 
-    /// A connection as its kubeconfig says now; `before` if that says the same.
-    async fn open(&self, before: Option<Client>) -> Result<Client, Error> {
-        if let Some(client) = before
-            && !client.is_outdated(&self.link).await?
-        {
-            return Ok(client);
+    /// A connection as its kubeconfig says now; `unanswered` if that says the same. Where the home cluster keeps it and does not
+    /// answer, nobody says anything else: then what was connected `before` is tried again.
+    async fn open(&self, unanswered: Option<Client>, before: Option<&Client>) -> Result<Client, Error> {
+        if let Some(client) = unanswered {
+            match client.is_outdated(&self.link).await {
+                Err(error) if !error.is_unreachable() => return Err(error),
+                Ok(true) => {}
+                _ => return Ok(client),
+            }
         }
-        Client::connect(self.cluster.clone(), &self.link).await
+        match (Client::connect(self.cluster.clone(), &self.link).await, before) {
+            (Err(error), Some(before)) if error.is_unreachable() => Ok(before.clone()),
+            (opened, _) => opened,
+        }
     }
 
     /// The kubeconfig is another one: nothing more is to be begun over the connection that was made of it.

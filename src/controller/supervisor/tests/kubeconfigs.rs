@@ -59,6 +59,36 @@ async fn the_kubeconfig_is_read_again_at_the_first_refusal() {
 }
 
 #[tokio::test]
+async fn while_the_home_cluster_is_away_the_kubeconfig_from_before_is_tried_again() {
+    let home = Sandbox::new(SandboxOptions::instant("home"));
+    let target = Sandbox::new(SandboxOptions::instant("bj5"));
+    let listener = target.listen(([127, 0, 0, 1], 0).into()).await.expect("a port");
+    let secrets: Api<Secret> = Api::namespaced(kube::Client::new(home.service(), "default"), "default");
+    let value = json!({"metadata": {"name": "bj5"}, "stringData": {"kubeconfig": listener.kubeconfig()}});
+    let secret = serde_json::from_value(value).expect("a Secret");
+    secrets.create(&PostParams::default(), &secret).await.expect("created");
+    let (_rediscover, asked) = watch::channel(0);
+    let at = StoredKey { namespace: "default".into(), name: "bj5".into(), key: "kubeconfig".into() };
+    let way = Home::at(Link::in_process(home.service()));
+    let supervisor = Supervisor {
+        cluster: ClusterName::from("bj5"),
+        link: Link::Stored(Stored { home: way, keeper: Keeper::Secret, at, context: None }),
+        instance: "main".to_owned(),
+        events: mpsc::channel(1).0,
+        rediscover: asked,
+        first_epoch: 0,
+        read_every: Supervisor::READ_EVERY,
+    };
+    let before = supervisor.open(None, None).await.expect("a client");
+    home.set_down(true);
+    assert!(supervisor.open(None, None).await.is_err(), "nobody says how it is reached");
+    for unanswered in [None, Some(before.clone())] {
+        let again = supervisor.open(unanswered, Some(&before)).await.expect("a client");
+        again.probe().await.expect("the cluster itself answers");
+    }
+}
+
+#[tokio::test]
 async fn a_cluster_that_is_away_costs_one_run_of_its_plug_in() {
     let mut case = Case::start(|folder| {
         let runs = folder.path().join("runs");
