@@ -13,6 +13,7 @@ mod vanished;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub use foresee::is_foreseen;
@@ -191,15 +192,22 @@ async fn look_up(job: &Job, observation: &Observation) -> (Vec<(ObjectId, Found)
     let mut requests = Vec::new();
     let unknown = plan::unknown_objects(&job.rendered, observation, job.adopt);
     job.client.announce(unknown.iter().map(|object| &object.id));
+    // Nobody waits for what is left of it any more, or the server asked to be left alone: it is looked up another time.
+    let is_over = || job.cancelled.is_cancelled() || job.client.held_off(Instant::now()).is_some();
     for object in unknown {
         if let Some(resource) = job.catalog.get(&object.kind) {
-            requests.push(async move { (object, look_at(job, resource, object).await) }.boxed());
+            let request = async move {
+                let answer = if is_over() { None } else { Some(look_at(job, resource, object).await) };
+                (object, answer)
+            };
+            requests.push(request.boxed());
         }
     }
     let answers: Vec<_> = futures::stream::iter(requests).buffer_unordered(SIDE_BY_SIDE).collect().await;
     let mut found = Vec::new();
     let mut failure = None;
     for (object, answer) in answers {
+        let Some(answer) = answer else { continue };
         match answer {
             Ok(what) => found.push((object.id.clone(), what)),
             Err(error) => failure = Some(error),

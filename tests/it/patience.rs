@@ -319,3 +319,26 @@ async fn a_slow_cluster_has_few_requests_to_answer_at_once() {
     running.converged(&fleet.begin).await;
     assert_eq!(bj1.count_requests(&all), 144);
 }
+
+/// Who takes over much asks much first: by dry runs, which are writes to a server.
+#[tokio::test(start_paused = true)]
+async fn what_is_looked_up_before_an_adoption_obeys_too() {
+    let names: Vec<String> = (0..40).map(|number| format!("map-{number:02}")).collect();
+    let maps: Vec<String> = names.iter().map(|name| config_map("default", name, "first")).collect();
+    let app = objects("default", "one").replace("{files:", "{adopt: true, files:");
+    let files = [("apps/one/app.yaml", &*app), (ONE, &*maps.join("---\n"))];
+    let fleet = Fleet::new(&["bj1"], &files);
+    let bj1 = fleet.cluster("bj1");
+    for map in &maps {
+        live::create_as(bj1, "kubectl-create", map).await;
+    }
+    let applies = RequestMatch::any().verb("apply").resource("configmaps");
+    let busy = FaultRule::failing(applies.clone(), Fault::too_many_requests(90));
+    bj1.set_faults(&FaultPlan::new(1).rule(busy));
+    let running = fleet.start().await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let asked = bj1.count_requests(&applies);
+    assert!((1..=8).contains(&asked), "{asked}");
+    bj1.set_faults(&FaultPlan::new(1));
+    running.converged(&fleet.begin).await;
+}

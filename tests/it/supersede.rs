@@ -1,8 +1,9 @@
 //! A newer revision while an older one is still on its way.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use sandbox::{Fault, RequestMatch};
+use sandbox::{Fault, FaultPlan, FaultRule, RequestMatch};
 use serde_json::json;
 
 use crate::support::fleet::{Fleet, Running, target};
@@ -252,4 +253,38 @@ async fn what_was_refused_before_the_app_said_otherwise_is_tried_again_at_once()
 async fn what_was_refused_before_the_instance_said_otherwise_is_tried_again_at_once() {
     let ignoring = INSTANCE.replace("spec: {}", "spec: {defaults: {drift: ignore}}");
     assert_eq!(sent_after_a_refusal("tutti.yaml", &ignoring).await, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_older_revision_would_look_up_nobody_waits_for() {
+    let maps = |value: &str| {
+        let maps: Vec<String> =
+            (0..40).map(|number| config_map("default", &format!("map-{number:02}"), value)).collect();
+        maps.join("---\n")
+    };
+    let app = objects("default", "settings").replace("{files:", "{adopt: true, files:");
+    let fleet = Fleet::new(
+        &["bj1"],
+        &[("apps/settings/app.yaml", &*app), ("apps/settings/objects/maps.yaml", &maps("first"))],
+    );
+    let bj1 = fleet.cluster("bj1");
+    for map in maps("first").split("---\n") {
+        live::create_as(bj1, "kubectl-create", map).await;
+    }
+    let reads = RequestMatch::any().verb("get").resource("configmaps");
+    let slow = Fault::Delay(Duration::from_secs(30));
+    bj1.set_faults(&FaultPlan::new(1).rule(FaultRule::failing(reads, slow)));
+    fleet.forget_requests();
+    let running = fleet.start().await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let second = maps("second");
+    let change = [("apps/settings/objects/maps.yaml", Some(&*second))];
+    let revision = fleet.push(&running, "Second", &change).await;
+    tokio::time::sleep(Duration::from_secs(75)).await;
+    // Eight side by side, each with two answers of half a minute: the newer revision begins with the same ones.
+    let requests = fleet.requests().into_iter().filter(|(_, it)| it.verb == "get");
+    let names: BTreeSet<String> = requests.map(|(_, it)| it.name).collect();
+    assert!(names.contains("map-00") && names.iter().all(|name| name.as_str() < "map-08"), "{names:?}");
+    bj1.set_faults(&FaultPlan::new(1));
+    running.converged(&revision).await;
 }
