@@ -118,15 +118,15 @@ pub fn stateful_set(object: &Value) -> Health {
     }
 }
 
-/// Pods of the newest revision. When both revisions are one, nothing is left to update, whatever
-/// `updatedReplicas` says (some servers leave it out then).
+/// Pods of the newest revision. Both revisions are one when nothing is left to update (some controllers leave
+/// `updatedReplicas` out then, or at 0), and also when a rollout is taken back half-way: pods of what was taken back are
+/// there still.
 pub fn updated_pods(object: &Value, wanted: i64) -> i64 {
     let current = text(object, "/status/currentRevision");
-    let update = text(object, "/status/updateRevision");
-    match (current, update) {
-        (Some(current), Some(update)) if current == update => wanted,
-        (_, None) => wanted,
-        _ => count(object, "/status/updatedReplicas"),
+    let Some(update) = text(object, "/status/updateRevision") else { return wanted };
+    match count(object, "/status/updatedReplicas") {
+        0 if current == Some(update) => wanted,
+        updated => updated,
     }
 }
 

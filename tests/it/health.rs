@@ -3,7 +3,7 @@
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::json;
-use tutti::report::Phase;
+use tutti::report::{Overview, Phase};
 
 use crate::support::fleet::{Fleet, Running, target};
 use crate::support::live;
@@ -70,9 +70,7 @@ async fn report(fleet: &Fleet, kind: &str, name: &str, phase: &str) {
 /// Waits until an app stands so, and gives the words.
 async fn until(running: &Running, app: &str, phase: Phase) -> String {
     let name = format!("{app} {}", phase.as_str());
-    let stands = |now: &tutti::report::Overview| {
-        now.targets.iter().any(|it| it.app.to_string() == app && it.phase == phase)
-    };
+    let stands = |now: &Overview| now.targets.iter().any(|it| it.app.to_string() == app && it.phase == phase);
     target(&*running.until(&name, stands).await, "bj1", app).detail.clone()
 }
 
@@ -200,4 +198,39 @@ async fn a_rule_with_a_mistake_holds_up_its_kind_only() {
 async fn report_when_there(fleet: &Fleet, running: &Running) {
     until(running, "default/till", Phase::Progressing).await;
     report(fleet, "Cache", "sessions", "Up").await;
+}
+
+/// A canary that is taken back: until its pod has gone, the counts are whole and both revisions are one.
+#[tokio::test(start_paused = true)]
+async fn a_canary_that_is_taken_back_is_not_done_while_its_pod_is_there() {
+    let set = |image: &str, partition: u32| {
+        let labels = json!({"app": "db"});
+        let template = json!({
+            "metadata": {"labels": labels, "annotations": {"sim.tutti.dev/slow-terminate": "true"}},
+            "spec": {"terminationGracePeriodSeconds": 30, "containers": [{"name": "main", "image": image}]},
+        });
+        let strategy = json!({"type": "RollingUpdate", "rollingUpdate": {"partition": partition}});
+        let spec = json!({"replicas": 3, "serviceName": "db", "selector": {"matchLabels": labels},
+            "updateStrategy": strategy, "template": template});
+        let metadata = json!({"name": "db", "namespace": "default"});
+        json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": spec})
+            .to_string()
+    };
+    let (app, manifest) = (objects("default", "db"), "apps/db/objects/set.yaml");
+    let fleet = Fleet::new(&["bj1"], &[("apps/db/app.yaml", &app), (manifest, &set("db:1", 0))]);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let canary = fleet.push(&running, "A canary", &[(manifest, Some(&set("db:2", 2)))]).await;
+    running.converged(&canary).await;
+    let back = fleet.push(&running, "Back", &[(manifest, Some(&set("db:1", 0)))]).await;
+    let waits = |now: &Overview| {
+        now.revision.as_ref() == Some(&back)
+            && target(now, "bj1", "default/db").detail == "StatefulSet default/db: 2/3 replicas updated"
+    };
+    running.until("a pod that is to go", waits).await;
+    let seen = live::get(fleet.cluster("bj1"), "StatefulSet", "default", "db").await.expect("the set");
+    let status = &seen["status"];
+    assert_eq!(status["currentRevision"], status["updateRevision"], "{status:#}");
+    assert_eq!((&status["readyReplicas"], &status["updatedReplicas"]), (&json!(3), &json!(2)), "{status:#}");
+    running.converged(&back).await;
 }

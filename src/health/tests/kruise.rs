@@ -71,6 +71,11 @@ fn clone_sets() {
         json!({"updatedReplicas": 0, "updateRevision": "pay-a"}),
         "Current: 3/3 pods available",
     );
+    // A rollout that is taken back half-way.
+    let back = || json!({"updatedReplicas": 2, "updateRevision": "pay-a"});
+    check_set(rolling(), back(), "InProgress: 2/3 pods updated");
+    check_set(json!({"paused": true}), back(), "Suspended: rollout is paused: 2/3 pods updated");
+    check(set("StatefulSet", json!({}), back()), "InProgress: 2/3 pods updated");
     let mut none = set("CloneSet", json!({}), json!({"replicas": 0, "readyReplicas": 0}));
     none["spec"]["replicas"] = json!(0);
     check(none, "Current: 0/0 pods available");

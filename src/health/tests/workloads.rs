@@ -91,6 +91,13 @@ fn stateful_sets() {
     let rolling = json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 0}});
     check(stateful_set(rolling.clone(), json!({})), "Current: 3/3 replicas available");
     check(stateful_set(rolling.clone(), json!({"updatedReplicas": 0})), "Current: 3/3 replicas available");
+    // A canary or a rollout that is taken back: a pod of it is there still.
+    let back = json!({"currentReplicas": 2, "updatedReplicas": 2});
+    check(stateful_set(rolling.clone(), back.clone()), "InProgress: 2/3 replicas updated");
+    check(stateful_set(json!({"type": "OnDelete"}), back), "Current: 3/3 replicas available");
+    let mut left_out = stateful_set(rolling.clone(), json!({}));
+    left_out["status"].as_object_mut().expect("a map").remove("updatedReplicas");
+    check(left_out, "Current: 3/3 replicas available");
     let update = |updated: u32| json!({"updateRevision": "b", "updatedReplicas": updated});
     check(stateful_set(rolling.clone(), update(1)), "InProgress: 1/3 replicas updated");
     check(stateful_set(rolling.clone(), json!({"replicas": 1})), "InProgress: 1/3 replicas created");
