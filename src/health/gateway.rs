@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::generic;
-use super::read::{Condition, integer, items, sentence, text};
+use super::read::{Condition, items, sentence, text};
 use crate::model::{Health, Status};
 
 /// What must not be False, and what must become True.
@@ -85,10 +85,7 @@ fn waiting_for(object: &Value, conditions: &[Value], who: &str, goal: Goal) -> H
 }
 
 fn judge(object: &Value, conditions: &[Value], who: &str, goal: Goal) -> Health {
-    let generation = integer(object, "/metadata/generation");
-    let old = |condition: Condition<'_>| {
-        condition.observed_generation().zip(generation).is_some_and(|(observed, wanted)| observed < wanted)
-    };
+    let old = |condition: Condition<'_>| condition.is_older_than(object);
     let say = |status, words: String| Health::new(status, sentence(&format!("{who}: {words}")));
     for name in ACCEPTED {
         let Some(condition) = Condition::find(conditions, name) else { continue };

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::read::{Condition, integer, items, sentence, text};
+use super::read::{Condition, integer, items, number_of, old_status, sentence, text};
 use crate::model::{Health, Status};
 
 /// Reasons that a kubelet gives for a container that it cannot start, and that time does not mend.
@@ -16,6 +16,9 @@ pub fn is_hopeless(reason: &str) -> bool {
 
 /// A kubelet tells at most so much later that a pod is not ready any more.
 const NOTICED_WITHIN: SignedDuration = SignedDuration::from_secs(60);
+
+/// More restarts are told as more than that.
+const TOLD_RESTARTS: i64 = 3;
 
 /// A container that ran so long is no longer in a loop of crashes: kubelets forget their back-off then.
 const LONG_RUN: SignedDuration = SignedDuration::from_secs(600);
@@ -137,6 +140,10 @@ pub fn health(pod: &Value) -> Health {
         Some("Pending" | "Running") => {}
         _ => return Health::new(Status::InProgress, "no status yet"),
     }
+    // How a pod ended is said of all its specs; how it runs only of the one that its kubelet has seen.
+    if let Some(old) = old_status(pod, false) {
+        return old;
+    }
     if let Some((container, reason)) = containers(pod)
         .find_map(|container| container.waiting().filter(|r| is_hopeless(r)).map(|r| (container, r)))
     {
@@ -161,11 +168,16 @@ pub fn health(pod: &Value) -> Health {
         .find(|container| container.has_ended_since(unready))
     {
         let end = crashed.end().unwrap_or_else(|| "ended".to_owned());
-        let words = format!("restarted {} times, not ready: {end}", crashed.restarts().max(1));
+        let words = format!("restarted {}, not ready: {end}", times(crashed.restarts().max(1), "time"));
         return Health::new(Status::Failed, sentence(&words));
     }
     let words = Condition::of(pod, "Ready").map_or_else(|| "not ready".to_owned(), Condition::words);
     Health::new(Status::InProgress, words)
+}
+
+/// How often it restarted, as it is told: with no number above three, because each text that is another is posted.
+pub fn times(count: i64, noun: &str) -> String {
+    if count > TOLD_RESTARTS { format!("more than {TOLD_RESTARTS} {noun}s") } else { number_of(count, noun) }
 }
 
 fn failure(pod: &Value) -> String {

@@ -25,6 +25,11 @@ pub fn integer(value: &Value, pointer: &str) -> Option<i64> {
     number.as_i64().or_else(|| number.as_u64().map(|large| i64::try_from(large).unwrap_or(i64::MAX)))
 }
 
+/// The number of a spec. Some controllers (Argo Rollouts) write it as a text.
+fn generation_of(value: &Value, pointer: &str) -> Option<i64> {
+    integer(value, pointer).or_else(|| text(value, pointer)?.parse().ok())
+}
+
 /// A count, which the API server leaves out when it is 0; never negative.
 pub fn count(value: &Value, pointer: &str) -> i64 {
     integer(value, pointer).unwrap_or(0).max(0)
@@ -68,8 +73,12 @@ impl<'a> Condition<'a> {
         text(self.value, "/reason")
     }
 
-    pub fn observed_generation(self) -> Option<i64> {
-        integer(self.value, "/observedGeneration")
+    /// It was written for an older spec, and says nothing of the newest one.
+    pub fn is_older_than(self, object: &Value) -> bool {
+        let wanted = integer(object, "/metadata/generation");
+        generation_of(self.value, "/observedGeneration")
+            .zip(wanted)
+            .is_some_and(|(seen, wanted)| seen < wanted)
     }
 
     /// Reason and message as one sentence; the type when it has neither.
@@ -91,7 +100,7 @@ impl<'a> Condition<'a> {
 /// older one. `required`: the kind always reports `observedGeneration` once it was looked at.
 pub fn old_status(object: &Value, required: bool) -> Option<Health> {
     let generation = integer(object, "/metadata/generation")?;
-    match integer(object, "/status/observedGeneration") {
+    match generation_of(object, "/status/observedGeneration") {
         Some(observed) if observed >= generation => None,
         Some(observed) => Some(Health::new(
             Status::InProgress,
@@ -102,6 +111,13 @@ pub fn old_status(object: &Value, required: bool) -> Option<Health> {
         }
         None => None,
     }
+}
+
+/// InProgress while the condition of this type is of an older spec, whatever it says.
+pub fn old_condition(object: &Value, name: &str) -> Option<Health> {
+    Condition::of(object, name)
+        .filter(|condition| condition.is_older_than(object))
+        .map(|_| Health::new(Status::InProgress, format!("{name} is of an older generation")))
 }
 
 /// On one line, without what only a terminal understands, and not longer than a reason may be.

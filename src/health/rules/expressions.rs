@@ -9,7 +9,8 @@ use kube_cel::cel::{Context, ExecutionError, Program, Value as Cel};
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::super::read::{Condition, old_status, sentence};
+use super::super::generic::GOALS;
+use super::super::read::{Condition, old_condition, old_status, sentence};
 use super::cost::{self, Extent};
 use super::{Expressions, Part, RuleMistake, calls, values};
 use crate::model::{Health, Status};
@@ -26,6 +27,8 @@ static FUNCTIONS: LazyLock<Mutex<Context<'static>>> =
 /// The expressions of one rule, in the order in which they are asked.
 pub struct Compiled {
     parts: Vec<(Part, Program)>,
+    /// Conditions that they ask for by name.
+    conditions: Vec<&'static str>,
 }
 
 impl fmt::Debug for Compiled {
@@ -49,13 +52,22 @@ impl Compiled {
                 Err(mut found) => mistakes.append(&mut found),
             }
         }
-        if mistakes.is_empty() { Ok(Self { parts }) } else { Err(mistakes) }
+        let names = |name: &&str| {
+            let quoted = ['\'', '"'].map(|quote| format!("{quote}{name}{quote}"));
+            let texts = given.iter().filter_map(|(_, text)| *text);
+            texts.into_iter().any(|text| quoted.iter().any(|quoted| text.contains(quoted)))
+        };
+        let conditions = GOALS.into_iter().filter(names).collect();
+        if mistakes.is_empty() { Ok(Self { parts, conditions }) } else { Err(mistakes) }
     }
 
     /// Or why it cannot be told.
     pub fn of_object(&self, object: &Value) -> Result<Health, String> {
         // Whatever the rule says of the status, it says it of an older spec.
         if let Some(old) = old_status(object, false) {
+            return Ok(old);
+        }
+        if let Some(old) = self.conditions.iter().find_map(|name| old_condition(object, name)) {
             return Ok(old);
         }
         let extent = Extent::of(object);
@@ -204,6 +216,6 @@ fn words(part: Part, object: &Value) -> String {
 
 fn main_condition(object: &Value) -> Option<String> {
     let stalled = Condition::of(object, "Stalled").filter(|condition| condition.is("True"));
-    let goal = ["Ready", "Available"].into_iter().find_map(|name| Condition::of(object, name));
+    let goal = GOALS.into_iter().find_map(|name| Condition::of(object, name));
     Some(stalled.or(goal.filter(|goal| !goal.is("True")))?.words())
 }

@@ -293,3 +293,44 @@ fn other_kinds_follow_the_conventions() {
     );
     check(other(json!({"conditions": [condition("Stalled", "False", "", "")]})), "Current");
 }
+
+#[test]
+fn conditions_of_an_older_generation_decide_nothing() {
+    let seen = |name: &str, status: &str, generation: Value| json!({"type": name, "status": status, "reason": "Because", "observedGeneration": generation});
+    let check_all = |conditions: Value, expected: &str| {
+        check(object("example.com/v1", "Database", json!({}), json!({"conditions": conditions})), expected);
+    };
+    let old = |name: &str| format!("InProgress: {name} is of an older generation");
+    for (name, status) in [
+        ("Ready", "True"),
+        ("Ready", "False"),
+        ("Available", "True"),
+        ("Stalled", "True"),
+        ("Reconciling", "True"),
+    ] {
+        check_all(json!([seen(name, status, json!(1))]), &old(name));
+    }
+    let ready = || seen("Ready", "True", json!(2));
+    check_all(json!([ready(), seen("Available", "True", json!(1))]), "Current");
+    check_all(json!([ready(), seen("Reconciling", "False", json!(1))]), "Current");
+    check_all(json!([seen("Stalled", "True", json!(2))]), "Failed: Because");
+    check_all(json!([seen("Ready", "True", json!("1"))]), &old("Ready"));
+    // It does not say of which it is.
+    for unknown in [Value::Null, json!("newest"), json!({})] {
+        check_all(json!([seen("Ready", "True", unknown)]), "Current");
+    }
+}
+
+/// As Argo Rollouts writes it.
+#[test]
+fn an_observed_generation_may_be_a_text() {
+    let rollout = |observed: &str| {
+        let status =
+            json!({"observedGeneration": observed, "conditions": [condition("Available", "True", "", "")]});
+        object("argoproj.io/v1alpha1", "Rollout", json!({}), status)
+    };
+    check(rollout("1"), "InProgress: generation 2 is not observed yet, the status is of 1");
+    check(rollout("2"), "Current");
+    // Old versions have a hash there.
+    check(rollout("5d4c4f"), "Current");
+}

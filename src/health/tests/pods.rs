@@ -39,12 +39,35 @@ fn pods_that_run() {
         "Failed: restarted 2 times, not ready: exit 1",
     );
     check(pod("Always", "Running", crashed.clone(), ready), "Current");
+    let mut often = crashed.clone();
+    often[0]["restartCount"] = json!(41);
+    check(
+        pod("Always", "Running", often, since.clone()),
+        "Failed: restarted more than 3 times, not ready: exit 1",
+    );
     // That was a day before it became unready.
     since[0]["lastTransitionTime"] = json!("2026-11-21T00:00:01Z");
     check(
         pod("Always", "Running", crashed, since),
         "InProgress: ContainersNotReady: containers with unready status: [app]",
     );
+}
+
+#[test]
+fn a_pod_whose_kubelet_has_not_seen_its_spec_is_in_progress() {
+    let ready = json!([condition("Ready", "True", "", "")]);
+    let seen = |mut pod: Value, generation: u32| {
+        pod["status"]["observedGeneration"] = json!(generation);
+        pod
+    };
+    let runs = || pod("Always", "Running", json!([]), ready.clone());
+    let old = "InProgress: generation 2 is not observed yet, the status is of 1";
+    check(seen(runs(), 1), old);
+    check(seen(runs(), 2), "Current");
+    check(seen(pod("Always", "Pending", waiting("ImagePullBackOff", "Back-off"), json!([])), 1), old);
+    // It will not run again.
+    check(seen(pod("Never", "Succeeded", json!([]), json!([])), 1), "Current: completed");
+    check(seen(pod("Never", "Failed", json!([]), json!([])), 1), "Failed: failed");
 }
 
 #[test]

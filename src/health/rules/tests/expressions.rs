@@ -78,6 +78,27 @@ fn an_old_status_is_in_progress() {
     check(expressions("", "", "!has(status.phase)"), Value::Null, "Current");
 }
 
+/// So is one whose condition is of an older spec, where a rule asks for that condition.
+#[test]
+fn an_old_condition_is_in_progress_for_rules_that_ask_for_it() {
+    let of = |generation: u32| {
+        let mut ready = json!({"type": "Ready", "status": "True"});
+        ready["observedGeneration"] = json!(generation);
+        json!({"conditions": [ready], "phase": "Up"})
+    };
+    let old = "InProgress: Ready is of an older generation";
+    check(expressions("", "", READY), of(1), old);
+    check(expressions("", "", &READY.replace('\'', "\"")), of(1), old);
+    check(expressions("", READY, "true"), of(1), old);
+    check(expressions("", "", READY), of(2), "Current");
+    check(expressions("", "", "status.phase == 'Up'"), of(1), "Current");
+    check(
+        expressions("", "", &READY.replace("Ready", "Available")),
+        of(1),
+        "InProgress: none of the expressions holds",
+    );
+}
+
 #[test]
 fn mistakes_have_their_place() {
     let told = |current: &str| -> Vec<String> {
