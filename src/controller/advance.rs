@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -15,7 +16,7 @@ use super::target::Task;
 use super::world::World;
 use crate::fleet::Target;
 use crate::health::{OwnPods, own_pods, pods_cause};
-use crate::model::{AppId, ClusterName, Diagnostic, Mode, Rendered, Scope, TaintEffect};
+use crate::model::{AppId, ClusterName, Diagnostic, Mode, ObjectId, Rendered, Scope, TaintEffect};
 use crate::plan::{self, Action, Reason};
 use crate::reconcile::{self, Job, Shared};
 
@@ -305,7 +306,7 @@ impl World {
         if unwell.is_empty() {
             // What its pods suffered from is over.
             let entry = self.targets.get_mut(id)?;
-            entry.cause = None;
+            entry.causes.clear();
             entry.ask_at = None;
             return None;
         }
@@ -314,7 +315,9 @@ impl World {
         let (object, workload) = (object.clone(), workload.clone());
         let digest = rendered.digest();
         let client = cluster.client.clone()?;
+        let ids: BTreeSet<ObjectId> = unwell.iter().map(|(id, ..)| (*id).clone()).collect();
         let entry = self.targets.get_mut(id)?;
+        entry.causes.forget_well(|workload| ids.contains(workload));
         // Pods do not exist the moment their workload does. When it was asked last is not forgotten while all is well: what is
         // unwell every other second would be asked about each time.
         let soonest = entry.asked_at.map_or(now, |asked| asked + ASK_EVERY);
@@ -327,19 +330,24 @@ impl World {
         entry.asking = true;
         entry.turn = entry.turn.wrapping_add(1);
         let known = entry.last_lines.crashes(&object);
+        let crash = entry.causes.of(&object).and_then(|cause| cause.crash.clone());
         let (events, target) = (self.events.clone(), id.clone());
         tokio::spawn(async move {
-            let cause = match pods {
-                OwnPods::Itself => pods_cause(None, &[workload], &known),
+            let is_there = |pods: &[Value]| crash.is_none_or(|crash| pods.iter().any(|pod| crash.is_of(pod)));
+            let (cause, pod_stays) = match pods {
+                OwnPods::Itself => {
+                    let pods = [workload];
+                    (pods_cause(None, &pods, &known), is_there(&pods))
+                }
                 OwnPods::Selected(selector) => match client.pods(&namespace, &selector).await {
-                    Ok(pods) => pods_cause(Some(&workload), &pods, &known),
+                    Ok(pods) => (pods_cause(Some(&workload), &pods, &known), is_there(&pods)),
                     Err(error) => {
                         tracing::debug!(%error, "the pods could not be listed");
-                        None
+                        (None, true)
                     }
                 },
             };
-            let told = Explanation { target, rendered: digest, workload: object, cause };
+            let told = Explanation { target, rendered: digest, workload: object, cause, pod_stays };
             let _ = events.send(Event::Explained(Box::new(told))).await;
         });
         None

@@ -77,6 +77,8 @@ pub struct Explanation {
     pub rendered: Digest,
     pub workload: ObjectId,
     pub cause: Option<Cause>,
+    /// The pod whose crash is told is there still.
+    pub pod_stays: bool,
 }
 
 impl World {
@@ -90,9 +92,7 @@ impl World {
             // It was asked for the revision before.
             return;
         }
-        // A decisive cause stays for its revision: between two attempts a pod looks milder for a moment.
-        let known = entry.cause.as_ref().is_some_and(|known| known.decisive);
-        if known && !told.cause.as_ref().is_some_and(|it| it.decisive) {
+        if entry.causes.holds(&told.workload, told.cause.as_ref(), told.pod_stays) {
             return;
         }
         let crash = told.cause.as_ref().and_then(|cause| cause.crash.clone());
@@ -104,7 +104,7 @@ impl World {
             }
         }
         if let Some(entry) = self.targets.get_mut(&told.target) {
-            entry.cause = told.cause;
+            entry.causes.learn(told.workload, told.cause);
         }
     }
 

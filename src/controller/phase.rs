@@ -54,8 +54,8 @@ impl World {
         if let Some(refused) = first(plan, Action::Refuse) {
             return (Phase::Refused, refused);
         }
-        if let Some(failed) = failed_hook(plan, cluster) {
-            let cause = entry.cause.as_ref().map(|cause| format!("{failed}; {cause}"));
+        if let Some((hook, failed)) = failed_hook(plan, cluster) {
+            let cause = entry.causes.of(hook).map(|cause| format!("{failed}; {cause}"));
             return (Phase::Degraded, cause.unwrap_or(failed));
         }
         let held =
@@ -83,16 +83,21 @@ impl World {
     }
 }
 
-/// What is there as it is to be: its health, with the cause, then what is reported of it.
+/// What is there as it is to be: its health, then what is reported of it. Of several causes one is told that only a new revision
+/// mends; else that of the worst object, which says more than its own words.
 fn fares(entry: &TargetEntry, rendered: &Rendered, plan: &Plan, cluster: &ClusterEntry) -> (Phase, String) {
-    let (phase, detail) = health_of(rendered, plan, cluster);
-    match &entry.cause {
-        Some(cause) if phase == Phase::Progressing && cause.decisive => (Phase::Degraded, cause.to_string()),
-        Some(cause) if matches!(phase, Phase::Progressing | Phase::Degraded) => (phase, cause.to_string()),
-        _ => match plan.steps.iter().find(|step| is_left_as_it_is(&step.reason)) {
-            Some(drifted) if phase == Phase::Running => (Phase::OutOfSync, told(drifted)),
-            _ => (phase, detail),
+    let (phase, worst, detail) = health_of(rendered, plan, cluster);
+    match phase {
+        Phase::Progressing | Phase::Degraded => {
+            let of_worst = || entry.causes.of(worst?).map(|cause| (phase, cause.to_string()));
+            let decisive = entry.causes.decisive().map(|cause| (Phase::Degraded, cause.to_string()));
+            decisive.or_else(of_worst).unwrap_or((phase, detail))
+        }
+        Phase::Running => match plan.steps.iter().find(|step| is_left_as_it_is(&step.reason)) {
+            Some(drifted) => (Phase::OutOfSync, told(drifted)),
+            None => (phase, detail),
         },
+        _ => (phase, detail),
     }
 }
 
@@ -124,17 +129,21 @@ fn told(step: &Step) -> String {
 }
 
 /// A hook of which others wait for the end, and it is a bad one.
-fn failed_hook(plan: &Plan, cluster: &ClusterEntry) -> Option<String> {
+fn failed_hook<'p>(plan: &'p Plan, cluster: &ClusterEntry) -> Option<(&'p ObjectId, String)> {
     plan.steps.iter().find_map(|step| {
         let Reason::WaitsForHook { hook, .. } = &step.reason else { return None };
         let health = &cluster.observation.objects.get(hook)?.health;
-        (health.status == Status::Failed).then(|| format!("{hook}: {}", health.reason))
+        (health.status == Status::Failed).then(|| (hook, format!("{hook}: {}", health.reason)))
     })
 }
 
-/// The worst health among the rendered objects. One that waits for hooks says nothing: the hook does.
-fn health_of(rendered: &Rendered, plan: &Plan, cluster: &ClusterEntry) -> (Phase, String) {
-    let mut worst = (Phase::Running, String::new());
+/// The worst health among the rendered objects, and whose it is. One that waits for hooks says nothing: the hook does.
+fn health_of<'r>(
+    rendered: &'r Rendered,
+    plan: &Plan,
+    cluster: &ClusterEntry,
+) -> (Phase, Option<&'r ObjectId>, String) {
+    let mut worst = (Phase::Running, None, String::new());
     let waiting: BTreeMap<&ObjectId, &Step> = plan
         .steps
         .iter()
@@ -154,12 +163,12 @@ fn health_of(rendered: &Rendered, plan: &Plan, cluster: &ClusterEntry) -> (Phase
             }
             None => (Phase::Pending, "not there yet".to_owned()),
         };
-        if phase > worst.0 || (worst.1.is_empty() && phase == worst.0) {
-            worst = (phase, format!("{}: {detail}", object.id));
+        if phase > worst.0 {
+            worst = (phase, Some(&object.id), format!("{}: {detail}", object.id));
         }
     }
     match waiting.into_values().next() {
-        Some(step) if worst.0.is_done() => (Phase::Progressing, told(step)),
+        Some(step) if worst.0.is_done() => (Phase::Progressing, None, told(step)),
         _ => worst,
     }
 }

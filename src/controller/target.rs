@@ -7,9 +7,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::causes::Causes;
 use super::jitter::jittered;
 use super::last_lines::LastLines;
-use crate::health::Cause;
 use crate::model::{
     App, Diagnostic, Digest, ObjectId, Observation, Ownership, Rendered, RenderedObject, Revision,
 };
@@ -78,7 +78,7 @@ pub struct TargetEntry {
     pub plan: Option<Arc<Plan>>,
     pub failure: Option<Failure>,
     /// Why its pods are not ready, when that was asked last, and when it is asked next.
-    pub cause: Option<Cause>,
+    pub causes: Causes,
     pub asked_at: Option<Instant>,
     pub ask_at: Option<Instant>,
     pub asking: bool,
@@ -174,7 +174,7 @@ impl TargetEntry {
             woken: None,
             plan: None,
             failure: None,
-            cause: None,
+            causes: Causes::default(),
             asked_at: None,
             ask_at: None,
             asking: false,
@@ -216,7 +216,7 @@ impl TargetEntry {
             if let Some(running) = &self.running {
                 running.cancelled.cancel();
             }
-            self.cause = None;
+            self.causes.clear();
             self.last_lines.clear();
             self.ask_at = None;
             self.failure = None;

@@ -68,6 +68,13 @@ impl Crash {
         self.is_like(other) && (&self.pod, &self.uid) == (&other.pod, &other.uid)
     }
 
+    /// The pod is there, and stays.
+    pub fn is_of(&self, pod: &Value) -> bool {
+        text(pod, "/metadata/name") == Some(&self.pod)
+            && text(pod, "/metadata/uid").unwrap_or_default() == self.uid
+            && text(pod, "/metadata/deletionTimestamp").is_none()
+    }
+
     /// The same, perhaps in another pod.
     fn is_like(&self, other: &Self) -> bool {
         (&self.container, &self.end) == (&other.container, &other.end)
@@ -209,6 +216,10 @@ fn finding(pod: &Value) -> Option<(Weight, Cause)> {
             None => cause(Weight::Ended, reason, None),
         };
     }
+    // What its kubelet tells is of an older spec, which may be what was mended.
+    if old_status(pod, false).is_some() {
+        return None;
+    }
     let mut containers: Vec<Container<'_>> = pod::containers(pod).collect();
     // The container that cannot be started explains the others that wait for it.
     containers.sort_by_key(|container| !container.waiting().is_some_and(pod::is_hopeless));
@@ -227,7 +238,11 @@ fn finding(pod: &Value) -> Option<(Weight, Cause)> {
         {
             let reason = if container.was_out_of_memory() { "OOMKilled" } else { "Restarted" };
             let weight = if is_in_a_loop(pod, container) { Weight::Decisive } else { Weight::Ended };
-            let found = cause(weight, reason, Some(format!("{end}, {} restarts", container.restarts())));
+            let found = cause(
+                weight,
+                reason,
+                Some(format!("{end}, {}", pod::times(container.restarts(), "restart"))),
+            );
             return crashed(found, container);
         }
     }

@@ -4,12 +4,12 @@
 use std::iter;
 use std::time::Duration;
 
-use kube::api::{Patch, PatchParams};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams};
 use sandbox::RequestMatch;
 use serde_json::{Value, json};
 use tutti::report::{Overview, Phase};
 
-use crate::support::fleet::{Fleet, target};
+use crate::support::fleet::{Fleet, Running, target};
 use crate::support::live;
 use crate::support::manifests::objects;
 
@@ -28,7 +28,11 @@ fn template(image: &str, annotations: Value, restarts: &str) -> Value {
 }
 
 fn workload(api_version: &str, kind: &str, spec: Value) -> String {
-    let metadata = json!({"name": "web", "namespace": "default"});
+    named("web", api_version, kind, spec)
+}
+
+fn named(name: &str, api_version: &str, kind: &str, spec: Value) -> String {
+    let metadata = json!({"name": name, "namespace": "default"});
     json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec}).to_string()
 }
 
@@ -50,6 +54,22 @@ fn stands(now: &Overview) -> String {
     let words: Vec<&str> =
         web.detail.split(' ').map(|word| if word.starts_with("web-") { "web-*" } else { word }).collect();
     format!("{}: {}", web.phase.as_str(), words.join(" "))
+}
+
+/// The words of the app stay what they are, up to the names of pods, for so long.
+async fn stays(running: &Running, expected: &str, seconds: u64) {
+    let (words, mut seen) = (target(&running.overview.borrow(), "bj1", "default/web").detail.clone(), None);
+    assert!(words.contains(expected), "{words}");
+    let others = running.until("others", |now| {
+        seen = Some(target(now, "bj1", "default/web").detail.clone()).filter(|detail| *detail != words);
+        seen.is_some()
+    });
+    let others = tokio::time::timeout(Duration::from_secs(seconds), others).await.is_ok();
+    assert!(!others, "{words}, then {seen:?}");
+}
+
+fn is_degraded(now: &Overview) -> bool {
+    now.targets.iter().any(|it| it.app.to_string() == "default/web" && it.phase == Phase::Degraded)
 }
 
 async fn comes_to(manifest: &str, expected: &[&str]) {
@@ -77,6 +97,111 @@ async fn a_container_that_exits_is_told_with_its_code() {
     let revision = fleet.push(&running, "Mended", &[(MANIFEST, Some(&deployment(json!({}))))]).await;
     let now = running.converged(&revision).await;
     assert_eq!(target(&now, "bj1", "default/web").detail, "");
+}
+
+/// While it waits, while it runs, and when it has done so many times.
+#[tokio::test(start_paused = true)]
+async fn a_crash_loop_is_told_in_the_same_words_however_often_it_crashes() {
+    let crashes = json!({"sim.tutti.dev/fail": "crash-loop"});
+    let fleet = fleet(&deployment(crashes.clone()));
+    let running = fleet.start().await;
+    running.until("a cause", is_degraded).await;
+    stays(&running, "(exit 1: \"fatal: simulated crash\")", 600).await;
+    // The one pod that is told goes, and so do its words.
+    let gone = target(&running.overview.borrow(), "bj1", "default/web").detail.clone();
+    let pods = live::api(fleet.cluster("bj1"), "Pod", Some("default"));
+    let names = live::names(fleet.cluster("bj1"), "Pod").await;
+    let told = names.iter().find(|name| gone.contains(name.as_str())).expect("a pod");
+    pods.delete(told, &DeleteParams::default()).await.expect("deleted");
+    running
+        .until("another pod", |now| !target(now, "bj1", "default/web").detail.contains(told.as_str()))
+        .await;
+    running.stop().await;
+
+    let template = template(IMAGE, crashes, "Always");
+    let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "spec": template["spec"]});
+    pod["metadata"] =
+        json!({"name": "web-1", "namespace": "default", "annotations": template["metadata"]["annotations"]});
+    let fleet = self::fleet(&pod.to_string());
+    let running = fleet.start().await;
+    running.until("a line", |now| is_degraded(now) && stands(now).contains("simulated")).await;
+    stays(&running, "web-1", 800).await;
+    running.stop().await;
+}
+
+/// Both Deployments have the tag that is not there: one of them is told, and stays told.
+#[tokio::test(start_paused = true)]
+async fn of_two_workloads_that_fail_one_is_told_on() {
+    let broken = |name: &str| {
+        let labels = json!({"app": name});
+        let mut template = template(NO_IMAGE, json!({}), "Always");
+        template["metadata"]["labels"] = labels.clone();
+        let spec = json!({"replicas": 2, "selector": {"matchLabels": labels}, "template": template});
+        named(name, "apps/v1", "Deployment", spec)
+    };
+    let fleet = fleet(&["api", "shop", "web"].map(broken).join("\n---\n"));
+    let running = fleet.start().await;
+    running.until("a cause", is_degraded).await;
+    stays(&running, &format!("({NO_IMAGE})"), 300).await;
+    running.stop().await;
+}
+
+const ROUTE: &str = "gateway.networking.k8s.io/v1";
+
+fn definition_of_routes() -> String {
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "httproutes.gateway.networking.k8s.io",
+                     "annotations": {"api-approved.kubernetes.io": "https://github.com/kubernetes-sigs/gateway-api"}},
+        "spec": {
+            "group": "gateway.networking.k8s.io", "scope": "Namespaced",
+            "names": {"kind": "HTTPRoute", "plural": "httproutes", "singular": "httproute"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
+        },
+    })
+    .to_string()
+}
+
+/// A Deployment whose pods merely start has nothing to do with a route that is refused, nor has a pod of another workload.
+#[tokio::test(start_paused = true)]
+async fn what_pods_suffer_from_is_not_said_of_another_object() {
+    let starts = deployment(json!({"sim.tutti.dev/fail": "readiness"}));
+    let route = named("web", ROUTE, "HTTPRoute", json!({"hostnames": ["shop.example.com"]}));
+    let both = format!("{starts}\n---\n{route}");
+    let (web, kinds) = (objects("default", "web"), objects("default", "kinds"));
+    let files = [
+        (APP, web.as_str()),
+        (MANIFEST, &both),
+        ("apps/kinds/app.yaml", &kinds),
+        ("apps/kinds/objects/routes.yaml", &definition_of_routes()),
+    ];
+    let fleet = Fleet::new(&["bj1"], &files);
+    let running = fleet.start().await;
+    let told = |now: &Overview| {
+        let web = now.targets.iter().find(|it| it.app.to_string() == "default/web")?;
+        Some(format!("{} {}", web.phase.as_str(), web.detail))
+    };
+    running.until("a cause", |now| told(now).is_some_and(|it| it.contains("NotReady web-"))).await;
+    let accepted = |status: &str| {
+        let condition = json!({"type": "Accepted", "status": status, "reason": "NotAllowedByListeners"});
+        Patch::Merge(
+            json!({"status": {"parents": [{"parentRef": {"name": "front"}, "conditions": [condition]}]}}),
+        )
+    };
+    let resource =
+        ApiResource::from_gvk(&GroupVersionKind::gvk("gateway.networking.k8s.io", "v1", "HTTPRoute"));
+    let client = kube::Client::new(fleet.cluster("bj1").service(), "default");
+    let routes: Api<DynamicObject> = Api::namespaced_with(client, "default", &resource);
+    routes.patch("web", &PatchParams::default(), &accepted("False")).await.expect("a status");
+    running.until("a refused route", is_degraded).await;
+    stays(&running, "HTTPRoute default/web: parent front: NotAllowedByListeners", 60).await;
+    // The route is taken: the pods are what is left.
+    routes.patch("web", &PatchParams::default(), &accepted("True")).await.expect("a status");
+    running
+        .until("pods", |now| told(now).is_some_and(|it| it.starts_with("Progressing NotReady web-")))
+        .await;
+    running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,179 @@
+//! Why the pods of an app on a cluster are not ready: a cause for each of its workloads, and which of them is told.
+
+use std::collections::BTreeMap;
+
+use crate::health::Cause;
+use crate::model::ObjectId;
+
+/// Of one revision.
+#[derive(Debug, Default)]
+pub struct Causes {
+    known: BTreeMap<ObjectId, Cause>,
+    /// The workload whose decisive cause is told. It is told on when others become known: each text that is another is posted.
+    decisive: Option<ObjectId>,
+}
+
+impl Causes {
+    pub fn of(&self, workload: &ObjectId) -> Option<&Cause> {
+        self.known.get(workload)
+    }
+
+    /// The one that is told for the whole app, whatever else there is: only a new revision helps.
+    pub fn decisive(&self) -> Option<&Cause> {
+        self.known.get(self.decisive.as_ref()?)
+    }
+
+    /// What is known of a workload is told on, whatever its pods look like now. A decisive cause stays for its revision: between two
+    /// attempts a pod looks milder for a moment. A crash keeps its words too as long as its pod is there (`pod_stays`): between two
+    /// crashes it is told otherwise, and may end otherwise.
+    pub fn holds(&self, workload: &ObjectId, now: Option<&Cause>, pod_stays: bool) -> bool {
+        let Some(known) = self.known.get(workload).filter(|known| known.decisive) else { return false };
+        match now.filter(|now| now.decisive) {
+            Some(now) => known.crash.is_some() && pod_stays && !is_same_crash(known, now),
+            None => true,
+        }
+    }
+
+    /// What the pods of a workload suffer from now, unless what is known [holds](Self::holds).
+    pub fn learn(&mut self, workload: ObjectId, cause: Option<Cause>) {
+        match (self.known.get_mut(&workload), cause) {
+            (Some(known), Some(cause)) if known.decisive && is_same_crash(known, &cause) => {
+                // It may have been told before its last line was read.
+                known.line = known.line.take().or(cause.line);
+            }
+            (_, Some(cause)) => {
+                self.known.insert(workload, cause);
+            }
+            (_, None) => {
+                self.known.remove(&workload);
+            }
+        }
+        self.choose();
+    }
+
+    /// Forgets those of workloads that are well again, but for decisive ones.
+    pub fn forget_well(&mut self, is_unwell: impl Fn(&ObjectId) -> bool) {
+        self.known.retain(|workload, cause| cause.decisive || is_unwell(workload));
+        self.choose();
+    }
+
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    fn choose(&mut self) {
+        if self.decisive().is_none_or(|told| !told.decisive) {
+            let mut decisive = self.known.iter().filter(|(_, cause)| cause.decisive);
+            self.decisive = decisive.next().map(|(workload, _)| workload.clone());
+        }
+    }
+}
+
+fn is_same_crash(one: &Cause, other: &Cause) -> bool {
+    one.crash.as_ref().zip(other.crash.as_ref()).is_some_and(|(one, other)| one.is(other))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::health::pods_cause;
+
+    fn workload(name: &str) -> ObjectId {
+        ObjectId::new("apps", "Deployment", Some("shop"), name)
+    }
+
+    fn cause(pod: &str, status: Value) -> Cause {
+        let status = json!({"phase": "Running", "containerStatuses": [status],
+            "conditions": [{"type": "Ready", "status": "False", "lastTransitionTime": "2026-11-20T00:00:30Z"}]});
+        let pod = json!({"metadata": {"name": pod, "uid": format!("uid of {pod}")}, "status": status});
+        pods_cause(None, &[pod], &[]).expect("a cause")
+    }
+
+    fn waits(pod: &str, reason: &str) -> Cause {
+        cause(pod, json!({"name": "app", "image": "web:1", "state": {"waiting": {"reason": reason}}}))
+    }
+
+    fn ends(pod: &str, code: u32, state: Value, restarts: u32) -> Cause {
+        let end = json!({"exitCode": code, "startedAt": "2026-11-20T00:00:10Z", "finishedAt": "2026-11-20T00:00:29Z"});
+        let last = json!({"terminated": end});
+        cause(pod, json!({"name": "app", "restartCount": restarts, "state": state, "lastState": last}))
+    }
+
+    fn looping(pod: &str, code: u32) -> Cause {
+        ends(pod, code, json!({"waiting": {"reason": "CrashLoopBackOff"}}), 9)
+    }
+
+    /// Between two crashes.
+    fn runs(pod: &str, code: u32) -> Cause {
+        ends(pod, code, json!({"running": {}}), 9)
+    }
+
+    /// As the controller does with what was seen.
+    fn see(causes: &mut Causes, name: &str, seen: Option<Cause>, pod_stays: bool) -> Option<String> {
+        let workload = workload(name);
+        if !causes.holds(&workload, seen.as_ref(), pod_stays) {
+            causes.learn(workload.clone(), seen);
+        }
+        causes.of(&workload).map(ToString::to_string)
+    }
+
+    #[test]
+    fn each_workload_has_its_own() {
+        let mut causes = Causes::default();
+        let pull = || waits("web-1", "ErrImagePull");
+        assert_eq!(
+            see(&mut causes, "web", Some(pull()), true).as_deref(),
+            Some("ErrImagePull web-1 (web:1)")
+        );
+        assert_eq!(see(&mut causes, "api", None, true), None);
+        assert!(causes.of(&workload("web")).is_some() && causes.decisive().is_none());
+        assert_eq!(
+            see(&mut causes, "web", None, true),
+            None,
+            "its pods are there, and nothing is the matter"
+        );
+        see(&mut causes, "web", Some(pull()), true);
+        see(&mut causes, "api", Some(waits("api-1", "ErrImagePull")), true);
+        causes.forget_well(|id| *id == workload("web"));
+        assert!(causes.of(&workload("web")).is_some() && causes.of(&workload("api")).is_none());
+    }
+
+    #[test]
+    fn the_decisive_one_that_was_told_first_is_told_on() {
+        let told = |causes: &Causes| causes.decisive().map(|cause| cause.pod.clone());
+        let mut causes = Causes::default();
+        for (name, expected) in [("web", "web-1"), ("api", "web-1"), ("zoo", "web-1")] {
+            see(&mut causes, name, Some(waits(&format!("{name}-1"), "ImagePullBackOff")), true);
+            assert_eq!(told(&causes).as_deref(), Some(expected));
+        }
+        // A milder word, none, and that it is well for a moment take nothing away.
+        for seen in [Some(waits("web-1", "ErrImagePull")), None] {
+            see(&mut causes, "web", seen, true);
+        }
+        causes.forget_well(|_| false);
+        assert_eq!(told(&causes).as_deref(), Some("web-1"));
+        // Its image is there by now, and it fails otherwise: the first of the others.
+        causes.learn(workload("web"), None);
+        assert_eq!(told(&causes).as_deref(), Some("api-1"));
+        causes.clear();
+        assert_eq!(told(&causes), None);
+    }
+
+    #[test]
+    fn a_crash_keeps_the_words_that_it_was_told_with() {
+        let words = "CrashLoopBackOff web-1 (exit 1)";
+        let mut causes = Causes::default();
+        for seen in [looping("web-1", 1), runs("web-1", 1), looping("web-1", 2), looping("web-2", 1)] {
+            assert_eq!(see(&mut causes, "web", Some(seen), true).as_deref(), Some(words));
+        }
+        let read = |line: &str| Cause { line: Some(line.into()), ..runs("web-1", 1) };
+        let with_line = "CrashLoopBackOff web-1 (exit 1: \"no such table\")";
+        assert_eq!(see(&mut causes, "web", Some(read("no such table")), true).as_deref(), Some(with_line));
+        assert_eq!(see(&mut causes, "web", Some(read("other")), true).as_deref(), Some(with_line));
+        // Its pod has gone.
+        let now = see(&mut causes, "web", Some(runs("web-2", 1)), false);
+        assert_eq!(now.as_deref(), Some("Restarted web-2 (exit 1, more than 3 restarts)"));
+    }
+}
