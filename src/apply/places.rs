@@ -53,22 +53,31 @@ impl Place {
         path.steps().len() <= self.0.len() && path.steps().iter().zip(&self.0).all(&mut fits)
     }
 
-    /// Takes it out of the object.
+    /// Takes it out of the object, with what is empty without it: whoever sends an empty map has it.
     pub fn remove(&self, object: &mut Value) {
-        let Some((last, way)) = self.0.split_last() else { return };
-        let parent = way.iter().try_fold(object, |value, step| match step {
-            Step::Field(name) => value.get_mut(name),
-            Step::Index(index) => value.get_mut(index),
-        });
-        match (parent, last) {
-            (Some(Value::Object(map)), Step::Field(name)) => {
-                map.shift_remove(name);
+        remove_steps(object, &self.0);
+    }
+}
+
+/// Whether nothing is left of the value.
+fn remove_steps(value: &mut Value, steps: &[Step]) -> bool {
+    let Some((step, rest)) = steps.split_first() else { return true };
+    match (step, value) {
+        (Step::Field(name), Value::Object(map)) => {
+            if !map.get_mut(name).is_some_and(|below| remove_steps(below, rest)) {
+                return false;
             }
-            (Some(Value::Array(items)), Step::Index(index)) if *index < items.len() => {
-                items.remove(*index);
-            }
-            _ => {}
+            map.shift_remove(name);
+            map.is_empty()
         }
+        (Step::Index(index), Value::Array(items)) => {
+            if !items.get_mut(*index).is_some_and(|below| remove_steps(below, rest)) {
+                return false;
+            }
+            items.remove(*index);
+            items.is_empty()
+        }
+        _ => false,
     }
 }
 
@@ -215,5 +224,11 @@ mod tests {
         }
         assert_eq!(object["spec"]["containers"][0], json!({"name": "app", "ports": [{"containerPort": 80}]}));
         assert_eq!(object["metadata"]["finalizers"], json!(["y]"]));
+        for text in
+            [".metadata.finalizers[=\"y]\"]", ".metadata.annotations.a.b", ".metadata.annotations.a.b.c/d"]
+        {
+            Place::find(&object, text).expect("a place").remove(&mut object);
+        }
+        assert_eq!(object.get("metadata"), None, "nothing that is empty is left behind");
     }
 }

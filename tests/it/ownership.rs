@@ -450,6 +450,26 @@ async fn what_changes_while_it_is_put_back_is_looked_at_again() {
     assert_eq!(scene.told().0, Phase::Running);
 }
 
+/// What is left of a map without its one field is none of ours, or the next repair would take the field with it.
+#[tokio::test(start_paused = true)]
+async fn what_is_left_to_others_stays_theirs_when_all_was_sent_in_between() {
+    let scene = Scene::with("ignore: [{paths: [/data/value]}]").await;
+    edit_as(scene.cluster(), "updater", MAP, &json!({"data": {"value": "theirs"}})).await;
+    settle().await;
+    for (label, edited) in [("tutti.dev/managed-by", Value::Null), ("tutti.dev/app", json!("another"))] {
+        let labels = json!({"metadata": {"labels": {(label): edited}}});
+        edit_as(scene.cluster(), "kubectl-label", MAP, &labels).await;
+        settle().await;
+        let map = scene.get("ConfigMap").await;
+        let labels = &map["metadata"]["labels"];
+        assert_eq!(
+            (&labels["tutti.dev/managed-by"], &labels["tutti.dev/app"]),
+            (&json!("main"), &json!("default.web"))
+        );
+        assert_eq!(map["data"], json!({"value": "theirs"}), "{label}");
+    }
+}
+
 /// Whoever applies the same value has the field too: `force` is not for what is left to others.
 #[tokio::test(start_paused = true)]
 async fn what_is_left_to_others_is_not_forced_where_both_have_it() {
