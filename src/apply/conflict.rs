@@ -13,7 +13,7 @@ use super::owned::{FieldSet, is_autoscaler};
 use super::places::Place;
 use super::without_apply::Merge;
 use super::{is_replicas, scale, stopped};
-use crate::cluster::{Client, Conflict, Error, Resource};
+use crate::cluster::{Client, Conflict, Error, Resource, field_without_values};
 use crate::model::{FieldPath, RenderedObject, Was};
 use crate::plan::{Reason, SentReplicas, Step};
 
@@ -154,6 +154,7 @@ impl Attempt<'_> {
                 return Err(Error::Conflict { object: self.object.id.clone(), conflicts: foreign });
             }
             for Conflict { manager, field, .. } in ours.iter().filter(|_| !self.is_dry) {
+                let field = told_field(self.object, field);
                 tracing::info!(object = %self.object.id, manager, field, "taken back: it was ours");
             }
         }
@@ -192,6 +193,11 @@ fn unbind(body: &mut Value) {
     }
 }
 
+/// What may be told of a field that was in conflict.
+fn told_field(object: &RenderedObject, field: &str) -> String {
+    if object.sealed.is_some() { field_without_values(field) } else { field.to_owned() }
+}
+
 /// Takes a field out of what is sent if the app leaves it to others; whether it does.
 fn leave(body: &mut Value, ignored: &[FieldPath], field: &str) -> bool {
     let Some(place) = Place::find(body, field) else { return false };
@@ -226,6 +232,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::model::Sealed;
 
     #[test]
     fn only_what_was_applied_before_was_ours() {
@@ -254,6 +261,15 @@ mod tests {
         check(".data.level", true, json!({"data": {"other": "1"}}));
         check(".data.other", false, json!({"data": {"level": "info", "other": "1"}}));
         check(".data.unknown", false, json!({"data": {"level": "info", "other": "1"}}));
+    }
+
+    #[test]
+    fn a_field_of_an_object_with_encrypted_values_is_told_without_them() {
+        let body = json!({"apiVersion": "example.com/v1", "kind": "Account", "metadata": {"name": "web"}});
+        let field = r#".spec.users[name="hunter2"].role"#;
+        let sealed = RenderedObject::of_test(&body, Some(Sealed::new(b"salt", Vec::new())));
+        assert_eq!(told_field(&sealed, field), ".spec.users[…]");
+        assert_eq!(told_field(&RenderedObject::of_test(&body, None), field), field);
     }
 
     #[test]

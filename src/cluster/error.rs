@@ -100,10 +100,7 @@ impl Error {
             }
             Self::Conflict { object, mut conflicts } => {
                 for conflict in &mut conflicts {
-                    // Items of lists are named by what is in them, which may hold brackets and dots too.
-                    if let Some((list, _)) = conflict.field.split_once('[') {
-                        conflict.field = format!("{list}[…]");
-                    }
+                    conflict.field = field_without_values(&conflict.field);
                 }
                 conflicts.dedup();
                 Self::Conflict { object, conflicts }
@@ -121,6 +118,11 @@ impl Error {
     pub fn is_unreachable(&self) -> bool {
         matches!(self, Self::Unreachable { .. })
     }
+}
+
+/// A field as API servers write it, up to its first list: items are named by what is in them, which may hold brackets and dots too.
+pub fn field_without_values(field: &str) -> String {
+    field.split_once('[').map_or_else(|| field.to_owned(), |(list, _)| format!("{list}[…]"))
 }
 
 fn managers(conflicts: &[Conflict]) -> String {

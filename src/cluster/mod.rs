@@ -37,7 +37,7 @@ mod tests;
 pub use catalog::{Catalog, Resource};
 pub use client::{Client, Deleted};
 pub use credential::Credential;
-pub use error::{Conflict, Error, ImmutableField};
+pub use error::{Conflict, Error, ImmutableField, field_without_values};
 pub use home::{Home, HomeError, Keeper, what_of as registry_in_words};
 pub use inventory::KindsInUse;
 pub use link::Link;
