@@ -9,13 +9,16 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::handover;
-use super::owned::{FieldSet, is_autoscaler};
+use super::owned::{FieldSet, entries, fields, is_autoscaler, is_ours, text};
 use super::places::Place;
 use super::without_apply::Merge;
-use super::{is_replicas, scale, stopped};
+use super::{changed, is_replicas, scale, stopped};
 use crate::cluster::{Client, Conflict, Error, Resource, field_without_values};
 use crate::model::{FieldPath, RenderedObject, Was};
 use crate::plan::{Reason, SentReplicas, Step};
+
+/// How often an object is read again that changes while its fields are taken.
+const ROUNDS: usize = 3;
 
 /// What earlier commits rendered.
 pub trait Past: Send + Sync {
@@ -47,9 +50,20 @@ impl std::fmt::Debug for Attempt<'_> {
 }
 
 impl Attempt<'_> {
-    pub async fn run(&self, mut body: Value) -> Result<Value, Error> {
+    pub async fn run(&self, body: Value) -> Result<Value, Error> {
+        match self.tried(body).await {
+            Err(error) if is_of_another(&error) => Err(changed("apply", &self.object.id)),
+            result => result,
+        }
+    }
+
+    async fn tried(&self, mut body: Value) -> Result<Value, Error> {
         match self.by_apply(&mut body, true).await {
-            Err(Error::WithoutApply { .. }) => self.by_merge(&body).await,
+            Err(Error::WithoutApply { .. }) => {
+                // It is bound to what is read then.
+                unbind(&mut body, &["resourceVersion", "uid"]);
+                self.by_merge(&body).await
+            }
             Ok(live) if handover::is_due(&live) && !self.is_dry => {
                 self.after_handover(&live, &mut body).await
             }
@@ -72,7 +86,7 @@ impl Attempt<'_> {
     async fn after_handover(&self, live: &Value, body: &mut Value) -> Result<Value, Error> {
         let Self { client, resource, manager, object, .. } = *self;
         handover::hand_over(client, resource, manager, &object.id, live).await?;
-        unbind(body);
+        unbind(body, &["resourceVersion"]);
         self.by_apply(body, false).await
     }
 
@@ -117,13 +131,18 @@ impl Attempt<'_> {
     async fn by_apply(&self, body: &mut Value, is_as_seen: bool) -> Result<Value, Error> {
         let ignored = &self.step.left.paths;
         let has_drifted = matches!(self.step.reason.cause(), Reason::Drifted { .. });
-        let takes_all = self.step.force || has_drifted;
+        // Of what was not there when it was looked for nothing is taken: whoever made it was quicker.
+        let takes_all = (self.step.force || has_drifted) && self.step.seen.is_some();
         let mut seen = self.step.resource_version.clone();
+        // Controllers write the status of what is not at rest all the time: bound to a state, it would be refused again and again.
+        if takes_all && ignored.is_empty() && self.step.is_at_rest && says_replicas(body) {
+            return self.by_force(body, seen.filter(|_| is_as_seen)).await;
+        }
         if has_drifted && is_as_seen && self.step.left.known.is_some() {
             // What is sent leaves out whatever others have of the fields that are left to them, if all is as it was seen.
             bind(body, seen.as_deref());
             match self.apply(body, true).await {
-                Err(Error::Rejected { code: 409, .. }) => unbind(body),
+                Err(Error::Rejected { code: 409, .. }) => unbind(body, &["resourceVersion"]),
                 result => return result,
             }
             // Who has what is told of a state that is no older than this.
@@ -168,6 +187,35 @@ impl Attempt<'_> {
         self.apply(body, !theirs.is_empty()).await
     }
 
+    /// All of it by force, but for a number of replicas that an autoscaler set a moment ago: whose it is, is known of the state
+    /// that was seen alone.
+    async fn by_force(&self, body: &mut Value, mut seen: Option<String>) -> Result<Value, Error> {
+        let Self { client, resource, object, .. } = self;
+        let mut round = 0;
+        loop {
+            if seen.is_none() {
+                let Some(now) = client.get(resource, &object.id).await? else {
+                    return Err(changed("apply", &object.id));
+                };
+                if let Some(error) = stopped(self.cancelled, &object.id) {
+                    return Err(error);
+                }
+                scale(body, replicas_now(self.step.replicas, &now, self.manager));
+                let version = now.pointer("/metadata/resourceVersion").and_then(Value::as_str);
+                // What is left to the autoscaler is not taken from it, however often it scales.
+                seen = version.filter(|_| says_replicas(body)).map(ToOwned::to_owned);
+            }
+            bind(body, seen.take().as_deref());
+            match self.apply(body, true).await {
+                Err(Error::Rejected { code: 409, .. }) if round < ROUNDS => {
+                    unbind(body, &["resourceVersion"]);
+                    round += 1;
+                }
+                result => return result,
+            }
+        }
+    }
+
     async fn apply(&self, body: &Value, by_force: bool) -> Result<Value, Error> {
         let Self { client, resource, manager, object, .. } = self;
         if self.is_dry {
@@ -180,6 +228,10 @@ impl Attempt<'_> {
     }
 }
 
+fn says_replicas(body: &Value) -> bool {
+    body.pointer("/spec/replicas").is_some()
+}
+
 /// To this state: another one is refused.
 fn bind(body: &mut Value, version: Option<&str>) {
     if let Some(version) = version {
@@ -187,9 +239,32 @@ fn bind(body: &mut Value, version: Option<&str>) {
     }
 }
 
-fn unbind(body: &mut Value) {
+fn unbind(body: &mut Value, fields: &[&str]) {
     if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.shift_remove("resourceVersion");
+        metadata.retain(|name, _| !fields.contains(&name.as_str()));
+    }
+}
+
+/// The object that was meant has gone, and another one has its name.
+pub fn is_of_another(error: &Error) -> bool {
+    matches!(error, Error::Rejected { code: 422, detail, .. } if detail.contains("metadata.uid"))
+}
+
+/// What is sent of the replicas of an object that changed since `planned` was decided. A number that is left to an autoscaler and
+/// is still ours may be its all the same: old servers do not say who set it.
+fn replicas_now(planned: SentReplicas, now: &Value, manager: &str) -> SentReplicas {
+    let has_it = |entry: &Value| fields(entry).has_path(&["spec", "replicas"]);
+    let others = |entry: &&Value| text(entry, "manager") != manager;
+    let is_its = |entry: &Value| is_autoscaler(text(entry, "manager"), text(entry, "subresource"));
+    if entries(now).iter().filter(others).any(|entry| is_its(entry) && has_it(entry)) {
+        return SentReplicas::LeftOut;
+    }
+    let is_still_ours = || entries(now).iter().any(|entry| is_ours(entry, manager) && has_it(entry));
+    let count = now.pointer("/spec/replicas").and_then(Value::as_i64);
+    match (planned, count) {
+        (SentReplicas::AsLive(_), Some(count)) if is_still_ours() => SentReplicas::AsLive(count),
+        (SentReplicas::AsLive(_), _) => SentReplicas::LeftOut,
+        (planned, _) => planned,
     }
 }
 
@@ -270,6 +345,29 @@ mod tests {
         let sealed = RenderedObject::of_test(&body, Some(Sealed::new(b"salt", Vec::new())));
         assert_eq!(told_field(&sealed, field), ".spec.users[…]");
         assert_eq!(told_field(&RenderedObject::of_test(&body, None), field), field);
+    }
+
+    #[test]
+    fn the_number_of_replicas_is_that_of_now_where_an_autoscaler_decides() {
+        let entry = |manager: &str, operation: &str, subresource: &str| {
+            json!({"manager": manager, "operation": operation, "subresource": subresource,
+                   "fieldsV1": {"f:spec": {"f:replicas": {}}}})
+        };
+        let ours = entry("tutti-main", "Apply", "");
+        let autoscaler = entry("kube-controller-manager", "Update", "scale");
+        let person = entry("kubectl", "Update", "scale");
+        let check = |planned: SentReplicas, entries: &[&Value], expected: SentReplicas| {
+            let now = json!({"metadata": {"managedFields": entries}, "spec": {"replicas": 5}});
+            assert_eq!(replicas_now(planned, &now, "tutti-main"), expected, "{planned:?} {now}");
+        };
+        let (said, live) = (SentReplicas::AsRendered, SentReplicas::AsLive(2));
+        check(said, &[&ours], said);
+        check(said, &[&person], said);
+        check(said, &[&autoscaler], SentReplicas::LeftOut);
+        check(said, &[&ours, &autoscaler], SentReplicas::LeftOut);
+        check(live, &[&ours], SentReplicas::AsLive(5));
+        check(live, &[&autoscaler], SentReplicas::LeftOut);
+        check(live, &[&person], SentReplicas::LeftOut);
     }
 
     #[test]

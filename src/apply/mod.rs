@@ -164,7 +164,7 @@ async fn apply_one(
         return match replace::delete(client, resource, manager, &object.id, &body, uid, cancelled).await {
             Ok(Deleted::Accepted) => Ok(Done::Deleted),
             Ok(Deleted::Gone) => Ok(Done::Gone),
-            Ok(Deleted::Changed) => Err(failed(changed(&object.id))),
+            Ok(Deleted::Changed) => Err(failed(changed("replace", &object.id))),
             Err(error) => Err(failed(error)),
         };
     }
@@ -174,9 +174,9 @@ async fn apply_one(
         let (id, body, left) = (&object.id, &body, &*step.left.paths);
         Adoption { client, resource, manager, id, body, left }.take(cancelled).await
     } else {
-        if let (Reason::Drifted { .. }, Some(uid)) = (&step.reason, &step.uid) {
+        if let Some(uid) = step.seen.as_deref().filter(|uid| !uid.is_empty()) {
             // Another object of that name may not be ours.
-            body["metadata"]["uid"] = Value::String(uid.clone());
+            body["metadata"]["uid"] = uid.into();
         }
         let is_dry = false;
         Attempt { client, resource, manager, past, step, object, cancelled, is_dry }.run(body).await
@@ -190,9 +190,9 @@ fn stopped(cancelled: &CancellationToken, id: &ObjectId) -> Option<Error> {
     cancelled.is_cancelled().then(|| Error::Superseded { object: id.clone() })
 }
 
-fn changed(object: &ObjectId) -> Error {
+fn changed(action: &'static str, object: &ObjectId) -> Error {
     let (reason, detail) = ("Conflict".to_owned(), "it changed meanwhile, looked at again".to_owned());
-    Error::Rejected { action: "replace", object: object.clone(), code: 409, reason, detail }
+    Error::Rejected { action, object: object.clone(), code: 409, reason, detail }
 }
 
 /// What others have of the fields that are left to them. Replicas stand apart: their number is sent as long as it is ours.

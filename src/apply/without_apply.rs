@@ -10,6 +10,7 @@ use futures::FutureExt as _;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::conflict::is_of_another;
 use super::merged;
 use super::owned::{self, FieldSet};
 use crate::cluster::{Client, Error, Resource};
@@ -128,10 +129,8 @@ fn objection(live: &Value, id: &ObjectId, manager: &str, adopts: bool) -> Option
 fn is_outdated(error: &Error) -> bool {
     match error {
         Error::Rejected { code: 409, .. } => true,
-        // Another object of that name.
-        Error::Rejected { code: 422, detail, .. } => detail.contains("metadata.uid"),
         Error::Rejected { code: 404, action, .. } => *action == "apply",
-        _ => false,
+        error => is_of_another(error),
     }
 }
 

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::model::{
     AppId, ClusterState, DriftMode, FieldPath, IgnoreRule, Kind, Live, Mode, ObjectId, Observation, Rendered,
-    RenderedObject, Revision, Stranger, Taint, Takeover, ignored, labels,
+    RenderedObject, Revision, Status, Stranger, Taint, Takeover, ignored, labels,
 };
 
 /// Everything that the answer depends on.
@@ -136,6 +136,8 @@ fn step(
         reason,
         uid: live.map(|live| live.uid.to_string()),
         resource_version: seen.map(|(_, version)| version.to_string()),
+        seen: seen.map(|(uid, _)| Arc::clone(uid)),
+        is_at_rest: live.is_some_and(|live| live.health.status == Status::Current),
         values: live.and_then(|live| live.ownership.values),
         replicas: SentReplicas::of(live, unlabelled, said_replicas(object), autoscaled),
         applied: live.and_then(|live| live.revision.as_deref()).map(Revision::from),

@@ -173,6 +173,8 @@ impl Decided {
             reason: self.reason.clone(),
             uid: Some(uid),
             resource_version: Some(resource_version),
+            seen: None,
+            is_at_rest: false,
             applied: None,
             source: None,
             force: false,

@@ -31,8 +31,14 @@ pub struct Step {
     pub reason: Reason,
     /// Of the live object, when there is one of ours. A precondition of its delete.
     pub uid: Option<String>,
-    /// As `uid`.
+    /// As `uid`, or as `seen`.
     pub resource_version: Option<String>,
+    /// Uid of what is there, also where it lost our label: no other object of that name is meant.
+    #[serde(skip)]
+    pub seen: Option<Arc<str>>,
+    /// Nothing is known to be at work on it, so that it most likely still is what was seen.
+    #[serde(skip)]
+    pub is_at_rest: bool,
     /// The commit that the live object was applied from last, when there is one of ours.
     pub applied: Option<Revision>,
     /// Of the live object, where they are watched.

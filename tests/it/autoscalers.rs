@@ -232,6 +232,40 @@ async fn an_autoscaler_that_was_quicker_than_an_apply_keeps_its_number() {
     assert_eq!(web.pointer("/spec/template/spec/containers/0/image"), Some(&json!("web:2")));
 }
 
+/// As above, before what puts back something else of the object.
+async fn check_quicker_than_a_repair(autoscaler: &'static str, options: fn(&str) -> SandboxOptions) {
+    let scene = Scene::with(autoscaler, options, &drift::app("drift: repair")).await;
+    assert!(scene.is_ours().await);
+    scene.fleet.forget_requests();
+    let bj1 = scene.fleet.cluster("bj1");
+    let applies = RequestMatch::any().verb("apply");
+    bj1.fail_next(applies.clone(), 1, Fault::Delay(Duration::from_secs(20)));
+    let label = json!({"metadata": {"labels": {"tutti.dev/app": "another"}}});
+    live::edit_as(bj1, "kubectl-edit", ("Deployment", "web"), &label).await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(bj1.count_requests(&applies), 1);
+    scale_as(bj1, "kube-controller-manager", "web", 10).await;
+    settle().await;
+    settle().await;
+    let expected = ["2 apply deployments.apps", "1 get deployments.apps", "2 patch deployments.apps"];
+    assert_eq!(scene.fleet.counted(), expected, "a look, and then all that is not its");
+    let web = scene.web().await;
+    assert_eq!(web["spec"]["replicas"], 10);
+    assert_eq!(web["metadata"]["labels"]["tutti.dev/app"], "default.web");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_autoscaler_that_was_quicker_than_a_repair_keeps_its_number() {
+    check_quicker_than_a_repair("", |name| SandboxOptions::instant(name)).await;
+    check_quicker_than_a_repair(AUTOSCALER, |name| SandboxOptions::instant(name)).await;
+}
+
+/// Where nothing tells who scaled, the number that is there is sent.
+#[tokio::test(start_paused = true)]
+async fn an_autoscaler_in_git_that_was_quicker_than_a_repair_keeps_its_number_on_the_oldest_release() {
+    check_quicker_than_a_repair(SCALED_OBJECT, oldest).await;
+}
+
 /// The autoscaler of the cluster itself is at work.
 #[tokio::test(start_paused = true)]
 async fn an_autoscaler_that_scales_is_in_nobodys_way() {

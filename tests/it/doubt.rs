@@ -7,7 +7,7 @@ use sandbox::{Fault, FaultPlan, FaultRule, RequestMatch};
 use serde_json::json;
 use tutti::report::{Overview, Phase};
 
-use crate::support::fleet::{Fleet, target};
+use crate::support::fleet::{Fleet, Running, target};
 use crate::support::live;
 use crate::support::manifests::{INSTANCE, cluster, config_map, namespace, objects};
 
@@ -119,19 +119,9 @@ async fn the_commit_that_ends_maintenance_writes_only_what_it_says() {
     assert_eq!(fleet.counted(), ["2 apply configmaps"], "the second version is never written");
 }
 
-/// Between our look and our apply another instance was quicker.
-#[tokio::test(start_paused = true)]
-async fn an_object_that_another_instance_makes_a_moment_before_stays_its_own() {
-    let (app, first) = (objects("default", "web"), maps(&["one"], "first"));
-    let fleet = Fleet::new(&["bj1"], &[(APP, &app), (MAPS, &first)]);
-    let bj1 = fleet.cluster("bj1");
-    let applies = RequestMatch::writes().resource("configmaps");
-    bj1.fail_next(applies.clone(), 1, Fault::Delay(Duration::from_secs(10)));
-    let running = fleet.start().await;
-    while bj1.count_requests(&applies) == 0 {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    let theirs = json!({
+/// The same object of another instance.
+fn of_another_instance(value: &str) -> String {
+    let map = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {
             "name": "one", "namespace": "default",
@@ -139,15 +129,65 @@ async fn an_object_that_another_instance_makes_a_moment_before_stays_its_own() {
             "annotations": {"tutti.dev/app": "default/web", "tutti.dev/origin": "/ConfigMap/default/one",
                 "tutti.dev/hash": "sha256:00", "tutti.dev/revision": "0123456"},
         },
-        "data": {"value": "first"},
+        "data": {"value": value},
     });
-    let before = live::apply_as(bj1, "tutti-other", &theirs.to_string()).await;
+    map.to_string()
+}
+
+/// It is refused, and stays as it was written.
+async fn check_untouched(fleet: &Fleet, running: &Running, theirs: &serde_json::Value) {
     let seen = running.until("refused", |now| now.targets.iter().any(|it| it.phase == Phase::Refused)).await;
     let detail = &target(&seen, "bj1", "default/web").detail;
     assert!(detail.contains("tutti-other") || detail.contains("instance other"), "{detail}");
     tokio::time::sleep(Duration::from_secs(600)).await;
-    let after = live::get(bj1, "ConfigMap", "default", "one").await.expect("a map");
-    assert_eq!(after["metadata"]["resourceVersion"], before["metadata"]["resourceVersion"], "untouched");
+    let after = live::get(fleet.cluster("bj1"), "ConfigMap", "default", "one").await.expect("a map");
+    assert_eq!(after["metadata"]["resourceVersion"], theirs["metadata"]["resourceVersion"], "untouched");
+}
+
+/// Between our look and our apply another instance was quicker.
+async fn check_made_before(app: &str) {
+    let first = maps(&["one"], "first");
+    let fleet = Fleet::new(&["bj1"], &[(APP, app), (MAPS, &first)]);
+    let bj1 = fleet.cluster("bj1");
+    let applies = RequestMatch::writes().resource("configmaps");
+    bj1.fail_next(applies.clone(), 1, Fault::Delay(Duration::from_secs(10)));
+    let running = fleet.start().await;
+    while bj1.count_requests(&applies) == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let theirs = live::apply_as(bj1, "tutti-other", &of_another_instance("first")).await;
+    check_untouched(&fleet, &running, &theirs).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_another_instance_makes_a_moment_before_stays_its_own() {
+    check_made_before(&objects("default", "web")).await;
+}
+
+/// Force takes fields, and no objects.
+#[tokio::test(start_paused = true)]
+async fn an_object_that_another_instance_makes_a_moment_before_is_not_taken_by_force() {
+    check_made_before(&objects("default", "web").replace("spec: {", "spec: {force: true, ")).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_another_instance_makes_in_place_of_ours_is_not_taken_by_force() {
+    let app = objects("default", "web").replace("spec: {", "spec: {force: true, ");
+    let (first, second) = (maps(&["one"], "first"), maps(&["one"], "second"));
+    let fleet = Fleet::new(&["bj1"], &[(APP, &app), (MAPS, &first)]);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let bj1 = fleet.cluster("bj1");
+    let applies = RequestMatch::writes().resource("configmaps");
+    fleet.forget_requests();
+    bj1.fail_next(applies.clone(), 1, Fault::Delay(Duration::from_secs(10)));
+    fleet.push(&running, "Second", &[(MAPS, Some(&second))]).await;
+    while bj1.count_requests(&applies) == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    live::delete(bj1, "ConfigMap", "one").await;
+    let theirs = live::apply_as(bj1, "tutti-other", &of_another_instance("theirs")).await;
+    check_untouched(&fleet, &running, &theirs).await;
 }
 
 /// A namespace that nobody renders carries no label of ours: no watch tells when it comes.
