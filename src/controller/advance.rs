@@ -260,9 +260,15 @@ impl World {
 
     /// What was in the way is looked up anew.
     fn forget_refusals(&mut self, id: &Target) {
-        let (Some(entry), Some(cluster)) = (self.targets.get(id), self.clusters.get_mut(&id.cluster)) else {
+        let (Some(entry), Some(cluster)) = (self.targets.get_mut(id), self.clusters.get_mut(&id.cluster))
+        else {
             return;
         };
+        if entry.retry_at.is_none() {
+            for object in entry.try_what_is_not_replaced() {
+                cluster.observation.immutable.remove(&object);
+            }
+        }
         if let Ok(rendered) = &entry.render {
             for object in &*rendered.objects {
                 cluster.observation.strangers.remove(&object.id);

@@ -13,7 +13,7 @@ use super::last_lines::LastLines;
 use crate::model::{
     App, Diagnostic, Digest, ObjectId, Observation, Ownership, Rendered, RenderedObject, Revision,
 };
-use crate::plan::{Difference, Plan};
+use crate::plan::{Action, Difference, Plan, Reason, Step};
 use crate::report::version;
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -265,6 +265,22 @@ impl TargetEntry {
             self.look_at = Some(now + self.nth_pause(first, self.looks));
             self.looks = self.looks.saturating_add(1);
         }
+    }
+
+    /// What could not be changed and is not replaced either: whether it can be changed by now the cluster alone knows, as of a claim
+    /// that was not bound. What was said of it holds until it has answered.
+    pub fn try_what_is_not_replaced(&mut self) -> Vec<ObjectId> {
+        let Some(plan) = self.plan.as_deref() else { return Vec::new() };
+        let is_one = |step: &&Step| matches!(step.reason, Reason::CannotReplace { .. });
+        let objects: Vec<ObjectId> =
+            plan.steps.iter().filter(is_one).map(|step| step.object.clone()).collect();
+        let told =
+            plan.steps.iter().find(|step| step.action == Action::Refuse).filter(|_| !objects.is_empty());
+        if let Some(step) = told {
+            let text = format!("{}: {}", step.object, step.reason);
+            self.failure = Some(Failure { text, lasting: true, refused: Vec::new() });
+        }
+        objects
     }
 
     /// What is in the way now is another thing than before.

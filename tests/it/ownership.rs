@@ -1,6 +1,8 @@
 //! Who has which field: what was ours is taken back, what never was is refused or forced, what is left to others stays theirs,
 //! and what never changes is replaced where Git says so.
 
+use std::time::Duration;
+
 use kube::api::DeleteParams;
 use sandbox::{Fault, RequestMatch};
 use serde_json::{Value, json};
@@ -8,7 +10,7 @@ use tutti::model::Revision;
 use tutti::report::Phase;
 
 use crate::drift::{APP, MANIFESTS, Scene, app, manifests, settle, writes};
-use crate::support::fleet::target;
+use crate::support::fleet::{Fleet, target};
 use crate::support::live::{self, apply_as, edit_as, scale_as};
 use crate::support::manifests::{INSTANCE, config_map};
 
@@ -338,6 +340,62 @@ async fn nothing_is_deleted_that_could_not_be_created_again() {
         assert!(!scene.counted().await.iter().any(|what| what.contains("delete")), "{detail}");
         assert_eq!(scene.get("Deployment").await["metadata"]["uid"], before["metadata"]["uid"]);
     }
+}
+
+const CLASS: &str = "\
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: late}
+provisioner: example.com/disks
+allowVolumeExpansion: true
+volumeBindingMode: WaitForFirstConsumer
+";
+
+const CONSUMER: &str = "\
+apiVersion: v1
+kind: Pod
+metadata: {name: consumer, namespace: default}
+spec:
+  containers: [{name: main, image: registry.example.com/web:1}]
+  volumes: [{name: data, persistentVolumeClaim: {claimName: web}}]
+";
+
+fn claim(size: &str) -> String {
+    format!(
+        "\
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {{name: web, namespace: default}}
+spec: {{accessModes: [ReadWriteOnce], storageClassName: late, resources: {{requests: {{storage: {size}}}}}}}
+"
+    )
+}
+
+/// A claim that is not bound yet has no other size. It is never replaced, so only the cluster tells when it may change.
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_replaced_is_tried_again_as_a_change() {
+    let fleet = Fleet::new(&["bj1"], &[(APP, &app("replace: true")), (MANIFESTS, &claim("1Gi"))]);
+    apply_as(fleet.cluster("bj1"), "admin", CLASS).await;
+    let running = fleet.start().await;
+    let scene = Scene { fleet, running };
+    settle().await;
+    scene.fleet.forget_requests();
+    let head = scene.push("Another size", &app("replace: true"), &claim("2Gi")).await;
+    let words = "PersistentVolumeClaim default/web: spec cannot change, and it is not replaced: what is in a \
+                 PersistentVolumeClaim would be lost";
+    for _ in 0..400 {
+        assert_eq!(scene.told(), (Phase::Refused, words.to_owned()));
+        tokio::time::sleep(Duration::from_millis(2_990)).await;
+    }
+    let applies = RequestMatch::any().verb("apply").resource("persistentvolumeclaims");
+    let tries = scene.cluster().count_requests(&applies);
+    assert!((4..=8).contains(&tries), "{tries} in 20 minutes");
+
+    apply_as(scene.cluster(), "kubectl", CONSUMER).await;
+    tokio::time::sleep(Duration::from_secs(360)).await;
+    let live = live::get(scene.cluster(), "PersistentVolumeClaim", "default", "web").await.expect("a claim");
+    assert_eq!(live["spec"]["resources"]["requests"]["storage"], "2Gi");
+    scene.running.converged(&head).await;
 }
 
 #[tokio::test(start_paused = true)]

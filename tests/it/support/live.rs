@@ -22,8 +22,9 @@ const KINDS: [(&str, &str, &str); 10] = [
 ];
 
 /// Those that tests only look at.
-const OTHERS: [(&str, &str, &str); 14] = [
+const OTHERS: [(&str, &str, &str); 16] = [
     ("", "v1", "Endpoints"),
+    ("", "v1", "PersistentVolumeClaim"),
     ("", "v1", "Pod"),
     ("", "v1", "Secret"),
     ("apps", "v1", "ReplicaSet"),
@@ -32,6 +33,7 @@ const OTHERS: [(&str, &str, &str); 14] = [
     ("batch", "v1", "Job"),
     ("batch", "v1", "CronJob"),
     ("coordination.k8s.io", "v1", "Lease"),
+    ("storage.k8s.io", "v1", "StorageClass"),
     ("discovery.k8s.io", "v1", "EndpointSlice"),
     ("apps.kruise.io", "v1alpha1", "CloneSet"),
     ("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
