@@ -14,6 +14,7 @@ mod places;
 pub mod release;
 mod replace;
 pub mod takeover;
+mod taking;
 #[cfg(test)]
 mod tests;
 mod without_apply;

@@ -179,16 +179,26 @@ impl FieldSet {
 
     /// Takes away one field, with all that is below it.
     pub fn forget(&mut self, path: &[&str]) {
-        let Some((first, rest)) = path.split_first() else { return };
+        self.split_off(path);
+    }
+
+    /// Takes it away, and tells what it was.
+    pub fn split_off(&mut self, path: &[&str]) -> Self {
+        let mut off = Self::default();
+        let Some((first, rest)) = path.split_first() else { return off };
         let key = format!("f:{first}");
         if rest.is_empty() {
-            self.below.remove(&key);
+            off.below.extend(self.below.remove_entry(&key));
         } else if let Some(child) = self.below.get_mut(&key) {
-            child.forget(rest);
+            let below = child.split_off(rest);
             if child.is_empty() {
                 self.below.remove(&key);
             }
+            if !below.is_empty() {
+                off.below.insert(key, below);
+            }
         }
+        off
     }
 
     /// Removes from an object what the set has.

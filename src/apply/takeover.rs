@@ -1,50 +1,21 @@
 //! Taking over an object that people or deploy tools made, without changing more than Git says.
 //!
-//! The entries of those who had it become the entry of ours, so that what Git does not say goes with the apply that
-//! follows, and nothing is in conflict. Entries of controllers, of subresources and of other instances stay: a
-//! field that one of them has and Git wants otherwise is refused. `spec.replicas` that Git does not set is let go
-//! without a change: somebody scales it.
+//! The entries of those who had it become the entry of ours ([`Taking`] says which), so that what Git does not say goes
+//! with the apply that follows, and nothing is in conflict. A field that a controller, a subresource or another instance
+//! has and Git wants otherwise is refused. `spec.replicas` that Git does not set is let go without a change: somebody
+//! scales it.
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::owned::{FieldSet, entries, fields, is_ours, text};
+use super::owned::{entries, text};
+use super::taking::{Taking, is_controller, is_tool};
 use super::without_apply::{Merge, taken_from as taken_without_entries};
 use super::{as_sent, stopped, told};
 use crate::cluster::{Client, Error, Resource};
 use crate::model::{Effect, FieldPath, ObjectId, RenderedObject, Revision, labels};
-
-/// Who writes what a person wants: their entries are taken over, whatever the operation.
-const TOOLS: &[&str] = &[
-    "argocd-application-controller",
-    "argocd-controller",
-    "argocd-server",
-    "before-first-apply",
-    "helm",
-    "helm-controller",
-    "kustomize-controller",
-    "HashiCorp",
-    "Terraform",
-    "pulumi-kubernetes",
-];
-
-/// Who writes by itself: never taken over, never overruled.
-const CONTROLLERS: &[&str] = &[
-    "cert-manager-cainjector",
-    "cluster-autoscaler",
-    "controller",
-    "external-secrets",
-    "karpenter",
-    "keda",
-    "kube-scheduler",
-    "kubelet",
-    "manager",
-    "metacontroller",
-];
-const CONTROLLERS_END: &[&str] =
-    &["-autoscaler", "-controller", "-manager", "-operator", "-recommender", "-updater"];
 
 /// Annotations in which tools keep their books: that they go is no change of the object.
 const BOOKS: &[&str] = &["kubectl.kubernetes.io/last-applied-configuration"];
@@ -93,14 +64,14 @@ pub struct Adoption<'a> {
 
 impl Adoption<'_> {
     async fn try_out(self) -> Result<Effect, Error> {
-        let Self { client, resource, manager, id, body, .. } = self;
+        let Self { client, resource, id, .. } = self;
         let Some(live) = client.get(resource, id).await? else { return Ok(Effect::default()) };
         let after = self.after(&live).await?;
         let changes = differences(&live, &after);
         let replaces_pods = live.pointer("/spec/template/spec").filter(|_| &*id.group == "apps").map(|_| {
             changes.iter().any(|path| path.starts_with("spec.template.") || path == "spec.template")
         });
-        let mut from = taken_from(&live, body, manager);
+        let mut from = self.taking(&live).map_or_else(Vec::new, |taking| taking.from);
         from.extend(taken_without_entries(&live));
         Ok(Effect { from, changes, replaces_pods })
     }
@@ -132,12 +103,21 @@ impl Adoption<'_> {
         self.merge(&left, cancelled).run(std::future::ready(None)).await
     }
 
+    fn taking(self, object: &Value) -> Option<Taking> {
+        Taking::of(object, self.id, self.body, self.manager)
+    }
+
     async fn after(self, live: &Value) -> Result<Value, Error> {
+        match self.ask(live).await {
+            Err(Error::WithoutApply { .. }) => self.by_merge(None).await,
+            result => result.map(|(after, _)| after),
+        }
+    }
+
+    /// What would come of it, and what would be taken: asked of the cluster by dry runs.
+    async fn ask(self, live: &Value) -> Result<(Value, Option<Taking>), Error> {
         let Self { client, resource, manager, id, body, .. } = self;
         let applied = match client.try_apply(resource, id, body, manager, false).await {
-            Err(Error::WithoutApply { .. }) => {
-                return self.by_merge(None).await;
-            }
             Err(Error::Conflict { conflicts, .. })
                 if conflicts.iter().all(|it| may_overrule(live, &it.manager)) =>
             {
@@ -145,18 +125,21 @@ impl Adoption<'_> {
             }
             result => result?,
         };
-        let dropped = dropped(live, &applied, body, manager);
+        // An object without any entry gets one for all that is there when it is first applied to.
+        let known = if entries(live).is_empty() { &applied } else { live };
+        let Some(taking) = self.taking(known) else { return Ok((applied, None)) };
+        let dropped = taking.dropped(&applied, manager);
+        if dropped.is_empty() {
+            return Ok((applied, Some(taking)));
+        }
         let mut after = applied;
         dropped.cut(&mut after);
-        if !dropped.is_empty() {
-            // The server fills in what it has a default for, and says no where that is not allowed.
-            without(&mut after, &["metadata", "managedFields"]);
-            if let Some(version) = live.pointer("/metadata/resourceVersion") {
-                after["metadata"]["resourceVersion"] = version.clone();
-            }
-            after = client.try_replace(resource, id, &after, manager).await?;
+        // The server fills in what it has a default for, and says no where that is not allowed.
+        without(&mut after, &["metadata", "managedFields"]);
+        if let Some(version) = live.pointer("/metadata/resourceVersion") {
+            after["metadata"]["resourceVersion"] = version.clone();
         }
-        Ok(after)
+        Ok((client.try_replace(resource, id, &after, manager).await?, Some(taking)))
     }
 
     /// Takes it over; the object as the cluster has it then. What is stopped between two writes is taken up where it was by the next one:
@@ -176,87 +159,41 @@ impl Adoption<'_> {
             }
             client.apply(resource, id, body, manager).await
         };
-        // An object without any entry gets one for all that was there when it is first applied to: that one is
-        // taken over in the second round.
-        const ROUNDS: usize = 2;
-        let mut applied = None;
-        for _ in 0..ROUNDS {
-            let live = match applied.take() {
-                Some(live) => live,
-                None => match client.get(resource, id).await? {
-                    Some(live) => live,
-                    None => return apply().await,
-                },
-            };
-            if let Some(detail) = made_by(&live) {
-                // Since the cluster was asked: the next turn asks again, and refuses.
-                let reason = "Conflict".to_owned();
-                return Err(Error::Rejected {
-                    action: "adopt",
-                    object: id.clone(),
-                    code: 409,
-                    reason,
-                    detail,
-                });
-            }
-            let live = match rewritten(&live, body, manager) {
-                Some(entries) => {
-                    let version =
-                        live.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
-                    let metadata = json!({"resourceVersion": version, "managedFields": entries});
-                    if let Some(error) = stopped(cancelled, id) {
-                        return Err(error);
-                    }
-                    client.set_metadata(resource, id, &metadata, manager).await?
-                }
-                None => live,
-            };
-            let after = match apply().await {
-                Err(Error::Conflict { conflicts, .. })
-                    if conflicts.iter().all(|it| may_overrule(&live, &it.manager)) =>
-                {
-                    if let Some(error) = stopped(cancelled, id) {
-                        return Err(error);
-                    }
-                    client.apply_by_force(resource, id, body, manager).await?
-                }
-                result => result?,
-            };
-            if taken_from(&after, body, manager).is_empty() {
-                return Ok(after);
-            }
-            applied = Some(after);
+        let Some(live) = client.get(resource, id).await? else { return apply().await };
+        if let Some(detail) = made_by(&live) {
+            // Since the cluster was asked: the next turn asks again, and refuses.
+            let reason = "Conflict".to_owned();
+            return Err(Error::Rejected { action: "adopt", object: id.clone(), code: 409, reason, detail });
         }
-        match applied {
-            Some(after) => Ok(after),
-            None => apply().await,
+        // Whose what is of an object without any entry, and whether the cluster lets it go, only the cluster can say. It is
+        // asked before anything is written: an apply that wrote our labels and was refused the rest would leave half of it.
+        let taking = match entries(&live) {
+            [] => self.ask(&live).await?.1,
+            _ => self.taking(&live),
+        };
+        let live = match taking {
+            Some(taking) => {
+                let version =
+                    live.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
+                let metadata = json!({"resourceVersion": version, "managedFields": taking.entries(manager)});
+                if let Some(error) = stopped(cancelled, id) {
+                    return Err(error);
+                }
+                client.set_metadata(resource, id, &metadata, manager).await?
+            }
+            None => live,
+        };
+        match apply().await {
+            Err(Error::Conflict { conflicts, .. })
+                if conflicts.iter().all(|it| may_overrule(&live, &it.manager)) =>
+            {
+                if let Some(error) = stopped(cancelled, id) {
+                    return Err(error);
+                }
+                client.apply_by_force(resource, id, body, manager).await
+            }
+            result => result,
         }
-    }
-}
-
-// ---- entries ----
-
-fn is_tool(manager: &str) -> bool {
-    manager.starts_with("kubectl") || TOOLS.contains(&manager)
-}
-
-fn is_controller(manager: &str) -> bool {
-    let is_one =
-        || CONTROLLERS.contains(&manager) || CONTROLLERS_END.iter().any(|end| manager.ends_with(end));
-    !is_tool(manager) && is_one()
-}
-
-/// An entry whose fields become ours.
-fn is_taken(entry: &Value) -> bool {
-    let manager = text(entry, "manager");
-    if manager.starts_with(&labels::field_manager("")) || is_controller(manager) {
-        return false;
-    }
-    match text(entry, "subresource") {
-        "" => is_tool(manager) || text(entry, "operation") == "Apply",
-        // `kubectl scale` is a person's word.
-        "scale" => is_tool(manager),
-        _ => false,
     }
 }
 
@@ -276,69 +213,6 @@ fn with_replicas(left: &[FieldPath], body: &Value) -> Vec<FieldPath> {
         left.extend(FieldPath::parse("/spec/replicas"));
     }
     left
-}
-
-/// What is left to whoever scales, when Git does not say how many.
-fn forget_replicas(fields: &mut FieldSet, body: &Value) {
-    if body.pointer("/spec/replicas").is_none() {
-        fields.forget(&["spec", "replicas"]);
-    }
-}
-
-fn taken_from(object: &Value, body: &Value, manager: &str) -> Vec<String> {
-    if rewritten(object, body, manager).is_none() {
-        return Vec::new();
-    }
-    let names: BTreeSet<&str> =
-        entries(object).iter().filter(|entry| is_taken(entry)).map(|entry| text(entry, "manager")).collect();
-    names.into_iter().map(ToOwned::to_owned).collect()
-}
-
-/// The entries with all that is taken over in ours; `None` when there is nothing to take.
-fn rewritten(live: &Value, body: &Value, manager: &str) -> Option<Vec<Value>> {
-    let (taken, kept): (Vec<&Value>, Vec<&Value>) = entries(live).iter().partition(|entry| is_taken(entry));
-    let newest = taken.iter().max_by_key(|entry| text(entry, "time"))?;
-    let wanted = text(body, "apiVersion");
-    // One entry has one version: sets of other versions cannot be told in it, and their fields are let go.
-    let version = taken.iter().map(|entry| text(entry, "apiVersion"));
-    let version = version.clone().find(|version| *version == wanted).or_else(|| version.clone().next())?;
-    let mut ours = FieldSet::default();
-    for entry in taken.iter().filter(|entry| text(entry, "apiVersion") == version) {
-        ours.add(&fields(entry));
-    }
-    forget_replicas(&mut ours, body);
-    let mut entry = Map::new();
-    entry.insert("manager".to_owned(), json!(manager));
-    entry.insert("operation".to_owned(), json!("Apply"));
-    entry.insert("apiVersion".to_owned(), json!(version));
-    if let Some(time) = newest.get("time") {
-        entry.insert("time".to_owned(), time.clone());
-    }
-    entry.insert("fieldsType".to_owned(), json!("FieldsV1"));
-    let mut all: Vec<Value> = Vec::new();
-    for other in kept {
-        if is_ours(other, manager) {
-            ours.add(&fields(other));
-        } else {
-            all.push(other.clone());
-        }
-    }
-    entry.insert("fieldsV1".to_owned(), ours.to_value());
-    all.push(Value::Object(entry));
-    Some(all)
-}
-
-/// What those who are taken over had, that is not applied and nobody else has: it goes.
-fn dropped(live: &Value, applied: &Value, body: &Value, manager: &str) -> FieldSet {
-    let mut dropped = FieldSet::default();
-    for entry in entries(live).iter().filter(|entry| is_taken(entry)) {
-        dropped.add(&fields(entry));
-    }
-    forget_replicas(&mut dropped, body);
-    for entry in entries(applied).iter().filter(|entry| is_ours(entry, manager) || !is_taken(entry)) {
-        dropped.subtract(&fields(entry));
-    }
-    dropped
 }
 
 // ---- what changes ----
@@ -471,16 +345,6 @@ mod tests {
         let template = |template: Value| json!({"spec": {"template": template}});
         check(template(json!({"metadata": {"labels": {"a": "b"}}})), template(with_time), &[]);
         check(json!({"spec": {}}), json!({"spec": {"strategy": {}}}), &[]);
-    }
-
-    #[test]
-    fn controllers_go_by_their_names() {
-        for name in ["manager", "controller", "external-secrets", "cert-manager-cainjector", "karpenter"] {
-            assert!(is_controller(name), "{name}");
-        }
-        for name in ["helm-controller", "kubectl-edit", "Mozilla"] {
-            assert!(!is_controller(name), "{name}");
-        }
     }
 
     #[test]

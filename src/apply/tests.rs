@@ -114,3 +114,30 @@ async fn a_takeover_by_merge_patches_stops_too() {
     assert!(matches!(result, Err(Error::Superseded { .. })), "{result:?}");
     assert_eq!(case.requests(), ["get", "patch", "apply", "get"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_knows_whose_it_is_is_asked_about_before_it_is_written() {
+    const WHOLE: [&str; 4] = ["get", "try to apply", "patch", "apply"];
+    let untracked = async || {
+        let case = Case::new(false).await;
+        case.sandbox.set_latency(Duration::ZERO);
+        let nobody = json!({"managedFields": [{}]});
+        case.client.set_metadata(&case.resource, &case.id, &nobody, "kubectl-edit").await.expect("written");
+        case.sandbox.set_latency(LATENCY);
+        case.sandbox.reset_requests();
+        case
+    };
+    for request in [1, 2, 3] {
+        let case = untracked().await;
+        let result = case.taken(&case.cancelled_at(request)).await;
+        assert!(matches!(result, Err(Error::Superseded { .. })), "{result:?}");
+        let expected = WHOLE.iter().take(if request == 3 { 3 } else { 2 });
+        assert_eq!(case.requests(), expected.copied().collect::<Vec<_>>());
+        let live = case.taken(&CancellationToken::new()).await.expect("taken over");
+        let managers: Vec<&str> = owned::entries(&live).iter().map(|it| owned::text(it, "manager")).collect();
+        assert_eq!(managers, ["tutti-main"]);
+    }
+    let case = untracked().await;
+    case.taken(&CancellationToken::new()).await.expect("taken over");
+    assert_eq!(case.requests(), WHOLE);
+}

@@ -55,6 +55,12 @@ async fn refused(running: &Running) -> String {
     target(&now, "bj1", "default/web").detail.clone()
 }
 
+async fn planned(running: &Running) -> Vec<String> {
+    let now = running.until("a plan", |now| now.targets.iter().any(|it| it.plan.is_some())).await;
+    let plan = target(&now, "bj1", "default/web").plan.as_ref().expect("a plan");
+    plan.steps.iter().map(|step| format!("{} {}", step.intent().as_str(), step.reason)).collect()
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_deployment_is_taken_over_and_its_pods_stay() {
     let manifest = deployment("default", "web", "web", "registry.example.com/web:1");
@@ -106,10 +112,7 @@ async fn a_plan_says_what_a_takeover_changes() {
         live::create_as(fleet.cluster("bj1"), TOOL, theirs).await;
         fleet.forget_requests();
         let running = fleet.start_with(&Wires::lasting(), observing).await;
-        let now = running.until("a plan", |now| now.targets.iter().any(|it| it.plan.is_some())).await;
-        let plan = target(&now, "bj1", "default/web").plan.as_ref().expect("a plan");
-        let words: Vec<String> =
-            plan.steps.iter().map(|step| format!("{} {}", step.intent().as_str(), step.reason)).collect();
+        let words = planned(&running).await;
         assert_eq!(words, [expected.to_owned()]);
         let asked = RequestMatch::any().resource("deployments.apps").name("web");
         let asked = fleet.cluster("bj1").count_requests(&asked);
@@ -129,6 +132,110 @@ async fn a_plan_says_what_a_takeover_changes() {
          spec.selector: field is immutable",
     )
     .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_plan_says_is_what_comes_of_it_whoever_made_it() {
+    let manifest = deployment("default", "web", "web", "registry.example.com/web:1");
+    let theirs = manifest
+        .replace("{name: main,", "{name: main, workingDir: /srv,")
+        .replace("name: web, namespace", "name: web, finalizers: [example.com/held], namespace");
+    // A rollout is counted by its controller.
+    let changed = |before: &Value, after: &Value| {
+        let mut paths = takeover::differences(before, after);
+        paths.retain(|path| path != "metadata.annotations.deployment.kubernetes.io/revision");
+        paths
+    };
+    for (manager, is_known, from) in [
+        (TOOL, false, "kubectl"),
+        ("OpenAPI-Generator", true, "OpenAPI-Generator"),
+        ("Mozilla", false, "kubectl"),
+    ] {
+        let fleet = fleet(&adopting(), &manifest);
+        let bj1 = fleet.cluster("bj1");
+        live::create_as(bj1, manager, &theirs).await;
+        let note = json!({"metadata": {"annotations": {"example.com/note": "a controller's"}}});
+        live::edit_as(bj1, "example-controller", ("Deployment", "web"), &note).await;
+        if !is_known {
+            live::forget_managers(bj1, ("Deployment", "web")).await;
+        }
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        let (before, pods_before) = (web(bj1).await, pods(bj1).await);
+        let looking = fleet.start_with(&Wires::lasting(), observing).await;
+        let changes = "changes spec.template.spec.containers[0].workingDir; its pods are replaced";
+        let expected = format!("adopt observe mode, would adopt: taken over from {from}, {changes}");
+        assert_eq!(planned(&looking).await, [expected], "{manager}");
+        looking.stop().await;
+
+        let running = fleet.start().await;
+        running.converged(&fleet.begin).await;
+        let after = web(bj1).await;
+        assert_eq!(changed(&before, &after), ["spec.template.spec.containers[0].workingDir"], "{manager}");
+        assert!(pods(bj1).await.iter().all(|pod| !pods_before.contains(pod)), "{manager}: it rolled");
+        assert!(!managers(&after).contains(&"before-first-apply Update".to_owned()), "{after}");
+
+        // What nobody said is in nobody's way later.
+        let more = manifest
+            .replace("{name: main,", "{name: main, terminationMessagePath: /dev/log,")
+            .replace("name: web, namespace", "name: web, annotations: {example.com/mine: a}, namespace");
+        let revision = fleet.push(&running, "More", &[(MANIFESTS, Some(&more))]).await;
+        running.converged(&revision).await;
+        let revision = fleet.push(&running, "Less", &[(MANIFESTS, Some(&manifest))]).await;
+        running.converged(&revision).await;
+        assert!(changed(&after, &web(bj1).await).is_empty(), "{manager}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_of_nobody_knows_whom_keeps_its_volume() {
+    let claim = "\
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, namespace: default}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+";
+    let fleet = fleet(&adopting(), claim);
+    let bj1 = fleet.cluster("bj1");
+    live::create_as(bj1, TOOL, claim).await;
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let before = live::forget_managers(bj1, ("PersistentVolumeClaim", "data")).await;
+    live::text(&before, "/spec/volumeName");
+    let get = async || live::get(bj1, "PersistentVolumeClaim", "default", "data").await.expect("it is there");
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    assert!(takeover::differences(&before, &get().await).is_empty());
+
+    let labelled = claim.replace("name: data,", "name: data, labels: {tier: gold},");
+    let revision = fleet.push(&running, "A label", &[(MANIFESTS, Some(&labelled))]).await;
+    running.converged(&revision).await;
+    assert_eq!(takeover::differences(&before, &get().await), ["metadata.labels"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_cluster_would_not_let_go_is_refused_before_anything_is_written() {
+    let manifest = "\
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: web, namespace: default}
+spec:
+  serviceName: web
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: main, image: 'registry.example.com/web:1'}]}
+";
+    let fleet = fleet(&adopting(), manifest);
+    let bj1 = fleet.cluster("bj1");
+    let theirs = manifest.replace("  serviceName", "  podManagementPolicy: Parallel\n  serviceName");
+    live::create_as(bj1, TOOL, &theirs).await;
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let before = live::forget_managers(bj1, ("StatefulSet", "web")).await;
+    let running = fleet.start().await;
+    let words = refused(&running).await;
+    assert!(words.contains("it cannot be taken over: failed to replace StatefulSet default/web"), "{words}");
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let after = live::get(bj1, "StatefulSet", "default", "web").await.expect("it is there");
+    assert_eq!(after["metadata"], before["metadata"]);
 }
 
 #[tokio::test(start_paused = true)]

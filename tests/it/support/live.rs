@@ -116,6 +116,14 @@ pub async fn create_as(sandbox: &Sandbox, manager: &str, manifest: &str) -> Valu
     serde_json::to_value(api.create(&parameters, &object).await.expect("create")).expect("JSON")
 }
 
+/// Nobody knows any more who set what, as of an object from before servers kept account of it.
+pub async fn forget_managers(sandbox: &Sandbox, (kind, name): (&str, &str)) -> Value {
+    let nobody = serde_json::json!({"metadata": {"managedFields": [{}]}});
+    let object = edit_as(sandbox, "kubectl-edit", (kind, name), &nobody).await;
+    assert_eq!(object["metadata"]["managedFields"], Value::Null);
+    object
+}
+
 /// All objects that the instance `main` manages, by kind, namespace and name.
 pub async fn managed(sandbox: &Sandbox) -> BTreeMap<String, Value> {
     let mut found = BTreeMap::new();

@@ -1,0 +1,322 @@
+//! What of an object's `managedFields` becomes ours when it is taken over: whose entries, and which of their fields.
+//!
+//! All are taken but those of controllers, of subresources and of other instances: most names that one meets are those of a
+//! program that wrote what a person or a pipeline told it (`OpenAPI-Generator`, `okhttp`, `Mozilla`, `helm3`), and a field
+//! that stays theirs beside ours would stay in the object for ever, whatever Git drops. The plan says what goes with that.
+//! A name that is not known may be a controller's all the same, so what mostly controllers write stays theirs.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::merged;
+use super::owned::{FieldSet, entries, fields, is_ours, text};
+use crate::model::{ObjectId, labels};
+
+/// Who writes what a person wants: their entries are taken over, whatever is in them.
+const TOOLS: &[&str] = &[
+    "argocd-application-controller",
+    "argocd-controller",
+    "argocd-server",
+    "before-first-apply",
+    "helm",
+    "helm-controller",
+    "kustomize-controller",
+    "HashiCorp",
+    "Terraform",
+    "pulumi-kubernetes",
+];
+
+/// Who writes by itself: never taken over, never overruled.
+const CONTROLLERS: &[&str] = &[
+    "Patroni",
+    "cert-manager-cainjector",
+    "cluster-autoscaler",
+    "controller",
+    "external-secrets",
+    "flagger",
+    "glbc",
+    "karpenter",
+    "keda",
+    "kube-apiserver",
+    "kube-scheduler",
+    "kubelet",
+    "kured",
+    "kyverno",
+    "manager",
+    "metacontroller",
+    "pilot-discovery",
+    "webhook",
+];
+const CONTROLLERS_END: &[&str] = &[
+    "-autoscaler",
+    "-controller",
+    "-injector",
+    "-manager",
+    "-operator",
+    "-provisioner",
+    "-recommender",
+    "-updater",
+    "-webhook",
+];
+
+/// Whom a server names where it does not know who wrote: people, tools and controllers in one.
+const NOT_KNOWN: &[&str] = &["before-first-apply", "ancient-changes"];
+
+/// What mostly controllers write, whatever their name.
+const OF_CONTROLLERS: &[&[&str]] =
+    &[&["metadata", "finalizers"], &["metadata", "ownerReferences"], &["status"]];
+
+/// What the cluster fills in by itself once an object is there, and then has for its own: kind by kind.
+const FILLED_IN: &[(&str, &str, &[&str])] = &[
+    (
+        "apiextensions.k8s.io",
+        "CustomResourceDefinition",
+        &["spec", "conversion", "webhook", "clientConfig", "caBundle"],
+    ),
+    ("apiregistration.k8s.io", "APIService", &["spec", "caBundle"]),
+    ("", "PersistentVolume", &["spec", "claimRef"]),
+    ("", "PersistentVolumeClaim", &["spec", "storageClassName"]),
+    ("", "PersistentVolumeClaim", &["spec", "volumeName"]),
+    ("", "ServiceAccount", &["imagePullSecrets"]),
+    ("", "ServiceAccount", &["secrets"]),
+    ("batch", "Job", &["spec", "selector"]),
+    ("batch", "Job", &["spec", "template", "metadata", "labels"]),
+];
+
+pub fn is_tool(manager: &str) -> bool {
+    manager.starts_with("kubectl") || TOOLS.contains(&manager)
+}
+
+pub fn is_controller(manager: &str) -> bool {
+    let is_one =
+        || CONTROLLERS.contains(&manager) || CONTROLLERS_END.iter().any(|end| manager.ends_with(end));
+    !is_tool(manager) && is_one()
+}
+
+/// What is taken of one object.
+#[derive(Debug)]
+pub struct Taking {
+    /// Whose it was, sorted.
+    pub from: Vec<String>,
+    /// With what was ours before.
+    ours: FieldSet,
+    version: String,
+    time: Option<Value>,
+    /// The entries of others that stay.
+    kept: Vec<Value>,
+}
+
+impl Taking {
+    /// `None` when there is nothing to take.
+    pub fn of(object: &Value, id: &ObjectId, body: &Value, manager: &str) -> Option<Self> {
+        let (mut taken, mut kept, mut own) = (Vec::new(), Vec::new(), FieldSet::default());
+        for entry in entries(object) {
+            match divided(entry, object, id, body) {
+                Some((ours, theirs)) => {
+                    taken.push((entry, ours));
+                    if !theirs.is_empty() {
+                        let mut entry = entry.clone();
+                        entry["fieldsV1"] = theirs.to_value();
+                        kept.push(entry);
+                    }
+                }
+                None if is_ours(entry, manager) => own.add(&fields(entry)),
+                None => kept.push(entry.clone()),
+            }
+        }
+        let (newest, _) = taken.iter().max_by_key(|(entry, _)| text(entry, "time"))?;
+        // One entry has one version: sets of other versions cannot be told in it, and their fields are let go.
+        let mut versions = taken.iter().map(|(entry, _)| text(entry, "apiVersion"));
+        let first = versions.next()?;
+        let wanted = text(body, "apiVersion");
+        let version = if versions.any(|version| version == wanted) { wanted } else { first };
+        let mut ours = FieldSet::default();
+        for (_, fields) in taken.iter().filter(|(entry, _)| text(entry, "apiVersion") == version) {
+            ours.add(fields);
+        }
+        // Left to whoever scales, when Git does not say how many.
+        if body.pointer("/spec/replicas").is_none() {
+            ours.forget(&["spec", "replicas"]);
+        }
+        ours.add(&own);
+        let names: BTreeSet<&str> = taken.iter().map(|(entry, _)| text(entry, "manager")).collect();
+        Some(Self {
+            from: names.into_iter().filter(|name| !name.is_empty()).map(ToOwned::to_owned).collect(),
+            ours,
+            version: version.to_owned(),
+            time: newest.get("time").cloned(),
+            kept,
+        })
+    }
+
+    /// The entries with all that is taken over in ours.
+    pub fn entries(&self, manager: &str) -> Vec<Value> {
+        let mut ours = json!({
+            "manager": manager, "operation": "Apply", "apiVersion": self.version, "fieldsType": "FieldsV1",
+            "fieldsV1": self.ours.to_value(),
+        });
+        if let Some(time) = &self.time {
+            ours["time"] = time.clone();
+        }
+        let mut all = self.kept.clone();
+        all.push(ours);
+        all
+    }
+
+    /// What goes with it: it is not applied, and nobody else has it.
+    pub fn dropped(&self, applied: &Value, manager: &str) -> FieldSet {
+        let mut dropped = self.ours.clone();
+        let said = entries(applied).iter().filter(|entry| is_ours(entry, manager));
+        for entry in said.chain(&self.kept) {
+            dropped.subtract(&fields(entry));
+        }
+        dropped
+    }
+}
+
+/// What of an entry becomes ours, and what stays in it; `None` when it stays as it is.
+fn divided(entry: &Value, object: &Value, id: &ObjectId, body: &Value) -> Option<(FieldSet, FieldSet)> {
+    let manager = text(entry, "manager");
+    if manager.starts_with(&labels::field_manager("")) || is_controller(manager) {
+        return None;
+    }
+    let is_theirs = match text(entry, "subresource") {
+        "" => true,
+        // `kubectl scale` is a person's word.
+        "scale" => is_tool(manager),
+        _ => false,
+    };
+    if !is_theirs {
+        return None;
+    }
+    let (mut ours, mut theirs) = (fields(entry), FieldSet::default());
+    if NOT_KNOWN.contains(&manager) {
+        // The rest is nobody's from then on: it stays as it is, and is in nobody's way.
+        let filled_in =
+            FILLED_IN.iter().filter(|(group, kind, _)| (&*id.group, &*id.kind) == (*group, *kind));
+        filled_in.for_each(|(_, _, path)| ours.forget(path));
+        ours.forget(&["status"]);
+        let mut metadata = ours.split_off(&["metadata"]);
+        ours.add(&noted(&mut metadata, object));
+    } else if is_tool(manager) {
+        ours.forget(&["status"]);
+    } else {
+        OF_CONTROLLERS.iter().for_each(|path| theirs.add(&ours.split_off(path)));
+        // What Git says as well goes when Git drops it.
+        theirs.subtract(&FieldSet::of(body));
+        let mut rest = ours.clone();
+        if body.pointer("/spec/replicas").is_none() {
+            rest.forget(&["spec", "replicas"]);
+        }
+        // Who only scales, or only guards, made nothing of it.
+        if rest.is_empty() {
+            return None;
+        }
+    }
+    Some((ours, theirs))
+}
+
+/// Of labels and annotations by nobody knows whom, those that `kubectl apply` noted, and its note. All others may be a
+/// controller's, which would miss them.
+fn noted(metadata: &mut FieldSet, object: &Value) -> FieldSet {
+    let mut noted = FieldSet::default();
+    let Some(known) = merged::applied_by_kubectl(object) else { return noted };
+    for part in ["labels", "annotations"] {
+        let names = object["metadata"][part].as_object().into_iter().flatten();
+        for path in names.map(|(name, _)| ["metadata", part, name]).filter(|path| known.has_path(path)) {
+            noted.add(&metadata.split_off(&path));
+        }
+    }
+    noted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn controllers_go_by_their_names() {
+        for name in ["manager", "controller", "external-secrets", "cert-manager-cainjector", "karpenter"] {
+            assert!(is_controller(name), "{name}");
+        }
+        for name in ["vpa-updater", "pilot-discovery", "kyverno", "sidecar-injector", "rancher-webhook"] {
+            assert!(is_controller(name), "{name}");
+        }
+        for name in ["helm-controller", "kubectl-edit", "Mozilla", "OpenAPI-Generator", "helm3"] {
+            assert!(!is_controller(name), "{name}");
+        }
+    }
+
+    fn entry(manager: &str, subresource: &str, fields: &Value) -> Value {
+        json!({"manager": manager, "operation": "Update", "apiVersion": "apps/v1", "subresource": subresource,
+            "fieldsV1": fields})
+    }
+
+    fn body() -> Value {
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "finalizers": ["a/said"]},
+            "spec": {"paused": true}})
+    }
+
+    #[track_caller]
+    fn check(object: &Value, kind: (&str, &str), from: &[&str], expected: &[Value]) {
+        let id = ObjectId::new(kind.0, kind.1, Some("shop"), "web");
+        let taking = Taking::of(object, &id, &body(), "tutti-main");
+        assert_eq!(taking.as_ref().map_or(&[][..], |taking| &taking.from), from);
+        let entries = taking.map_or_else(Vec::new, |taking| taking.entries("tutti-main"));
+        let fields: Vec<Value> = entries.iter().map(|entry| entry["fieldsV1"].clone()).collect();
+        assert_eq!(fields, expected);
+    }
+
+    #[test]
+    fn entries_of_all_but_controllers_and_subresources_are_taken() {
+        let one = || json!({"f:spec": {"f:paused": {}, "f:replicas": {}, "f:template": {}}});
+        let of = |manager: &str, subresource: &str, fields: &Value| json!({"metadata": {"managedFields": [entry(manager, subresource, fields)]}});
+        let taken = json!({"f:spec": {"f:paused": {}, "f:template": {}}});
+        for manager in ["kubectl-edit", "helm", "OpenAPI-Generator", "okhttp", "pulumi-resource-kubernetes"] {
+            check(&of(manager, "", &one()), ("apps", "Deployment"), &[manager], std::slice::from_ref(&taken));
+            check(&of(manager, "status", &one()), ("apps", "Deployment"), &[], &[]);
+        }
+        for manager in ["kube-controller-manager", "keda", "tutti-other"] {
+            check(&of(manager, "", &one()), ("apps", "Deployment"), &[], &[]);
+        }
+        let replicas = json!({"f:spec": {"f:replicas": {}}});
+        check(&of("scaler", "", &replicas), ("apps", "Deployment"), &[], &[]);
+        check(&of("scaler", "scale", &replicas), ("apps", "Deployment"), &[], &[]);
+        check(&of("kubectl", "scale", &replicas), ("apps", "Deployment"), &["kubectl"], &[json!({})]);
+    }
+
+    #[test]
+    fn what_mostly_controllers_write_stays_with_a_name_that_is_not_known() {
+        let finalizers = |names: &[&str]| {
+            let items = names.iter().map(|name| (format!("v:\"{name}\""), json!({})));
+            let items: serde_json::Map<String, Value> = items.collect();
+            json!({"f:finalizers": items})
+        };
+        let status = json!({"f:phase": {}});
+        let theirs =
+            json!({"f:metadata": finalizers(&["a/said", "b/held"]), "f:status": status, "f:data": {}});
+        let object = json!({"metadata": {"managedFields": [entry("program", "", &theirs)]}});
+        let kept = json!({"f:metadata": finalizers(&["b/held"]), "f:status": status});
+        check(&object, ("example.com", "Account"), &["program"], &[kept.clone(), json!({"f:data": {}})]);
+        let object = json!({"metadata": {"managedFields": [entry("program", "", &kept)]}});
+        check(&object, ("example.com", "Account"), &[], &[]);
+    }
+
+    #[test]
+    fn of_nobody_knows_whose_what_controllers_write_is_let_go() {
+        let metadata = json!({"f:annotations": {"f:noted": {}, "f:other": {}}, "f:labels": {"f:noted": {}, "f:other": {}},
+            "f:finalizers": {"v:\"a\"": {}}, "f:ownerReferences": {"k:{\"uid\":\"u\"}": {}}});
+        let fields = json!({"f:metadata": metadata, "f:spec": {"f:volumeName": {}, "f:resources": {}}, "f:status": {"f:phase": {}}});
+        let note = json!({"metadata": {"labels": {"noted": "a"}, "annotations": {"noted": "b"}}}).to_string();
+        let annotations =
+            json!({"noted": "b", "other": "c", "kubectl.kubernetes.io/last-applied-configuration": note});
+        for manager in NOT_KNOWN {
+            let object = json!({"metadata": {"managedFields": [entry(manager, "", &fields)],
+                "labels": {"noted": "a", "other": "c"}, "annotations": annotations}});
+            let metadata = json!({"f:annotations": {"f:noted": {}}, "f:labels": {"f:noted": {}}});
+            let taken = json!({"f:metadata": metadata, "f:spec": {"f:resources": {}}});
+            check(&object, ("", "PersistentVolumeClaim"), &[*manager], &[taken]);
+        }
+    }
+}
