@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp};
 use mlua::{Error, Function, Lua, Result, Table, Value};
 
-use super::interpreter::Meter;
+use super::meter::Meter;
 
 /// What one call counts, in instructions.
 const PRICE: u64 = 100;

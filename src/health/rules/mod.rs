@@ -11,11 +11,14 @@
 //! Rules are pure. They see one object and nothing else: no clock, no file, no network, no other object; what
 //! they may compute and hold is bounded ([`cost`], [`interpreter`]).
 
+mod bounded;
 mod calls;
 mod clock;
 mod cost;
 mod expressions;
 mod interpreter;
+mod meter;
+mod patterns;
 mod script;
 #[cfg(test)]
 mod tests;

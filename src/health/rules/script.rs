@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::super::read::sentence;
 use super::interpreter::{self, Interpreter};
+use super::meter::{OUT_OF_INSTRUCTIONS, OUT_OF_MEMORY};
 use super::{Part, RuleMistake};
 use crate::model::{Health, Status};
 
@@ -64,7 +65,7 @@ impl Script {
             let _ = self.chunk.set_environment(empty);
         }
         judged.map_err(|why| {
-            if why == interpreter::OUT_OF_INSTRUCTIONS || why == interpreter::OUT_OF_MEMORY {
+            if why == OUT_OF_INSTRUCTIONS || why == OUT_OF_MEMORY {
                 self.strikes.fetch_add(1, Ordering::Relaxed);
             }
             why

@@ -1,3 +1,7 @@
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::{check, database, rules, script, shown, source};
@@ -9,6 +13,20 @@ fn refused(text: &str, why: &str) {
         json!({}),
         &format!("Unknown: the health rule health/example.com/Database/health.lua: {why}"),
     );
+}
+
+/// In a thread of its own, so that one that does not end fails the test instead of holding it up.
+#[track_caller]
+fn ended(text: &str, status: Value, why: &str) {
+    let (told, heard) = mpsc::channel();
+    let body = script(text);
+    thread::spawn(move || {
+        let rules = rules(vec![source("example.com", "Database", body)]);
+        let _ = told.send(shown(&rules.of(&database(status))));
+    });
+    let health = heard.recv_timeout(Duration::from_secs(20)).unwrap_or_else(|_| panic!("not ended: {text}"));
+    let expected = format!("Unknown: the health rule health/example.com/Database/health.lua: {why}");
+    assert_eq!(health, expected, "{text}");
 }
 
 const LONG: &str = "it ran for too long";
@@ -49,6 +67,62 @@ fn a_pattern_that_backtracks_for_ever_is_not_tried() {
         &text.replace("string.find(s, '.-.-.-.-.-b')", "s:match('.-.-.-.-.-b')"),
         "string.match: the pattern could take too long on 5000 bytes",
     );
+}
+
+/// Nothing is counted while a function of a library runs: it pays before.
+#[test]
+fn what_is_much_within_one_instruction_is_not_begun() {
+    for text in [
+        "return string.rep('', 1e18)",
+        "return ('').rep('', '1000000000000000000', '')",
+        "while true do pcall(string.rep, '', 1e8) end",
+        "table.move({}, 1, 1e18, 2)",
+        "table.move({}, math.mininteger, math.maxinteger, 2)",
+        "while true do table.move({}, 1, 1e5, 2) end",
+        "while true do table.unpack({}, 1, 2e5) end",
+        "local t = {} for i = 2, 1e4 do t[i] = '' end while true do table.concat(t, '', 2, 1e4) end",
+        // A length is wherever the interpreter finds an end.
+        "local t = {} local i = 1 while i > 0 do t[i] = 1 i = i * 2 end table.insert(t, 1, 1) while true do end",
+        "local s = ('a'):rep(129) while true do s:find('.-.-.-b') end",
+        "local s = ('a'):rep(5000) while true do s:gsub('(a+)c', '') end",
+        "for part in ('a'):rep(3000):gmatch('^.-.-b') do end while true do end",
+        "local s, p = ('a'):rep(1e6), ('a'):rep(1e5) .. 'b' while true do s:find(p, 1, true) end",
+        "local s, p = ('a'):rep(1e6), ('a'):rep(1e5) .. 'b' while true do s:find(p, 1, 'plain') end",
+        "return ('a'):rep(1e5):gsub('(x*)', ('%1'):rep(1e5))",
+        "local s, t = ('x'):rep(4e6), {} for i = 1, 1e5 do t[i] = s end while true do ('%.0s'):rep(1e5):format(unpack(t)) end",
+        "local s, t = ('x'):rep(1e6), {} for i = 1, 3000 do t[i] = s end while true do table.sort(t) end",
+        "local t = {} for i = 1, 300 do t[i] = i end while true do table.sort(t, function() return true end) end",
+    ] {
+        let text = format!("while true do local ok, why = pcall(function() {text} end) end");
+        ended(&text, Value::Null, LONG);
+    }
+    let text = "return ('a'):rep(40):find(('a?'):rep(40) .. ('a'):rep(40) .. 'b')";
+    ended(text, Value::Null, "string.find: the pattern could take too long on 40 bytes");
+    let text = "return ('a'):rep(6000):find('[' .. ('b'):rep(9000) .. 'a]-c')";
+    ended(text, Value::Null, "string.find: the pattern could take too long on 6000 bytes");
+}
+
+/// Whatever was counted too cheaply.
+#[test]
+fn a_script_ends_by_the_clock_too() {
+    let long = json!({"text": " ".repeat(1_400_000)});
+    let text = "while true do tonumber(obj.status.text) end";
+    ended(text, long, LONG);
+}
+
+#[test]
+fn what_scripts_do_with_texts_and_tables_is_affordable() {
+    let text = r"
+        local words = {}
+        for i = 1, 200 do
+            local year, month, day = ('2026-02-03T04:05:06Z'):match('(%d+)-(%d+)-(%d+)T(%d+):(%d+):(%d+)')
+            words[i] = ('  state: ready  '):gsub('^%s*(.-)%s*$', '%1') .. string.rep('=', 40) .. year
+            table.insert(words, 1, string.format('%s/%d', day, i))
+            if not ('failed: no disk at node'):find('(.*) at (.*)') or ('a,b'):find(',', 1, true) ~= 2 then return nil end
+        end
+        table.sort(words)
+        return {status = 'Healthy', message = words[1] .. ' ' .. #table.concat(words, ' ', 1, 10)}";
+    check(script(text), Value::Null, "Current: 03/1 66");
 }
 
 #[test]

@@ -1,0 +1,268 @@
+//! What matching a pattern of Lua may take at worst, found before it runs.
+//!
+//! The interpreter backtracks: a repetition is tried in every length, and each time all that follows. But where what follows cannot
+//! begin within the repetition (`%d+-`), only one of the lengths goes on, and most patterns are of this kind.
+
+use std::iter::Peekable;
+
+/// Sets of longer patterns are not compared.
+const LONGEST_COMPARED: usize = 256;
+/// Of a set so many bytes are looked at in the time of a step.
+const BYTES_OF_STEP: usize = 8;
+
+/// Steps on a text of so many bytes. Without `is_anchorable` a `^` stands for itself.
+pub fn worst_case(length: usize, pattern: &[u8], is_anchorable: bool) -> u64 {
+    let length = whole(length);
+    // Ways to share out the text among so many repetitions. Every start is tried: as if a repetition stood in front.
+    let (mut ways, mut repeats) = (length.saturating_add(1), 1);
+    let mut pattern = pattern;
+    if let Some(rest) = pattern.strip_prefix(b"^").filter(|_| is_anchorable) {
+        (pattern, ways, repeats) = (rest, 1, 0);
+    }
+    let is_compared = pattern.len() <= LONGEST_COMPARED;
+    let mut steps = ways;
+    let mut items = Items(pattern).peekable();
+    while let Some(item) = items.next() {
+        let weight = item.weight();
+        let more = ways.saturating_mul(length.saturating_add(repeats + 1)) / (repeats + 1);
+        steps = steps.saturating_add(match item.times {
+            Times::Once | Times::Test => ways.saturating_mul(weight),
+            Times::Scan => ways.saturating_mul(length),
+            Times::End => ways,
+            // The last of all is tried once, and the whole has matched.
+            _ if items.peek().is_none() => length.saturating_mul(weight),
+            Times::Perhaps => {
+                if !(is_compared && is_settled(&item, &mut items, &mut steps)) {
+                    ways = ways.saturating_mul(2);
+                }
+                ways.saturating_mul(weight)
+            }
+            Times::Any | Times::Some => {
+                if !(is_compared && is_settled(&item, &mut items, &mut steps)) {
+                    (ways, repeats) = (more, repeats + 1);
+                }
+                more.saturating_mul(weight)
+            }
+        });
+    }
+    steps
+}
+
+/// What follows begins with nothing that could still belong to this.
+fn is_settled<'p>(
+    item: &Item<'p>,
+    items: &mut Peekable<impl Iterator<Item = Item<'p>>>,
+    steps: &mut u64,
+) -> bool {
+    let Some(next) = items.peek() else { return true };
+    match next.times {
+        Times::End => true,
+        Times::Once | Times::Some => {
+            *steps = steps.saturating_add(256 * (item.weight() + next.weight()));
+            (0..=u8::MAX).all(|byte| !(holds(item.single, byte) && holds(next.single, byte)))
+        }
+        Times::Any | Times::Perhaps | Times::Scan | Times::Test => false,
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Times {
+    Once,
+    /// `?`
+    Perhaps,
+    /// `*`, `-`
+    Any,
+    /// `+`
+    Some,
+    /// `%b()`, `%1`: it looks at as much as it likes.
+    Scan,
+    /// `%f[set]`: it takes nothing.
+    Test,
+    /// `$`
+    End,
+}
+
+struct Item<'p> {
+    /// A byte, `.`, a class or a set.
+    single: &'p [u8],
+    times: Times,
+}
+
+impl Item<'_> {
+    fn weight(&self) -> u64 {
+        whole(1 + self.single.len() / BYTES_OF_STEP)
+    }
+}
+
+struct Items<'p>(&'p [u8]);
+
+impl<'p> Iterator for Items<'p> {
+    type Item = Item<'p>;
+
+    fn next(&mut self) -> Option<Item<'p>> {
+        while let [b'(' | b')', rest @ ..] = self.0 {
+            self.0 = rest;
+        }
+        let length = match self.0 {
+            [] => return None,
+            [b'$'] => return Some(self.take(1, 0, Times::End)),
+            [b'%', b'b', ..] => return Some(self.take(4, 0, Times::Scan)),
+            [b'%', b'f', set @ ..] => return Some(self.take(2 + single(set), 0, Times::Test)),
+            [b'%', b'0'..=b'9', ..] => return Some(self.take(2, 0, Times::Scan)),
+            pattern => single(pattern),
+        };
+        let times = match self.0.get(length) {
+            Some(b'?') => Times::Perhaps,
+            Some(b'*' | b'-') => Times::Any,
+            Some(b'+') => Times::Some,
+            _ => return Some(self.take(length, 0, Times::Once)),
+        };
+        Some(self.take(length, 1, times))
+    }
+}
+
+impl<'p> Items<'p> {
+    fn take(&mut self, length: usize, suffix: usize, times: Times) -> Item<'p> {
+        let (single, rest) = self.0.split_at(length.min(self.0.len()));
+        self.0 = rest.get(suffix..).unwrap_or_default();
+        Item { single, times }
+    }
+}
+
+/// How many bytes of the pattern stand for one of the text.
+fn single(pattern: &[u8]) -> usize {
+    match pattern {
+        [b'%', ..] => 2,
+        [b'[', rest @ ..] => {
+            // The first of a set is in it, whatever it is.
+            let mut at = if rest.first() == Some(&b'^') { 2 } else { 1 };
+            loop {
+                at += if pattern.get(at) == Some(&b'%') { 2 } else { 1 };
+                match pattern.get(at) {
+                    Some(b']') => return at + 1,
+                    Some(_) => {}
+                    None => return pattern.len(),
+                }
+            }
+        }
+        _ => 1,
+    }
+}
+
+fn holds(single: &[u8], byte: u8) -> bool {
+    match single {
+        [b'.'] => true,
+        [b'%', class] => is_of(*class, byte),
+        [b'[', b'^', inside @ .., b']'] => !is_in(inside, byte),
+        [b'[', inside @ .., b']'] => is_in(inside, byte),
+        [literal] => *literal == byte,
+        // It is no pattern, as the interpreter will say.
+        _ => true,
+    }
+}
+
+fn is_in(mut inside: &[u8], byte: u8) -> bool {
+    let mut found = false;
+    while let Some((first, rest)) = inside.split_first() {
+        let (is_found, rest) = match (*first, rest) {
+            (b'%', [class, rest @ ..]) => (is_of(*class, byte), rest),
+            (low, [b'-', high, rest @ ..]) => ((low..=*high).contains(&byte), rest),
+            (literal, rest) => (literal == byte, rest),
+        };
+        found |= is_found;
+        inside = rest;
+    }
+    found
+}
+
+fn is_of(class: u8, byte: u8) -> bool {
+    let is_found = match class.to_ascii_lowercase() {
+        b'a' => byte.is_ascii_alphabetic(),
+        b'c' => byte.is_ascii_control(),
+        b'd' => byte.is_ascii_digit(),
+        b'g' => byte.is_ascii_graphic(),
+        b'l' => byte.is_ascii_lowercase(),
+        b'p' => byte.is_ascii_punctuation(),
+        b's' => byte.is_ascii_whitespace() || byte == 0x0b,
+        b'u' => byte.is_ascii_uppercase(),
+        b'w' => byte.is_ascii_alphanumeric(),
+        b'x' => byte.is_ascii_hexdigit(),
+        _ => return class == byte,
+    };
+    is_found != class.is_ascii_uppercase()
+}
+
+fn whole(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_are_told_apart() {
+        use Times::{Any, End, Once, Perhaps, Scan, Some, Test};
+        for (pattern, expected) in [
+            ("(%d+)-(%d+)$", &[("%d", Some), ("-", Once), ("%d", Some), ("$", End)][..]),
+            (".-.*x?", &[(".", Any), (".", Any), ("x", Perhaps)]),
+            ("[%w-]+[^]-]*[%]]-", &[("[%w-]", Some), ("[^]-]", Any), ("[%]]", Any)]),
+            ("%-%+*", &[("%-", Once), ("%+", Any)]),
+            ("%b()%f[%a]%1$x", &[("%b()", Scan), ("%f[%a]", Test), ("%1", Scan), ("$", Once), ("x", Once)]),
+            ("", &[]),
+            ("-a", &[("-", Once), ("a", Once)]),
+            ("a[b", &[("a", Once), ("[b", Once)]),
+        ] {
+            let found: Vec<_> = Items(pattern.as_bytes())
+                .map(|item| (String::from_utf8_lossy(item.single).into_owned(), item.times))
+                .collect();
+            let found: Vec<_> = found.iter().map(|(single, times)| (&**single, *times)).collect();
+            assert_eq!(found, expected, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn sets_hold_what_they_say() {
+        for (single, inside, outside) in [
+            ("%d", "09", "a-"),
+            ("%S", "a", " \u{b}"),
+            ("[a-c%d-]", "abc7-", "d%"),
+            ("[^,]", "a", ","),
+            ("[]x]", "]x", "y"),
+            (".", "a\0", ""),
+        ] {
+            assert!(inside.bytes().all(|byte| holds(single.as_bytes(), byte)), "{single}");
+            assert!(!outside.bytes().any(|byte| holds(single.as_bytes(), byte)), "{single}");
+        }
+    }
+
+    #[test]
+    fn usual_patterns_take_little() {
+        for (length, pattern, most) in [
+            (20, "(%d+)-(%d+)-(%d+)T(%d+):(%d+):(%d+)", 10_000),
+            (300, "failed: (.*) at (.*)", 500_000),
+            (5000, "ready", 50_000),
+            (5000, "[^;]+", 50_000),
+            (1000, "^%s*(.-),", 1_500_000),
+        ] {
+            let steps = worst_case(length, pattern.as_bytes(), true);
+            assert!(steps <= most, "{pattern} on {length}: {steps}");
+        }
+    }
+
+    #[test]
+    fn what_backtracks_is_known() {
+        let optional = "a?".repeat(40) + &"a".repeat(40);
+        for (length, pattern) in [
+            (5000, ".-.-.-.-b"),
+            (100_000, "(a*)(a*)b"),
+            (40, &*optional),
+            (100_000, "%b()"),
+            (10_000, "^(a+)(a+)b"),
+        ] {
+            let steps = worst_case(length, pattern.as_bytes(), true);
+            assert!(steps > 45_000_000, "{pattern} on {length}: {steps}");
+        }
+        assert!(worst_case(10_000, b"^%d+", false) > worst_case(10_000, b"^%d+", true));
+    }
+}
