@@ -1,4 +1,4 @@
-//! The functions that an expression calls.
+//! What an expression is made of: the functions that it calls, and how deep it is.
 
 use std::collections::BTreeSet;
 
@@ -19,6 +19,16 @@ pub fn names(expression: &IdedExpr) -> BTreeSet<Vec<String>> {
         left.extend(inside(&next.expr));
     }
     found
+}
+
+/// Levels of expressions in expressions. Not by recursion: it is asked whether that goes well.
+pub fn depth(expression: &IdedExpr) -> usize {
+    let (mut deepest, mut left) = (0, vec![(expression, 1)]);
+    while let Some((next, depth)) = left.pop() {
+        deepest = deepest.max(depth);
+        left.extend(inside(&next.expr).into_iter().map(|part| (part, depth + 1)));
+    }
+    deepest
 }
 
 /// `lists.range`, if the call can be read so.

@@ -120,19 +120,53 @@ fn of<'e>(expression: &'e IdedExpr, extent: Extent, scope: &mut Vec<(&'e str, Bo
             scope.push((&loops.accu_var, Bound { size: 0.0, ..Bound::small(1.0) }));
             let step = of(&loops.loop_step, extent, scope);
             scope.pop();
+            let added = added(&loops.loop_step, &loops.accu_var);
+            // Parts of the items are no more than the items together.
+            let (gathered, item_size) = match added {
+                Some(added) if is_part_of(added, &loops.iter_var) => (range.size, range.item),
+                _ => (range.length * step.size, step.item.max(step.size)),
+            };
+            // The evaluator copies the list with all that is in it for each that is added.
+            let copied = match added {
+                Some(_) => range.length * (range.length + gathered / SIZE_OF_STEP) / 2.0,
+                None => 0.0,
+            };
             let result = Bound {
                 cost: 1.0,
-                size: start.size + range.length * step.size,
+                size: start.size + gathered,
                 length: (start.length + range.length).max(step.length),
-                item: step.item.max(step.size),
+                item: item_size,
             };
             scope.push((&loops.accu_var, result));
             let check = of(&loops.loop_cond, extent, scope);
             let last = of(&loops.result, extent, scope);
             scope.truncate(depth);
             let turn = check.cost + step.cost + 1.0 + item.size / SIZE_OF_STEP;
-            Bound { cost: range.cost + start.cost + last.cost + range.length * turn, ..last }
+            Bound { cost: range.cost + start.cost + last.cost + range.length * turn + copied, ..last }
         }
+    }
+}
+
+/// What each turn of `map` and `filter` adds to the list; other loops gather nothing.
+fn added<'e>(step: &'e IdedExpr, list: &str) -> Option<&'e IdedExpr> {
+    let Expr::Call(call) = &step.expr else { return None };
+    match (&*call.func_name, &*call.args) {
+        ("_+_", [IdedExpr { expr: Expr::Ident(name), .. }, IdedExpr { expr: Expr::List(one), .. }])
+            if name == list =>
+        {
+            one.elements.first()
+        }
+        ("_?_:_", [_, then, _]) => added(then, list),
+        _ => None,
+    }
+}
+
+/// `c`, `c.metadata.name`
+fn is_part_of(expression: &IdedExpr, item: &str) -> bool {
+    match &expression.expr {
+        Expr::Ident(name) => name == item,
+        Expr::Select(select) => !select.test && is_part_of(&select.operand, item),
+        _ => false,
     }
 }
 
@@ -186,10 +220,16 @@ fn called<'e>(
             result.length = 0.0;
         }
         // Every one of the left with every one of the right.
-        "@in" | "distinct" | "sets.contains" | "sets.equivalent" | "sets.intersects" => {
+        "@in" | "sets.contains" | "sets.equivalent" | "sets.intersects" => {
             result.cost += product / SIZE_OF_STEP;
         }
-        "matches" | "find" | "findAll" => result.cost += 1000.0 + product / SIZE_OF_STEP,
+        // Every one with all before it.
+        "distinct" => result.cost += result.length * (result.length + size) / SIZE_OF_STEP,
+        "matches" | "find" | "findAll" => {
+            let pattern = arguments.get(1).map_or_else(Pattern::largest, |pattern| Pattern::of(pattern));
+            let text = bounds.first().map_or(1.0, |text| 1.0 + text.size);
+            result.cost += pattern.compiling + text * pattern.places / SIZE_OF_STEP;
+        }
         "split" | "flatten" => result.length = size,
         "join" | "replace" | "format" => {
             result.size = product;
@@ -212,6 +252,39 @@ fn count(expression: &IdedExpr) -> f64 {
             i32::try_from(*count.inner()).map_or(f64::INFINITY, f64::from)
         }
         _ => f64::INFINITY,
+    }
+}
+
+/// A regular expression, which is compiled anew in each call.
+struct Pattern {
+    compiling: f64,
+    /// Where in it a match may be at the same time.
+    places: f64,
+}
+
+impl Pattern {
+    /// The library refuses larger ones.
+    fn largest() -> Self {
+        Self { compiling: 2_000_000.0, places: 300_000.0 }
+    }
+
+    /// What is computed may be any.
+    fn of(expression: &IdedExpr) -> Self {
+        let Expr::Literal(LiteralValue::String(text)) = &expression.expr else { return Self::largest() };
+        let (text, largest) = (text.inner(), Self::largest());
+        let mut counts = 1.0;
+        for part in text.split('{').skip(1) {
+            let inside = part.split('}').next().unwrap_or_default();
+            let numbers = inside.split(',').filter_map(|number| number.trim().parse::<u32>().ok());
+            counts *= f64::from(numbers.max().unwrap_or(1).max(1));
+        }
+        // Letters and digits of all the world are hundreds of states.
+        let is_class =
+            |letter: &str| letter.starts_with(|it: char| it.is_ascii_uppercase() || "dpsw".contains(it));
+        let classes = number(text.split('\\').skip(1).filter(|rest| is_class(rest)).count());
+        let places = (number(text.len()) * counts).min(largest.places);
+        let compiling = 1000.0 + 50.0 * places + 10_000.0 * classes * counts;
+        Self { compiling: compiling.min(largest.compiling), places }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::LazyLock;
+use std::thread;
 
 use kube_cel::KubeCelExt as _;
 use kube_cel::cel::{Context, ExecutionError, Program, Value as Cel};
@@ -17,6 +18,11 @@ use crate::model::{Health, Status};
 
 /// In bytes; a rule of one kind needs a few hundred.
 const LONGEST: usize = 4096;
+/// Levels of an expression: it is evaluated level in level, on the stack of whoever asks. Rules have ten or so; the grammar's engine
+/// limits brackets only.
+const DEEPEST: usize = 40;
+/// That engine takes much stack for each level of brackets and of operators. What is not used costs nothing.
+const STACK: usize = 64 * 1024 * 1024;
 /// Top-level fields that are there for every object, if only empty: `has(status.phase)` can then be asked.
 const ALWAYS: [&str; 3] = ["metadata", "spec", "status"];
 
@@ -110,24 +116,41 @@ impl Part {
 }
 
 fn compile(part: Part, text: &str) -> Result<Program, Vec<RuleMistake>> {
-    let mistake = |line, column, message: String| RuleMistake { source: 0, part, line, column, message };
+    let mistake = |message: String| RuleMistake { source: 0, part, line: 1, column: None, message };
     if text.len() > LONGEST {
-        let message = format!("{} bytes long; {LONGEST} is the most", text.len());
-        return Err(vec![mistake(1, None, message)]);
+        return Err(vec![mistake(format!("{} bytes long; {LONGEST} is the most", text.len()))]);
     }
+    let read = thread::scope(|scope| {
+        let reader = thread::Builder::new().stack_size(STACK).spawn_scoped(scope, || read(part, text));
+        reader.ok()?.join().ok()
+    });
+    read.unwrap_or_else(|| Err(vec![mistake(NO_EXPRESSION.to_owned())]))
+}
+
+const NO_EXPRESSION: &str = "it is not an expression";
+
+fn read(part: Part, text: &str) -> Result<Program, Vec<RuleMistake>> {
+    let mistake = |line, column, message: String| RuleMistake { source: 0, part, line, column, message };
+    let too_deep = || format!("nested too deeply; {DEEPEST} levels are the most");
     // The grammar's engine is not ours: what it gives up on is a mistake, and not the end of the process.
     let program = match catch_unwind(|| Program::compile(text)) {
         Ok(Ok(program)) => program,
         Ok(Err(errors)) => {
             let place = |number: isize| u32::try_from(number).unwrap_or(1).max(1);
+            if errors.errors.iter().any(|error| error.msg.contains("Recursion limit")) {
+                return Err(vec![mistake(1, None, too_deep())]);
+            }
             let mistakes = errors
                 .errors
                 .into_iter()
                 .map(|error| mistake(place(error.pos.0), Some(place(error.pos.1)), plain(&error.msg)));
             return Err(mistakes.collect());
         }
-        Err(_) => return Err(vec![mistake(1, None, "it is not an expression".to_owned())]),
+        Err(_) => return Err(vec![mistake(1, None, NO_EXPRESSION.to_owned())]),
     };
+    if calls::depth(program.expression()) > DEEPEST {
+        return Err(vec![mistake(1, None, too_deep())]);
+    }
     let unknown: Vec<_> = calls::names(program.expression())
         .into_iter()
         .filter(|names| !names.iter().any(|name| is_known(name)))

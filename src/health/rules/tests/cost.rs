@@ -24,6 +24,10 @@ fn what_rules_do_is_affordable() {
         "status.conditions.all(c, status.conditions.exists(d, d.type == c.type))",
         "status.conditions.map(c, c.type + '=' + c.status).join(',').contains('Ready=True')",
         "status.conditions.exists(c, c.message.matches('well$'))",
+        "status.conditions.exists(c, c.message.matches('^[a-z]+ is (well|fine) here$') || c.type.find('[0-9]+') == '7')",
+        r"kind.matches('^v\\d+[.]\\d{1,3}$') && status.phase.matches('^(Up|Down)$')",
+        "status.conditions.filter(c, c.type == 'Ready').map(c, c.message).distinct().size() > 0",
+        "lists.range(1000).map(x, x * 2).size() > 0",
     ] {
         assert!(is_affordable(text, &object), "{text}");
     }
@@ -37,6 +41,14 @@ fn what_grows_without_end_is_not() {
         "status.conditions.all(a, status.conditions.all(b, status.conditions.all(c, status.conditions.all(d, a == b && c == d))))",
         &doubling,
         "lists.range(1000000000).size() > 0",
+        // Each that is added copies the list.
+        "lists.range(300000).map(x, x).size() > 0",
+        "lists.range(300000).filter(x, true).size() > 0",
+        "lists.range(300000).map(x, x > 1, x).size() > 0",
+        "lists.range(300000).distinct().size() > 0",
+        // Each is compiled, which takes a tenth of a second.
+        r"status.conditions.all(c, c.type.matches('(\\w{90}){20}'))",
+        "status.conditions.all(c, c.type.matches(c.message))",
         "lists.range(size(status.conditions) * 1000000).size() > 0",
         "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'.replace('a', 'bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb').replace('b', 'cccccccccccccccccccccccccccccccccccccccc').replace('c', 'dddddddddddddddddddddddddddddd').replace('d', 'eeeeeeeeeeeeeeeeeeeeeeeeeeeee').size() > 0",
     ] {
@@ -51,4 +63,13 @@ fn an_object_of_that_size_is_unknown() {
         json!({}),
         "Unknown: the health rule health/example.com/Database.yaml: current: it could take too long on an object of this size",
     );
+}
+
+/// Objects with large lists and items are filtered too.
+#[test]
+fn filters_of_large_objects_are_affordable() {
+    let mut object = with_conditions(500);
+    object["spec"] = json!({"template": {"text": "x".repeat(30_000)}});
+    assert!(is_affordable("status.conditions.filter(c, c.type == 'Ready').size() > 0", &object));
+    assert!(is_affordable("status.conditions.map(c, c.type).exists(t, t == 'Ready')", &object));
 }

@@ -122,6 +122,40 @@ fn mistakes_have_their_place() {
     );
 }
 
+/// On the stack of a test, which is that of a worker.
+#[test]
+fn what_is_too_deep_is_a_mistake() {
+    let told = |current: &str| -> Vec<String> {
+        mistakes(expressions("", "", current)).into_iter().map(|mistake| mistake.message).collect()
+    };
+    for text in [
+        format!("{}1 > 0", "1+".repeat(2000)),
+        format!("status{} == 1", ".a".repeat(2000)),
+        format!("a{} == 1", "[0]".repeat(1300)),
+        format!("[]{} == []", ".map(x,x)".repeat(450)),
+        format!("a{} == 1", ".size()".repeat(580)),
+        format!("{}true{}", "(".repeat(2000), ")".repeat(2000)),
+        format!("{}{} == []", "[".repeat(2000), "]".repeat(2000)),
+        format!("{}1{} == 1", "[1].map(x,".repeat(80), ")".repeat(80)),
+        format!("{}1 > 0", "1+".repeat(40)),
+    ] {
+        assert_eq!(told(&text), ["nested too deeply; 40 levels are the most"], "{text:.60}");
+    }
+    for text in [
+        format!("{}1 > 0", "1+".repeat(37)),
+        format!("{}true{}", "(".repeat(90), ")".repeat(90)),
+        format!("true{}", " && true".repeat(400)),
+        format!("[1]{} == [1]", ".map(x,x)".repeat(35)),
+    ] {
+        check(expressions("", "", &text), json!({}), "Current");
+    }
+    check(
+        expressions("", "", &format!("has(status.a) && !has(status{})", ".a".repeat(35))),
+        json!({}),
+        "InProgress: none of the expressions holds",
+    );
+}
+
 #[test]
 fn a_broken_rule_makes_its_objects_unknown() {
     let (rules, mistakes) =
