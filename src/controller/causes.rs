@@ -84,7 +84,7 @@ mod tests {
         ObjectId::new("apps", "Deployment", Some("shop"), name)
     }
 
-    fn cause(pod: &str, status: Value) -> Cause {
+    fn cause(pod: &str, status: &Value) -> Cause {
         let status = json!({"phase": "Running", "containerStatuses": [status],
             "conditions": [{"type": "Ready", "status": "False", "lastTransitionTime": "2026-11-20T00:00:30Z"}]});
         let pod = json!({"metadata": {"name": pod, "uid": format!("uid of {pod}")}, "status": status});
@@ -92,22 +92,22 @@ mod tests {
     }
 
     fn waits(pod: &str, reason: &str) -> Cause {
-        cause(pod, json!({"name": "app", "image": "web:1", "state": {"waiting": {"reason": reason}}}))
+        cause(pod, &json!({"name": "app", "image": "web:1", "state": {"waiting": {"reason": reason}}}))
     }
 
-    fn ends(pod: &str, code: u32, state: Value, restarts: u32) -> Cause {
+    fn ends(pod: &str, code: u32, state: &Value, restarts: u32) -> Cause {
         let end = json!({"exitCode": code, "startedAt": "2026-11-20T00:00:10Z", "finishedAt": "2026-11-20T00:00:29Z"});
         let last = json!({"terminated": end});
-        cause(pod, json!({"name": "app", "restartCount": restarts, "state": state, "lastState": last}))
+        cause(pod, &json!({"name": "app", "restartCount": restarts, "state": state, "lastState": last}))
     }
 
     fn looping(pod: &str, code: u32) -> Cause {
-        ends(pod, code, json!({"waiting": {"reason": "CrashLoopBackOff"}}), 9)
+        ends(pod, code, &json!({"waiting": {"reason": "CrashLoopBackOff"}}), 9)
     }
 
     /// Between two crashes.
     fn runs(pod: &str, code: u32) -> Cause {
-        ends(pod, code, json!({"running": {}}), 9)
+        ends(pod, code, &json!({"running": {}}), 9)
     }
 
     /// As the controller does with what was seen.
