@@ -1,8 +1,9 @@
 //! How much a script has done: instructions, or what counts as some, memory, and the time by the clock.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use jiff::Timestamp;
 use mlua::{Error, Result};
 use parking_lot::Mutex;
 
@@ -22,7 +23,7 @@ const GIVEN_BYTES: usize = 256 * 1024;
 
 #[derive(Debug)]
 pub struct Meter {
-    begun: Mutex<Instant>,
+    begun: Mutex<Timestamp>,
     /// Bytes in use when the script begins.
     given: AtomicUsize,
     instructions: AtomicU64,
@@ -33,7 +34,7 @@ pub struct Meter {
 impl Meter {
     pub fn new() -> Self {
         Self {
-            begun: Mutex::new(Instant::now()),
+            begun: Mutex::new(Timestamp::now()),
             given: AtomicUsize::new(0),
             instructions: AtomicU64::new(0),
             memory: AtomicU64::new(0),
@@ -41,7 +42,7 @@ impl Meter {
     }
 
     pub fn reset(&self) {
-        *self.begun.lock() = Instant::now();
+        *self.begun.lock() = Timestamp::now();
         self.instructions.store(0, Ordering::Relaxed);
         self.memory.store(0, Ordering::Relaxed);
     }
@@ -64,6 +65,12 @@ impl Meter {
         }
     }
 
+    /// By the clock of the machine, as scripts are told it; one that is put back tells nothing.
+    fn elapsed(&self) -> Duration {
+        let begun = *self.begun.lock();
+        Timestamp::now().duration_since(begun).try_into().unwrap_or_default()
+    }
+
     /// How much an instruction counts with so many bytes in use.
     pub fn weight(&self, bytes: usize) -> u64 {
         let given = self.given.load(Ordering::Relaxed);
@@ -76,6 +83,6 @@ impl Meter {
             return Some(OUT_OF_MEMORY);
         }
         let is_over = self.instructions.load(Ordering::Relaxed) > INSTRUCTIONS;
-        (is_over || self.begun.lock().elapsed() > LONGEST).then_some(OUT_OF_INSTRUCTIONS)
+        (is_over || self.elapsed() > LONGEST).then_some(OUT_OF_INSTRUCTIONS)
     }
 }
