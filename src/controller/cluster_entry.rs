@@ -357,6 +357,7 @@ impl ClusterEntry {
         self.knows_wanted = true;
         self.strays.clear();
         self.observation.unmarked.retain(|id, _| self.wanted.ids().contains(id));
+        self.observation.stripped.retain(|id| self.wanted.ids().contains(id));
         for (id, live) in &mut self.observation.objects {
             match self.wanted.get(&live.app, id) {
                 Some(object) => reconcile::settle(live, object),
@@ -521,6 +522,7 @@ impl ClusterEntry {
         }
         self.observation.absent.remove(id);
         self.observation.strangers.remove(id);
+        self.observation.stripped.remove(id);
         self.observation.note_marks(id, &live);
         let live = as_settled_before(self.observation.objects.get(id).map(Arc::as_ref), live);
         let app = Arc::clone(&live.app);

@@ -45,7 +45,7 @@ impl World {
             .collect();
         let step_of = |id: &ObjectId| outcome.plan.steps.iter().find(|step| step.object == *id);
         let (mut applied, mut decided) = (BTreeSet::new(), Vec::new());
-        let (mut wrote, mut put_off) = (false, false);
+        let (mut wrote, mut put_off) = (false, outcome.put_off);
         for receipt in outcome.receipts {
             match receipt.result {
                 Ok(done @ (Done::Deleted | Done::Gone)) => {

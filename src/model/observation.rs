@@ -218,6 +218,9 @@ pub struct Observation {
     /// What was applied last to objects that lost the label or the annotations that say it, while we looked. By uid: another
     /// object of the name was never ours.
     pub unmarked: BTreeMap<ObjectId, (Arc<str>, Was)>,
+    /// Looked up by name, and found to be applied by us once though nothing marks them: what was applied last is not known, and
+    /// who looks again wants their number of replicas too.
+    pub stripped: BTreeSet<ObjectId>,
     /// Applied, and refused for good.
     pub immutable: BTreeMap<ObjectId, Immutable>,
     /// Kinds that the cluster serves (any version), with whether they are namespaced.
@@ -240,6 +243,7 @@ impl Observation {
             part.strangers.extend(self.strangers.get(id).map(|it| (own(), it.clone())));
             part.absent.extend(self.absent.get(id).cloned());
             part.unmarked.extend(self.unmarked.get(id).map(|it| (own(), it.clone())));
+            part.stripped.extend(self.stripped.get(id).cloned());
             part.immutable.extend(self.immutable.get(id).map(|it| (own(), it.clone())));
         }
         part

@@ -27,7 +27,7 @@ use crate::cluster::{Catalog, Client, Error, Resource};
 use crate::health::Rules;
 use crate::model::{
     AppId, Capabilities, ClusterState, DriftMode, FieldPath, IgnoreRule, Ignores, Live, Mode, ObjectId,
-    Observation, Ownership, Rendered, RenderedObject, Stranger, Taint, Takeover, ignored, labels,
+    Observation, Rendered, RenderedObject, Stranger, Taint, Takeover, ignored, labels,
 };
 use crate::plan::{self, Claims, Difference, Pending, Plan};
 
@@ -114,21 +114,33 @@ pub struct Outcome {
     pub differences: Vec<Difference>,
     /// A lookup failed: nothing was applied.
     pub error: Option<Error>,
+    /// The server asked to be left alone before everything was looked up: nothing was applied.
+    pub put_off: bool,
+}
+
+/// What became of the lookups.
+#[derive(Debug)]
+struct LookUp {
+    found: Vec<(ObjectId, Found)>,
+    error: Option<Error>,
+    /// Some were left for another time.
+    put_off: bool,
 }
 
 /// Looks up, plans, applies.
 pub async fn run(job: Job) -> Outcome {
     let mut observation = job.observation.clone();
+    let mut waited = BTreeSet::new();
     if job.mode == Mode::Enforce && !job.paused && job.cluster_state == ClusterState::Ready {
         // What was not there some time ago may be somebody's by now, and what was somebody's may be another:
         // who writes looks again first. What waits for others of its app is not written now.
         let plan = preview(&job);
-        let waiting = plan.steps.iter().filter(|step| step.reason.waits_for_its_app());
-        let waiting: BTreeSet<&ObjectId> = waiting.map(|step| &step.object).collect();
-        observation.absent.retain(|id| waiting.contains(id));
-        observation.strangers.retain(|id, _| waiting.contains(id));
+        let waiting = plan.steps.into_iter().filter(|step| step.reason.waits_for_its_app());
+        waited = waiting.map(|step| step.object).collect();
+        observation.absent.retain(|id| waited.contains(id));
+        observation.strangers.retain(|id, _| waited.contains(id));
     }
-    let (lookups, mut error) = look_up(&job, &observation).await;
+    let LookUp { found: lookups, mut error, put_off } = look_up(&job, &observation).await;
     for (id, found) in &lookups {
         note(&mut observation, id, found);
     }
@@ -137,8 +149,18 @@ pub async fn run(job: Job) -> Outcome {
             settle(live, object);
         }
     }
-    let plan = plan::compute(&input(&job, &observation));
-    let receipts = if error.is_none() && job.mode == Mode::Enforce {
+    let mut plan = plan::compute(&input(&job, &observation));
+    let is_stale = |step: &&plan::Step| step.action.is_write() && waited.contains(&step.object);
+    let stale: Vec<ObjectId> = plan.steps.iter().filter(is_stale).map(|step| step.object.clone()).collect();
+    if !stale.is_empty() {
+        // What it waited for was found a moment ago: it is looked up itself before it is written, the next time.
+        for id in &stale {
+            observation.absent.remove(id);
+            observation.strangers.remove(id);
+        }
+        plan = plan::compute(&input(&job, &observation));
+    }
+    let receipts = if error.is_none() && !put_off && job.mode == Mode::Enforce {
         let manager = labels::field_manager(&job.instance);
         let past = job.past();
         apply::run(job.destination(&manager, &past), &plan, &job.rendered).await
@@ -152,7 +174,7 @@ pub async fn run(job: Job) -> Outcome {
             Err(failure) => error = Some(failure),
         }
     }
-    Outcome { plan, lookups, receipts, ignores: job.ignores, differences, error }
+    Outcome { plan, lookups, receipts, ignores: job.ignores, differences, error, put_off }
 }
 
 /// The pure plan for what is known now; `unknown_objects` may have to be looked up first.
@@ -187,7 +209,7 @@ fn input<'a>(job: &'a Job, observation: &'a Observation) -> plan::Input<'a> {
 
 /// One metadata GET for each object that is new to us, or one list of names where many are of a kind and namespace: an apply over somebody else's object with
 /// equal values raises no conflict and would adopt it silently.
-async fn look_up(job: &Job, observation: &Observation) -> (Vec<(ObjectId, Found)>, Option<Error>) {
+async fn look_up(job: &Job, observation: &Observation) -> LookUp {
     use futures::{FutureExt as _, StreamExt as _};
     let mut requests = Vec::new();
     let unknown = plan::unknown_objects(&job.rendered, observation, job.adopt);
@@ -204,31 +226,39 @@ async fn look_up(job: &Job, observation: &Observation) -> (Vec<(ObjectId, Found)
         }
     }
     let answers: Vec<_> = futures::stream::iter(requests).buffer_unordered(SIDE_BY_SIDE).collect().await;
-    let mut found = Vec::new();
-    let mut failure = None;
+    let mut all = LookUp { found: Vec::new(), error: None, put_off: false };
     for (object, answer) in answers {
-        let Some(answer) = answer else { continue };
         match answer {
-            Ok(what) => found.push((object.id.clone(), what)),
-            Err(error) => failure = Some(error),
+            Some(Ok(what)) => all.found.push((object.id.clone(), what)),
+            Some(Err(error)) => all.error = Some(error),
+            None => all.put_off = true,
         }
     }
-    (found, failure)
+    all
 }
 
 async fn look_at(job: &Job, resource: &Resource, object: &RenderedObject) -> Result<Found, Error> {
     let says_replicas = object.body.field("/spec/replicas").is_some();
     // One that lost our marks is ours most likely: then its number of replicas is to be known, which metadata does not say.
-    let is_whole = says_replicas && job.observation.unmarked.contains_key(&object.id);
+    let Observation { unmarked, stripped, .. } = &job.observation;
+    let mut is_whole = says_replicas && (unmarked.contains_key(&object.id) || stripped.contains(&object.id));
     let found = match is_whole {
         true => job.client.get(resource, &object.id).await?,
         false => job.client.lookup_new(resource, &object.id).await?,
     };
-    let Some(found) = found else { return Ok(Found::Nothing) };
-    if let Some(ours) = live(&object.kind, &found, &job.instance, &job.rules, &job.ignores) {
-        // Mostly only its metadata was asked for.
-        let ownership = Ownership { values: None, replicas: None, ..ours.ownership };
-        return Ok(Found::Ours(Arc::new(Live { ownership, ..ours })));
+    let Some(mut found) = found else { return Ok(Found::Nothing) };
+    let if_ours =
+        |found: &serde_json::Value| live(&object.kind, found, &job.instance, &job.rules, &job.ignores);
+    if let Some(ours) = if_ours(&found) {
+        if is_whole || job.rules.is_metadata_only(&object.kind) {
+            return Ok(Found::Ours(Arc::new(ours)));
+        }
+        // Its metadata does not say how it is.
+        let Some(whole) = job.client.get(resource, &object.id).await? else { return Ok(Found::Nothing) };
+        (found, is_whole) = (whole, true);
+        if let Some(ours) = if_ours(&found) {
+            return Ok(Found::Ours(Arc::new(ours)));
+        }
     }
     let mut stranger = observe::stranger(&found);
     let manager = labels::field_manager(&job.instance);
@@ -258,8 +288,12 @@ pub fn note(observation: &mut Observation, id: &ObjectId, found: &Found) {
         Found::Nothing => {
             observation.absent.insert(id.clone());
             observation.unmarked.remove(id);
+            observation.stripped.remove(id);
         }
         Found::Stranger(stranger) => {
+            if stranger.replicas.is_some() {
+                observation.stripped.insert(id.clone());
+            }
             observation.strangers.insert(id.clone(), stranger.clone());
         }
         Found::Ours(live) => {

@@ -378,3 +378,34 @@ async fn what_changed_while_nobody_looked_is_put_back_and_nothing_else_is_writte
     settle().await;
     assert_eq!(writes(&fleet), Vec::<String>::new());
 }
+
+/// After a restart nothing tells what was applied last to an object without our label, nor how many replicas are an autoscaler's:
+/// it is asked for whole, and once a look as long as nothing may be put back.
+#[tokio::test(start_paused = true)]
+async fn a_workload_that_lost_its_label_before_a_start_costs_one_read_a_look() {
+    let Scene { fleet, running } = Scene::new("repair").await;
+    // Somebody else's object is what keeps it looking.
+    live::create_as(fleet.cluster("bj1"), "kubectl", &config_map("default", "theirs", "one")).await;
+    let more = manifests() + "---\n" + &config_map("default", "theirs", "one");
+    let paused = app("drift: repair, paused: true");
+    fleet.push(&running, "Pause", &[(APP, Some(&paused)), (MANIFESTS, Some(&more))]).await;
+    running.until("it is paused", |now| target(now, "bj1", "default/web").phase == Phase::Paused).await;
+    running.stop().await;
+    let off = json!({"metadata": {"labels": {"tutti.dev/managed-by": null}}});
+    edit_as(fleet.cluster("bj1"), "kubectl-label", ("Deployment", "web"), &off).await;
+    let running = fleet.start().await;
+    // The looks are five minutes apart by then.
+    tokio::time::sleep(Duration::from_secs(1_200)).await;
+    fleet.forget_requests();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    let counted = fleet.counted();
+    let looks = counted.iter().find_map(|it| it.strip_suffix(" get configmaps"));
+    let looks = looks.expect("somebody else's is looked for");
+    assert_eq!(counted, [format!("{looks} get configmaps"), format!("{looks} get deployments.apps")]);
+    let changes = [(APP, app("drift: repair")), (MANIFESTS, manifests())];
+    let changes = changes.each_ref().map(|(path, text)| (*path, Some(text.as_str())));
+    let revision = fleet.push(&running, "Go on", &changes).await;
+    running.converged(&revision).await;
+    let web = live::get(fleet.cluster("bj1"), "Deployment", "default", "web").await.expect("it is there");
+    assert_eq!(web["metadata"]["labels"]["tutti.dev/managed-by"], "main");
+}

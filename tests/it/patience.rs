@@ -342,3 +342,31 @@ async fn what_is_looked_up_before_an_adoption_obeys_too() {
     bj1.set_faults(&FaultPlan::new(1));
     running.converged(&fleet.begin).await;
 }
+
+/// What could not be looked up, as the server asked to be left alone, is looked up before anything of its app is written.
+#[tokio::test(start_paused = true)]
+async fn lookups_that_are_put_off_put_off_the_writes_of_their_app() {
+    let fleet = fleet();
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let cluster = fleet.cluster("bj1");
+    let seconds = Duration::from_secs;
+    // Eight are asked for at once: one of them comes late, when the pause is over.
+    let of_new = RequestMatch::any().verb("get").resource("configmaps");
+    cluster.fail_next(of_new.clone().name("m0"), 1, Fault::Delay(seconds(8)));
+    cluster.fail_next(of_new, 7, Fault::Delay(seconds(2)));
+    cluster.fail_next(applies("one"), 1, Fault::too_many_requests(3));
+    fleet.forget_requests();
+    let many: Vec<String> = (0..10).map(|n| config_map("default", &format!("m{n}"), "first")).collect();
+    let (app, many) = (objects("default", "many"), many.join("---\n"));
+    let changes = [("apps/many/app.yaml", Some(&*app)), ("apps/many/objects/all.yaml", Some(&*many))];
+    fleet.push(&running, "Many", &changes).await;
+    tokio::time::sleep(seconds(1)).await;
+    let one = config_map("default", "one", "second");
+    let revision = fleet.push(&running, "One", &[(ONE, Some(&one))]).await;
+    running.converged(&revision).await;
+    let of_many = fleet.requests().into_iter().filter(|(on, it)| on == "bj1" && it.name.starts_with('m'));
+    let verbs: Vec<String> = of_many.map(|(_, it)| it.verb).collect();
+    // Eight of them twice: what was found is old by then.
+    assert_eq!(verbs, [vec!["get"; 18], vec!["apply"; 10]].concat());
+}

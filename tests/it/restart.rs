@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use sandbox::{Fault, RequestMatch};
+use sandbox::{Fault, FaultPlan, FaultRule, RequestMatch, SandboxOptions, Trouble};
+use tutti::report::Phase;
 
-use crate::support::fleet::{Fleet, PATIENCE};
+use crate::support::fleet::{Fleet, PATIENCE, target};
 use crate::support::forge::Gitea;
 use crate::support::live;
 use crate::support::manifests::{component, config_map, namespace, objects};
@@ -139,4 +140,46 @@ async fn a_write_whose_answer_was_lost_is_found_again_not_repeated() {
         let writes = fleet.cluster("bj1").count_requests(&RequestMatch::writes());
         assert_eq!(writes, 5, "the answer to write {nth} was lost: {:?}", fleet.counted());
     }
+}
+
+/// Its metadata, by which it is found again, does not say how it is; and the watch that would tell says nothing for a while.
+#[tokio::test(start_paused = true)]
+async fn what_is_found_again_is_healthy_only_when_it_says_so() {
+    let service = |name: &str, sort: &str| {
+        format!(
+            "\
+apiVersion: v1
+kind: Service
+metadata: {{name: {name}, namespace: default}}
+spec: {{type: {sort}, selector: {{app: web}}, ports: [{{port: 80}}]}}
+"
+        )
+    };
+    let (inner, outer) = (service("inner", "ClusterIP"), service("outer", "LoadBalancer"));
+    let second = Duration::from_secs(1);
+    // Its address comes after two of them.
+    let options = |name: &str| SandboxOptions {
+        pod_start: (Duration::from_secs(2), Duration::from_secs(2)),
+        ..SandboxOptions::instant(name)
+    };
+    let app = objects("default", "edge");
+    let files = [("apps/edge/app.yaml", app.as_str()), ("apps/edge/objects/all.yaml", &inner)];
+    let fleet = Fleet::with(&["bj1"], &files, options);
+    let at = 30 * second;
+    let silence = Trouble::WatchSilent { shortest: at, longest: at };
+    let watches = RequestMatch::any().verb("watch").resource("services");
+    let bj1 = fleet.cluster("bj1");
+    bj1.set_faults(&FaultPlan::new(1).rule(FaultRule::new(watches, silence)));
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    tokio::time::sleep(at).await;
+    bj1.fail_nth(RequestMatch::writes().resource("services"), 0, Fault::DropAfter);
+    let both = format!("{inner}---\n{outer}");
+    let changes = [("apps/edge/objects/all.yaml", Some(both.as_str()))];
+    let revision = fleet.push(&running, "A load balancer", &changes).await;
+    running.until("it is read", |now| now.revision.as_ref() == Some(&revision)).await;
+    tokio::time::sleep(10 * second).await;
+    assert!(live::get(bj1, "Service", "default", "outer").await.is_some());
+    let overview = running.overview.borrow().clone();
+    assert_eq!(target(&overview, "bj1", "default/edge").phase, Phase::Progressing);
 }
