@@ -44,6 +44,8 @@ pub fn ownership(kind: &Kind, object: &Value, instance: &str, paths: Vec<FieldPa
     owned.forget(&["spec", "replicas"]);
     let ignored = leave(entries, &manager, &mut owned, object, &paths);
     let fields = owned.to_value();
+    // A repair writes it along: where no entry has a time, its lost answer would look like a value that the cluster keeps.
+    owned.forget(&["metadata", "annotations", labels::REVISION]);
     // By the shipped rules alone: a new health rule of the repository must not look like drift.
     let is_whole = !health::is_metadata_only(kind);
     let is_merged = is_merged(object);
@@ -282,5 +284,27 @@ mod tests {
         check(&[ours, ("keda", "Update", "scale")], Scaler::Autoscaler);
         check(&[("kubectl", "Update", "scale")], Scaler::Other);
         check(&[], Scaler::Other);
+    }
+
+    /// A repair writes the commit along, and its answer may be lost: where nothing says when we wrote last, only the values tell
+    /// what is there now.
+    #[test]
+    fn the_commit_is_no_value_that_a_cluster_may_keep() {
+        let ownership_at = |revision: &str, size: i64| {
+            let fields = json!({"f:metadata": {"f:annotations": {"f:tutti.dev/revision": {}}}, "f:spec": {"f:size": {}}});
+            let entry = json!({"manager": "tutti-main", "operation": "Apply", "apiVersion": "example.com/v1", "fieldsV1": fields});
+            let annotations = json!({labels::FIELDS: entry.to_string(), labels::REVISION: revision});
+            let object = json!({
+                "apiVersion": "example.com/v1", "kind": "Account",
+                "metadata": {"name": "seven", "namespace": "default", "annotations": annotations, "managedFields": [entry]},
+                "spec": {"size": size},
+            });
+            let kind = Kind::of(&object).expect("a kind");
+            ownership(&kind, &object, "main", Vec::new()).ownership
+        };
+        let then = ownership_at("a", 1);
+        assert!(then.fields.is_some() && then.values.is_some());
+        assert_eq!(ownership_at("b", 1), then);
+        assert_ne!(ownership_at("b", 2).values, then.values);
     }
 }
