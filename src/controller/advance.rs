@@ -28,7 +28,7 @@ const ASK_FIRST: Duration = Duration::from_secs(1);
 
 /// So often the cluster is asked whether it serves a kind that an earlier wave may have brought, before its objects are refused: for
 /// about half a minute.
-const LOOKS_FOR_A_KIND: u32 = 5;
+const LOOKS_FOR_A_KIND: u32 = 6;
 
 impl World {
     /// One turn: returns the next deadline, if there is one.
@@ -87,7 +87,7 @@ impl World {
         let rendered = Arc::clone(entry.render.as_ref().ok()?);
         let mut job = self.job(id, &rendered, now)?;
         let mut plan = reconcile::preview(&job);
-        if self.has_waited_for_kinds(id) && !waits_for_kinds(&plan) {
+        if self.is_over_with_waiting_for_kinds(id, &plan) {
             // What runs now may have defined them a moment ago, or be about to.
             self.targets.get_mut(id)?.look_anew();
             self.clusters.get(&id.cluster)?.ask_what_it_serves();
@@ -253,9 +253,12 @@ impl World {
         apps
     }
 
-    /// When it was looked at last, objects of kinds that are not served waited for an earlier wave.
-    fn has_waited_for_kinds(&self, id: &Target) -> bool {
-        self.targets.get(id).and_then(|entry| entry.plan.as_deref()).is_some_and(waits_for_kinds)
+    /// When it was looked at last, an object of a kind that is not served waited for an earlier wave; now it does no more.
+    fn is_over_with_waiting_for_kinds(&self, id: &Target, plan: &plan::Plan) -> bool {
+        let before = self.targets.get(id).and_then(|entry| entry.plan.as_deref());
+        let waited: BTreeSet<&ObjectId> = before.into_iter().flat_map(waiting_for_kinds).collect();
+        let waits: BTreeSet<&ObjectId> = waiting_for_kinds(plan).collect();
+        !waited.is_subset(&waits)
     }
 
     /// What was in the way is looked up anew.
@@ -360,9 +363,10 @@ impl World {
     }
 }
 
-/// Objects of kinds that are not served wait for an earlier wave.
-fn waits_for_kinds(plan: &plan::Plan) -> bool {
-    plan.steps.iter().any(|step| {
+/// Objects of kinds that are not served, which wait for an earlier wave.
+fn waiting_for_kinds(plan: &plan::Plan) -> impl Iterator<Item = &ObjectId> {
+    let waits = |step: &&plan::Step| {
         step.reason.waits_for_its_app() && matches!(step.reason.cause(), Reason::KindPending { .. })
-    })
+    };
+    plan.steps.iter().filter(waits).map(|step| &step.object)
 }

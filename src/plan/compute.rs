@@ -119,13 +119,15 @@ fn step(
         }
         (decided, _) => decided,
     };
-    let decided = barriers.hold_back(Turn::of(phase, object.hook, object.wave), decided);
-    let (action, reason) = held(input, decided);
     let stranger = input.observation.strangers.get(&object.id);
-    let unlabelled = stranger.filter(|_| matches!(reason.cause(), Reason::LabelsMissing));
     let seen = live
         .map(|live| (&live.uid, &live.resource_version))
         .or(stranger.map(|stranger| (&stranger.uid, &stranger.resource_version)));
+    let was = seen.and_then(|(uid, _)| input.observation.was(&object.id, uid));
+    let was_released = was.is_some_and(|was| was.hash == object.hash);
+    let turn = Turn::of(phase, object.hook, object.wave);
+    let (action, reason) = held(input, barriers.hold_back(turn, was_released, decided));
+    let unlabelled = stranger.filter(|_| matches!(reason.cause(), Reason::LabelsMissing));
     let mut step = Step {
         object: object.id.clone(),
         kind: object.kind.clone(),
@@ -145,7 +147,7 @@ fn step(
         force: false,
         may_replace: may_replace && !object.id.takes_others_along(),
         left,
-        was: live.and_then(Live::was).or_else(|| input.observation.was(&object.id, seen?.0).cloned()),
+        was: live.and_then(Live::was).or_else(|| was.cloned()),
     };
     step.force = step.intent().is_write() && object.says(labels::FORCE).unwrap_or(input.force);
     step

@@ -63,7 +63,6 @@ impl Candidate {
         is_same.then(|| Self {
             resource_version: live.resource_version.to_string(),
             keep: live.keep,
-            claims_go_along: live.claims_go_along,
             ..self.clone()
         })
     }

@@ -91,8 +91,13 @@ impl<'a> Barriers<'a> {
         }
     }
 
-    /// What is decided of an object, or that it waits.
-    pub fn hold_back(&self, turn: Turn, (action, reason): (Action, Reason)) -> (Action, Reason) {
+    /// What is decided of an object, or that it waits. `was_released`: as it is rendered, it was applied before it lost its marks.
+    pub fn hold_back(
+        &self,
+        turn: Turn,
+        was_released: bool,
+        (action, reason): (Action, Reason),
+    ) -> (Action, Reason) {
         let is_of_later_wave = matches!(turn, Turn::Main(wave, _) if wave > self.first_wave);
         let (action, reason) = match reason {
             Reason::NotServed { kind, served } if is_of_later_wave && served.is_empty() => {
@@ -105,7 +110,13 @@ impl<'a> Barriers<'a> {
             reason => (action, reason),
         };
         // A repair brings back what was released already.
-        if !action.is_write() || matches!(reason, Reason::Drifted { .. }) {
+        let is_repair = match reason {
+            Reason::Drifted { .. } => true,
+            // Without our label no inventory would show it while it waits.
+            Reason::LabelsMissing | Reason::HashMissing => was_released,
+            _ => false,
+        };
+        if !action.is_write() || is_repair {
             return (action, reason);
         }
         let Some(obstacle) = self.before(turn) else { return (action, reason) };
@@ -155,7 +166,9 @@ fn is_well(id: &ObjectId, live: &Live) -> bool {
         // Its class may wait for the first pod, which may come after it.
         ("", "PersistentVolumeClaim") => live.health.status != Status::Failed,
         // One that is suspended, by a queue or by its author, has not done its work.
-        ("batch", "Job") | ("", "Pod") => live.health.status == Status::Current,
+        ("batch", "Job") | ("apps.kruise.io", "BroadcastJob") | ("", "Pod") => {
+            live.health.status == Status::Current
+        }
         _ => live.can_take_over(),
     }
 }

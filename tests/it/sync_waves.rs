@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sandbox::SandboxOptions;
+use sandbox::{Fault, FaultPlan, FaultRule, RequestMatch, SandboxOptions, Trouble};
 use serde_json::json;
 use tutti::report::Phase;
 
@@ -170,6 +170,56 @@ async fn a_kind_that_no_wave_brings_is_refused_in_the_end() {
     let running = fleet.start().await;
     says(&fleet, &running, Phase::Refused, "the cluster does not serve example.com/v1/Account").await;
     assert_eq!(written(&fleet), ["apply operator"]);
+}
+
+/// Where kinds of several waves are missing, those of each are waited for when its turn comes, however long the one before took.
+#[tokio::test(start_paused = true)]
+async fn each_wave_is_given_time_for_its_kinds() {
+    let widget = "\
+apiVersion: example.org/v1
+kind: Widget
+metadata: {name: eight, namespace: default}
+spec: {size: 1}
+";
+    let all = format!("{}---\n{}", operator_and_account(), in_wave(widget, "tutti.dev/sync-wave", 2));
+    let fleet = fleet_with(&["bj1"], &all, &[], slow);
+    let running = fleet.start().await;
+    running.until("the operator runs", |now| phase_of(now) == Some(Phase::Waiting)).await;
+    for (group, kind, name) in [("example.com", "Account", "seven"), ("example.org", "Widget", "eight")] {
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        assert_eq!(phase_of(&running.overview.borrow()), Some(Phase::Waiting), "for {kind}");
+        let definition = manifests::definition(group, "v1", kind);
+        live::create_as(fleet.cluster("bj1"), "operator", &definition).await;
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        assert!(written(&fleet).contains(&format!("apply {name}")), "{kind}");
+    }
+    running.converged(&fleet.begin).await;
+}
+
+/// What was not there when its app came, and has waited since, may be somebody's by the time its wave comes.
+#[tokio::test(start_paused = true)]
+async fn what_has_waited_is_looked_up_again_before_it_is_written() {
+    let fleet = fleet_of(&config_map("default", "zero", "first"));
+    let bj1 = fleet.cluster("bj1");
+    let at = Duration::from_secs(30);
+    let silence = Trouble::WatchSilent { shortest: at, longest: at };
+    let watches = RequestMatch::any().verb("watch").resource("configmaps");
+    bj1.set_faults(&FaultPlan::new(1).rule(FaultRule::new(watches, silence)));
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    tokio::time::sleep(at).await;
+    // The first try does not reach the cluster, and the answer to the second is lost: only a lookup finds it.
+    let applies = || RequestMatch::any().verb("apply").name("first");
+    bj1.fail_nth(applies(), 0, Fault::DropBefore);
+    bj1.fail_nth(applies(), 1, Fault::DropAfter);
+    let second = in_wave(&config_map("default", "second", "ours"), "tutti.dev/sync-wave", 1);
+    let both = format!("{}---\n{second}", config_map("default", "first", "ours"));
+    fleet.push(&running, "Two waves", &[(MANIFESTS, Some(&both))]).await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    live::create_as(bj1, "kubectl", &config_map("default", "second", "ours")).await;
+    says(&fleet, &running, Phase::Refused, "ConfigMap default/second").await;
+    let second = live::get(bj1, "ConfigMap", "default", "second").await.expect("it is theirs");
+    assert_eq!(second["metadata"]["labels"], serde_json::Value::Null);
 }
 
 /// The waves of one app order nothing of another: an operator of a late wave goes after what it has to clean up.

@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use super::{empty, lines, live, parse, plan_with, rendered, with_absent};
-use crate::model::{Digest, Health, Observation, PodCount, Rendered, Status};
+use crate::model::{AppId, Digest, Health, Observation, PodCount, Rendered, Revision, Status, Was};
 use crate::plan::Plan;
 
 const NAMESPACE: &str = "v1/Namespace//shop";
@@ -80,6 +80,17 @@ fn what_is_there_as_rendered_waits_for_nothing_and_nothing_overtakes_a_change() 
     let web = Arc::make_mut(edited.objects.get_mut(&parse(WEB).1).expect("it is there"));
     web.ownership.values = NonZeroU64::new(9);
     assert_eq!(shown(&edited), ["configure Deployment shop/web"]);
+    // So are the marks that somebody takes off, when what they said is known.
+    let mut bare = seen(&all(Failed));
+    let live = Arc::make_mut(bare.objects.get_mut(&parse(WEB).1).expect("it is there"));
+    let hash = live.hash.take().expect("a hash");
+    let uid = Arc::clone(&live.uid);
+    assert_eq!(shown(&bare), ["wait Deployment shop/web"], "what it holds is not known");
+    let was = |hash| Was { app: AppId::new("default", "pay"), revision: Revision::from("r1"), hash };
+    bare.unmarked.insert(parse(WEB).1, (Arc::clone(&uid), was(hash)));
+    assert_eq!(shown(&bare), ["configure Deployment shop/web"]);
+    bare.unmarked.insert(parse(WEB).1, (uid, was(Digest::of(b"before"))));
+    assert_eq!(shown(&bare), ["wait Deployment shop/web"], "it is of an older commit");
     // A release that changes the first and the last of them.
     let mut older = seen(&all(Current));
     for text in [STORE, EDGE] {
