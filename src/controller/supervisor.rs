@@ -262,8 +262,9 @@ impl Supervisor {
                 () = tokio::time::sleep_until(look_at) => {
                     look_at = self.next_look();
                     // Of some kinds no watch tells that they are served.
-                    self.ask(epoch, &mut connected, &mut kept.known, &mut serving, &mut asked).await?;
-                    if !self.look_around(epoch, &mut connected, &kept.known.catalog).await? {
+                    let is_said = self.ask(epoch, &mut connected, &mut kept.known, &mut serving, &mut asked).await?;
+                    let is_seen = self.look_around(epoch, &mut connected, &kept.known.catalog).await?;
+                    if !is_said || !is_seen {
                         again = again.or_else(|| Some(self.after(FIRST_PAUSE)));
                     }
                 }

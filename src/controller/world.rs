@@ -235,6 +235,8 @@ impl World {
         self.load_error = None;
         self.reload_at = None;
         self.reload_pause = RELOAD_FIRST;
+        // What only the registry said is no answer of Git.
+        let is_from_git = loaded.unread.is_none();
         // The commit that a hook spoke of is not there yet: the forge's own replication is behind. It
         // is asked for after 1, 2, 4 and 8 s; after that the next poll finds it.
         if self.load_again {
@@ -242,11 +244,12 @@ impl World {
         } else if loaded.behind && self.awaited_pause <= RELOAD_BEHIND {
             self.reload_at = Some(Instant::now() + self.awaited_pause);
             self.awaited_pause *= 2;
-        } else {
+        } else if is_from_git {
             self.awaited = None;
         }
-        if let Some(again) =
-            self.went_back.take(loaded.went_back.as_ref(), self.head.as_ref(), Instant::now())
+        if is_from_git
+            && let Some(again) =
+                self.went_back.take(loaded.went_back.as_ref(), self.head.as_ref(), Instant::now())
         {
             self.reload_at = Some(self.reload_at.map_or(again, |at| at.min(again)));
         }
