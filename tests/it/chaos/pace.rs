@@ -108,6 +108,8 @@ impl Try {
 struct Near {
     passing: Vec<Instant>,
     edits: Vec<Instant>,
+    /// What was written of the app: where all of an attempt went well, the pauses begin anew for all of it.
+    written: Vec<Instant>,
 }
 
 impl Pace {
@@ -206,7 +208,8 @@ impl Pace {
     }
 
     /// No storm of reads that go well either: within a minute an object is looked at a few times, and once more for each reason to:
-    /// a write of it, a change of it or of what wants it, a new begin, and an attempt that failed on its app.
+    /// a write of it, a change of it or of what wants it, a new begin, and an attempt that failed on its app. One that lost our
+    /// label while nobody looked is read whole once it is found.
     fn read_too_often(&self, edits: &Edits) -> Vec<String> {
         let mut found = Vec::new();
         for (place, tries) in &self.tries {
@@ -223,6 +226,7 @@ impl Pace {
             let too_many = reads.iter().enumerate().find_map(|(first, one)| {
                 let number = reads[first..].iter().take_while(|it| it.at - one.at < MINUTE).count();
                 let most = series(&anew, one.at, FIRST_PAUSE, 0) * self.readers(place)
+                    + usize::from(edits.contains_key(place))
                     + reasons.iter().filter(|at| within(one.at, **at)).count()
                     + explained(&near.passing, one.at);
                 (number > most).then_some((number, most))
@@ -249,13 +253,14 @@ impl Pace {
         let ours = owners(place);
         let is_near =
             |other: &Place| other == place || other.0 == place.0 && !owners(other).is_disjoint(ours);
-        let tries = self.tries.iter().filter(|(other, _)| is_near(other)).flat_map(|(_, tries)| tries);
-        let passing = tries.filter(|it| it.verb != Verb::Delete && it.failed_in_passing()).map(|it| it.at);
+        let tries = || self.tries.iter().filter(|(other, _)| is_near(other)).flat_map(|(_, tries)| tries);
+        let passing = tries().filter(|it| it.verb != Verb::Delete && it.failed_in_passing()).map(|it| it.at);
+        let written = tries().filter(|it| it.verb == Verb::Write && it.is_done()).map(|it| it.at).collect();
         let edits = edits.iter().filter(|(other, _)| is_near(other)).flat_map(|(_, times)| times).copied();
         let (mut passing, mut edits): (Vec<Instant>, Vec<Instant>) = (passing.collect(), edits.collect());
         passing.sort();
         edits.sort();
-        Near { passing, edits }
+        Near { passing, edits, written }
     }
 
     /// How many may fail in the minute that begins with the first of these, which are all that failed in it.
@@ -266,7 +271,10 @@ impl Pace {
         let of_place = self.place_anew.get(place);
         let of_deletes = Some(&self.deletes_anew).filter(|_| is_delete);
         let all = [Some(&self.anew), of_cluster, of_place, of_deletes];
-        let anew: Vec<Instant> = all.into_iter().flatten().flatten().copied().collect();
+        let mut anew: Vec<Instant> = all.into_iter().flatten().flatten().copied().collect();
+        if verb == Verb::Read {
+            anew.extend(&near.written);
+        }
         let tries = |first: Duration, more: usize| series(&anew, from, first, more);
         if is_delete {
             return tries(DELETE_PAUSE, AT_ONCE);
@@ -416,6 +424,20 @@ mod tests {
         };
         assert_eq!(tried(&[1; READS * 2], Verb::Read, 200, two_apps).await, Vec::<String>::new());
         assert_eq!(tried(&[1; READS * 2 + 1], Verb::Read, 200, two_apps).await.len(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn reads_that_fail_begin_anew_where_something_of_the_app_was_written() {
+        let pauses = [1, 1, 2, 4, 1, 2, 4];
+        assert_eq!(tried(&pauses, Verb::Read, 429, NOTHING).await, too_many("read", 7, 6));
+        let mut number = 0;
+        let written = |pace: &mut Pace, _: &mut Edits| {
+            number += 1;
+            if number == 4 {
+                try_once(pace, &other(), Verb::Write, 200);
+            }
+        };
+        assert_eq!(tried(&pauses, Verb::Read, 429, written).await, Vec::<String>::new());
     }
 
     #[tokio::test(start_paused = true)]
