@@ -247,18 +247,13 @@ async fn look_at(job: &Job, resource: &Resource, object: &RenderedObject) -> Res
         false => job.client.lookup_new(resource, &object.id).await?,
     };
     let Some(mut found) = found else { return Ok(Found::Nothing) };
-    let if_ours =
-        |found: &serde_json::Value| live(&object.kind, found, &job.instance, &job.rules, &job.ignores);
-    if let Some(ours) = if_ours(&found) {
-        if is_whole || job.rules.is_metadata_only(&object.kind) {
-            return Ok(Found::Ours(Arc::new(ours)));
-        }
+    if !is_whole && observe::is_marked(&found, &job.instance) && !job.rules.is_metadata_only(&object.kind) {
         // Its metadata does not say how it is.
         let Some(whole) = job.client.get(resource, &object.id).await? else { return Ok(Found::Nothing) };
         (found, is_whole) = (whole, true);
-        if let Some(ours) = if_ours(&found) {
-            return Ok(Found::Ours(Arc::new(ours)));
-        }
+    }
+    if let Some(ours) = live(&object.kind, &found, &job.instance, &job.rules, &job.ignores) {
+        return Ok(Found::Ours(Arc::new(ours)));
     }
     let mut stranger = observe::stranger(&found);
     let manager = labels::field_manager(&job.instance);

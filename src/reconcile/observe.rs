@@ -15,7 +15,7 @@ use crate::model::{
 /// The record of an object that carries this instance's label and is itself what was applied;
 /// `None` for anybody else's, and for copies of our labels that controllers make.
 pub fn live(kind: &Kind, object: &Value, instance: &str, rules: &Rules, ignores: &Ignores) -> Option<Live> {
-    if label(object, labels::MANAGED_BY)? != instance || is_copy(object) {
+    if !is_marked(object, instance) {
         return None;
     }
     let metadata = object.get("metadata")?;
@@ -49,6 +49,11 @@ pub fn live(kind: &Kind, object: &Value, instance: &str, rules: &Rules, ignores:
         evidence,
         ignored,
     })
+}
+
+/// Its metadata alone says so.
+pub fn is_marked(object: &Value, instance: &str) -> bool {
+    label(object, labels::MANAGED_BY) == Some(instance) && !is_copy(object)
 }
 
 /// A Job or Pod that does nothing any more.

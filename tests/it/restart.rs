@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use sandbox::{Fault, FaultPlan, FaultRule, RequestMatch, SandboxOptions, Trouble};
+use sandbox::{Fault, RequestMatch, SandboxOptions};
 use tutti::report::Phase;
 
 use crate::support::fleet::{Fleet, PATIENCE, target};
@@ -166,10 +166,8 @@ spec: {{type: {sort}, selector: {{app: web}}, ports: [{{port: 80}}]}}
     let files = [("apps/edge/app.yaml", app.as_str()), ("apps/edge/objects/all.yaml", &inner)];
     let fleet = Fleet::with(&["bj1"], &files, options);
     let at = 30 * second;
-    let silence = Trouble::WatchSilent { shortest: at, longest: at };
-    let watches = RequestMatch::any().verb("watch").resource("services");
     let bj1 = fleet.cluster("bj1");
-    bj1.set_faults(&FaultPlan::new(1).rule(FaultRule::new(watches, silence)));
+    live::silence(bj1, "services", at);
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
     tokio::time::sleep(at).await;

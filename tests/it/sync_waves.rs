@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sandbox::{Fault, FaultPlan, FaultRule, RequestMatch, SandboxOptions, Trouble};
+use sandbox::{Fault, RequestMatch, SandboxOptions};
 use serde_json::json;
 use tutti::report::Phase;
 
@@ -202,9 +202,7 @@ async fn what_has_waited_is_looked_up_again_before_it_is_written() {
     let fleet = fleet_of(&config_map("default", "zero", "first"));
     let bj1 = fleet.cluster("bj1");
     let at = Duration::from_secs(30);
-    let silence = Trouble::WatchSilent { shortest: at, longest: at };
-    let watches = RequestMatch::any().verb("watch").resource("configmaps");
-    bj1.set_faults(&FaultPlan::new(1).rule(FaultRule::new(watches, silence)));
+    live::silence(bj1, "configmaps", at);
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
     tokio::time::sleep(at).await;

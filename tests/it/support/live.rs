@@ -1,10 +1,11 @@
 //! What is in a cluster, seen behind the controller's back.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
-use sandbox::Sandbox;
+use sandbox::{FaultPlan, FaultRule, RequestMatch, Sandbox, Trouble};
 use serde_json::Value;
 
 /// The kinds that tests write.
@@ -65,6 +66,13 @@ pub fn text(object: &Value, pointer: &str) -> String {
 pub async fn get(sandbox: &Sandbox, kind: &str, namespace: &str, name: &str) -> Option<Value> {
     let found = api(sandbox, kind, Some(namespace)).get_opt(name).await.expect("get");
     found.map(|object| serde_json::to_value(object).expect("JSON"))
+}
+
+/// Watches of a resource that begin from now on stay open and say nothing more after that time.
+pub fn silence(sandbox: &Sandbox, resource: &str, after: Duration) {
+    let silence = Trouble::WatchSilent { shortest: after, longest: after };
+    let watches = RequestMatch::any().verb("watch").resource(resource);
+    sandbox.set_faults(&FaultPlan::new(1).rule(FaultRule::new(watches, silence)));
 }
 
 /// Somebody deletes it.
