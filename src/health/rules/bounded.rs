@@ -37,7 +37,28 @@ pub fn strings(lua: &Lua, meter: &Arc<Meter>) -> Result<()> {
         } else {
             meter.charge(turns / TURNS + bytes / (TURNS * BYTES_COPIED))
         }
-    })
+    })?;
+    ending_iterators(lua)
+}
+
+/// `gmatch` pays for going through the text once. By itself an iterator that found nothing more, or failed, goes
+/// through the rest of it again each time it is called.
+fn ending_iterators(lua: &Lua) -> Result<()> {
+    let source = r"
+        local gmatch = ...
+        return function(...)
+            local search, is_over = gmatch(...), false
+            local function found(...)
+                is_over = ... == nil
+                return ...
+            end
+            return function()
+                if is_over then return end
+                is_over = true
+                return found(search())
+            end
+        end";
+    surround(lua, "string", "gmatch", source)
 }
 
 /// Patterns backtrack: what could take for ever is refused.
@@ -66,7 +87,11 @@ fn search(lua: &Lua, name: &str, arguments: &MultiValue) -> Result<u64> {
 pub fn tables(lua: &Lua, meter: &Arc<Meter>) -> Result<()> {
     for name in ["concat", "insert", "move", "remove", "sort", "unpack"] {
         replace(lua, "table", name, meter, move |lua, meter, arguments| {
-            let Some(Value::Table(table)) = arguments.front() else { return Ok(()) };
+            let Some(Value::Table(table)) = arguments.front() else {
+                // By its metatable a text would do, and has no length to pay for.
+                let given = arguments.front().map_or("no value", Value::type_name);
+                return Err(Error::runtime(format!("table.{name}: table expected, got {given}")));
+            };
             let length = i64::try_from(table.raw_len()).unwrap_or(i64::MAX);
             let at = |place, default| integer(lua, arguments, place).unwrap_or(default);
             meter.charge(match name {
@@ -93,10 +118,15 @@ fn counted_sort(lua: &Lua) -> Result<()> {
         local sort = ...
         local function before(one, other) return one < other end
         return function(table, given) return sort(table, given or before) end";
-    let library: Table = lua.globals().raw_get("table")?;
-    let sort: Function = library.raw_get("sort")?;
-    let counted: Function = lua.load(source).set_name("=sort").call(sort)?;
-    library.raw_set("sort", counted)
+    surround(lua, "table", "sort", source)
+}
+
+/// Puts something in Lua around a function of a library.
+fn surround(lua: &Lua, library: &str, name: &str, source: &str) -> Result<()> {
+    let library: Table = lua.globals().raw_get(library)?;
+    let original: Function = library.raw_get(name)?;
+    let surrounded: Function = lua.load(source).set_name(format!("={name}")).call(original)?;
+    library.raw_set(name, surrounded)
 }
 
 /// Puts something before a function of a library.

@@ -1,8 +1,8 @@
 //! What an expression may cost at most on an object, found before it runs.
 //!
-//! CEL has no loops but those over lists and maps, so its work is bounded by their lengths; the evaluator itself
-//! keeps no account. The bound is a rough one and always above the truth: lengths and sizes are the largest that
-//! occur anywhere in the object.
+//! CEL has no loops but those over lists and maps, and functions that go through lists and texts: its work is bounded
+//! by their lengths and sizes. The evaluator itself keeps no account. The bound is a rough one and meant to be
+//! above the truth: where it is not known what is gone through, it is the largest that occurs anywhere in the object.
 
 use kube_cel::cel::IdedExpr;
 use kube_cel::cel::common::ast::{Expr, LiteralValue};
@@ -14,6 +14,11 @@ use super::calls::{inside, qualified};
 pub const LIMIT: f64 = 10_000_000.0;
 /// How much is copied or compared in the time of a step.
 const SIZE_OF_STEP: f64 = 32.0;
+/// Digits of a number before its point, at most, and its sign.
+const DIGITS: f64 = 310.0;
+/// As many decimals as `format` writes, and the bytes that ask for them: `%.65535f`.
+const DECIMALS: f64 = 65_535.0;
+const ASKING: f64 = 8.0;
 
 /// The largest of everything in an object.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -213,11 +218,14 @@ fn called<'e>(
         | "size"
         | "startsWith"
         | "endsWith"
-        | "contains"
-        | "indexOf"
-        | "lastIndexOf" => {
+        | "contains" => {
             result.size = 1.0;
             result.length = 0.0;
+        }
+        // At every place all that is looked for is compared; a third argument is only where to begin.
+        "indexOf" | "lastIndexOf" => {
+            let pair = bounds.iter().take(2).map(|bound| 1.0 + bound.size).product::<f64>();
+            result = Bound::small(result.cost + pair / SIZE_OF_STEP);
         }
         // Every one of the left with every one of the right.
         "@in" | "sets.contains" | "sets.equivalent" | "sets.intersects" => {
@@ -229,11 +237,18 @@ fn called<'e>(
             let pattern = arguments.get(1).map_or_else(Pattern::largest, |pattern| Pattern::of(pattern));
             let text = bounds.first().map_or(1.0, |text| 1.0 + text.size);
             result.cost += pattern.compiling + text * pattern.places / SIZE_OF_STEP;
+            if name == "findAll" {
+                result.length = size;
+            }
         }
-        "split" | "flatten" => result.length = size,
-        "join" | "replace" | "format" => {
+        "split" | "flatten" | "getQuery" => result.length = size,
+        "join" | "replace" => {
             result.size = product;
             result.cost += product / SIZE_OF_STEP;
+        }
+        "format" => {
+            result.size = product + digits(arguments, &bounds);
+            result.cost += result.size / SIZE_OF_STEP;
         }
         "range" => {
             result.length = arguments.last().map_or(0.0, |argument| count(argument));
@@ -243,6 +258,24 @@ fn called<'e>(
         _ => {}
     }
     result
+}
+
+/// What `format` writes of numbers, beyond the sizes of its text and of its list.
+fn digits(arguments: &[&IdedExpr], bounds: &[Bound]) -> f64 {
+    let (Some(text), Some(bound)) = (arguments.first(), bounds.first()) else { return 0.0 };
+    let (verbs, decimals) = match &text.expr {
+        Expr::Literal(LiteralValue::String(text)) => {
+            let text = text.inner();
+            let numbers = text.split(|letter: char| !letter.is_ascii_digit()).filter(|part| !part.is_empty());
+            let numbers = numbers.map(|part| part.parse::<u32>().map_or(DECIMALS, f64::from));
+            (number(text.matches('%').count()), numbers.fold(0.0, f64::max).min(DECIMALS))
+        }
+        // What is computed may be any.
+        _ => (bound.size / ASKING, DECIMALS),
+    };
+    // One without a value is refused.
+    let values = bounds.iter().skip(1).map(|list| list.length).fold(0.0, f64::max);
+    verbs.min(values) * (DIGITS + decimals)
 }
 
 /// A number that is written out; what is computed may be any.

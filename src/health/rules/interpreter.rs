@@ -1,9 +1,9 @@
 //! What a script may use, and how much of it.
 //!
 //! No files, processes, chance, debugger, metatables, coroutines or other code: what is not in the lists
-//! below is not there. Instructions and bytes are counted; when either runs out the script ends with an error
-//! that it cannot catch ([`Meter`]); what does much within one instruction pays for it ([`bounded`]). Every object
-//! gets an environment of its own, so nothing is carried from one to the next.
+//! below is not there, nor where a text leads to (`(''):dump`). Instructions and bytes are counted; when either runs
+//! out the script ends with an error that it cannot catch ([`Meter`]); what does much within one instruction pays for
+//! it ([`bounded`]). Every object gets an environment of its own, so nothing is carried from one to the next.
 
 use std::sync::Arc;
 
@@ -65,6 +65,7 @@ impl Interpreter {
         let mut own = vec![("pairs", pairs(&lua)?), ("pcall", pcall(&lua, &meter)?)];
         own.push(("print", lua.create_function(|_, _: MultiValue| Ok(()))?));
         bounded::strings(&lua, &meter)?;
+        only_listed(&lua)?;
         bounded::tables(&lua, &meter)?;
         let clock = clock::functions(&lua, &meter)?;
         lua.set_memory_limit(MEMORY)?;
@@ -107,7 +108,7 @@ impl Interpreter {
         self.meter.begin(self.lua.used_memory());
     }
 
-    /// Runs something within the limits; the memory of it is given back.
+    /// Runs something within the limits; the memory of it is given back. One at a time: whoever asks sees to that.
     pub fn run<T>(&self, work: impl FnOnce(&Lua) -> Result<T>) -> std::result::Result<T, String> {
         self.meter.reset();
         self.begin();
@@ -140,6 +141,17 @@ impl Interpreter {
             Ok(VmState::Continue)
         })
     }
+}
+
+/// A text finds its functions in the library itself, not in the copy that an environment gets.
+fn only_listed(lua: &Lua) -> Result<()> {
+    let library: Table = lua.globals().raw_get("string")?;
+    let names: Vec<String> =
+        library.pairs::<String, Value>().map(|entry| entry.map(|(name, _)| name)).collect::<Result<_>>()?;
+    for name in names.iter().filter(|name| !STRING.contains(&name.as_str())) {
+        library.raw_remove(name.as_str())?;
+    }
+    Ok(())
 }
 
 /// In the order of the keys: the order of the interpreter is another one in every process.

@@ -9,8 +9,8 @@ use parking_lot::Mutex;
 
 /// Far more than any script needs: about 10 ms.
 pub const INSTRUCTIONS: u64 = 1_000_000;
-/// A net for work that is counted too cheaply: whatever waits for a script waits no longer than this. Far above what the instructions
-/// take, so that a busy machine decides nothing.
+/// A net for work that is counted too cheaply: a script ends at the first look at the clock after this. There is none while a function
+/// of a library runs. Far above what the instructions take, so that a busy machine decides nothing.
 pub const LONGEST: Duration = Duration::from_secs(3);
 
 pub const OUT_OF_INSTRUCTIONS: &str = "it ran for too long";
@@ -65,7 +65,8 @@ impl Meter {
         }
     }
 
-    /// By the clock of the machine, as scripts are told it; one that is put back tells nothing.
+    /// By the clock of the machine, as scripts are told it: when it is put back nothing is told, and when it is put
+    /// forward by more than [`LONGEST`], what runs just then ends.
     fn elapsed(&self) -> Duration {
         let begun = *self.begun.lock();
         Timestamp::now().duration_since(begun).try_into().unwrap_or_default()

@@ -8,8 +8,8 @@
 //! name. An object that is being deleted is Terminating whatever its rule says. A rule that fails makes the
 //! object Unknown, with the reason: never Current, and never anybody else's trouble.
 //!
-//! Rules are pure. They see one object and nothing else: no clock, no file, no network, no other object; what
-//! they may compute and hold is bounded ([`cost`], [`interpreter`]).
+//! Rules see one object, scripts also the time ([`clock`]), and nothing else: no file, no network, no other
+//! object; what they may compute and hold is bounded ([`cost`], [`interpreter`]).
 
 mod bounded;
 mod calls;

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use mlua::chunk::ChunkMode;
 use mlua::{Function, Lua, Value as Lue};
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::super::read::sentence;
@@ -23,6 +24,9 @@ const DEEPEST: usize = 200;
 pub struct Script {
     interpreter: Interpreter,
     chunk: Function,
+    /// Objects are judged one after the other, whoever asks: they share the interpreter, and with it what the chunk
+    /// finds its object in, and what is counted.
+    turn: Mutex<()>,
     strikes: AtomicU32,
 }
 
@@ -40,7 +44,9 @@ impl Script {
             Ok((interpreter, chunk))
         });
         match made {
-            Ok((interpreter, chunk)) => Ok(Self { interpreter, chunk, strikes: AtomicU32::new(0) }),
+            Ok((interpreter, chunk)) => {
+                Ok(Self { interpreter, chunk, turn: Mutex::default(), strikes: AtomicU32::new(0) })
+            }
             Err(error) => {
                 let (line, message) = place(name, &interpreter::message(&error));
                 Err(mistake(line, message))
@@ -50,6 +56,7 @@ impl Script {
 
     /// `None`: it says nothing of this object. Or why it cannot be told.
     pub fn of_object(&self, object: &Value) -> Result<Option<Health>, String> {
+        let _turn = self.turn.lock();
         if self.strikes.load(Ordering::Relaxed) >= STRIKES {
             return Err(format!("it reached its limits {STRIKES} times and is not run any more"));
         }

@@ -28,6 +28,9 @@ fn what_rules_do_is_affordable() {
         r"kind.matches('^v\\d+[.]\\d{1,3}$') && status.phase.matches('^(Up|Down)$')",
         "status.conditions.filter(c, c.type == 'Ready').map(c, c.message).distinct().size() > 0",
         "lists.range(1000).map(x, x * 2).size() > 0",
+        "status.conditions.exists(c, c.message.indexOf('well') > 0 && c.message.lastIndexOf('l', 9) > 0)",
+        "status.conditions.map(c, '%s is %s, %.2f'.format([c.type, c.status, 0.5])).join(', ') != ''",
+        "'one 2 three 4'.findAll('[0-9]').all(n, int(n) > 0)",
     ] {
         assert!(is_affordable(text, &object), "{text}");
     }
@@ -37,6 +40,8 @@ fn what_rules_do_is_affordable() {
 fn what_grows_without_end_is_not() {
     let object = with_conditions(100);
     let doubling = format!("['aaaaaaaa']{}.size() > 0", ".map(x, x + x)".repeat(60));
+    let found = format!("'{}'.findAll('a')", "a".repeat(1000));
+    let found = format!("{found}.all(a, {found}.all(b, {found}.all(c, a == b && b == c)))");
     for text in [
         "status.conditions.all(a, status.conditions.all(b, status.conditions.all(c, status.conditions.all(d, a == b && c == d))))",
         &doubling,
@@ -50,6 +55,10 @@ fn what_grows_without_end_is_not() {
         r"status.conditions.all(c, c.type.matches('(\\w{90}){20}'))",
         "status.conditions.all(c, c.type.matches(c.message))",
         "lists.range(size(status.conditions) * 1000000).size() > 0",
+        // Each is as long as its number says.
+        "lists.range(1000).map(x, '%.65535f'.format([1.0])).size() > 0",
+        "lists.range(1000).map(x, ('%.65535' + 'f').format([1.0])).size() > 0",
+        &found,
         "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'.replace('a', 'bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb').replace('b', 'cccccccccccccccccccccccccccccccccccccccc').replace('c', 'dddddddddddddddddddddddddddddd').replace('d', 'eeeeeeeeeeeeeeeeeeeeeeeeeeeee').size() > 0",
     ] {
         assert!(!is_affordable(text, &object), "{text}");
@@ -63,6 +72,17 @@ fn an_object_of_that_size_is_unknown() {
         json!({}),
         "Unknown: the health rule health/example.com/Database.yaml: current: it could take too long on an object of this size",
     );
+}
+
+/// What is looked for is compared at every place.
+#[test]
+fn a_search_takes_as_long_as_both_texts() {
+    let object = json!({"status": {"text": "a".repeat(100_000), "part": "a".repeat(50_000)}});
+    for name in ["indexOf", "lastIndexOf"] {
+        assert!(!is_affordable(&format!("status.text.{name}(status.part + 'b') > 0"), &object), "{name}");
+        assert!(is_affordable(&format!("status.text.{name}('ready') > 0"), &object), "{name}");
+        assert!(is_affordable(&format!("status.text.{name}('ready', 3) > 0"), &object), "{name}");
+    }
 }
 
 /// Objects with large lists and items are filtered too.

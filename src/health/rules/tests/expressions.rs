@@ -44,6 +44,9 @@ fn numbers_texts_and_the_library_of_kubernetes() {
         "semver(status.version).isGreaterThan(semver('1.29.0'))",
         "quantity(status.memory).isGreaterThan(quantity('1Gi'))",
         "status.phase.split(' ').size() == 3",
+        "status.phase.indexOf('RUNNING') == 7 && status.phase.lastIndexOf('n') == 4",
+        "'%s, %d of %d, %.1f'.format([status.phase, status.ready, 3, status.share]) == 'Up and RUNNING, 3 of 3, 0.5'",
+        "status.version.findAll('[0-9]+').all(n, int(n) > 0)",
         "[1, 2, 3].all(n, n <= status.replicas)",
         "sets.contains([1, 2, 3], [status.replicas]) && math.abs(-1) == 1 && lists.range(3).size() == 3",
     ] {

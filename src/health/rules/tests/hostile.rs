@@ -100,6 +100,63 @@ fn what_is_much_within_one_instruction_is_not_begun() {
     ended(text, Value::Null, "string.find: the pattern could take too long on 40 bytes");
     let text = "return ('a'):rep(6000):find('[' .. ('b'):rep(9000) .. 'a]-c')";
     ended(text, Value::Null, "string.find: the pattern could take too long on 6000 bytes");
+    // The last of all is tried for every way to get there.
+    let text = "return ('a'):rep(300):find('.-.-[' .. ('b'):rep(1e6) .. ']+')";
+    ended(text, Value::Null, "string.find: the pattern could take too long on 300 bytes");
+    // So is what follows one that settles how it goes on.
+    let text = "return ('a'):rep(9900):find('a+[' .. ('b'):rep(240) .. ']')";
+    ended(text, Value::Null, "string.find: the pattern could take too long on 9900 bytes");
+}
+
+/// A text would do as one, and has no length to pay for.
+#[test]
+fn functions_of_tables_take_nothing_else() {
+    for name in ["concat", "insert", "move", "remove", "sort", "unpack"] {
+        let why = format!("table.{name}: table expected, got string");
+        ended(&format!("return table.{name}('', 1, 1e18, 1, {{}})"), Value::Null, &why);
+    }
+    ended("return unpack('', 1, 9e5)", Value::Null, "table.unpack: table expected, got string");
+    ended("return table.concat()", Value::Null, "table.concat: table expected, got no value");
+}
+
+/// It pays for one way through the text.
+#[test]
+fn an_iterator_that_is_at_its_end_searches_no_more() {
+    let says = |text: &str, expected: &str| check(script(text), Value::Null, expected);
+    says(
+        "local next = ('a'):rep(2000):gmatch('.-b') for i = 1, 2000 do next() end return {status = 'Healthy'}",
+        "Current",
+    );
+    says(
+        "local next = ('ab'):gmatch('a(b')
+        local ok = pcall(next)
+        return {status = 'Healthy', message = tostring(ok) .. ' ' .. tostring(next() == nil)}",
+        "Current: false true",
+    );
+    says(
+        "local count, last = 0
+        for key, value in ('k=v, '):rep(2000):gmatch('(%a)=(%a)') do count, last = count + 1, key .. value end
+        return {status = 'Healthy', message = count .. last}",
+        "Current: 2000kv",
+    );
+}
+
+/// They come from the controller's loop, and from tasks beside it.
+#[test]
+fn objects_that_are_judged_at_the_same_time_get_their_own_health() {
+    let text = "for i = 1, 500 do local phase = obj.status.phase end return {status = 'Healthy', message = obj.status.phase}";
+    let rules = rules(vec![source("example.com", "Database", script(text))]);
+    thread::scope(|scope| {
+        for phase in ["Up", "Down"] {
+            let rules = &rules;
+            scope.spawn(move || {
+                for _ in 0..200 {
+                    let health = rules.of(&database(json!({"phase": phase})));
+                    assert_eq!(shown(&health), format!("Current: {phase}"));
+                }
+            });
+        }
+    });
 }
 
 /// Whatever was counted too cheaply.
@@ -158,6 +215,9 @@ fn the_world_outside_is_not_there() {
         "getmetatable",
         "setmetatable",
         "rawequal and string.dump",
+        "('').dump",
+        "('').unpack",
+        "('').packsize",
         "math.random",
     ] {
         check(
