@@ -50,14 +50,7 @@ impl std::fmt::Debug for Attempt<'_> {
 }
 
 impl Attempt<'_> {
-    pub async fn run(&self, body: Value) -> Result<Value, Error> {
-        match self.tried(body).await {
-            Err(error) if is_of_another(&error) => Err(changed("apply", &self.object.id)),
-            result => result,
-        }
-    }
-
-    async fn tried(&self, mut body: Value) -> Result<Value, Error> {
+    pub async fn run(&self, mut body: Value) -> Result<Value, Error> {
         match self.by_apply(&mut body, true).await {
             Err(Error::WithoutApply { .. }) => {
                 // It is bound to what is read then.
@@ -243,11 +236,6 @@ fn unbind(body: &mut Value, fields: &[&str]) {
     if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.retain(|name, _| !fields.contains(&name.as_str()));
     }
-}
-
-/// The object that was meant has gone, and another one has its name.
-pub fn is_of_another(error: &Error) -> bool {
-    matches!(error, Error::Rejected { code: 422, detail, .. } if detail.contains("metadata.uid"))
 }
 
 /// What is sent of the replicas of an object that changed since `planned` was decided. A number that is left to an autoscaler and

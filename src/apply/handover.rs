@@ -5,12 +5,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::owned::{FieldSet, entries, fields, is_ours, text};
+use super::owned::{FieldSet, NOBODY, entries, fields, is_ours, text};
 use crate::cluster::{Client, Conflict, Error, Resource};
 use crate::model::{ObjectId, labels};
-
-/// Whose fields are those that were there before anybody said whose they are.
-const NOBODY: &str = "before-first-apply";
 
 /// It still carries our entry in an annotation.
 pub fn is_due(live: &Value) -> bool {

@@ -9,6 +9,12 @@ use serde_json::{Map, Value};
 
 use crate::model::labels;
 
+/// Whom a server names for what was there before anybody said whose it is.
+pub const NOBODY: &str = "before-first-apply";
+
+/// Whom it names where it does not know who wrote, or no longer, as there were too many: people, tools and controllers in one.
+pub const NOT_KNOWN: [&str; 2] = [NOBODY, "ancient-changes"];
+
 /// Who wrote an object, entry by entry.
 pub fn entries(object: &Value) -> &[Value] {
     object.pointer("/metadata/managedFields").and_then(Value::as_array).map_or(&[], Vec::as_slice)

@@ -14,7 +14,7 @@ use super::owned::{entries, text};
 use super::taking::{Taking, is_controller, is_tool};
 use super::without_apply::{Merge, taken_from as taken_without_entries};
 use super::{as_sent, stopped, told};
-use crate::cluster::{Client, Error, Resource};
+use crate::cluster::{Client, Conflict, Error, Resource};
 use crate::model::{Effect, FieldPath, ObjectId, RenderedObject, Revision, labels};
 
 /// Annotations in which tools keep their books: that they go is no change of the object.
@@ -118,9 +118,7 @@ impl Adoption<'_> {
     async fn ask(self, live: &Value) -> Result<(Value, Option<Taking>), Error> {
         let Self { client, resource, manager, id, body, .. } = self;
         let applied = match client.try_apply(resource, id, body, manager, false).await {
-            Err(Error::Conflict { conflicts, .. })
-                if conflicts.iter().all(|it| may_overrule(live, &it.manager)) =>
-            {
+            Err(Error::Conflict { conflicts, .. }) if conflicts.iter().all(|it| may_overrule(live, it)) => {
                 client.try_apply(resource, id, body, manager, true).await?
             }
             result => result?,
@@ -184,9 +182,7 @@ impl Adoption<'_> {
             None => live,
         };
         match apply().await {
-            Err(Error::Conflict { conflicts, .. })
-                if conflicts.iter().all(|it| may_overrule(&live, &it.manager)) =>
-            {
+            Err(Error::Conflict { conflicts, .. }) if conflicts.iter().all(|it| may_overrule(&live, it)) => {
                 if let Some(error) = stopped(cancelled, id) {
                     return Err(error);
                 }
@@ -197,13 +193,16 @@ impl Adoption<'_> {
     }
 }
 
-/// Fields of others that an apply may take: of whom nothing is known, but no controller.
-fn may_overrule(live: &Value, manager: &str) -> bool {
-    let plain = |entry: &&Value| text(entry, "manager") == manager && text(entry, "subresource").is_empty();
+/// Fields of others that an apply may take: of whom nothing is known, but no controller. What one of them wrote through a
+/// subresource stays its own when the rest is taken, so that is none of these.
+fn may_overrule(live: &Value, conflict: &Conflict) -> bool {
+    let Conflict { manager, subresource, .. } = conflict;
+    let is_plain = |entry: &Value| text(entry, "manager") == manager && text(entry, "subresource").is_empty();
     is_tool(manager)
-        || (!is_controller(manager)
+        || (subresource.is_empty()
+            && !is_controller(manager)
             && !manager.starts_with(&labels::field_manager(""))
-            && entries(live).iter().any(|entry| plain(&entry)))
+            && entries(live).iter().any(is_plain))
 }
 
 /// What is left to others, where no entry says what they have.
@@ -345,6 +344,22 @@ mod tests {
         let template = |template: Value| json!({"spec": {"template": template}});
         check(template(json!({"metadata": {"labels": {"a": "b"}}})), template(with_time), &[]);
         check(json!({"spec": {}}), json!({"spec": {"strategy": {}}}), &[]);
+    }
+
+    #[test]
+    fn what_was_written_through_a_subresource_is_overruled_of_tools_alone() {
+        let check = |manager: &str, subresource: &str, expected: bool| {
+            let entries = ["", "scale"].map(|it| json!({"manager": manager, "subresource": it}));
+            let live = json!({"metadata": {"managedFields": entries}});
+            let (manager, subresource) = (manager.to_owned(), subresource.to_owned());
+            let conflict = Conflict { manager, subresource, field: ".spec.replicas".to_owned() };
+            assert_eq!(may_overrule(&live, &conflict), expected, "{conflict:?}");
+        };
+        check("OpenAPI-Generator", "", true);
+        check("OpenAPI-Generator", "scale", false);
+        check("kubectl", "scale", true);
+        check("keda", "", false);
+        check("tutti-other", "", false);
     }
 
     #[test]

@@ -10,15 +10,16 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::merged;
-use super::owned::{FieldSet, entries, fields, is_ours, text};
+use super::owned::{FieldSet, NOBODY, NOT_KNOWN, entries, fields, is_ours, text};
 use crate::model::{ObjectId, labels};
 
-/// Who writes what a person wants: their entries are taken over, whatever is in them.
+/// Who writes what a person wants: they are overruled, and what they have is taken over, also what mostly controllers write, but
+/// no status. Nobody is overruled too, but less is taken of what was there before anybody ([`divided`]).
 const TOOLS: &[&str] = &[
+    NOBODY,
     "argocd-application-controller",
     "argocd-controller",
     "argocd-server",
-    "before-first-apply",
     "helm",
     "helm-controller",
     "kustomize-controller",
@@ -59,9 +60,6 @@ const CONTROLLERS_END: &[&str] = &[
     "-updater",
     "-webhook",
 ];
-
-/// Whom a server names where it does not know who wrote: people, tools and controllers in one.
-const NOT_KNOWN: &[&str] = &["before-first-apply", "ancient-changes"];
 
 /// What mostly controllers write, whatever their name.
 const OF_CONTROLLERS: &[&[&str]] =
@@ -316,7 +314,7 @@ mod tests {
                 "labels": {"noted": "a", "other": "c"}, "annotations": annotations}});
             let metadata = json!({"f:annotations": {"f:noted": {}}, "f:labels": {"f:noted": {}}});
             let taken = json!({"f:metadata": metadata, "f:spec": {"f:resources": {}}});
-            check(&object, ("", "PersistentVolumeClaim"), &[*manager], &[taken]);
+            check(&object, ("", "PersistentVolumeClaim"), &[manager], &[taken]);
         }
     }
 }

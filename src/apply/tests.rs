@@ -89,6 +89,20 @@ async fn nothing_is_deleted_for_what_is_wanted_no_longer() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn another_object_of_the_name_is_not_written_and_looked_at_again() {
+    let case = Case::new(true).await;
+    let Case { client, resource, id, .. } = &case;
+    let uid = "00000000-0000-0000-0000-000000000009";
+    let mut body = config_map("one");
+    body["metadata"]["uid"] = uid.into();
+    let applied = client.apply(resource, id, &body, "tutti-main").await;
+    let merged = client.set_metadata(resource, id, &json!({"uid": uid}), "tutti-main").await;
+    for result in [applied, merged] {
+        assert!(matches!(result, Err(Error::Rejected { code: 409, .. })), "{result:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_takeover_stops_before_its_next_write_and_the_next_one_ends_it() {
     const WHOLE: [&str; 3] = ["get", "patch", "apply"];
     for request in [1, 2] {

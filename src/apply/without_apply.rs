@@ -10,7 +10,6 @@ use futures::FutureExt as _;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::conflict::is_of_another;
 use super::merged;
 use super::owned::{self, FieldSet};
 use crate::cluster::{Client, Error, Resource};
@@ -125,12 +124,12 @@ fn objection(live: &Value, id: &ObjectId, manager: &str, adopts: bool) -> Option
     (!is_ours && !is_free).then_some("it is somebody else's by now")
 }
 
-/// Somebody wrote it since it was read.
+/// Somebody wrote it since it was read, or another object has its name by now.
 fn is_outdated(error: &Error) -> bool {
     match error {
         Error::Rejected { code: 409, .. } => true,
         Error::Rejected { code: 404, action, .. } => *action == "apply",
-        error => is_of_another(error),
+        _ => false,
     }
 }
 

@@ -197,6 +197,10 @@ fn classify_status(
     if code == 409 && !conflicts.is_empty() {
         return Error::Conflict { object: object.clone(), conflicts };
     }
+    if is_of_another(status) {
+        let (reason, detail) = ("Conflict".to_owned(), OF_ANOTHER.to_owned());
+        return Error::Rejected { action, object: object.clone(), code: 409, reason, detail };
+    }
     if let Some(fields) = immutable_fields(status) {
         return Error::Immutable { action, object: object.clone(), fields };
     }
@@ -212,6 +216,15 @@ const INVALID: &str = "Invalid";
 fn breaks_schema(status: &Status) -> Option<&str> {
     let rest = status.message.strip_prefix("failed to create typed patch object (")?;
     (status.code == 500).then_some(rest.split_once("): ")?.1)
+}
+
+const OF_ANOTHER: &str = "another object has its name by now";
+
+/// The object that was meant has gone: API servers call the uid of it a mistake. The message alone does not tell, as that of a
+/// variable lists all fields that it may hold, and one of them is that of the uid.
+fn is_of_another(status: &Status) -> bool {
+    let mut causes = status.details.iter().flat_map(|details| &details.causes);
+    status.code == 422 && causes.any(|cause| cause.field == "metadata.uid")
 }
 
 const IMMUTABLE: &str = "field is immutable";
@@ -345,7 +358,7 @@ mod tests {
         assert_eq!(error.without_values().to_string(), told);
     }
 
-    fn refused(causes: &[(&str, &str)]) -> String {
+    fn refused(causes: &[(&str, &str)]) -> Error {
         let causes: Vec<_> = causes
             .iter()
             .map(|(field, message)| serde_json::json!({"field": field, "message": message}))
@@ -357,13 +370,14 @@ mod tests {
         .unwrap_or_default();
         let object = ObjectId::new("apps", "Deployment", Some("shop"), "pay");
         let error = kube::Error::Api(Box::new(status));
-        classify(&ClusterName::from("bj5"), "apply", Some(&object), &error).to_string()
+        classify(&ClusterName::from("bj5"), "apply", Some(&object), &error)
     }
 
     #[test]
     fn a_change_that_is_never_made_is_told_from_one_that_is_invalid() {
         let check = |causes: &[(&str, &str)], expected: &str| {
-            assert_eq!(refused(causes), format!("failed to apply Deployment shop/pay: {expected}"));
+            let told = refused(causes).to_string();
+            assert_eq!(told, format!("failed to apply Deployment shop/pay: {expected}"));
         };
         let selector =
             ("spec.selector", "Invalid value: {\"matchLabels\":{\"app\":\"x\"}}: field is immutable");
@@ -382,9 +396,26 @@ mod tests {
         );
         // It would be refused when it is created anew, too.
         check(&[selector, ("spec.replicas", "Invalid value: -1: must be positive")], "it is invalid");
-        // Another object has the name by now.
-        check(&[("metadata.uid", "Invalid value: \"u2\": field is immutable")], "it is invalid");
         check(&[], "it is invalid");
+    }
+
+    #[test]
+    fn another_object_of_the_name_is_told_by_the_field_and_not_by_the_words() {
+        let check = |causes: &[(&str, &str)], expected: u16| {
+            let error = refused(causes);
+            assert!(matches!(&error, Error::Rejected { code, .. } if *code == expected), "{error}");
+            assert_eq!(error.is_transient(), expected == 409, "{error}");
+        };
+        let uid = ("metadata.uid", "Invalid value: \"u2\": field is immutable");
+        // Servers say it twice, and the rest of what differs from the other object beside it.
+        check(&[uid, uid], 409);
+        check(&[uid, ("spec.selector", "Invalid value: {}: field is immutable")], 409);
+        let variable = "spec.template.spec.containers[0].env[0].valueFrom.fieldRef.fieldPath";
+        let supported =
+            "Unsupported value: \"metadata.labels\": supported values: \"metadata.name\", \"metadata.uid\"";
+        check(&[(variable, supported)], 422);
+        check(&[("", "no object may say metadata.uid")], 422);
+        assert_eq!(refused(&[uid]).to_string(), format!("failed to apply Deployment shop/pay: {OF_ANOTHER}"));
     }
 
     #[test]

@@ -7,16 +7,13 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::apply::owned::{self, FieldSet, entries, is_autoscaler, is_ours, kept_by_server, text};
+use crate::apply::owned::{self, FieldSet, NOT_KNOWN, entries, is_autoscaler, is_ours, kept_by_server, text};
 use crate::apply::{self, is_replicas, left};
 use crate::health;
 use crate::model::{
     Digest, Evidence, FieldPath, Ignored, Kind, Live, LiveReplicas, Ownership, PathStep, RenderedObject,
     Scaler, labels,
 };
-
-/// Whom a server names when it is not known any more who set a field: entries were cleared, or are too many.
-const NOT_KNOWN: [&str; 2] = ["before-first-apply", "ancient-changes"];
 
 /// What `managedFields` says of an object of this instance.
 pub struct Parts {

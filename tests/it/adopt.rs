@@ -271,6 +271,23 @@ async fn what_a_controller_or_another_instance_has_stays_theirs() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_its_maker_scaled_to_is_refused_before_anything_is_written() {
+    let manifest = deployment("default", "web", "web", "registry.example.com/web:1");
+    let fleet = fleet(&adopting(), &manifest);
+    let bj1 = fleet.cluster("bj1");
+    live::create_as(bj1, "OpenAPI-Generator", &manifest).await;
+    live::scale_as(bj1, "OpenAPI-Generator", "web", 5).await;
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let before = web(bj1).await;
+    let running = fleet.start().await;
+    let words = refused(&running).await;
+    let why = r#"it cannot be taken over: failed to apply Deployment default/web: conflict with "OpenAPI-Generator" over .spec.replicas"#;
+    assert!(words.contains(why), "{words}");
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(web(bj1).await["metadata"], before["metadata"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn replicas_that_nobody_scaled_yet_stay_when_git_does_not_say_them() {
     let manifest = deployment("default", "web", "web", "registry.example.com/web:1");
     let fleet = fleet(&adopting(), &manifest.replace("  replicas: 2\n", ""));

@@ -288,6 +288,25 @@ async fn what_the_schema_of_a_kind_does_not_allow_is_refused_and_not_hammered() 
     assert!((1..=6).contains(&tries), "{tries} tries in ten minutes");
 }
 
+/// The words of the refusal list what a variable may hold, `metadata.uid` too: that makes it no conflict, which would pass.
+#[tokio::test(start_paused = true)]
+async fn a_variable_of_what_it_cannot_hold_is_refused_for_good() {
+    let fleet = fleet();
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let with_variable =
+        "{name: main, env: [{name: LABELS, valueFrom: {fieldRef: {fieldPath: metadata.labels}}}],";
+    let side = deployment("default", "side", "side", "registry.example.com/side:1");
+    let side = side.replace("{name: main,", with_variable);
+    fleet.push(&running, "Side", &[("apps/settings/objects/side.yaml", Some(&side))]).await;
+    let now = running
+        .until("a refusal", |now| now.targets.iter().filter(|it| it.phase == Phase::Refused).count() == 2)
+        .await;
+    let detail = &target(&now, "bj1", "default/settings").detail;
+    assert!(detail.contains("Unsupported value: \"metadata.labels\""), "{detail}");
+    assert!(detail.contains("\"metadata.uid\""), "{detail}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_object_that_is_somebody_elses() {
     let fleet = fleet();
