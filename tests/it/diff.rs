@@ -23,9 +23,10 @@ use edits::State;
 
 const APP: &str = "apps/web/app.yaml";
 const MANIFESTS: &str = "apps/web/objects/all.yaml";
-/// Rounds, each with several edits.
-const ROUNDS: u64 = 50;
-const EDITS_EACH: usize = 4;
+/// Each foresees, applies and compares once.
+const ROUNDS: u64 = 200;
+/// Edits of a round, at most: one alone, and some that meet.
+const MOST_EDITS: u64 = 4;
 
 fn once(settings: &mut Settings) {
     settings.until = Until::Settled { timeout: Duration::from_secs(300) };
@@ -94,7 +95,7 @@ async fn what_is_foreseen_is_what_an_apply_changes() {
 /// Merge patches change what they are foreseen to change, too.
 #[tokio::test(start_paused = true)]
 async fn what_is_foreseen_without_server_side_apply_is_what_is_changed() {
-    check_foreseen(0..ROUNDS / 2, |name| {
+    check_foreseen(0..ROUNDS / 4, |name| {
         let kinds = ["configmaps", "services", "deployments.apps", "ingresses.networking.k8s.io"];
         SandboxOptions { without_apply: kinds.map(str::to_owned).to_vec(), ..SandboxOptions::instant(name) }
     })
@@ -108,7 +109,7 @@ async fn check_foreseen(seeds: Range<u64>, options: fn(&str) -> SandboxOptions) 
         let files = [(APP, &*objects("default", "web")), (MANIFESTS, &*state.manifests())];
         let fleet = Fleet::with(&["bj1"], &files, options);
         run_once(&fleet, |_| {}).await;
-        for edit in 0..EDITS_EACH {
+        for edit in 0..draw.within(1..MOST_EDITS + 1) {
             // Somebody edits what is live, or Git, or both.
             if draw.chance(50) {
                 let (kind, name, patch) = state.live_edit(&mut draw);

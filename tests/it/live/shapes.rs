@@ -12,14 +12,15 @@ const SCENE: &str = "shapes";
 /// Whoever has more to ask has asked by then.
 const QUIET: Duration = Duration::from_secs(6);
 
-/// `k:` with a default of its own (`protocol`), items that are owned whole, atomic lists and maps, `{}` that is owned, lists that are
-/// empty, what is never owned, `v:` of sets, values that the server writes otherwise.
+/// `k:` with a default of its own (`protocol`) and with nothing but its key (`imagePullSecrets`), items that are owned whole, atomic
+/// lists and maps, `{}` that is owned, lists that are empty, what is never owned, `v:` of sets, values that the server writes otherwise.
 fn objects() -> Vec<Value> {
     let labels = json!({"app": "web"});
     let pod = json!({
         "metadata": {"labels": labels, "creationTimestamp": null},
         "spec": {
-            "serviceAccountName": "web", "securityContext": {}, "imagePullSecrets": [], "hostAliases": [],
+            "serviceAccountName": "web", "securityContext": {}, "imagePullSecrets": [{"name": "registry"}],
+            "hostAliases": [],
             "nodeSelector": {"kubernetes.io/os": "none"},
             "tolerations": [{"key": "example.com/none", "operator": "Exists"}],
             "topologySpreadConstraints": [{
