@@ -194,7 +194,7 @@ impl Adoption<'_> {
 }
 
 /// Fields of others that an apply may take: of whom nothing is known, but no controller. What one of them wrote through a
-/// subresource stays its own when the rest is taken, so that is none of these.
+/// subresource it would still own afterwards, so it is refused.
 fn may_overrule(live: &Value, conflict: &Conflict) -> bool {
     let Conflict { manager, subresource, .. } = conflict;
     let is_plain = |entry: &Value| text(entry, "manager") == manager && text(entry, "subresource").is_empty();

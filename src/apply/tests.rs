@@ -1,4 +1,4 @@
-//! What was begun goes no further once it is cancelled.
+//! What was begun goes no further once it is cancelled, nor is another object of the name written.
 
 use std::time::Duration;
 
@@ -89,17 +89,20 @@ async fn nothing_is_deleted_for_what_is_wanted_no_longer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_object_of_the_name_is_not_written_and_looked_at_again() {
+async fn another_object_of_the_name_is_a_conflict_and_not_written() {
     let case = Case::new(true).await;
     let Case { client, resource, id, .. } = &case;
     let uid = "00000000-0000-0000-0000-000000000009";
     let mut body = config_map("one");
     body["metadata"]["uid"] = uid.into();
+    body["metadata"]["labels"]["app"] = "other".into();
     let applied = client.apply(resource, id, &body, "tutti-main").await;
-    let merged = client.set_metadata(resource, id, &json!({"uid": uid}), "tutti-main").await;
+    let metadata = json!({"uid": uid, "labels": {"app": "other"}});
+    let merged = client.set_metadata(resource, id, &metadata, "tutti-main").await;
     for result in [applied, merged] {
         assert!(matches!(result, Err(Error::Rejected { code: 409, .. })), "{result:?}");
     }
+    assert_eq!(client.get(resource, id).await.expect("an answer"), Some(case.live));
 }
 
 #[tokio::test(start_paused = true)]

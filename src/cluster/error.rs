@@ -126,16 +126,19 @@ pub fn field_without_values(field: &str) -> String {
 }
 
 fn managers(conflicts: &[Conflict]) -> String {
-    let mut parts: Vec<String> = Vec::new();
-    for conflict in conflicts {
-        match parts.iter_mut().find(|part| part.starts_with(&format!("{:?}", conflict.manager))) {
-            Some(part) => {
-                part.push_str(", ");
-                part.push_str(&conflict.field);
-            }
-            None => parts.push(format!("{:?} over {}", conflict.manager, conflict.field)),
+    let mut parts: Vec<(String, Vec<&str>)> = Vec::new();
+    for Conflict { manager, subresource, field } in conflicts {
+        let who = match &**subresource {
+            "" => format!("{manager:?}"),
+            subresource => format!("{manager:?} through {subresource}"),
+        };
+        match parts.iter_mut().find(|(known, _)| *known == who) {
+            Some((_, fields)) => fields.push(field),
+            None => parts.push((who, vec![field])),
         }
     }
+    let parts: Vec<String> =
+        parts.iter().map(|(who, fields)| format!("{who} over {}", fields.join(", "))).collect();
     parts.join("; ")
 }
 
@@ -310,22 +313,23 @@ mod tests {
 
     #[test]
     fn a_conflict_names_each_manager_once_with_its_fields() {
-        let conflict = |manager: &str, field: &str| Conflict {
+        let conflict = |manager: &str, subresource: &str, field: &str| Conflict {
             manager: manager.into(),
-            subresource: String::new(),
+            subresource: subresource.into(),
             field: field.into(),
         };
         let error = Error::Conflict {
             object: ObjectId::new("apps", "Deployment", Some("shop"), "pay"),
             conflicts: vec![
-                conflict("kubectl", ".spec.replicas"),
-                conflict("hpa", ".spec.x"),
-                conflict("kubectl", ".spec.paused"),
+                conflict("kubectl", "", ".spec.replicas"),
+                conflict("hpa", "", ".spec.x"),
+                conflict("kubectl", "", ".spec.paused"),
+                conflict("kubectl", "scale", ".spec.y"),
             ],
         };
         assert_eq!(
             error.to_string(),
-            r#"failed to apply Deployment shop/pay: conflict with "kubectl" over .spec.replicas, .spec.paused; "hpa" over .spec.x"#
+            r#"failed to apply Deployment shop/pay: conflict with "kubectl" over .spec.replicas, .spec.paused; "hpa" over .spec.x; "kubectl" through scale over .spec.y"#
         );
         assert!(!error.is_transient());
     }

@@ -252,7 +252,10 @@ async fn what_a_controller_or_another_instance_has_stays_theirs() {
     deployments.patch_scale("web", &parameters, &Patch::Merge(&scale)).await.expect("a scale");
     let running = fleet.start().await;
     let words = refused(&running).await;
-    assert!(words.contains(r#"conflict with "kube-controller-manager" over .spec.replicas"#), "{words}");
+    assert!(
+        words.contains(r#"conflict with "kube-controller-manager" through scale over .spec.replicas"#),
+        "{words}"
+    );
 
     // Without replicas in Git it is scaled on as before.
     let unscaled = manifest.replace("  replicas: 2\n", "");
@@ -281,7 +284,7 @@ async fn what_its_maker_scaled_to_is_refused_before_anything_is_written() {
     let before = web(bj1).await;
     let running = fleet.start().await;
     let words = refused(&running).await;
-    let why = r#"it cannot be taken over: failed to apply Deployment default/web: conflict with "OpenAPI-Generator" over .spec.replicas"#;
+    let why = r#"it cannot be taken over: failed to apply Deployment default/web: conflict with "OpenAPI-Generator" through scale over .spec.replicas"#;
     assert!(words.contains(why), "{words}");
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(web(bj1).await["metadata"], before["metadata"]);

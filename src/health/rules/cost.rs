@@ -29,11 +29,13 @@ pub struct Extent {
     pub length: f64,
     /// The largest item of a list or map below the top.
     pub item: f64,
+    /// The longest text.
+    pub text: f64,
 }
 
 impl Extent {
     pub fn of(object: &Value) -> Self {
-        let mut extent = Self { size: 1.0, length: 0.0, item: 1.0 };
+        let mut extent = Self { size: 1.0, length: 0.0, item: 1.0, text: 0.0 };
         for value in object.as_object().into_iter().flat_map(|map| map.values()) {
             extent.size += extent.measure(value, 0);
         }
@@ -58,8 +60,13 @@ impl Extent {
                 map.values().for_each(|item| add(self, item));
                 size += map.keys().map(|key| number(key.len())).sum::<f64>();
             }
-            Value::String(text) => size += number(text.len()),
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            Value::String(text) => {
+                size += number(text.len());
+                self.text = self.text.max(number(text.len()));
+            }
+            // As text: its digits before the point.
+            Value::Number(number) => size += number.as_f64().map_or(0.0, |it| it.abs().max(1.0).log10()),
+            Value::Null | Value::Bool(_) => {}
         }
         self.length = self.length.max(length);
         size
@@ -82,7 +89,7 @@ impl Bound {
     }
 }
 
-/// No evaluation of this on this object takes more steps.
+/// More steps than an evaluation of this on this object is meant to take.
 pub fn bound(expression: &IdedExpr, extent: Extent) -> f64 {
     let bound = of(expression, extent, &mut Vec::new());
     // What is held counts as well as what is done.
@@ -95,6 +102,7 @@ fn of<'e>(expression: &'e IdedExpr, extent: Extent, scope: &mut Vec<(&'e str, Bo
         Expr::Literal(LiteralValue::String(text)) => {
             Bound { size: 1.0 + number(text.inner().len()), ..Bound::small(1.0) }
         }
+        Expr::Literal(LiteralValue::Double(_)) => Bound { size: DIGITS, ..Bound::small(1.0) },
         Expr::Literal(_) => Bound { size: 16.0, ..Bound::small(1.0) },
         Expr::Ident(name) => match scope.iter().rev().find(|(known, _)| known == name) {
             Some((_, known)) => Bound { cost: 1.0, ..*known },
@@ -168,10 +176,15 @@ fn added<'e>(step: &'e IdedExpr, list: &str) -> Option<&'e IdedExpr> {
 
 /// `c`, `c.metadata.name`
 fn is_part_of(expression: &IdedExpr, item: &str) -> bool {
+    root(expression) == Some(item)
+}
+
+/// What `c.metadata.name` is a part of.
+fn root(expression: &IdedExpr) -> Option<&str> {
     match &expression.expr {
-        Expr::Ident(name) => name == item,
-        Expr::Select(select) => !select.test && is_part_of(&select.operand, item),
-        _ => false,
+        Expr::Ident(name) => Some(name),
+        Expr::Select(select) if !select.test => root(&select.operand),
+        _ => None,
     }
 }
 
@@ -224,7 +237,11 @@ fn called<'e>(
         }
         // At every place all that is looked for is compared; a third argument is only where to begin.
         "indexOf" | "lastIndexOf" => {
-            let pair = bounds.iter().take(2).map(|bound| 1.0 + bound.size).product::<f64>();
+            let texts = arguments.iter().zip(&bounds).take(2).map(|(argument, bound)| {
+                let is_of_object = root(argument).is_some_and(|name| scope.iter().all(|(it, _)| *it != name));
+                if is_of_object { bound.size.min(extent.text) } else { bound.size }
+            });
+            let pair = texts.map(|size| 1.0 + size).product::<f64>();
             result = Bound::small(result.cost + pair / SIZE_OF_STEP);
         }
         // Every one of the left with every one of the right.
@@ -266,9 +283,11 @@ fn digits(arguments: &[&IdedExpr], bounds: &[Bound]) -> f64 {
     let (verbs, decimals) = match &text.expr {
         Expr::Literal(LiteralValue::String(text)) => {
             let text = text.inner();
-            let numbers = text.split(|letter: char| !letter.is_ascii_digit()).filter(|part| !part.is_empty());
-            let numbers = numbers.map(|part| part.parse::<u32>().map_or(DECIMALS, f64::from));
-            (number(text.matches('%').count()), numbers.fold(0.0, f64::max).min(DECIMALS))
+            let precisions = text.split("%.").skip(1).map(|rest| {
+                let digits = rest.split(|letter: char| !letter.is_ascii_digit()).next().unwrap_or_default();
+                digits.parse::<u32>().map_or(DECIMALS, f64::from)
+            });
+            (number(text.matches('%').count()), precisions.fold(0.0, f64::max).min(DECIMALS))
         }
         // What is computed may be any.
         _ => (bound.size / ASKING, DECIMALS),

@@ -50,8 +50,8 @@ pub fn worst_case(length: usize, pattern: &[u8], is_anchorable: bool) -> u64 {
     steps
 }
 
-/// If what follows begins with nothing that could still belong to this, only one of the lengths goes on. It is looked
-/// for after each of them: what that takes, where it is more than usual.
+/// If what follows begins with nothing that could still belong to this, only one of the lengths goes on, though it is
+/// looked for after each of them: what each of these looks takes beyond one step. `None` if more than one may go on.
 fn settled<'p>(
     item: &Item<'p>,
     items: &mut Peekable<impl Iterator<Item = Item<'p>>>,

@@ -1,7 +1,5 @@
 //! Rules in Lua, as Argo CD's users write them: the global `obj` is the object, `return {status=…, message=…}`.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-
 use mlua::chunk::ChunkMode;
 use mlua::{Function, Lua, Value as Lue};
 use parking_lot::Mutex;
@@ -22,12 +20,16 @@ const DEEPEST: usize = 200;
 
 #[derive(Debug)]
 pub struct Script {
-    interpreter: Interpreter,
-    chunk: Function,
     /// Objects are judged one after the other, whoever asks: they share the interpreter, and with it what the chunk
     /// finds its object in, and what is counted.
-    turn: Mutex<()>,
-    strikes: AtomicU32,
+    judge: Mutex<Judge>,
+}
+
+#[derive(Debug)]
+struct Judge {
+    interpreter: Interpreter,
+    chunk: Function,
+    strikes: u32,
 }
 
 impl Script {
@@ -45,7 +47,7 @@ impl Script {
         });
         match made {
             Ok((interpreter, chunk)) => {
-                Ok(Self { interpreter, chunk, turn: Mutex::default(), strikes: AtomicU32::new(0) })
+                Ok(Self { judge: Mutex::new(Judge { interpreter, chunk, strikes: 0 }) })
             }
             Err(error) => {
                 let (line, message) = place(name, &interpreter::message(&error));
@@ -56,24 +58,24 @@ impl Script {
 
     /// `None`: it says nothing of this object. Or why it cannot be told.
     pub fn of_object(&self, object: &Value) -> Result<Option<Health>, String> {
-        let _turn = self.turn.lock();
-        if self.strikes.load(Ordering::Relaxed) >= STRIKES {
+        let Judge { interpreter, chunk, strikes } = &mut *self.judge.lock();
+        if *strikes >= STRIKES {
             return Err(format!("it reached its limits {STRIKES} times and is not run any more"));
         }
-        let judged = self.interpreter.run(|lua| {
-            let environment = self.interpreter.environment()?;
+        let judged = interpreter.run(|lua| {
+            let environment = interpreter.environment()?;
             environment.raw_set("obj", table(lua, object, 0)?)?;
-            self.chunk.set_environment(environment)?;
-            self.interpreter.begin();
-            Ok(health(&self.chunk.call::<Lue>(())?))
+            chunk.set_environment(environment)?;
+            interpreter.begin();
+            Ok(health(&chunk.call::<Lue>(())?))
         });
         // The environment goes with its object.
-        if let Ok(empty) = self.interpreter.lua().create_table() {
-            let _ = self.chunk.set_environment(empty);
+        if let Ok(empty) = interpreter.lua().create_table() {
+            let _ = chunk.set_environment(empty);
         }
         judged.map_err(|why| {
             if why == OUT_OF_INSTRUCTIONS || why == OUT_OF_MEMORY {
-                self.strikes.fetch_add(1, Ordering::Relaxed);
+                *strikes += 1;
             }
             why
         })?

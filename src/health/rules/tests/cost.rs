@@ -31,6 +31,7 @@ fn what_rules_do_is_affordable() {
         "status.conditions.exists(c, c.message.indexOf('well') > 0 && c.message.lastIndexOf('l', 9) > 0)",
         "status.conditions.map(c, '%s is %s, %.2f'.format([c.type, c.status, 0.5])).join(', ') != ''",
         "'one 2 three 4'.findAll('[0-9]').all(n, int(n) > 0)",
+        "status.conditions.map(c, 'port 30443: %s'.format([c.type])).join(',') != ''",
     ] {
         assert!(is_affordable(text, &object), "{text}");
     }
@@ -74,6 +75,13 @@ fn an_object_of_that_size_is_unknown() {
     );
 }
 
+/// A number is as long as it is written out.
+#[test]
+fn numbers_take_as_much_as_their_digits() {
+    let object = json!({"status": {"numbers": vec![1e308; 200_000]}});
+    assert!(!is_affordable("lists.range(140).all(x, '%s'.format([status.numbers]) != '')", &object));
+}
+
 /// What is looked for is compared at every place.
 #[test]
 fn a_search_takes_as_long_as_both_texts() {
@@ -83,6 +91,10 @@ fn a_search_takes_as_long_as_both_texts() {
         assert!(is_affordable(&format!("status.text.{name}('ready') > 0"), &object), "{name}");
         assert!(is_affordable(&format!("status.text.{name}('ready', 3) > 0"), &object), "{name}");
     }
+    // Each is no longer than the longest text of its object, however large that is.
+    let large = with_conditions(1000);
+    assert!(is_affordable("status.message.indexOf(metadata.name) >= 0", &large));
+    assert!(!is_affordable("(status.message + 'a').indexOf(metadata.name + 'b') >= 0", &large));
 }
 
 /// Objects with large lists and items are filtered too.
