@@ -23,11 +23,22 @@ pub struct Known {
 }
 
 impl History {
-    /// The clusters that went before this head; those that it has are read from these files. Where history cannot be read, what was
-    /// known.
+    /// The clusters that went before this head; those that it has are read from these files. What is not committed yet stands on the
+    /// commit that is checked out. Where history cannot be read, what was known.
     pub async fn vanished(&self, head: &Revision, files: BTreeSet<String>) -> Arc<Vanished> {
         let mut known = self.vanished.lock().await;
         let Some(repository) = &self.repository else { return Arc::default() };
+        let head = &match head.is_worktree() {
+            true => match repository.fetch().await {
+                Ok(commit) => commit,
+                // A folder need not be a repository, nor have a commit.
+                Err(error) => {
+                    tracing::debug!(%error, "which clusters went from Git is not known");
+                    return Arc::default();
+                }
+            },
+            false => head.clone(),
+        };
         if known.head.as_ref() == Some(head) {
             return Arc::clone(&known.vanished);
         }

@@ -7,7 +7,9 @@ use tutti::report::{Overview, Phase};
 
 use crate::support::fleet::{Fleet, Running, target};
 use crate::support::live;
-use crate::support::manifests::{config_map, objects};
+use crate::support::manifests::{INSTANCE, config_map, objects};
+use crate::support::program;
+use crate::support::repository::ConfigRepository;
 
 const BY_EXPRESSION: &str = "
 apiVersion: tutti.dev/v1alpha1
@@ -193,6 +195,28 @@ async fn a_rule_with_a_mistake_holds_up_its_kind_only() {
     );
     let told: Vec<&str> = now.diagnostics.iter().map(|mistake| mistake.code).collect();
     assert_eq!(told, ["E2081"]);
+}
+
+/// Those of `docs/health.md` name their file in their first line.
+#[test]
+fn the_examples_of_the_docs_are_rules() {
+    let page = include_str!("../../docs/health.md");
+    let blocks = page.split("```").skip(1).step_by(2).filter_map(|block| block.split_once('\n'));
+    let example = |(_, text): (&'static str, &'static str)| {
+        let line = text.lines().next()?;
+        let path = line.strip_prefix("# ").or_else(|| line.strip_prefix("-- "))?;
+        Some((path, text))
+    };
+    let examples: Vec<_> = blocks.filter_map(example).collect();
+    let paths: Vec<&str> = examples.iter().map(|(path, _)| *path).collect();
+    assert_eq!(paths, [EXPRESSION, "health/example.com/Cache/health.lua"]);
+    let repository = ConfigRepository::empty();
+    repository.write("tutti.yaml", INSTANCE);
+    examples.iter().for_each(|(path, text)| repository.write(path, text));
+    let (output, errors, code) = program::run(repository.path(), &["lint"]);
+    assert_eq!(code, 0, "{output}{errors}");
+    repository.write(EXPRESSION, "kind: HealthRule");
+    assert_eq!(program::run(repository.path(), &["lint"]).2, 2, "they are read");
 }
 
 async fn report_when_there(fleet: &Fleet, running: &Running) {

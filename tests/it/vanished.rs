@@ -327,11 +327,7 @@ fn embedded() -> (Vec<(&'static str, String)>, ConfigRepository, Revision) {
 #[test]
 fn a_plan_of_the_folder_says_so() {
     let (files, repository, begin) = embedded();
-    let write = |path: &str, content: &str| {
-        let path = repository.path().join(path);
-        std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
-        std::fs::write(path, content).expect("written");
-    };
+    let write = |path: &str, content: &str| repository.write(path, content);
     files.iter().filter(|(path, _)| *path != GZ1).for_each(|(path, content)| write(path, content));
     let plan = || program::run(repository.path(), &["plan", "--worktree"]).0;
     let told =
@@ -347,6 +343,22 @@ fn a_plan_of_the_folder_says_so() {
     repository.commit("Remove gz1", &[(GZ1, Some(&gz1.replace("spec: {", "spec: {state: Removed, ")))]);
     std::fs::remove_file(repository.path().join("clusters/south.yaml")).expect("there");
     assert!(!plan().contains("dropped"), "{}", plan());
+}
+
+/// What is not committed yet stands on what is.
+#[test]
+fn a_plan_of_the_folder_knows_the_commits_before() {
+    let (files, repository, _) = embedded();
+    files.iter().filter(|(path, _)| *path != GZ1).for_each(|(path, content)| repository.write(path, content));
+    let gone = repository.commit("Without gz1", &GONE);
+    let plan = || program::run(repository.path(), &["plan", "--worktree"]);
+    let (output, errors, _) = plan();
+    assert!(output.contains(&format!("gz1 dropped: {}\n", dropped_by(&gone))), "{output}");
+    assert!(!errors.contains("is not known"), "{errors}");
+    // It comes back.
+    repository.write(GZ1, &files[2].1);
+    let (output, ..) = plan();
+    assert!(!output.contains("dropped"), "{output}");
 }
 
 /// As a person sees it, with the real program.

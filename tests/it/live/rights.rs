@@ -4,6 +4,7 @@
 mod account;
 mod taken;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use live::Cluster;
@@ -122,7 +123,23 @@ async fn a_cluster_is_emptied_with_the_rights_that_are_printed_for_that() {
     };
     assert_eq!(ours(leaves, kinds).await, Vec::<String>::new());
     assert_eq!(ours(stays, kinds).await.len(), 8);
-    assert_eq!(ours(leaves, "namespaces,customresourcedefinitions").await.len(), 2);
+    let foundations = "namespaces,customresourcedefinitions";
+    assert_eq!(ours(leaves, foundations).await.len(), 2);
+
+    // It is given.
+    let digests: BTreeSet<&str> =
+        said.split("tutti approve ").skip(1).filter_map(|rest| rest.split_whitespace().next()).collect();
+    assert_eq!(digests.len(), 2, "{said}");
+    for digest in digests {
+        let approve = scene.local_arguments(&["approve", digest, "--commit"], &account.ways());
+        let ended = scene.run(&approve).await;
+        assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    }
+    scene.worktree.push();
+    let (code, said) = account.once("60").await;
+    assert!(code == Some(0) && !said.contains("forbidden"), "{code:?} {said}");
+    assert_eq!(ours(leaves, foundations).await, Vec::<String>::new());
+    assert_eq!(ours(stays, foundations).await.len(), 2);
 }
 
 #[tokio::test]
@@ -187,9 +204,49 @@ async fn with_the_printed_rights_everything_works() {
             })
             .await;
     }
+    is_replaced_and_let_go(scene).await;
     let log = scene.running(|tutti| tutti.log());
     let refused: Vec<&str> = log.lines().filter(|line| line.contains("forbidden")).collect();
     assert!(log.contains("we may not list some kinds") && refused.is_empty(), "{refused:#?}");
+}
+
+/// One that cannot be changed is made anew, and then nobody's.
+async fn is_replaced_and_let_go(scene: &Scene) {
+    let fixed = |value: &str| {
+        let mut fixed = configmap("fixed", "a", value);
+        fixed["immutable"] = json!(true);
+        fixed["metadata"]["annotations"] = json!({"tutti.dev/replace": "true"});
+        fixed
+    };
+    let mut identities = Vec::new();
+    for value in ["1", "2"] {
+        scene.write_app("fixed", &[fixed(value)]);
+        let commit = scene.worktree.publish(&format!("fixed to {value}"));
+        scene.succeeded(&commit).await;
+        for cluster in scene.clusters() {
+            let object = scene.object(cluster, "configmaps", "fixed").await.expect("there");
+            assert_eq!(object["data"]["a"], value);
+            identities.push(object["metadata"]["uid"].clone());
+        }
+    }
+    assert!(identities[0] != identities[2] && identities[1] != identities[3], "{identities:?}");
+
+    scene.worktree.remove("apps/fixed/app.yaml");
+    scene.worktree.remove("apps/fixed/objects/all.yaml");
+    let approval = "apiVersion: tutti.dev/v1alpha1\nkind: Approval\nmetadata: {name: fixed}\n";
+    let orphan = format!("{approval}spec: {{app: {}/fixed, action: orphan}}\n", scene.name());
+    scene.worktree.write("approvals/fixed.yaml", &orphan);
+    let commit = scene.worktree.publish("let fixed go");
+    scene.succeeded(&commit).await;
+    for cluster in scene.clusters() {
+        scene
+            .eventually("it is nobody's", async || {
+                let object = scene.object(cluster, "configmaps", "fixed").await?;
+                let metadata = object["metadata"].to_string();
+                if metadata.contains("tutti.dev/managed-by") { Err(metadata) } else { Ok(()) }
+            })
+            .await;
+    }
 }
 
 #[tokio::test]

@@ -48,6 +48,13 @@ impl ConfigRepository {
         &self.path
     }
 
+    /// On disk, without a commit.
+    pub fn write(&self, path: &str, content: &str) {
+        let path = self.path().join(path);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+        std::fs::write(path, content).expect("written");
+    }
+
     /// Commits on `main`, on top of its tip; the worktree is left alone.
     pub fn commit(&self, subject: &str, changes: &[Change<'_>]) -> Revision {
         let parent = self.repository.refname_to_id("refs/heads/main").ok();
