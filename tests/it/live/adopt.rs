@@ -1,5 +1,6 @@
 //! Objects of which the server does not know who set what, as from before it kept account, or after somebody cleared it.
 
+use live::Cluster;
 use serde_json::{Value, json};
 
 use super::support::{Scene, deployment, service};
@@ -86,4 +87,91 @@ async fn what_nobody_knows_whose_it_is_becomes_what_the_plan_says() {
         let free = ["patch", "deployment", "web", "-n", scene.name(), "--type", "merge", "-p", free];
         cluster.kubectl(&free).await.expect("a patch");
     }
+}
+
+/// How tools write, and what of theirs goes without touching a pod.
+#[tokio::test]
+async fn what_other_tools_made_is_adopted_without_a_restart() {
+    let Some(scene) = Scene::pair("adopt-tools").await else { return };
+    let tools = [
+        ("deployments", "helm", &["create", "--field-manager=helm"][..]),
+        (
+            "statefulsets",
+            "kustomize-controller",
+            &["apply", "--server-side", "--field-manager=kustomize-controller"],
+        ),
+        ("daemonsets", "argocd-controller", &["apply", "--server-side", "--field-manager=argocd-controller"]),
+    ];
+    let objects = workloads();
+    for cluster in scene.clusters() {
+        for ((_, tool, how), object) in tools.iter().zip(&objects) {
+            let mut theirs = object.clone();
+            theirs["metadata"]["labels"] = json!({"example.com/made-by": tool});
+            let arguments = [how, &["-n", scene.name(), "-f", "-"][..]].concat();
+            cluster.kubectl_with_input(&arguments, &theirs.to_string()).await.expect("made");
+        }
+        scene
+            .eventually("all pods run", async || {
+                let pods = pods(&scene, cluster).await;
+                let is_ready = |kind: &str| pods.iter().any(|(name, _)| name.starts_with(kind));
+                if ["deployment-", "statefulset-", "daemonset-"].into_iter().all(is_ready) {
+                    Ok(())
+                } else {
+                    Err(format!("{pods:?}"))
+                }
+            })
+            .await;
+    }
+    let mut before = Vec::new();
+    for cluster in scene.clusters() {
+        before.push(pods(&scene, cluster).await);
+    }
+    scene.write_spec("web", &["adopt: true"]);
+    scene.write_objects("web", &objects);
+    let commit = scene.worktree.publish("adopt");
+    let ended = scene.run(&scene.arguments(&["plan"], &[])).await;
+    for (_, tool, _) in tools {
+        let line = format!("taken over from {tool}, changes metadata.labels; its pods stay");
+        assert_eq!(ended.stdout.matches(&line).count(), 2, "no {line:?} in {}", ended.stdout);
+    }
+
+    scene.start(&[]).await;
+    scene.succeeded(&commit).await;
+    for (cluster, before) in scene.clusters().iter().zip(&before) {
+        assert_eq!(&pods(&scene, cluster).await, before, "the pods of {}", cluster.name());
+        for ((kind, tool, _), object) in tools.iter().zip(&objects) {
+            let name = object["metadata"]["name"].as_str().expect("a name");
+            let object = scene.object(cluster, kind, name).await.expect("there");
+            let managers = object["metadata"]["managedFields"].to_string();
+            assert!(!managers.contains(tool) && managers.contains("tutti-adopt-tools"), "{managers}");
+            assert_eq!(object["metadata"]["labels"]["example.com/made-by"], Value::Null);
+        }
+    }
+}
+
+/// One of each kind that makes pods, named after it.
+fn workloads() -> [Value; 3] {
+    ["Deployment", "StatefulSet", "DaemonSet"].map(|kind| {
+        let mut workload = deployment(&kind.to_lowercase(), "shop/web:1.0", 1);
+        workload["kind"] = kind.into();
+        if kind == "DaemonSet" {
+            workload["spec"].as_object_mut().expect("a spec").shift_remove("replicas");
+        }
+        workload
+    })
+}
+
+/// Those that are ready, and which they are.
+async fn pods(scene: &Scene, cluster: &Cluster) -> Vec<(String, Value)> {
+    let mut pods = scene.list(cluster, "pods", "").await;
+    pods.retain(|pod| {
+        let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+        conditions.filter(|it| it["type"] == "Ready").any(|it| it["status"] == "True")
+    });
+    let named = |pod: &Value| {
+        (pod["metadata"]["name"].as_str().unwrap_or_default().to_owned(), pod["metadata"]["uid"].clone())
+    };
+    let mut pods: Vec<_> = pods.iter().map(named).collect();
+    pods.sort_by(|one, other| one.0.cmp(&other.0));
+    pods
 }

@@ -301,7 +301,7 @@ spec:
     }
 
     fn path(&self, kind: &str, rest: &str) -> String {
-        let in_apps = matches!(kind, "deployments" | "replicasets");
+        let in_apps = matches!(kind, "daemonsets" | "deployments" | "replicasets" | "statefulsets");
         let group = if in_apps { "apis/apps/v1" } else { "api/v1" };
         let rest =
             if rest.is_empty() || rest.starts_with('?') { rest.to_owned() } else { format!("/{rest}") };
