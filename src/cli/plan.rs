@@ -174,15 +174,13 @@ fn write(
             }
         }
     }
-    for deletion in deletions {
-        let (sign, action) = (if deletion.action == Action::Orphan { ' ' } else { '-' }, deletion.action);
-        say!(
-            "{} {}\n  {sign} {action:<10} {}: {}",
-            deletion.cluster,
-            deletion.app,
-            deletion.object,
-            deletion.reason
-        );
+    let mut last = None;
+    for DeletionReport { cluster, app, object, action, reason, .. } in deletions {
+        if last.replace((cluster, app)) != Some((cluster, app)) {
+            say!("{cluster} {app}");
+        }
+        let sign = if *action == Action::Orphan { ' ' } else { '-' };
+        say!("  {sign} {action:<10} {object}: {reason}");
     }
     for cluster in overview.clusters.iter().filter(|cluster| cluster.is_dropped()) {
         say!("{} dropped: {}", cluster.name, cluster.detail);

@@ -1,6 +1,5 @@
 //! Commands that look once and write nothing, as a person and a script use them: their words and exit codes.
 
-use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -27,7 +26,7 @@ async fn stage(more: &[(&str, &str)]) -> (Stage, String, i32) {
     let bj1 = cluster("bj1");
     files.extend([("tutti.yaml", INSTANCE), ("clusters/bj1.yaml", &bj1)]);
     for (path, text) in files {
-        write(stage.repository.path(), path, text);
+        stage.repository.write(path, text);
     }
     let (said, code) = run(&stage, &["run", "--once", "--timeout", "30"]).await;
     (stage, said, code)
@@ -40,12 +39,6 @@ async fn run(stage: &Stage, command: &[&str]) -> (String, i32) {
 
 fn service_account(name: &str) -> String {
     format!("apiVersion: v1\nkind: ServiceAccount\nmetadata: {{name: {name}, namespace: default}}\n")
-}
-
-fn write(folder: &Path, path: &str, text: &str) {
-    let path = folder.join(path);
-    std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
-    std::fs::write(path, text).expect("written");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -68,6 +61,19 @@ async fn deletes_that_are_held_are_told() {
     let app = objects("default", "settings");
     check("observe mode", &observing, &app).await;
     check("the app is paused", INSTANCE, &app.replace("spec: {", "spec: {paused: true, ")).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn deletes_of_an_app_stand_together() {
+    let (stage, said, code) = stage(&[]).await;
+    assert_eq!(code, 0, "{said}");
+    stage.repository.commit("Others", &[(MAPS, Some(&config_map("default", "three", "first")))]);
+    let (said, _) = run(&stage, &["plan"]).await;
+    let told: Vec<&str> = said.lines().skip_while(|line| *line != "bj1 default/settings").take(3).collect();
+    let line = |name: &str| {
+        format!("  - wait       ConfigMap default/{name}: no longer rendered, goes when its app is healthy")
+    };
+    assert_eq!(told, ["bj1 default/settings", &line("two"), &line("one")], "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -100,7 +106,7 @@ async fn a_folder_knows_what_was_applied_from_its_repository() {
     assert_eq!(code, 0, "{said}");
     let edit = json!({"data": {"value": "somebody's"}});
     live::edit_as(&stage.sandbox, "kubectl-edit", ("ConfigMap", "one"), &edit).await;
-    write(stage.repository.path(), MAPS, &maps("second"));
+    stage.repository.write(MAPS, &maps("second"));
     let (said, code) = run(&stage, &["diff", "--worktree", "--exit-code"]).await;
     assert!(said.contains("second") && !said.contains("conflict"), "{said}");
     assert_eq!(code, 1, "{said}");
@@ -157,6 +163,6 @@ fn who_reads_no_further_changes_no_exit_code() {
         assert_eq!(output.status.code(), Some(expected), "{arguments:?}");
     };
     check(&["plan", "--exit-code"], |child| drop(child.stdout.take()), 1);
-    std::fs::write(repository.path().join("tutti.yaml"), "kind: [").expect("written");
+    repository.write("tutti.yaml", "kind: [");
     check(&["lint", "."], |child| drop(child.stderr.take()), 2);
 }
