@@ -10,6 +10,7 @@ use clap::Args;
 use super::exit::Exit;
 use super::output::say;
 use super::process::ProcessArgs;
+use super::timeout::timeout;
 use super::{files, session};
 use crate::controller::{Ending, Until};
 use crate::manifest;
@@ -26,9 +27,9 @@ pub struct ApproveArgs {
     /// Commit the file, and only it
     #[arg(long)]
     commit: bool,
-    /// The longest to wait for clusters, in seconds
-    #[arg(long, default_value_t = 60, value_name = "SECONDS")]
-    timeout: u64,
+    /// The longest to wait for clusters, as 90s or 5m; a number alone is seconds
+    #[arg(long, default_value = "60s", value_name = "DURATION", value_parser = timeout)]
+    timeout: Duration,
 }
 
 pub async fn run(args: ApproveArgs) -> anyhow::Result<Exit> {
@@ -38,7 +39,7 @@ pub async fn run(args: ApproveArgs) -> anyhow::Result<Exit> {
         bail!("approve writes a file: give a checked out repository with --repo PATH");
     }
     // An approval is void when it is for something else than what is there now: so look now.
-    let until = Until::Planned { timeout: Duration::from_secs(args.timeout) };
+    let until = Until::Planned { timeout: args.timeout };
     let (ending, overview) = session::look(&process, until, false).await?;
     if matches!(ending, Ending::Stopped) {
         return Ok(Exit::Interrupted);

@@ -14,6 +14,7 @@ use super::exit::{self, Exit};
 use super::output::{say, tell};
 use super::process::Ways;
 use super::session::{self, Session, Unreadable, Wish};
+use super::timeout::timeout;
 use super::{diagnostics, get, progress};
 use crate::controller::{Ending, Until};
 use crate::source;
@@ -25,9 +26,9 @@ pub struct DemoArgs {
     /// End when everything is healthy
     #[arg(long)]
     once: bool,
-    /// With --once: the longest to wait, in seconds
-    #[arg(long, default_value_t = 120, value_name = "SECONDS")]
-    timeout: u64,
+    /// With --once: the longest to wait, as 90s or 5m; a number alone is seconds
+    #[arg(long, default_value = "2m", value_name = "DURATION", value_parser = timeout)]
+    timeout: Duration,
     /// Folder for the repository and the kubeconfigs; it must be empty, and it stays. By default a temporary one
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
@@ -44,11 +45,7 @@ pub async fn run(args: DemoArgs) -> anyhow::Result<Exit> {
     let repository = lay_out(&folder)?;
     let ways = Ways::all_sandbox();
     let process = session::process_of(repository.display().to_string(), ways.clone());
-    let until = if args.once {
-        Until::Settled { timeout: Duration::from_secs(args.timeout) }
-    } else {
-        Until::Stopped
-    };
+    let until = if args.once { Until::Settled { timeout: args.timeout } } else { Until::Stopped };
 
     tell!("{} {}", style("config repository").bold().for_stderr(), repository.display());
     let session =

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::exit::{self, Exit};
 use super::output::{self, Format, age, say, table, write_table};
 use super::process::ProcessArgs;
+use super::timeout::timeout;
 use super::{diagnostics, progress, session};
 use crate::cluster::Credential;
 use crate::controller::Until;
@@ -34,9 +35,9 @@ pub struct GetArgs {
     what: What,
     #[command(flatten)]
     process: ProcessArgs,
-    /// The longest to wait for clusters, in seconds
-    #[arg(long, default_value_t = 60, value_name = "SECONDS")]
-    timeout: u64,
+    /// The longest to wait for clusters, as 90s or 5m; a number alone is seconds
+    #[arg(long, default_value = "60s", value_name = "DURATION", value_parser = timeout)]
+    timeout: Duration,
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
 }
@@ -59,7 +60,7 @@ struct AppLine<'a> {
 
 pub async fn run(args: GetArgs) -> anyhow::Result<Exit> {
     let process = args.process.resolve(Some(".")).await?;
-    let until = Until::Settled { timeout: Duration::from_secs(args.timeout) };
+    let until = Until::Settled { timeout: args.timeout };
     let (ending, overview) = session::look(&process, until, false).await?;
     diagnostics::print(&overview.diagnostics);
     match (args.what, args.output) {

@@ -36,6 +36,7 @@ mod schema;
 mod session;
 mod taken_away;
 mod templates;
+mod timeout;
 mod trace;
 
 use std::process::ExitCode;

@@ -10,6 +10,7 @@ use super::changes::Changes;
 use super::exit::{self, Exit};
 use super::output::{self, Format, say};
 use super::process::{Process, ProcessArgs};
+use super::timeout::timeout;
 use super::{diagnostics, get, session};
 use crate::controller::Until;
 use crate::fleet::Target;
@@ -36,16 +37,16 @@ pub struct PlanArgs {
     /// End with 1 when there is something to write
     #[arg(long)]
     exit_code: bool,
-    /// The longest to wait for clusters, in seconds
-    #[arg(long, default_value_t = 60, value_name = "SECONDS")]
-    timeout: u64,
+    /// The longest to wait for clusters, as 90s or 5m; a number alone is seconds
+    #[arg(long, default_value = "60s", value_name = "DURATION", value_parser = timeout)]
+    timeout: Duration,
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
 }
 
 pub async fn run(args: PlanArgs) -> anyhow::Result<Exit> {
     let process = args.process.resolve(Some(".")).await?;
-    let until = Until::Planned { timeout: Duration::from_secs(args.timeout) };
+    let until = Until::Planned { timeout: args.timeout };
     let (ending, overview) = session::look(&process, until, args.worktree).await?;
     diagnostics::print(&overview.diagnostics);
     let chosen = chosen(&overview, args.app.as_deref())?;

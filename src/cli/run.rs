@@ -9,6 +9,7 @@ use super::output::{self, Format};
 use super::process::ProcessArgs;
 use super::progress;
 use super::session::{Doors, Session, Unreadable, Wish};
+use super::timeout::timeout;
 use super::{diagnostics, get};
 use crate::controller::{Ending, Until};
 
@@ -19,9 +20,9 @@ pub struct RunArgs {
     /// End when there is nothing left to do or to wait for
     #[arg(long)]
     once: bool,
-    /// With --once: the longest to wait, in seconds
-    #[arg(long, default_value_t = 600, value_name = "SECONDS", requires = "once")]
-    timeout: u64,
+    /// With --once: the longest to wait, as 90s or 5m; a number alone is seconds
+    #[arg(long, default_value = "10m", value_name = "DURATION", value_parser = timeout, requires = "once")]
+    timeout: Duration,
     /// Address for /live and /ready
     #[arg(long, env = "TUTTI_LISTEN", value_name = "ADDRESS")]
     listen: Option<String>,
@@ -35,11 +36,7 @@ pub struct RunArgs {
 
 pub async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     let process = args.process.resolve(None).await?;
-    let until = if args.once {
-        Until::Settled { timeout: Duration::from_secs(args.timeout) }
-    } else {
-        Until::Stopped
-    };
+    let until = if args.once { Until::Settled { timeout: args.timeout } } else { Until::Stopped };
     // Once, two instances must be able to run side by side: any free port will do.
     let (listen, hooks) =
         if args.once { ("127.0.0.1:0", "127.0.0.1:0") } else { ("127.0.0.1:8480", "127.0.0.1:8481") };

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::exit::{self, Exit};
 use super::output::{self, Format, say, tell};
 use super::process::ProcessArgs;
+use super::timeout::timeout;
 use super::{diagnostics, get, plan, session};
 use crate::controller::Until;
 use crate::model::{AppId, ClusterName, ObjectId};
@@ -40,16 +41,16 @@ pub struct DiffArgs {
     /// Lines of an object shown around each change
     #[arg(long, default_value_t = 3, value_name = "LINES")]
     context: usize,
-    /// The longest to wait for clusters, in seconds
-    #[arg(long, default_value_t = 60, value_name = "SECONDS")]
-    timeout: u64,
+    /// The longest to wait for clusters, as 90s or 5m; a number alone is seconds
+    #[arg(long, default_value = "60s", value_name = "DURATION", value_parser = timeout)]
+    timeout: Duration,
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
 }
 
 pub async fn run(args: DiffArgs) -> anyhow::Result<Exit> {
     let process = args.process.resolve(Some(".")).await?;
-    let until = Until::Planned { timeout: Duration::from_secs(args.timeout) };
+    let until = Until::Planned { timeout: args.timeout };
     let (ending, overview) = session::look_for(&process, until, args.worktree, true).await?;
     diagnostics::print(&overview.diagnostics);
     let chosen = plan::chosen(&overview, args.app.as_deref())?;
