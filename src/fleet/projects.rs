@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::codes;
-use crate::manifest::{Manifests, codes as reading};
+use crate::manifest::Manifests;
 use crate::model::{App, AppId, AppSpec, Diagnostic, Placement, Project, Scope};
 
 /// The project of each namespace; of two, the first. A check speaks of the other.
@@ -54,8 +54,8 @@ pub fn held(manifests: &Manifests, found: &[Diagnostic]) -> Vec<Diagnostic> {
             wrong.entry(namespace).or_insert(error);
         }
     }
-    // Whose project such a file held is not known: nobody who names no clusters can be placed.
-    let lost = all().find(|error| is_lost_project(error));
+    // Whose project it held is not known: theirs, perhaps.
+    let lost = manifests.lost_projects.first();
     let known: BTreeSet<&str> = manifests
         .apps
         .iter()
@@ -64,27 +64,25 @@ pub fn held(manifests: &Manifests, found: &[Diagnostic]) -> Vec<Diagnostic> {
         .collect();
     let hold = |app: &App| {
         let namespace = &*app.id.namespace;
-        let placed = super::selector(app).is_none_or(|placement| placement.location.is_some());
-        let because = match (wrong.get(namespace), lost) {
+        let (place, why) = match (wrong.get(namespace), lost) {
             _ if of(app).is_some() => return None,
-            (Some(error), _) => error,
-            (None, Some(error)) if !placed && !known.contains(namespace) => error,
+            (Some(error), _) => {
+                (error.location.as_ref(), format!("the project of its namespace {namespace} has mistakes"))
+            }
+            (None, Some(place)) if !known.contains(namespace) => {
+                let why = format!("what cannot be read may be the project of its namespace {namespace}");
+                (Some(place), why)
+            }
             _ => return None,
         };
-        let message = format!("{} waits: the project of its namespace {namespace} has mistakes", app.title());
+        let message = format!("{} waits: {why}", app.title());
         let held = Diagnostic::error(codes::PROJECT_BROKEN, message, Scope::App(app.id.clone()))
             .at(app.location.clone())
             .help("mend the project: where its apps run and what they may do is not known until then");
-        Some(match &because.location {
+        Some(match place {
             Some(place) => held.related(place.clone(), "what is wrong with it"),
             None => held,
         })
     };
     manifests.apps.iter().filter_map(|app| hold(app)).collect()
-}
-
-/// A text in the folder of projects of which it is not even known what it holds.
-fn is_lost_project(error: &Diagnostic) -> bool {
-    let Scope::File(file) = &error.scope else { return false };
-    file.starts_with("projects/") && error.code < reading::NOT_A_MANIFEST
 }

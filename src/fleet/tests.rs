@@ -1,6 +1,6 @@
 use super::{Fleet, assemble};
 use crate::manifest;
-use crate::model::{AppId, Snapshot};
+use crate::model::{AppId, Scope, Snapshot};
 
 const BJ: (&str, &str) = (
     "clusters/bj.yaml",
@@ -260,8 +260,69 @@ fn apps_wait_while_nobody_knows_where_their_project_is() {
 
     let placed = in_shop("placed", ", placement: {clusters: {names: [bj]}}");
     let files = [("projects/a.yaml", "kind: [\n"), ("b.yaml", &web), ("c.yaml", &placed)];
-    check(&files, &[("E2053", "Component shop/web waits"), ("E1102", "projects/a.yaml")]);
-    assert_eq!(targets(&files), ["shop/placed on bj"]);
+    let waits = "what cannot be read may be the project of its namespace shop";
+    let (web_waits, placed_waits) =
+        (format!("Component shop/web waits: {waits}"), format!("Component shop/placed waits: {waits}"));
+    check(&files, &[("E2053", &web_waits), ("E2053", &placed_waits), ("E1102", "projects/a.yaml")]);
+    // Whose project is known goes on.
+    let mall = (project("mall", ""), component("mall", ""));
+    let files = [
+        ("projects/b.yaml", "kind: [\n"),
+        ("a.yaml", &*mall.0),
+        ("c.yaml", &*mall.1.replace("{name: mall", "{name: mall, namespace: mall")),
+    ];
+    assert_eq!(
+        targets(&files),
+        ["mall/mall on bj", "mall/mall on gz", "project/mall on bj", "project/mall on gz"]
+    );
+}
+
+/// A slip in what others depend on is not as if it were not there.
+#[test]
+fn nobody_runs_while_the_instance_the_rings_or_a_project_may_be_what_cannot_be_read() {
+    let web = component("web", "");
+    let instance =
+        "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {name: main}\nspec: {mode: observe}\n";
+    let rings = "apiVersion: tutti.dev/v1alpha1\nkind: Rings\nmetadata: {name: rings}\nspec: {rings: [{name: all, clusters: {}}]}\n";
+    for manifest in [instance, rings, &project("shop", "")] {
+        let kind =
+            manifest.split("kind: ").nth(1).and_then(|rest| rest.split('\n').next()).unwrap_or_default();
+        for broken in [
+            format!("{manifest}<<<<<<< HEAD\n"),
+            format!("{manifest}  poll: [60s\n"),
+            manifest.replace(kind, &kind[..kind.len() - 1]),
+            manifest.replace("v1alpha1", "v1alpha2"),
+            manifest.replace(&format!("kind: {kind}\n"), ""),
+            manifest.replace("tutti.dev/v1alpha1", "[]"),
+        ] {
+            let files = [("somewhere.yaml", &*broken), ("a.yaml", &web)];
+            let fleet = fleet(&files);
+            let waits = fleet.diagnostics.iter().any(|it| it.is_error() && it.scope == Scope::Instance);
+            let is_held = fleet.broken.keys().any(|id| id == &AppId::new("default", "web"));
+            assert!(waits || is_held && kind == "Project", "{broken}: {:?}", fleet.diagnostics);
+        }
+    }
+    for path in ["tutti.yaml", "rings.yaml"] {
+        for broken in ["", "# nothing\n", "kind: Instance\n", "apiVersion: v1\nkind: Rings\n", "a"] {
+            let fleet = fleet(&[(path, broken), ("a.yaml", &web)]);
+            let waits = fleet.diagnostics.iter().any(|it| it.is_error() && it.scope == Scope::Instance);
+            assert!(waits, "{path} {broken}: {:?}", fleet.diagnostics);
+        }
+    }
+    check(&[("apps/web/app.yaml", "")], &[("E1110", "there is no manifest in apps/web/app.yaml")]);
+    // Nobody else waits for what is none of these.
+    for broken in ["apiVersion: tutti.dev/v1alpha1\nkind: Componet\n", "kind: [\n", "{{ x }}: {\n"] {
+        let files = [("apps/other/app.yaml", broken), ("a.yaml", &*web)];
+        assert_eq!(targets(&files), ["default/web on bj", "default/web on gz"], "{broken}");
+    }
+}
+
+/// What an app with a mistake lists is not known.
+#[test]
+fn documents_of_an_app_with_a_mistake_are_no_strays() {
+    let app = "apiVersion: tutti.dev/v1alpha1\nkind: Objects\nmetadata: {name: a, namespace: shop}\nspec: {files: [objects/*.yaml], placment: {}}\n";
+    let files = [("apps/a/app.yaml", app), ("apps/a/objects/b.yaml", CONFIG_MAP)];
+    check(&files, &[("E1201", "unknown field `placment`")]);
 }
 
 fn route(name: &str, spec: &str) -> String {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::hub::Hub;
 use super::kinds::{self, Identity, Native};
+use super::meant::{self, Meant};
 use super::read::{Reading, Value};
 use super::yaml::{self, Document};
 use super::{CONVERSIONS, Manifests, PinManifest, PlainDocument, codes, find};
@@ -128,8 +129,21 @@ impl Manifests {
         self.routes.extend(part.routes.iter().cloned());
         self.pins.extend(part.pins.iter().cloned());
         self.unread_projects.extend(part.unread_projects.iter().cloned());
+        self.lost_projects.extend(part.lost_projects.iter().cloned());
         self.plain.extend(part.plain.iter().cloned());
         self.diagnostics.extend(part.diagnostics.iter().cloned());
+    }
+
+    /// What these mistakes hide is not known: whoever may depend on it waits.
+    fn lose(&mut self, mistakes: Vec<Diagnostic>, meant: Meant) {
+        for mut mistake in mistakes {
+            match meant {
+                Meant::Fleet => mistake.scope = Scope::Instance,
+                Meant::Project => self.lost_projects.extend(mistake.location.clone()),
+                Meant::File => {}
+            }
+            self.diagnostics.push(mistake);
+        }
     }
 
     /// Everything in the order of the files.
@@ -140,6 +154,7 @@ impl Manifests {
         self.routes.sort_by(|one, other| one.route.location.cmp(&other.route.location));
         self.pins.sort_by(|one, other| one.location.cmp(&other.location));
         self.unread_projects.sort();
+        self.lost_projects.sort();
         self.plain.sort_by(|one, other| one.location.cmp(&other.location));
         self.diagnostics.sort_by(|one, other| one.location.cmp(&other.location));
     }
@@ -163,7 +178,8 @@ fn look_into<'a>(
         let mistake = Diagnostic::error(codes::UNREADABLE, format!("the file {path} is not UTF-8"), scope())
             .at(Location::new(path, 1, 1))
             .help("save it as UTF-8");
-        manifests.diagnostics.push(mistake);
+        let bytes = snapshot.files.get(path).map_or(&[][..], |file| &file.content[..]);
+        manifests.lose(vec![mistake], meant::by_text(path, &String::from_utf8_lossy(bytes)));
         if let (true, Some((folder, ring))) = (find::is_pin(path), kinds::pin::parts(path)) {
             let location = Location::new(path, 1, 1);
             manifests.pins.push(PinManifest { folder, ring, version: None, location });
@@ -175,7 +191,14 @@ fn look_into<'a>(
         return Vec::new();
     }
     let stream = yaml::read(path, text);
-    manifests.diagnostics.extend(stream.mistakes);
+    if stream.documents.is_empty() && stream.mistakes.is_empty() && find::holds_a_manifest(path) {
+        let mistake =
+            Diagnostic::error(codes::NOT_A_MANIFEST, format!("there is no manifest in {path}"), scope())
+                .at(Location::new(path, 1, 1))
+                .help("delete the file if what it held is wanted no longer");
+        manifests.lose(vec![mistake], meant::by_path(path));
+    }
+    manifests.lose(stream.mistakes, meant::by_text(path, text));
     let mut found = Vec::new();
     for mut document in stream.documents {
         let mut reading = Reading::new(path, scope());
@@ -205,7 +228,9 @@ fn look_into<'a>(
                 location: document.root.location(path),
                 kind: Kind::from_api_version(&api_version, &kind),
             }),
-            None => {}
+            None => {
+                manifests.lose(std::mem::take(&mut reading.mistakes), meant::by_root(path, &document.root))
+            }
         }
         manifests.diagnostics.extend(document.mistakes);
         manifests.diagnostics.append(&mut reading.mistakes);

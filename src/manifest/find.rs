@@ -14,6 +14,17 @@ fn has_other_meaning(folders: &[&str]) -> bool {
     matches!(folders, ["templates" | "charts" | "plugins" | "health", ..] | ["apps", _, "layer", ..])
 }
 
+/// Whether it is the file of the instance or of the rings, as everybody calls them.
+pub fn is_of_fleet(path: &str) -> bool {
+    matches!(path, "tutti.yaml" | "tutti.yml" | "rings.yaml" | "rings.yml")
+}
+
+/// Whether it is a file that would not be there without a manifest in it.
+pub fn holds_a_manifest(path: &str) -> bool {
+    is_of_fleet(path)
+        || matches!(path.split('/').collect::<Vec<_>>().as_slice(), ["apps", _, "app.yaml" | "app.yml"])
+}
+
 /// Whether a file is a pin, `apps/<app>/pins/<ring>.yaml`.
 pub fn is_pin(path: &str) -> bool {
     matches!(path.split('/').collect::<Vec<_>>().as_slice(), ["apps", _, "pins", _])

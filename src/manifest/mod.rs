@@ -10,7 +10,8 @@
 //! - [`kinds`] has one reader per kind of manifest, and knows the kinds that come later;
 //! - [`hub`] makes one version of the many that a kind may be written in;
 //! - [`schema`] tells editors what the readers read;
-//! - [`find`] says which files may hold manifests.
+//! - [`find`] says which files may hold manifests;
+//! - `meant` says who waits for a document of which it is not known what it is.
 //!
 //! Needs a snapshot, nothing else. Never reads a file, a clock or a cluster, and never guesses: a field,
 //! kind or value that is unknown or not built yet is a mistake.
@@ -20,6 +21,7 @@ mod collect;
 pub mod find;
 pub mod hub;
 pub mod kinds;
+mod meant;
 pub mod read;
 pub mod schema;
 #[cfg(test)]
@@ -53,6 +55,8 @@ pub struct Manifests {
     pub pins: Vec<PinManifest>,
     /// Projects with mistakes, each with its namespace as far as that can be told.
     pub unread_projects: Vec<(AppId, String)>,
+    /// What cannot be read at all, and may be a project.
+    pub lost_projects: Vec<Location>,
     pub plain: Vec<PlainDocument>,
     /// Sorted by place.
     pub diagnostics: Vec<Diagnostic>,

@@ -10,7 +10,7 @@ use tutti::source::{ErrorKind, Repository};
 
 use crate::support::fleet::{Fleet, PATIENCE, phases, target};
 use crate::support::live;
-use crate::support::manifests::{cluster, component, config_map, deployment, objects};
+use crate::support::manifests::{INSTANCE, RINGS, cluster, component, config_map, deployment, objects};
 use crate::support::repository::{Change, ConfigRepository};
 use crate::support::wires::Wires;
 
@@ -69,6 +69,44 @@ async fn no_repository() {
     );
     assert_eq!(error.kind(), ErrorKind::Configuration);
     assert!(error.help().is_some());
+}
+
+/// An instance that only observes begins to write if it counts as not there, and a ring that is lost is a value that changes.
+#[tokio::test(start_paused = true)]
+async fn a_slip_in_the_instance_or_in_the_rings_writes_nothing() {
+    let observe = INSTANCE.replace("spec: {}", "spec: {mode: observe}");
+    for (path, text) in [("tutti.yaml", &*observe), ("rings.yaml", RINGS)] {
+        for broken in [format!("{text}<<<<<<< HEAD\n"), text.replace("kind: ", "kind: x"), String::new()] {
+            let fleet = fleet();
+            let running = fleet.start().await;
+            running.converged(&fleet.begin).await;
+            let right = fleet.push(&running, "Right", &[(path, Some(text))]).await;
+            running.until("the right one", |now| now.revision.as_ref() == Some(&right)).await;
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            fleet.forget_requests();
+            let web = component("web", "registry.example.com/web:2");
+            let changes =
+                [(path, Some(&*broken)), ("apps/web/app.yaml", Some(&*web)), (MAPS, Some("# none\n"))];
+            let wrong = fleet.push(&running, "Wrong", &changes).await;
+            running
+                .until("the wrong one", |now| now.revision.as_ref() == Some(&wrong) && now.has_errors())
+                .await;
+            tokio::time::sleep(Duration::from_secs(300)).await;
+            let writes: Vec<_> = fleet.requests().into_iter().filter(|(_, it)| it.is_write()).collect();
+            assert!(writes.is_empty(), "{path} {broken:?}: {writes:?}");
+            // A process that starts with it finds nothing else.
+            drop(running);
+            let until = Until::Settled { timeout: Duration::from_secs(60) };
+            let running = fleet.start_with(&Wires::lasting(), |settings| settings.until = until).await;
+            let (ending, overview) = running.ended().await;
+            assert!(
+                matches!(ending, Ending::Settled) && overview.has_errors(),
+                "{path} {broken:?}: {ending:?}"
+            );
+            let writes: Vec<_> = fleet.requests().into_iter().filter(|(_, it)| it.is_write()).collect();
+            assert!(writes.is_empty(), "{path} {broken:?}: {writes:?}");
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

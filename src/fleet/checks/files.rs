@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::Facts;
 use crate::fleet::{codes, files_of};
-use crate::manifest::PlainDocument;
+use crate::manifest::{PlainDocument, find};
 use crate::model::{App, AppSpec, Diagnostic, Objects, Scope};
 
 pub fn patterns_fit(facts: &Facts<'_>) -> Vec<Diagnostic> {
@@ -27,19 +27,35 @@ pub fn no_stray_document(facts: &Facts<'_>) -> Vec<Diagnostic> {
     let patterns = objects(facts).flat_map(|(_, objects)| &objects.files);
     let listed: BTreeSet<&str> =
         patterns.flat_map(|(pattern, _)| files_of(pattern, facts.snapshot)).collect();
+    // What an app with a mistake lists is not known.
+    let mistakes =
+        facts.manifests.diagnostics.iter().filter(|it| it.is_error() && matches!(it.scope, Scope::App(_)));
+    let folders: BTreeSet<&str> =
+        mistakes.filter_map(|it| it.location.as_ref()).filter_map(|place| folder_of(&place.file)).collect();
+    let is_known =
+        |file: &str| listed.contains(file) || folders.iter().any(|folder| file.starts_with(folder));
     let plain = facts.manifests.plain.iter();
-    let mut strays: Vec<&PlainDocument> =
-        plain.filter(|document| !listed.contains(document.file.as_str())).collect();
+    let mut strays: Vec<&PlainDocument> = plain.filter(|document| !is_known(&document.file)).collect();
     // A file is told once, by its first document.
     strays.sort_by(|one, other| (&one.file, &one.location).cmp(&(&other.file, &other.location)));
     strays.dedup_by(|one, other| one.file == other.file);
     let error = |stray: &PlainDocument| {
         let message = format!("{} in {} belongs to no app", stray.kind, stray.file);
-        Diagnostic::error(codes::STRAY_DOCUMENT, message, Scope::File(stray.file.clone()))
+        // Where the instance or the rings should be, it stands for them.
+        let scope = match find::is_of_fleet(&stray.file) {
+            true => Scope::Instance,
+            false => Scope::File(stray.file.clone()),
+        };
+        Diagnostic::error(codes::STRAY_DOCUMENT, message, scope)
             .at(stray.location.clone())
             .help("list the file under spec.files of an app of kind Objects; nothing else applies it")
     };
     strays.into_iter().map(error).collect()
+}
+
+/// With the slash; `None` for a file at the top.
+fn folder_of(file: &str) -> Option<&str> {
+    Some(&file[..=file.rfind('/')?])
 }
 
 fn objects<'a>(facts: &Facts<'a>) -> impl Iterator<Item = (&'a App, &'a Objects)> {

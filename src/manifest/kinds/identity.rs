@@ -183,7 +183,13 @@ fn text<'n>(root: &'n Node, key: &'static str, reading: &mut Reading<'_>) -> Opt
     text
 }
 
-fn group_of(version: &str) -> &str {
+/// All kinds there are, also those that come later.
+pub fn names() -> Vec<&'static str> {
+    TABLE.iter().map(|(_, kind, _)| *kind).collect()
+}
+
+/// `tutti.dev` of `tutti.dev/v1alpha1`.
+pub fn group_of(version: &str) -> &str {
     version.split('/').next().unwrap_or(version)
 }
 

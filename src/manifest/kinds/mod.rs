@@ -29,7 +29,7 @@ mod secret;
 pub mod taint;
 mod workload;
 
-pub use identity::{Identity, Native, identify};
+pub use identity::{Identity, Native, group_of, identify, names};
 
 use super::codes;
 use super::read::{Fields, NameRule, Reading, Value};
