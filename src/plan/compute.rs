@@ -177,12 +177,14 @@ fn held(input: &Input<'_>, (action, reason): (Action, Reason)) -> (Action, Reaso
 }
 
 pub(super) fn hold(mode: Mode, cluster: ClusterState, paused: bool) -> Option<Hold> {
-    match (mode, cluster) {
-        (Mode::Observe, _) => Some(Hold::ObserveMode),
-        (Mode::Enforce, ClusterState::Maintaining) => Some(Hold::ClusterMaintaining),
+    match (cluster, mode) {
+        (ClusterState::Maintaining, _) => Some(Hold::ClusterMaintaining),
         // Between the commit that removes it and its render, apps still seem to be placed there.
-        (Mode::Enforce, ClusterState::Removed) => Some(Hold::ClusterRemoved),
-        (Mode::Enforce, ClusterState::Ready) => paused.then_some(Hold::Paused),
+        (ClusterState::Removed, _) => Some(Hold::ClusterRemoved),
+        (ClusterState::Ready, _) if paused => Some(Hold::Paused),
+        // Last: who only looks is told what will hold the writes afterwards, too.
+        (ClusterState::Ready, Mode::Observe) => Some(Hold::ObserveMode),
+        (ClusterState::Ready, Mode::Enforce) => None,
     }
 }
 

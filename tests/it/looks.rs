@@ -64,6 +64,27 @@ async fn deletes_that_are_held_are_told() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writes_that_are_held_are_told() {
+    let (stage, said, code) = stage(&[]).await;
+    assert_eq!(code, 0, "{said}");
+    let check = async |why: &str, bj1: &str, app: &str| {
+        let changes =
+            [("clusters/bj1.yaml", Some(bj1)), (SETTINGS, Some(app)), (MAPS, Some(&*maps("second")))];
+        stage.repository.commit(why, &changes);
+        let (said, code) = run(&stage, &["plan", "--exit-code"]).await;
+        assert!(
+            said.contains(&format!("ConfigMap default/one: {why}, would configure: rendered ")),
+            "{said}"
+        );
+        assert_eq!(code, 1, "{said}");
+    };
+    let (bj1, app) = (cluster("bj1"), objects("default", "settings"));
+    check("the app is paused", &bj1, &app.replace("spec: {", "spec: {paused: true, ")).await;
+    check("the cluster is in maintenance", &bj1.replace("spec: {", "spec: {state: Maintaining, "), &app)
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn deletes_of_an_app_stand_together() {
     let (stage, said, code) = stage(&[]).await;
     assert_eq!(code, 0, "{said}");
