@@ -123,7 +123,8 @@ impl Attempt<'_> {
     /// `is_as_seen`: nothing was written since it was seen, as far as we know.
     async fn by_apply(&self, body: &mut Value, is_as_seen: bool) -> Result<Value, Error> {
         let ignored = &self.step.left.paths;
-        let has_drifted = matches!(self.step.reason.cause(), Reason::Drifted { .. });
+        let has_drifted =
+            matches!(self.step.reason.cause(), Reason::Drifted { .. } | Reason::DriftReported { .. });
         // Of what was not there when it was looked for nothing is taken: whoever made it was quicker.
         let takes_all = (self.step.force || has_drifted) && self.step.seen.is_some();
         let mut seen = self.step.resource_version.clone();

@@ -69,6 +69,11 @@ impl FieldPath {
         self.0.len() == fields.len() && self.begins(fields)
     }
 
+    /// Whether these fields are it, or below it.
+    pub fn holds(&self, fields: &[&str]) -> bool {
+        self.0.len() <= fields.len() && self.begins(&fields[..self.0.len()])
+    }
+
     /// Whether it is these fields or below them.
     pub fn begins(&self, fields: &[&str]) -> bool {
         let named =

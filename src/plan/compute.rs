@@ -108,7 +108,7 @@ fn step(
     let live = input.observation.objects.get(&object.id).map(Arc::as_ref);
     let left = left(input.ignore, object, live);
     // Whoever leaves the number of replicas to others means somebody who scales.
-    let autoscaled = left.paths.iter().any(|path| path.is(&["spec", "replicas"]))
+    let autoscaled = left.paths.iter().any(|path| path.holds(&["spec", "replicas"]))
         || autoscaled.contains(&(object.id.namespace.as_deref(), &*object.id.kind, &*object.id.name));
     let may_replace = object.says(labels::REPLACE).unwrap_or(input.replace);
     let decided = decide(input, object, live, autoscaled);
@@ -302,7 +302,7 @@ fn as_applied(input: &Input<'_>, object: &RenderedObject, live: &Live, autoscale
             (Action::Skip, Reason::Overruled)
         }
         (Some(drift), DriftMode::Repair) => (Action::Configure, Reason::Drifted { drift }),
-        (Some(Drift::Written), DriftMode::Report) => (Action::Unchanged, Reason::Same),
+        (Some(Drift::Written), DriftMode::Report) if !input.foresees => (Action::Unchanged, Reason::Same),
         (Some(drift), DriftMode::Report) => (Action::Skip, Reason::DriftReported { drift }),
     }
 }

@@ -9,7 +9,7 @@ use crate::cluster::{Error, Resource};
 use crate::model::{RenderedObject, hide_both, hide_changed, labels};
 use crate::plan::{self, Action, Difference, Plan, Reason, Step};
 
-/// Of each object that would be written, or that waits for what comes before it.
+/// Of each object that would be written, that waits for what comes before it, or whose drift is only reported.
 pub async fn foresee(job: &Job, plan: &Plan) -> Result<Vec<Difference>, Error> {
     let mut requests = Vec::new();
     for step in plan.steps.iter().filter(|step| is_foreseen(step)) {
@@ -23,7 +23,12 @@ pub async fn foresee(job: &Job, plan: &Plan) -> Result<Vec<Difference>, Error> {
 
 pub fn is_foreseen(step: &Step) -> bool {
     let intent = step.intent();
-    intent.is_write() || intent == Action::Wait && step.uid.is_none()
+    intent.is_write() || intent == Action::Wait && step.uid.is_none() || is_reported(step)
+}
+
+/// Nothing is written; what would be, if drift were repaired, is what drifted.
+fn is_reported(step: &Step) -> bool {
+    matches!(step.reason.cause(), Reason::DriftReported { .. })
 }
 
 async fn one(job: &Job, step: &Step, object: &RenderedObject) -> Result<Difference, Error> {
@@ -34,7 +39,7 @@ async fn one(job: &Job, step: &Step, object: &RenderedObject) -> Result<Differen
         None => Value::Null,
     };
     let mut reason = step.reason.cause().to_string();
-    let mut action = step.intent();
+    let mut action = if is_reported(step) { Action::Configure } else { step.intent() };
     let (mut after, refused) = match resource {
         // Nothing is taken while its namespace goes, and the next one of that name takes it.
         Some(_) if is_namespace_going(step) => (object.body.fields(), None),

@@ -17,7 +17,7 @@ use tutti::report::Overview;
 use crate::chaos::draw::Draw;
 use crate::support::fleet::{Fleet, target};
 use crate::support::live::{self, edit_as};
-use crate::support::manifests::{config_map, objects};
+use crate::support::manifests::{config_map, deployment, objects};
 use crate::support::wires::Wires;
 use edits::State;
 
@@ -198,6 +198,33 @@ pub fn is_as_in_git(state: &State, now: &BTreeMap<String, Value>, namespace: &st
 
 pub fn plain_or_null(object: &Value) -> Value {
     if object.is_null() { Value::Null } else { plain(object.clone()) }
+}
+
+/// Nothing is written, and what drifted is told all the same.
+#[tokio::test(start_paused = true)]
+async fn drift_that_is_only_reported_is_shown() {
+    let reporting = objects("default", "web").replace("spec: {", "spec: {drift: report, ");
+    for maps in [config_map("default", "web", "one"), deployment("default", "web", "web", "web:1")] {
+        let fleet = Fleet::new(&["bj1"], &[(APP, &reporting), (MANIFESTS, &maps)]);
+        run_once(&fleet, |_| {}).await;
+        assert_eq!(foreseen(&fleet).await, []);
+        let (kind, path, edit) = match maps.contains("ConfigMap") {
+            true => ("ConfigMap", "/data/value", json!({"data": {"value": "two"}})),
+            false => ("Deployment", "/spec/replicas", json!({"spec": {"replicas": 7}})),
+        };
+        edit_as(fleet.cluster("bj1"), "kubectl-edit", (kind, "web"), &edit).await;
+        fleet.forget_requests();
+        let differences = foreseen(&fleet).await;
+        let [one] = differences.as_slice() else { panic!("{kind}: {differences:?}") };
+        assert_eq!(one.before.pointer(path), edit.pointer(path), "{kind}");
+        assert!(
+            one.after.pointer(path).is_some() && one.after.pointer(path) != edit.pointer(path),
+            "{one:?}"
+        );
+        assert!(one.reason.contains("the app only reports drift"), "{}", one.reason);
+        run_once(&fleet, |_| {}).await;
+        assert!(fleet.requests().iter().all(|(_, request)| !request.is_write()), "{:?}", fleet.counted());
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -463,6 +463,19 @@ async fn a_field_that_is_left_to_others_is_theirs_once_they_set_it() {
     assert_eq!(writes(&fleet), Vec::<String>::new());
 }
 
+/// Replicas stand apart, and are left all the same where all of the spec is.
+#[tokio::test(start_paused = true)]
+async fn a_number_of_replicas_is_left_with_all_of_the_spec() {
+    let scene = Scene::with("ignore: [{target: {kind: Deployment}, paths: [/spec]}]").await;
+    scene.fleet.forget_requests();
+    scale_as(scene.cluster(), "kubectl", "web", 5).await;
+    assert_eq!(scene.counted().await, ["1 patch deployments.apps"], "that of the test alone");
+    assert_eq!(
+        (scene.told().0, &scene.get("Deployment").await["spec"]["replicas"]),
+        (Phase::Running, &json!(5))
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_is_still_ours_of_them_follows_git() {
     let scene = Scene::with(IGNORED).await;

@@ -170,9 +170,12 @@ fn replicas_that_are_left_to_others_are_those_of_an_autoscaler() {
             Input { ignore: rules, ..super::input(&rendered, &changed, &claims, &pending, &unrendered) };
         assert_eq!(only(&crate::plan::compute(&input)).replicas, expected, "{owner:?}");
     };
-    let replicas = [rule("/spec/replicas")];
-    check(&replicas, Scaler::Applied, SentReplicas::AsLive(5));
-    check(&replicas, Scaler::Other, SentReplicas::LeftOut);
+    for path in ["/spec/replicas", "/spec"] {
+        let replicas = [rule(path)];
+        check(&replicas, Scaler::Applied, SentReplicas::AsLive(5));
+        check(&replicas, Scaler::Other, SentReplicas::LeftOut);
+    }
+    check(&[rule("/spec/template")], Scaler::Other, SentReplicas::AsRendered);
     check(&[], Scaler::Other, SentReplicas::AsRendered);
     check(&[], Scaler::Applied, SentReplicas::AsRendered);
 }
