@@ -256,8 +256,8 @@ impl World {
     /// When it was looked at last, an object of a kind that is not served waited for an earlier wave; now it does no more.
     fn is_over_with_waiting_for_kinds(&self, id: &Target, plan: &plan::Plan) -> bool {
         let before = self.targets.get(id).and_then(|entry| entry.plan.as_deref());
-        let mut waited = before.into_iter().flat_map(waiting_for_kinds);
-        waited.any(|object| waiting_for_kinds(plan).all(|waits| waits != object))
+        let waits: BTreeSet<&ObjectId> = waiting_for_kinds(plan).collect();
+        before.into_iter().flat_map(waiting_for_kinds).any(|object| !waits.contains(object))
     }
 
     /// What was in the way is looked up anew.

@@ -134,8 +134,12 @@ impl Manifests {
         self.diagnostics.extend(part.diagnostics.iter().cloned());
     }
 
-    /// What these mistakes hide is not known: whoever may depend on it waits.
-    fn lose(&mut self, mistakes: Vec<Diagnostic>, meant: Meant) {
+    /// What these mistakes hide is not known: whoever may depend on it waits. What it may be is asked only where there are any.
+    fn lose(&mut self, mistakes: Vec<Diagnostic>, meant: impl FnOnce() -> Meant) {
+        if mistakes.is_empty() {
+            return;
+        }
+        let meant = meant();
         for mut mistake in mistakes {
             match meant {
                 Meant::Fleet => mistake.scope = Scope::Instance,
@@ -179,7 +183,7 @@ fn look_into<'a>(
             .at(Location::new(path, 1, 1))
             .help("save it as UTF-8");
         let bytes = snapshot.files.get(path).map_or(&[][..], |file| &file.content[..]);
-        manifests.lose(vec![mistake], meant::by_text(path, &String::from_utf8_lossy(bytes)));
+        manifests.lose(vec![mistake], || meant::by_text(path, &String::from_utf8_lossy(bytes)));
         if let (true, Some((folder, ring))) = (find::is_pin(path), kinds::pin::parts(path)) {
             let location = Location::new(path, 1, 1);
             manifests.pins.push(PinManifest { folder, ring, version: None, location });
@@ -196,9 +200,9 @@ fn look_into<'a>(
             Diagnostic::error(codes::NOT_A_MANIFEST, format!("there is no manifest in {path}"), scope())
                 .at(Location::new(path, 1, 1))
                 .help("delete the file if what it held is wanted no longer");
-        manifests.lose(vec![mistake], meant::by_path(path));
+        manifests.lose(vec![mistake], || meant::by_path(path));
     }
-    manifests.lose(stream.mistakes, meant::by_text(path, text));
+    manifests.lose(stream.mistakes, || meant::by_text(path, text));
     let mut found = Vec::new();
     for mut document in stream.documents {
         let mut reading = Reading::new(path, scope());
@@ -229,7 +233,7 @@ fn look_into<'a>(
                 kind: Kind::from_api_version(&api_version, &kind),
             }),
             None => {
-                manifests.lose(std::mem::take(&mut reading.mistakes), meant::by_root(path, &document.root))
+                manifests.lose(std::mem::take(&mut reading.mistakes), || meant::by_root(path, &document.root))
             }
         }
         manifests.diagnostics.extend(document.mistakes);

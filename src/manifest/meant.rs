@@ -18,7 +18,7 @@ pub enum Meant {
 
 /// Of a text that hides a document; of a text that is none at all, what can be found in it.
 pub fn by_text(path: &str, text: &str) -> Meant {
-    kinds_in(text).map(by_kind).chain([by_path(path)]).min().unwrap_or(Meant::File)
+    kinds_in(text).map(by_kind).fold(by_path(path), Meant::min)
 }
 
 /// Of a document of which it is not known what it is.
