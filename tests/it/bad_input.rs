@@ -8,7 +8,8 @@ use tutti::controller::{Ending, Origin, Until};
 use tutti::report::{Overview, Phase};
 use tutti::source::{ErrorKind, Repository};
 
-use crate::support::fleet::{Fleet, PATIENCE, phases, target};
+use crate::drift::writes;
+use crate::support::fleet::{Fleet, PATIENCE, Running, phases, target};
 use crate::support::live;
 use crate::support::manifests::{INSTANCE, RINGS, cluster, component, config_map, deployment, objects};
 use crate::support::repository::{Change, ConfigRepository};
@@ -31,6 +32,21 @@ fn fleet() -> Fleet {
 
 fn messages(overview: &Overview) -> Vec<String> {
     overview.diagnostics.iter().map(ToString::to_string).collect()
+}
+
+/// Why the settings are refused, once they are on both clusters.
+async fn refused_on_both(running: &Running) -> String {
+    let is_refused = |now: &Overview| now.targets.iter().filter(|it| it.phase == Phase::Refused).count() == 2;
+    let now = running.until("a refusal", is_refused).await;
+    target(&now, "bj1", "default/settings").detail.clone()
+}
+
+/// A refusal is looked at again now and then.
+async fn is_not_hammered(fleet: &Fleet) {
+    fleet.forget_requests();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    let tries = fleet.requests().into_iter().filter(|(name, it)| name == "bj1" && it.is_write()).count();
+    assert!((1..=6).contains(&tries), "{tries} tries in ten minutes");
 }
 
 /// Brings a fleet in order, then commits a mistake together with a change of an app that is in
@@ -92,8 +108,7 @@ async fn a_slip_in_the_instance_or_in_the_rings_writes_nothing() {
                 .until("the wrong one", |now| now.revision.as_ref() == Some(&wrong) && now.has_errors())
                 .await;
             tokio::time::sleep(Duration::from_secs(300)).await;
-            let writes: Vec<_> = fleet.requests().into_iter().filter(|(_, it)| it.is_write()).collect();
-            assert!(writes.is_empty(), "{path} {broken:?}: {writes:?}");
+            assert_eq!(writes(&fleet), Vec::<String>::new(), "{path} {broken:?}");
             // A process that starts with it finds nothing else.
             drop(running);
             let until = Until::Settled { timeout: Duration::from_secs(60) };
@@ -103,8 +118,7 @@ async fn a_slip_in_the_instance_or_in_the_rings_writes_nothing() {
                 matches!(ending, Ending::Settled) && overview.has_errors(),
                 "{path} {broken:?}: {ending:?}"
             );
-            let writes: Vec<_> = fleet.requests().into_iter().filter(|(_, it)| it.is_write()).collect();
-            assert!(writes.is_empty(), "{path} {broken:?}: {writes:?}");
+            assert_eq!(writes(&fleet), Vec::<String>::new(), "{path} {broken:?}");
         }
     }
 }
@@ -238,19 +252,11 @@ async fn a_field_that_never_changes() {
     running.converged(&revision).await;
     let second = deployment("default", "db", "database", "registry.example.com/db:1");
     fleet.push(&running, "Another selector", &[("apps/settings/objects/db.yaml", Some(&second))]).await;
-    let now = running
-        .until("a refusal", |now| now.targets.iter().filter(|it| it.phase == Phase::Refused).count() == 2)
-        .await;
-    let detail = &target(&now, "bj1", "default/settings").detail;
+    let detail = refused_on_both(&running).await;
     assert!(detail.contains("Deployment default/db"), "{detail}");
     assert!(detail.contains("spec.selector"), "{detail}");
     assert!(detail.contains("field is immutable"), "{detail}");
-
-    // It is not hammered: a refusal is looked at again now and then.
-    fleet.forget_requests();
-    tokio::time::sleep(Duration::from_secs(600)).await;
-    let tries = fleet.requests().into_iter().filter(|(name, it)| name == "bj1" && it.is_write()).count();
-    assert!((1..=6).contains(&tries), "{tries} tries in ten minutes");
+    is_not_hammered(&fleet).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -315,15 +321,9 @@ async fn what_the_schema_of_a_kind_does_not_allow_is_refused_and_not_hammered() 
     let number =
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one, namespace: default}\ndata: {value: 7}\n";
     fleet.push(&running, "A number", &[(MAPS, Some(number))]).await;
-    let now = running
-        .until("a refusal", |now| now.targets.iter().filter(|it| it.phase == Phase::Refused).count() == 2)
-        .await;
-    let detail = &target(&now, "bj1", "default/settings").detail;
+    let detail = refused_on_both(&running).await;
     assert!(detail.contains(".data.value: expected string, got"), "{detail}");
-    fleet.forget_requests();
-    tokio::time::sleep(Duration::from_secs(600)).await;
-    let tries = fleet.requests().into_iter().filter(|(name, it)| name == "bj1" && it.is_write()).count();
-    assert!((1..=6).contains(&tries), "{tries} tries in ten minutes");
+    is_not_hammered(&fleet).await;
 }
 
 /// The words of the refusal list what a variable may hold, `metadata.uid` too: that makes it no conflict, which would pass.
@@ -337,10 +337,7 @@ async fn a_variable_of_what_it_cannot_hold_is_refused_for_good() {
     let side = deployment("default", "side", "side", "registry.example.com/side:1");
     let side = side.replace("{name: main,", with_variable);
     fleet.push(&running, "Side", &[("apps/settings/objects/side.yaml", Some(&side))]).await;
-    let now = running
-        .until("a refusal", |now| now.targets.iter().filter(|it| it.phase == Phase::Refused).count() == 2)
-        .await;
-    let detail = &target(&now, "bj1", "default/settings").detail;
+    let detail = refused_on_both(&running).await;
     assert!(detail.contains("Unsupported value: \"metadata.labels\""), "{detail}");
     assert!(detail.contains("\"metadata.uid\""), "{detail}");
 }

@@ -37,7 +37,7 @@ impl Scene {
         let door = Guarded::open(&cluster).await;
         let user = user(&fleet, &door);
         let text = kubeconfig(&format!("{}, {}", door.cluster(), door.authority_data()), &user);
-        std::fs::write(fleet.repository.path().join("bj1.kubeconfig"), text).expect("a file");
+        fleet.repository.write("bj1.kubeconfig", &text);
         Self { fleet, cluster, door }
     }
 

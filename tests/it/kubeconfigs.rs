@@ -39,7 +39,7 @@ impl Scene {
     }
 
     fn lead_to(&self, kubeconfig: &str) {
-        std::fs::write(self.fleet.repository.path().join("bj1.kubeconfig"), kubeconfig).expect("a file");
+        self.fleet.repository.write("bj1.kubeconfig", kubeconfig);
     }
 }
 

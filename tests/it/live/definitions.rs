@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::drift::{Counted, named};
-use super::support::{Scene, configmap, say};
+use super::support::{Scene, configmap, digests, say};
 
 const SCENE: &str = "definitions";
 const DEFINITION: &str = "looms.definitions.example.com";
@@ -115,8 +115,7 @@ async fn a_definition_and_its_objects_come_in_one_commit_and_the_definition_stay
     }
     let gone = scene.worktree.publish("none of them");
     let text = scene.told(&gone, "deploy/test", "pending", &["wait", "tutti approve "]).await;
-    let digest =
-        text.split_once("tutti approve ").expect("a digest").1.split_whitespace().next().expect("a digest");
+    let digest = digests(&text).first().copied().expect("a digest");
     for counted in &clusters {
         scene
             .eventually("the objects are gone", async || match looms(counted).await {

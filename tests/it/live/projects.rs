@@ -4,7 +4,7 @@ use std::fs;
 
 use live::Cluster;
 
-use super::support::Scene;
+use super::support::{Scene, digests};
 
 fn project(name: &str, spec: &str) -> String {
     format!("apiVersion: tutti.dev/v1alpha1\nkind: Project\nmetadata: {{name: {name}}}\nspec: {{{spec}}}\n")
@@ -48,8 +48,8 @@ async fn a_project_reaches_all_clusters_and_a_cluster_gets_all_projects() {
         let namespace = cluster.kubectl(&["get", "namespace", "projects-pay", "-o", "name"]).await;
         assert_eq!(namespace.expect("a namespace").trim(), "namespace/projects-pay", "it waits: {text}");
     }
-    let digest = text.split_once("tutti approve ").and_then(|(_, rest)| rest.split_whitespace().next());
-    let approve = scene.local_arguments(&["approve", digest.expect("a digest"), "--commit"], &[]);
+    let digest = digests(&text).first().copied().expect("a digest");
+    let approve = scene.local_arguments(&["approve", digest, "--commit"], &[]);
     let ended = scene.run(&approve).await;
     assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
     scene.worktree.push();

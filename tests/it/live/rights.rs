@@ -4,7 +4,6 @@
 mod account;
 mod taken;
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
 use live::Cluster;
@@ -12,7 +11,7 @@ use serde_json::{Value, json};
 
 use self::account::Account;
 use self::taken::Taken;
-use super::support::{Scene, configmap, deployment, objects_app, say, service};
+use super::support::{Scene, configmap, deployment, digests, objects_app, say, service};
 use crate::transcripts;
 
 /// Objects whose names end in the round, so that each round looks up, creates, changes, and deletes.
@@ -127,8 +126,7 @@ async fn a_cluster_is_emptied_with_the_rights_that_are_printed_for_that() {
     assert_eq!(ours(leaves, foundations).await.len(), 2);
 
     // It is given.
-    let digests: BTreeSet<&str> =
-        said.split("tutti approve ").skip(1).filter_map(|rest| rest.split_whitespace().next()).collect();
+    let digests = digests(&said);
     assert_eq!(digests.len(), 2, "{said}");
     for digest in digests {
         let approve = scene.local_arguments(&["approve", digest, "--commit"], &account.ways());

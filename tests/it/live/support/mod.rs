@@ -10,3 +10,4 @@ pub use manifests::{configmap, deployment, objects_app, service};
 pub use repository::Worktree;
 pub use scene::{SECRET, Scene};
 pub use tier::{eventually, say, tier};
+pub use tutti::digests;

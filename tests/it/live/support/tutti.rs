@@ -1,5 +1,6 @@
 //! The binary as a child process, with its standard error in a file.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -92,4 +93,9 @@ fn prepare(command: &mut Command, variables: &[(String, String)]) {
     }
     command.env_remove("KUBECONFIG").envs(GIT_VARIABLES).envs(variables.iter().cloned());
     command.env("NO_COLOR", "1").stdin(Stdio::null());
+}
+
+/// What it asks a person to approve, in a status or on a screen.
+pub fn digests(said: &str) -> BTreeSet<&str> {
+    said.split("tutti approve ").skip(1).filter_map(|rest| rest.split_whitespace().next()).collect()
 }
