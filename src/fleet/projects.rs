@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::codes;
-use crate::manifest::Manifests;
+use crate::manifest::{self, Manifests, Native};
 use crate::model::{App, AppId, AppSpec, Diagnostic, Placement, Project, Scope};
 
 /// The project of each namespace; of two, the first. A check speaks of the other.
@@ -43,19 +43,25 @@ pub fn place(apps: &mut [Arc<App>]) {
 
 /// Apps that must wait because what their project says is not known.
 pub fn held(manifests: &Manifests, found: &[Diagnostic]) -> Vec<Diagnostic> {
+    let errors = || manifests.diagnostics.iter().chain(found).filter(|diagnostic| diagnostic.is_error());
+    let mut namespaces: BTreeMap<&AppId, Vec<&str>> = BTreeMap::new();
+    let unread = manifests.unread_projects.iter().map(|(id, namespace)| (id, namespace));
+    let read = manifests.apps.iter().filter_map(|app| of(app)).map(|(app, it)| (&app.id, &it.namespace));
+    for (project, namespace) in unread.chain(read) {
+        namespaces.entry(project).or_default().push(namespace);
+    }
     let mut wrong: BTreeMap<&str, &Diagnostic> = BTreeMap::new();
-    let all = || manifests.diagnostics.iter().chain(found).filter(|diagnostic| diagnostic.is_error());
-    for error in all() {
+    for error in errors() {
         let Scope::App(id) = &error.scope else { continue };
-        let unread = manifests.unread_projects.iter().filter(|(unread, _)| unread == id);
-        let read = manifests.apps.iter().filter_map(|app| of(app)).filter(|(app, _)| app.id == *id);
-        let namespaces = unread.map(|(_, namespace)| namespace).chain(read.map(|(_, it)| &it.namespace));
-        for namespace in namespaces {
+        for namespace in namespaces.get(id).into_iter().flatten() {
             wrong.entry(namespace).or_insert(error);
         }
     }
     // Whose project it held is not known: theirs, perhaps.
-    let lost = manifests.lost_projects.first();
+    let is_stray = |error: &&Diagnostic| error.code == codes::STRAY_DOCUMENT;
+    let stray = errors().filter(is_stray).filter_map(|error| error.location.as_ref());
+    let stray = stray.filter(|place| manifest::usual_at(&place.file) == Some(Native::Project)).min();
+    let lost = manifests.lost.get(&Native::Project).or(stray);
     let known: BTreeSet<&str> = manifests
         .apps
         .iter()

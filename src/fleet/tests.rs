@@ -277,43 +277,99 @@ fn apps_wait_while_nobody_knows_where_their_project_is() {
     );
 }
 
+const OBSERVE: &str =
+    "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {name: main}\nspec: {mode: observe}\n";
+const ONE_RING: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Rings\nmetadata: {name: rings}\nspec: {rings: [{name: all, clusters: {}}]}\n";
+
+/// Whether an app runs that has no project, beside these files.
+fn web_runs(files: &[(&str, &str)]) -> bool {
+    let web = component("web", "");
+    let fleet = fleet(&[&[("a.yaml", &*web)], files].concat());
+    assert!(!fleet.is_valid(), "{files:?}: nothing may be deleted");
+    let targets = fleet.targets();
+    assert_eq!(
+        fleet.is_usable(),
+        !fleet.diagnostics.iter().any(|it| it.is_error() && it.scope == Scope::Instance)
+    );
+    targets.iter().any(|target| target.app == AppId::new("default", "web"))
+}
+
 /// A slip in what others depend on is not as if it were not there.
 #[test]
 fn nobody_runs_while_the_instance_the_rings_or_a_project_may_be_what_cannot_be_read() {
-    let web = component("web", "");
-    let instance =
-        "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {name: main}\nspec: {mode: observe}\n";
-    let rings = "apiVersion: tutti.dev/v1alpha1\nkind: Rings\nmetadata: {name: rings}\nspec: {rings: [{name: all, clusters: {}}]}\n";
-    let nobody_runs =
-        |fleet: &Fleet| fleet.diagnostics.iter().any(|it| it.is_error() && it.scope == Scope::Instance);
-    for manifest in [instance, rings, &project("shop", "")] {
-        let kind =
-            manifest.split("kind: ").nth(1).and_then(|rest| rest.split('\n').next()).unwrap_or_default();
+    for (manifest, kind) in [(OBSERVE, "Instance"), (ONE_RING, "Rings"), (&project("shop", ""), "Project")] {
         for broken in [
             format!("{manifest}<<<<<<< HEAD\n"),
             format!("{manifest}  poll: [60s\n"),
             manifest.replace(kind, &kind[..kind.len() - 1]),
             manifest.replace("v1alpha1", "v1alpha2"),
+            manifest.replace("tutti.dev/v1alpha1", "v1alpha1"),
+            manifest.replace("tutti.dev", "tutti.io"),
             manifest.replace(&format!("kind: {kind}\n"), ""),
+            manifest.replace(&format!("kind: {kind}\n"), "kind: Widget\n"),
             manifest.replace("tutti.dev/v1alpha1", "[]"),
         ] {
-            let files = [("somewhere.yaml", &*broken), ("a.yaml", &web)];
-            let fleet = fleet(&files);
-            let is_held = fleet.broken.contains_key(&AppId::new("default", "web"));
-            assert!(nobody_runs(&fleet) || is_held && kind == "Project", "{broken}: {:?}", fleet.diagnostics);
+            assert!(!web_runs(&[("somewhere.yaml", &broken)]), "{broken}");
         }
     }
-    for path in ["tutti.yaml", "rings.yaml"] {
-        for broken in ["", "# nothing\n", "kind: Instance\n", "apiVersion: v1\nkind: Rings\n", "a"] {
-            let fleet = fleet(&[(path, broken), ("a.yaml", &web)]);
-            assert!(nobody_runs(&fleet), "{path} {broken}: {:?}", fleet.diagnostics);
+    for path in ["tutti.yaml", "rings.yaml", "projects/shop.yaml"] {
+        for broken in [
+            "",
+            "# nothing\n",
+            "kind: Instance\n",
+            "apiVersion: v1\nkind: Rings\n",
+            "a",
+            "apiVersion: example.com/v1\nkind: Project\n",
+            "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: {name: rings}\nspec: {rings: []}\n",
+            "apiVersion: tutti.dev/v1alpha1\nkind: Policy\nmetadata: {name: main}\n",
+            "apiVersion: tutti.dev/v1alpha1\nkind: HealthRule\nmetadata: {name: main}\n",
+            "apiVersion: tutti.dev/v1alpha1\nkind: Component\nmetadata: {name: shop}\n",
+        ] {
+            assert!(!web_runs(&[(path, broken)]), "{path} {broken}");
+            // A mistake beside it makes nobody known.
+            let beside = (&*path.replace(".yaml", "-2.yaml"), &*project("other", "x: 1"));
+            assert!(!web_runs(&[(path, broken), beside]), "{path} {broken}");
         }
     }
     check(&[("apps/web/app.yaml", "")], &[("E1110", "there is no manifest in apps/web/app.yaml")]);
-    // Nobody else waits for what is none of these.
-    for broken in ["apiVersion: tutti.dev/v1alpha1\nkind: Componet\n", "kind: [\n", "{{ x }}: {\n"] {
-        let files = [("apps/other/app.yaml", broken), ("a.yaml", &*web)];
-        assert_eq!(targets(&files), ["default/web on bj", "default/web on gz"], "{broken}");
+}
+
+#[test]
+fn nobody_waits_for_what_is_none_of_these() {
+    let beside = |instance: &str, rings: &str, broken: &str| {
+        web_runs(&[("tutti.yaml", instance), ("rings.yaml", rings), ("apps/other/x.yaml", broken)])
+    };
+    for broken in [
+        "apiVersion: tutti.dev/v1alpha1\nkind: Componet\n",
+        "kind: [\n",
+        "{{ x }}: {\n",
+        "kind: AppProject\nspec: [",
+        "kind: Instance\nspec: [",
+        "apiVersion: rds.services.k8s.aws/v1alpha1\nkind: DBInstance\nspec: [",
+        "apiVersion: project.openshift.io/v1\nkind: Project\n",
+    ] {
+        assert!(beside(OBSERVE, ONE_RING, broken), "{broken}");
+    }
+    // One of the two is not known.
+    assert!(!beside(OBSERVE, ONE_RING, "kind: Project\nspec: ["));
+    assert!(!web_runs(&[("rings.yaml", ONE_RING), ("x.yaml", "kind: Instance\nspec: [")]));
+    assert!(!web_runs(&[("tutti.yaml", OBSERVE), ("x.yaml", "kind: Rings\nspec: [")]));
+    // All in one file: a mistake of one app is of that app alone.
+    let other = component("other", ", prot: 1");
+    assert!(web_runs(&[("tutti.yaml", &[OBSERVE, ONE_RING, &other].join("---\n"))]));
+    let shop = project("shop", "");
+    assert!(web_runs(&[("projects/shop.yaml", &[&*shop, &*other].join("---\n"))]));
+}
+
+/// A project that cannot be told from others is taken for each.
+#[test]
+fn nobody_runs_without_the_project_that_has_no_name() {
+    for broken in [
+        project("shop", "").replace("name:", "nme:"),
+        project("Shop", "namespace: shop"),
+        project("shop", "namespace: Shop"),
+    ] {
+        assert!(!web_runs(&[("x.yaml", &broken)]), "{broken}");
     }
 }
 
@@ -323,6 +379,8 @@ fn documents_of_an_app_with_a_mistake_are_no_strays() {
     let app = "apiVersion: tutti.dev/v1alpha1\nkind: Objects\nmetadata: {name: a, namespace: shop}\nspec: {files: [objects/*.yaml], placment: {}}\n";
     let files = [("apps/a/app.yaml", app), ("apps/a/objects/b.yaml", CONFIG_MAP)];
     check(&files, &[("E1201", "unknown field `placment`")]);
+    check(&[("apps/a/app.yaml", "kind: ["), files[1]], &[("E1102", "apps/a/app.yaml")]);
+    check(&[("apps/a/app.yaml", ""), files[1]], &[("E1110", "apps/a/app.yaml")]);
 }
 
 fn route(name: &str, spec: &str) -> String {

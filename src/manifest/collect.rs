@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::hub::Hub;
 use super::kinds::{self, Identity, Native};
-use super::meant::{self, Meant};
+use super::meant;
 use super::read::{Reading, Value};
 use super::yaml::{self, Document};
 use super::{CONVERSIONS, Manifests, PinManifest, PlainDocument, codes, find};
@@ -75,6 +75,7 @@ pub fn read_again(snapshot: &Snapshot, memory: &mut Memory) -> Manifests {
     for found in &found {
         read_document(found, &namespace, parts.entry(found.file).or_default(), &mut places);
     }
+    parts.iter_mut().for_each(|(path, part)| part.lose_what_is_usual(path));
     memory.files.extend(kept.into_iter().map(|(_, entry)| entry));
     let mut manifests = Manifests { diagnostics: mistakes, ..Manifests::default() };
     for (path, part) in parts {
@@ -88,6 +89,7 @@ pub fn read_again(snapshot: &Snapshot, memory: &mut Memory) -> Manifests {
     for (_, part) in memory.files.values() {
         manifests.add(part);
     }
+    manifests.wait_for_the_lost();
     manifests.in_order();
     manifests
 }
@@ -129,25 +131,9 @@ impl Manifests {
         self.routes.extend(part.routes.iter().cloned());
         self.pins.extend(part.pins.iter().cloned());
         self.unread_projects.extend(part.unread_projects.iter().cloned());
-        self.lost_projects.extend(part.lost_projects.iter().cloned());
+        self.lose_with(part);
         self.plain.extend(part.plain.iter().cloned());
         self.diagnostics.extend(part.diagnostics.iter().cloned());
-    }
-
-    /// What these mistakes hide is not known: whoever may depend on it waits. What it may be is asked only where there are any.
-    fn lose(&mut self, mistakes: Vec<Diagnostic>, meant: impl FnOnce() -> Meant) {
-        if mistakes.is_empty() {
-            return;
-        }
-        let meant = meant();
-        for mut mistake in mistakes {
-            match meant {
-                Meant::Fleet => mistake.scope = Scope::Instance,
-                Meant::Project => self.lost_projects.extend(mistake.location.clone()),
-                Meant::File => {}
-            }
-            self.diagnostics.push(mistake);
-        }
     }
 
     /// Everything in the order of the files.
@@ -158,7 +144,6 @@ impl Manifests {
         self.routes.sort_by(|one, other| one.route.location.cmp(&other.route.location));
         self.pins.sort_by(|one, other| one.location.cmp(&other.location));
         self.unread_projects.sort();
-        self.lost_projects.sort();
         self.plain.sort_by(|one, other| one.location.cmp(&other.location));
         self.diagnostics.sort_by(|one, other| one.location.cmp(&other.location));
     }
@@ -183,7 +168,7 @@ fn look_into<'a>(
             .at(Location::new(path, 1, 1))
             .help("save it as UTF-8");
         let bytes = snapshot.files.get(path).map_or(&[][..], |file| &file.content[..]);
-        manifests.lose(vec![mistake], || meant::by_text(path, &String::from_utf8_lossy(bytes)));
+        manifests.lose(vec![mistake], || meant::by_text(&String::from_utf8_lossy(bytes)));
         if let (true, Some((folder, ring))) = (find::is_pin(path), kinds::pin::parts(path)) {
             let location = Location::new(path, 1, 1);
             manifests.pins.push(PinManifest { folder, ring, version: None, location });
@@ -200,9 +185,9 @@ fn look_into<'a>(
             Diagnostic::error(codes::NOT_A_MANIFEST, format!("there is no manifest in {path}"), scope())
                 .at(Location::new(path, 1, 1))
                 .help("delete the file if what it held is wanted no longer");
-        manifests.lose(vec![mistake], || meant::by_path(path));
+        manifests.diagnostics.push(mistake);
     }
-    manifests.lose(stream.mistakes, || meant::by_text(path, text));
+    manifests.lose(stream.mistakes, || meant::by_text(text));
     let mut found = Vec::new();
     for mut document in stream.documents {
         let mut reading = Reading::new(path, scope());
@@ -232,9 +217,7 @@ fn look_into<'a>(
                 location: document.root.location(path),
                 kind: Kind::from_api_version(&api_version, &kind),
             }),
-            None => {
-                manifests.lose(std::mem::take(&mut reading.mistakes), || meant::by_root(path, &document.root))
-            }
+            None => manifests.lose(std::mem::take(&mut reading.mistakes), || meant::by_root(&document.root)),
         }
         manifests.diagnostics.extend(document.mistakes);
         manifests.diagnostics.append(&mut reading.mistakes);
@@ -325,9 +308,13 @@ fn read_document(found: &Found<'_>, namespace: &str, manifests: &mut Manifests, 
         Native::Project => {
             let app = kinds::project::read(root, &mut reading);
             keep(app, &reading, |app| manifests.apps.push(Arc::new(app)));
-            if let (true, Scope::App(id)) = (reading.mistakes.iter().any(Diagnostic::is_error), &scope) {
-                let namespace = kinds::project::namespace_of(root).unwrap_or_else(|| id.name.to_string());
-                manifests.unread_projects.push((id.clone(), namespace));
+            if reading.mistakes.iter().any(Diagnostic::is_error) {
+                match (&scope, kinds::project::namespace_of(root)) {
+                    (Scope::App(id), Some(namespace)) => {
+                        manifests.unread_projects.push((id.clone(), namespace));
+                    }
+                    _ => manifests.lose(std::mem::take(&mut reading.mistakes), || [Native::Project].into()),
+                }
             }
         }
         Native::Route => {

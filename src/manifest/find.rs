@@ -1,5 +1,7 @@
 //! Which files may hold manifests: found by their kind, not by their folder.
 
+use super::meant;
+
 /// Whether a file is looked into: YAML, not hidden, and not in a folder with a meaning of its own.
 pub fn is_candidate(path: &str) -> bool {
     let mut parts: Vec<&str> = path.split('/').collect();
@@ -14,14 +16,9 @@ fn has_other_meaning(folders: &[&str]) -> bool {
     matches!(folders, ["templates" | "charts" | "plugins" | "health", ..] | ["apps", _, "layer", ..])
 }
 
-/// Whether it is the file of the instance or of the rings, as everybody calls them.
-pub fn is_of_fleet(path: &str) -> bool {
-    matches!(path, "tutti.yaml" | "tutti.yml" | "rings.yaml" | "rings.yml")
-}
-
 /// Whether it is a file that would not be there without a manifest in it.
 pub fn holds_a_manifest(path: &str) -> bool {
-    is_of_fleet(path)
+    meant::by_path(path).is_some()
         || matches!(path.split('/').collect::<Vec<_>>().as_slice(), ["apps", _, "app.yaml" | "app.yml"])
 }
 

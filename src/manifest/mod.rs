@@ -29,10 +29,12 @@ mod tests;
 pub mod yaml;
 
 pub use collect::{Memory, clusters_in, read, read_again};
+pub use kinds::Native;
 pub use kinds::approval::to_yaml as approval_to_yaml;
 pub use kinds::conversion::FOLDER as CONVERSIONS;
 pub use kinds::health_rule::{self, HealthRule};
 pub use kinds::pin::PinManifest;
+pub use meant::{Lost, by_path as usual_at};
 
 use std::sync::Arc;
 
@@ -55,8 +57,8 @@ pub struct Manifests {
     pub pins: Vec<PinManifest>,
     /// Projects with mistakes, each with its namespace as far as that can be told.
     pub unread_projects: Vec<(AppId, String)>,
-    /// What cannot be read at all, and may be a project.
-    pub lost_projects: Vec<Location>,
+    /// What cannot be read at all, and may be what others depend on.
+    pub lost: Lost,
     pub plain: Vec<PlainDocument>,
     /// Sorted by place.
     pub diagnostics: Vec<Diagnostic>,

@@ -24,7 +24,7 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// Applying it would change something, or cannot be done.
+    /// An apply changes something or cannot be done; or something drifted that is only reported.
     pub fn is_any(&self) -> bool {
         self.before != self.after || self.refused.is_some()
     }

@@ -204,11 +204,11 @@ pub fn plain_or_null(object: &Value) -> Value {
 #[tokio::test(start_paused = true)]
 async fn drift_that_is_only_reported_is_shown() {
     let reporting = objects("default", "web").replace("spec: {", "spec: {drift: report, ");
-    for maps in [config_map("default", "web", "one"), deployment("default", "web", "web", "web:1")] {
-        let fleet = Fleet::new(&["bj1"], &[(APP, &reporting), (MANIFESTS, &maps)]);
+    for manifest in [config_map("default", "web", "one"), deployment("default", "web", "web", "web:1")] {
+        let fleet = Fleet::new(&["bj1"], &[(APP, &reporting), (MANIFESTS, &manifest)]);
         run_once(&fleet, |_| {}).await;
         assert_eq!(foreseen(&fleet).await, []);
-        let (kind, path, edit) = match maps.contains("ConfigMap") {
+        let (kind, path, edit) = match manifest.contains("ConfigMap") {
             true => ("ConfigMap", "/data/value", json!({"data": {"value": "two"}})),
             false => ("Deployment", "/spec/replicas", json!({"spec": {"replicas": 7}})),
         };

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::Facts;
 use crate::fleet::{codes, files_of};
-use crate::manifest::{PlainDocument, find};
+use crate::manifest::{self, Native, PlainDocument};
 use crate::model::{App, AppSpec, Diagnostic, Objects, Scope};
 
 pub fn patterns_fit(facts: &Facts<'_>) -> Vec<Diagnostic> {
@@ -27,13 +27,14 @@ pub fn no_stray_document(facts: &Facts<'_>) -> Vec<Diagnostic> {
     let patterns = objects(facts).flat_map(|(_, objects)| &objects.files);
     let listed: BTreeSet<&str> =
         patterns.flat_map(|(pattern, _)| files_of(pattern, facts.snapshot)).collect();
-    // What an app with a mistake lists is not known.
-    let mistakes =
-        facts.manifests.diagnostics.iter().filter(|it| it.is_error() && matches!(it.scope, Scope::App(_)));
-    let folders: BTreeSet<&str> =
-        mistakes.filter_map(|it| it.location.as_ref()).filter_map(|place| folder_of(&place.file)).collect();
+    // What an app with a mistake lists is not known. What cannot be read may be one.
+    let is_of_app = |it: &&Diagnostic| it.is_error() && matches!(it.scope, Scope::App(_) | Scope::File(_));
+    let mistakes = facts.manifests.diagnostics.iter().filter(is_of_app);
+    let files = mistakes.filter_map(|it| it.location.as_ref()).map(|place| &*place.file);
+    let folders: BTreeSet<&str> = files.filter_map(|file| folders_of(file).last()).collect();
+    let is_beside_one = |file: &str| folders_of(file).any(|folder| folders.contains(folder));
     let is_known =
-        |file: &str| listed.contains(file) || folders.iter().any(|folder| file.starts_with(folder));
+        |file: &str| listed.contains(file) || manifest::usual_at(file).is_none() && is_beside_one(file);
     let plain = facts.manifests.plain.iter();
     let mut strays: Vec<&PlainDocument> = plain.filter(|document| !is_known(&document.file)).collect();
     // A file is told once, by its first document.
@@ -42,9 +43,11 @@ pub fn no_stray_document(facts: &Facts<'_>) -> Vec<Diagnostic> {
     let error = |stray: &PlainDocument| {
         let message = format!("{} in {} belongs to no app", stray.kind, stray.file);
         // Where the instance or the rings should be, it stands for them.
-        let scope = match find::is_of_fleet(&stray.file) {
-            true => Scope::Instance,
-            false => Scope::File(stray.file.clone()),
+        let scope = match manifest::usual_at(&stray.file) {
+            Some(native @ (Native::Instance | Native::Rings)) if !facts.manifests.holds(native) => {
+                Scope::Instance
+            }
+            _ => Scope::File(stray.file.clone()),
         };
         Diagnostic::error(codes::STRAY_DOCUMENT, message, scope)
             .at(stray.location.clone())
@@ -53,9 +56,9 @@ pub fn no_stray_document(facts: &Facts<'_>) -> Vec<Diagnostic> {
     strays.into_iter().map(error).collect()
 }
 
-/// With the slash; `None` for a file at the top.
-fn folder_of(file: &str) -> Option<&str> {
-    Some(&file[..=file.rfind('/')?])
+/// Each with its slash, the outermost first; none of a file at the top.
+fn folders_of(file: &str) -> impl Iterator<Item = &str> {
+    file.match_indices('/').map(|(at, _)| &file[..=at])
 }
 
 fn objects<'a>(facts: &Facts<'a>) -> impl Iterator<Item = (&'a App, &'a Objects)> {

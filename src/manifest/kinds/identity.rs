@@ -1,13 +1,13 @@
 //! What a document is, by apiVersion and kind.
 
 use super::super::hub::Hub;
-use super::super::read::{Reading, suggest};
+use super::super::read::{Reading, nearest, suggest, with_a_slip};
 use super::super::yaml::Node;
-use super::super::{OWN_VERSION as OWN, codes};
+use super::super::{OWN_VERSION as OWN, codes, meant};
 use super::{conversion, health_rule};
 use crate::model::Location;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Native {
     Instance,
     Cluster,
@@ -143,7 +143,10 @@ pub fn identify(root: &Node, hub: &Hub, reading: &mut Reading<'_>) -> Option<Ide
             .help(suggest(kind, &kinds, &valid));
         return None;
     }
-    let versions = versions_meant(api_version, hub);
+    let mut versions = versions_meant(api_version, hub);
+    if versions.is_empty() && meant::is_depended_on(kind) && may_be_own(api_version) {
+        versions.push(OWN);
+    }
     if versions.is_empty() {
         return Some(Identity::Plain { api_version: api_version.to_owned(), kind: kind.to_owned() });
     }
@@ -193,17 +196,21 @@ pub fn group_of(version: &str) -> &str {
     version.split('/').next().unwrap_or(version)
 }
 
+/// Without a group, or of one that is a little like ours: no kind of a cluster that is named as one of ours is of such.
+fn may_be_own(api_version: &str) -> bool {
+    let group = group_of(api_version);
+    !api_version.contains('/') || nearest(group, &[group_of(OWN)]).is_some()
+}
+
 /// The apiVersions of the group that this one has, or nearly has; empty when it is something else.
 fn versions_meant<'h>(api_version: &str, hub: &'h Hub) -> Vec<&'h str> {
-    // A group this alike is ours with a slip of the finger; below, it may well be somebody's own.
-    const SLIP: f32 = 0.85;
     let group = group_of(api_version);
     let known = TABLE.iter().flat_map(|(versions, ..)| versions.iter().copied());
     let mut versions: Vec<&str> = known.chain(hub.accepted().map(|(version, _)| version)).collect();
     versions.sort_unstable();
     versions.dedup();
     let groups: Vec<&str> = versions.iter().map(|version| group_of(version)).collect();
-    let meant = similar::get_close_matches(group, &groups, 1, SLIP);
-    versions.retain(|version| meant.contains(&group_of(version)));
+    let meant = with_a_slip(group, &groups);
+    versions.retain(|version| meant == Some(group_of(version)));
     versions
 }

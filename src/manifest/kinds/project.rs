@@ -23,10 +23,11 @@ pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<App> {
     Some(workload::app(metadata?, &common, AppSpec::Project(Box::new(project)), AppId::PROJECT))
 }
 
-/// The namespace of a project, whatever else is wrong with its manifest.
+/// The namespace of a project, whatever else is wrong with its manifest; `None` when it cannot be told.
 pub fn namespace_of(root: &Node) -> Option<String> {
     let text = |path: &[&str]| root.find(path).filter(|node| !node.is_null()).map(Node::as_str);
-    text(&["spec", "namespace"]).unwrap_or_else(|| text(&["metadata", "name"])?).map(str::to_owned)
+    let namespace = text(&["spec", "namespace"]).unwrap_or_else(|| text(&["metadata", "name"])?)?;
+    NameRule::Label.fits(namespace).then(|| namespace.to_owned())
 }
 
 /// Everything has a default.
@@ -274,7 +275,7 @@ fn is_registry(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::manifest;
+    use crate::manifest::{self, Native};
     use crate::model::Snapshot;
 
     /// Every mistake of a Project with this spec, in order: a part of its one line.
@@ -289,7 +290,7 @@ mod tests {
             assert!(told.contains(part), "{told} has not {part}");
         }
         assert_eq!(manifests.apps.len(), usize::from(expected.is_empty()));
-        assert_eq!(manifests.unread_projects.len(), usize::from(!expected.is_empty()));
+        assert_eq!(manifests.unread_projects.is_empty() && manifests.lost.is_empty(), expected.is_empty());
     }
 
     #[test]
@@ -326,17 +327,21 @@ mod tests {
 
     #[test]
     fn the_namespace_is_known_of_what_cannot_be_used() {
-        let text = |spec: &str| {
-            format!("apiVersion: tutti.dev/v1alpha1\nkind: Project\nmetadata: {{name: shop}}\nspec: {spec}\n")
-        };
-        let check = |spec: &str, expected: &str| {
-            let manifests = manifest::read(&Snapshot::of_texts([("a.yaml", text(spec).as_str())]));
+        let check = |rest: &str, expected: &[&str]| {
+            let text = format!("apiVersion: tutti.dev/v1alpha1\nkind: Project\n{rest}\n");
+            let manifests = manifest::read(&Snapshot::of_texts([("a.yaml", text.as_str())]));
             let namespaces: Vec<&str> =
                 manifests.unread_projects.iter().map(|(_, namespace)| namespace.as_str()).collect();
-            assert_eq!(namespaces, [expected]);
+            assert_eq!(namespaces, expected, "{rest}");
+            // Where it is not, it may be any.
+            assert_eq!(manifests.lost.contains_key(&Native::Project), expected.is_empty(), "{rest}");
         };
-        check("{namespace: store, x: 1}", "store");
-        check("{x: 1}", "shop");
-        check("{namespace: [], x: 1}", "shop");
+        check("metadata: {name: shop}\nspec: {namespace: store, x: 1}", &["store"]);
+        check("metadata: {name: shop}\nspec: {x: 1}", &["shop"]);
+        check("metadata: {name: shop}\nspec: {namespace: []}", &[]);
+        check("metadata: {name: shop}\nspec: {namespace: Shop}", &[]);
+        check("metadata: {name: Shop}\nspec: {namespace: shop}", &[]);
+        check("metadata: {nme: shop}", &[]);
+        check("spec: {}", &[]);
     }
 }

@@ -14,7 +14,7 @@ mod value;
 use crate::model::{Diagnostic, Location, Scope};
 
 pub use fields::Fields;
-pub use names::{NameRule, is_label_key, is_label_value, nearest, suggest};
+pub use names::{NameRule, is_label_key, is_label_value, nearest, suggest, with_a_slip};
 pub use text::{duration, quantity};
 pub use value::Value;
 

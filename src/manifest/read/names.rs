@@ -60,11 +60,21 @@ pub fn is_label_value(value: &str) -> bool {
 pub fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     // Below this share of common letters, two names have nothing to do with each other.
     const ALIKE: f32 = 0.6;
+    closest(name, known, ALIKE)
+}
+
+/// The known name that this is with a slip of the finger, or none: one that is less alike may well be somebody's own.
+pub fn with_a_slip<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
+    const SLIP: f32 = 0.85;
+    closest(name, known, SLIP)
+}
+
+fn closest<'k>(name: &str, known: &[&'k str], share: f32) -> Option<&'k str> {
     known
         .iter()
         .find(|candidate| candidate.eq_ignore_ascii_case(name))
         .copied()
-        .or_else(|| similar::get_close_matches(name, known, 1, ALIKE).first().copied())
+        .or_else(|| similar::get_close_matches(name, known, 1, share).first().copied())
 }
 
 /// The help for a wrong name: the nearest one among all that are known, and the valid ones.
