@@ -60,7 +60,10 @@ pub fn held(manifests: &Manifests, found: &[Diagnostic]) -> Vec<Diagnostic> {
     // Whose project it held is not known: theirs, perhaps.
     let is_stray = |error: &&Diagnostic| error.code == codes::STRAY_DOCUMENT;
     let stray = errors().filter(is_stray).filter_map(|error| error.location.as_ref());
-    let stray = stray.filter(|place| manifest::usual_at(&place.file) == Some(Native::Project)).min();
+    let is_of_one =
+        |file: &str| manifests.apps.iter().any(|app| app.id.is_project() && app.location.file == file);
+    let may_be_one = |file: &str| manifest::usual_at(file) == Some(Native::Project) && !is_of_one(file);
+    let stray = stray.filter(|place| may_be_one(&place.file)).min();
     let lost = manifests.lost.get(&Native::Project).or(stray);
     let known: BTreeSet<&str> = manifests
         .apps

@@ -308,6 +308,13 @@ fn nobody_runs_while_the_instance_the_rings_or_a_project_may_be_what_cannot_be_r
             manifest.replace(&format!("kind: {kind}\n"), ""),
             manifest.replace(&format!("kind: {kind}\n"), "kind: Widget\n"),
             manifest.replace("tutti.dev/v1alpha1", "[]"),
+            manifest.replace("kind:", "kind"),
+            manifest.replace(kind, &format!("[{kind}")),
+            format!("{manifest}# \u{ffff}\n"),
+            format!("- {}", manifest.trim_end().replace('\n', "\n  ")),
+            // A `---` was forgotten.
+            component("other", "") + manifest,
+            format!("{CONFIG_MAP}{manifest}"),
         ] {
             assert!(!web_runs(&[("somewhere.yaml", &broken)]), "{broken}");
         }
@@ -347,6 +354,8 @@ fn nobody_waits_for_what_is_none_of_these() {
         "kind: Instance\nspec: [",
         "apiVersion: rds.services.k8s.aws/v1alpha1\nkind: DBInstance\nspec: [",
         "apiVersion: project.openshift.io/v1\nkind: Project\n",
+        "apiVersion: project.openshift.io/v1\nkind: Project\nspec: [",
+        "apiVersion: studio.dev/v1\nkind: Project\n",
     ] {
         assert!(beside(OBSERVE, ONE_RING, broken), "{broken}");
     }
@@ -358,7 +367,12 @@ fn nobody_waits_for_what_is_none_of_these() {
     let other = component("other", ", prot: 1");
     assert!(web_runs(&[("tutti.yaml", &[OBSERVE, ONE_RING, &other].join("---\n"))]));
     let shop = project("shop", "");
-    assert!(web_runs(&[("projects/shop.yaml", &[&*shop, &*other].join("---\n"))]));
+    for other in [&*other, CONFIG_MAP, "kind: Component\nspec: [\n"] {
+        assert!(web_runs(&[("projects/shop.yaml", &[&*shop, other].join("---\n"))]), "{other}");
+    }
+    assert!(web_runs(&[("projects/shop/app.yaml", &other), ("projects/shop/objects/a.yaml", CONFIG_MAP)]));
+    let crossplane = "apiVersion: ec2.aws.upbound.io/v1beta1\nkind: Instance\nspec: [";
+    assert!(web_runs(&[("apps/other/x.yaml", crossplane)]));
 }
 
 /// A project that cannot be told from others is taken for each.
@@ -368,6 +382,8 @@ fn nobody_runs_without_the_project_that_has_no_name() {
         project("shop", "").replace("name:", "nme:"),
         project("Shop", "namespace: shop"),
         project("shop", "namespace: Shop"),
+        project("shop", "namepsace: default"),
+        project("shop", "") + &project("store", ""),
     ] {
         assert!(!web_runs(&[("x.yaml", &broken)]), "{broken}");
     }

@@ -131,7 +131,7 @@ impl Manifests {
         self.routes.extend(part.routes.iter().cloned());
         self.pins.extend(part.pins.iter().cloned());
         self.unread_projects.extend(part.unread_projects.iter().cloned());
-        self.lose_with(part);
+        part.lost.iter().for_each(|(native, place)| self.lose(place, [*native]));
         self.plain.extend(part.plain.iter().cloned());
         self.diagnostics.extend(part.diagnostics.iter().cloned());
     }
@@ -164,13 +164,14 @@ fn look_into<'a>(
 ) -> Vec<Found<'a>> {
     let scope = || Scope::File(path.to_owned());
     let Some(text) = snapshot.text(path) else {
+        let location = Location::new(path, 1, 1);
         let mistake = Diagnostic::error(codes::UNREADABLE, format!("the file {path} is not UTF-8"), scope())
-            .at(Location::new(path, 1, 1))
+            .at(location.clone())
             .help("save it as UTF-8");
+        manifests.diagnostics.push(mistake);
         let bytes = snapshot.files.get(path).map_or(&[][..], |file| &file.content[..]);
-        manifests.lose(vec![mistake], || meant::by_text(&String::from_utf8_lossy(bytes)));
+        manifests.lose(&location, meant::by_text(&String::from_utf8_lossy(bytes), &[]));
         if let (true, Some((folder, ring))) = (find::is_pin(path), kinds::pin::parts(path)) {
-            let location = Location::new(path, 1, 1);
             manifests.pins.push(PinManifest { folder, ring, version: None, location });
         }
         return Vec::new();
@@ -187,7 +188,13 @@ fn look_into<'a>(
                 .help("delete the file if what it held is wanted no longer");
         manifests.diagnostics.push(mistake);
     }
-    manifests.lose(stream.mistakes, || meant::by_text(text));
+    // A `---` that was forgotten makes two documents one, in which keys stand twice.
+    let of_documents = stream.documents.iter().flat_map(|document| &document.mistakes);
+    let hiding = stream.mistakes.iter().chain(of_documents.filter(|it| it.code == codes::DUPLICATE_KEY));
+    if let Some(place) = meant::first_error(hiding) {
+        manifests.lose(&place, meant::by_text(text, &stream.documents));
+    }
+    manifests.diagnostics.extend(stream.mistakes);
     let mut found = Vec::new();
     for mut document in stream.documents {
         let mut reading = Reading::new(path, scope());
@@ -217,7 +224,11 @@ fn look_into<'a>(
                 location: document.root.location(path),
                 kind: Kind::from_api_version(&api_version, &kind),
             }),
-            None => manifests.lose(std::mem::take(&mut reading.mistakes), || meant::by_root(&document.root)),
+            None => {
+                if let Some(place) = meant::first_error(&reading.mistakes) {
+                    manifests.lose(&place, meant::by_root(&document.root));
+                }
+            }
         }
         manifests.diagnostics.extend(document.mistakes);
         manifests.diagnostics.append(&mut reading.mistakes);
@@ -308,12 +319,12 @@ fn read_document(found: &Found<'_>, namespace: &str, manifests: &mut Manifests, 
         Native::Project => {
             let app = kinds::project::read(root, &mut reading);
             keep(app, &reading, |app| manifests.apps.push(Arc::new(app)));
-            if reading.mistakes.iter().any(Diagnostic::is_error) {
+            if let Some(place) = meant::first_error(&reading.mistakes) {
                 match (&scope, kinds::project::namespace_of(root)) {
                     (Scope::App(id), Some(namespace)) => {
                         manifests.unread_projects.push((id.clone(), namespace));
                     }
-                    _ => manifests.lose(std::mem::take(&mut reading.mistakes), || [Native::Project].into()),
+                    _ => manifests.lose(&place, [Native::Project]),
                 }
             }
         }

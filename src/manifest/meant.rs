@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::kinds::{self, Native};
 use super::read::{nearest, with_a_slip};
-use super::yaml::Node;
+use super::yaml::{Document, Node};
 use super::{Manifests, OWN_VERSION};
 use crate::model::{Diagnostic, Location, Scope};
 
@@ -16,24 +16,22 @@ const DEPENDED_ON: [Native; 3] = [Native::Instance, Native::Rings, Native::Proje
 pub type Lost = BTreeMap<Native, Location>;
 
 impl Manifests {
-    /// What these mistakes hide is not known. What it may be is asked only where there are any.
-    pub(super) fn lose(&mut self, mistakes: Vec<Diagnostic>, meant: impl FnOnce() -> BTreeSet<Native>) {
-        if let Some(place) = first_error(&mistakes) {
-            meant().into_iter().for_each(|native| lose(&mut self.lost, native, place));
+    /// What is hidden there is not known, and may be each of these.
+    pub(super) fn lose(&mut self, place: &Location, meant: impl IntoIterator<Item = Native>) {
+        for native in meant {
+            let first = self.lost.entry(native).or_insert_with(|| place.clone());
+            if place < first {
+                first.clone_from(place);
+            }
         }
-        self.diagnostics.extend(mistakes);
     }
 
     /// Of a whole file, read: one that has a mistake, and not what is usually there, may have been just that.
     pub(super) fn lose_what_is_usual(&mut self, path: &str) {
-        let Some(usual) = by_path(path).filter(|native| !self.holds(*native)) else { return };
-        if let Some(place) = first_error(&self.diagnostics) {
-            lose(&mut self.lost, usual, place);
+        let usual = by_path(path).filter(|native| !self.holds(*native));
+        if let (Some(usual), Some(place)) = (usual, first_error(&self.diagnostics)) {
+            self.lose(&place, [usual]);
         }
-    }
-
-    pub(super) fn lose_with(&mut self, other: &Self) {
-        other.lost.iter().for_each(|(native, place)| lose(&mut self.lost, *native, place));
     }
 
     /// Nobody runs while what cannot be read may be the instance or the rings, unless those were read. A lost project holds back its apps
@@ -49,7 +47,7 @@ impl Manifests {
         }
     }
 
-    /// Of those that others depend on.
+    /// Whether any of it is here, of those that others depend on.
     pub fn holds(&self, native: Native) -> bool {
         match native {
             Native::Instance => self.instance.is_some(),
@@ -72,27 +70,46 @@ pub fn is_depended_on(kind: &str) -> bool {
     DEPENDED_ON.iter().any(|native| native.name().eq_ignore_ascii_case(kind))
 }
 
-fn lose(lost: &mut Lost, native: Native, place: &Location) {
-    let first = lost.entry(native).or_insert_with(|| place.clone());
-    if place < first {
-        first.clone_from(place);
-    }
+/// Whether a version has no group, or one that is called a little like ours.
+pub fn may_be_own(api_version: &str) -> bool {
+    !api_version.contains('/') || sounds_own(api_version)
 }
 
-fn first_error(mistakes: &[Diagnostic]) -> Option<&Location> {
-    mistakes.iter().filter(|it| it.is_error()).filter_map(|it| it.location.as_ref()).min()
+/// `tutti.io`, `tuti.dev`
+fn sounds_own(api_version: &str) -> bool {
+    let (group, own) = (kinds::group_of(api_version), kinds::group_of(OWN_VERSION));
+    let name = |group| str::split(group, '.').next().unwrap_or_default();
+    [(group, own), (name(group), name(own))].iter().any(|(one, other)| with_a_slip(one, &[*other]).is_some())
 }
 
-/// Of a text that hides a document; of a text that is none at all, what can be found in it.
-pub fn by_text(text: &str) -> BTreeSet<Native> {
-    // UTF-16, which is read as if it were UTF-8, has one behind each letter.
+pub fn first_error<'d>(mistakes: impl IntoIterator<Item = &'d Diagnostic>) -> Option<Location> {
+    let errors = mistakes.into_iter().filter(|it| it.is_error());
+    errors.filter_map(|it| it.location.as_ref()).min().cloned()
+}
+
+/// What a text hides beside the documents that could be read of it: what can be found in it.
+pub fn by_text(text: &str, readable: &[Document]) -> BTreeSet<Native> {
+    // UTF-16, which is read as if it were UTF-8, has one at each letter.
     let text = text.replace('\0', "");
-    let kinds: BTreeSet<&str> = kinds_in(&text).collect();
-    kinds.into_iter().filter_map(by_kind).collect()
+    let mut versions = values_in(&text, "apiVersion").peekable();
+    if versions.peek().is_some() && !versions.any(sounds_own) {
+        return BTreeSet::new();
+    }
+    let mut times: BTreeMap<&str, usize> = BTreeMap::new();
+    values_in(&text, "kind").for_each(|kind| *times.entry(kind).or_default() += 1);
+    for kind in readable.iter().filter_map(|document| document.root.get("kind")?.as_str()) {
+        if let Some(times) = times.get_mut(kind) {
+            *times = times.saturating_sub(1);
+        }
+    }
+    times.into_iter().filter(|(_, times)| *times > 0).filter_map(|(kind, _)| by_kind(kind)).collect()
 }
 
 /// Of a document of which it is not known what it is.
 pub fn by_root(root: &Node) -> BTreeSet<Native> {
+    if let Some(items) = root.as_seq() {
+        return items.iter().flat_map(by_root).collect();
+    }
     let text = |key| root.get(key).and_then(Node::as_str);
     let is_own =
         text("apiVersion").is_some_and(|version| kinds::group_of(version) == kinds::group_of(OWN_VERSION));
@@ -111,7 +128,10 @@ pub fn by_path(path: &str) -> Option<Native> {
     match path {
         "tutti.yaml" | "tutti.yml" => Some(Native::Instance),
         "rings.yaml" | "rings.yml" => Some(Native::Rings),
-        _ => path.starts_with("projects/").then_some(Native::Project),
+        _ => {
+            let file = path.strip_prefix("projects/")?;
+            (!file.contains('/')).then_some(Native::Project)
+        }
     }
 }
 
@@ -122,25 +142,27 @@ fn by_kind(kind: &str) -> Option<Native> {
     DEPENDED_ON.into_iter().find(|native| native.name() == name)
 }
 
-/// `kind: Rings`, `"kind": "Rings"`, `kind: !!str Rings`
-fn kinds_in(text: &str) -> impl Iterator<Item = &str> {
-    text.split("kind").skip(1).filter_map(|rest| {
-        let mut rest = rest.trim_start_matches(is_around).strip_prefix(':')?.trim_start_matches(is_around);
+/// `kind: Rings`, `"kind": "Rings"`, `kind: !!str Rings`, and what is nearly that: `kind Rings`, `kind: [Rings`.
+fn values_in<'t>(text: &'t str, key: &'t str) -> impl Iterator<Item = &'t str> {
+    text.split(key).skip(1).filter_map(|rest| {
+        let mut rest = rest.trim_start_matches(is_around);
         // Tags, anchors, and comments.
         while rest.starts_with(['!', '&', '#']) {
             let end = if rest.starts_with('#') { rest.find('\n') } else { rest.find(char::is_whitespace) };
             rest = rest[end?..].trim_start_matches(is_around);
         }
-        rest.split(|letter: char| !letter.is_ascii_alphanumeric()).next().filter(|kind| !kind.is_empty())
+        let is_of_it = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '/' | '-');
+        rest.split(|letter| !is_of_it(letter)).next().filter(|value| !value.is_empty())
     })
 }
 
 fn is_around(letter: char) -> bool {
-    letter.is_whitespace() || matches!(letter, '"' | '\'')
+    letter.is_whitespace() || matches!(letter, '"' | '\'' | ':' | '[' | '{' | '-' | '>' | '|')
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::yaml;
     use super::*;
 
     #[test]
@@ -154,6 +176,12 @@ mod tests {
             ("kind:\tInstance\n>>>>>>>", &[Instance]),
             ("kind: !!str Instance\n>>>>>>>", &[Instance]),
             ("kind: &k # of all\n  Instance\n>>>>>>>", &[Instance]),
+            ("kind Instance\nspec: {}\n", &[Instance]),
+            ("kind: [Instance\nspec: {}\n", &[Instance]),
+            ("kind: >-\n  Instance\n>>>>>>>", &[Instance]),
+            ("apiVersion: tutty.dev/v1alpha1\nkind: Instance\n>>>>>>>", &[Instance]),
+            ("apiVersion: ec2.aws.upbound.io/v1beta1\nkind: Instance\nspec: [", &[]),
+            ("apiVersion: v1\nkind: List\nitems: [{kind: Project", &[]),
             ("? kind\n: Instance\n>>>>>>>", &[Instance]),
             ("k\0i\0n\0d\0:\0 \0R\0i\0n\0g\0s\0", &[Rings]),
             ("apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nroleRef: {kind: Role", &[]),
@@ -163,8 +191,16 @@ mod tests {
             ("kind: !!str", &[]),
             ("a: [", &[]),
         ] {
-            assert_eq!(by_text(text), expected.iter().copied().collect(), "{text}");
+            assert_eq!(by_text(text, &[]), expected.iter().copied().collect(), "{text}");
         }
+    }
+
+    #[test]
+    fn what_was_read_is_not_hidden() {
+        let text = "kind: Instance\n---\nkind: Project\n---\nkind: Rings\n---\nkind: Project\nspec: [\n";
+        let stream = yaml::read("x.yaml", text);
+        assert_eq!((stream.documents.len(), stream.mistakes.len()), (3, 1));
+        assert_eq!(by_text(text, &stream.documents), [Native::Project].into());
     }
 
     #[test]
@@ -172,6 +208,7 @@ mod tests {
         assert_eq!(by_path("tutti.yaml"), Some(Native::Instance));
         assert_eq!(by_path("rings.yml"), Some(Native::Rings));
         assert_eq!(by_path("projects/shop.yaml"), Some(Native::Project));
+        assert_eq!(by_path("projects/shop/app.yaml"), None);
         assert_eq!(by_path("apps/projects/rings.yaml"), None);
     }
 }

@@ -1,7 +1,7 @@
 //! What a document is, by apiVersion and kind.
 
 use super::super::hub::Hub;
-use super::super::read::{Reading, nearest, suggest, with_a_slip};
+use super::super::read::{Reading, suggest, with_a_slip};
 use super::super::yaml::Node;
 use super::super::{OWN_VERSION as OWN, codes, meant};
 use super::{conversion, health_rule};
@@ -144,7 +144,7 @@ pub fn identify(root: &Node, hub: &Hub, reading: &mut Reading<'_>) -> Option<Ide
         return None;
     }
     let mut versions = versions_meant(api_version, hub);
-    if versions.is_empty() && meant::is_depended_on(kind) && may_be_own(api_version) {
+    if versions.is_empty() && meant::is_depended_on(kind) && meant::may_be_own(api_version) {
         versions.push(OWN);
     }
     if versions.is_empty() {
@@ -194,12 +194,6 @@ pub fn names() -> Vec<&'static str> {
 /// `tutti.dev` of `tutti.dev/v1alpha1`.
 pub fn group_of(version: &str) -> &str {
     version.split('/').next().unwrap_or(version)
-}
-
-/// Without a group, or of one that is a little like ours: no kind of a cluster that is named as one of ours is of such.
-fn may_be_own(api_version: &str) -> bool {
-    let group = group_of(api_version);
-    !api_version.contains('/') || nearest(group, &[group_of(OWN)]).is_some()
 }
 
 /// The apiVersions of the group that this one has, or nearly has; empty when it is something else.

@@ -25,8 +25,19 @@ pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<App> {
 
 /// The namespace of a project, whatever else is wrong with its manifest; `None` when it cannot be told.
 pub fn namespace_of(root: &Node) -> Option<String> {
-    let text = |path: &[&str]| root.find(path).filter(|node| !node.is_null()).map(Node::as_str);
-    let namespace = text(&["spec", "namespace"]).unwrap_or_else(|| text(&["metadata", "name"])?)?;
+    let has_like = |map: Option<&Node>, key: &str| {
+        let entries = map.and_then(Node::as_map).unwrap_or_default();
+        entries.iter().any(|entry| entry.key != key && read::nearest(&entry.key, &[key]).is_some())
+    };
+    let (spec, metadata) = (root.get("spec"), root.get("metadata"));
+    let namespace = match spec {
+        Some(spec) if spec.as_map().is_none() => None,
+        Some(spec) if spec.get("namespace").is_some() => spec.get("namespace")?.as_str(),
+        // It has the name of the project, unless it was meant to be written somewhere.
+        _ if has_like(Some(root), "spec") || has_like(spec, "namespace") => None,
+        _ if metadata.is_some_and(|metadata| metadata.get("namespace").is_some()) => None,
+        _ => metadata?.get("name")?.as_str(),
+    }?;
     NameRule::Label.fits(namespace).then(|| namespace.to_owned())
 }
 
@@ -339,6 +350,11 @@ mod tests {
         check("metadata: {name: shop}\nspec: {namespace: store, x: 1}", &["store"]);
         check("metadata: {name: shop}\nspec: {x: 1}", &["shop"]);
         check("metadata: {name: shop}\nspec: {namespace: []}", &[]);
+        check("metadata: {name: shop}\nspec: {namespace: !env store}", &[]);
+        check("metadata: {name: shop}\nspec: {namepsace: store}", &[]);
+        check("metadata: {name: shop}\nspce: {namespace: store}", &[]);
+        check("metadata: {name: shop, namespace: store}\nspec: {}", &[]);
+        check("metadata: {name: shop}\nspec: [store]", &[]);
         check("metadata: {name: shop}\nspec: {namespace: Shop}", &[]);
         check("metadata: {name: Shop}\nspec: {namespace: shop}", &[]);
         check("metadata: {nme: shop}", &[]);

@@ -18,13 +18,12 @@ pub fn diagnostic(error: &Error, file: &str, text: &str, line: u32) -> Diagnosti
     let Some(mark) = error.problem_mark() else {
         let mut diagnostic =
             Diagnostic::error(codes::SYNTAX, "invalid YAML: ".to_owned() + error.problem(), scope);
-        if let Some((place, letter)) = unprintable(text, line) {
-            diagnostic.message =
-                format!("invalid YAML: the control character U+{:04X} is not allowed", u32::from(letter));
-            diagnostic =
-                diagnostic.at(locate(place)).help("remove it, or write it as an escape in double quotes");
-        }
-        return diagnostic;
+        let Some((place, letter)) = unprintable(text, line) else {
+            return diagnostic.at(locate(Position { line: line + 1, column: 1 }));
+        };
+        diagnostic.message =
+            format!("invalid YAML: the character U+{:04X} is not allowed", u32::from(letter));
+        return diagnostic.at(locate(place)).help("remove it, or write it as an escape in double quotes");
     };
     let (mark, context) = cause(error, mark);
     let source = usize::try_from(mark.line).ok().and_then(|index| text.lines().nth(index)).unwrap_or("");
@@ -89,7 +88,10 @@ fn unprintable(text: &str, line: u32) -> Option<(Position, char)> {
         source
             .chars()
             .zip(1..)
-            .find(|(letter, _)| letter.is_control() && !matches!(letter, '\t' | '\u{85}'))
+            .find(|(letter, _)| {
+                letter.is_control() && !matches!(letter, '\t' | '\u{85}')
+                    || matches!(letter, '\u{fffe}' | '\u{ffff}')
+            })
             .map(|(letter, column)| (Position { line, column }, letter))
     })
 }

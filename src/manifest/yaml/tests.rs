@@ -203,7 +203,7 @@ fn mistakes() {
     check_mistakes("a: .inf\n", &["E1109 1:4 `.inf` is a number that Kubernetes cannot take"]);
     check_mistakes("a: {{ x }}\n", &["E1109 1:5 a list or a map cannot be a key"]);
     check_mistakes("~: 1\n", &["E1109 1:1 null cannot be a key"]);
-    check_mistakes("a: x\u{1}y\n", &["E1102 1:5 invalid YAML: the control character U+0001 is not allowed"]);
+    check_mistakes("a: x\u{1}y\n", &["E1102 1:5 invalid YAML: the character U+0001 is not allowed"]);
 }
 
 #[test]
