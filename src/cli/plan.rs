@@ -195,7 +195,12 @@ fn write(
         .chain((orphans > 0).then(|| count(orphans, "orphan")))
         .chain((unknown > 0).then(|| format!("{} without a plan", count(unknown, "target"))))
         .collect();
-    say!("\n{}", if summary.is_empty() { "nothing to do".to_owned() } else { summary.join(", ") });
+    let summary = match summary.as_slice() {
+        [] if overview.has_errors() => "nothing can be planned before the mistakes are mended".to_owned(),
+        [] => "nothing to do".to_owned(),
+        parts => parts.join(", "),
+    };
+    say!("\n{summary}");
     get::write_approvals(overview);
 }
 

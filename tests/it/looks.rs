@@ -85,6 +85,18 @@ async fn writes_that_are_held_are_told() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mistakes_are_not_nothing_to_do() {
+    let (stage, said, code) = stage(&[]).await;
+    assert_eq!(code, 0, "{said}");
+    let broken = format!("{INSTANCE}<<<<<<< HEAD\n");
+    stage.repository.commit("Broken", &[("tutti.yaml", Some(&broken)), (MAPS, Some(&maps("second")))]);
+    let (said, code) = run(&stage, &["plan"]).await;
+    assert!(said.contains("nothing can be planned before the mistakes are mended"), "{said}");
+    assert!(said.contains("E1102") && !said.contains("nothing to do"), "{said}");
+    assert_eq!(code, 2, "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn deletes_of_an_app_stand_together() {
     let (stage, said, code) = stage(&[]).await;
     assert_eq!(code, 0, "{said}");

@@ -1,7 +1,7 @@
 //! Random requests against one cluster: whatever is asked, the server answers, and properly.
 //!
 //! A session has a seed; its requests, the cluster and the virtual time between come from it, so the
-//! seed and the number of a request replay it. `cargo run -p sandbox --release --example fuzz` runs
+//! seed and the number of a request replay it. `cargo run -p sandbox --release --example fuzz_api` runs
 //! sessions for as long as one likes.
 
 mod grammar;

@@ -1,4 +1,4 @@
-//! Random requests for a while: `cargo run -p sandbox --release --example fuzz -- --seconds 600 --seed 1`.
+//! Random requests for a while: `cargo run -p sandbox --release --example fuzz_api -- --seconds 600 --seed 1`.
 //! Every session has its own cluster and the next seed; `--seed S --sessions 1` replays one.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, dead_code, reason = "the module is one of the tests")]
