@@ -1,6 +1,6 @@
 use super::{Fleet, assemble};
 use crate::manifest;
-use crate::model::{AppId, Scope, Snapshot};
+use crate::model::{AppId, Snapshot};
 
 const BJ: (&str, &str) = (
     "clusters/bj.yaml",
@@ -281,17 +281,30 @@ const OBSERVE: &str =
     "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {name: main}\nspec: {mode: observe}\n";
 const ONE_RING: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Rings\nmetadata: {name: rings}\nspec: {rings: [{name: all, clusters: {}}]}\n";
 
-/// Whether an app runs that has no project, beside these files.
-fn web_runs(files: &[(&str, &str)]) -> bool {
-    let web = component("web", "");
-    let fleet = fleet(&[&[("a.yaml", &*web)], files].concat());
+#[derive(Debug, PartialEq)]
+enum Waits {
+    Everybody,
+    WithoutProject,
+    Nobody,
+}
+
+/// Who waits beside these files, of an app without a project and one with.
+fn who_waits(files: &[(&str, &str)]) -> Waits {
+    let (web, pay, mart) = (
+        component("web", ""),
+        component("pay", "").replace("name: pay", "name: pay, namespace: mart"),
+        project("mart", ""),
+    );
+    let fleet = fleet(&[&[("a.yaml", &*web), ("b.yaml", &pay), ("c.yaml", &mart)], files].concat());
     assert!(!fleet.is_valid(), "{files:?}: nothing may be deleted");
     let targets = fleet.targets();
-    assert_eq!(
-        fleet.is_usable(),
-        !fleet.diagnostics.iter().any(|it| it.is_error() && it.scope == Scope::Instance)
-    );
-    targets.iter().any(|target| target.app == AppId::new("default", "web"))
+    let runs = |app: AppId| targets.iter().any(|target| target.app == app);
+    match [runs(AppId::new("default", "web")), runs(AppId::new("mart", "pay"))] {
+        [false, false] => Waits::Everybody,
+        [false, true] => Waits::WithoutProject,
+        [true, true] => Waits::Nobody,
+        [true, false] => panic!("{files:?}: {:?}", fleet.diagnostics),
+    }
 }
 
 /// A slip in what others depend on is not as if it were not there.
@@ -316,7 +329,9 @@ fn nobody_runs_while_the_instance_the_rings_or_a_project_may_be_what_cannot_be_r
             component("other", "") + manifest,
             format!("{CONFIG_MAP}{manifest}"),
         ] {
-            assert!(!web_runs(&[("somewhere.yaml", &broken)]), "{broken}");
+            let waits = who_waits(&[("somewhere.yaml", &broken)]);
+            assert_ne!(waits, Waits::Nobody, "{broken}");
+            assert!(waits == Waits::Everybody || kind == "Project", "{broken}");
         }
     }
     for path in ["tutti.yaml", "rings.yaml", "projects/shop.yaml"] {
@@ -332,10 +347,12 @@ fn nobody_runs_while_the_instance_the_rings_or_a_project_may_be_what_cannot_be_r
             "apiVersion: tutti.dev/v1alpha1\nkind: HealthRule\nmetadata: {name: main}\n",
             "apiVersion: tutti.dev/v1alpha1\nkind: Component\nmetadata: {name: shop}\n",
         ] {
-            assert!(!web_runs(&[(path, broken)]), "{path} {broken}");
+            let waits = who_waits(&[(path, broken)]);
+            assert_ne!(waits, Waits::Nobody, "{path} {broken}");
+            assert!(waits == Waits::Everybody || path.starts_with("projects/"), "{path} {broken}");
             // A mistake beside it makes nobody known.
             let beside = (&*path.replace(".yaml", "-2.yaml"), &*project("other", "x: 1"));
-            assert!(!web_runs(&[(path, broken), beside]), "{path} {broken}");
+            assert_eq!(who_waits(&[(path, broken), beside]), waits, "{path} {broken}");
         }
     }
     check(&[("apps/web/app.yaml", "")], &[("E1110", "there is no manifest in apps/web/app.yaml")]);
@@ -344,7 +361,7 @@ fn nobody_runs_while_the_instance_the_rings_or_a_project_may_be_what_cannot_be_r
 #[test]
 fn nobody_waits_for_what_is_none_of_these() {
     let beside = |instance: &str, rings: &str, broken: &str| {
-        web_runs(&[("tutti.yaml", instance), ("rings.yaml", rings), ("apps/other/x.yaml", broken)])
+        who_waits(&[("tutti.yaml", instance), ("rings.yaml", rings), ("apps/other/x.yaml", broken)])
     };
     for broken in [
         "apiVersion: tutti.dev/v1alpha1\nkind: Componet\n",
@@ -357,22 +374,30 @@ fn nobody_waits_for_what_is_none_of_these() {
         "apiVersion: project.openshift.io/v1\nkind: Project\nspec: [",
         "apiVersion: studio.dev/v1\nkind: Project\n",
     ] {
-        assert!(beside(OBSERVE, ONE_RING, broken), "{broken}");
+        assert_eq!(beside(OBSERVE, ONE_RING, broken), Waits::Nobody, "{broken}");
     }
     // One of the two is not known.
-    assert!(!beside(OBSERVE, ONE_RING, "kind: Project\nspec: ["));
-    assert!(!web_runs(&[("rings.yaml", ONE_RING), ("x.yaml", "kind: Instance\nspec: [")]));
-    assert!(!web_runs(&[("tutti.yaml", OBSERVE), ("x.yaml", "kind: Rings\nspec: [")]));
+    assert_eq!(beside(OBSERVE, ONE_RING, "kind: Project\nspec: ["), Waits::WithoutProject);
+    let (instance, rings) = ("kind: Instance\nspec: [", "kind: Rings\nspec: [");
+    assert_eq!(who_waits(&[("rings.yaml", ONE_RING), ("x.yaml", instance)]), Waits::Everybody);
+    assert_eq!(who_waits(&[("tutti.yaml", OBSERVE), ("x.yaml", rings)]), Waits::Everybody);
     // All in one file: a mistake of one app is of that app alone.
     let other = component("other", ", prot: 1");
-    assert!(web_runs(&[("tutti.yaml", &[OBSERVE, ONE_RING, &other].join("---\n"))]));
+    assert_eq!(who_waits(&[("tutti.yaml", &[OBSERVE, ONE_RING, &other].join("---\n"))]), Waits::Nobody);
     let shop = project("shop", "");
     for other in [&*other, CONFIG_MAP, "kind: Component\nspec: [\n"] {
-        assert!(web_runs(&[("projects/shop.yaml", &[&*shop, other].join("---\n"))]), "{other}");
+        assert_eq!(
+            who_waits(&[("projects/shop.yaml", &[&*shop, other].join("---\n"))]),
+            Waits::Nobody,
+            "{other}"
+        );
     }
-    assert!(web_runs(&[("projects/shop/app.yaml", &other), ("projects/shop/objects/a.yaml", CONFIG_MAP)]));
+    assert_eq!(
+        who_waits(&[("projects/shop/app.yaml", &other), ("projects/shop/objects/a.yaml", CONFIG_MAP)]),
+        Waits::Nobody
+    );
     let crossplane = "apiVersion: ec2.aws.upbound.io/v1beta1\nkind: Instance\nspec: [";
-    assert!(web_runs(&[("apps/other/x.yaml", crossplane)]));
+    assert_eq!(who_waits(&[("apps/other/x.yaml", crossplane)]), Waits::Nobody);
 }
 
 /// A project that cannot be told from others is taken for each.
@@ -385,7 +410,7 @@ fn nobody_runs_without_the_project_that_has_no_name() {
         project("shop", "namepsace: default"),
         project("shop", "") + &project("store", ""),
     ] {
-        assert!(!web_runs(&[("x.yaml", &broken)]), "{broken}");
+        assert_eq!(who_waits(&[("x.yaml", &broken)]), Waits::WithoutProject, "{broken}");
     }
 }
 

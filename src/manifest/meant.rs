@@ -37,18 +37,22 @@ impl Manifests {
     /// Nobody runs while what cannot be read may be the instance or the rings, unless those were read. A lost project holds back its apps
     /// alone, which the fleet knows.
     pub(super) fn wait_for_the_lost(&mut self) {
-        for native in [Native::Instance, Native::Rings] {
-            if self.holds(native) {
+        for native in DEPENDED_ON {
+            let Some(place) = self.lost.get(&native).filter(|_| self.stops_everybody(native)) else {
                 continue;
-            }
-            let Some(place) = self.lost.get(&native) else { continue };
+            };
             let there = |it: &&mut Diagnostic| it.is_error() && it.location.as_ref() == Some(place);
             self.diagnostics.iter_mut().filter(there).for_each(|it| it.scope = Scope::Instance);
         }
     }
 
+    /// Whether nobody may run while this may be what cannot be read.
+    pub fn stops_everybody(&self, native: Native) -> bool {
+        matches!(native, Native::Instance | Native::Rings) && !self.holds(native)
+    }
+
     /// Whether any of it is here, of those that others depend on.
-    pub fn holds(&self, native: Native) -> bool {
+    fn holds(&self, native: Native) -> bool {
         match native {
             Native::Instance => self.instance.is_some(),
             Native::Rings => self.rings.is_some(),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::Facts;
 use crate::fleet::{codes, files_of};
-use crate::manifest::{self, Native, PlainDocument};
+use crate::manifest::{self, PlainDocument};
 use crate::model::{App, AppSpec, Diagnostic, Objects, Scope};
 
 pub fn patterns_fit(facts: &Facts<'_>) -> Vec<Diagnostic> {
@@ -44,9 +44,7 @@ pub fn no_stray_document(facts: &Facts<'_>) -> Vec<Diagnostic> {
         let message = format!("{} in {} belongs to no app", stray.kind, stray.file);
         // Where the instance or the rings should be, it stands for them.
         let scope = match manifest::usual_at(&stray.file) {
-            Some(native @ (Native::Instance | Native::Rings)) if !facts.manifests.holds(native) => {
-                Scope::Instance
-            }
+            Some(usual) if facts.manifests.stops_everybody(usual) => Scope::Instance,
             _ => Scope::File(stray.file.clone()),
         };
         Diagnostic::error(codes::STRAY_DOCUMENT, message, scope)
