@@ -65,7 +65,7 @@ pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> 
     if let Some(service) = fields.optional("svc", reading).and_then(|svc| read_service(&svc, reading)) {
         values.insert("service".to_owned(), service);
     }
-    let placement = match fields.optional("placement", reading) {
+    let placement = match fields.narrowing("placement", reading) {
         Some(value) => placement::read(&value, reading),
         None => Some(Placement::default()),
     };

@@ -11,7 +11,7 @@ pub fn read(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<IgnoreRu
 
 fn read_rule(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<IgnoreRule> {
     let mut fields = Fields::of(value, reading)?;
-    let target = match fields.optional("target", reading) {
+    let target = match fields.narrowing("target", reading) {
         Some(target) => read_target(&target, reading),
         None => Some(IgnoreTarget::default()),
     };
@@ -22,8 +22,8 @@ fn read_rule(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<IgnoreRule>
 
 fn read_target(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<IgnoreTarget> {
     let mut fields = Fields::of(value, reading)?;
-    let kind = fields.optional("kind", reading).map(|kind| reading.word(&kind));
-    let name = fields.optional("name", reading).map(|name| patch::read_name(&name, reading));
+    let kind = fields.narrowing("kind", reading).map(|kind| reading.word(&kind));
+    let name = fields.narrowing("name", reading).map(|name| patch::read_name(&name, reading));
     fields.finish(reading);
     Some(IgnoreTarget {
         kind: kind.map_or(Some(None), |kind| kind.map(Some))?,

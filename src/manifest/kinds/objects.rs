@@ -10,7 +10,7 @@ pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> 
     let (metadata, spec) = envelope(root, NameRule::Subdomain, true, reading)?;
     let mut fields = spec_fields(root, spec, reading)?;
     let common = workload::common(&mut fields, reading);
-    let placement = match fields.optional("placement", reading) {
+    let placement = match fields.narrowing("placement", reading) {
         Some(value) => placement::read(&value, reading),
         None => Some(Placement::default()),
     };

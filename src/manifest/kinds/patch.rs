@@ -31,9 +31,9 @@ pub fn read(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Patch> {
 
 fn read_target(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<PatchTarget> {
     let mut fields = Fields::of(value, reading)?;
-    let kind = fields.optional("kind", reading).map(|kind| reading.word(&kind));
-    let name = fields.optional("name", reading).map(|name| read_name(&name, reading));
-    let labels = fields.optional("labels", reading).map(|labels| reading.labels(&labels));
+    let kind = fields.narrowing("kind", reading).map(|kind| reading.word(&kind));
+    let name = fields.narrowing("name", reading).map(|name| read_name(&name, reading));
+    let labels = fields.narrowing("labels", reading).map(|labels| reading.labels(&labels));
     fields.finish(reading);
     Some(PatchTarget {
         kind: kind.map_or(Some(None), |kind| kind.map(Some))?,

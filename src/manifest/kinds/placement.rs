@@ -21,11 +21,11 @@ pub fn read(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Placement> {
 /// `by_ring`: whether it may name a ring.
 pub fn selector(value: &Value<'_>, by_ring: bool, reading: &mut Reading<'_>) -> Option<Selector> {
     let mut fields = Fields::of(value, reading)?;
-    let names = fields.optional("names", reading).map(|names| patterns(&names, reading));
-    let match_labels = fields.optional("matchLabels", reading).map(|labels| reading.labels(&labels));
+    let names = fields.narrowing("names", reading).map(|names| patterns(&names, reading));
+    let match_labels = fields.narrowing("matchLabels", reading).map(|labels| reading.labels(&labels));
     let match_expressions =
-        fields.optional("matchExpressions", reading).map(|list| requirements(&list, reading));
-    let ring = if by_ring { fields.optional("ring", reading) } else { None };
+        fields.narrowing("matchExpressions", reading).map(|list| requirements(&list, reading));
+    let ring = if by_ring { fields.narrowing("ring", reading) } else { None };
     let ring = ring.map(|ring| reading.word(&ring));
     fields.finish(reading);
     Some(Selector {

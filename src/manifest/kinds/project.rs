@@ -63,7 +63,7 @@ fn read_spec(spec: &Value<'_>, name: Option<&str>, reading: &mut Reading<'_>) ->
     if let Some(namespace) = fields.optional("namespace", reading) {
         project.namespace = reading.name(&namespace, NameRule::Label).unwrap_or_default();
     }
-    if let Some(value) = fields.optional("clusters", reading) {
+    if let Some(value) = fields.narrowing("clusters", reading) {
         let clusters = placement::selector(&value, true, reading).unwrap_or_default();
         project.placement =
             Placement { clusters, location: Some(reading.location(value.node)), ..Placement::default() };
@@ -83,11 +83,11 @@ fn read_spec(spec: &Value<'_>, name: Option<&str>, reading: &mut Reading<'_>) ->
     if let Some(limits) = fields.optional("limits", reading) {
         project.limits = read_limits(&limits, reading).unwrap_or_default();
     }
-    if let Some(policy) = fields.optional("networkPolicy", reading) {
+    if let Some(policy) = fields.narrowing("networkPolicy", reading) {
         let policies = [("isolate", true), ("open", false)];
         project.isolated = reading.choice(&policy, &policies, &[], false).unwrap_or_default();
     }
-    project.allow = fields.optional("allow", reading).and_then(|allow| read_allow(&allow, reading));
+    project.allow = fields.narrowing("allow", reading).and_then(|allow| read_allow(&allow, reading));
     fields.finish(reading);
     Some((project, common))
 }
@@ -224,13 +224,13 @@ fn read_limit(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Json> {
 
 fn read_allow(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Allow> {
     let mut fields = Fields::of(value, reading)?;
-    let kinds = fields.optional("kinds", reading).map(|kinds| {
+    let kinds = fields.narrowing("kinds", reading).map(|kinds| {
         let help = "a kind such as Component or Deployment, or with its group: apps/Deployment";
         read_words(&kinds, "a kind", help, is_kind, reading)
     });
-    let clusters = fields.optional("clusters", reading);
+    let clusters = fields.narrowing("clusters", reading);
     let clusters = clusters.map(|clusters| placement::selector(&clusters, true, reading));
-    let registries = fields.optional("registries", reading).map(|registries| {
+    let registries = fields.narrowing("registries", reading).map(|registries| {
         let help = "a host, or the beginning of an image, without https://: registry.example.com/shop";
         read_words(&registries, "a registry", help, is_registry, reading)
     });

@@ -53,7 +53,7 @@ fn read_inline(value: &Value<'_>, app: &str, reading: &mut Reading<'_>) -> Optio
 fn read_fields(mut fields: Fields<'_>, name: &str, reading: &mut Reading<'_>) -> Option<Route> {
     let place = fields.place().clone();
     let service = fields.optional("service", reading).map(|service| reading.name(&service, NameRule::Label));
-    let clusters = match fields.optional("clusters", reading) {
+    let clusters = match fields.narrowing("clusters", reading) {
         Some(clusters) => placement::selector(&clusters, true, reading),
         None => Some(Selector::default()),
     };

@@ -47,6 +47,19 @@ impl<'a> Fields<'a> {
         self.take(name, reading).filter(|value| !value.node.is_null())
     }
 
+    /// A field that narrows a choice. Without it everything is chosen, so one that has lost its value is a mistake.
+    pub fn narrowing(&mut self, name: &'static str, reading: &mut Reading<'_>) -> Option<Value<'a>> {
+        let value = self.optional(name, reading);
+        if value.is_none()
+            && let Some(place) = self.take(name, reading).and_then(|null| null.name_location)
+        {
+            reading
+                .mistake(codes::MISSING_FIELD, format!("`{name}` has no value"), place, &self.path_of(name))
+                .help("write what it selects, or remove the field: without it, everything is selected");
+        }
+        value
+    }
+
     pub fn required(&mut self, name: &'static str, reading: &mut Reading<'_>) -> Option<Value<'a>> {
         let value = self.optional(name, reading);
         if value.is_none() {
