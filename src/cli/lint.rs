@@ -7,7 +7,7 @@ use clap::Args;
 use super::exit::Exit;
 use super::keys::KeyArgs;
 use super::output::{self, Format, say};
-use super::{diagnostics, repository};
+use super::{diagnostics, merged, repository};
 use crate::chart::{Recorder, Remark};
 use crate::manifest::codes::NOT_A_MANIFEST;
 use crate::model::{Diagnostic, Location, Scope, Severity};
@@ -42,17 +42,11 @@ pub async fn run(args: LintArgs) -> anyhow::Result<Exit> {
         let renders = Renderer::new(&fleet, &snapshot, &recorder).render_all(&mut Memory::default());
         (renders, recorder.remarks())
     };
-    let mut mistakes: Vec<Diagnostic> = fleet.diagnostics.clone();
-    for render in renders.results() {
-        for mistake in render.as_ref().err().into_iter().flatten() {
-            // One mistake in a template breaks it on every cluster, and what cannot be read cannot be rendered:
-            // it is said once.
-            let is_same = |known: &Diagnostic| told_of_all(known) == told_of_all(mistake);
-            if !fleet.diagnostics.iter().any(|known| hides(known, mistake)) && !mistakes.iter().any(is_same) {
-                mistakes.push(mistake.clone());
-            }
-        }
-    }
+    // What cannot be read cannot be rendered: it is said once.
+    let hidden = |mistake: &Diagnostic| fleet.diagnostics.iter().any(|known| hides(known, mistake));
+    let of_renders = renders.results().filter_map(|render| render.as_ref().err()).flatten();
+    let found = fleet.diagnostics.iter().chain(of_renders.filter(|mistake| !hidden(mistake))).cloned();
+    let mut mistakes = merged::merged(found.collect(), |app| renders.of_app(app).count());
     if snapshot.keys.is_empty() {
         mistakes.iter_mut().for_each(unopened);
     }
@@ -75,15 +69,6 @@ pub async fn run(args: LintArgs) -> anyhow::Result<Exit> {
     }
     let failed = errors > 0 || (args.strict && !mistakes.is_empty());
     Ok(if failed { Exit::Configuration } else { Exit::Ok })
-}
-
-/// A mistake without the cluster that it was found on.
-fn told_of_all(mistake: &Diagnostic) -> (&'static str, Option<&Location>, String) {
-    let message = match &mistake.scope {
-        Scope::Target(_, cluster) => mistake.message.replace(&format!(" on {cluster}"), ""),
-        _ => mistake.message.clone(),
-    };
-    (mistake.code, mistake.location.as_ref(), message)
 }
 
 /// Of one document, that it cannot be read goes before what comes of that.

@@ -22,6 +22,7 @@ pub mod import;
 mod keys;
 mod lint;
 mod logging;
+mod merged;
 mod migrate;
 mod output;
 mod plan;

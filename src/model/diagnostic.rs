@@ -72,6 +72,8 @@ pub struct Diagnostic {
     /// Other places that belong to it, each with a short label.
     pub related: Vec<(Location, String)>,
     pub scope: Scope,
+    /// The clusters that it was found on, where one mistake stands for those of several.
+    pub clusters: Vec<ClusterName>,
 }
 
 impl Diagnostic {
@@ -85,6 +87,7 @@ impl Diagnostic {
             help: None,
             related: Vec::new(),
             scope,
+            clusters: Vec::new(),
         }
     }
 

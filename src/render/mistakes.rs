@@ -172,7 +172,12 @@ fn lost(name: &str, text: &str, context: &Value) -> Option<(String, String)> {
                 return None;
             }
             let known: Vec<&str> = map.keys().map(String::as_str).collect();
-            return Some((path.join("."), suggest(part, &known, &known)));
+            let help = if known.is_empty() {
+                "there is no value of that kind".to_owned()
+            } else {
+                suggest(part, &known, &known)
+            };
+            return Some((path.join("."), help));
         };
         reached = next;
     }

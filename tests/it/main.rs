@@ -14,6 +14,7 @@ mod bad_input;
 mod budgets;
 mod capabilities;
 mod caps;
+mod cases;
 mod causes;
 mod certificates;
 mod chaos;

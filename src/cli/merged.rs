@@ -1,0 +1,118 @@
+//! Equal mistakes of several clusters as one, which names the clusters.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crate::model::{AppId, ClusterName, Diagnostic, Location, Scope};
+
+/// So many clusters, and so many different helps, are listed; of the others only the number.
+const LISTED: usize = 3;
+
+/// What makes two mistakes equal, whatever their app and cluster.
+type Key = (&'static str, Option<Location>, String);
+
+/// The targets of equal mistakes.
+#[derive(Default)]
+struct Places {
+    targets: usize,
+    apps: BTreeSet<AppId>,
+    /// With the help that each was given.
+    helps: BTreeMap<String, Vec<ClusterName>>,
+}
+
+/// Mistakes in the order in which they were found, equal ones once. One that was not found on every cluster of its apps
+/// names the clusters. `placed`: how many clusters an app has.
+pub fn merged(mistakes: Vec<Diagnostic>, placed: impl Fn(&AppId) -> usize) -> Vec<Diagnostic> {
+    let mut merged: Vec<(Diagnostic, Places)> = Vec::new();
+    let mut known: HashMap<Key, usize> = HashMap::new();
+    for mistake in mistakes {
+        let key = (mistake.code, mistake.location.clone(), without_cluster(&mistake));
+        let (scope, help) = (mistake.scope.clone(), mistake.help.clone().unwrap_or_default());
+        let index = *known.entry(key).or_insert_with(|| {
+            merged.push((mistake, Places::default()));
+            merged.len() - 1
+        });
+        if let (Scope::Target(app, cluster), Some((first, places))) = (scope, merged.get_mut(index)) {
+            if !first.clusters.contains(&cluster) {
+                first.clusters.push(cluster.clone());
+                places.helps.entry(help).or_default().push(cluster);
+            }
+            places.targets += 1;
+            places.apps.insert(app);
+        }
+    }
+    merged.into_iter().map(|(mistake, places)| name_clusters(mistake, places, &placed)).collect()
+}
+
+fn without_cluster(mistake: &Diagnostic) -> String {
+    match &mistake.scope {
+        Scope::Target(_, cluster) => mistake.message.replace(&format!(" on {cluster}"), ""),
+        _ => mistake.message.clone(),
+    }
+}
+
+fn name_clusters(mut mistake: Diagnostic, places: Places, placed: impl Fn(&AppId) -> usize) -> Diagnostic {
+    if places.targets > 1 {
+        mistake.message = without_cluster(&mistake);
+    }
+    if places.targets < places.apps.iter().map(placed).sum() {
+        let place = format!(" on {}", list(&mistake.clusters));
+        if !mistake.message.contains(&place) {
+            mistake.message.push_str(&place);
+        }
+    }
+    if places.helps.len() > 1 {
+        let more = places.helps.len().saturating_sub(LISTED);
+        let helps = places.helps.into_iter().take(LISTED);
+        let mut helps: Vec<String> =
+            helps.map(|(help, clusters)| format!("on {}: {help}", list(&clusters))).collect();
+        if more > 0 {
+            helps.push(format!("and {more} more"));
+        }
+        mistake.help = Some(helps.join("; "));
+    }
+    mistake
+}
+
+/// `one, three and 12 more`.
+fn list(clusters: &[ClusterName]) -> String {
+    let names: Vec<&str> = clusters.iter().map(ClusterName::as_str).collect();
+    match names.as_slice() {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [first @ .., last] if names.len() <= LISTED => format!("{} and {last}", first.join(", ")),
+        [first @ ..] => format!(
+            "{} and {} more",
+            first.iter().take(LISTED - 1).copied().collect::<Vec<_>>().join(", "),
+            names.len() - (LISTED - 1)
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mistake(cluster: &str, help: &str) -> Diagnostic {
+        let scope = Scope::Target(AppId::new("shop", "pay"), ClusterName::from(cluster));
+        Diagnostic::error("E3002", format!("x is undefined on {cluster}"), scope).help(help)
+    }
+
+    fn check(clusters: &[(&str, &str)], placed: usize, message: &str, help: &str) {
+        let found = clusters.iter().map(|(cluster, help)| mistake(cluster, help)).collect();
+        let merged = merged(found, |_| placed);
+        assert_eq!(merged.len(), 1);
+        assert_eq!((merged[0].message.as_str(), merged[0].help.as_deref()), (message, Some(help)));
+        let names: Vec<&str> = merged[0].clusters.iter().map(ClusterName::as_str).collect();
+        assert_eq!(names, clusters.iter().map(|(cluster, _)| *cluster).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn clusters_of_equal_mistakes_are_named() {
+        check(&[("a", "x")], 1, "x is undefined on a", "x");
+        check(&[("a", "x"), ("b", "x")], 3, "x is undefined on a and b", "x");
+        check(&[("a", "x"), ("b", "y")], 3, "x is undefined on a and b", "on a: x; on b: y");
+        let many = [("a", "x"), ("b", "x"), ("c", "x"), ("d", "x")];
+        check(&many, 9, "x is undefined on a, b and 2 more", "x");
+        check(&many, 4, "x is undefined", "x");
+    }
+}
