@@ -45,7 +45,9 @@ pub async fn run(args: LintArgs) -> anyhow::Result<Exit> {
     // What cannot be read cannot be rendered: it is said once.
     let hidden = |mistake: &Diagnostic| fleet.diagnostics.iter().any(|known| hides(known, mistake));
     let of_renders = renders.results().filter_map(|render| render.as_ref().err()).flatten();
-    let found = fleet.diagnostics.iter().chain(of_renders.filter(|mistake| !hidden(mistake))).cloned();
+    let warnings = renders.results().flatten().flat_map(|rendered| rendered.warnings.iter());
+    let of_renders = of_renders.filter(|mistake| !hidden(mistake)).chain(warnings);
+    let found = fleet.diagnostics.iter().chain(of_renders).cloned();
     let mut mistakes = merged::merged(found.collect(), |app| renders.of_app(app).count());
     if snapshot.keys.is_empty() {
         mistakes.iter_mut().for_each(unopened);

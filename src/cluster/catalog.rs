@@ -6,7 +6,7 @@ use kube::core::GroupVersion;
 use kube::core::discovery::{ApiCapabilities, Scope};
 use kube::discovery::{ApiResource, verbs};
 
-use crate::model::{Capabilities, Kind, KubeVersion};
+use crate::model::{Capabilities, Kind, KindFacts, KubeVersion};
 
 /// One kind in one version.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,6 +14,8 @@ pub struct Resource {
     pub namespaced: bool,
     /// It can be listed, watched, patched and deleted: tutti can manage it.
     pub manageable: bool,
+    /// Its status is a subresource.
+    pub has_status: bool,
     pub(super) api: ApiResource,
 }
 
@@ -78,7 +80,16 @@ impl Catalog {
         let api_versions: BTreeSet<String> =
             self.names().chain(self.missing.iter().cloned()).chain(from_before).collect();
         let version = KubeVersion::parse(&self.version).unwrap_or_else(KubeVersion::newest);
-        Capabilities { version, api_versions: api_versions.into_iter().collect(), asked: true }
+        let is_kept = |name: &String| self.may_serve(name) || self.missing.contains(name);
+        let from_before = before.into_iter().flat_map(|before| &before.kinds);
+        let from_before = from_before.filter(|(name, _)| is_kept(name)).map(|(name, it)| (name.clone(), *it));
+        let custom = self.resources.iter().filter(|(kind, _)| !kind.is_built_in());
+        let facts = custom.map(|(kind, resource)| {
+            let Resource { namespaced, has_status, .. } = *resource;
+            (format!("{}/{}", kind.api_version(), kind.kind), KindFacts { namespaced, has_status })
+        });
+        let kinds = from_before.chain(facts).collect();
+        Capabilities { version, api_versions: api_versions.into_iter().collect(), asked: true, kinds }
     }
 
     /// Its API versions, and its kinds: `apps/v1`, `apps/v1/Deployment`.
@@ -184,7 +195,8 @@ fn resource(api: ApiResource, capabilities: &ApiCapabilities) -> Resource {
     let manageable = [verbs::LIST, verbs::WATCH, verbs::PATCH, verbs::DELETE]
         .iter()
         .all(|verb| capabilities.supports_operation(verb));
-    Resource { namespaced: capabilities.scope == Scope::Namespaced, manageable, api }
+    let has_status = capabilities.subresources.iter().any(|(subresource, _)| subresource.plural == "status");
+    Resource { namespaced: capabilities.scope == Scope::Namespaced, manageable, has_status, api }
 }
 
 /// A kind as its server knows it: API version and plural.

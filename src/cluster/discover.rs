@@ -183,7 +183,14 @@ fn resources(group: &str, version: &str, found: APIVersionDiscovery) -> Vec<(Api
             kind,
             plural: resource.resource.unwrap_or_default(),
         };
-        Some((api, ApiCapabilities { scope, subresources: Vec::new(), operations: resource.verbs }))
+        let subresource = |name: String, verbs: Vec<String>| {
+            let api = ApiResource { plural: name, ..api.clone() };
+            (api, ApiCapabilities { scope: scope.clone(), subresources: Vec::new(), operations: verbs })
+        };
+        let subresources = resource.subresources.into_iter();
+        let subresources =
+            subresources.filter_map(|it| Some(subresource(it.subresource?, it.verbs))).collect();
+        Some((api, ApiCapabilities { scope, subresources, operations: resource.verbs }))
     };
     found.resources.into_iter().filter_map(resource).collect()
 }

@@ -86,6 +86,9 @@ pub fn in_folder(name: &str, version: Option<&str>, snapshot: &Snapshot) -> Resu
         let failure = ChartFailure::new(ChartFault::Missing, format!("there is no chart {origin}"));
         return Err(failure.help(suggest(name, &known, &known)));
     }
+    if let Some((name, excess)) = files.iter().find_map(|(name, file)| Some((name, file.excess()?))) {
+        return Err(ChartFailure::new(ChartFault::Malformed, format!("{origin}{name} {excess}")));
+    }
     let chart = Chart {
         digest: Digest::of_files(files.iter().map(|(name, file)| (*name, *file))),
         files: files.iter().map(|(name, file)| ((*name).to_owned(), Arc::clone(&file.content))).collect(),

@@ -108,9 +108,12 @@ fn misplaced(path: &str, why: &str) -> Diagnostic {
 fn read(path: &str, snapshot: &Snapshot, mistakes: &mut Vec<Diagnostic>) -> (RuleBody, Option<HealthRule>) {
     let unusable = RuleBody::Expressions(Expressions::default());
     let Some(text) = snapshot.text(path) else {
-        let error =
-            Diagnostic::error(codes::HEALTH_RULE, format!("the file {path} is not UTF-8"), scope(path));
-        mistakes.push(error.at(Location::new(path, 1, 1)).help("save it as UTF-8"));
+        let error = Diagnostic::error(
+            codes::HEALTH_RULE,
+            format!("{path} {}", snapshot.why_unreadable(path)),
+            scope(path),
+        );
+        mistakes.push(error.at(Location::new(path, 1, 1)));
         return (unusable, None);
     };
     if path.ends_with(".lua") {

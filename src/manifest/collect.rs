@@ -165,10 +165,10 @@ fn look_into<'a>(
     let scope = || Scope::File(path.to_owned());
     let Some(text) = snapshot.text(path) else {
         let location = Location::new(path, 1, 1);
-        let mistake = Diagnostic::error(codes::UNREADABLE, format!("the file {path} is not UTF-8"), scope())
-            .at(location.clone())
-            .help("save it as UTF-8");
-        manifests.diagnostics.push(mistake);
+        let message = format!("the file {path} {}", snapshot.why_unreadable(path));
+        manifests
+            .diagnostics
+            .push(Diagnostic::error(codes::UNREADABLE, message, scope()).at(location.clone()));
         let bytes = snapshot.files.get(path).map_or(&[][..], |file| &file.content[..]);
         manifests.lose(&location, meant::by_text(&String::from_utf8_lossy(bytes), &[]));
         if let (true, Some((folder, ring))) = (find::is_pin(path), kinds::pin::parts(path)) {
@@ -178,6 +178,18 @@ fn look_into<'a>(
     };
     if find::is_pin(path) {
         read_pin(path, text, manifests);
+        return Vec::new();
+    }
+    let is_manifest = find::holds_a_manifest(path) || find::is_pin(path);
+    if text.len() > yaml::FILE_LIMIT && !is_manifest {
+        // Only an Objects app has such files, and which files it lists is not known yet.
+        let message =
+            format!("the file {path} has {} bytes, more than the limit of {}", text.len(), yaml::FILE_LIMIT);
+        let location = Location::new(path, 1, 1);
+        let mistake = Diagnostic::error(codes::UNREADABLE, message, scope()).at(location.clone());
+        let help = "split it; a file that an Objects app lists may have 16 MiB";
+        let (file, kind) = (path.to_owned(), Kind::from_api_version("", ""));
+        manifests.plain.push(PlainDocument { file, location, kind, not_yet: Some(mistake.help(help)) });
         return Vec::new();
     }
     let stream = yaml::read(path, text);
@@ -211,18 +223,27 @@ fn look_into<'a>(
                 let message = format!("a {kind} is read from {folder}, and not from here");
                 reading.mistake(codes::NOT_A_MANIFEST, message, place, "kind").help("move the file there");
             }
-            Some(Identity::Later { kind, deploys }) => {
+            Some(Identity::Later { api_version, kind, deploys, foreign }) => {
                 // Its namespace may come from the instance, but then nobody else has that name either.
                 if deploys {
                     reading.scope = kinds::app_scope(&document.root, path, &Defaults::default().namespace);
                 }
                 let value = Value::root(&document.root).entry("kind", path);
                 reading.not_yet(&format!("the kind {kind}"), &value);
+                if foreign {
+                    manifests.plain.push(PlainDocument {
+                        file: path.to_owned(),
+                        location: document.root.location(path),
+                        kind: Kind::from_api_version(&api_version, &kind),
+                        not_yet: reading.mistakes.pop(),
+                    });
+                }
             }
             Some(Identity::Plain { api_version, kind }) => manifests.plain.push(PlainDocument {
                 file: path.to_owned(),
                 location: document.root.location(path),
                 kind: Kind::from_api_version(&api_version, &kind),
+                not_yet: None,
             }),
             None => {
                 if let Some(place) = meant::first_error(&reading.mistakes) {

@@ -80,4 +80,6 @@ pub struct PlainDocument {
     pub file: String,
     pub location: Location,
     pub kind: Kind,
+    /// What is said of it when no app lists it: its kind would be a manifest, and is not read yet.
+    pub not_yet: Option<Diagnostic>,
 }

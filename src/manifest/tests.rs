@@ -568,7 +568,7 @@ fn identity() {
         &["E1112 1:13 apiVersion: unknown apiVersion `tuti.dev/v1alpha1`"],
     );
     check_mistakes(
-        &format!("apiVersion: core.oam.dev/v1beta1\nkind: Application\n{meta}"),
+        &format!("apiVersion: tutti.dev/v1alpha1\nkind: Application\n{meta}"),
         &["E1290 2:1 kind: the kind Application is not supported yet"],
     );
     check_mistakes(
@@ -581,6 +581,12 @@ fn identity() {
     check_mistakes("- a\n", &["E1110 1:1 -: a manifest is a map, not a list"]);
     let plain = clean(&format!("apiVersion: apps/v1\nkind: Deployment\n{meta}")).plain;
     assert_eq!(plain[0].kind.to_string(), "apps/v1/Deployment");
+    let check = |kind: &str, not_yet: Option<&str>| {
+        let plain = clean(&format!("apiVersion: core.oam.dev/v1beta1\nkind: {kind}\n{meta}")).plain;
+        assert_eq!(plain[0].not_yet.as_ref().map(|it| it.message.as_str()), not_yet, "{kind}");
+    };
+    check("Application", Some("the kind Application is not supported yet"));
+    check("WorkloadDefinition", None);
 }
 
 #[test]

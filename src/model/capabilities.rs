@@ -36,6 +36,14 @@ impl KubeVersion {
     }
 }
 
+/// What a definition, or a cluster, says of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KindFacts {
+    pub namespaced: bool,
+    /// Its status is a subresource: an apply of the object leaves it alone.
+    pub has_status: bool,
+}
+
 /// For templates: `cluster.capabilities`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -46,6 +54,9 @@ pub struct Capabilities {
     /// The cluster itself said so: these are all there are.
     #[serde(skip)]
     pub asked: bool,
+    /// Kinds that Kubernetes does not have itself, by name: `example.com/v1/Menu`.
+    #[serde(skip)]
+    pub kinds: BTreeMap<String, KindFacts>,
 }
 
 /// The version that a cluster has when nothing says otherwise.
@@ -104,7 +115,7 @@ impl Capabilities {
             served.map(|(name, ..)| (*name).to_owned()).chain(more.iter().cloned()).collect();
         api_versions.sort();
         api_versions.dedup();
-        Self { version, api_versions, asked: false }
+        Self { version, api_versions, asked: false, kinds: BTreeMap::new() }
     }
 
     /// Of a cluster as it tells of itself, if it was asked. What its file declares wins over that: the version is taken
@@ -137,6 +148,8 @@ impl Capabilities {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Questions {
     pub has: BTreeMap<String, bool>,
+    /// Kinds by name; `None` of one that the cluster does not serve, or that is not known to.
+    pub kinds: BTreeMap<String, Option<KindFacts>>,
     pub version: Option<KubeVersion>,
     /// It looked at everything, or may have.
     pub all: Option<Arc<Capabilities>>,
@@ -150,6 +163,7 @@ impl Questions {
     /// Whether a cluster that is so would have answered the same.
     pub fn hold(&self, now: &Arc<Capabilities>) -> bool {
         self.has.iter().all(|(name, answer)| now.has(name) == *answer)
+            && self.kinds.iter().all(|(name, facts)| now.kinds.get(name) == facts.as_ref())
             && self.version.as_ref().is_none_or(|version| *version == now.version)
             && self.all.as_ref().is_none_or(|all| Arc::ptr_eq(all, now) || all == now)
     }
@@ -181,7 +195,7 @@ mod tests {
             let mut api_versions: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
             api_versions.sort();
             let version = KubeVersion::parse("1.30").expect("a version");
-            Arc::new(Capabilities { version, api_versions, asked: true })
+            Arc::new(Capabilities { version, api_versions, asked: true, kinds: BTreeMap::new() })
         };
         let before = found(&["apps/v1", "apps/v1/Deployment"]);
         assert!(before.has("apps/v1/Deployment") && !before.has("apps/v1/Menu"));

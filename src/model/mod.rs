@@ -42,7 +42,7 @@ pub use app::{
 };
 pub use approval::{Approval, ApprovedAction, ApprovedObject};
 pub use body::Body;
-pub use capabilities::{Capabilities, KubeVersion, Questions};
+pub use capabilities::{Capabilities, KindFacts, KubeVersion, Questions};
 pub use chart::{
     Chart, ChartCapabilities, ChartFailure, ChartFault, ChartHook, ChartName, ChartObject, ChartOutput,
     ChartRef, ChartRequest, ChartSource, Charts, NoCharts,

@@ -14,7 +14,35 @@ pub struct Kind {
     pub kind: Arc<str>,
 }
 
+/// Groups whose kinds are all part of Kubernetes.
+const BUILT_IN: &[&str] = &[
+    "",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "apps",
+    "autoscaling",
+    "batch",
+    "certificates.k8s.io",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+    "events.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+    "networking.k8s.io",
+    "node.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "resource.k8s.io",
+    "scheduling.k8s.io",
+    "storage.k8s.io",
+];
+
 impl Kind {
+    /// Whether it is part of Kubernetes.
+    pub fn is_built_in(&self) -> bool {
+        BUILT_IN.contains(&&*self.group)
+    }
+
     pub fn new(group: &str, version: &str, kind: &str) -> Self {
         Self { group: group.into(), version: version.into(), kind: kind.into() }
     }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{
-    AppId, Body, ClusterName, Digest, Hook, Kind, Location, ObjectId, Questions, Revision, Sealed, SyncWave,
-    is_secret, masked,
+    AppId, Body, ClusterName, Diagnostic, Digest, Hook, Kind, Location, ObjectId, Questions, Revision,
+    Sealed, SyncWave, is_secret, masked,
 };
 
 /// One object as it shall be.
@@ -112,6 +112,8 @@ pub struct Rendered {
     pub patches: Arc<BTreeMap<Location, bool>>,
     /// What it asked about what its cluster can do.
     pub questions: Arc<Questions>,
+    /// What `lint` says of it.
+    pub warnings: Arc<[Diagnostic]>,
 }
 
 impl Rendered {

@@ -13,10 +13,26 @@ pub struct File {
     pub content: Arc<[u8]>,
 }
 
+/// No UTF-8 begins like this.
+const TOO_LARGE: &[u8] = b"\xff\xfftoo large: ";
+
 impl File {
     /// As if it stood in a folder without Git.
     pub fn of_text(text: &str) -> Self {
         Self { blob: Digest::of(text.as_bytes()).to_string().into(), content: text.as_bytes().into() }
+    }
+
+    /// In the place of a file that is too large to be read. Its content is no text, so nothing can use it by mistake.
+    pub fn too_large(blob: &str, size: usize, limit: usize) -> Self {
+        let content =
+            [TOO_LARGE, format!("{size} bytes, more than the limit of {limit}").as_bytes()].concat();
+        Self { blob: blob.into(), content: content.into() }
+    }
+
+    /// `has 2000000 bytes, more than the limit of 1048576`, when it stands for a file that is too large.
+    pub fn excess(&self) -> Option<String> {
+        let words = self.content.strip_prefix(TOO_LARGE)?;
+        Some(format!("has {}", String::from_utf8_lossy(words)))
     }
 }
 
@@ -62,6 +78,12 @@ impl Snapshot {
     /// The text of a file; `None` when there is no such file or it is not UTF-8.
     pub fn text(&self, path: &str) -> Option<&str> {
         self.files.get(path).and_then(|file| std::str::from_utf8(&file.content).ok())
+    }
+
+    /// Why a file has no text.
+    pub fn why_unreadable(&self, path: &str) -> String {
+        let excess = self.files.get(path).and_then(File::excess);
+        excess.unwrap_or_else(|| "is not UTF-8 text".to_owned())
     }
 
     /// The files of a folder (with a final `/`), or of all folders and files that begin so, sorted by path.

@@ -18,9 +18,11 @@ const OF_SERVERS: [&str; 8] = [
 ];
 
 /// Drops nulls, status and what servers write, and turns a Secret's stringData into data. Applied by the API server it would
-/// be the same object.
-pub fn canonical(object: &mut Map<String, Value>) {
-    object.remove("status");
+/// be the same object. `keeps_status`: its kind has no status of its own, so the server keeps what is applied.
+pub fn canonical(object: &mut Map<String, Value>, keeps_status: bool) {
+    if !keeps_status {
+        object.remove("status");
+    }
     drop_nulls(object);
     if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
         metadata.retain(|name, _| !OF_SERVERS.contains(&name.as_str()));
@@ -66,7 +68,7 @@ mod tests {
 
     fn check(object: Value, expected: &Value) {
         let Value::Object(mut object) = object else { panic!("an object") };
-        canonical(&mut object);
+        canonical(&mut object, false);
         assert_eq!(&Value::Object(object), expected);
     }
 

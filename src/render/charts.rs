@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::documents::{self, Document};
 use super::hooks::{self, Taken, Wanted};
 use super::layers::{Layers, SHIPPED};
-use super::{Job, codes, values};
+use super::{Job, codes, lists, values};
 use crate::fleet::charts::{folder_of, in_folder, source};
 use crate::manifest::yaml;
 use crate::model::labels::{HELM_RESOURCE_POLICY, PRUNE};
@@ -195,35 +195,16 @@ fn take(
     let source = Location::new(&format!("{}{}", chart.origin, object.file), 1, 1);
     let what = || format!("an object of {}{}", chart.origin, object.file);
     let mut documents = Vec::new();
-    for item in items(&object.object) {
+    for item in lists::items(object.object.clone()) {
         let Taken::As(hook) = hooks::take(object.hook.as_ref(), &item, wanted) else { continue };
         let mut document = documents::object(job, item, source.clone(), &what)?;
         document.hook = hook;
-        documents::without_needless_namespace(&mut document.object);
         if object.definition || is_kept(&document.object) {
             documents::annotate(&mut document.object, PRUNE, "keep");
         }
         documents.push(document);
     }
     Ok(documents)
-}
-
-/// The items of a list, or the object itself.
-fn items(object: &Value) -> Vec<Value> {
-    let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
-    let Some((single, items)) = kind.strip_suffix("List").zip(object.get("items").and_then(Value::as_array))
-    else {
-        return vec![object.clone()];
-    };
-    let item = |item: &Value| {
-        let mut item = item.clone();
-        if let (Value::Object(map), false) = (&mut item, single.is_empty()) {
-            map.entry("apiVersion").or_insert_with(|| object.get("apiVersion").cloned().unwrap_or_default());
-            map.entry("kind").or_insert_with(|| json!(single));
-        }
-        item
-    };
-    items.iter().map(item).collect()
 }
 
 fn is_kept(object: &Map<String, Value>) -> bool {

@@ -5,13 +5,14 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 
+use super::definitions::Definitions;
 use super::layers::Source;
 use super::trace::{self, marks};
-use super::{Job, canonical, codes};
+use super::{Job, canonical, codes, lists};
 use crate::manifest::yaml;
 use crate::model::{
-    Body, Diagnostic, Digest, Hook, Kind, Location, NotAWave, ObjectId, PruneMode, RenderedObject, Scope,
-    Sealed, SyncWave, labels, sealed,
+    Body, Diagnostic, Digest, Hook, Kind, KindFacts, Location, NotAWave, ObjectId, PruneMode, RenderedObject,
+    Scope, Sealed, SyncWave, labels, sealed,
 };
 use crate::sops::{self, Opened};
 
@@ -50,17 +51,17 @@ pub type Fields = BTreeMap<String, Location>;
 pub fn of_output(job: &Job<'_>, template: &Source, output: &str) -> Result<Vec<Document>, Vec<Diagnostic>> {
     let marked = job.notes.filter(|notes| notes.marked).map(|notes| (notes, marks::strip(output)));
     let output = marked.as_ref().map_or(output, |(_, (output, _))| output.as_str());
-    let (documents, mistakes) = yaml::parse(&template.path, output);
+    let (documents, mistakes) = yaml::parse_objects(&template.path, output);
     if !mistakes.is_empty() {
         return Err(mistakes.iter().map(|mistake| in_output(job, template, output, mistake)).collect());
     }
     let start = template.start();
-    collect(documents.iter().map(|document| {
-        let line = document.root.start.line;
+    collect(documents.iter().flat_map(|document| lists::nodes(&document.root)).map(|(value, node)| {
+        let line = node.start.line;
         let what = || format!("line {line} of what {} makes", template.path);
-        let mut made = object(job, document.root.to_json(), start.clone(), &what)?;
+        let mut made = object(job, value, start.clone(), &what)?;
         if let Some((notes, (_, marks))) = &marked {
-            made.fields = notes.fields(&document.root, marks);
+            made.fields = notes.fields(node, marks);
         }
         Ok(made)
     }))
@@ -68,20 +69,25 @@ pub fn of_output(job: &Job<'_>, template: &Source, output: &str) -> Result<Vec<D
 
 /// The documents of a file as it is.
 pub fn of_file(job: &Job<'_>, file: &Source) -> Result<Vec<Document>, Vec<Diagnostic>> {
-    let (documents, mistakes) = yaml::parse(&file.path, &file.text);
+    let (documents, mistakes) = yaml::parse_objects(&file.path, &file.text);
     let rescope = |mistake: Diagnostic| Diagnostic { scope: job.scope(), ..mistake };
     if !mistakes.is_empty() {
         return Err(mistakes.into_iter().map(rescope).collect());
     }
     let opened = sops::open(&file.path, documents, &job.snapshot.keys)
         .map_err(|mistakes| mistakes.into_iter().map(rescope).collect::<Vec<_>>())?;
-    collect(opened.into_iter().map(|Opened { document, sealed }| {
-        let place = document.root.location(&file.path);
+    let objects = opened.iter().flat_map(|Opened { document, sealed }| match sealed {
+        // What is encrypted is known by its path in the whole document.
+        Some(sealed) => vec![(document.root.to_json(), &document.root, Some(sealed.clone()))],
+        None => lists::nodes(&document.root).into_iter().map(|(value, node)| (value, node, None)).collect(),
+    });
+    collect(objects.map(|(value, node, sealed)| {
+        let place = node.location(&file.path);
         let what = || format!("the document at {place}");
-        let mut made = object(job, document.root.to_json(), Location { end: None, ..place.clone() }, &what)?;
+        let mut made = object(job, value, Location { end: None, ..place.clone() }, &what)?;
         made.sealed = sealed;
         if job.notes.is_some_and(|notes| notes.marked) {
-            made.fields = trace::fields_of_file(&file.path, &document.root);
+            made.fields = trace::fields_of_file(&file.path, node);
         }
         Ok(made)
     }))
@@ -132,7 +138,7 @@ pub fn object(
     }
     let kind = object.get("kind").and_then(Value::as_str).unwrap_or("");
     if kind.ends_with("List") && object.get("items").is_some_and(Value::is_array) {
-        return Err(error(&format!("is a {kind}"))
+        return Err(error(&format!("is a {kind} that is encrypted, or inside of another list"))
             .help("write its items as documents of their own, with `---` between")
             .into());
     }
@@ -164,14 +170,21 @@ pub fn object(
 }
 
 /// A document as it is applied: canonical, in its namespace, with our labels and annotations.
-pub fn finish(job: &Job<'_>, document: Document) -> Result<RenderedObject, Box<Diagnostic>> {
+/// `definitions`: of the kinds that the app brings itself.
+pub fn finish(
+    job: &Job<'_>,
+    document: Document,
+    definitions: &Definitions,
+) -> Result<RenderedObject, Box<Diagnostic>> {
     let Document { mut object, source, fields, sealed, hook } = document;
     check_opened(job, &object).map_err(|mistake| mistake.at(source.clone()))?;
     check_secret(job, &object).map_err(|mistake| mistake.at(source.clone()))?;
-    canonical::canonical(&mut object);
     let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or("").to_owned();
     let kind = Kind::from_api_version(&text("apiVersion"), &text("kind"));
-    place(job, &mut object, &kind).map_err(|mistake| mistake.at(source.clone()))?;
+    let facts =
+        if kind.is_built_in() { None } else { definitions.get(&kind).or_else(|| job.site.kind(&kind)) };
+    canonical::canonical(&mut object, facts.is_some_and(|facts| !facts.has_status));
+    place(job, &mut object, &kind, &source, facts).map_err(|mistake| mistake.at(source.clone()))?;
     check_labels(job, &object, &kind, sealed.is_none()).map_err(|mistake| mistake.at(source.clone()))?;
     let shown = sealed.is_none();
     check_switches(job, &object, &kind, shown).map_err(|mistake| mistake.at(source.clone()))?;
@@ -204,17 +217,6 @@ pub fn finish(job: &Job<'_>, document: Document) -> Result<RenderedObject, Box<D
         notes.note(&object, fields);
     }
     Ok(object)
-}
-
-/// An object of the whole cluster has no namespace; charts write one all the same, and nobody minds.
-pub fn without_needless_namespace(object: &mut Map<String, Value>) {
-    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or("").to_owned();
-    let kind = Kind::from_api_version(&text("apiVersion"), &text("kind"));
-    if is_of_cluster(&kind)
-        && let Some(Value::Object(metadata)) = object.get_mut("metadata")
-    {
-        metadata.shift_remove("namespace");
-    }
 }
 
 fn is_of_cluster(kind: &Kind) -> bool {
@@ -250,32 +252,17 @@ const OF_THE_CLUSTER: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Groups whose kinds are all built in; of other groups nothing is known here.
-const BUILT_IN: &[&str] = &[
-    "",
-    "admissionregistration.k8s.io",
-    "apiextensions.k8s.io",
-    "apiregistration.k8s.io",
-    "apps",
-    "autoscaling",
-    "batch",
-    "certificates.k8s.io",
-    "coordination.k8s.io",
-    "discovery.k8s.io",
-    "events.k8s.io",
-    "flowcontrol.apiserver.k8s.io",
-    "networking.k8s.io",
-    "node.k8s.io",
-    "policy",
-    "rbac.authorization.k8s.io",
-    "resource.k8s.io",
-    "scheduling.k8s.io",
-    "storage.k8s.io",
-];
-
-/// The namespace of the app, where a built-in kind wants one and none is written.
-fn place(job: &Job<'_>, object: &mut Map<String, Value>, kind: &Kind) -> Result<(), Box<Diagnostic>> {
-    let of_cluster = is_of_cluster(kind);
+/// Puts an object into the namespace of the app where it has none and its kind wants one, and takes the namespace from an
+/// object of the whole cluster. Of a kind that nobody has defined yet nothing is known: it stays as it is written.
+fn place(
+    job: &Job<'_>,
+    object: &mut Map<String, Value>,
+    kind: &Kind,
+    source: &Location,
+    facts: Option<KindFacts>,
+) -> Result<(), Box<Diagnostic>> {
+    let namespaced =
+        if kind.is_built_in() { Some(!is_of_cluster(kind)) } else { facts.map(|it| it.namespaced) };
     let Some(Value::Object(metadata)) = object.get_mut("metadata") else { return Ok(()) };
     let written = metadata.get("namespace");
     if written.is_some_and(|namespace| !namespace.is_string()) {
@@ -283,17 +270,22 @@ fn place(job: &Job<'_>, object: &mut Map<String, Value>, kind: &Kind) -> Result<
         return Err(job.error(codes::NAMESPACE, message).help("put it in quotes").into());
     }
     let written = written.and_then(Value::as_str).filter(|namespace| !namespace.is_empty());
-    if of_cluster {
-        if let Some(namespace) = written {
+    match (namespaced, written) {
+        (Some(false), Some(namespace)) => {
             let message = format!(
-                "{} belongs to the whole cluster, and is put into namespace {namespace}",
+                "{} belongs to the whole cluster: its namespace {namespace} is left away",
                 name_of(metadata, kind)
             );
-            return Err(job.error(codes::NAMESPACE, message).help("remove metadata.namespace").into());
+            job.warn(codes::NAMESPACE, message, source, "remove metadata.namespace");
+            metadata.shift_remove("namespace");
         }
-        metadata.shift_remove("namespace");
-    } else if written.is_none() && BUILT_IN.contains(&&*kind.group) {
-        metadata.insert("namespace".to_owned(), json!(&*job.app.id.namespace));
+        (Some(false), None) => {
+            metadata.shift_remove("namespace");
+        }
+        (Some(true), None) => {
+            metadata.insert("namespace".to_owned(), json!(&*job.app.id.namespace));
+        }
+        (Some(true), Some(_)) | (None, _) => {}
     }
     Ok(())
 }

@@ -107,7 +107,7 @@ pub fn name_runs(documents: &mut [Document]) {
 /// Of what is applied, so that another way to write the same is the same run.
 fn digest(document: &Document) -> String {
     let mut object: Map<String, Value> = document.object.clone();
-    canonical::canonical(&mut object);
+    canonical::canonical(&mut object, false);
     let body = Value::Object(object);
     let digest =
         document.sealed.as_ref().map_or_else(|| Digest::of_json(&body), |sealed| sealed.digest(&body));

@@ -7,6 +7,7 @@ use super::clusters::Selected;
 use super::stacks::Shape;
 use super::{Job, codes, engine};
 use crate::fleet::layers::{Level, shipped_in};
+use crate::manifest::yaml;
 use crate::model::{Diagnostic, Location};
 
 /// What stands before the path of a file that the program ships.
@@ -129,11 +130,15 @@ fn read_folder(job: &Job<'_>, folder: String) -> Result<Layer, Vec<Diagnostic>> 
         if name != "values.yaml" && !name.ends_with(".j2") && !is_patch(name) {
             continue;
         }
-        let Some(text) = job.snapshot.text(path) else {
-            mistakes.push(
-                job.error(codes::LAYER_FILE, format!("{path} is not UTF-8 text"))
-                    .at(Location::new(path, 1, 1)),
-            );
+        let Some(text) = job.snapshot.text(path).filter(|text| text.len() <= yaml::FILE_LIMIT) else {
+            let why = match file.content.len() {
+                size if size > yaml::FILE_LIMIT => {
+                    format!("has {size} bytes, more than the limit of {}", yaml::FILE_LIMIT)
+                }
+                _ => job.snapshot.why_unreadable(path),
+            };
+            let mistake = job.error(codes::LAYER_FILE, format!("{path} {why}"));
+            mistakes.push(mistake.at(Location::new(path, 1, 1)));
             continue;
         };
         let source = Source { path: path.to_owned(), blob: Arc::clone(&file.blob), text: text.into() };

@@ -33,12 +33,14 @@ mod charts;
 mod clusters;
 pub mod codes;
 mod context;
+mod definitions;
 mod depth;
 mod documents;
 mod engine;
 mod hooks;
 mod inputs;
 mod layers;
+mod lists;
 mod mistakes;
 mod nodes;
 mod objects;
@@ -54,6 +56,7 @@ mod tests;
 pub mod trace;
 mod values;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -155,6 +158,7 @@ impl<'a> Renderer<'a> {
             inputs: Arc::clone(inputs),
             site: Site::new(cluster, ring, facts),
             notes: None,
+            warnings: RefCell::default(),
         })
     }
 }
@@ -183,6 +187,7 @@ struct Job<'a> {
     site: Site<'a>,
     /// Asked for by [`trace`] alone.
     notes: Option<&'a trace::Notes>,
+    warnings: RefCell<Vec<Diagnostic>>,
 }
 
 /// What an app is, wherever a render would come out the same.
@@ -191,13 +196,14 @@ struct Made {
     objects: Arc<[RenderedObject]>,
     patches: Arc<patches::Used>,
     questions: Arc<Questions>,
+    warnings: Arc<[Diagnostic]>,
 }
 
 impl Made {
     fn into_rendered(self, target: &Target, revision: Revision) -> Rendered {
-        let Self { objects, patches, questions } = self;
+        let Self { objects, patches, questions, warnings } = self;
         let Target { app, cluster } = target.clone();
-        Rendered { app, cluster, revision, objects, patches, questions }
+        Rendered { app, cluster, revision, objects, patches, questions, warnings }
     }
 }
 
@@ -232,6 +238,7 @@ impl Job<'_> {
             objects: found.into_values().map(|(object, _)| object).collect(),
             patches: Arc::new(used),
             questions: Arc::new(self.site.questions()),
+            warnings: self.warnings.take().into(),
         })
     }
 
@@ -257,6 +264,12 @@ impl Job<'_> {
 
     fn error(&self, code: &'static str, message: impl Into<String>) -> Diagnostic {
         Diagnostic::error(code, message, self.scope())
+    }
+
+    /// What is rendered all the same, and what `lint` says of it. It holds for the app: a render is shared by clusters.
+    fn warn(&self, code: &'static str, message: impl Into<String>, at: &Location, help: &str) {
+        let warning = Diagnostic::warning(code, message, Scope::App(self.app.id.clone()));
+        self.warnings.borrow_mut().push(warning.at(at.clone()).help(help));
     }
 
     fn scope(&self) -> Scope {

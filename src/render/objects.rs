@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::context::Context;
+use super::definitions::Definitions;
 use super::engine::{self, Engine};
 use super::layers::{Source, too_wide};
 use super::patches::Used;
@@ -34,7 +35,7 @@ pub fn render(
     let (mut made, mut wrong) = (Vec::new(), Vec::new());
     for path in files(objects, job.snapshot) {
         let Some(text) = job.snapshot.text(path) else {
-            let message = format!("{path} is not UTF-8 text");
+            let message = format!("{path} {}", job.snapshot.why_unreadable(path));
             wrong.push(job.error(codes::LAYER_FILE, message).at(Location::new(path, 1, 1)));
             continue;
         };
@@ -52,9 +53,10 @@ pub fn render(
     let patched =
         patches.apply_below(job, &mut made, used).and_then(|()| patches.apply_of_app(job, &mut made, used));
     wrong.extend(patched.err().into_iter().flatten());
+    let definitions = Definitions::of(&made);
     let mut found = Found::new();
     for document in made {
-        wrong.extend(add(job, &mut found, document));
+        wrong.extend(add(job, &mut found, document, &definitions));
     }
     if wrong.is_empty() { Ok(found) } else { Err(wrong) }
 }
@@ -78,8 +80,13 @@ fn template(
     documents::of_output(job, file, &output)
 }
 
-fn add(job: &Job<'_>, found: &mut Found, document: documents::Document) -> Option<Diagnostic> {
-    match documents::finish(job, document) {
+fn add(
+    job: &Job<'_>,
+    found: &mut Found,
+    document: documents::Document,
+    definitions: &Definitions,
+) -> Option<Diagnostic> {
+    match documents::finish(job, document, definitions) {
         Ok(object) => {
             if let Some((first, _)) = found.get(&object.id) {
                 return Some(pods::twice(job, first, &object));

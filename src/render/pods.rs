@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::context::Context;
+use super::definitions::Definitions;
 use super::documents::Document;
 use super::engine::Engine;
 use super::patches::{Patches, Used};
@@ -71,9 +72,10 @@ fn one(
     }
     patches.apply_of_app(job, &mut made, used)?;
     hooks::name_runs(&mut made);
+    let definitions = Definitions::of(&made);
     let mut objects: Vec<RenderedObject> = Vec::new();
     for document in made {
-        match documents::finish(job, document) {
+        match documents::finish(job, document, &definitions) {
             Ok(object) => {
                 if let Some(first) = objects.iter().find(|first| first.id == object.id) {
                     wrong.push(twice(job, first, &object));

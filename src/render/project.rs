@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::definitions::Definitions;
 use super::documents::{self, Document};
 use super::{Found, Job};
 use crate::model::{Diagnostic, Project, Role, Subject};
@@ -16,7 +17,7 @@ pub fn render(job: &Job<'_>, project: &Project) -> Result<Found, Vec<Diagnostic>
     for object in objects(project) {
         let Value::Object(object) = object else { continue };
         let document = Document::new(object, job.app.location.clone());
-        match documents::finish(job, document) {
+        match documents::finish(job, document, &Definitions::default()) {
             Ok(object) => {
                 found.insert(object.id.clone(), (object, String::new()));
             }

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::definitions::Definitions;
 use super::documents::{self, Document};
 use super::{Found, Job, codes, pods};
 use crate::model::{Diagnostic, Entry, ObjectId, Route, RoutePath, RouteSettings, Tls};
@@ -13,7 +14,7 @@ pub fn add(job: &Job<'_>, found: &mut Found) -> Vec<Diagnostic> {
     for route in here {
         let made = one(job, route, found).and_then(|object| {
             let source = route.location.clone();
-            documents::finish(job, Document::new(object, source))
+            documents::finish(job, Document::new(object, source), &Definitions::default())
         });
         match made {
             Ok(object) => match found.get(&object.id) {

@@ -8,7 +8,7 @@ use minijinja::{Error, ErrorKind};
 use parking_lot::Mutex;
 use serde_json::Value as Json;
 
-use crate::model::{Capabilities, Cluster, ClusterFacts, Questions, Revision, Selector};
+use crate::model::{Capabilities, Cluster, ClusterFacts, Kind, KindFacts, Questions, Revision, Selector};
 
 /// What can be known of a place: `cluster.labels.zone`, `ring`, `revision`, part by part.
 pub type Path = Vec<String>;
@@ -26,6 +26,7 @@ pub struct Seen {
 pub struct Asked {
     paths: Vec<Path>,
     has: Vec<String>,
+    kinds: Vec<String>,
     version: bool,
     all: bool,
 }
@@ -33,12 +34,14 @@ pub struct Asked {
 impl Asked {
     /// What a place answers, as a text that two places have in common if and only if they answer alike.
     pub fn answers_of(&self, facts: &Facts) -> String {
-        let Self { paths, has, version, all } = self;
+        let Self { paths, has, kinds, version, all } = self;
         let of_paths: Vec<_> = paths.iter().map(|path| (path, answer_of(facts, path))).collect();
         let known = &facts.capabilities;
         let of_has: Vec<_> = has.iter().map(|name| (name, known.has(name))).collect();
+        let facts_of = |name: &String| known.kinds.get(name).map(|it| [it.namespaced, it.has_status]);
+        let of_kinds: Vec<_> = kinds.iter().map(|name| (name, facts_of(name))).collect();
         let (version, all) = (version.then_some(&known.version), all.then_some(&**known));
-        serde_json::json!([of_paths, of_has, version, all, all.map(|all| all.asked)]).to_string()
+        serde_json::json!([of_paths, of_has, of_kinds, version, all, all.map(|all| all.asked)]).to_string()
     }
 }
 
@@ -47,6 +50,7 @@ impl Seen {
         Asked {
             paths: self.answers.keys().cloned().collect(),
             has: self.questions.has.keys().cloned().collect(),
+            kinds: self.questions.kinds.keys().cloned().collect(),
             version: self.questions.version.is_some(),
             all: self.questions.all.is_some(),
         }
@@ -130,6 +134,12 @@ impl Notebook {
     }
 
     /// For whoever may look at any of it.
+    fn kind(&self, name: String) -> Option<KindFacts> {
+        let answer = self.facts.capabilities.kinds.get(&name).copied();
+        self.seen.lock().questions.kinds.entry(name).or_insert(answer);
+        answer
+    }
+
     fn capabilities(&self) -> &Capabilities {
         self.seen.lock().questions.all = Some(Arc::clone(&self.facts.capabilities));
         &self.facts.capabilities
@@ -180,6 +190,11 @@ impl<'a> Site<'a> {
     pub fn ring(&self) -> Option<&'a str> {
         self.note(&["ring"]);
         self.ring
+    }
+
+    /// What the cluster says of a kind that Kubernetes does not have itself.
+    pub fn kind(&self, kind: &Kind) -> Option<KindFacts> {
+        self.notebook.kind(format!("{}/{}", kind.api_version(), kind.kind))
     }
 
     /// For charts, which may ask for any of it.

@@ -382,11 +382,6 @@ fn what_a_template_makes_must_be_objects() {
         "labels of ConfigMap a: b is 1",
         "quotes",
     );
-    check_mistake(
-        web(&[(file, "apiVersion: v1\nkind: Namespace\nmetadata: {name: a, namespace: b}")]),
-        "belongs to the whole cluster",
-        "",
-    );
     let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
     check_mistake(
         web(&[(file, &format!("{map}---\n{map}"))]),
@@ -646,4 +641,28 @@ fn what_nobody_opened_is_not_applied() {
         "apps/web/layer/values.yaml is encrypted with SOPS",
         "only files of Objects apps",
     );
+}
+
+#[test]
+fn namespaces_follow_the_scope_of_the_kind() {
+    let definition = |scope: &str| {
+        format!(
+            "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: tills.x.io}}\nspec: \
+             {{group: x.io, scope: {scope}, names: {{kind: Till, plural: tills}}, versions: [{{name: v1}}]}}\n---\n"
+        )
+    };
+    let till = "apiVersion: x.io/v1\nkind: Till\nmetadata: {name: a}\nstatus: {open: true}\n";
+    let elsewhere = "apiVersion: x.io/v1\nkind: Till\nmetadata: {name: a, namespace: b}\n";
+    let check = |text: &str, namespace: Option<&str>, warnings: usize| {
+        let rendered = web(&[("apps/web/layer/more.yaml.j2", text)]).expect("no mistake");
+        let till = rendered.objects.iter().find(|it| &*it.id.kind == "Till").expect("a Till");
+        assert_eq!((till.id.namespace.as_deref(), rendered.warnings.len()), (namespace, warnings), "{text}");
+        till.body.fields().get("status").is_some()
+    };
+    assert!(check(&format!("{}{till}", definition("Namespaced")), Some("default"), 0), "its status is kept");
+    check(&format!("{}{till}", definition("Cluster")), None, 0);
+    check(&format!("{}{elsewhere}", definition("Cluster")), None, 1);
+    check(&format!("{}{elsewhere}", definition("Namespaced")), Some("b"), 0);
+    assert!(!check(till, None, 0), "nothing is known of the kind");
+    check(elsewhere, Some("b"), 0);
 }

@@ -44,8 +44,6 @@ pub enum Error {
     MissingFolder { url: String, path: String, revision: Revision },
     #[error("failed to find revision {revision} in {url}")]
     UnknownRevision { url: String, revision: Revision },
-    #[error("failed to read file {path}: {size} bytes, more than {limit}")]
-    FileTooLarge { path: String, size: usize, limit: usize },
     #[error("failed to read {path}: it is a symbolic link")]
     Link { path: String },
     #[error("failed to authenticate at {url}: {message}")]
@@ -86,7 +84,6 @@ impl Error {
             | Self::NoDefaultBranch { .. }
             | Self::MissingFolder { .. }
             | Self::UnknownRevision { .. }
-            | Self::FileTooLarge { .. }
             | Self::Link { .. }
             | Self::Key { .. }
             | Self::Folder { .. } => ErrorKind::Configuration,
@@ -118,7 +115,6 @@ impl Error {
             Self::NoDefaultBranch { .. } => "name the branch to read",
             Self::MissingFolder { .. } => "check the path inside the repository",
             Self::UnknownRevision { .. } => "it may not be pushed yet, or was removed by a forced push",
-            Self::FileTooLarge { .. } => "split the file; manifests and templates may have 1 MiB each",
             Self::Link { .. } => "links are not followed: put what it names in its place",
             Self::Authentication { .. } => {
                 "check the token or key; it needs read access to this repository (Gitea: read:repository)"

@@ -62,7 +62,7 @@ fn read_file(path: &Path, relative: &str) -> Result<Option<File>, Error> {
     let limit = largest(relative);
     if size > limit {
         return match must_be_read(relative) {
-            true => Err(Error::FileTooLarge { path: relative.to_owned(), size, limit }),
+            true => Ok(Some(File::too_large(&format!("{size} bytes"), size, limit))),
             false => Ok(None),
         };
     }

@@ -43,16 +43,23 @@ pub use reader::Commit;
 pub use repository::Repository;
 pub use watch::{Wake, Waker, Watch};
 
-/// Text files that tutti reads; one above [`LARGEST_FILE`] is an error, any other file that large is left out.
+/// Text files that tutti reads: a [`File`](crate::model::File) stands for one that is too large, and is an error where it is
+/// used. Any other file that large is left out.
 const READ_ENDINGS: [&str; 3] = [".yaml", ".yml", ".j2"];
 
 /// In bytes.
 const LARGEST_FILE: usize = 1024 * 1024;
+/// Of one file that an Objects app may list. Manifests, templates and values have the limit of their readers.
+const LARGEST_OBJECTS: usize = 16 * 1024 * 1024;
 /// Of one file of a chart, as in Helm.
 const LARGEST_CHART_FILE: usize = 5 * 1024 * 1024;
 
 fn largest(path: &str) -> usize {
-    if path.starts_with("charts/") { LARGEST_CHART_FILE } else { LARGEST_FILE }
+    match path {
+        _ if path.starts_with("charts/") => LARGEST_CHART_FILE,
+        _ if must_be_read(path) || path.ends_with(".json") => LARGEST_OBJECTS,
+        _ => LARGEST_FILE,
+    }
 }
 
 /// Whether a name in the repository is left out: `.git`, editor folders, CI files of the forge. Charts have a file with

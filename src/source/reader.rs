@@ -267,7 +267,7 @@ impl Reader {
         match file_of(&self.repository, path, id).map_err(|error| self.unreadable(&error))? {
             Ok(file) => Ok(Some(file)),
             Err(size) if must_be_read(path) => {
-                Err(Error::FileTooLarge { path: path.to_owned(), size, limit: largest(path) })
+                Ok(Some(File::too_large(&id.to_string(), size, largest(path))))
             }
             Err(_) => Ok(None),
         }

@@ -44,3 +44,33 @@ fn mistake_of_some_clusters_names_them() {
     assert_eq!(found[0]["help"], "on two: did you mean `regoin`? valid: regoin; on three: valid: tier");
     assert_eq!(found[0]["clusters"], serde_json::json!(["three", "two"]));
 }
+
+/// Kind and name of each object that the repository renders to.
+fn rendered(case: &str, app: &str) -> Vec<Value> {
+    let (output, errors, code) = program::run(&folder(case), &["render", app, "-o", "json"]);
+    assert_eq!((errors.as_str(), code), ("", 0), "{case}");
+    serde_json::from_str(&output).expect("JSON")
+}
+
+fn names(objects: &[Value]) -> Vec<String> {
+    let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
+    let name = |it: &Value| {
+        format!(
+            "{} {}/{}",
+            text(&it["kind"]),
+            text(&it["metadata"]["namespace"]),
+            text(&it["metadata"]["name"])
+        )
+    };
+    objects.iter().map(name).collect()
+}
+
+#[test]
+fn lists_and_json_files_are_read_as_kubectl_reads_them() {
+    assert_eq!(lint("lists"), Vec::<Value>::new());
+    let check = |app: &str, expected: &[&str]| assert_eq!(names(&rendered("lists", app)), expected, "{app}");
+    check("plain", &["ConfigMap default/a", "ConfigMap default/b"]);
+    check("team", &["Role default/reader"]);
+    check("js2", &["ConfigMap default/j1", "ConfigMap default/j2"]);
+    check("js", &["ConfigMap default/j"]);
+}

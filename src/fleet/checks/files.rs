@@ -36,6 +36,9 @@ pub fn no_stray_document(facts: &Facts<'_>) -> Vec<Diagnostic> {
     let is_known =
         |file: &str| listed.contains(file) || manifest::usual_at(file).is_none() && is_beside_one(file);
     let plain = facts.manifests.plain.iter();
+    let not_yet = plain.clone().filter(|document| !listed.contains(&*document.file));
+    let not_yet: Vec<Diagnostic> = not_yet.filter_map(|document| document.not_yet.clone()).collect();
+    let plain = plain.filter(|document| document.not_yet.is_none());
     let mut strays: Vec<&PlainDocument> = plain.filter(|document| !is_known(&document.file)).collect();
     // A file is told once, by its first document.
     strays.sort_by(|one, other| (&one.file, &one.location).cmp(&(&other.file, &other.location)));
@@ -51,7 +54,7 @@ pub fn no_stray_document(facts: &Facts<'_>) -> Vec<Diagnostic> {
             .at(stray.location.clone())
             .help("list the file under spec.files of an app of kind Objects; nothing else applies it")
     };
-    strays.into_iter().map(error).collect()
+    not_yet.into_iter().chain(strays.into_iter().map(error)).collect()
 }
 
 /// Each with its slash, the outermost first; none of a file at the top.

@@ -49,10 +49,13 @@ pub enum Identity {
         kind: &'static str,
         folder: &'static str,
     },
-    /// Known, and comes later. `deploys`: it would be an app.
+    /// Known, and comes later. `deploys`: it would be an app. `foreign`: of a group that is not ours, so an Objects app may
+    /// apply it as it is.
     Later {
+        api_version: String,
         kind: String,
         deploys: bool,
+        foreign: bool,
     },
     /// A Kubernetes object that is none of ours.
     Plain {
@@ -119,11 +122,17 @@ pub fn identify(root: &Node, hub: &Hub, reading: &mut Reading<'_>) -> Option<Ide
     if let Some((_, name, known)) =
         TABLE.iter().find(|(versions, name, _)| *name == kind && versions.contains(&api_version))
     {
+        let later = |deploys| Identity::Later {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            deploys,
+            foreign: api_version != OWN,
+        };
         return Some(match known {
             Known::Now(native) => Identity::Native(*native),
             Known::InFolder(folder) => Identity::InFolder { kind: name, folder },
-            Known::LaterApp => Identity::Later { kind: kind.to_owned(), deploys: true },
-            Known::Later => Identity::Later { kind: kind.to_owned(), deploys: false },
+            Known::LaterApp => later(true),
+            Known::Later => later(false),
         });
     }
     let place = |key| {
@@ -136,7 +145,7 @@ pub fn identify(root: &Node, hub: &Hub, reading: &mut Reading<'_>) -> Option<Ide
         of_version.clone().map(|(_, kind, _)| *kind).chain(of_hub.iter().copied()).collect();
     let now = of_version.filter(|(.., known)| matches!(known, Known::Now(_))).map(|(_, kind, _)| *kind);
     let valid: Vec<&str> = now.chain(of_hub).collect();
-    if !kinds.is_empty() {
+    if !valid.is_empty() {
         let place = place("kind");
         reading
             .mistake(codes::UNKNOWN_KIND, format!("unknown kind `{kind}` of {api_version}"), place, "kind")
@@ -199,7 +208,8 @@ pub fn group_of(version: &str) -> &str {
 /// The apiVersions of the group that this one has, or nearly has; empty when it is something else.
 fn versions_meant<'h>(api_version: &str, hub: &'h Hub) -> Vec<&'h str> {
     let group = group_of(api_version);
-    let known = TABLE.iter().flat_map(|(versions, ..)| versions.iter().copied());
+    let known = TABLE.iter().filter(|(.., known)| matches!(known, Known::Now(_)));
+    let known = known.flat_map(|(versions, ..)| versions.iter().copied());
     let mut versions: Vec<&str> = known.chain(hub.accepted().map(|(version, _)| version)).collect();
     versions.sort_unstable();
     versions.dedup();

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use libyaml_safer::{Encoding, Event, EventData, Mark, Parser, ScalarStyle};
 
 use super::syntax::{self, position};
-use super::{Document, Entry, Node, NodeKind, codes, scalar};
+use super::{Document, Entry, Node, NodeKind, codes, scalar, wider};
 use crate::model::{Diagnostic, Location, Position, Scope};
 
 /// Maps and lists within each other.
@@ -39,6 +39,10 @@ pub struct Loader<'a> {
     anchors: HashMap<String, Anchor>,
     /// Of the whole file so far.
     pub nodes: usize,
+    /// So many nodes are read at most.
+    pub node_limit: usize,
+    /// Whether [`wider::without_colons`] made the text.
+    pub lacks_colons: bool,
     /// Of the document that is being read.
     pub mistakes: Vec<Diagnostic>,
 }
@@ -49,7 +53,18 @@ impl<'a> Loader<'a> {
         parser.set_encoding(Encoding::Utf8);
         parser.set_input(text.as_bytes());
         let reached = Position { line: line + 1, column: 1 };
-        Self { parser, file, text, line, reached, anchors: HashMap::new(), nodes, mistakes: Vec::new() }
+        Self {
+            parser,
+            file,
+            text,
+            line,
+            reached,
+            anchors: HashMap::new(),
+            nodes,
+            node_limit: NODE_LIMIT,
+            lacks_colons: false,
+            mistakes: Vec::new(),
+        }
     }
 
     /// Reads documents until the end, or until a mistake that the parser cannot go on after.
@@ -108,6 +123,7 @@ impl<'a> Loader<'a> {
             EventData::Alias { anchor } => return self.alias(&anchor, depth, start, end),
             EventData::Scalar { anchor, tag, value, plain_implicit, style, .. } => {
                 let plain = plain_implicit && style == ScalarStyle::Plain;
+                let value = if self.lacks_colons { wider::with_colons(value) } else { value };
                 (anchor, Node { kind: self.scalar(value, tag.as_deref(), plain, start, end), start, end })
             }
             EventData::SequenceStart { anchor, tag, .. } => {
@@ -335,10 +351,10 @@ impl<'a> Loader<'a> {
 
     fn count(&mut self, nodes: usize, start: Position, end: Position) -> Halted<()> {
         self.nodes += nodes;
-        if self.nodes <= NODE_LIMIT {
+        if self.nodes <= self.node_limit {
             return Ok(());
         }
-        let message = format!("more than {NODE_LIMIT} values in one file, aliases expanded");
+        let message = format!("more than {} values in one file, aliases expanded", self.node_limit);
         Err(Box::new(self.mistake(codes::LIMIT, message, start, end).help("split the file")))
     }
 

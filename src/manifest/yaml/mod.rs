@@ -17,12 +17,13 @@ mod stream;
 mod syntax;
 #[cfg(test)]
 mod tests;
+mod wider;
 
 use serde_json::{Map, Value};
 
 pub use load::{DEPTH_LIMIT, NODE_LIMIT};
 pub use node::{Entry, Node, NodeKind, float_to_json};
-pub use stream::FILE_LIMIT;
+pub use stream::{FILE_LIMIT, Limits};
 
 use super::codes;
 use crate::model::{Diagnostic, Scope};
@@ -47,12 +48,20 @@ pub struct Stream {
 /// Reads a text of any number of documents; `file` is its path, for locations. The scope of every
 /// mistake is the file.
 pub fn read(file: &str, text: &str) -> Stream {
-    stream::read(file, text)
+    stream::read(file, text, Limits::MANIFESTS)
 }
 
 /// As [`read`], with all mistakes in one list.
 pub fn parse(file: &str, text: &str) -> (Vec<Document>, Vec<Diagnostic>) {
-    let Stream { mut documents, mut mistakes } = read(file, text);
+    all(read(file, text))
+}
+
+/// As [`parse`], of a text with the objects of an app, which may be larger.
+pub fn parse_objects(file: &str, text: &str) -> (Vec<Document>, Vec<Diagnostic>) {
+    all(stream::read(file, text, Limits::OBJECTS))
+}
+
+fn all(Stream { mut documents, mut mistakes }: Stream) -> (Vec<Document>, Vec<Diagnostic>) {
     mistakes.extend(documents.iter_mut().flat_map(|document| document.mistakes.drain(..)));
     mistakes.sort_by(|one, other| one.location.cmp(&other.location));
     (documents, mistakes)

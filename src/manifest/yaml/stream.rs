@@ -3,18 +3,32 @@
 use std::borrow::Cow;
 
 use super::load::{Loader, NODE_LIMIT};
-use super::{Stream, codes, syntax};
+use super::{Stream, codes, syntax, wider};
 use crate::model::{Diagnostic, Location, Scope};
 
 /// Bytes of one file.
 pub const FILE_LIMIT: usize = 1024 * 1024;
+
+/// What one text may have.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    pub bytes: usize,
+    pub nodes: usize,
+}
+
+impl Limits {
+    /// Of manifests and values.
+    pub const MANIFESTS: Self = Self { bytes: FILE_LIMIT, nodes: NODE_LIMIT };
+    /// Of what an app applies.
+    pub const OBJECTS: Self = Self { bytes: 16 * FILE_LIMIT, nodes: 16 * NODE_LIMIT };
+}
 /// Documents that cannot be read, before the rest is left: every new start costs the length of the rest.
 const GIVEN_UP_AFTER: usize = 50;
 
-pub fn read(file: &str, text: &str) -> Stream {
+pub fn read(file: &str, text: &str, limits: Limits) -> Stream {
     let mut stream = Stream::default();
-    if text.len() > FILE_LIMIT {
-        let message = format!("the file has {} bytes, more than the limit of {FILE_LIMIT}", text.len());
+    if text.len() > limits.bytes {
+        let message = format!("the file has {} bytes, more than the limit of {}", text.len(), limits.bytes);
         stream.mistakes.push(
             Diagnostic::error(codes::UNREADABLE, message, Scope::File(file.to_owned()))
                 .at(Location::new(file, 1, 1)),
@@ -26,19 +40,37 @@ pub fn read(file: &str, text: &str) -> Stream {
         stream.mistakes.push(mistake);
         return stream;
     }
+    if let Some(values) = wider::json_values(rest) {
+        let mut nodes = 0;
+        for value in values {
+            let mut loader = Loader::new(file, &value.text, value.line, nodes);
+            loader.node_limit = limits.nodes;
+            let stopped = loader.stream(&mut stream.documents).err();
+            nodes = loader.nodes;
+            stream.mistakes.append(&mut loader.mistakes);
+            if let Some(mistake) = stopped {
+                stream.mistakes.push(*mistake);
+                return stream;
+            }
+        }
+        return stream;
+    }
     // kubectl gives the last line an end, too: a block text at the end of the file ends with one.
     let ended = if rest.ends_with('\n') { Cow::Borrowed(rest) } else { Cow::Owned(format!("{rest}\n")) };
-    rest = &ended;
+    let replaced = wider::without_colons(&ended);
+    rest = replaced.as_deref().unwrap_or(&ended);
     let mut line = 0;
     let mut nodes = 0;
     loop {
         let mut loader = Loader::new(file, rest, line, nodes);
+        loader.lacks_colons = replaced.is_some();
+        loader.node_limit = limits.nodes;
         let stopped = loader.stream(&mut stream.documents).err();
         nodes = loader.nodes;
         stream.mistakes.append(&mut loader.mistakes);
         let Some(mistake) = stopped else { return stream };
         let stopped_at = mistake.location.as_ref().map_or(u32::MAX, |location| location.start.line);
-        let full = mistake.code == codes::LIMIT && nodes > NODE_LIMIT;
+        let full = mistake.code == codes::LIMIT && nodes > limits.nodes;
         // Going on at a `---` that stands on the line of the error finds it again.
         if stream.mistakes.last() != Some(&*mistake) {
             stream.mistakes.push(*mistake);

@@ -72,6 +72,7 @@ fn rendered(name: &str, objects: &[&str]) -> Rendered {
         objects: objects.into(),
         patches: Default::default(),
         questions: Default::default(),
+        warnings: Default::default(),
     }
 }
 

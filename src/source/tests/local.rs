@@ -2,7 +2,7 @@
 
 use super::fixture::{Fixture, open};
 use crate::model::{Revision, Snapshot};
-use crate::source::{Error, LARGEST_FILE, read_folder};
+use crate::source::{Error, LARGEST_FILE, LARGEST_OBJECTS, read_folder};
 
 fn paths(snapshot: &Snapshot) -> Vec<&str> {
     snapshot.files.keys().map(String::as_str).collect()
@@ -71,15 +71,17 @@ async fn links_to_what_is_to_be_read_are_errors() {
 }
 
 #[tokio::test]
-async fn a_large_manifest_is_an_error() {
+async fn file_above_its_limit_stands_there_without_text() {
     let fixture = Fixture::new();
     let state = tempfile::tempdir().expect("state");
-    let tip = fixture.commit_mode("apps/big.yaml", &vec![b'#'; LARGEST_FILE + 1], 0o100_644);
+    let tip = fixture.commit_mode("apps/big.yaml", &vec![b'#'; LARGEST_OBJECTS + 1], 0o100_644);
     let repository = open(&fixture.path().display().to_string(), state.path()).await;
-    let error = repository.snapshot(&tip).await.expect_err("too large");
-    let expected =
-        Error::FileTooLarge { path: "apps/big.yaml".to_owned(), size: LARGEST_FILE + 1, limit: LARGEST_FILE };
-    assert_eq!(error, expected);
+    let snapshot = repository.snapshot(&tip).await.expect("the other files can be read");
+    assert_eq!(snapshot.text("apps/big.yaml"), None);
+    assert_eq!(
+        snapshot.why_unreadable("apps/big.yaml"),
+        "has 16777217 bytes, more than the limit of 16777216"
+    );
 }
 
 #[tokio::test]

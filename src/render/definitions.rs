@@ -1,0 +1,82 @@
+//! What the definitions among the documents of an app say of their kinds.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::documents::Document;
+use crate::model::{Kind, KindFacts};
+
+/// The kinds that an app defines itself, in every version.
+#[derive(Debug, Default)]
+pub struct Definitions {
+    kinds: BTreeMap<Kind, KindFacts>,
+}
+
+impl Definitions {
+    pub fn of(documents: &[Document]) -> Self {
+        let mut kinds = BTreeMap::new();
+        for document in documents {
+            read(&document.object, &mut kinds);
+        }
+        Self { kinds }
+    }
+
+    pub fn get(&self, kind: &Kind) -> Option<KindFacts> {
+        self.kinds.get(kind).copied()
+    }
+}
+
+fn read(object: &Map<String, Value>, kinds: &mut BTreeMap<Kind, KindFacts>) {
+    if object.get("kind").is_none_or(|kind| kind != "CustomResourceDefinition") {
+        return;
+    }
+    let Some(spec) = object.get("spec") else { return };
+    let text = |pointer| spec.pointer(pointer).and_then(Value::as_str);
+    let (Some(group), Some(kind), Some(scope)) = (text("/group"), text("/names/kind"), text("/scope")) else {
+        return;
+    };
+    let namespaced = scope == "Namespaced";
+    let has_status =
+        |version: &Value| version.pointer("/subresources/status").is_some_and(|it| !it.is_null());
+    // In v1beta1 all versions may share what stands beside them.
+    let shared = has_status(spec);
+    let versions = spec.get("versions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    for version in versions {
+        if let Some(name) = version.get("name").and_then(Value::as_str) {
+            let facts = KindFacts { namespaced, has_status: shared || has_status(version) };
+            kinds.insert(Kind::new(group, name, kind), facts);
+        }
+    }
+    if let (Some(version), true) = (text("/version"), versions.is_empty()) {
+        kinds.insert(Kind::new(group, version, kind), KindFacts { namespaced, has_status: shared });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::Location;
+
+    #[test]
+    fn definition_says_scope_and_status_of_each_version() {
+        let check = |spec: Value, version: &str, expected: Option<(bool, bool)>| {
+            let object = json!({"kind": "CustomResourceDefinition", "spec": spec});
+            let Value::Object(object) = object else { panic!("a map") };
+            let found = Definitions::of(&[Document::new(object, Location::new("a.yaml", 1, 1))]);
+            let facts = found.get(&Kind::new("x.io", version, "Till"));
+            assert_eq!(facts.map(|it| (it.namespaced, it.has_status)), expected);
+        };
+        let spec = |scope: &str, versions: Value| json!({"group": "x.io", "names": {"kind": "Till"}, "scope": scope, "versions": versions});
+        let two = json!([{"name": "v1", "subresources": {"status": {}}}, {"name": "v2", "subresources": {}}]);
+        check(spec("Namespaced", two.clone()), "v1", Some((true, true)));
+        check(spec("Cluster", two.clone()), "v2", Some((false, false)));
+        check(spec("Cluster", two), "v3", None);
+        let old = json!({"group": "x.io", "names": {"kind": "Till"}, "scope": "Cluster", "version": "v1",
+                         "subresources": {"status": {}}});
+        check(old, "v1", Some((false, true)));
+        check(json!({"group": "x.io"}), "v1", None);
+    }
+}
