@@ -18,6 +18,8 @@ pub const REPLICAS_MISMATCH: &str = "E2011";
 pub const PERCENT_OF_NOTHING: &str = "E2012";
 /// Two podSets with one name in one namespace of one cluster.
 pub const POD_SET_TWICE: &str = "E2013";
+/// The image of a podSet has another tag than its version.
+pub const TWO_TAGS: &str = "E2014";
 /// A pattern of an Objects app that fits no file.
 pub const NO_SUCH_FILE: &str = "E2021";
 /// A Kubernetes document that no app takes.

@@ -33,6 +33,8 @@ pub const UNMANAGED: &str = "tutti.dev/unmanaged";
 pub const COMPONENT_UNMANAGED: &str = "component.luojilab.com/unmanaged";
 /// Annotation on an AppSet of a chart: `apply` applies hooks that run something as ordinary objects, `skip` leaves them out.
 pub const CHART_HOOKS: &str = "tutti.dev/chart-hooks";
+/// On an app: `apply` adds the derived labels to the workloads and pods of its charts.
+pub const CHART_LABELS: &str = "tutti.dev/chart-labels";
 /// Annotation on a Job or Pod that runs once for a release of a chart: what the chart calls it. The next release has
 /// another.
 pub const RUN: &str = "tutti.dev/run";

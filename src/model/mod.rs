@@ -16,7 +16,8 @@ pub mod digest;
 pub mod health;
 pub mod hook;
 pub mod ignore;
-pub mod instance;
+pub mod image;
+mod instance;
 pub mod keys;
 pub mod labels;
 pub mod name;
@@ -54,6 +55,7 @@ pub use digest::Digest;
 pub use health::{Health, Status};
 pub use hook::{Hook, Stage};
 pub use ignore::{FieldPath, IgnoreRule, IgnoreTarget, Ignores, PathStep, ignored};
+pub use image::{ImageReference, image_tag, retag, with_version};
 pub use instance::{
     Caps, ChartRepository, Defaults, DriftMode, Forge, Instance, Mode, PruneMode, Receiver, SecretRef,
 };

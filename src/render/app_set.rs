@@ -8,6 +8,7 @@ use super::documents::Document;
 use super::strategic::{self, Lists};
 use super::{Job, codes, nodes};
 use crate::manifest::read::is_label_value;
+use crate::model::labels::CHART_LABELS;
 use crate::model::{AppSet, DeployType, Diagnostic, Fact};
 use crate::schedule::AssignedPodSet;
 
@@ -41,7 +42,10 @@ pub fn overlay(
         add_labels(&mut document.object, &app_set.labels);
     }
     if app_set.deploy_type == DeployType::Helm {
-        label_workloads(&derived(job, app_set, pod_set), app_set, pod_set, documents);
+        // What a chart selects by is its own affair: another label on its pods may put them behind another Service.
+        let is_asked = chart_labels(job)?;
+        let derived = if is_asked { derived(job, app_set, pod_set) } else { BTreeMap::new() };
+        label_workloads(&derived, app_set, pod_set, documents);
         return Ok(());
     }
     let workload = documents.iter_mut().find(|document| is_workload(&document.object, &pod_set.name));
@@ -71,6 +75,20 @@ pub fn overlay(
     add_variables(job, app_set, pod_set, template);
     pod_set.node_selector_term.iter().for_each(|term| nodes::require(template, term));
     selects_its_pods(job, &workload.object, pod_set)
+}
+
+/// Whether the workloads and pods of a chart get the derived labels.
+fn chart_labels(job: &Job<'_>) -> Result<bool, Box<Diagnostic>> {
+    match job.app.annotations.get(CHART_LABELS).map(String::as_str) {
+        None => Ok(false),
+        Some("apply") => Ok(true),
+        Some(other) => {
+            let message = format!("annotation {CHART_LABELS} of {} is {other:?}", job.app.id);
+            let help =
+                "apply adds the derived labels to the workloads and pods of its charts; remove it otherwise";
+            Err(job.error(codes::CHART_LABELS, message).at(job.app.location.clone()).help(help).into())
+        }
+    }
 }
 
 /// A chart has any number of workloads, named as it likes. Its own labels stay: only what is not there is added, so that

@@ -3,21 +3,19 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::documents::{self, Document};
 use super::hooks::{self, Taken, Wanted};
-use super::layers::{Layers, SHIPPED};
-use super::{Job, codes, lists, values};
+use super::layers::Layers;
+use super::{Job, chart_values, codes, lists};
 use crate::fleet::charts::{folder_of, in_folder, source};
-use crate::manifest::yaml;
 use crate::model::labels::{HELM_RESOURCE_POLICY, PRUNE};
-use crate::model::sealed::{self, CIPHERTEXT};
 use crate::model::{
     AppSpec, Chart, ChartCapabilities, ChartFailure, ChartFault, ChartObject, ChartRef, ChartRequest,
     ChartSource, DeployType, Diagnostic, Location,
 };
-use crate::schedule::{AssignedPodSet, assign, retag};
+use crate::schedule::{AssignedPodSet, assign};
 
 /// The folders of charts that the target is made of.
 pub fn folders(job: &Job<'_>) -> BTreeSet<String> {
@@ -47,14 +45,25 @@ fn of_chart(
 ) -> Result<Vec<Document>, Vec<Diagnostic>> {
     let chart = find(job, named).map_err(|failure| vec![explain(job, named, None, &failure)])?;
     let request = ChartRequest {
-        values: layered(job, layers, pod_set, &chart)?,
+        values: chart_values::layered(job, layers, pod_set, &chart)?,
         release: pod_set.name.clone(),
         namespace: job.app.id.namespace.to_string(),
         capabilities: capabilities(job),
         chart: Arc::clone(&chart),
     };
-    let output =
-        job.charts.render(&request).map_err(|failure| vec![explain(job, named, Some(&chart), &failure)])?;
+    let output = job.charts.render(&request).map_err(|failure| {
+        let mistake = explain(job, named, Some(&chart), &failure);
+        let value = failure.value.as_deref().filter(|_| failure.fault == ChartFault::Values);
+        let place = value.and_then(|path| chart_values::place_of(layers, pod_set, &chart, path));
+        vec![match place {
+            Some(place) => {
+                let named = mistake.location.clone();
+                let mistake = mistake.at(place);
+                named.into_iter().fold(mistake, |it, named| it.related(named, "the chart is named here"))
+            }
+            None => mistake,
+        }]
+    })?;
     let wanted = hooks::wanted(job).map_err(|mistake| vec![*mistake])?;
     let (mut documents, mut mistakes) = (Vec::new(), Vec::new());
     for object in &output.objects {
@@ -94,95 +103,6 @@ fn find(job: &Job<'_>, named: &ChartRef) -> Result<Arc<Chart>, ChartFailure> {
         // The fleet has taken such an app out.
         Err(_) => Err(ChartFailure::new(ChartFault::Missing, "the chart has no source")),
     }
-}
-
-/// Values over those of the chart: the layers of the repository, what the podSet says of itself, its rawValues. The
-/// shipped layers speak to the shipped templates, not to charts.
-fn layered(
-    job: &Job<'_>,
-    layers: &Layers,
-    pod_set: &AssignedPodSet,
-    chart: &Chart,
-) -> Result<Vec<Map<String, Value>>, Vec<Diagnostic>> {
-    let (mut list, mut mistakes) = (Vec::new(), Vec::new());
-    let ours = |path: &str| !path.starts_with(SHIPPED);
-    for layer in layers.list.iter().filter(|layer| layer.values.as_ref().is_some_and(|file| ours(&file.path)))
-    {
-        match values::of_layer(job, layer) {
-            Ok(values) => list.push(values),
-            Err(mut found) => mistakes.append(&mut found),
-        }
-    }
-    mistakes.extend(
-        encrypted_values(chart)
-            .map(|name| values::encrypted(job, Location::new(&format!("{}{name}", chart.origin), 1, 1))),
-    );
-    list.push(own(pod_set, chart));
-    list.extend(pod_set.raw_values.clone());
-    list.retain(|values| !values.is_empty());
-    if mistakes.is_empty() { Ok(list) } else { Err(mistakes) }
-}
-
-/// The values of the chart, and of the charts in it, that somebody encrypted.
-fn encrypted_values(chart: &Chart) -> impl Iterator<Item = &str> {
-    let values = |name: &str| name == "values.yaml" || name.ends_with("/values.yaml");
-    let encrypted = |text: &str| {
-        // What is not read here may be read by Helm.
-        text.contains(CIPHERTEXT)
-            && yaml::parse_values("values.yaml", text).map_or(true, |map| sealed::ciphertext(&map).is_some())
-    };
-    let names = chart.files.iter().map(|(name, _)| name.as_str()).filter(move |name| values(name));
-    names.filter(move |name| chart.text(name).is_some_and(encrypted))
-}
-
-/// Replicas, image and version of the podSet under the names that `helm create` gives them, as far as the chart has a value
-/// of that name.
-fn own(pod_set: &AssignedPodSet, chart: &Chart) -> Map<String, Value> {
-    let defaults = chart.text("values.yaml").map(|text| yaml::parse_values("values.yaml", text));
-    let defaults = defaults.and_then(Result::ok).unwrap_or_default();
-    let mut own = Map::new();
-    let count = ["replicaCount", "replicas"].into_iter().find(|key| defaults.contains_key(*key));
-    if let (Some(key), Some(replicas)) = (count, pod_set.replicas) {
-        own.insert(key.to_owned(), json!(replicas));
-    }
-    let (image, version) = (pod_set.image.as_deref(), pod_set.version.as_deref());
-    match defaults.get("image") {
-        Some(Value::Object(parts)) => {
-            let image = image_parts(parts, image, version);
-            if !image.is_empty() {
-                own.insert("image".to_owned(), Value::Object(image));
-            }
-        }
-        Some(Value::String(default)) => {
-            let image = image.map(str::to_owned).or_else(|| version.map(|version| retag(default, version)));
-            own.extend(image.map(|image| ("image".to_owned(), json!(image))));
-        }
-        _ => {}
-    }
-    own
-}
-
-fn image_parts(parts: &Map<String, Value>, image: Option<&str>, version: Option<&str>) -> Map<String, Value> {
-    let mut made = Map::new();
-    let (name, tag) = match image.map(|image| (image, crate::schedule::tag(image))) {
-        Some((image, Some(tag))) => (image.strip_suffix(&format!(":{tag}")), Some(tag)),
-        Some((image, None)) => (Some(image), version),
-        None => (None, version),
-    };
-    if let Some(name) = name {
-        let host = name.split_once('/').filter(|(host, _)| host.contains(['.', ':']) || *host == "localhost");
-        match host.filter(|_| parts.contains_key("registry")) {
-            Some((host, path)) => {
-                made.insert("registry".to_owned(), json!(host));
-                made.insert("repository".to_owned(), json!(path));
-            }
-            None => {
-                made.insert("repository".to_owned(), json!(name));
-            }
-        }
-    }
-    made.extend(tag.map(|tag| ("tag".to_owned(), json!(tag))));
-    made
 }
 
 /// The documents of one object: several of a list, none of a hook that is left out.

@@ -3,11 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::layers::{Layer, Layers};
-use super::{Job, codes, values};
+use super::{Job, codes, layer_file, values};
 use crate::fleet::layers::cluster_layers;
-use crate::manifest::kinds::placement;
-use crate::manifest::read::{Fields, Reading, Value as Field};
-use crate::manifest::yaml;
 use crate::model::{Diagnostic, Location, Selector};
 
 /// Names before labels, more conditions before fewer.
@@ -45,11 +42,17 @@ pub struct ClusterLayer {
     selector: Selector,
 }
 
+const FOLDER: &str = "templates/cluster/";
+
+pub fn is_of_clusters(folder: &str) -> bool {
+    folder.starts_with(FOLDER)
+}
+
 /// Every cluster layer of the repository.
 pub fn read_all(job: &Job<'_>) -> Result<Vec<ClusterLayer>, Vec<Diagnostic>> {
     let (mut layers, mut mistakes) = (Vec::new(), Vec::new());
     for name in cluster_layers(job.snapshot) {
-        let folder = format!("templates/cluster/{name}/");
+        let folder = format!("{FOLDER}{name}/");
         match read(job, &folder) {
             Ok(selector) => layers.push(ClusterLayer { folder, selector }),
             Err(mut found) => mistakes.append(&mut found),
@@ -69,34 +72,14 @@ pub fn select(job: &Job<'_>, all: &[ClusterLayer]) -> Selected {
     Selected { layers, by_ring: all.iter().any(|layer| layer.selector.ring.is_some()) }
 }
 
-/// `layer.yaml: {clusters: selector}`.
 fn read(job: &Job<'_>, folder: &str) -> Result<Selector, Vec<Diagnostic>> {
-    let path = format!("{folder}layer.yaml");
-    let Some(text) = job.snapshot.text(&path) else {
+    let file = layer_file::read(job, folder, true)?;
+    file.and_then(|file| file.clusters).ok_or_else(|| {
         let message = format!("the cluster layer {folder} has no layer.yaml");
         let help = "it says which clusters the layer is for: `clusters: {matchLabels: {zone: gz}}`";
-        return Err(vec![job.error(codes::LAYER, message).at(Location::new(&path, 1, 1)).help(help)]);
-    };
-    let (documents, mut mistakes) = yaml::parse(&path, text);
-    let mut reading = Reading::new(&path, job.scope());
-    let selector = documents.first().and_then(|document| {
-        let mut fields = Fields::of(&Field::root(&document.root), &mut reading)?;
-        let clusters = fields.required("clusters", &mut reading);
-        fields.finish(&mut reading);
-        placement::selector(&clusters?, true, &mut reading)
-    });
-    mistakes.append(&mut reading.mistakes);
-    for mistake in &mut mistakes {
-        mistake.scope = job.scope();
-    }
-    match selector {
-        Some(selector) if mistakes.is_empty() => Ok(selector),
-        _ if mistakes.is_empty() => {
-            let message = format!("{path} is empty");
-            Err(vec![job.error(codes::LAYER, message).at(Location::new(&path, 1, 1))])
-        }
-        _ => Err(mistakes),
-    }
+        let place = Location::new(&format!("{folder}layer.yaml"), 1, 1);
+        vec![job.error(codes::LAYER, message).at(place).help(help)]
+    })
 }
 
 /// Layers of one rank have no order, so they must not set the same thing.

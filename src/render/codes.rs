@@ -61,6 +61,12 @@ pub const CHART_RENDERER: &str = "E3048";
 /// What an app says of the hooks of its charts is nothing that can be done.
 pub const CHART_HOOK: &str = "E3049";
 /// A chart that asks the cluster (a warning).
+/// A podSet sets what its chart has no value for.
+pub const CHART_WITHOUT_VALUE: &str = "E3053";
+/// `{{` in values of a chart.
+pub const VALUES_NOT_TEMPLATED: &str = "E3054";
+/// An annotation on the labels of charts that cannot be understood.
+pub const CHART_LABELS: &str = "E3055";
 pub const CHART_LOOKUP: &str = "E3051";
 /// A chart that makes something else each time (a warning).
 pub const CHART_CHANGES: &str = "E3052";

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::clusters::Selected;
+use super::clusters::{self, Selected};
+use super::layer_file::{self, ForCharts};
 use super::stacks::Shape;
 use super::{Job, codes, engine};
 use crate::fleet::layers::{Level, shipped_in};
@@ -39,6 +40,8 @@ pub struct Layer {
     pub templates: BTreeMap<String, Vec<Source>>,
     /// By file name.
     pub patches: Vec<Source>,
+    /// The charts that its values reach.
+    pub charts: ForCharts,
 }
 
 /// The layers of a target, lowest first.
@@ -112,7 +115,10 @@ pub fn read(job: &Job<'_>, folders: &[String], by_ring: bool) -> Result<Layers, 
 }
 
 fn read_folder(job: &Job<'_>, folder: String) -> Result<Layer, Vec<Diagnostic>> {
-    let mut layer = Layer { folder, values: None, templates: BTreeMap::new(), patches: Vec::new() };
+    // Of a cluster layer it was read before, with the clusters that it is for.
+    let file = layer_file::read(job, &folder, clusters::is_of_clusters(&folder))?.unwrap_or_default();
+    let (templates, patches) = (BTreeMap::new(), Vec::new());
+    let mut layer = Layer { folder, values: None, templates, patches, charts: file.charts };
     let mut mistakes = Vec::new();
     for (path, text) in shipped_in(&layer.folder) {
         let source = Source { path: format!("{SHIPPED}{path}"), blob: "".into(), text: text.into() };
@@ -164,8 +170,8 @@ fn refuse(job: &Job<'_>, path: &str, name: &str) -> Option<Diagnostic> {
     if known || ![".yaml", ".yml", ".j2", ".json"].iter().any(|end| name.ends_with(end)) {
         return None;
     }
-    let help = "a layer has values.yaml, templates *.yaml.j2, parts of templates _*.j2, patches/*.yaml, and a cluster \
-                layer has layer.yaml";
+    let help = "a layer has values.yaml, templates *.yaml.j2, parts of templates _*.j2, patches/*.yaml, layer.yaml \
+                (which clusters and charts it is for)";
     let error = job.error(codes::LAYER_FILE, format!("{path} has no meaning in a layer"));
     Some(error.at(Location::new(path, 1, 1)).help(help))
 }

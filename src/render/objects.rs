@@ -87,13 +87,14 @@ fn add(
     definitions: &Definitions,
 ) -> Option<Diagnostic> {
     match documents::finish(job, document, definitions) {
-        Ok(object) => {
-            if let Some((first, _)) = found.get(&object.id) {
-                return Some(pods::twice(job, first, &object));
+        Ok(object) => match found.get(&object.id) {
+            Some((first, _)) if pods::is_same_definition(first, &object) => None,
+            Some((first, _)) => Some(pods::twice(job, first, &object)),
+            None => {
+                found.insert(object.id.clone(), (object, String::new()));
+                None
             }
-            found.insert(object.id.clone(), (object, String::new()));
-            None
-        }
+        },
         Err(mistake) => Some(*mistake),
     }
 }

@@ -9,8 +9,10 @@ use super::engine::Engine;
 use super::patches::{Patches, Used};
 use super::stacks::Stack;
 use super::{Found, Job, app_set, charts, codes, documents, hooks, mistakes, values};
-use crate::model::{AppSpec, Component, Diagnostic, RenderedObject};
-use crate::schedule::{AssignedPodSet, assign, retag, tag};
+use crate::model::{
+    AppSpec, Component, Diagnostic, Location, RenderedObject, image_tag, retag, with_version,
+};
+use crate::schedule::{AssignedPodSet, assign};
 
 pub fn render(job: &Job<'_>, stack: &Stack, used: &mut Used) -> Result<Found, Vec<Diagnostic>> {
     let of_layers = stack.values(job)?;
@@ -76,16 +78,20 @@ fn one(
     let mut objects: Vec<RenderedObject> = Vec::new();
     for document in made {
         match documents::finish(job, document, &definitions) {
-            Ok(object) => {
-                if let Some(first) = objects.iter().find(|first| first.id == object.id) {
-                    wrong.push(twice(job, first, &object));
-                }
-                objects.push(object);
-            }
+            Ok(object) => match objects.iter().find(|first| first.id == object.id) {
+                Some(first) if is_same_definition(first, &object) => {}
+                Some(first) => wrong.push(twice(job, first, &object)),
+                None => objects.push(object),
+            },
             Err(mistake) => wrong.push(*mistake),
         }
     }
     if wrong.is_empty() { Ok(objects) } else { Err(wrong) }
+}
+
+/// Charts bring the definitions that they need, and several may need the same.
+pub fn is_same_definition(first: &RenderedObject, second: &RenderedObject) -> bool {
+    second.defines.is_some() && first.hash == second.hash
 }
 
 /// One object from two places of one render.
@@ -96,10 +102,18 @@ pub fn twice(job: &Job<'_>, first: &RenderedObject, second: &RenderedObject) -> 
         first.source,
         second.source
     );
-    job.error(codes::OBJECT_TWICE, message)
-        .at(second.source.clone())
-        .help("remove one of them, or give it another name")
-        .related(first.source.clone(), "also here")
+    let help = match second.defines {
+        Some(_) => {
+            "they differ: take both out by a patch (`merge: {$patch: delete}`) and write the right one in a layer"
+        }
+        None => "remove one of them, or give it another name",
+    };
+    // A subchart under an alias stands in no file of that name.
+    let is_known = |place: &Location| job.snapshot.files.contains_key(&place.file);
+    let mistake = job.error(codes::OBJECT_TWICE, message).help(help);
+    let place = Some(&second.source).filter(|place| is_known(place)).unwrap_or(&job.app.location);
+    let mistake = mistake.at(place.clone());
+    if is_known(&first.source) { mistake.related(first.source.clone(), "also here") } else { mistake }
 }
 
 /// An object that several podSets make alike is one object.
@@ -136,13 +150,14 @@ fn complete(
     }
     let of_app = values.get("image").and_then(Value::as_str);
     let image = match (&assigned.image, &assigned.version, &job.app.spec) {
+        (Some(image), Some(version), AppSpec::AppSet(_)) => Some(with_version(image, version)),
         (Some(image), _, _) => Some(image.clone()),
         // The version of a Component is read from its image in the first place.
         (None, Some(version), AppSpec::AppSet(_)) => of_app.map(|image| retag(image, version)),
         (None, _, _) => of_app.map(str::to_owned),
     };
     if let Some(image) = image {
-        pod_set.version = pod_set.version.or_else(|| tag(&image).map(str::to_owned));
+        pod_set.version = pod_set.version.or_else(|| image_tag(&image).map(str::to_owned));
         values.insert("image".to_owned(), json!(image));
         pod_set.image = Some(image);
     }

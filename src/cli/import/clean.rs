@@ -133,7 +133,7 @@ fn defaults_of_pod(pod: &mut Value) {
             drop_equal(container, "terminationMessagePath", &json!("/dev/termination-log"));
             drop_equal(container, "terminationMessagePolicy", &json!("File"));
             let newest = container.get("image").and_then(Value::as_str).is_none_or(|image| {
-                crate::schedule::tag(image).is_none_or(|tag| tag == "latest") && !image.contains('@')
+                crate::model::image_tag(image).is_none_or(|tag| tag == "latest") && !image.contains('@')
             });
             let policy = if newest { "Always" } else { "IfNotPresent" };
             drop_equal(container, "imagePullPolicy", &json!(policy));

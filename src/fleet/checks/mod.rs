@@ -48,6 +48,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("a host and path of a cluster has one route", routes::differ),
     ("a pin fits an app and a ring", pins::fit),
     ("podSets come to the replicas of their app", pod_sets::replicas_fit),
+    ("a podSet has one tag", pod_sets::tags_agree),
     ("a podSet's name is used once in a namespace", pod_sets::names_differ),
     ("a layer that an app names exists", layers::exist),
     ("a chart that an app names can be found", charts::can_be_found),

@@ -1,10 +1,11 @@
 //! PodSets: how many, and under which names.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use super::Facts;
 use crate::fleet::{Division, codes, divide, placement};
-use crate::model::{App, AppSet, AppSpec, ClusterName, Diagnostic, Location, Scope};
+use crate::model::{App, AppSet, AppSpec, ClusterName, Diagnostic, Location, PodSet, Scope, image_tag};
 
 pub fn replicas_fit(facts: &Facts<'_>) -> Vec<Diagnostic> {
     let check = |app: &App| match &app.spec {
@@ -44,6 +45,26 @@ fn fits(app: &App, app_set: &AppSet) -> Option<Diagnostic> {
             Some(diagnostic)
         }
     }
+}
+
+/// The version of a podSet is the tag of its image.
+pub fn tags_agree(facts: &Facts<'_>) -> Vec<Diagnostic> {
+    let app_sets = facts.manifests.apps.iter().filter_map(|app| match &app.spec {
+        AppSpec::AppSet(app_set) => Some((app, app_set)),
+        AppSpec::Component(_) | AppSpec::Objects(_) | AppSpec::Project(_) => None,
+    });
+    let pod_sets = app_sets.flat_map(|(app, set)| {
+        set.clusters.iter().flat_map(move |it| it.pod_sets.iter().map(move |it| (app, it)))
+    });
+    let two_tags = |(app, pod_set): (&Arc<App>, &PodSet)| {
+        let (image, version) = (pod_set.image.as_deref()?, pod_set.version.as_deref()?);
+        let tag = image_tag(image).filter(|tag| *tag != version)?;
+        let message =
+            format!("podSet {} has version {version}, and the tag of its image is {tag}", pod_set.name);
+        let mistake = Diagnostic::error(codes::TWO_TAGS, message, Scope::App(app.id.clone()));
+        Some(mistake.at(pod_set.location.clone()).help("write one of them, or the same in both"))
+    };
+    pod_sets.filter_map(two_tags).collect()
 }
 
 /// A podSet is a workload of its name, so the name is taken once in a namespace of a cluster.

@@ -88,11 +88,30 @@ fn values_come_from_chart_layers_pod_set_and_raw_values() {
     let gone = r#"{"a":1,"b":2}"#;
     check(&app("", ""), &[], 1, image("docker.io", "web", "v0"), ["red", "1", gone]);
     let base = ("templates/base/values.yaml", "colour: green\nsize: 2\n");
+    check(&app("", ""), &[base], 1, image("docker.io", "web", "v0"), ["red", "1", gone]);
+    for charts in ["charts: true", "charts: '*'", "charts: [web]"] {
+        let layer = ("templates/base/layer.yaml", charts);
+        check(&app("", ""), &[base, layer], 1, image("docker.io", "web", "v0"), ["green", "2", gone]);
+    }
+    let base_of_charts = ("templates/base/layer.yaml", "charts: true");
+    let others = ("templates/base/layer.yaml", "charts: [other]");
+    check(&app("", ""), &[base, others], 1, image("docker.io", "web", "v0"), ["red", "1", gone]);
     let own = ("apps/web/layer/values.yaml", "size: 3\n");
-    check(&app("", ""), &[base], 1, image("docker.io", "web", "v0"), ["green", "2", gone]);
-    check(&app("", ""), &[base, own], 1, image("docker.io", "web", "v0"), ["green", "3", gone]);
+    check(
+        &app("", ""),
+        &[base, base_of_charts, own],
+        1,
+        image("docker.io", "web", "v0"),
+        ["green", "3", gone],
+    );
     let raw = ", replicas: 4, version: v7, rawValues: \"size: 4\\ngone: {a: null}\\n\"";
-    check(&app(raw, ""), &[base, own], 4, image("docker.io", "web", "v7"), ["green", "4", r#"{"b":2}"#]);
+    check(
+        &app(raw, ""),
+        &[base, base_of_charts, own],
+        4,
+        image("docker.io", "web", "v7"),
+        ["green", "4", r#"{"b":2}"#],
+    );
     let map = ", replicas: 4, image: 'r.example.com:5000/a/b:v9', rawValues: {replicaCount: 6}";
     check(&app(map, ""), &[], 6, image("r.example.com:5000", "a/b", "v9"), ["red", "1", gone]);
 }
@@ -109,12 +128,16 @@ fn values_that_are_encrypted_are_refused() {
 
 #[test]
 fn objects_carry_our_labels_and_their_template() {
-    let Some(objects) = objects(&app(", version: v7", ", labels: {a: b}"), &[]) else { return };
-    let [object] = objects.as_slice() else { panic!("{objects:#?}") };
-    assert_eq!(object.source.to_string(), "charts/web/templates/a.yaml:1:1");
-    assert_eq!(object.id.to_string(), "Deployment default/web-blue");
-    let labels = &object.body.fields()["spec"]["template"]["metadata"]["labels"];
-    assert_eq!(labels, &json!({"x": "a", "app": "web", "version": "v7", "sym-group": "blue"}));
+    let check = |more: &str, expected: Value| {
+        let Some(objects) = objects(&app(", version: v7", more), &[]) else { return };
+        let [object] = objects.as_slice() else { panic!("{objects:#?}") };
+        assert_eq!(object.source.to_string(), "charts/web/templates/a.yaml:1:1");
+        assert_eq!(object.id.to_string(), "Deployment default/web-blue");
+        assert_eq!(object.body.fields()["spec"]["template"]["metadata"]["labels"], expected);
+    };
+    check(", labels: {a: b}", json!({"x": "a"}));
+    let asked = ", annotations: {tutti.dev/chart-labels: apply}";
+    check(asked, json!({"x": "a", "app": "web", "version": "v7", "sym-group": "blue"}));
 }
 
 #[test]

@@ -1,0 +1,285 @@
+//! The values that a chart is rendered with: those of layers that reach charts, of the podSet, and its rawValues.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::layers::{Layer, Layers, SHIPPED, Source};
+use super::{Job, codes, values};
+use crate::fleet::layers::TEMPLATES;
+use crate::manifest::yaml::{self, Node};
+use crate::model::sealed::{self, CIPHERTEXT};
+use crate::model::{
+    Chart, ChartCapabilities, ChartFailure, ChartFault, ChartRequest, Diagnostic, Digest, ImageReference,
+    Location, retag, with_version,
+};
+use crate::schedule::AssignedPodSet;
+
+/// A registry that a reference without one means, and the folder of its images without one.
+const DEFAULT_REGISTRY: (&str, &str) = ("docker.io", "library/");
+
+/// Values over those of the chart: the layers that reach it, what the podSet says of itself, its rawValues.
+pub fn layered(
+    job: &Job<'_>,
+    layers: &Layers,
+    pod_set: &AssignedPodSet,
+    chart: &Chart,
+) -> Result<Vec<Map<String, Value>>, Vec<Diagnostic>> {
+    let (mut list, mut mistakes) = (Vec::new(), Vec::new());
+    for (layer, source) in reaching(layers, chart) {
+        match values::of_layer(job, layer) {
+            Ok(values) => list.push(values),
+            Err(mut found) => mistakes.append(&mut found),
+        }
+        if let Some(line) = source.text.lines().position(|line| line.contains("{{")) {
+            let line = u32::try_from(line + 1).unwrap_or(u32::MAX);
+            warn_of_braces(job, &Location::new(&source.path, line, 1));
+        }
+    }
+    mistakes.extend(
+        encrypted_values(chart)
+            .map(|name| values::encrypted(job, Location::new(&format!("{}{name}", chart.origin), 1, 1))),
+    );
+    match defaults(job, chart) {
+        Ok(defaults) => list.push(own(job, pod_set, chart, &defaults)),
+        Err(failure) => mistakes.push(unread(job, chart, &failure)),
+    }
+    if let Some(raw) = &pod_set.raw_values {
+        if json!(raw).to_string().contains("{{") {
+            warn_of_braces(job, &pod_set.location);
+        }
+        list.push(raw.clone());
+    }
+    list.retain(|values| !values.is_empty());
+    if mistakes.is_empty() { Ok(list) } else { Err(mistakes) }
+}
+
+/// The layers whose values reach a chart: the app's own, and shared ones that say so. The shipped layers speak to the
+/// shipped templates.
+fn reaching<'l>(
+    layers: &'l Layers,
+    chart: &Chart,
+) -> impl Iterator<Item = (&'l Layer, &'l Source)> + use<'l> {
+    let name = name_of(chart);
+    layers.list.iter().filter_map(move |layer| {
+        let source = layer.values.as_ref().filter(|source| !source.path.starts_with(SHIPPED))?;
+        let reaches = !layer.folder.starts_with(TEMPLATES) || layer.charts.reach(&name);
+        reaches.then_some((layer, source))
+    })
+}
+
+/// As its `Chart.yaml` says; of one that does not say it, the folder.
+fn name_of(chart: &Chart) -> String {
+    let file = chart.text("Chart.yaml").and_then(|text| yaml::parse_values("Chart.yaml", text).ok());
+    let name = file.and_then(|file| file.get("name")?.as_str().map(str::to_owned));
+    let folder = || chart.origin.trim_end_matches('/').rsplit('/').next().unwrap_or_default().to_owned();
+    name.unwrap_or_else(folder)
+}
+
+fn warn_of_braces(job: &Job<'_>, place: &Location) {
+    let help = "values are no templates; some charts fill in `{{ … }}` themselves (`tpl`), most take it as it stands";
+    job.warn(codes::VALUES_NOT_TEMPLATED, "`{{` in values that are not templated", place, help);
+}
+
+/// The values of the chart, and of the charts in it, that somebody encrypted.
+fn encrypted_values(chart: &Chart) -> impl Iterator<Item = &str> {
+    let values = |name: &str| name == "values.yaml" || name.ends_with("/values.yaml");
+    let encrypted = |text: &str| {
+        // What is not read here may be read by Helm.
+        text.contains(CIPHERTEXT)
+            && yaml::parse_values("values.yaml", text).map_or(true, |map| sealed::ciphertext(&map).is_some())
+    };
+    let names = chart.files.iter().map(|(name, _)| name.as_str()).filter(move |name| values(name));
+    names.filter(move |name| chart.text(name).is_some_and(encrypted))
+}
+
+/// The `values.yaml` of a chart as Helm reads it. Helm takes more than our reader (a key that stands twice, tags, any depth):
+/// what is not read here is read by Helm, from a chart that shows nothing but its values.
+fn defaults(job: &Job<'_>, chart: &Chart) -> Result<Map<String, Value>, ChartFailure> {
+    let Some(content) = chart.file("values.yaml") else { return Ok(Map::new()) };
+    if let Some(Ok(values)) = chart.text("values.yaml").map(|text| yaml::parse_values("values.yaml", text)) {
+        return Ok(values);
+    }
+    const CHART: &[u8] = b"apiVersion: v2\nname: values\nversion: 0.1.0\n";
+    const TEMPLATE: &[u8] =
+        b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: values}\ndata:\n  values: {{ .Values | \
+        toJson | toJson }}\n";
+    let files: Vec<(String, Arc<[u8]>)> = vec![
+        ("Chart.yaml".to_owned(), CHART.into()),
+        ("templates/values.yaml".to_owned(), TEMPLATE.into()),
+        ("values.yaml".to_owned(), content.into()),
+    ];
+    let digest =
+        Digest::of(&files.iter().flat_map(|(_, content)| content.iter().copied()).collect::<Vec<u8>>());
+    let request = ChartRequest {
+        values: Vec::new(),
+        release: "values".to_owned(),
+        namespace: "default".to_owned(),
+        capabilities: ChartCapabilities { kube_version: None, api_versions: Vec::new(), complete: false },
+        chart: Arc::new(Chart { origin: chart.origin.clone(), digest, folder: false, files }),
+    };
+    let output = job.charts.render(&request)?;
+    let text = output.objects.first().and_then(|it| it.object.pointer("/data/values")?.as_str());
+    let values = text.and_then(|text| serde_json::from_str(text).ok());
+    values.ok_or_else(|| ChartFailure::new(ChartFault::Malformed, "the values are no map"))
+}
+
+fn unread(job: &Job<'_>, chart: &Chart, failure: &ChartFailure) -> Diagnostic {
+    let message = format!("{}values.yaml cannot be read: {}", chart.origin, failure.message);
+    let place = Location::new(&format!("{}values.yaml", chart.origin), 1, 1);
+    let known = job.snapshot.files.contains_key(&place.file);
+    let diagnostic = job.error(codes::MALFORMED_CHART, message);
+    if known { diagnostic.at(place) } else { diagnostic.at(job.app.location.clone()) }
+}
+
+/// Replicas, image and version of the podSet under the names that `helm create` gives them, as far as the chart has a value
+/// of that name.
+fn own(
+    job: &Job<'_>,
+    pod_set: &AssignedPodSet,
+    chart: &Chart,
+    defaults: &Map<String, Value>,
+) -> Map<String, Value> {
+    let without = |what: &str, names: &str| {
+        let message = format!(
+            "chart {} has no value {names}: the {what} of podSet {} is not used",
+            name_of(chart),
+            pod_set.name
+        );
+        let help = "set the chart's own value under rawValues, or in a layer that reaches charts";
+        job.warn(codes::CHART_WITHOUT_VALUE, message, &pod_set.location, help);
+    };
+    let mut own = Map::new();
+    let count = ["replicaCount", "replicas"].into_iter().find(|key| defaults.contains_key(*key));
+    match (count, pod_set.replicas) {
+        (Some(key), Some(replicas)) => {
+            own.insert(key.to_owned(), json!(replicas));
+        }
+        (None, Some(_)) => without("number of replicas", "`replicaCount` or `replicas`"),
+        (_, None) => {}
+    }
+    let (image, version) = (pod_set.image.as_deref(), pod_set.version.as_deref());
+    match defaults.get("image") {
+        Some(Value::Object(parts)) => {
+            let image = image_parts(parts, image, version);
+            if !image.is_empty() {
+                own.insert("image".to_owned(), Value::Object(image));
+            }
+        }
+        Some(Value::String(default)) => {
+            let image = match (image, version) {
+                (Some(image), Some(version)) => Some(with_version(image, version)),
+                (Some(image), None) => Some(image.to_owned()),
+                (None, version) => version.map(|version| retag(default, version)),
+            };
+            own.extend(image.map(|image| ("image".to_owned(), json!(image))));
+        }
+        _ if image.is_some() => without("image", "`image`"),
+        _ => {}
+    }
+    own
+}
+
+/// The parts of an image as a chart has them. `parts`: those of the chart; a part that would still be that of another image
+/// is emptied.
+fn image_parts(parts: &Map<String, Value>, image: Option<&str>, version: Option<&str>) -> Map<String, Value> {
+    let mut made = Map::new();
+    let mut put = |key: &str, value: &str| made.insert(key.to_owned(), json!(value));
+    let reference = image.map(ImageReference::parse);
+    let name_key =
+        if !parts.contains_key("repository") && parts.contains_key("name") { "name" } else { "repository" };
+    let digest = reference.and_then(|reference| reference.digest);
+    let tag = reference.and_then(|reference| reference.tag).or(version.filter(|_| digest.is_none()));
+    let mut name = reference.map(|reference| match (parts.contains_key("registry"), reference.registry) {
+        (false, _) => reference.name(),
+        (true, Some(_)) => reference.path.to_owned(),
+        (true, None) if reference.path.contains('/') => reference.path.to_owned(),
+        (true, None) => format!("{}{}", DEFAULT_REGISTRY.1, reference.path),
+    });
+    if let (true, Some(reference)) = (parts.contains_key("registry"), reference) {
+        put("registry", reference.registry.unwrap_or(DEFAULT_REGISTRY.0));
+    }
+    match (tag, digest, parts.contains_key("digest")) {
+        (tag, Some(digest), true) => {
+            put("digest", digest);
+            tag.map(|tag| put("tag", tag));
+        }
+        (Some(tag), Some(digest), false) => {
+            put("tag", &format!("{tag}@{digest}"));
+        }
+        (None, Some(digest), false) => {
+            // Such a chart joins name and tag with a colon: the one within the digest.
+            let (algorithm, hex) = digest.split_once(':').unwrap_or(("sha256", digest));
+            name = name.map(|name| format!("{name}@{algorithm}"));
+            put("tag", hex);
+        }
+        (tag, None, has_digest) => {
+            tag.map(|tag| put("tag", tag));
+            if has_digest && (tag.is_some() || image.is_some()) {
+                put("digest", "");
+            }
+        }
+    }
+    if let Some(name) = name {
+        put(name_key, &name);
+    }
+    made
+}
+
+/// Where a value stands that reaches the chart: in the podSet's rawValues, else in the highest layer that sets it.
+pub fn place_of(layers: &Layers, pod_set: &AssignedPodSet, chart: &Chart, path: &str) -> Option<Location> {
+    let path: Vec<&str> = path.strip_prefix(".Values")?.split('.').filter(|part| !part.is_empty()).collect();
+    let raw = pod_set.raw_values.as_ref().and_then(|raw| {
+        let (first, rest) = path.split_first()?;
+        rest.iter().try_fold(raw.get(*first)?, |value, part| value.get(part))
+    });
+    if raw.is_some() {
+        return Some(pod_set.location.clone());
+    }
+    let sources: Vec<&Source> = reaching(layers, chart).map(|(_, source)| source).collect();
+    sources.into_iter().rev().find_map(|source| {
+        let (documents, _) = yaml::parse(&source.path, &source.text);
+        let root = &documents.first()?.root;
+        let (last, before) = path.split_last()?;
+        let map = before.iter().try_fold(root, |node: &Node, part| node.get(part))?;
+        Some(map.entry(last)?.location(&source.path))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(parts: Value, image: Option<&str>, version: Option<&str>, expected: Value) {
+        let (Value::Object(parts), Value::Object(expected)) = (parts, expected) else { panic!("maps") };
+        assert_eq!(image_parts(&parts, image, version), expected, "{parts:?} {image:?} {version:?}");
+    }
+
+    #[test]
+    fn image_reaches_every_shape_of_parts() {
+        let plain = || json!({"repository": "docker.io/vendor/web", "tag": "v0"});
+        check(plain(), None, None, json!({}));
+        check(plain(), None, Some("v2"), json!({"tag": "v2"}));
+        check(plain(), Some("r.io/web"), Some("v2"), json!({"repository": "r.io/web", "tag": "v2"}));
+        check(plain(), Some("r.io/web:v3"), None, json!({"repository": "r.io/web", "tag": "v3"}));
+        check(plain(), Some("web"), None, json!({"repository": "web"}));
+        let full = "r.io:5000/shop/web:v1@sha256:0f";
+        check(plain(), Some(full), None, json!({"repository": "r.io:5000/shop/web", "tag": "v1@sha256:0f"}));
+        check(plain(), Some("web@sha256:0f"), Some("v1"), json!({"repository": "web@sha256", "tag": "0f"}));
+        check(json!({"name": "a", "tag": "b"}), Some("web:v1"), None, json!({"name": "web", "tag": "v1"}));
+
+        let registry = || json!({"registry": "quay.io", "repository": "vendor/web", "tag": "v0"});
+        let nginx = json!({"registry": "docker.io", "repository": "library/nginx", "tag": "1"});
+        check(registry(), Some("nginx:1"), None, nginx);
+        let shop = json!({"registry": "docker.io", "repository": "shop/web", "tag": "1"});
+        check(registry(), Some("shop/web:1"), None, shop);
+        let ported = json!({"registry": "r.io:5000", "repository": "shop/web", "tag": "v1@sha256:0f"});
+        check(registry(), Some(full), None, ported);
+
+        let pinned = || json!({"repository": "vendor/web", "tag": "v0", "digest": "sha256:aa"});
+        check(pinned(), None, Some("v2"), json!({"tag": "v2", "digest": ""}));
+        check(pinned(), Some("web"), None, json!({"repository": "web", "digest": ""}));
+        check(pinned(), Some("web@sha256:0f"), None, json!({"repository": "web", "digest": "sha256:0f"}));
+        check(pinned(), None, None, json!({}));
+    }
+}
