@@ -4,6 +4,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
+use super::nulls;
+use crate::model::Kind;
+
 /// What only servers write. `kubectl get -o yaml` shows it, and a manifest that came from there still has it: an apply with a
 /// `resourceVersion` or `uid` would be refused for ever, the others are never recorded as applied.
 const OF_SERVERS: [&str; 8] = [
@@ -17,13 +20,13 @@ const OF_SERVERS: [&str; 8] = [
     "uid",
 ];
 
-/// Drops nulls, status and what servers write, and turns a Secret's stringData into data. Applied by the API server it would
+/// Drops absent fields, status and what servers write, and turns a Secret's stringData into data. Applied by the API server it would
 /// be the same object. `keeps_status`: its kind has no status of its own, so the server keeps what is applied.
-pub fn canonical(object: &mut Map<String, Value>, keeps_status: bool) {
+pub fn canonical(object: &mut Map<String, Value>, kind: &Kind, keeps_status: bool) {
     if !keeps_status {
         object.remove("status");
     }
-    drop_nulls(object);
+    nulls::drop_absent(object, kind);
     if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
         metadata.retain(|name, _| !OF_SERVERS.contains(&name.as_str()));
     }
@@ -47,19 +50,6 @@ fn encoded(text: &Value) -> Value {
     text.as_str().map_or_else(|| text.clone(), |text| Value::String(STANDARD.encode(text)))
 }
 
-fn drop_nulls(map: &mut Map<String, Value>) {
-    map.retain(|_, value| !value.is_null());
-    map.values_mut().for_each(drop_nulls_below);
-}
-
-fn drop_nulls_below(value: &mut Value) {
-    match value {
-        Value::Object(map) => drop_nulls(map),
-        Value::Array(items) => items.iter_mut().for_each(drop_nulls_below),
-        _ => {}
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -68,7 +58,7 @@ mod tests {
 
     fn check(object: Value, expected: &Value) {
         let Value::Object(mut object) = object else { panic!("an object") };
-        canonical(&mut object, false);
+        canonical(&mut object, &Kind::new("", "v1", "A"), false);
         assert_eq!(&Value::Object(object), expected);
     }
 

@@ -38,6 +38,8 @@ pub const LAYER: &str = "E3023";
 pub const LAYER_FILE: &str = "E3024";
 /// A podSpec.template without a Deployment to merge it over.
 pub const NO_WORKLOAD: &str = "E3031";
+/// A null where the cluster would take an empty value.
+pub const NULL: &str = "E3025";
 /// A podSpec.template that cannot be merged.
 pub const POD_TEMPLATE: &str = "E3032";
 /// A selector that its own pods do not fit.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::definitions::Definitions;
 use super::layers::Source;
 use super::trace::{self, marks};
-use super::{Job, canonical, codes, lists};
+use super::{Job, canonical, codes, lists, nulls};
 use crate::manifest::yaml;
 use crate::model::{
     Body, Diagnostic, Digest, Hook, Kind, KindFacts, Location, NotAWave, ObjectId, PruneMode, RenderedObject,
@@ -183,7 +183,10 @@ pub fn finish(
     let kind = Kind::from_api_version(&text("apiVersion"), &text("kind"));
     let facts =
         if kind.is_built_in() { None } else { definitions.get(&kind).or_else(|| job.site.kind(&kind)) };
-    canonical::canonical(&mut object, facts.is_some_and(|facts| !facts.has_status));
+    if let Some(path) = nulls::mistaken(&object, &kind) {
+        return Err(null(job, &object, &kind, &source, &path).into());
+    }
+    canonical::canonical(&mut object, &kind, facts.is_some_and(|facts| !facts.has_status));
     place(job, &mut object, &kind, &source, facts).map_err(|mistake| mistake.at(source.clone()))?;
     check_labels(job, &object, &kind, sealed.is_none()).map_err(|mistake| mistake.at(source.clone()))?;
     let shown = sealed.is_none();
@@ -288,6 +291,36 @@ fn place(
         (Some(true), Some(_)) | (None, _) => {}
     }
     Ok(())
+}
+
+/// `source`: of the object. In a file that is no template, the key itself is marked.
+fn null(
+    job: &Job<'_>,
+    object: &Map<String, Value>,
+    kind: &Kind,
+    source: &Location,
+    path: &[String],
+) -> Diagnostic {
+    let name = object.get("metadata").and_then(Value::as_object).map(|metadata| name_of(metadata, kind));
+    let message = format!("{} has no value at {}", name.unwrap_or_else(|| kind.to_string()), path.join("."));
+    let diagnostic = job.error(codes::NULL, message).in_path(path.join(".")).help(
+        "the cluster would take it for an empty text; write `\"\"` where that is meant, else give it a value or remove the key",
+    );
+    let place = job.snapshot.text(&source.file).filter(|_| !source.file.ends_with(".j2")).and_then(|text| {
+        let (documents, _) = yaml::parse_objects(&source.file, text);
+        let mut nodes = documents.iter().flat_map(|document| lists::nodes(&document.root));
+        let (_, root) = nodes.find(|(_, node)| node.start == source.start)?;
+        let (last, before) = path.split_last()?;
+        let parent = before.iter().try_fold(root, |node, part| match node.as_seq() {
+            Some(items) => items.get(part.parse::<usize>().ok()?),
+            None => node.get(part),
+        })?;
+        match parent.as_seq() {
+            Some(items) => Some(items.get(last.parse::<usize>().ok()?)?.location(&source.file)),
+            None => Some(parent.entry(last)?.location(&source.file)),
+        }
+    });
+    diagnostic.at(place.unwrap_or_else(|| source.clone()))
 }
 
 /// A label that is a number or a boolean would be refused by the API server, without saying where.

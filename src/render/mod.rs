@@ -45,6 +45,7 @@ mod layers;
 mod lists;
 mod mistakes;
 mod nodes;
+mod nulls;
 mod objects;
 mod patches;
 mod pods;

@@ -151,3 +151,13 @@ fn custom_resource_of_a_chart_gets_the_namespace_of_its_release() {
     let objects = names(&rendered("custom-resource-in-chart", "till"));
     assert!(objects.contains(&"Till default/till".to_owned()), "{objects:?}");
 }
+
+#[test]
+fn key_without_a_value_is_refused_and_named() {
+    let expected = [
+        "E3025 apps/a/o/n.yaml:5:31 NetworkPolicy only-role has no value at spec.podSelector.matchLabels.db",
+        "E3025 apps/a/o/n.yaml:11:23 Secret s has no value at stringData.pass",
+        "E3025 apps/a/o/n.yaml:17:27 Service svc has no value at spec.selector.canary",
+    ];
+    assert_eq!(mistakes("nulls"), expected);
+}
