@@ -1,6 +1,7 @@
 //! `tutti lint`: every mistake of a config repository at once, without any cluster.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 
@@ -12,7 +13,7 @@ use crate::chart::{Recorder, Remark};
 use crate::manifest::codes::NOT_A_MANIFEST;
 use crate::model::{Diagnostic, Location, Scope, Severity};
 use crate::render::codes;
-use crate::render::{Memory, Renderer};
+use crate::render::{Memory, Renderer, objects_in_two_apps};
 use crate::report::words::count;
 
 #[derive(Args, Debug)]
@@ -48,6 +49,7 @@ pub async fn run(args: LintArgs) -> anyhow::Result<Exit> {
     let warnings = renders.results().flatten().flat_map(|rendered| rendered.warnings.iter());
     let of_renders = of_renders.filter(|mistake| !hidden(mistake)).chain(warnings);
     let found = fleet.diagnostics.iter().chain(of_renders).cloned();
+    let found = found.chain(objects_in_two_apps(renders.results().flatten().map(Arc::as_ref)));
     let mut mistakes = merged::merged(found.collect(), |app| renders.of_app(app).count());
     if snapshot.keys.is_empty() {
         mistakes.iter_mut().for_each(unopened);

@@ -5,7 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crate::model::{Kind, ObjectId, Observation, Rendered, RenderedObject};
-use crate::plan::{self, Claims, Pending};
+use crate::plan::{self, Pending};
+use crate::render::Claims;
 
 #[derive(Debug, Default)]
 pub struct Wanted {
@@ -33,7 +34,7 @@ impl Wanted {
             }
             wanted.by_app.insert(rendered.app.to_string(), Arc::clone(rendered));
         }
-        wanted.claims = plan::claims(wanted.renders());
+        wanted.claims = Claims::of(wanted.renders());
         wanted
     }
 
@@ -60,6 +61,6 @@ impl Wanted {
             .opens
             .iter()
             .filter_map(|(rendered, place)| Some((&rendered.app, rendered.objects.get(*place)?)));
-        Pending::of(opens, observation)
+        Pending::of(opens, &self.claims, observation)
     }
 }

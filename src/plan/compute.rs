@@ -7,13 +7,13 @@ use serde_json::Value;
 
 use super::turns::{Barriers, Turn};
 use super::{
-    Action, Claims, Drift, Hold, Left, Pending, Phase, Plan, Reason, SentReplicas, Step, drift, replacement,
-    waves,
+    Action, Drift, Hold, Left, Pending, Phase, Plan, Reason, SentReplicas, Step, drift, replacement, waves,
 };
 use crate::model::{
     AppId, ClusterState, DriftMode, FieldPath, IgnoreRule, Kind, Live, Mode, ObjectId, Observation, Rendered,
     RenderedObject, Revision, Status, Stranger, Taint, Takeover, ignored, labels,
 };
+use crate::render::Claims;
 
 /// Everything that the answer depends on.
 #[derive(Clone, Copy, Debug)]
@@ -200,9 +200,9 @@ fn decide(
     if let Some(taint) = input.kept_out {
         return (Action::Skip, Reason::KeptOut { taint: taint.to_string() });
     }
-    if let Some(apps) = input.claims.get(&object.id) {
-        let others = apps.iter().filter(|app| **app != input.rendered.app).cloned().collect();
-        return (Action::Refuse, Reason::ClaimedTwice { others });
+    let applied_by = live.map(|live| &*live.app);
+    if let Some(owner) = input.claims.taken_from(&input.rendered.app, &object.id, applied_by) {
+        return (Action::Refuse, Reason::OfOtherApp { owner: owner.clone() });
     }
     if let Some(obstacle) = obstacle(input, object) {
         return obstacle;

@@ -34,6 +34,6 @@ pub use phase::Phase;
 pub use prune::{Candidate, Decided, PruneDecision, Unused, UnusedApproval, candidates, rendered_digest};
 pub use reason::{Hold, Reason};
 pub use replacement::objection as objection_to_replacing;
-pub use shared::{Claims, Pending, claims, is_waited_for};
+pub use shared::{Pending, is_waited_for};
 pub use step::{Left, Plan, Step};
 pub use turns::Turn;

@@ -131,8 +131,9 @@ pub enum Reason {
     OtherInstance {
         name: String,
     },
-    ClaimedTwice {
-        others: Vec<AppId>,
+    /// Another app of the cluster renders it too, and keeps it.
+    OfOtherApp {
+        owner: AppId,
     },
     /// The app wants its changes wave by wave, and this workload changes.
     InWaves {
@@ -306,7 +307,9 @@ impl fmt::Display for Reason {
                 write!(f, "{} cannot change, and it is not replaced: {why}", Listed(fields))
             }
             Self::OtherInstance { name } => write!(f, "it belongs to instance {name}"),
-            Self::ClaimedTwice { others } => write!(f, "also rendered by app {}", Listed(others)),
+            Self::OfOtherApp { owner } => {
+                write!(f, "app {owner} renders it too and keeps it: one app owns an object")
+            }
             Self::InWaves { workload } => write!(
                 f,
                 "{workload} changes, and rollouts in waves are not built yet; remove upgradeType, canaryClusters \

@@ -1,40 +1,10 @@
 //! What apps on one cluster have to do with each other.
 
-use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::model::{AppId, ObjectId, Observation, Rendered, RenderedObject};
-
-/// Objects that more than one app renders, with all of these apps. None of them may have it.
-pub type Claims = BTreeMap<ObjectId, Vec<AppId>>;
-
-/// The conflicting claims among the renders of one cluster.
-pub fn claims<'a>(renders: impl IntoIterator<Item = &'a Rendered>) -> Claims {
-    let mut claims = Claims::new();
-    let mut first: HashMap<&ObjectId, &AppId> = HashMap::new();
-    for render in renders {
-        for object in &*render.objects {
-            match first.entry(&object.id) {
-                Entry::Vacant(place) => {
-                    place.insert(&render.app);
-                }
-                Entry::Occupied(owner) if **owner.get() != render.app => {
-                    let apps =
-                        claims.entry(object.id.clone()).or_insert_with(|| vec![(*owner.get()).clone()]);
-                    if !apps.contains(&render.app) {
-                        apps.push(render.app.clone());
-                    }
-                }
-                Entry::Occupied(_) => {}
-            }
-        }
-    }
-    for apps in claims.values_mut() {
-        apps.sort();
-    }
-    claims
-}
+use crate::model::{AppId, Observation, RenderedObject};
+use crate::render::Claims;
 
 /// What some app of a cluster brings there, and is not there yet: others wait for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,13 +15,18 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// From what [`is_waited_for`] on one cluster.
+    /// From what [`is_waited_for`] on one cluster. Nobody waits for an app whose object another app has.
     pub fn of<'a>(
         objects: impl IntoIterator<Item = (&'a AppId, &'a RenderedObject)>,
+        claims: &Claims,
         observation: &Observation,
     ) -> Self {
         let mut pending = Self::default();
-        for (app, object) in objects {
+        let has = |app: &AppId, object: &RenderedObject| {
+            let live = observation.objects.get(&object.id);
+            claims.taken_from(app, &object.id, live.map(|live| &*live.app)).is_none()
+        };
+        for (app, object) in objects.into_iter().filter(|(app, object)| has(app, object)) {
             if let Some((group, kind)) = object.defines() {
                 if !is_served(observation, group, kind) {
                     pending.definitions.insert((group.into(), kind.into()), app.clone());

@@ -29,7 +29,8 @@ use crate::model::{
     AppId, Capabilities, ClusterState, DriftMode, FieldPath, IgnoreRule, Ignores, Live, Mode, ObjectId,
     Observation, Rendered, RenderedObject, Stranger, Taint, Takeover, ignored, labels,
 };
-use crate::plan::{self, Claims, Difference, Pending, Plan};
+use crate::plan::{self, Difference, Pending, Plan};
+use crate::render::Claims;
 
 /// How many lookups are under way at once.
 const SIDE_BY_SIDE: usize = 8;

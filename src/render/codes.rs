@@ -82,6 +82,8 @@ pub const KIND_NOT_ALLOWED: &str = "E3071";
 pub const IMAGE_NOT_ALLOWED: &str = "E3072";
 /// A route to a Service or port that is not there.
 pub const ROUTE: &str = "E3081";
+/// An object that two apps of one cluster render.
+pub const OBJECT_IN_TWO_APPS: &str = "E3091";
 /// Known, and comes later.
 pub const NOT_YET: &str = "E3290";
 /// A fault of the renderer itself.

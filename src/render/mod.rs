@@ -31,6 +31,7 @@ mod bounds;
 mod canonical;
 mod chart_values;
 mod charts;
+mod claims;
 mod clusters;
 pub mod codes;
 mod context;
@@ -71,6 +72,7 @@ use crate::model::{
     RenderedObject, Revision, Scope, Snapshot,
 };
 pub use all::{Memory, Render, Renders};
+pub use claims::{Claims, objects_in_two_apps};
 use inputs::Inputs;
 use patches::idle_mistake as idle_patch;
 use site::{Facts, Site};

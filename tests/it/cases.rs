@@ -161,3 +161,12 @@ fn key_without_a_value_is_refused_and_named() {
     ];
     assert_eq!(mistakes("nulls"), expected);
 }
+
+fn object_of_two_apps_names_both() {
+    let found = lint("object-in-two-apps");
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0]["code"], "E3091");
+    assert_eq!(found[0]["message"], "Namespace n24 is rendered by app n24/a and by app n24/b on bj-test");
+    assert_eq!(found[0]["location"]["file"], "apps/b/o/ns.yaml");
+    assert_eq!(found[0]["related"][0][0]["file"], "apps/a/o/ns.yaml");
+}

@@ -63,6 +63,7 @@ mod scaffold;
 #[cfg(feature = "sops")]
 mod secrets;
 mod seeds;
+mod shared_objects;
 mod shutdown;
 mod statuses;
 mod supersede;

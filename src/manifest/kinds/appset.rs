@@ -29,7 +29,7 @@ pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> 
         fields.optional("updateStrategy", reading).and_then(|strategy| rollout::read(&strategy, reading));
     let clusters =
         fields.required("clusterTopology", reading).and_then(|topology| read_topology(&topology, reading));
-    let tolerations = fields.optional("placement", reading).map(|it| read_tolerations(&it, reading));
+    let tolerations = fields.narrowing("placement", reading).map(|it| read_tolerations(&it, reading));
     let mut strategy = strategy.unwrap_or_default();
     strategy.hold_to(clusters.as_deref().unwrap_or_default(), reading);
     if replicas_location.is_none()
@@ -163,7 +163,7 @@ fn read_pod_set<'v>(value: &Value<'v>, reading: &mut Reading<'_>) -> Option<(Pod
     let chart = fields.optional("chart", reading).and_then(|chart| chart::read(&chart, reading));
     let raw_values = fields.optional("rawValues", reading).and_then(|raw| chart::values(&raw, reading));
     let nodes =
-        fields.optional("nodeSelectorTerm", reading).and_then(|term| node_selector::read(&term, reading));
+        fields.narrowing("nodeSelectorTerm", reading).and_then(|term| node_selector::read(&term, reading));
     fields.finish(reading);
     let place = place?;
     let location = reading.location(place.node);

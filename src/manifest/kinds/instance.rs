@@ -71,7 +71,7 @@ fn read_registry(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<ConfigM
     if let Some(namespace) = fields.optional("namespace", reading) {
         registry.namespace = reading.name(&namespace, NameRule::Label)?;
     }
-    if let Some(labels) = fields.optional("matchLabels", reading) {
+    if let Some(labels) = fields.narrowing("matchLabels", reading) {
         registry.match_labels = reading.labels(&labels)?;
         if registry.match_labels.is_empty() {
             // Every namespace has a ConfigMap that is no cluster: the authorities that its pods believe.

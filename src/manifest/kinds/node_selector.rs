@@ -16,7 +16,7 @@ const OPERATORS: &[(&str, &str)] = &[
 
 pub fn read(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Json> {
     let mut fields = Fields::of(value, reading)?;
-    let lists = ["matchExpressions", "matchFields"].map(|name| (name, fields.optional(name, reading)));
+    let lists = ["matchExpressions", "matchFields"].map(|name| (name, fields.narrowing(name, reading)));
     fields.finish(reading);
     let mut term = serde_json::Map::new();
     for (name, list) in lists {

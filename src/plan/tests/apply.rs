@@ -9,7 +9,8 @@ use super::{
     with_stranger,
 };
 use crate::model::{ClusterState, Effect, Live, Mode, Observation, Rendered, Takeover};
-use crate::plan::{Action, Input, Reason, claims, unknown_objects, waves};
+use crate::plan::{Action, Input, Reason, unknown_objects, waves};
+use crate::render::Claims;
 
 const PAY: &str = "v1/ConfigMap/shop/pay";
 
@@ -82,14 +83,24 @@ fn what_is_not_ours_is_refused() {
 #[test]
 fn apps_do_not_take_from_each_other() {
     let pay = rendered("pay", &[PAY]);
-    let twice = claims([&pay, &rendered("web", &[PAY, "v1/Service/shop/web"])]);
-    assert_eq!(twice.len(), 1);
+    let of_others = |other: &str| {
+        let twice = Claims::of([&rendered(other, &[PAY, "v1/Service/shop/web"]), &pay]);
+        let twice: &'static Claims = Box::leak(Box::new(twice));
+        move |input: &mut Input<'_>| input.claims = twice
+    };
+    let kept = |owner: &str| {
+        format!("refuse ConfigMap shop/pay: app {owner} renders it too and keeps it: one app owns an object")
+    };
+    // The app that applied it keeps it; where nothing is there, the one that comes first.
+    let live = |app: &str| with_live(empty(), app, PAY, "b");
+    check_with(&live("web"), of_others("web"), &kept("shop/web"));
+    check_with(&with_absent(empty(), &[PAY]), of_others("a"), &kept("shop/a"));
+    check_with(&with_absent(empty(), &[PAY]), of_others("web"), "create ConfigMap shop/pay: new");
+    check_with(&live("gone"), of_others("a"), &kept("shop/a"));
     check_with(
-        &with_live(empty(), "pay", PAY, "b"),
-        |input| {
-            input.claims = Box::leak(Box::new(twice.clone()));
-        },
-        "refuse ConfigMap shop/pay: also rendered by app shop/web",
+        &with_live(empty(), "pay", PAY, "a"),
+        of_others("a"),
+        "unchanged ConfigMap shop/pay: as rendered",
     );
     // Moved from app web to app pay in one commit.
     check(&with_live(empty(), "web", PAY, "a"), "configure ConfigMap shop/pay: taken over from app shop/web");

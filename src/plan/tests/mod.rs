@@ -12,11 +12,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Claims, Input, Pending, Plan, compute, is_waited_for};
+use super::{Input, Pending, Plan, compute, is_waited_for};
 use crate::model::{
     AppId, ClusterName, ClusterState, Digest, DriftMode, Health, Kind, Live, Location, Mode, ObjectId,
     Observation, Ownership, Rendered, RenderedObject, Revision, Stranger, SyncWave,
 };
+use crate::render::Claims;
 
 const KINDS: [(&str, &str, bool); 7] = [
     ("v1", "ConfigMap", true),
@@ -139,7 +140,7 @@ fn with_stranger(mut observation: Observation, text: &str, managers: &[&str]) ->
 
 fn pending<'a>(renders: impl IntoIterator<Item = &'a Rendered>, observation: &Observation) -> Pending {
     let objects = renders.into_iter().flat_map(|it| it.objects.iter().map(move |object| (&it.app, object)));
-    Pending::of(objects.filter(|(app, object)| is_waited_for(app, object)), observation)
+    Pending::of(objects.filter(|(app, object)| is_waited_for(app, object)), &Claims::default(), observation)
 }
 
 static NOT_ASKED: BTreeSet<ObjectId> = BTreeSet::new();
@@ -178,7 +179,7 @@ fn input<'a>(
 
 /// The plan with nothing special set, changed by `change` before it is computed.
 fn plan_with(rendered: &Rendered, observation: &Observation, change: impl Fn(&mut Input<'_>)) -> Plan {
-    let claims = Claims::new();
+    let claims = Claims::default();
     let pending = pending([rendered], observation);
     let unrendered = BTreeSet::new();
     let mut input = input(rendered, observation, &claims, &pending, &unrendered);

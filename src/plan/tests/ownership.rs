@@ -140,7 +140,7 @@ fn fields_that_are_left_to_others_are_known_by_the_rules_they_were_looked_at_wit
         let rendered = rendered("pay", &[PAY]);
         let plan = plan_with(&rendered, observation, |_| {});
         assert!(only(&plan).left.paths.is_empty());
-        let claims = crate::plan::Claims::new();
+        let claims = crate::render::Claims::default();
         let pending = super::pending([&rendered], observation);
         let unrendered = std::collections::BTreeSet::new();
         let input =
@@ -163,7 +163,7 @@ fn replicas_that_are_left_to_others_are_those_of_an_autoscaler() {
             .values_mut()
             .for_each(|live| Arc::make_mut(live).ownership.replicas = Some(LiveReplicas { count: 5, owner }));
         let rendered = rendered("pay", &[PAY]);
-        let claims = crate::plan::Claims::new();
+        let claims = crate::render::Claims::default();
         let pending = super::pending([&rendered], &changed);
         let unrendered = std::collections::BTreeSet::new();
         let input =
