@@ -80,7 +80,7 @@ fn list(clusters: &[ClusterName]) -> String {
         [] => String::new(),
         [one] => (*one).to_owned(),
         [first @ .., last] if names.len() <= LISTED => format!("{} and {last}", first.join(", ")),
-        [first @ ..] => format!(
+        first => format!(
             "{} and {} more",
             first.iter().take(LISTED - 1).copied().collect::<Vec<_>>().join(", "),
             names.len() - (LISTED - 1)
