@@ -49,7 +49,7 @@ mod tests {
         check(json!({"apiVersion": "v1", "kind": "List", "items": [map, map]}), &json!([map, map]));
         check(json!({"apiVersion": "v1", "kind": "List", "items": []}), &json!([]));
         let bare = json!({"metadata": {"name": "a"}});
-        check(json!({"apiVersion": "v1", "kind": "ConfigMapList", "items": [bare]}), &json!([map]).clone());
+        check(json!({"apiVersion": "v1", "kind": "ConfigMapList", "items": [bare]}), &json!([map]));
         check(map.clone(), &json!([map]));
         let custom = json!({"apiVersion": "x/v1", "kind": "AllowList", "spec": {"items": []}});
         check(custom.clone(), &json!([custom]));
