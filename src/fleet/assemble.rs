@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::checks::{CHECKS, Facts};
+use super::checks::{CHECKS, Facts, comes_of_kustomize};
 use super::{Broken, Fleet, health_rules, pins, projects, registry, routes};
 use crate::manifest::Manifests;
 use crate::model::{App, AppId, Cluster, ClusterName, Diagnostic, Ring, Scope, Snapshot};
@@ -32,7 +32,10 @@ pub fn assemble(mut manifests: Manifests, snapshot: &Snapshot) -> Fleet {
     found.append(&mut mistakes);
     found.append(&mut projects::held(&manifests, &found));
 
-    let mut diagnostics = manifests.diagnostics;
+    let hidden = comes_of_kustomize(&manifests);
+    let mut diagnostics: Vec<Diagnostic> =
+        manifests.diagnostics.iter().filter(|mistake| !hidden(mistake)).cloned().collect();
+    drop(hidden);
     diagnostics.append(&mut found);
     diagnostics.sort_by(|one, other| (&one.location, one.code).cmp(&(&other.location, other.code)));
     diagnostics.dedup();

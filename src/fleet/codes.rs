@@ -24,6 +24,8 @@ pub const TWO_TAGS: &str = "E2014";
 pub const NO_SUCH_FILE: &str = "E2021";
 /// A Kubernetes document that no app takes.
 pub const STRAY_DOCUMENT: &str = "E2022";
+/// A file for kustomize, which is not run.
+pub const KUSTOMIZATION: &str = "E2023";
 pub const UNKNOWN_LAYER: &str = "E2031";
 /// A chart repository that tutti.yaml does not name.
 pub const UNKNOWN_REPOSITORY: &str = "E2041";

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::pattern::Pattern;
+use crate::manifest::find::is_kustomization;
 use crate::model::{App, AppSpec, Cluster, ClusterName, ClusterState, Placement, Snapshot, TaintEffect};
 
 /// The registered clusters that an app is placed on, sorted by name. None of them is being removed, and none has a taint that
@@ -50,5 +51,8 @@ pub fn files_of<'a>(pattern: &str, snapshot: &'a Snapshot) -> impl Iterator<Item
     let plain =
         pattern.find(['*', '?', '[', '{', '\\']).map_or(pattern, |special| &pattern[..special]).to_owned();
     let matcher = Pattern::new(pattern);
-    snapshot.files_in(&plain).map(|(path, _)| path).filter(move |path| matcher.fits(path))
+    // What kustomize reads is no object: only who names it means it.
+    let named = pattern.to_owned();
+    let fits = move |path: &&str| matcher.fits(path) && (!is_kustomization(path) || named == **path);
+    snapshot.files_in(&plain).map(|(path, _)| path).filter(fits)
 }

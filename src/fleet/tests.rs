@@ -528,3 +528,49 @@ fn a_pin_that_does_not_fit_is_told() {
         &[("E2001", "a second pin of Component default/web for ring prod")],
     );
 }
+
+const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
+
+#[test]
+fn kustomize_is_told_once_with_what_lies_beside_it() {
+    let all = [
+        ("web/kustomization.yaml", "resources: [map.yaml]\n"),
+        ("web/map.yaml", MAP),
+        ("web/patch.yaml", "- {op: remove}\n"),
+        ("web/prod/kustomization.yml", "kind: Kustomization\n"),
+        ("web/prod/map.yaml", MAP),
+    ];
+    check(&all, &[("E2023", "kustomize is not run, and 2 files say")]);
+    let listed = objects("a", "'[km]*.yaml'");
+    let app = ("web/app.yaml", listed.as_str());
+    check(&[app, all[0], all[1]], &[("E2023", "web/kustomization.yaml says")]);
+    let instance = |ignore: &str| {
+        format!(
+            "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {{name: main}}\nspec: {{ignore: {ignore}}}\n"
+        )
+    };
+    let ignoring = instance("['**/kustomization.yaml']");
+    check(&[("tutti.yaml", &ignoring), app, all[0], all[1]], &[]);
+    let ignoring = instance("[web/]");
+    check(&[("tutti.yaml", &ignoring), all[0], all[1], all[2]], &[]);
+    let leaving = instance("[../a, '[']");
+    check(&[("tutti.yaml", &leaving)], &[("E1209", "leaves"), ("E1209", "is not a pattern")]);
+    check(
+        &[("main.yaml", &ignoring), ("x/a.yaml", MAP)],
+        &[("E1206", "read from tutti.yaml"), ("E2022", "x/a.yaml")],
+    );
+}
+
+#[test]
+fn ignored_file_is_read_again_when_it_is_no_longer_ignored() {
+    let instance =
+        "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {name: main}\nspec: {ignore: [apps/a]}\n";
+    let app = component("a", "");
+    let mut snapshot = Snapshot::of_texts([("tutti.yaml", instance), ("apps/a/app.yaml", app.as_str())]);
+    let mut memory = manifest::Memory::default();
+    assert_eq!(manifest::read_again(&snapshot, &mut memory).apps.len(), 0);
+    snapshot.put("tutti.yaml", &instance.replace("apps/a", "apps/b"));
+    assert_eq!(manifest::read_again(&snapshot, &mut memory).apps.len(), 1);
+    snapshot.put("tutti.yaml", instance);
+    assert_eq!(manifest::read_again(&snapshot, &mut memory).apps.len(), 0);
+}

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::hub::Hub;
+use super::ignored::Ignored;
 use super::kinds::{self, Identity, Native};
 use super::meant;
 use super::read::{Reading, Value};
@@ -45,7 +46,9 @@ pub fn read_again(snapshot: &Snapshot, memory: &mut Memory) -> Manifests {
     let mut kept = Vec::new();
     let mut parts: BTreeMap<&str, Manifests> = BTreeMap::new();
     let mut found = Vec::new();
-    let candidates = snapshot.files.iter().filter(|(path, _)| find::is_candidate(path));
+    let ignored = Ignored::of(snapshot);
+    let is_candidate = |path: &str| find::is_candidate(path) && !ignored.fits(path);
+    let candidates = snapshot.files.iter().filter(|(path, _)| is_candidate(path));
     for (path, file) in candidates {
         match known.remove_entry(path).filter(|(_, (blob, _))| *blob == file.blob) {
             Some(entry) => kept.push((path.as_str(), entry)),
@@ -178,6 +181,13 @@ fn look_into<'a>(
     };
     if find::is_pin(path) {
         read_pin(path, text, manifests);
+        return Vec::new();
+    }
+    if find::is_kustomization(path) {
+        // It may say neither apiVersion nor kind.
+        let kind = Kind::from_api_version("kustomize.config.k8s.io/v1beta1", "Kustomization");
+        let (file, location) = (path.to_owned(), Location::new(path, 1, 1));
+        manifests.plain.push(PlainDocument { file, location, kind, not_yet: None });
         return Vec::new();
     }
     let is_manifest = find::holds_a_manifest(path) || find::is_pin(path);

@@ -27,6 +27,11 @@ pub fn is_pin(path: &str) -> bool {
     matches!(path.split('/').collect::<Vec<_>>().as_slice(), ["apps", _, "pins", _])
 }
 
+/// Whether kustomize takes it for a list of what it builds.
+pub fn is_kustomization(path: &str) -> bool {
+    matches!(path.rsplit('/').next(), Some("kustomization.yaml" | "kustomization.yml"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

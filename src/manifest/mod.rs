@@ -20,6 +20,7 @@ pub mod codes;
 mod collect;
 pub mod find;
 pub mod hub;
+mod ignored;
 pub mod kinds;
 mod meant;
 pub mod read;
@@ -29,6 +30,7 @@ mod tests;
 pub mod yaml;
 
 pub use collect::{Memory, clusters_in, read, read_again};
+pub use ignored::FILE as IGNORING;
 pub use kinds::Native;
 pub use kinds::approval::to_yaml as approval_to_yaml;
 pub use kinds::conversion::FOLDER as CONVERSIONS;

@@ -127,6 +127,8 @@ pub struct Instance {
     pub charts: Vec<ChartRepository>,
     /// The labels and variables that AppSets get.
     pub labels: Derived,
+    /// Patterns of files that hold no manifests.
+    pub ignore: Vec<String>,
     /// Clusters are registered in the home cluster too.
     pub registry: Option<ConfigMapRegistry>,
     #[serde(skip)]
@@ -148,6 +150,7 @@ impl Default for Instance {
             caps: Caps::default(),
             charts: Vec::new(),
             labels: Derived::default(),
+            ignore: Vec::new(),
             registry: None,
             location: None,
         }

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use super::Facts;
 use crate::fleet::{codes, files_of};
-use crate::manifest::{self, PlainDocument};
+use crate::manifest::codes::{BAD_VALUE, NOT_A_MANIFEST};
+use crate::manifest::{self, Manifests, PlainDocument};
 use crate::model::{App, AppSpec, Diagnostic, Objects, Scope};
 
 pub fn patterns_fit(facts: &Facts<'_>) -> Vec<Diagnostic> {
@@ -33,12 +34,16 @@ pub fn no_stray_document(facts: &Facts<'_>) -> Vec<Diagnostic> {
     let files = mistakes.filter_map(|it| it.location.as_ref()).map(|place| &*place.file);
     let folders: BTreeSet<&str> = files.filter_map(|file| folders_of(file).last()).collect();
     let is_beside_one = |file: &str| folders_of(file).any(|folder| folders.contains(folder));
-    let is_known =
-        |file: &str| listed.contains(file) || manifest::usual_at(file).is_none() && is_beside_one(file);
+    let kustomized = kustomized_folders(facts.manifests);
+    let is_kustomized = |file: &str| folders_of(file).any(|folder| kustomized.contains(folder));
+    let is_known = |file: &str| {
+        listed.contains(file)
+            || manifest::usual_at(file).is_none() && (is_beside_one(file) || is_kustomized(file))
+    };
     let plain = facts.manifests.plain.iter();
     let not_yet = plain.clone().filter(|document| !listed.contains(&*document.file));
     let not_yet: Vec<Diagnostic> = not_yet.filter_map(|document| document.not_yet.clone()).collect();
-    let plain = plain.filter(|document| document.not_yet.is_none());
+    let plain = plain.filter(|document| document.not_yet.is_none() && !is_of_kustomize(document));
     let mut strays: Vec<&PlainDocument> = plain.filter(|document| !is_known(&document.file)).collect();
     // A file is told once, by its first document.
     strays.sort_by(|one, other| (&one.file, &one.location).cmp(&(&other.file, &other.location)));
@@ -55,6 +60,57 @@ pub fn no_stray_document(facts: &Facts<'_>) -> Vec<Diagnostic> {
             .help("list the file under spec.files of an app of kind Objects; nothing else applies it")
     };
     not_yet.into_iter().chain(strays.into_iter().map(error)).collect()
+}
+
+/// Elsewhere it would say nothing: it has to be known before other files are read.
+pub fn ignore_is_read(facts: &Facts<'_>) -> Vec<Diagnostic> {
+    let instance = facts.manifests.instance.as_ref().filter(|instance| !instance.ignore.is_empty());
+    let place = instance.and_then(|instance| instance.location.as_ref());
+    let Some(place) = place.filter(|place| place.file != manifest::IGNORING) else { return Vec::new() };
+    let message = format!("`ignore` is read from {} alone", manifest::IGNORING);
+    let error = Diagnostic::error(BAD_VALUE, message, Scope::File(place.file.clone()));
+    vec![error.at(place.clone()).in_path("spec.ignore").help("move the instance to that file")]
+}
+
+/// One error for all of them: they are told for the first.
+pub fn no_kustomization(facts: &Facts<'_>) -> Vec<Diagnostic> {
+    let mut found: Vec<&PlainDocument> =
+        facts.manifests.plain.iter().filter(|it| is_of_kustomize(it)).collect();
+    found.sort_by(|one, other| one.location.cmp(&other.location));
+    let Some((first, others)) = found.split_first() else { return Vec::new() };
+    let message = match others.len() {
+        0 => format!("kustomize is not run, and {} says what it would build", first.file),
+        _ => format!("kustomize is not run, and {} files say what it would build", found.len()),
+    };
+    let help = "build it in CI and commit what it makes, or list its resources under spec.files of an app of kind Objects; then \
+                delete the file, or name it under `ignore` in tutti.yaml";
+    let error = Diagnostic::error(codes::KUSTOMIZATION, message, Scope::File(first.file.clone()));
+    let error = error.at(first.location.clone()).help(help);
+    const SHOWN: usize = 3;
+    let related =
+        |error: Diagnostic, other: &&PlainDocument| error.related(other.location.clone(), "also here");
+    vec![others.iter().take(SHOWN).fold(error, related)]
+}
+
+/// Whether a mistake is what comes of a file for kustomize, of which one error speaks.
+pub fn comes_of_kustomize<'m>(manifests: &'m Manifests) -> impl Fn(&Diagnostic) -> bool + use<'m> {
+    let folders = kustomized_folders(manifests);
+    move |mistake| {
+        let is_below = |file: &str| folders_of(file).any(|folder| folders.contains(folder));
+        let file = mistake.location.as_ref().map(|place| &*place.file);
+        mistake.code == NOT_A_MANIFEST
+            && file.is_some_and(|file| is_below(file) && !manifest::find::holds_a_manifest(file))
+    }
+}
+
+fn is_of_kustomize(document: &PlainDocument) -> bool {
+    &*document.kind.group == "kustomize.config.k8s.io"
+}
+
+/// The folders of these files, each with its slash. One at the top speaks of nothing but itself.
+fn kustomized_folders(manifests: &Manifests) -> BTreeSet<&str> {
+    let files = manifests.plain.iter().filter(|it| is_of_kustomize(it));
+    files.filter_map(|it| folders_of(&it.file).last()).collect()
 }
 
 /// Each with its slash, the outermost first; none of a file at the top.

@@ -28,6 +28,8 @@ pub struct Facts<'a> {
     pub more_clusters: bool,
 }
 
+pub use files::comes_of_kustomize;
+
 pub type Check = fn(&Facts<'_>) -> Vec<Diagnostic>;
 
 pub const CHECKS: &[(&str, Check)] = &[
@@ -54,6 +56,8 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("a chart that an app names can be found", charts::can_be_found),
     ("a pattern of an Objects app fits a file", files::patterns_fit),
     ("a Kubernetes document belongs to an app", files::no_stray_document),
+    ("files are ignored by tutti.yaml", files::ignore_is_read),
+    ("nothing waits for kustomize", files::no_kustomization),
 ];
 
 impl Facts<'_> {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::super::codes;
 use super::super::read::{self, Fields, NameRule, Reading, Value};
 use super::super::yaml::{Node, NodeKind};
+use super::super::{codes, ignored};
 use super::workload::{DRIFT_MODES, PRUNE_MODES};
 use super::{derived, envelope, secret};
 use crate::model::{
@@ -56,6 +56,9 @@ fn read_spec(spec: &Value<'_>, instance: &mut Instance, reading: &mut Reading<'_
     }
     instance.registry =
         fields.optional("clusterRegistry", reading).and_then(|registry| read_registry(&registry, reading));
+    if let Some(list) = fields.optional("ignore", reading) {
+        instance.ignore = read_ignore(&list, reading).unwrap_or_default();
+    }
     fields.later(&["notifications"], reading);
     fields.finish(reading);
     Some(())
@@ -84,6 +87,29 @@ fn read_registry(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<ConfigM
     }
     fields.finish(reading);
     Some(registry)
+}
+
+/// Patterns of files that hold no manifests.
+fn read_ignore(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<String>> {
+    let mut patterns = Vec::new();
+    for item in reading.list(value)? {
+        let Some(pattern) = reading.text(&item) else { continue };
+        let leaves = pattern.starts_with('/') || pattern.split('/').any(|part| part == "..");
+        let mistake = match ignored::globs_of(&pattern) {
+            _ if leaves => format!("the pattern {pattern:?} leaves the config repository"),
+            _ if pattern.is_empty() => "the pattern is empty".to_owned(),
+            Err(error) => format!("{pattern:?} is not a pattern: {}", error.kind()),
+            Ok(_) => {
+                patterns.push(pattern);
+                continue;
+            }
+        };
+        let location = reading.location(item.node);
+        reading
+            .mistake(codes::BAD_PATTERN, mistake, location, &item.path)
+            .help("write a path from the folder of tutti.yaml, for example docs/ or **/kustomization.yaml");
+    }
+    Some(patterns)
 }
 
 fn read_duration(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Duration> {
