@@ -22,6 +22,7 @@ mod plan;
 mod projects;
 mod prune;
 mod push;
+mod reading;
 mod releases;
 mod removal;
 mod restart;
