@@ -162,6 +162,7 @@ fn key_without_a_value_is_refused_and_named() {
     assert_eq!(mistakes("nulls"), expected);
 }
 
+#[test]
 fn object_of_two_apps_names_both() {
     let found = lint("object-in-two-apps");
     assert_eq!(found.len(), 1, "{found:?}");
