@@ -5,9 +5,10 @@
 //! there is a conflict, of what the commit that was applied last rendered: without a conflict an apply is one request.
 
 use futures::future::BoxFuture;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::displaced::displaced;
 use super::handover;
 use super::owned::{FieldSet, entries, fields, is_autoscaler, is_ours, text};
 use super::places::Place;
@@ -72,8 +73,34 @@ impl Attempt<'_> {
                     _ => Err(Error::Conflict { object, conflicts }),
                 }
             }
+            Err(Error::Rejected { code: 422, action, reason, detail, object })
+                if self.step.seen.is_some() && !self.is_dry =>
+            {
+                let error = Error::Rejected { code: 422, action, reason, detail: detail.clone(), object };
+                self.without_displaced(&mut body, &detail, error).await
+            }
             result => result,
         }
+    }
+
+    /// Once more, after what others put in the place of ours was given to our entry: the apply then removes it.
+    async fn without_displaced(&self, body: &mut Value, detail: &str, error: Error) -> Result<Value, Error> {
+        let Self { client, resource, manager, object, .. } = *self;
+        let Some(live) = client.get(resource, &object.id).await? else { return Err(error) };
+        let before = self.before().await.unwrap_or_else(|| object.body.fields());
+        let Some(displaced) = displaced(&before, &live, manager, detail) else { return Err(error) };
+        if let Some(error) = stopped(self.cancelled, &object.id) {
+            return Err(error);
+        }
+        for (manager, field) in &displaced.taken {
+            let field = told_field(object, field);
+            tracing::info!(object = %object.id, manager, field, "removed: it stands in the place of ours");
+        }
+        let version = live.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
+        let metadata = json!({"resourceVersion": version, "managedFields": displaced.entries});
+        client.set_metadata(resource, &object.id, &metadata, manager).await?;
+        unbind(body, &["resourceVersion"]);
+        self.by_apply(body, false).await
     }
 
     async fn after_handover(&self, live: &Value, body: &mut Value) -> Result<Value, Error> {
@@ -293,8 +320,6 @@ fn was_ours(before: Option<&Value>, is_there: bool, field: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::model::Sealed;
 

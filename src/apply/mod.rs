@@ -6,6 +6,7 @@
 //! here: the next reconciliation looks again first.
 
 mod conflict;
+mod displaced;
 mod handover;
 pub mod left;
 mod merged;

@@ -25,6 +25,7 @@ mod deletes;
 mod diff;
 mod diff_ends;
 mod diff_secrets;
+mod displaced;
 mod doubt;
 mod drift;
 mod example_repo;

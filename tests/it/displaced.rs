@@ -1,0 +1,115 @@
+//! A changed key of a list, or another variant of a choice: what was ours is put back, and the next commit rolls out.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tutti::report::Phase;
+
+use crate::drift::{APP, MANIFESTS, app, settle};
+use crate::support::fleet::{Fleet, target};
+use crate::support::live::{self, edit_as};
+
+const SERVICE: &str = "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: default}\nspec: {selector: {app: web}, \
+                       ports: [{name: web, port: 80}]}\n";
+const DEPLOYMENT: &str = "apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: default}
+spec:
+  replicas: 1
+  strategy: {type: Recreate}
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      volumes: [{name: data, emptyDir: {}}]
+      containers:
+        - name: main
+          image: web:1
+          ports: [{name: http, containerPort: 80}]
+          env: [{name: MODE, value: fast}]
+          volumeMounts: [{name: data, mountPath: /data}]
+          livenessProbe: {httpGet: {path: /, port: 80}}
+          lifecycle: {preStop: {exec: {command: [stop]}}}
+";
+
+/// What Git says of the object.
+fn said(object: &Value) -> Value {
+    let mut spec = object["spec"].clone();
+    // The cluster numbers them.
+    for field in ["clusterIP", "clusterIPs"] {
+        spec.as_object_mut().expect("a map").remove(field);
+    }
+    spec
+}
+
+/// The edit of the first container, or of the pods, as a merge patch of the whole Deployment.
+fn of_container(live: &Value, change: impl Fn(&mut Value)) -> Value {
+    let mut spec = live.pointer("/spec/template/spec").expect("a spec").clone();
+    change(&mut spec);
+    json!({"spec": {"template": {"spec": {"containers": spec["containers"], "volumes": spec["volumes"]}}}})
+}
+
+async fn check(name: &str, kind: &str, edit: impl Fn(&Value) -> Value) {
+    let manifests = [DEPLOYMENT, SERVICE].join("---\n");
+    let fleet = Fleet::new(&["bj1"], &[(APP, &app("drift: repair")), (MANIFESTS, &manifests)]);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    settle().await;
+    let get = async || live::get(fleet.cluster("bj1"), kind, "default", "web").await.expect("it is there");
+    let before = get().await;
+    fleet.forget_requests();
+    edit_as(fleet.cluster("bj1"), "kubectl-edit", (kind, "web"), &edit(&before)).await;
+    assert_ne!(said(&get().await), said(&before), "{name}: the edit changes something");
+    settle().await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(said(&get().await), said(&before), "{name}");
+    let next = manifests
+        .replace("image: web:1", "image: web:2")
+        .replace("name: web, port: 80", "name: web, port: 81");
+    let revision = fleet.push(&running, "Next", &[(MANIFESTS, Some(&next))]).await;
+    running.converged(&revision).await;
+    let now = running.overview.borrow().clone();
+    assert_eq!(target(&now, "bj1", "default/web").phase, Phase::Running, "{name}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn changed_key_of_a_list_is_put_back() {
+    check(
+        "port of a Service",
+        "Service",
+        |_| json!({"spec": {"ports": [{"name": "web", "port": 83, "targetPort": 83}]}}),
+    )
+    .await;
+    check("port of a container", "Deployment", |live| {
+        of_container(live, |spec| spec["containers"][0]["ports"][0]["containerPort"] = json!(81))
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_variant_of_a_choice_is_put_back() {
+    check("probe", "Deployment", |live| {
+        of_container(live, |spec| {
+            spec["containers"][0]["livenessProbe"] = json!({"tcpSocket": {"port": 80}});
+        })
+    })
+    .await;
+    check("handler", "Deployment", |live| {
+        of_container(live, |spec| {
+            spec["containers"][0]["lifecycle"] = json!({"preStop": {"httpGet": {"path": "/", "port": 80}}});
+        })
+    })
+    .await;
+    check("volume", "Deployment", |live| {
+        of_container(live, |spec| spec["volumes"] = json!([{"name": "data", "hostPath": {"path": "/tmp"}}]))
+    })
+    .await;
+    check("variable", "Deployment", |live| {
+        of_container(live, |spec| {
+            let source = json!({"fieldRef": {"fieldPath": "metadata.name"}});
+            spec["containers"][0]["env"] = json!([{"name": "MODE", "valueFrom": source}]);
+        })
+    })
+    .await;
+    check("strategy", "Deployment", |_| json!({"spec": {"strategy": {"type": "RollingUpdate"}}})).await;
+}
