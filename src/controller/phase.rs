@@ -154,6 +154,8 @@ fn health_of<'r>(
         let (phase, detail) = match cluster.observation.objects.get(&object.id) {
             Some(live) => {
                 let phase = match live.health.status {
+                    // Held before its pods came.
+                    Status::Suspended if !live.can_take_over() => Phase::Paused,
                     Status::Current | Status::Suspended => continue,
                     Status::InProgress | Status::Terminating => Phase::Progressing,
                     Status::Failed => Phase::Degraded,

@@ -367,6 +367,7 @@ impl World {
                 rendered,
                 is_gone: false,
                 places: self.places(id),
+                unwell: self.unwell(id),
                 prune: app.prune.unwrap_or(default),
                 paused: app.paused,
                 unmanaged: app.unmanaged,
@@ -527,6 +528,12 @@ impl World {
         // A cluster that takes no new apps is no place to wait for; but one of an app that is to go there and nowhere else is
         // no place to leave another one for.
         Some(places(false)).filter(|places| !places.is_empty()).unwrap_or_else(|| places(true))
+    }
+
+    /// What keeps an app from being well, by cluster.
+    fn unwell(&self, app: &AppId) -> BTreeMap<ClusterName, String> {
+        let words = |id: &Target| Some(self.phase(id).1).filter(|words| !words.is_empty());
+        self.targets.of_app(app).filter_map(|(id, _)| Some((id.cluster.clone(), words(id)?))).collect()
     }
 
     /// A workload that somebody pauses before its pods came is well by itself; but what it replaces still does its work.

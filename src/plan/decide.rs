@@ -32,6 +32,8 @@ pub struct AppFacts {
     pub is_gone: bool,
     /// The clusters that it is placed on.
     pub places: BTreeMap<ClusterName, Standing>,
+    /// What is not well there, where that can be said.
+    pub unwell: BTreeMap<ClusterName, String>,
     /// Its own, or the instance's.
     pub prune: PruneMode,
     pub paused: bool,
@@ -47,6 +49,7 @@ impl AppFacts {
             rendered: super::rendered_digest([]),
             is_gone: true,
             places: BTreeMap::new(),
+            unwell: BTreeMap::new(),
             prune,
             paused: false,
             unmanaged: false,
@@ -265,7 +268,8 @@ impl<'a> Judge<'a> {
             && let Some(unhealthy) = app.unhealthy_on(&candidate.cluster)
         {
             let on = Some(unhealthy).filter(|name| **name != candidate.cluster).cloned();
-            return wait(Reason::WaitsForHealth { on });
+            let because = app.unwell.get(unhealthy).cloned();
+            return wait(Reason::WaitsForHealth { on, because });
         }
         if let Some((first, others)) = candidate.contents.split_first() {
             return wait(Reason::WaitsForContents { object: first.clone(), others: others.len() });

@@ -172,6 +172,8 @@ pub enum Reason {
     /// Its app is not healthy on all clusters that count; `on` is another one than its own.
     WaitsForHealth {
         on: Option<ClusterName>,
+        /// What is not well there, if that is known: object and words.
+        because: Option<String>,
     },
     /// Its cluster does not answer.
     WaitsForCluster {
@@ -327,11 +329,10 @@ impl fmt::Display for Reason {
             }
             Self::NoLongerRendered => f.write_str("no longer rendered"),
             Self::Approved { approval } => write!(f, "no longer rendered, approved by {approval}"),
-            Self::WaitsForHealth { on: None } => {
-                f.write_str("no longer rendered, goes when its app is healthy")
-            }
-            Self::WaitsForHealth { on: Some(cluster) } => {
-                write!(f, "no longer rendered, goes when its app is healthy on {cluster}")
+            Self::WaitsForHealth { on, because } => {
+                f.write_str("no longer rendered, goes when its app is healthy")?;
+                on.iter().try_for_each(|cluster| write!(f, " on {cluster}"))?;
+                because.iter().try_for_each(|because| write!(f, ": {because}"))
             }
             Self::WaitsForCluster { cluster } => {
                 write!(f, "{cluster} does not answer, goes when it is back")

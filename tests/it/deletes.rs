@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use sandbox::RequestMatch;
 use serde_json::json;
+use tutti::report::Phase;
 
 use crate::support::fleet::{Fleet, Running};
 use crate::support::live;
@@ -140,4 +141,23 @@ spec:
         tokio::time::sleep(Duration::from_secs(300)).await;
         assert_eq!(fleet.cluster("bj1").count_requests(&RequestMatch::any().verb("delete")), 0);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn delete_that_waits_names_what_is_not_well() {
+    let web = deployment("default", "web", "web", "registry.example.com/web:1");
+    let (paused, map) =
+        (web.replacen("  replicas", "  paused: true\n  replicas", 1), config_map("default", "old", "1"));
+    let fleet = fleet_of(&[&*paused, &*map].join("---\n"), &[]);
+    let running = fleet.start().await;
+    running
+        .until("it is paused", |now| {
+            now.targets.iter().any(|it| &*it.app.name == "shop" && it.phase == Phase::Paused)
+        })
+        .await;
+    fleet.push(&running, "Without the map", &[(MANIFESTS, Some(&paused))]).await;
+    let now = running.until("a delete waits", |now| !now.deletions.is_empty()).await;
+    let words =
+        "no longer rendered, goes when its app is healthy: Deployment default/web: rollout is paused: 0/";
+    assert!(now.deletions[0].reason.starts_with(words), "{:?}", now.deletions);
 }

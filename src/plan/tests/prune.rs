@@ -97,6 +97,7 @@ fn facts() -> AppFacts {
         rendered: Digest::of(b"one render"),
         is_gone: false,
         places: places(&[("bj5", Standing::Healthy), ("gz1", Standing::Healthy)]),
+        unwell: BTreeMap::new(),
         prune: PruneMode::WhenHealthy,
         paused: false,
         unmanaged: false,
