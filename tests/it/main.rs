@@ -48,6 +48,7 @@ mod observe;
 mod offline;
 mod old_servers;
 mod orphan;
+mod own_status;
 mod ownership;
 mod partings;
 mod patience;

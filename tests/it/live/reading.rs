@@ -53,7 +53,7 @@ fn files() -> BTreeMap<&'static str, String> {
         ("10-colon.yaml", open("o10", "spec: {a: fd00::, b: {c: x:}}")),
         ("11-status.yaml", open("o11", "spec: {a: 1}\nstatus: {open: true, at: [1, 2]}")),
         ("12-status.yaml", "apiVersion: reading.example.com/v1\nkind: Watched\nmetadata: {name: w12}\nspec: {a: 1}\nstatus: {open: true}\n".to_owned()),
-        ("13-status.yaml", "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: p13}\nspec: {minAvailable: 1, selector: {matchLabels: {app: x}}}\nstatus: {currentHealthy: 7, desiredHealthy: 1, disruptionsAllowed: 0, expectedPods: 7}\n".to_owned()),
+        ("13-status.yaml", "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: i13}\nspec: {defaultBackend: {service: {name: web, port: {number: 80}}}}\nstatus: {loadBalancer: {ingress: [{ip: 10.1.2.3}]}}\n".to_owned()),
         ("14-both.yaml", json_map("m14a", "1") + "\n---\n" + &map("m14b", "{a: b}")),
         ("15-comments.yaml", "# first\n---\n# second\n--- # third\n".to_owned() + &map("m15", "{a: b}") + "---\n"),
         ("16-lines.yaml", map("m16", "{a: b}\n").replace('\n', "\r\n")),
@@ -83,7 +83,7 @@ fn plain(mut object: Value) -> Value {
     object
 }
 
-const KINDS: &str = "configmaps,secrets,roles,poddisruptionbudgets,opens.reading.example.com,watcheds.reading.example.com,applications.core.oam.dev";
+const KINDS: &str = "configmaps,secrets,roles,ingresses.networking.k8s.io,opens.reading.example.com,watcheds.reading.example.com,applications.core.oam.dev";
 
 #[tokio::test]
 async fn files_become_what_kubectl_makes_of_them() {
