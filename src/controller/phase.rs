@@ -6,7 +6,7 @@ use super::cluster_entry::{ClusterEntry, Reach};
 use super::target::TargetEntry;
 use super::world::World;
 use crate::fleet::Target;
-use crate::model::{ClusterState, Mode, ObjectId, Rendered, Status};
+use crate::model::{ClusterState, Kind, Mode, ObjectId, Rendered, Status};
 use crate::plan::{Action, Plan, Reason, Step};
 use crate::report::{Phase, words};
 
@@ -79,8 +79,24 @@ impl World {
         if let Some(step) = waiting.find(|step| !step.reason.waits_for_its_app()) {
             return (Phase::Waiting, told(step));
         }
-        fares(entry, rendered, plan, cluster)
+        match (fares(entry, rendered, plan, cluster), not_served(rendered, cluster)) {
+            // What it renders may be more once the kind is served.
+            ((Phase::Running, _), Some(unserved)) => (Phase::Progressing, unserved),
+            (faring, _) => faring,
+        }
     }
+}
+
+/// A definition of the app whose kind its cluster does not serve yet.
+fn not_served(rendered: &Rendered, cluster: &ClusterEntry) -> Option<String> {
+    let served = &cluster.observation.served;
+    let unserved = rendered.objects.iter().find(|object| {
+        let Some((group, kind)) = &object.defines else { return false };
+        let mut of_group = served.range(Kind::new(group, "", "")..).map(|(known, _)| known);
+        // They are in order: those of a group stand together.
+        !of_group.by_ref().take_while(|known| *known.group == **group).any(|known| *known.kind == **kind)
+    })?;
+    Some(format!("{}: the cluster does not serve its kind yet", unserved.id))
 }
 
 /// What is there as it is to be: its health, then what is reported of it. Of several causes one is told that only a new revision

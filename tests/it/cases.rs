@@ -171,3 +171,35 @@ fn object_of_two_apps_names_both() {
     assert_eq!(found[0]["location"]["file"], "apps/b/o/ns.yaml");
     assert_eq!(found[0]["related"][0][0]["file"], "apps/a/o/ns.yaml");
 }
+
+#[tokio::test]
+async fn one_run_makes_what_its_own_definitions_allow() {
+    if !with_charts() {
+        return;
+    }
+    let root = folder("own-definition-late");
+    let mut files = Vec::new();
+    let mut folders = vec![root.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let name = path.strip_prefix(&root).expect("inside").display().to_string();
+                let text = std::fs::read_to_string(&path).expect("text").replace("name: one", "name: bj1");
+                files.push((name, text));
+            }
+        }
+    }
+    let files: Vec<(&str, &str)> = files
+        .iter()
+        .filter(|(name, _)| name != "tutti.yaml" && !name.starts_with("clusters/"))
+        .map(|(name, text)| (name.as_str(), text.as_str()))
+        .collect();
+    let stage = program::Stage::new(&files).await;
+    let (output, errors, code) = stage.run(&["run", "--once", "--timeout", "30s"]).await;
+    assert_eq!(code, 0, "{output}{errors}");
+    let (plan, errors, code) = stage.run(&["plan"]).await;
+    assert!(code == 0 && !plan.contains("create"), "{plan}{errors}");
+}
