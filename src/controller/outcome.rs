@@ -1,6 +1,6 @@
 //! What tasks report back: reconciliations, deletes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tokio::time::Instant;
@@ -43,20 +43,29 @@ impl World {
             .filter(|step| step.decides_a_doubt())
             .map(|step| step.object.clone())
             .collect();
-        let step_of = |id: &ObjectId| outcome.plan.steps.iter().find(|step| step.object == *id);
+        let steps: BTreeMap<&ObjectId, &Step> =
+            outcome.plan.steps.iter().rev().map(|step| (&step.object, step)).collect();
+        let step_of = |id: &ObjectId| steps.get(id).copied();
+        // Left empty where a newer commit took over meanwhile: this write was not of that.
+        let commit = self.targets.get(target).filter(|entry| entry.renders(outcome.plan.rendered));
+        let commit = commit.map(|entry| entry.revision.short().to_owned());
+        let commit = commit.unwrap_or_default();
         let (mut applied, mut decided) = (BTreeSet::new(), Vec::new());
         let (mut wrote, mut put_off) = (false, outcome.put_off);
         for receipt in outcome.receipts {
             match receipt.result {
                 Ok(done @ (Done::Deleted | Done::Gone)) => {
                     wrote = true;
-                    tracing::info!(cluster = %target.cluster, app = %target.app, object = %receipt.object, "deleted, to be created anew");
+                    tracing::info!(cluster = %target.cluster, app = %target.app, object = %receipt.object, action = "delete", commit, "deleted, to be created anew");
                     if let Some(uid) = step_of(&receipt.object).and_then(|step| step.uid.as_deref()) {
                         cluster.deleted(&receipt.object, uid, matches!(done, Done::Gone));
                     }
                 }
                 Ok(Done::Applied(object)) => {
                     wrote = true;
+                    let action = step_of(&receipt.object).map_or("configure", |step| step.action.as_str());
+                    // Its name alone: what is in it may be secret.
+                    tracing::info!(cluster = %target.cluster, app = %target.app, object = %receipt.object, action, commit, "applied");
                     if doubts.contains(&receipt.object) {
                         decided.push(receipt.object.clone());
                     } else {
@@ -157,7 +166,7 @@ impl World {
             Ok(went @ (Went::Accepted | Went::Gone)) => {
                 let is_gone = matches!(went, Went::Gone);
                 if !is_gone {
-                    tracing::info!(%cluster, %app, %object, "deleted");
+                    tracing::info!(%cluster, %app, %object, action = "delete", "deleted");
                 }
                 if is_past {
                     self.prune.accepted_before(candidate);

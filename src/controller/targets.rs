@@ -114,8 +114,36 @@ pub struct Agenda {
     marked: BTreeSet<Target>,
     deadlines: BTreeSet<(Instant, Target)>,
     deadline_of: BTreeMap<Target, Instant>,
-    /// They have something to do, and enough is under way on their cluster. First come, first served.
-    queues: BTreeMap<ClusterName, VecDeque<Target>>,
+    /// They have something to do, and enough is under way on their cluster.
+    queues: BTreeMap<ClusterName, Queue<Target>>,
+}
+
+/// First come, first served; each once.
+#[derive(Debug)]
+struct Queue<T> {
+    order: VecDeque<T>,
+    /// The same: whether one waits already is asked at each event, and must not cost more where more wait.
+    waiting: BTreeSet<T>,
+}
+
+impl<T> Default for Queue<T> {
+    fn default() -> Self {
+        Self { order: VecDeque::new(), waiting: BTreeSet::new() }
+    }
+}
+
+impl<T: Clone + Ord> Queue<T> {
+    fn push(&mut self, item: &T) {
+        if self.waiting.insert(item.clone()) {
+            self.order.push_back(item.clone());
+        }
+    }
+
+    fn pop(&mut self) -> Option<T> {
+        let item = self.order.pop_front()?;
+        self.waiting.remove(&item);
+        Some(item)
+    }
 }
 
 impl Agenda {
@@ -136,10 +164,7 @@ impl Agenda {
 
     /// Looks at it again when a place on its cluster is free.
     pub fn queue(&mut self, id: &Target) {
-        let queue = self.queues.entry(id.cluster.clone()).or_default();
-        if !queue.contains(id) {
-            queue.push_back(id.clone());
-        }
+        self.queues.entry(id.cluster.clone()).or_default().push(id);
     }
 
     /// The next one to look at.
@@ -155,8 +180,8 @@ impl Agenda {
             return Some(id);
         }
         let queue = self.queues.iter_mut().find(|(cluster, _)| has_room(cluster));
-        let (cluster, next) = queue.map(|(cluster, queue)| (cluster.clone(), queue.pop_front()))?;
-        if self.queues.get(&cluster).is_some_and(VecDeque::is_empty) {
+        let (cluster, next) = queue.map(|(cluster, queue)| (cluster.clone(), queue.pop()))?;
+        if self.queues.get(&cluster).is_some_and(|queue| queue.order.is_empty()) {
             self.queues.remove(&cluster);
         }
         next
@@ -206,5 +231,61 @@ mod tests {
         let order: Vec<_> = std::iter::from_fn(|| agenda.next(now, has_room)).collect();
         assert_eq!(order, [target("b", "free"), target("a", "free")]);
         assert_eq!(agenda.next(now, |_| true), Some(target("b", "full")));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_is_queued_once_until_its_turn() {
+        let now = Instant::now();
+        let mut agenda = Agenda::default();
+        for app in ["a", "b", "a", "b"] {
+            agenda.queue(&target(app, "one"));
+        }
+        assert_eq!(agenda.next(now, |_| true), Some(target("a", "one")));
+        // Its turn was taken: it comes again behind the one that waited longer.
+        agenda.queue(&target("a", "one"));
+        let order: Vec<_> = std::iter::from_fn(|| agenda.next(now, |_| true)).collect();
+        assert_eq!(order, [target("b", "one"), target("a", "one")]);
+    }
+
+    thread_local! {
+        static COMPARED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+    }
+
+    #[derive(Clone, Debug)]
+    struct Counted(usize);
+
+    impl Ord for Counted {
+        fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+            COMPARED.set(COMPARED.get() + 1);
+            self.0.cmp(&other.0)
+        }
+    }
+
+    impl PartialOrd for Counted {
+        fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+            Some(self.cmp(other))
+        }
+    }
+
+    impl PartialEq for Counted {
+        fn eq(&self, other: &Self) -> bool {
+            self.cmp(other).is_eq()
+        }
+    }
+
+    impl Eq for Counted {}
+
+    #[test]
+    fn a_long_queue_costs_no_more_per_entry() {
+        const WAITING: usize = 10_000;
+        let mut queue = Queue::default();
+        // Each is queued twice, as it is at each event that concerns it.
+        for number in (0..WAITING).chain(0..WAITING) {
+            queue.push(&Counted(number));
+        }
+        let taken = std::iter::from_fn(|| queue.pop()).count();
+        assert_eq!(taken, WAITING);
+        let per_entry = COMPARED.get() / WAITING;
+        assert!((1..=300).contains(&per_entry), "{per_entry} comparisons for each entry");
     }
 }
