@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{owned, stopped};
 use crate::cluster::{Client, Deleted, Error, Resource};
-use crate::model::{ObjectId, labels};
+use crate::model::{ObjectId, labels, mark};
 
 /// Deletes one object. `body` is what is created then; `uid` that of the object which is meant.
 pub async fn delete(
@@ -50,15 +50,14 @@ pub async fn check(
 
 /// Why it is not deleted, whatever Git says.
 fn objection(live: &Value, manager: &str) -> Option<String> {
-    let annotation = |name: &str| live.pointer("/metadata/annotations")?.get(name)?.as_str();
     let instance =
         live.pointer("/metadata/labels").and_then(|labels| labels.get(labels::MANAGED_BY)?.as_str());
     if instance.map(labels::field_manager).as_deref() != Some(manager) {
         Some("it carries our label no longer".to_owned())
     } else if live.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null()) {
         Some("it is being deleted".to_owned())
-    } else if annotation(labels::PRUNE) == Some("keep") {
-        Some(format!("its annotation {} says keep", labels::PRUNE))
+    } else if let Some(mark) = mark::kept_by(live) {
+        Some(format!("its mark {mark}"))
     } else if !owned::entries(live).iter().any(|entry| owned::is_ours(entry, manager)) {
         Some("nothing of it is ours any more".to_owned())
     } else if ObjectId::claims_go_along(live) {

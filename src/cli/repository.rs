@@ -35,7 +35,7 @@ pub fn fleet(snapshot: &Snapshot) -> Fleet {
 /// What nobody said and something asks: said on the terminal, as commands without clusters guess it.
 pub fn note_guesses<'a>(fleet: &Fleet, rendered: impl Iterator<Item = &'a Rendered>) {
     let asked: BTreeSet<&ClusterName> =
-        rendered.filter(|it| !it.questions.is_empty()).map(|it| &it.cluster).collect();
+        rendered.filter(|it| it.questions.are_about_versions()).map(|it| &it.cluster).collect();
     let silent = |name: &&&ClusterName| {
         fleet.clusters.get(**name).is_some_and(|it| it.version.is_none() && it.capabilities.is_empty())
     };

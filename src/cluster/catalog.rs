@@ -86,7 +86,7 @@ impl Catalog {
         let custom = self.resources.iter().filter(|(kind, _)| !kind.is_built_in());
         let facts = custom.map(|(kind, resource)| {
             let Resource { namespaced, has_status, .. } = *resource;
-            (format!("{}/{}", kind.api_version(), kind.kind), KindFacts { namespaced, has_status })
+            (kind.name(), KindFacts { namespaced, has_status })
         });
         let kinds = from_before.chain(facts).collect();
         Capabilities { version, api_versions: api_versions.into_iter().collect(), asked: true, kinds }

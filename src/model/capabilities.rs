@@ -44,6 +44,9 @@ pub struct KindFacts {
     pub has_status: bool,
 }
 
+/// Kinds that Kubernetes does not have itself, by name: `example.com/v1/Menu`.
+pub type KindsByName = BTreeMap<String, KindFacts>;
+
 /// For templates: `cluster.capabilities`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -54,9 +57,9 @@ pub struct Capabilities {
     /// The cluster itself said so: these are all there are.
     #[serde(skip)]
     pub asked: bool,
-    /// Kinds that Kubernetes does not have itself, by name: `example.com/v1/Menu`.
+    /// Those that it serves.
     #[serde(skip)]
-    pub kinds: BTreeMap<String, KindFacts>,
+    pub kinds: KindsByName,
 }
 
 /// The version that a cluster has when nothing says otherwise.
@@ -148,7 +151,7 @@ impl Capabilities {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Questions {
     pub has: BTreeMap<String, bool>,
-    /// Kinds by name; `None` of one that the cluster does not serve, or that is not known to.
+    /// Kinds by name; `None` of one that the cluster is not known to serve, and that nothing in the repository defines for it.
     pub kinds: BTreeMap<String, Option<KindFacts>>,
     pub version: Option<KubeVersion>,
     /// It looked at everything, or may have.
@@ -156,14 +159,16 @@ pub struct Questions {
 }
 
 impl Questions {
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
+    /// It asked what is guessed of a cluster that was not asked: its version, what it serves.
+    pub fn are_about_versions(&self) -> bool {
+        !self.has.is_empty() || self.version.is_some() || self.all.is_some()
     }
 
-    /// Whether a cluster that is so would have answered the same.
-    pub fn hold(&self, now: &Arc<Capabilities>) -> bool {
+    /// Whether a cluster that is so, and for which apps define these kinds, would have answered the same.
+    pub fn hold(&self, now: &Arc<Capabilities>, defined: &KindsByName) -> bool {
+        let facts_of = |name: &String| now.kinds.get(name).or_else(|| defined.get(name));
         self.has.iter().all(|(name, answer)| now.has(name) == *answer)
-            && self.kinds.iter().all(|(name, facts)| now.kinds.get(name) == facts.as_ref())
+            && self.kinds.iter().all(|(name, facts)| facts_of(name) == facts.as_ref())
             && self.version.as_ref().is_none_or(|version| *version == now.version)
             && self.all.as_ref().is_none_or(|all| Arc::ptr_eq(all, now) || all == now)
     }
@@ -200,12 +205,34 @@ mod tests {
         let before = found(&["apps/v1", "apps/v1/Deployment"]);
         assert!(before.has("apps/v1/Deployment") && !before.has("apps/v1/Menu"));
         assert!(Capabilities::declared(None, &[]).has("apps/v1/Menu"), "only versions are known");
+        let none = KindsByName::new();
+        let holds = |questions: &Questions, now: &Arc<Capabilities>| questions.hold(now, &none);
         let has = BTreeMap::from([("apps/v1".to_owned(), true), ("x.io/v1".to_owned(), false)]);
         let questions = Questions { has, ..Questions::default() };
-        assert!(questions.hold(&before) && questions.hold(&found(&["apps/v1", "y.io/v1"])));
-        assert!(!questions.hold(&found(&["apps/v1", "x.io/v1"])) && !questions.hold(&found(&[])));
+        assert!(holds(&questions, &before) && holds(&questions, &found(&["apps/v1", "y.io/v1"])));
+        assert!(!holds(&questions, &found(&["apps/v1", "x.io/v1"])) && !holds(&questions, &found(&[])));
         let all = Questions { all: Some(Arc::clone(&before)), ..Questions::default() };
-        assert!(all.hold(&before) && !all.hold(&found(&["apps/v1"])));
+        assert!(holds(&all, &before) && !holds(&all, &found(&["apps/v1"])));
+    }
+
+    #[test]
+    fn kinds_are_asked_of_the_cluster_then_of_the_repository() {
+        let facts = |namespaced| KindFacts { namespaced, has_status: false };
+        let kinds = |known: Option<KindFacts>| known.map(|it| ("x.io/v1/Till".to_owned(), it)).into_iter();
+        let check = |live: Option<bool>, defined: Option<bool>, answer: Option<bool>| {
+            let now =
+                Capabilities { kinds: kinds(live.map(facts)).collect(), ..Capabilities::declared(None, &[]) };
+            let asked = BTreeMap::from([("x.io/v1/Till".to_owned(), answer.map(facts))]);
+            let questions = Questions { kinds: asked, ..Questions::default() };
+            assert!(
+                questions.hold(&Arc::new(now), &kinds(defined.map(facts)).collect()),
+                "{live:?} {defined:?}"
+            );
+        };
+        check(None, None, None);
+        check(Some(true), None, Some(true));
+        check(None, Some(true), Some(true));
+        check(Some(false), Some(true), Some(false));
     }
 
     #[test]

@@ -38,8 +38,6 @@ pub const CHART_LABELS: &str = "tutti.dev/chart-labels";
 /// Annotation on a Job or Pod that runs once for a release of a chart: what the chart calls it. The next release has
 /// another.
 pub const RUN: &str = "tutti.dev/run";
-/// Helm's annotation on an object: `keep` is what [`PRUNE`] says with the same word.
-pub const HELM_RESOURCE_POLICY: &str = "helm.sh/resource-policy";
 /// Labels on an AppSet that choose its language and run type layers.
 pub const LANGUAGE: &str = "tutti.dev/language";
 pub const RUN_TYPE: &str = "tutti.dev/runType";

@@ -20,6 +20,7 @@ pub mod image;
 mod instance;
 pub mod keys;
 pub mod labels;
+pub mod mark;
 pub mod name;
 pub mod object;
 pub mod observation;
@@ -43,7 +44,7 @@ pub use app::{
 };
 pub use approval::{Approval, ApprovedAction, ApprovedObject};
 pub use body::Body;
-pub use capabilities::{Capabilities, KindFacts, KubeVersion, Questions};
+pub use capabilities::{Capabilities, KindFacts, KindsByName, KubeVersion, Questions};
 pub use chart::{
     Chart, ChartCapabilities, ChartFailure, ChartFault, ChartHook, ChartName, ChartObject, ChartOutput,
     ChartRef, ChartRequest, ChartSource, Charts, NoCharts,
@@ -60,6 +61,7 @@ pub use instance::{
     Caps, ChartRepository, Defaults, DriftMode, Forge, Instance, Mode, PruneMode, Receiver, SecretRef,
 };
 pub use keys::Keys;
+pub use mark::Mark;
 pub use name::{AppId, ClusterName, Revision};
 pub use object::{Kind, ObjectId};
 pub use observation::{

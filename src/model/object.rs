@@ -63,6 +63,11 @@ impl Kind {
         self.group == other.group && self.kind == other.kind
     }
 
+    /// With its API version, as clusters list it: `v1/ConfigMap`, `example.com/v1/Menu`.
+    pub fn name(&self) -> String {
+        format!("{}/{}", self.api_version(), self.kind)
+    }
+
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
             self.version.to_string()

@@ -30,6 +30,10 @@ impl SyncWave {
         Ok(Self(i16::try_from(near).unwrap_or_default()))
     }
 
+    pub fn number(self) -> i16 {
+        self.0
+    }
+
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::{Job, SIDE_BY_SIDE};
 use crate::apply::{self, Past as _};
 use crate::cluster::{Error, Resource};
-use crate::model::{RenderedObject, hide_both, hide_changed, labels};
+use crate::model::{RenderedObject, hide_both, hide_changed, labels, mark};
 use crate::plan::{self, Action, Difference, Plan, Reason, Step};
 
 /// Of each object that would be written, that waits for what comes before it, or whose drift is only reported.
@@ -97,8 +97,7 @@ async fn replaced(
     live: &Value,
     fields: &[String],
 ) -> Result<(Value, Option<String>), Error> {
-    let annotations = live.pointer("/metadata/annotations");
-    let keep = annotations.and_then(|all| all.get(labels::PRUNE)?.as_str()) == Some("keep");
+    let keep = mark::kept_by(live).is_some();
     if let Some(why) = plan::objection_to_replacing(&object.id, keep) {
         let refused = Reason::CannotReplace { fields: fields.to_vec(), why };
         return Ok((live.clone(), Some(refused.to_string())));

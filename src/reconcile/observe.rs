@@ -9,7 +9,7 @@ use crate::apply::owned::entries;
 use crate::health::{self, Rules};
 use crate::model::{
     Digest, FieldPath, Health, Ignores, Kind, Live, ObjectId, PodCount, Status, Stranger, SyncWave, ignored,
-    labels,
+    labels, mark,
 };
 
 /// The record of an object that carries this instance's label and is itself what was applied;
@@ -34,7 +34,7 @@ pub fn live(kind: &Kind, object: &Value, instance: &str, rules: &Rules, ignores:
         app: app.into(),
         hash: annotation(object, labels::HASH).and_then(Digest::parse),
         revision: annotation(object, labels::REVISION).map(Into::into),
-        keep: annotation(object, labels::PRUNE) == Some("keep"),
+        keep: mark::kept_by(object).is_some(),
         // What was applied could be read; what somebody made of it since orders nothing.
         wave: SyncWave::of(|name| annotation(object, name)).unwrap_or_default(),
         is_ended_run: annotation(object, labels::RUN).is_some() && is_ended(kind, object, &health),

@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::inputs::{Inputs, Kept};
 use super::site::{Asked, Facts, Seen};
-use super::{Discovered, Made, Renderer, codes, idle_patch, in_order, unknown};
+use super::{Defined, Discovered, Made, Renderer, codes, idle_patch, in_order, unknown};
 use crate::fleet::Target;
 use crate::fleet::layers::TEMPLATES;
 use crate::model::{
-    App, AppId, Capabilities, Cluster, ClusterName, Diagnostic, Digest, Instance, Location, Rendered,
-    Revision, Ring, Scope,
+    App, AppId, Capabilities, Cluster, ClusterName, Diagnostic, Digest, Instance, KindsByName, Location,
+    Rendered, Revision, Ring, Scope,
 };
 use crate::schedule::{AssignedPodSet, assign};
 
@@ -33,6 +33,7 @@ pub struct Renders {
     pub made: usize,
     /// What its clusters were taken for.
     discovered: Discovered,
+    defined: Defined,
 }
 
 impl Renders {
@@ -50,8 +51,10 @@ impl Renders {
         if same {
             return Vec::new();
         }
-        let holds =
-            |(_, result): &Render| result.as_ref().is_ok_and(|rendered| rendered.questions.hold(&now));
+        let defined = self.defined.get(&cluster.name).cloned().unwrap_or_default();
+        let holds = |(_, result): &Render| {
+            result.as_ref().is_ok_and(|rendered| rendered.questions.hold(&now, &defined))
+        };
         let here = self.apps.iter().filter_map(|(app, clusters)| Some((app, clusters.get(&cluster.name)?)));
         let stale = here.filter(|(_, render)| !holds(render));
         stale.map(|(app, _)| Target { app: app.clone(), cluster: cluster.name.clone() }).collect()
@@ -79,6 +82,7 @@ impl Renders {
 pub struct Memory {
     instance: Option<Instance>,
     ground: Option<Ground>,
+    defined: Defined,
     apps: BTreeMap<AppId, Known>,
 }
 
@@ -92,11 +96,12 @@ struct Ground {
     /// The last commit that changed any of this.
     changed: Revision,
     discovered: Discovered,
+    defined: Defined,
 }
 
 impl Ground {
     fn of(renderer: &Renderer<'_>) -> Self {
-        let Renderer { fleet, snapshot, discovered, .. } = renderer;
+        let Renderer { fleet, snapshot, discovered, defined, .. } = renderer;
         let clusters = fleet.clusters.values().map(|cluster| &cluster.location);
         let places = clusters.chain(&fleet.rings_location).map(|location| location.file.as_str());
         Self {
@@ -105,6 +110,7 @@ impl Ground {
             layers: Digest::of_files(snapshot.files_in(TEMPLATES)),
             changed: snapshot.last_change(places.chain([TEMPLATES])).clone(),
             discovered: discovered.clone(),
+            defined: defined.clone(),
         }
     }
 }
@@ -140,12 +146,59 @@ struct Task<'a> {
 }
 
 /// Renders every target, on all cores. As long as the fleet is large: call it off the async threads.
-pub fn all(renderer: &Renderer<'_>, memory: &mut Memory) -> Renders {
-    let fleet = renderer.fleet;
+///
+/// What kinds an app defines is known when it is rendered: who asked for one of them before is rendered once more.
+pub fn all(renderer: &mut Renderer<'_>, memory: &mut Memory) -> Renders {
     // What the instance says of names, labels and charts reaches every app.
-    if memory.instance.as_ref() != Some(&fleet.instance) {
-        *memory = Memory { instance: Some(fleet.instance.clone()), ..Memory::default() };
+    let instance = &renderer.fleet.instance;
+    if memory.instance.as_ref() != Some(instance) {
+        *memory = Memory { instance: Some(instance.clone()), ..Memory::default() };
     }
+    renderer.defined = std::mem::take(&mut memory.defined);
+    let mut renders = pass(renderer, memory);
+    let defined = defined(memory);
+    if defined != renderer.defined {
+        renderer.defined = defined;
+        if is_any_answered_otherwise(renderer, &renders) {
+            let made = renders.made;
+            renders = pass(renderer, memory);
+            renders.made += made;
+        }
+    }
+    memory.defined = renderer.defined.clone();
+    renders.defined = renderer.defined.clone();
+    renders
+}
+
+/// The kinds that the apps of each cluster define. An app that could not be rendered defines nothing that is known; of two that
+/// define one kind, the first by name counts.
+fn defined(memory: &Memory) -> Defined {
+    let mut defined: BTreeMap<ClusterName, KindsByName> = BTreeMap::new();
+    for known in memory.apps.values() {
+        for (cluster, number) in &known.of_clusters {
+            let Some(trace) = known.traces.get(*number).filter(|trace| !trace.made.defines.is_empty()) else {
+                continue;
+            };
+            let of_cluster = defined.entry(cluster.clone()).or_default();
+            for (name, facts) in &*trace.made.defines {
+                of_cluster.entry(name.clone()).or_insert(*facts);
+            }
+        }
+    }
+    defined.into_iter().map(|(cluster, kinds)| (cluster, Arc::new(kinds))).collect()
+}
+
+fn is_any_answered_otherwise(renderer: &Renderer<'_>, renders: &Renders) -> bool {
+    let none = Arc::default();
+    renders.iter().any(|(target, (_, result))| {
+        let Some((_, capabilities)) = renderer.clusters.get(&target.cluster) else { return false };
+        let defined = renderer.defined.get(&target.cluster).unwrap_or(&none);
+        result.as_ref().is_ok_and(|rendered| !rendered.questions.hold(capabilities, defined))
+    })
+}
+
+fn pass(renderer: &Renderer<'_>, memory: &mut Memory) -> Renders {
+    let fleet = renderer.fleet;
     let ground = Ground::of(renderer);
     let same_ground = memory.ground.as_ref() == Some(&ground);
     memory.ground = Some(ground);
@@ -165,6 +218,7 @@ pub fn all(renderer: &Renderer<'_>, memory: &mut Memory) -> Renders {
         apps: apps.collect(),
         made,
         discovered: renderer.discovered.clone(),
+        defined: Defined::new(),
     };
     refuse_idle_patches(renderer, memory, &mut renders);
     renders

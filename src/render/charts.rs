@@ -3,14 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
-
 use super::documents::{self, Document};
 use super::hooks::{self, Taken, Wanted};
 use super::layers::Layers;
 use super::{Job, chart_values, codes, lists};
 use crate::fleet::charts::{folder_of, in_folder, source};
-use crate::model::labels::{HELM_RESOURCE_POLICY, PRUNE};
+use crate::model::labels::PRUNE;
 use crate::model::{
     AppSpec, Chart, ChartCapabilities, ChartFailure, ChartFault, ChartObject, ChartRef, ChartRequest,
     ChartSource, DeployType, Diagnostic, Location,
@@ -119,19 +117,13 @@ fn take(
         let Taken::As(hook) = hooks::take(object.hook.as_ref(), &item, wanted) else { continue };
         let mut document = documents::object(job, item, source.clone(), &what)?;
         document.hook = hook;
-        if object.definition || is_kept(&document.object) {
+        document.is_of_chart = true;
+        if object.definition {
             documents::annotate(&mut document.object, PRUNE, "keep");
         }
         documents.push(document);
     }
     Ok(documents)
-}
-
-fn is_kept(object: &Map<String, Value>) -> bool {
-    let annotations = object.get("metadata").and_then(|metadata| metadata.get("annotations"));
-    let policy =
-        annotations.and_then(|annotations| annotations.get(HELM_RESOURCE_POLICY)).and_then(Value::as_str);
-    policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep"))
 }
 
 /// A failure of a chart: where its template fails when that is a file of this repository, else where the chart is named.

@@ -84,6 +84,10 @@ pub const IMAGE_NOT_ALLOWED: &str = "E3072";
 pub const ROUTE: &str = "E3081";
 /// An object that two apps of one cluster render.
 pub const OBJECT_IN_TWO_APPS: &str = "E3091";
+/// A mark of another tool that has an equal here (a warning).
+pub const MARK_READ: &str = "E3095";
+/// A mark of another tool that has none (a warning).
+pub const MARK_NOT_KEPT: &str = "E3096";
 /// Known, and comes later.
 pub const NOT_YET: &str = "E3290";
 /// A fault of the renderer itself.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::documents::Document;
-use crate::model::{Kind, KindFacts};
+use crate::model::{Kind, KindFacts, KindsByName, RenderedObject};
 
 /// The kinds that an app defines itself, in every version.
 #[derive(Debug, Default)]
@@ -20,6 +20,17 @@ impl Definitions {
             read(&document.object, &mut kinds);
         }
         Self { kinds }
+    }
+
+    /// Of objects that were made already.
+    pub fn of_objects(objects: &[RenderedObject]) -> KindsByName {
+        let mut kinds = BTreeMap::new();
+        for object in objects.iter().filter(|object| object.defines().is_some()) {
+            if let Value::Object(fields) = object.body.fields() {
+                read(&fields, &mut kinds);
+            }
+        }
+        kinds.into_iter().map(|(kind, facts)| (kind.name(), facts)).collect()
     }
 
     pub fn get(&self, kind: &Kind) -> Option<KindFacts> {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::definitions::Definitions;
 use super::layers::Source;
 use super::trace::{self, marks};
-use super::{Job, canonical, codes, lists, nulls};
+use super::{Job, canonical, codes, foreign_marks, lists, nulls};
 use crate::manifest::yaml;
 use crate::model::{
     Body, Diagnostic, Digest, Hook, Kind, KindFacts, Location, NotAWave, ObjectId, PruneMode, RenderedObject,
@@ -26,8 +26,10 @@ pub struct Document {
     pub fields: Fields,
     /// What of it is encrypted in its file.
     pub sealed: Option<Sealed>,
-    /// When a chart calls it a hook.
+    /// When it comes before or after the others.
     pub hook: Option<Hook>,
+    /// Helm has said already whether it is a hook.
+    pub is_of_chart: bool,
 }
 
 /// It may hold what must not be shown.
@@ -39,7 +41,7 @@ impl fmt::Debug for Document {
 
 impl Document {
     pub fn new(object: Map<String, Value>, source: Location) -> Self {
-        Self { object, source, fields: Fields::new(), sealed: None, hook: None }
+        Self { object, source, fields: Fields::new(), sealed: None, hook: None, is_of_chart: false }
     }
 }
 
@@ -120,10 +122,11 @@ fn in_output(job: &Job<'_>, template: &Source, output: &str, mistake: &Diagnosti
 
 pub fn object(
     job: &Job<'_>,
-    value: Value,
+    mut value: Value,
     source: Location,
     what: &dyn Fn() -> String,
 ) -> Result<Document, Box<Diagnostic>> {
+    foreign_marks::name_hook(&mut value);
     let error =
         |problem: &str| job.error(codes::NOT_AN_OBJECT, format!("{} {problem}", what())).at(source.clone());
     let Value::Object(object) = value else {
@@ -176,7 +179,7 @@ pub fn finish(
     document: Document,
     definitions: &Definitions,
 ) -> Result<RenderedObject, Box<Diagnostic>> {
-    let Document { mut object, source, fields, sealed, hook } = document;
+    let Document { mut object, source, fields, sealed, hook, is_of_chart: _ } = document;
     check_opened(job, &object).map_err(|mistake| mistake.at(source.clone()))?;
     check_secret(job, &object).map_err(|mistake| mistake.at(source.clone()))?;
     let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or("").to_owned();
@@ -446,6 +449,14 @@ fn check_secret(job: &Job<'_>, object: &Map<String, Value>) -> Result<(), Box<Di
         }
     }
     Ok(())
+}
+
+/// Kind and name of the object with these fields.
+pub fn name(object: &Map<String, Value>) -> String {
+    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or("").to_owned();
+    let kind = Kind::from_api_version(&text("apiVersion"), &text("kind"));
+    let metadata = object.get("metadata").and_then(Value::as_object);
+    metadata.map_or_else(|| kind.to_string(), |metadata| name_of(metadata, &kind))
 }
 
 fn name_of(metadata: &Map<String, Value>, kind: &Kind) -> String {

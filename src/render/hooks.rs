@@ -1,4 +1,4 @@
-//! The hooks of charts: which of them are taken, when they come, and what those that run are called.
+//! Hooks, of charts and by annotation: which of them are taken, when they come, and what those that run are called.
 
 use serde_json::{Map, Value, json};
 
@@ -70,7 +70,7 @@ fn of_events(hook: &ChartHook, runs: bool) -> Option<Hook> {
     })
 }
 
-fn runs(object: &Value) -> bool {
+pub fn runs(object: &Value) -> bool {
     let kind = Kind::of(object);
     kind.is_some_and(|kind| matches!((&*kind.group, &*kind.kind), ("batch", "Job") | ("", "Pod")))
 }

@@ -15,6 +15,7 @@
 //! - [`app_set`] lays the pod template of an AppSet over the workload ([`strategic`] merge);
 //! - [`charts`] asks for what a Helm chart makes, which is then like what templates make; [`hooks`] says
 //!   which of it comes before or after the rest, and names each run of it after its release;
+//! - [`foreign_marks`] reads what objects say for other tools; [`remarks`] keeps what is to be told of that;
 //! - [`routes`] leads hosts to the Services of the app;
 //! - [`mod@project`] makes the objects of a project, [`allowed`] holds apps to what theirs allows;
 //! - [`patches`] changes objects, layer by layer;
@@ -39,6 +40,7 @@ mod definitions;
 mod depth;
 mod documents;
 mod engine;
+mod foreign_marks;
 mod hooks;
 mod inputs;
 mod layer_file;
@@ -51,6 +53,7 @@ mod objects;
 mod patches;
 mod pods;
 mod project;
+mod remarks;
 mod routes;
 mod site;
 mod stacks;
@@ -68,13 +71,15 @@ use serde_json::Value;
 
 use crate::fleet::{Fleet, Target};
 use crate::model::{
-    App, AppSpec, Capabilities, Charts, ClusterName, Diagnostic, Location, ObjectId, Questions, Rendered,
-    RenderedObject, Revision, Scope, Snapshot,
+    App, AppSpec, Capabilities, Charts, ClusterName, Diagnostic, KindsByName, Location, ObjectId, Questions,
+    Rendered, RenderedObject, Revision, Scope, Snapshot,
 };
 pub use all::{Memory, Render, Renders};
 pub use claims::{Claims, objects_in_two_apps};
+use definitions::Definitions;
 use inputs::Inputs;
 use patches::idle_mistake as idle_patch;
+use remarks::Remarks;
 use site::{Facts, Site};
 use stacks::{Stack, Stacks};
 
@@ -98,10 +103,14 @@ pub struct Renderer<'a> {
     stacks: Stacks,
     clusters: BTreeMap<&'a ClusterName, (Arc<Value>, Arc<Capabilities>)>,
     discovered: Discovered,
+    defined: Defined,
 }
 
 /// What clusters say of themselves, as far as they were asked. Of the others, what their files declare counts.
 pub type Discovered = BTreeMap<ClusterName, Arc<Capabilities>>;
+
+/// The kinds that apps define, by cluster.
+type Defined = BTreeMap<ClusterName, Arc<KindsByName>>;
 
 impl<'a> Renderer<'a> {
     /// For clusters that nobody asked.
@@ -121,7 +130,15 @@ impl<'a> Renderer<'a> {
             (name, (Arc::new(Facts::of_cluster(cluster)), capabilities))
         };
         let clusters = fleet.clusters.iter().map(facts).collect();
-        Self { fleet, snapshot, charts, stacks: Stacks::default(), clusters, discovered }
+        Self {
+            fleet,
+            snapshot,
+            charts,
+            stacks: Stacks::default(),
+            clusters,
+            discovered,
+            defined: Defined::new(),
+        }
     }
 
     /// Renders one target. The mistakes have its scope.
@@ -130,7 +147,7 @@ impl<'a> Renderer<'a> {
     }
 
     /// Renders every target, but what the memory holds.
-    pub fn render_all(&self, memory: &mut Memory) -> Renders {
+    pub fn render_all(&mut self, memory: &mut Memory) -> Renders {
         all::all(self, memory)
     }
 
@@ -152,7 +169,8 @@ impl<'a> Renderer<'a> {
         let cluster = self.fleet.clusters.get(&target.cluster)?;
         let ring = self.fleet.ring_of(&target.cluster);
         let (of_cluster, capabilities) = self.clusters.get(&target.cluster)?;
-        let facts = Facts::new(Arc::clone(of_cluster), Arc::clone(capabilities), ring);
+        let defined = self.defined.get(&target.cluster).cloned().unwrap_or_default();
+        let facts = Facts::new(Arc::clone(of_cluster), Arc::clone(capabilities), defined, ring);
         Some(Job {
             fleet: self.fleet,
             snapshot: self.snapshot,
@@ -163,6 +181,7 @@ impl<'a> Renderer<'a> {
             inputs: Arc::clone(inputs),
             site: Site::new(cluster, ring, facts),
             notes: None,
+            remarks: Remarks::default(),
             warnings: RefCell::default(),
         })
     }
@@ -192,6 +211,7 @@ struct Job<'a> {
     site: Site<'a>,
     /// Asked for by [`trace`] alone.
     notes: Option<&'a trace::Notes>,
+    remarks: Remarks,
     warnings: RefCell<Vec<Diagnostic>>,
 }
 
@@ -202,11 +222,13 @@ struct Made {
     patches: Arc<patches::Used>,
     questions: Arc<Questions>,
     warnings: Arc<[Diagnostic]>,
+    /// The kinds that it defines.
+    defines: Arc<KindsByName>,
 }
 
 impl Made {
     fn into_rendered(self, target: &Target, revision: Revision) -> Rendered {
-        let Self { objects, patches, questions, warnings } = self;
+        let Self { objects, patches, questions, warnings, defines: _ } = self;
         let Target { app, cluster } = target.clone();
         Rendered { app, cluster, revision, objects, patches, questions, warnings }
     }
@@ -239,8 +261,11 @@ impl Job<'_> {
         if !wrong.is_empty() {
             return Err(wrong);
         }
+        self.remarks.tell(self);
+        let objects: Arc<[RenderedObject]> = found.into_values().map(|(object, _)| object).collect();
         Ok(Made {
-            objects: found.into_values().map(|(object, _)| object).collect(),
+            defines: Arc::new(Definitions::of_objects(&objects)),
+            objects,
             patches: Arc::new(used),
             questions: Arc::new(self.site.questions()),
             warnings: self.warnings.take().into(),

@@ -8,7 +8,7 @@ use super::engine::{self, Engine};
 use super::layers::{Source, too_wide};
 use super::patches::Used;
 use super::stacks::Stack;
-use super::{Found, Job, codes, documents, mistakes, pods};
+use super::{Found, Job, codes, documents, foreign_marks, hooks, mistakes, pods};
 use crate::fleet::files_of;
 use crate::model::{Diagnostic, Location, Objects, Snapshot};
 
@@ -52,7 +52,9 @@ pub fn render(
     }
     let patched =
         patches.apply_below(job, &mut made, used).and_then(|()| patches.apply_of_app(job, &mut made, used));
-    wrong.extend(patched.err().into_iter().flatten());
+    let marked = patched.and_then(|()| foreign_marks::read(job, &mut made));
+    wrong.extend(marked.err().into_iter().flatten());
+    hooks::name_runs(&mut made);
     let definitions = Definitions::of(&made);
     let mut found = Found::new();
     for document in made {

@@ -8,7 +8,7 @@ use super::documents::Document;
 use super::engine::Engine;
 use super::patches::{Patches, Used};
 use super::stacks::Stack;
-use super::{Found, Job, app_set, charts, codes, documents, hooks, mistakes, values};
+use super::{Found, Job, app_set, charts, codes, documents, foreign_marks, hooks, mistakes, values};
 use crate::model::{
     AppSpec, Component, Diagnostic, Location, RenderedObject, image_tag, retag, with_version,
 };
@@ -73,6 +73,7 @@ fn one(
         app_set::overlay(job, app_set, pod_set, &mut made).map_err(|mistake| vec![*mistake])?;
     }
     patches.apply_of_app(job, &mut made, used)?;
+    foreign_marks::read(job, &mut made)?;
     hooks::name_runs(&mut made);
     let definitions = Definitions::of(&made);
     let mut objects: Vec<RenderedObject> = Vec::new();

@@ -8,7 +8,9 @@ use minijinja::{Error, ErrorKind};
 use parking_lot::Mutex;
 use serde_json::Value as Json;
 
-use crate::model::{Capabilities, Cluster, ClusterFacts, Kind, KindFacts, Questions, Revision, Selector};
+use crate::model::{
+    Capabilities, Cluster, ClusterFacts, Kind, KindFacts, KindsByName, Questions, Revision, Selector,
+};
 
 /// What can be known of a place: `cluster.labels.zone`, `ring`, `revision`, part by part.
 pub type Path = Vec<String>;
@@ -38,7 +40,7 @@ impl Asked {
         let of_paths: Vec<_> = paths.iter().map(|path| (path, answer_of(facts, path))).collect();
         let known = &facts.capabilities;
         let of_has: Vec<_> = has.iter().map(|name| (name, known.has(name))).collect();
-        let facts_of = |name: &String| known.kinds.get(name).map(|it| [it.namespaced, it.has_status]);
+        let facts_of = |name: &String| facts.kind(name).map(|it| [it.namespaced, it.has_status]);
         let of_kinds: Vec<_> = kinds.iter().map(|name| (name, facts_of(name))).collect();
         let (version, all) = (version.then_some(&known.version), all.then_some(&**known));
         serde_json::json!([of_paths, of_has, of_kinds, version, all, all.map(|all| all.asked)]).to_string()
@@ -58,7 +60,7 @@ impl Seen {
 
     pub fn is_true_of(&self, facts: &Facts) -> bool {
         let same = |(path, answer): (&Path, &Option<Json>)| answer_of(facts, path) == answer.as_ref();
-        self.answers.iter().all(same) && self.questions.hold(&facts.capabilities)
+        self.answers.iter().all(same) && self.questions.hold(&facts.capabilities, &facts.defined)
     }
 }
 
@@ -68,6 +70,8 @@ pub struct Facts {
     /// What its manifest says.
     cluster: Arc<Json>,
     capabilities: Arc<Capabilities>,
+    /// The kinds that apps define there.
+    defined: Arc<KindsByName>,
     ring: Json,
     /// Known once the layers are.
     revision: OnceLock<Json>,
@@ -84,8 +88,17 @@ impl Facts {
         })
     }
 
-    pub fn new(cluster: Arc<Json>, capabilities: Arc<Capabilities>, ring: Option<&str>) -> Self {
-        Self { cluster, capabilities, ring: ring.into(), revision: OnceLock::new() }
+    pub fn new(
+        cluster: Arc<Json>,
+        capabilities: Arc<Capabilities>,
+        defined: Arc<KindsByName>,
+        ring: Option<&str>,
+    ) -> Self {
+        Self { cluster, capabilities, defined, ring: ring.into(), revision: OnceLock::new() }
+    }
+
+    fn kind(&self, name: &str) -> Option<KindFacts> {
+        self.capabilities.kinds.get(name).or_else(|| self.defined.get(name)).copied()
     }
 }
 
@@ -133,13 +146,13 @@ impl Notebook {
         answer
     }
 
-    /// For whoever may look at any of it.
     fn kind(&self, name: String) -> Option<KindFacts> {
-        let answer = self.facts.capabilities.kinds.get(&name).copied();
+        let answer = self.facts.kind(&name);
         self.seen.lock().questions.kinds.entry(name).or_insert(answer);
         answer
     }
 
+    /// For whoever may look at any of it.
     fn capabilities(&self) -> &Capabilities {
         self.seen.lock().questions.all = Some(Arc::clone(&self.facts.capabilities));
         &self.facts.capabilities
@@ -192,9 +205,9 @@ impl<'a> Site<'a> {
         self.ring
     }
 
-    /// What the cluster says of a kind that Kubernetes does not have itself.
+    /// What the cluster says of a kind that Kubernetes does not have itself, or else the apps that define it there.
     pub fn kind(&self, kind: &Kind) -> Option<KindFacts> {
-        self.notebook.kind(format!("{}/{}", kind.api_version(), kind.kind))
+        self.notebook.kind(kind.name())
     }
 
     /// For charts, which may ask for any of it.
@@ -247,7 +260,7 @@ impl<'a> Site<'a> {
 
     /// All of it, for mistakes alone.
     pub fn to_json(&self) -> [(&'static str, Json); 3] {
-        let Facts { cluster, capabilities, ring, revision } = &*self.notebook.facts;
+        let Facts { cluster, capabilities, defined: _, ring, revision } = &*self.notebook.facts;
         let mut cluster = Json::clone(cluster);
         cluster["version"] = serde_json::json!(capabilities.version);
         cluster["capabilities"] = serde_json::json!(&**capabilities);

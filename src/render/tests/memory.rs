@@ -57,7 +57,7 @@ impl Commits {
             }
         }
         let fleet = fleet(&snapshot);
-        let renderer = Renderer::new(&fleet, &snapshot, &NoCharts);
+        let mut renderer = Renderer::new(&fleet, &snapshot, &NoCharts);
         let renders = renderer.render_all(&mut self.memory);
         let anew = Renderer::new(&fleet, &snapshot, &NoCharts).render_all(&mut Memory::default());
         assert_eq!(renders.apps, anew.apps);

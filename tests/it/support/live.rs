@@ -23,7 +23,7 @@ const KINDS: [(&str, &str, &str); 10] = [
 ];
 
 /// Those that tests only look at.
-const OTHERS: [(&str, &str, &str); 16] = [
+const OTHERS: [(&str, &str, &str); 17] = [
     ("", "v1", "Endpoints"),
     ("", "v1", "PersistentVolumeClaim"),
     ("", "v1", "Pod"),
@@ -39,6 +39,7 @@ const OTHERS: [(&str, &str, &str); 16] = [
     ("apps.kruise.io", "v1alpha1", "CloneSet"),
     ("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
     ("example.com", "v1", "Account"),
+    ("shop.example.com", "v1", "Till"),
     ("monitoring.coreos.com", "v1", "ServiceMonitor"),
 ];
 

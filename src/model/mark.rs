@@ -1,0 +1,312 @@
+//! What other deploy tools write on objects for themselves, and what that means here.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::labels::PRUNE;
+
+const SYNC_OPTIONS: &str = "argocd.argoproj.io/sync-options";
+const COMPARE_OPTIONS: &str = "argocd.argoproj.io/compare-options";
+const ARGO_HOOK: &str = "argocd.argoproj.io/hook";
+const ARGO_HOOK_DELETE: &str = "argocd.argoproj.io/hook-delete-policy";
+const FLUX_PRUNE: &str = "kustomize.toolkit.fluxcd.io/prune";
+const FLUX_RECONCILE: &str = "kustomize.toolkit.fluxcd.io/reconcile";
+const FLUX_SSA: &str = "kustomize.toolkit.fluxcd.io/ssa";
+const FLUX_FORCE: &str = "kustomize.toolkit.fluxcd.io/force";
+const HELM_POLICY: &str = "helm.sh/resource-policy";
+const HELM_HOOK: &str = "helm.sh/hook";
+const HELM_HOOK_DELETE: &str = "helm.sh/hook-delete-policy";
+pub const HELM_HOOK_WEIGHT: &str = "helm.sh/hook-weight";
+
+/// One mark of an object: of a list of options, one option.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Mark {
+    key: &'static str,
+    value: String,
+    pub meaning: Meaning,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Meaning {
+    /// As `tutti.dev/prune: keep`.
+    Keep,
+    /// As `tutti.dev/replace: "true"`.
+    Replace,
+    /// A hook: what other tools do before, after or at another time than the rest.
+    Before,
+    After,
+    /// A hook of Argo CD that comes with the rest.
+    Beside,
+    Never,
+    /// The events of a hook of Helm.
+    OfHelm,
+    /// It has no equal: what is done instead, and what else says it.
+    Nothing(&'static str, &'static str),
+    /// A word that the tool itself may not know.
+    Unknown,
+}
+
+impl fmt::Display for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}: {}`", self.key, self.value)
+    }
+}
+
+impl Mark {
+    fn new(key: &'static str, value: &str, meaning: Meaning) -> Self {
+        Self { key, value: value.to_owned(), meaning }
+    }
+
+    /// What it is read as; `None` when it has no equal.
+    pub fn equal(&self) -> Option<&'static str> {
+        match self.meaning {
+            Meaning::Keep => Some("`tutti.dev/prune: keep`"),
+            Meaning::Replace => Some("`tutti.dev/replace: \"true\"`"),
+            Meaning::Before => Some("a hook that comes before the others"),
+            Meaning::After => Some("a hook that comes after the others"),
+            Meaning::OfHelm => Some("a hook, as in a chart"),
+            Meaning::Beside | Meaning::Never | Meaning::Nothing(..) | Meaning::Unknown => None,
+        }
+    }
+
+    /// What happens to an object with a mark that has no equal.
+    pub fn effect(&self) -> &'static str {
+        match self.meaning {
+            Meaning::Beside => {
+                "it comes with the others; a Job or Pod that changes is deleted and created anew"
+            }
+            Meaning::Never => "it is left out, as nothing runs at that moment here",
+            Meaning::Nothing(effect, _) => effect,
+            _ => "it means nothing here",
+        }
+    }
+
+    pub fn help(&self) -> &'static str {
+        match self.meaning {
+            Meaning::Keep | Meaning::Replace => {
+                "the annotation tutti.dev/… on the object says the same, and wins over it"
+            }
+            Meaning::Before | Meaning::After | Meaning::OfHelm => {
+                "Jobs and Pods run at each change of the app; `tutti.dev/chart-hooks` on the app says otherwise"
+            }
+            Meaning::Never => "take it out of the app, or run it yourself",
+            Meaning::Nothing(_, help) => help,
+            Meaning::Beside | Meaning::Unknown => "remove the mark if it is not needed by another tool",
+        }
+    }
+}
+
+/// All marks of an object, hooks aside where Helm has read them already (`is_of_chart`).
+pub fn marks(object: &Value, is_of_chart: bool) -> Vec<Mark> {
+    let mut found = Vec::new();
+    let mut read = |key: &'static str, value: &str, meaning: Option<Meaning>| {
+        found.extend(meaning.map(|meaning| Mark::new(key, value, meaning)));
+    };
+    for option in options(object, SYNC_OPTIONS) {
+        read(SYNC_OPTIONS, option, sync_option(option));
+    }
+    for option in options(object, COMPARE_OPTIONS) {
+        read(COMPARE_OPTIONS, option, compare_option(option));
+    }
+    for key in [FLUX_PRUNE, FLUX_RECONCILE, FLUX_SSA, FLUX_FORCE] {
+        // Flux takes labels as well, whichever of the two fits.
+        let said = [annotation(object, key), label(object, key)].into_iter().flatten();
+        if let Some((value, meaning)) = said.filter_map(|value| Some((value, of_flux(key, value)?))).next() {
+            read(key, value, Some(meaning));
+        }
+    }
+    if let Some(policy) = annotation(object, HELM_POLICY) {
+        read(HELM_POLICY, policy, policy.trim().eq_ignore_ascii_case("keep").then_some(Meaning::Keep));
+    }
+    if !is_of_chart {
+        hook(object, &mut read);
+    }
+    found
+}
+
+/// Argo CD looks at Helm's hooks where there is none of its own.
+fn hook(object: &Value, read: &mut impl FnMut(&'static str, &str, Option<Meaning>)) {
+    let types: Vec<&str> = options(object, ARGO_HOOK).collect();
+    let policies = |key, read: &mut dyn FnMut(&'static str, &str, Option<Meaning>)| {
+        if let Some(policy) = annotation(object, key) {
+            let effect = "it is not looked at: what has run stays until the next release is healthy";
+            read(
+                key,
+                policy,
+                Some(Meaning::Nothing(effect, "remove the mark; the next release takes it away")),
+            );
+        }
+    };
+    if let Some(of_helm) = annotation(object, HELM_HOOK).filter(|_| types.is_empty()) {
+        read(HELM_HOOK, of_helm, Some(Meaning::OfHelm));
+        policies(HELM_HOOK_DELETE, read);
+    }
+    if types.is_empty() {
+        return;
+    }
+    let is = |name: &str| types.contains(&name);
+    let meaning = match () {
+        () if is("PreSync") => Meaning::Before,
+        () if is("PostSync") => Meaning::After,
+        () if is("Sync") => Meaning::Beside,
+        () => Meaning::Never,
+    };
+    read(ARGO_HOOK, &types.join(","), Some(meaning));
+    if meaning != Meaning::Never {
+        policies(ARGO_HOOK_DELETE, read);
+    }
+}
+
+fn sync_option(option: &str) -> Option<Meaning> {
+    Some(match option {
+        "Prune=false" | "Delete=false" => Meaning::Keep,
+        "Force=true" => Meaning::Replace,
+        "Prune=confirm" | "Delete=confirm" => Meaning::Nothing(
+            "it is deleted like any other, within the caps of the instance",
+            "`tutti.dev/prune: keep` keeps it",
+        ),
+        "Replace=true" | "ServerSideApply=false" => Meaning::Nothing(
+            "it is applied by server-side apply all the same",
+            "`tutti.dev/replace: \"true\"` deletes it and creates it anew when a field cannot be changed",
+        ),
+        "Validate=false" => {
+            Meaning::Nothing("the server checks it all the same", "write the object as its schema wants it")
+        }
+        "PruneLast=true" => Meaning::Nothing(
+            "what is no longer rendered goes in the reverse of the order in which it came",
+            "`tutti.dev/sync-wave` changes that order",
+        ),
+        // What is done here in any case, and what says no to something.
+        "ServerSideApply=true"
+        | "SkipDryRunOnMissingResource=true"
+        | "Prune=true"
+        | "Delete=true"
+        | "Replace=false"
+        | "Force=false"
+        | "Validate=true"
+        | "PruneLast=false" => return None,
+        _ => Meaning::Unknown,
+    })
+}
+
+fn compare_option(option: &str) -> Option<Meaning> {
+    match option {
+        "ServerSideDiff=true" | "IncludeMutationWebhook=true" => None,
+        "IgnoreExtraneous" => Some(Meaning::Nothing(
+            "it counts like any other, and is deleted when it is no longer rendered",
+            "`tutti.dev/prune: keep` keeps it",
+        )),
+        _ => Some(Meaning::Unknown),
+    }
+}
+
+fn of_flux(key: &str, value: &str) -> Option<Meaning> {
+    let is = |word: &str| value.eq_ignore_ascii_case(word);
+    let held = |effect| {
+        Meaning::Nothing(
+            effect,
+            "take it out of the app, or leave its fields to others with `ignore` in the app",
+        )
+    };
+    match key {
+        FLUX_PRUNE if is("disabled") => Some(Meaning::Keep),
+        FLUX_FORCE if is("enabled") => Some(Meaning::Replace),
+        FLUX_RECONCILE if is("disabled") => {
+            Some(held("it is applied and held to what Git says all the same"))
+        }
+        FLUX_SSA if is("IfNotPresent") => {
+            Some(held("it is held to what Git says, also when it is there already"))
+        }
+        FLUX_SSA if is("Ignore") => Some(held("it is applied all the same")),
+        _ => None,
+    }
+}
+
+/// What says that an object stays when it is no longer rendered: `key says value`. Our own annotation wins over those of others.
+pub fn kept_by(object: &Value) -> Option<String> {
+    if let Some(own) = annotation(object, PRUNE) {
+        return (own == "keep").then(|| format!("{PRUNE} says {own}"));
+    }
+    let is_keep = |mark: &Mark| mark.meaning == Meaning::Keep;
+    let mark = marks(object, true).into_iter().find(is_keep)?;
+    Some(format!("{} says {}", mark.key, mark.value))
+}
+
+fn annotation<'o>(object: &'o Value, key: &str) -> Option<&'o str> {
+    object.get("metadata")?.get("annotations")?.get(key)?.as_str()
+}
+
+fn label<'o>(object: &'o Value, key: &str) -> Option<&'o str> {
+    object.get("metadata")?.get("labels")?.get(key)?.as_str()
+}
+
+fn options<'o>(object: &'o Value, key: &str) -> impl Iterator<Item = &'o str> {
+    let list = annotation(object, key).unwrap_or_default();
+    list.split(',').map(str::trim).filter(|option| !option.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn each_mark_has_a_meaning_or_says_why_not() {
+        let check = |annotations: Value, expected: &[Meaning]| {
+            let object = json!({"metadata": {"annotations": annotations}});
+            let found = marks(&object, false);
+            let meanings: Vec<Meaning> = found.iter().map(|mark| mark.meaning).collect();
+            assert_eq!(meanings.len(), expected.len(), "{object}: {meanings:?}");
+            for (found, expected) in meanings.iter().zip(expected) {
+                let alike = match (found, expected) {
+                    (Meaning::Nothing(..), Meaning::Nothing(..)) => true,
+                    (found, expected) => found == expected,
+                };
+                assert!(alike, "{object}: {found:?}");
+            }
+        };
+        let nothing = Meaning::Nothing("", "");
+        check(json!({SYNC_OPTIONS: "Prune=false"}), &[Meaning::Keep]);
+        check(json!({SYNC_OPTIONS: " Replace=true , Prune=false,"}), &[nothing, Meaning::Keep]);
+        check(json!({SYNC_OPTIONS: "Prune=true,ServerSideApply=true"}), &[]);
+        check(json!({SYNC_OPTIONS: "prune=false"}), &[Meaning::Unknown]);
+        check(json!({SYNC_OPTIONS: "Force=true,Prune=confirm"}), &[Meaning::Replace, nothing]);
+        check(json!({COMPARE_OPTIONS: "IgnoreExtraneous,ServerSideDiff=true"}), &[nothing]);
+        check(json!({FLUX_PRUNE: "Disabled", FLUX_FORCE: "enabled"}), &[Meaning::Keep, Meaning::Replace]);
+        check(json!({FLUX_PRUNE: "enabled", FLUX_SSA: "Merge"}), &[]);
+        check(json!({FLUX_SSA: "ifnotpresent", FLUX_RECONCILE: "disabled"}), &[nothing, nothing]);
+        check(json!({HELM_POLICY: " Keep "}), &[Meaning::Keep]);
+        check(json!({HELM_POLICY: "delete"}), &[]);
+        check(json!({ARGO_HOOK: "PreSync,PostSync"}), &[Meaning::Before]);
+        check(json!({ARGO_HOOK: "PostSync", ARGO_HOOK_DELETE: "HookSucceeded"}), &[Meaning::After, nothing]);
+        check(json!({ARGO_HOOK: "Sync"}), &[Meaning::Beside]);
+        check(json!({ARGO_HOOK: "Skip", ARGO_HOOK_DELETE: "HookFailed"}), &[Meaning::Never]);
+        check(json!({ARGO_HOOK: "SyncFail"}), &[Meaning::Never]);
+        check(json!({ARGO_HOOK: "Sync", HELM_HOOK: "pre-install"}), &[Meaning::Beside]);
+        check(json!({HELM_HOOK: "pre-install"}), &[Meaning::OfHelm]);
+    }
+
+    #[test]
+    fn helm_reads_the_hooks_of_its_charts() {
+        let object = json!({"metadata": {"annotations": {HELM_HOOK: "pre-install", ARGO_HOOK: "PreSync"}}});
+        assert_eq!(marks(&object, true), []);
+    }
+
+    #[test]
+    fn our_own_word_on_keeping_wins() {
+        let check = |metadata: Value, expected: Option<&str>| {
+            let object = json!({"metadata": metadata});
+            assert_eq!(kept_by(&object).as_deref(), expected, "{object}");
+        };
+        check(json!({}), None);
+        check(json!({"annotations": {PRUNE: "keep"}}), Some("tutti.dev/prune says keep"));
+        check(json!({"annotations": {PRUNE: "delete", HELM_POLICY: "keep"}}), None);
+        check(json!({"annotations": {HELM_POLICY: "keep"}}), Some("helm.sh/resource-policy says keep"));
+        let by_flux = Some("kustomize.toolkit.fluxcd.io/prune says disabled");
+        check(json!({"labels": {FLUX_PRUNE: "disabled"}}), by_flux);
+        check(json!({"annotations": {FLUX_PRUNE: "enabled"}, "labels": {FLUX_PRUNE: "disabled"}}), by_flux);
+        check(json!({"labels": {HELM_POLICY: "keep"}}), None);
+    }
+}

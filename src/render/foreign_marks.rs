@@ -1,0 +1,120 @@
+//! What the marks of other tools make of the documents of an app.
+
+use serde_json::Value;
+
+use super::Job;
+use super::documents::{self, Document};
+use super::hooks::{self, Taken, Wanted};
+use crate::model::mark::{self, Mark, Meaning};
+use crate::model::{ChartHook, Diagnostic, Hook, Stage, SyncWave, labels};
+
+/// Argo CD calls a Job by a part of a name and lets the server make the rest. Here each run has a name of its own anyway.
+pub fn name_hook(object: &mut Value) {
+    let is_hook = mark::marks(object, false)
+        .iter()
+        .any(|mark| matches!(mark.meaning, Meaning::Before | Meaning::After | Meaning::Never));
+    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    if is_hook && !metadata.contains_key("name") {
+        let prefix = metadata.shift_remove("generateName");
+        let name = prefix.as_ref().and_then(Value::as_str).map(|prefix| prefix.trim_end_matches(['-', '.']));
+        metadata.extend(name.map(|name| ("name".to_owned(), name.into())));
+    }
+}
+
+/// Reads the marks of all documents. Hooks that nothing here runs are taken out.
+pub fn read(job: &Job<'_>, documents: &mut Vec<Document>) -> Result<(), Vec<Diagnostic>> {
+    let all = std::mem::take(documents);
+    for mut document in all {
+        let object = Value::Object(std::mem::take(&mut document.object));
+        let marks = mark::marks(&object, document.is_of_chart);
+        let taken = if document.is_of_chart {
+            Taken::As(document.hook)
+        } else {
+            take(job, &object, &marks).map_err(|mistake| vec![*mistake])?
+        };
+        if let Value::Object(object) = object {
+            document.object = object;
+        }
+        for mark in marks {
+            follow(job, &mut document, &mark);
+        }
+        if let Taken::As(hook) = taken {
+            documents.push(Document { hook, ..document });
+        }
+    }
+    Ok(())
+}
+
+fn take(job: &Job<'_>, object: &Value, marks: &[Mark]) -> Result<Taken, Box<Diagnostic>> {
+    let runs = hooks::runs(object);
+    for mark in marks {
+        let stage = match mark.meaning {
+            Meaning::Never => return Ok(Taken::LeftOut),
+            Meaning::Before => Stage::Before,
+            Meaning::After => Stage::After,
+            Meaning::OfHelm => {
+                let hook = of_helm(object);
+                return Ok(hooks::take(Some(&hook), object, hooks::wanted(job)?));
+            }
+            _ => continue,
+        };
+        let weight = SyncWave::of(|name| annotation(object, name)).unwrap_or_default().number().into();
+        let hook = Hook { stage, weight, once: false, runs };
+        return Ok(match hooks::wanted(job)? {
+            Wanted::InPlace => Taken::As(Some(hook)),
+            Wanted::Without if runs => Taken::LeftOut,
+            Wanted::Beside | Wanted::Without => Taken::As(None),
+        });
+    }
+    Ok(Taken::As(None))
+}
+
+fn of_helm(object: &Value) -> ChartHook {
+    let list = |name: &str| {
+        let list = annotation(object, name).unwrap_or_default();
+        list.split(',').map(|event| event.trim().to_lowercase()).collect()
+    };
+    let weight = annotation(object, mark::HELM_HOOK_WEIGHT).and_then(|weight| weight.trim().parse().ok());
+    ChartHook {
+        events: list("helm.sh/hook"),
+        weight: weight.unwrap_or_default(),
+        delete_policies: Vec::new(),
+    }
+}
+
+fn annotation<'o>(object: &'o Value, name: &str) -> Option<&'o str> {
+    object.get("metadata")?.get("annotations")?.get(name)?.as_str()
+}
+
+/// Our own annotation stays as it is written, and then nothing is to be said.
+fn follow(job: &Job<'_>, document: &mut Document, mark: &Mark) {
+    let ours = match mark.meaning {
+        Meaning::Keep => Some((labels::PRUNE, "keep")),
+        Meaning::Replace => Some((labels::REPLACE, "true")),
+        _ => None,
+    };
+    let is_said = ours.is_some_and(|(name, _)| {
+        let annotations = document.object.get("metadata").and_then(|metadata| metadata.get("annotations"));
+        annotations.is_some_and(|annotations| annotations.get(name).is_some())
+    });
+    if is_said {
+        return;
+    }
+    // What is encrypted in the repository is told nowhere, and of these words nobody knows what they are.
+    if mark.meaning != Meaning::Unknown || document.sealed.is_none() {
+        let name = documents::name(&document.object);
+        job.remarks.note(mark.clone(), name, &document.source);
+    }
+    if let Some((name, value)) = ours {
+        documents::annotate(&mut document.object, name, value);
+    }
+    let runs_again = mark.meaning == Meaning::Beside && is_run(document);
+    if runs_again {
+        documents::annotate(&mut document.object, labels::REPLACE, "true");
+    }
+}
+
+fn is_run(document: &Document) -> bool {
+    let text = |field: &str| document.object.get(field).and_then(Value::as_str).unwrap_or_default();
+    matches!((text("apiVersion"), text("kind")), ("batch/v1", "Job") | ("v1", "Pod"))
+}
