@@ -54,7 +54,15 @@ pub fn needs(input: &Input<'_>) -> Needs {
         let objects = managed.iter().flat_map(|(_, rendered)| rendered.objects.iter());
         let namespaces =
             objects.filter(|object| object.id.group.is_empty() && &*object.id.kind == "Namespace");
-        work.needs.own_namespaces = namespaces.map(|object| Arc::clone(&object.id.name)).collect();
+        let rendered: BTreeSet<Arc<str>> = namespaces.map(|object| Arc::clone(&object.id.name)).collect();
+        for (app, _) in &managed {
+            let namespace = Arc::clone(&app.id.namespace);
+            if work.makes_namespace(app) && !rendered.contains(&namespace) {
+                work.add(None, "", "namespaces", None, Verb::Create, Why::Writing);
+                work.needs.own_namespaces.insert(namespace);
+            }
+        }
+        work.needs.own_namespaces.extend(rendered);
     }
     for (group, resource) in
         [("apiextensions.k8s.io", "customresourcedefinitions"), ("apiregistration.k8s.io", "apiservices")]
@@ -110,6 +118,11 @@ impl Work<'_> {
         if &*group == RBAC && self.writes() {
             self.grant(place, object);
         }
+    }
+
+    fn makes_namespace(&self, app: &App) -> bool {
+        let is_leaving = self.input.leaving.is_some();
+        self.writes() && !is_leaving && app.creates_namespace(&self.input.instance.defaults)
     }
 
     fn writes(&self) -> bool {

@@ -88,6 +88,21 @@ fn what_is_written_decides_over_the_verbs() {
     check(&lasting, ", prune: always", &objects, &[&READ[..], &WRITE, &DELETE].concat());
     // Its objects say so themselves, also when its file goes.
     check(&enforce, ", prune: never", &objects, &[&READ[..], &WRITE].concat());
+    check(
+        &enforce,
+        ", createNamespace: true",
+        &objects,
+        &[
+            "list configmaps",
+            "watch configmaps",
+            "create namespaces",
+            "get configmaps",
+            "create configmaps",
+            "patch configmaps",
+            "delete configmaps",
+        ],
+    );
+    check(&observe, ", createNamespace: true", &objects, &READ);
     check(&enforce, "", &[kept], &[&READ[..], &WRITE].concat());
     check(&enforce, ", adopt: true", &objects, &[&READ[..], &WRITE, &DELETE, &TAKE_OVER].concat());
     check(&observe, ", adopt: true", &objects, &[&READ[..], &TAKE_OVER].concat());

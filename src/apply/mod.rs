@@ -10,6 +10,7 @@ mod displaced;
 mod handover;
 pub mod left;
 mod merged;
+mod namespace;
 pub mod owned;
 mod places;
 pub mod release;
@@ -30,6 +31,7 @@ use tokio_util::sync::CancellationToken;
 use conflict::Attempt;
 pub use conflict::Past;
 pub use merged::says;
+pub use namespace::OwnNamespace;
 use owned::FieldSet;
 use takeover::Adoption;
 
@@ -80,6 +82,8 @@ pub struct Destination<'a> {
     /// Of our fields.
     pub manager: &'a str,
     pub past: &'a dyn Past,
+    /// That may be made where it is missing.
+    pub own_namespace: Option<&'a OwnNamespace>,
     /// A newer commit took over: nothing more is sent.
     pub cancelled: &'a CancellationToken,
 }
@@ -149,7 +153,7 @@ async fn apply_one(
     object: &RenderedObject,
     revision: &Revision,
 ) -> Result<Done, NotDone> {
-    let Destination { client, catalog, manager, past, cancelled } = destination;
+    let Destination { client, catalog, manager, past, own_namespace, cancelled } = destination;
     let failed = |error| match error {
         Error::Superseded { .. } => NotDone::Cancelled,
         error => NotDone::Failed(told(object, error)),
@@ -181,7 +185,16 @@ async fn apply_one(
             body["metadata"]["uid"] = uid.into();
         }
         let is_dry = false;
-        Attempt { client, resource, manager, past, step, object, cancelled, is_dry }.run(body).await
+        let attempt = Attempt { client, resource, manager, past, step, object, cancelled, is_dry };
+        match (attempt.run(body.clone()).await, own_namespace) {
+            (Err(Error::NoNamespace { namespace, .. }), Some(own)) if own.is(&namespace) => {
+                match own.make(client, catalog, manager, cancelled).await {
+                    Ok(()) => attempt.run(body).await,
+                    Err(error) => Err(error),
+                }
+            }
+            (result, _) => result,
+        }
     };
     applied.map(|live| Done::Applied(Box::new(live))).map_err(failed)
 }

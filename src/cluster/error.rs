@@ -50,6 +50,8 @@ pub enum Error {
     Immutable { action: &'static str, object: ObjectId, fields: Vec<ImmutableField> },
     #[error("failed to {action} {object}: {detail}")]
     Rejected { action: &'static str, object: ObjectId, code: u16, reason: String, detail: String },
+    #[error("failed to {action} {object}: namespaces {namespace:?} not found")]
+    NoNamespace { action: &'static str, object: ObjectId, namespace: String },
     #[error("failed to {action} in cluster {cluster}: {detail}")]
     Request { cluster: ClusterName, action: &'static str, code: u16, detail: String },
 }
@@ -57,7 +59,7 @@ pub enum Error {
 impl Error {
     /// What was asked about is not there, or its namespace is not.
     pub fn is_missing(&self) -> bool {
-        matches!(self, Self::NotServed { .. } | Self::Rejected { code: 404, .. })
+        matches!(self, Self::NotServed { .. } | Self::NoNamespace { .. } | Self::Rejected { code: 404, .. })
     }
 
     /// Repeating the same request soon may succeed.
@@ -75,6 +77,7 @@ impl Error {
             | Self::NotServed { .. }
             | Self::WithoutApply { .. }
             | Self::Immutable { .. }
+            | Self::NoNamespace { .. }
             | Self::Conflict { .. } => false,
         }
     }
@@ -204,12 +207,22 @@ fn classify_status(
         let (reason, detail) = ("Conflict".to_owned(), OF_ANOTHER.to_owned());
         return Error::Rejected { action, object: object.clone(), code: 409, reason, detail };
     }
+    if let Some(namespace) = missing_namespace(status, object) {
+        return Error::NoNamespace { action, object: object.clone(), namespace };
+    }
     if let Some(fields) = immutable_fields(status) {
         return Error::Immutable { action, object: object.clone(), fields };
     }
     let detail = if is_secret(object) { without_values(status) } else { status.message.clone() };
     let reason = if breaks_schema(status).is_some() { INVALID.to_owned() } else { status.reason.clone() };
     Error::Rejected { action, object: object.clone(), code, reason, detail }
+}
+
+/// The namespace of an object that cannot be made because that is not there.
+fn missing_namespace(status: &Status, object: &ObjectId) -> Option<String> {
+    let details = status.details.as_ref().filter(|details| details.kind == "namespaces")?;
+    let namespace = object.namespace.as_deref().filter(|namespace| *details.name == **namespace)?;
+    (status.code == 404).then(|| namespace.to_owned())
 }
 
 const INVALID: &str = "Invalid";

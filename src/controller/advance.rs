@@ -14,6 +14,7 @@ use super::last_lines::Explanation;
 use super::outcome::kept;
 use super::target::Task;
 use super::world::World;
+use crate::apply::OwnNamespace;
 use crate::fleet::Target;
 use crate::health::{OwnPods, own_pods, pods_cause};
 use crate::model::{AppId, ClusterName, Diagnostic, Mode, ObjectId, Rendered, Scope, TaintEffect};
@@ -205,6 +206,10 @@ impl World {
             adopt: entry.app.adopt,
             drift: entry.app.drift.unwrap_or(self.instance.defaults.drift),
             force: entry.app.force.unwrap_or(self.instance.defaults.force),
+            own_namespace: entry
+                .app
+                .creates_namespace(&self.instance.defaults)
+                .then(|| OwnNamespace::new(&entry.app.id.namespace)),
             replace: entry.app.replace,
             ignore: entry.app.ignore.clone(),
             history: Arc::clone(&self.history),

@@ -11,7 +11,7 @@ use super::world::World;
 use crate::apply::{Done, NotDone};
 use crate::cluster::Error;
 use crate::fleet::Target;
-use crate::model::{Immutable, Kind, Mode, ObjectId};
+use crate::model::{AppId, Immutable, Kind, Mode, ObjectId};
 use crate::plan::{Action, Candidate, Plan, Reason, Step};
 use crate::reconcile::{Found, Outcome, Went};
 
@@ -103,7 +103,7 @@ impl World {
                         tracing::warn!(cluster = %target.cluster, app = %target.app, %error, "not applied");
                         let failure = failure.get_or_insert_with(|| {
                             let failure = failure_of(&error);
-                            Failure { text: failure.text + way_out(&error, step), ..failure }
+                            Failure { text: failure.text + way_out(&error, step, &target.app), ..failure }
                         });
                         if !error.is_transient() {
                             let seen = Seen::of(&cluster.observation, &receipt.object);
@@ -216,9 +216,15 @@ fn is_namespace(id: &ObjectId) -> bool {
 }
 
 /// What in Git would make it go through.
-fn way_out(error: &Error, step: Option<&Step>) -> &'static str {
+fn way_out(error: &Error, step: Option<&Step>, app: &AppId) -> &'static str {
     let Some(step) = step.filter(|step| step.action != Action::Adopt) else { return "" };
     match error {
+        Error::NoNamespace { namespace, .. } if *namespace == *app.namespace => {
+            "; `createNamespace: true` in the app (or in `defaults` of tutti.yaml) makes it, and so does a manifest of kind Project"
+        }
+        Error::NoNamespace { .. } => {
+            "; a manifest of kind Project makes it, or a Namespace among the objects of an app"
+        }
         Error::Conflict { .. } if !step.force => "; `force: true` in the app takes what others set",
         Error::Immutable { object, .. } if !step.may_replace && !object.takes_others_along() => {
             "; `replace: true` in the app deletes it and creates it anew"

@@ -205,7 +205,8 @@ impl TargetEntry {
             _ => false,
         };
         let flags = |app: &App| {
-            let ownership = (app.adopt, app.drift, app.force, app.replace, app.ignore.clone());
+            let ownership =
+                (app.adopt, app.drift, app.force, app.replace, app.create_namespace, app.ignore.clone());
             let tolerations = app.tolerations().to_vec();
             (app.paused, app.unmanaged, app.prune, app.is_in_waves(), ownership, tolerations)
         };

@@ -6,8 +6,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{
-    AppId, ChartRef, ClusterName, DriftMode, IgnoreRule, Location, Patch, Project, PruneMode, Rollout, Route,
-    Selector, Taint, TaintEffect, Toleration,
+    AppId, ChartRef, ClusterName, Defaults, DriftMode, IgnoreRule, Location, Patch, Project, PruneMode,
+    Rollout, Route, Selector, Taint, TaintEffect, Toleration,
 };
 
 /// One app, whatever kind of manifest it came from.
@@ -29,6 +29,8 @@ pub struct App {
     pub drift: Option<DriftMode>,
     /// Fields that others have are taken from them. `None`: the instance's default.
     pub force: Option<bool>,
+    /// Its namespace is made where it is missing, and never deleted for that. `None`: the instance's default.
+    pub create_namespace: Option<bool>,
     /// What cannot be changed as Git says is deleted and created anew.
     pub replace: bool,
     /// Fields that are left to others.
@@ -64,6 +66,15 @@ impl App {
             AppSpec::Objects(_) => "Objects",
             AppSpec::Project(_) => "Project",
         }
+    }
+
+    /// Whether its namespace is made where it is missing. A project renders its own.
+    pub fn creates_namespace(&self, defaults: &Defaults) -> bool {
+        !self.is_project() && self.create_namespace.unwrap_or(defaults.create_namespace)
+    }
+
+    pub fn is_project(&self) -> bool {
+        matches!(self.spec, AppSpec::Project(_))
     }
 
     /// A Helm chart says what it is.

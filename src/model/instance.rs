@@ -68,18 +68,21 @@ pub struct Receiver {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Defaults {
     pub namespace: String,
     pub prune: PruneMode,
     pub drift: DriftMode,
     /// Fields that others have are taken from them.
     pub force: bool,
+    /// Namespaces of apps are made where they are missing.
+    pub create_namespace: bool,
 }
 
 impl Default for Defaults {
     fn default() -> Self {
         let (prune, drift) = (PruneMode::default(), DriftMode::default());
-        Self { namespace: "default".to_owned(), prune, drift, force: false }
+        Self { namespace: "default".to_owned(), prune, drift, force: false, create_namespace: false }
     }
 }
 

@@ -22,7 +22,7 @@ pub use history::History;
 pub use observe::{is_copy, live};
 pub use ownership::{scaled_as_before, settle, settled};
 
-use crate::apply::{self, Destination, Receipt, takeover};
+use crate::apply::{self, Destination, OwnNamespace, Receipt, takeover};
 use crate::cluster::{Catalog, Client, Error, Resource};
 use crate::health::Rules;
 use crate::model::{
@@ -54,6 +54,8 @@ pub struct Job {
     pub adopt: bool,
     pub drift: DriftMode,
     pub force: bool,
+    /// The namespace of the app, when it may be made.
+    pub own_namespace: Option<OwnNamespace>,
     pub replace: bool,
     pub ignore: Vec<IgnoreRule>,
     /// What earlier commits rendered.
@@ -82,7 +84,8 @@ impl Job {
 
     fn destination<'a>(&'a self, manager: &'a str, past: &'a history::Past<'a>) -> Destination<'a> {
         let Self { client, catalog, cancelled, .. } = self;
-        Destination { client, catalog, manager, past, cancelled }
+        let own_namespace = self.own_namespace.as_ref();
+        Destination { client, catalog, manager, past, own_namespace, cancelled }
     }
 }
 

@@ -109,6 +109,7 @@ fn app(app_set: AppSet) -> App {
         prune: None,
         drift: None,
         force: None,
+        create_namespace: None,
         replace: false,
         ignore: Vec::new(),
         spec: AppSpec::AppSet(app_set),

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tutti::chart::{Limits, Service};
+use tutti::report::{Overview, Phase};
 
 use crate::charts::support::{engine, helm};
-use crate::support::fleet::Fleet;
+use crate::support::fleet::{Fleet, target};
 use crate::support::live::{self, text};
 use crate::support::manifests::objects;
 use crate::support::program;
@@ -125,4 +126,115 @@ fn definition_of_another_app_is_known_without_a_cluster() {
     assert_eq!(namespace().as_deref(), Some("market"));
     write("apps/zz-kinds/objects/tills.yaml", &TILLS.replace("Namespaced", "Cluster"));
     assert_eq!(namespace(), None);
+}
+
+fn in_market(name: &str, more: &str) -> String {
+    format!(
+        "apiVersion: tutti.dev/v1alpha1\nkind: Objects\nmetadata: {{name: {name}, namespace: market}}\nspec: {{files: [objects/*.yaml]{more}}}\n"
+    )
+}
+
+fn map(name: &str) -> String {
+    format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n")
+}
+
+const INSTANCE: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {name: main}\nspec: {defaults: {createNamespace: true}}\n";
+const PROJECT: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Project\nmetadata: {name: market}\nspec: {labels: {team: market}}\n";
+
+/// The requests about namespaces.
+fn about_namespaces(fleet: &Fleet) -> Vec<String> {
+    let records = fleet.requests().into_iter().map(|(_, record)| record);
+    let of_one =
+        records.filter(|it| it.resource == "namespaces" && !["list", "watch"].contains(&it.verb.as_str()));
+    of_one.map(|it| format!("{} {}", it.verb, it.name)).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn missing_namespace_is_refused_with_a_way_out_and_made_on_request() {
+    let (web, maps) = (in_market("web", ""), format!("{}---\n{}", map("one"), map("two")));
+    let fleet = Fleet::new(&["bj1"], &[("apps/web/app.yaml", &web), ("apps/web/objects/maps.yaml", &maps)]);
+    let running = fleet.start().await;
+    let refused = running.until("a refusal", is_refused).await;
+    assert_eq!(
+        target(&refused, "bj1", "market/web").detail,
+        "failed to apply ConfigMap market/one: namespaces \"market\" not found; `createNamespace: true` in the app (or in `defaults` of \
+         tutti.yaml) makes it, and so does a manifest of kind Project"
+    );
+    assert_eq!(about_namespaces(&fleet), Vec::<String>::new());
+
+    let (asking, second) =
+        (in_market("web", ", createNamespace: true"), in_market("two", ", createNamespace: true"));
+    let other = map("three");
+    let changes: [(&str, Option<&str>); 3] = [
+        ("apps/web/app.yaml", Some(&asking)),
+        ("apps/two/app.yaml", Some(&second)),
+        ("apps/two/objects/maps.yaml", Some(&other)),
+    ];
+    let revision = fleet.push(&running, "Two apps of one namespace", &changes).await;
+    running.converged(&revision).await;
+    // Each app that found it missing asked once, however many objects it has.
+    assert_eq!(about_namespaces(&fleet), ["create ", "create "]);
+    let sandbox = fleet.cluster("bj1");
+    let made = namespace(sandbox).await.expect("it was made");
+    assert!(made["metadata"]["labels"].get("tutti.dev/managed-by").is_none(), "{made:#}");
+
+    fleet.forget_requests();
+    let revision = fleet.push(&running, "Nothing", &[("README.md", Some("Market\n"))]).await;
+    running.converged(&revision).await;
+    assert_eq!(fleet.counted(), Vec::<String>::new());
+
+    let gone: [(&str, Option<&str>); 2] = [("apps/two/app.yaml", None), ("apps/two/objects/maps.yaml", None)];
+    let revision = fleet.push(&running, "One app goes", &gone).await;
+    running.converged(&revision).await;
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert_eq!(live::names(sandbox, "ConfigMap").await.iter().filter(|name| *name == "three").count(), 0);
+    let now = namespace(sandbox).await.expect("nobody deletes it");
+    assert_eq!(now["metadata"]["uid"], made["metadata"]["uid"]);
+
+    // Who manages it comes later.
+    let revision = fleet.push(&running, "A project", &[("projects/market.yaml", Some(PROJECT))]).await;
+    running.converged(&revision).await;
+    let owned = namespace(sandbox).await.expect("it is there");
+    assert_eq!(owned["metadata"]["uid"], made["metadata"]["uid"]);
+    assert_eq!(text(&owned, "/metadata/labels/team"), "market");
+    running.stop().await;
+}
+
+fn is_refused(now: &Overview) -> bool {
+    now.targets.iter().any(|target| target.phase == Phase::Refused)
+}
+
+async fn namespace(sandbox: &sandbox::Sandbox) -> Option<serde_json::Value> {
+    let api = live::api(sandbox, "Namespace", None);
+    api.get_opt("market").await.expect("an answer").map(|it| serde_json::to_value(it).expect("JSON"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn default_creates_namespaces_and_an_app_may_say_no() {
+    let (web, no) = (in_market("web", ""), in_market("web", ", createNamespace: false"));
+    let file = map("one");
+    let files = [("tutti.yaml", INSTANCE), ("apps/web/app.yaml", &no), ("apps/web/objects/maps.yaml", &file)];
+    let fleet = Fleet::new(&["bj1"], &files);
+    let running = fleet.start().await;
+    running.until("a refusal", is_refused).await;
+    assert!(namespace(fleet.cluster("bj1")).await.is_none());
+    let revision = fleet.push(&running, "As all do", &[("apps/web/app.yaml", Some(&web))]).await;
+    running.converged(&revision).await;
+    assert!(namespace(fleet.cluster("bj1")).await.is_some());
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn namespace_of_others_is_not_touched() {
+    let (web, file) = (in_market("web", ", createNamespace: true"), map("one"));
+    let fleet = Fleet::new(&["bj1"], &[("apps/web/app.yaml", &web), ("apps/web/objects/maps.yaml", &file)]);
+    let sandbox = fleet.cluster("bj1");
+    live::create_as(sandbox, "kubectl", "apiVersion: v1\nkind: Namespace\nmetadata: {name: market}\n").await;
+    let before = namespace(sandbox).await.expect("it is there");
+    fleet.forget_requests();
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    assert_eq!(about_namespaces(&fleet), Vec::<String>::new());
+    assert_eq!(namespace(sandbox).await, Some(before));
+    running.stop().await;
 }

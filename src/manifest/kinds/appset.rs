@@ -15,6 +15,7 @@ pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> 
     let (metadata, spec) = envelope(root, NameRule::Label, true, reading)?;
     let mut fields = spec_fields(root, spec, reading)?;
     let mut common = workload::common(&mut fields, reading);
+    common.create_namespace = workload::create_namespace(&mut fields, reading);
     let replicas = fields.optional("replicas", reading);
     let replicas_location = replicas.as_ref().map(|replicas| reading.location(replicas.node));
     let replicas = replicas.and_then(|replicas| reading.count(&replicas, 0..=1_000_000));

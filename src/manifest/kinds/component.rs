@@ -14,7 +14,8 @@ const SERVER: &str = "server";
 pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> Option<App> {
     let (metadata, spec) = envelope(root, NameRule::Label, true, reading)?;
     let mut fields = spec_fields(root, spec, reading)?;
-    let common = workload::common(&mut fields, reading);
+    let create_namespace = workload::create_namespace(&mut fields, reading);
+    let common = workload::Common { create_namespace, ..workload::common(&mut fields, reading) };
     let workload_type =
         fields.required("workloadType", reading).and_then(|value| workload::deploy_type(&value, reading));
     let language = fields.required("developLanguage", reading).and_then(|value| layer_name(&value, reading));

@@ -280,6 +280,9 @@ fn read_defaults(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Default
     if let Some(force) = fields.optional("force", reading) {
         defaults.force = reading.boolean(&force).unwrap_or_default();
     }
+    if let Some(create) = fields.optional("createNamespace", reading) {
+        defaults.create_namespace = reading.boolean(&create).unwrap_or_default();
+    }
     if let Some(drift) = fields.optional("drift", reading) {
         defaults.drift = reading.choice(&drift, DRIFT_MODES, &[], false).unwrap_or_default();
     }

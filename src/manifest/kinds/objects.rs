@@ -9,7 +9,8 @@ use crate::model::{App, AppSpec, Location, Objects, Placement};
 pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> Option<App> {
     let (metadata, spec) = envelope(root, NameRule::Subdomain, true, reading)?;
     let mut fields = spec_fields(root, spec, reading)?;
-    let common = workload::common(&mut fields, reading);
+    let create_namespace = workload::create_namespace(&mut fields, reading);
+    let common = workload::Common { create_namespace, ..workload::common(&mut fields, reading) };
     let placement = match fields.narrowing("placement", reading) {
         Some(value) => placement::read(&value, reading),
         None => Some(Placement::default()),

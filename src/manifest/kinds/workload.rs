@@ -39,6 +39,7 @@ pub struct Common {
     pub prune: Option<PruneMode>,
     pub drift: Option<DriftMode>,
     pub force: Option<bool>,
+    pub create_namespace: Option<bool>,
     pub replace: bool,
     pub ignore: Vec<IgnoreRule>,
 }
@@ -59,9 +60,15 @@ pub fn common(fields: &mut Fields<'_>, reading: &mut Reading<'_>) -> Common {
         prune,
         drift,
         force,
+        create_namespace: None,
         replace: replace.unwrap_or(false),
         ignore: ignore.unwrap_or_default(),
     }
+}
+
+/// Of all apps but projects: a project makes its namespace itself.
+pub fn create_namespace(fields: &mut Fields<'_>, reading: &mut Reading<'_>) -> Option<bool> {
+    fields.optional("createNamespace", reading).and_then(|create| reading.boolean(&create))
 }
 
 pub fn app(metadata: Metadata, common: &Common, spec: AppSpec, default_namespace: &str) -> App {
@@ -75,6 +82,7 @@ pub fn app(metadata: Metadata, common: &Common, spec: AppSpec, default_namespace
         prune: common.prune,
         drift: common.drift,
         force: common.force,
+        create_namespace: common.create_namespace,
         replace: common.replace,
         ignore: common.ignore.clone(),
         spec,

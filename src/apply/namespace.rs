@@ -1,0 +1,60 @@
+//! The namespace of an app, where the app asks for it.
+//!
+//! It is made when an object is refused because it is missing, so that one that is there costs nothing. It carries no label of
+//! ours: nobody deletes it for us, and who renders it later has it.
+
+use serde_json::json;
+use tokio::sync::OnceCell;
+use tokio_util::sync::CancellationToken;
+
+use super::stopped;
+use crate::cluster::{Catalog, Client, Error};
+use crate::model::{Kind, ObjectId};
+
+/// Of one app on one cluster, for one reconciliation: its objects ask for it side by side.
+#[derive(Debug)]
+pub struct OwnNamespace {
+    name: String,
+    made: OnceCell<()>,
+}
+
+impl OwnNamespace {
+    pub fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), made: OnceCell::new() }
+    }
+
+    pub fn is(&self, name: &str) -> bool {
+        self.name == name
+    }
+
+    /// One request, however many ask. That somebody was quicker is as good.
+    pub async fn make(
+        &self,
+        client: &Client,
+        catalog: &Catalog,
+        manager: &str,
+        cancelled: &CancellationToken,
+    ) -> Result<(), Error> {
+        let make = async {
+            let id = ObjectId::new("", "Namespace", None, &self.name);
+            let kind = Kind::new("", "v1", "Namespace");
+            if let Some(error) = stopped(cancelled, &id) {
+                return Err(error);
+            }
+            let Some(resource) = catalog.get(&kind) else {
+                return Err(Error::NotServed { cluster: client.name().clone(), kind: kind.to_string() });
+            };
+            let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.name}});
+            match client.create(resource, &id, &body, manager, false).await {
+                Ok(_) => {
+                    tracing::info!(cluster = %client.name(), namespace = self.name, "made, as createNamespace asks");
+                    Ok(())
+                }
+                Err(Error::Rejected { code: 409, .. }) => Ok(()),
+                Err(error) => Err(error),
+            }
+        };
+        self.made.get_or_try_init(|| make).await?;
+        Ok(())
+    }
+}
