@@ -14,6 +14,8 @@ mod home;
 mod hooks;
 mod immutable;
 mod import;
+mod marks;
+mod namespaces;
 mod observe;
 mod once;
 mod outage;

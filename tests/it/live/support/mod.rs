@@ -1,11 +1,13 @@
 //! What the live tests and the benchmark stand on: the shared tier, a config repository, the binary.
 
+mod kubectl;
 mod manifests;
 mod repository;
 mod scene;
 mod tier;
 mod tutti;
 
+pub use kubectl::{as_kubectl, bare};
 pub use manifests::{configmap, deployment, objects_app, service};
 pub use repository::Worktree;
 pub use scene::{SECRET, Scene};

@@ -1,0 +1,51 @@
+//! What kubectl makes of a manifest, to compare with what tutti makes of it.
+
+use live::Cluster;
+use serde_json::{Value, json};
+
+/// What `kubectl apply --server-side` makes of a manifest in this namespace where nothing of the name is: the server fills in its
+/// defaults, and nothing is stored. Under another name, as the one of the manifest is taken.
+pub async fn as_kubectl(cluster: &Cluster, namespace: &str, manifest: &Value) -> Value {
+    let mut manifest = manifest.clone();
+    let name = manifest["metadata"]["name"].as_str().expect("a name").to_owned();
+    manifest["metadata"]["name"] = json!(format!("{name}-kubectl"));
+    let arguments = [
+        "apply",
+        "--server-side",
+        "--dry-run=server",
+        "--field-manager=kubectl-beside",
+        "-n",
+        namespace,
+        "-f",
+        "-",
+        "-o",
+        "json",
+    ];
+    let made = cluster.kubectl_with_input(&arguments, &manifest.to_string()).await;
+    let made = made.unwrap_or_else(|error| panic!("{manifest}: {error}"));
+    let mut made: Value = serde_json::from_str(&made).expect("JSON");
+    made["metadata"]["name"] = json!(name);
+    made
+}
+
+/// An object without what every one has for itself, and without our marks.
+pub fn bare(object: &Value) -> Value {
+    let mut object = object.clone();
+    let metadata = object["metadata"].as_object_mut().expect("metadata");
+    for own in ["uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink"] {
+        metadata.remove(own);
+    }
+    for field in ["labels", "annotations"] {
+        if let Some(marks) = metadata.get_mut(field).and_then(Value::as_object_mut) {
+            marks.retain(|key, _| !key.starts_with("tutti.dev/"));
+            if marks.is_empty() {
+                metadata.remove(field);
+            }
+        }
+    }
+    // Controllers write it some time after.
+    if let Some(object) = object.as_object_mut() {
+        object.remove("status");
+    }
+    object
+}
