@@ -532,7 +532,11 @@ impl World {
 
     /// What keeps an app from being well, by cluster.
     fn unwell(&self, app: &AppId) -> BTreeMap<ClusterName, String> {
-        let words = |id: &Target| Some(self.phase(id).1).filter(|words| !words.is_empty());
+        use Phase::{Degraded, Paused, Progressing, Refused};
+        let words = |id: &Target| {
+            let (phase, words) = self.phase(id);
+            (matches!(phase, Degraded | Paused | Progressing | Refused) && !words.is_empty()).then_some(words)
+        };
         self.targets.of_app(app).filter_map(|(id, _)| Some((id.cluster.clone(), words(id)?))).collect()
     }
 

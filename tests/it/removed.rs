@@ -131,7 +131,10 @@ async fn what_is_not_healthy_elsewhere_stays() {
     running.until("bj1 away", |now| now.clusters.iter().any(|it| it.state == "Offline")).await;
     let revision = fleet.push(&running, "Without gz1", &[(GZ1, Some(&removed()))]).await;
     let now = running.until("deletes that wait", |now| now.deletions.len() == 2).await;
-    assert_eq!(now.deletions[0].reason, "no longer rendered, goes when its app is healthy on bj1");
+    assert!(
+        now.deletions[0].reason.starts_with("no longer rendered, goes when its app is healthy on bj1"),
+        "{now:?}"
+    );
     a_while().await;
     assert_eq!(live::managed(fleet.cluster("gz1")).await.len(), 2);
     fleet.cluster("bj1").set_down(false);
