@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Instant;
 
 use console::{Style, style};
 use tokio::sync::watch;
@@ -25,6 +26,8 @@ pub async fn show(mut overview: watch::Receiver<Arc<Overview>>) {
 #[derive(Default)]
 struct Shown {
     revision: Option<String>,
+    /// When the revision was seen first; nothing once it was told that it is done.
+    since: Option<Instant>,
     targets: BTreeMap<(AppId, ClusterName), (Phase, String)>,
     clusters: BTreeMap<ClusterName, (&'static str, String)>,
     source_error: Option<String>,
@@ -40,6 +43,7 @@ impl Shown {
             let errors = if errors > 0 { format!(", {errors} errors (tutti lint)") } else { String::new() };
             tell!("{} revision {revision}{errors}", style("»").cyan().for_stderr());
             self.revision = Some(revision);
+            self.since = Some(Instant::now());
         }
         if self.source_error != now.source_error {
             if let Some(error) = &now.source_error {
@@ -60,7 +64,8 @@ impl Shown {
                 tell!("{sign} {name} {word}: {}", cluster.detail);
             }
         }
-        for target in &now.targets {
+        // That a cluster is away is one line, not one for each of its apps.
+        for target in now.targets.iter().filter(|target| target.phase != Phase::Unreachable) {
             let detail = match target.phase {
                 // How far it is says enough; every event of every object would be too much.
                 Phase::Progressing | Phase::Running if target.pods.desired > 0 => {
@@ -96,6 +101,18 @@ impl Shown {
             tell!("{} {approval}", style("…").yellow().for_stderr());
         }
         self.approvals = approvals;
+        let is_done = now.is_rendered
+            && !now.targets.is_empty()
+            && now.targets.iter().all(|target| target.phase.is_done());
+        if let Some(since) = self.since.take_if(|_| is_done && now.deletions.is_empty()) {
+            let (revision, took) =
+                (self.revision.as_deref().unwrap_or_default(), since.elapsed().as_secs_f64());
+            tell!(
+                "{} {revision} done in {took:.1} s: {}",
+                style("»").cyan().for_stderr(),
+                now.writes.words()
+            );
+        }
     }
 }
 

@@ -69,6 +69,10 @@ impl World {
                     if doubts.contains(&receipt.object) {
                         decided.push(receipt.object.clone());
                     } else {
+                        let is_new =
+                            step_of(&receipt.object).is_some_and(|step| step.action == Action::Create);
+                        *(if is_new { &mut self.writes.created } else { &mut self.writes.configured }) += 1;
+                        self.writes.clusters.insert(target.cluster.clone());
                         applied.insert(receipt.object.clone());
                     }
                     opened |= is_namespace(&receipt.object);
@@ -167,6 +171,8 @@ impl World {
                 let is_gone = matches!(went, Went::Gone);
                 if !is_gone {
                     tracing::info!(%cluster, %app, %object, action = "delete", "deleted");
+                    self.writes.deleted += 1;
+                    self.writes.clusters.insert(cluster.clone());
                 }
                 if is_past {
                     self.prune.accepted_before(candidate);

@@ -29,6 +29,8 @@ impl World {
         let decision = &self.prune.decision;
         Overview {
             revision: self.head.clone(),
+            is_rendered: self.head.is_some() && self.head == self.rendered_head,
+            writes: self.writes.clone(),
             mode: self.mode(),
             status_prefix: self.instance.status_prefix.clone(),
             page_url: self.instance.page_url.clone(),

@@ -27,7 +27,7 @@ use crate::model::{App, ClusterName, Instance, Mode, Revision, Snapshot};
 use crate::plan::Reason;
 use crate::reconcile::History;
 use crate::render::{Memory, Renders};
-use crate::report::{Overview, Phase};
+use crate::report::{Overview, Phase, Writes};
 use crate::source::ErrorKind;
 
 /// The first pause before Git is asked again, and the longest when only a commit is missing.
@@ -55,6 +55,8 @@ pub struct World {
     pub(super) load_error: Option<LoadError>,
     pub(super) head: Option<Revision>,
     pub(super) rendered_head: Option<Revision>,
+    /// Since the head is the head.
+    pub(super) writes: Writes,
     /// The head says something else of the instance or of clusters, and is not rendered yet.
     pub(super) ground_moved: bool,
     pub(super) fleet: Option<Arc<Fleet>>,
@@ -122,6 +124,7 @@ impl World {
             load_error: None,
             head: None,
             rendered_head: None,
+            writes: Writes::default(),
             ground_moved: false,
             fleet: None,
             instance: Arc::default(),
@@ -265,6 +268,9 @@ impl World {
             // Other clusters are registered: what the commit has deleted already counts on.
             let is_same = self.head.as_ref() == Some(&news.revision);
             self.head = Some(news.revision.clone());
+            if !is_same {
+                self.writes = Writes::default();
+            }
             // Also when it was the head before: what lay between may have changed what is known.
             self.rendered_head = None;
             if !is_same {

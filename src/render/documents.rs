@@ -156,7 +156,10 @@ pub fn object(
     let name = object.get("metadata").and_then(|metadata| metadata.get("name"));
     if name.and_then(Value::as_str).is_none_or(str::is_empty) {
         return Err(error(&format!("({kind}) has no metadata.name"))
-            .help("the name must be a text; put numbers in quotes")
+            .help(match object.get("metadata").and_then(|metadata| metadata.get("generateName")) {
+                Some(_) => "generateName makes another object each time; an object that Git holds has one name: write metadata.name",
+                None => "the name must be a text; put numbers in quotes",
+            })
             .into());
     }
     if object.contains_key("sops") {
@@ -181,7 +184,7 @@ pub fn finish(
 ) -> Result<RenderedObject, Box<Diagnostic>> {
     let Document { mut object, source, fields, sealed, hook, is_of_chart: _ } = document;
     check_opened(job, &object).map_err(|mistake| mistake.at(source.clone()))?;
-    check_secret(job, &object).map_err(|mistake| mistake.at(source.clone()))?;
+    check_secret(job, &object).map_err(|(mistake, path)| mistake.at(place_in(job, &source, &path)))?;
     let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or("").to_owned();
     let kind = Kind::from_api_version(&text("apiVersion"), &text("kind"));
     let facts =
@@ -309,6 +312,11 @@ fn null(
     let diagnostic = job.error(codes::NULL, message).in_path(path.join(".")).help(
         "the cluster would take it for an empty text; write `\"\"` where that is meant, else give it a value or remove the key",
     );
+    diagnostic.at(place_in(job, source, path))
+}
+
+/// Where a field of an object stands, in a file that is no template; else the place of the object.
+fn place_in(job: &Job<'_>, source: &Location, path: &[String]) -> Location {
     let place = job.snapshot.text(&source.file).filter(|_| !source.file.ends_with(".j2")).and_then(|text| {
         let (documents, _) = yaml::parse_objects(&source.file, text);
         let mut nodes = documents.iter().flat_map(|document| lists::nodes(&document.root));
@@ -323,7 +331,7 @@ fn null(
             None => Some(parent.entry(last)?.location(&source.file)),
         }
     });
-    diagnostic.at(place.unwrap_or_else(|| source.clone()))
+    place.unwrap_or_else(|| source.clone())
 }
 
 /// A label that is a number or a boolean would be refused by the API server, without saying where.
@@ -423,7 +431,7 @@ fn check_opened(job: &Job<'_>, object: &Map<String, Value>) -> Result<(), Box<Di
 
 /// A number or a boolean in a Secret would be refused by the API server, with the value in its answer.
 /// Here it is named without the value.
-fn check_secret(job: &Job<'_>, object: &Map<String, Value>) -> Result<(), Box<Diagnostic>> {
+fn check_secret(job: &Job<'_>, object: &Map<String, Value>) -> Result<(), (Box<Diagnostic>, nulls::Path)> {
     if !canonical::is_secret(object) {
         return Ok(());
     }
@@ -437,15 +445,14 @@ fn check_secret(job: &Job<'_>, object: &Map<String, Value>) -> Result<(), Box<Di
             }
             Some(_) => {
                 let message = format!("{field} of Secret {name} is not a map");
-                return Err(job.error(codes::SECRET, message).into());
+                return Err((job.error(codes::SECRET, message).into(), vec![field.to_owned()]));
             }
         };
         if let Some((key, _)) = wrong {
             let message = format!("{field} of Secret {name}: {key} is not a text");
-            return Err(job
-                .error(codes::SECRET, message)
-                .help("put it in quotes; in a template, add `| string | tojson`")
-                .into());
+            let help = "put it in quotes; in a template, add `| string | tojson`";
+            let mistake = job.error(codes::SECRET, message).help(help);
+            return Err((mistake.into(), vec![field.to_owned(), key.clone()]));
         }
     }
     Ok(())

@@ -11,4 +11,4 @@ pub mod statuses;
 pub mod version;
 pub mod words;
 
-pub use overview::{ClusterReport, DROPPED, DeletionReport, Overview, Phase, TargetReport};
+pub use overview::{ClusterReport, DROPPED, DeletionReport, Overview, Phase, TargetReport, Writes};

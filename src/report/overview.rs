@@ -1,6 +1,6 @@
 //! Everything that is known at one moment.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
@@ -141,11 +141,38 @@ pub struct DeletionReport {
     pub reason: String,
 }
 
+/// What was written to clusters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Writes {
+    pub configured: usize,
+    pub created: usize,
+    pub deleted: usize,
+    pub clusters: BTreeSet<ClusterName>,
+}
+
+impl Writes {
+    /// `3 configured, 1 created, 0 deleted on 2 clusters`.
+    pub fn words(&self) -> String {
+        let Self { configured, created, deleted, clusters } = self;
+        if clusters.is_empty() {
+            return "nothing to write".to_owned();
+        }
+        let clusters = super::words::count(clusters.len(), "cluster");
+        format!("{configured} configured, {created} created, {deleted} deleted on {clusters}")
+    }
+}
+
 /// Everything that is known at one moment.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Overview {
     pub revision: Option<Revision>,
+    /// The targets are those of the revision.
+    #[serde(skip)]
+    pub is_rendered: bool,
+    /// Since the revision is the head.
+    #[serde(skip)]
+    pub writes: Writes,
     pub mode: Mode,
     pub status_prefix: String,
     pub page_url: Option<String>,

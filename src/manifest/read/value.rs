@@ -61,9 +61,11 @@ impl Reading<'_> {
         let message = format!("{name} must be {expected}, not {}", value.node.what());
         let noted = self.mistake(codes::WRONG_TYPE, message, location, &value.path);
         match &value.node.kind {
-            NodeKind::Bool(_, text) | NodeKind::Int(_, text) | NodeKind::Float(_, text)
-                if expected.contains("text") =>
-            {
+            NodeKind::Bool(_, text) if expected.contains("text") => {
+                let words = "YAML reads yes, no, on, off, true and false without quotes as booleans";
+                noted.help(format!("put it in quotes: \"{text}\"; {words}"));
+            }
+            NodeKind::Int(_, text) | NodeKind::Float(_, text) if expected.contains("text") => {
                 noted.help(format!("put it in quotes: \"{text}\""));
             }
             NodeKind::String(text) if expected.contains("number") && text.parse::<u64>().is_ok() => {
