@@ -87,7 +87,10 @@ impl Attempt<'_> {
     async fn without_displaced(&self, body: &mut Value, detail: &str, error: Error) -> Result<Value, Error> {
         let Self { client, resource, manager, object, .. } = *self;
         let Some(live) = client.get(resource, &object.id).await? else { return Err(error) };
-        let before = self.before().await.unwrap_or_else(|| object.body.fields());
+        // Of drift, what is rendered is what was applied. Else only history can tell what was ours.
+        let has_drifted = matches!(self.step.reason.cause(), Reason::Drifted { .. });
+        let before = self.before().await.or_else(|| has_drifted.then(|| object.body.fields()));
+        let Some(before) = before else { return Err(error) };
         let Some(displaced) = displaced(&before, &live, manager, detail) else { return Err(error) };
         if let Some(error) = stopped(self.cancelled, &object.id) {
             return Err(error);

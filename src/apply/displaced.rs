@@ -72,10 +72,13 @@ impl Refusal {
         Self { fields: words.filter(is_path).map(str::to_owned).collect() }
     }
 
-    /// Whether it is about something within this field.
-    fn is_within(&self, path: &str) -> bool {
+    /// Whether it is about this field, or one right below it. What is further below has nothing to do with its neighbours.
+    fn is_about(&self, path: &str) -> bool {
         self.fields.iter().any(|field| {
-            field.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            let below = field.strip_prefix(path).map(|rest| rest.strip_prefix('.').unwrap_or(rest));
+            below.is_some_and(|below| {
+                !below.contains('.') && (below.is_empty() || field.len() > path.len() + below.len())
+            })
         })
     }
 }
@@ -112,12 +115,8 @@ impl Walk<'_> {
             // A choice: one of ours is not there, and the refusal is about its neighbours; or it names theirs.
             (None, Some(ours)) => {
                 let is_missing = ours.keys().any(|known| live.get(known).is_none());
-                let in_place = is_missing && self.refusal.is_within(&parent) && !parent.is_empty();
-                if in_place || self.refusal.is_within(&path) {
-                    self.take(theirs)
-                } else {
-                    FieldSet::default()
-                }
+                let in_place = is_missing && self.refusal.is_about(&parent);
+                if in_place || self.refusal.is_about(&path) { self.take(theirs) } else { FieldSet::default() }
             }
             (None, None) => FieldSet::default(),
         };
@@ -136,7 +135,7 @@ impl Walk<'_> {
             return self.of(theirs, known, item.unwrap_or(&Value::Null));
         }
         let ItemKey::Keys(keys) = &item_key else { return FieldSet::default() };
-        let Some(item) = item.filter(|_| self.refusal.is_within(&self.path.join("."))) else {
+        let Some(item) = item.filter(|_| self.refusal.is_about(&self.path.join("."))) else {
             return FieldSet::default();
         };
         let missing = ours.iter().filter(|known| !now.iter().any(|item| has_same_keys(known, item, keys)));
@@ -232,6 +231,11 @@ mod tests {
         let theirs = json!({"f:spec": {"f:livenessProbe": {"f:tcpSocket": {".": {}, "f:port": {}}}}});
         let refusal = "Pod \"a\" is invalid: spec.livenessProbe.tcpSocket: Forbidden: may not specify more than 1 handler type";
         check(&ours, &live, &theirs, refusal, &["spec.livenessProbe.tcpSocket"]);
+        // A field that somebody added elsewhere stays, also where one of ours is gone beside it.
+        let pods = |spec: Value| json!({"spec": spec});
+        let ours = pods(json!({"hostname": "a", "livenessProbe": {"httpGet": {"port": 80}}}));
+        let live = pods(json!({"priorityClassName": "high", "livenessProbe": {"httpGet": {"port": 80}}}));
+        check(&ours, &live, &json!({"f:spec": {"f:priorityClassName": {}}}), refusal, &[]);
         let strategy = |strategy: Value| json!({"spec": {"strategy": strategy}});
         let ours = strategy(json!({"type": "Recreate"}));
         let live = strategy(json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}));

@@ -64,8 +64,12 @@ async fn check(name: &str, kind: &str, edit: impl Fn(&Value) -> Value) {
     assert_eq!(said(&get().await), said(&before), "{name}");
     let resource = if kind == "Service" { "services" } else { "deployments.apps" };
     let counted = fleet.counted();
-    let times = |what: &str| counted.iter().filter(|it| it.ends_with(&format!(" {what} {resource}"))).count();
-    assert_eq!((times("apply"), times("get")), (1, 1), "{name}: {counted:?}");
+    // Beside the edit and the read of this test: a refused apply, a read, what is taken, an apply. The controllers write the
+    // status of a Deployment meanwhile, so that one round may be lost.
+    let of_resource = counted.iter().filter(|it| it.ends_with(resource));
+    let asked: u32 = of_resource.filter_map(|it| it.split(' ').next()?.parse::<u32>().ok()).sum();
+    let most = if kind == "Service" { 6 } else { 10 };
+    assert!((4..=most).contains(&asked), "{name}: {counted:?}");
     let next = manifests
         .replace("image: web:1", "image: web:2")
         .replace("name: web, port: 80", "name: web, port: 81");
