@@ -96,7 +96,7 @@ fn not_served(rendered: &Rendered, cluster: &ClusterEntry) -> Option<String> {
         // They are in order: those of a group stand together.
         !of_group.by_ref().take_while(|known| *known.group == **group).any(|known| *known.kind == **kind)
     })?;
-    Some(format!("{}: the cluster does not serve its kind yet", unserved.id))
+    Some(format!("{}: its kind is not served yet", unserved.id))
 }
 
 /// What is there as it is to be: its health, then what is reported of it. Of several causes one is told that only a new revision
