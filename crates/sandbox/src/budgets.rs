@@ -8,7 +8,7 @@ use http_body_util::Full;
 use serde_json::json;
 use tower::Service as _;
 
-use crate::store::counters::parses_of;
+use crate::store::counters::{parses_of, parses_so_far, reads_of, reads_so_far};
 use crate::{Pods, Sandbox, SandboxOptions};
 
 const APPS: usize = 20;
@@ -60,4 +60,30 @@ async fn a_hundred_apps_and_their_history_are_small() {
     let parts = sandbox.cluster.state.lock().store.parts();
     let bytes: usize = parts.iter().map(|part| part.bytes).sum();
     assert!(bytes < 500_000, "{bytes} bytes: {parts:#?}");
+}
+
+/// What a change costs does not grow with the apps of its namespace: neither for the controllers, nor for a list by label.
+#[tokio::test(start_paused = true)]
+async fn a_change_reads_its_own_objects_only() {
+    let mut looked = Vec::new();
+    for apps in [50, 400] {
+        let sandbox = Sandbox::new(SandboxOptions::instant("crowd"));
+        (0..apps).for_each(|app| apply(&sandbox, app, "app:1"));
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let pods = || {
+            let path = "/api/v1/namespaces/default/pods?labelSelector=app%3Dapp-7";
+            let request = Request::get(path).body(Full::new(Bytes::new())).unwrap();
+            let answer = futures::executor::block_on(sandbox.service().call(request)).unwrap();
+            assert!(answer.status().is_success());
+        };
+        pods();
+        let listed = reads_of(pods);
+        let (parsed, read) = (parses_so_far(), reads_so_far());
+        apply(&sandbox, 7, "app:2");
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        looked.push((listed, parses_so_far() - parsed, reads_so_far() - read));
+    }
+    let (few, many) = (looked[0], looked[1]);
+    assert!(few.0 <= 4 && few.2 <= 60, "{looked:?}");
+    assert_eq!(few, many, "of 50 and 400 apps: listed, parsed, read");
 }

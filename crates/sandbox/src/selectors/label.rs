@@ -71,6 +71,20 @@ impl LabelSelector {
         self.requirements.is_empty()
     }
 
+    /// Labels that whatever matches carries with just these values.
+    pub(crate) fn pairs(&self) -> Vec<(&str, &str)> {
+        let requirements = self.requirements.iter();
+        requirements
+            .filter_map(|requirement| match requirement {
+                Requirement::In(key, values) => match values.as_slice() {
+                    [value] => Some((key.as_str(), value.as_str())),
+                    _ => None,
+                },
+                _ => None,
+            })
+            .collect()
+    }
+
     pub(crate) fn matches(&self, object: &Value) -> bool {
         let labels = object::at(object, &["metadata", "labels"]).unwrap_or(&Value::Null);
         self.matches_labels(labels)

@@ -25,6 +25,11 @@ impl Selector {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
+    /// Labels that whatever matches carries with just these values.
+    pub(crate) fn pairs(&self) -> Vec<(&str, &str)> {
+        self.labels.pairs()
+    }
+
     /// Does it match an object, given as its text?
     pub(crate) fn matches_text(&self, object: &[u8]) -> bool {
         self.labels.matches_text(object) && self.fields.matches_text(object)

@@ -1,9 +1,10 @@
-//! What tests count: how often this thread parsed a stored object.
+//! What tests count: how often this thread parsed a stored object, or unpacked its text.
 
 use std::cell::Cell;
 
 thread_local! {
     static PARSES: Cell<usize> = const { Cell::new(0) };
+    static READS: Cell<usize> = const { Cell::new(0) };
 }
 
 pub(super) fn count_parse() {
@@ -12,7 +13,26 @@ pub(super) fn count_parse() {
 
 /// How many stored objects `work` parsed.
 pub(crate) fn parses_of(work: impl FnOnce()) -> usize {
-    let before = PARSES.with(Cell::get);
+    let before = parses_so_far();
     work();
-    PARSES.with(Cell::get) - before
+    parses_so_far() - before
+}
+
+pub(super) fn count_read() {
+    READS.with(|count| count.set(count.get() + 1));
+}
+
+/// Of how many stored objects `work` unpacked the text.
+pub(crate) fn reads_of(work: impl FnOnce()) -> usize {
+    let before = reads_so_far();
+    work();
+    reads_so_far() - before
+}
+
+pub(crate) fn parses_so_far() -> usize {
+    PARSES.with(Cell::get)
+}
+
+pub(crate) fn reads_so_far() -> usize {
+    READS.with(Cell::get)
 }

@@ -13,6 +13,7 @@ mod change;
 pub(crate) mod counters;
 mod history;
 mod index;
+mod labels;
 mod place;
 mod saved;
 mod stored;

@@ -14,6 +14,11 @@ impl Place {
         if namespace.is_empty() { Self(name.into()) } else { Self(format!("{namespace}/{name}").into()) }
     }
 
+    /// The text as it is, also when nothing lives there.
+    pub(super) fn at(text: &str) -> Self {
+        Self(text.into())
+    }
+
     pub(super) fn of(name: &ObjectName) -> Self {
         Self::new(&name.namespace, &name.name)
     }

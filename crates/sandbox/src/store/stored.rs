@@ -115,6 +115,8 @@ impl Stored {
 
     /// The JSON text.
     pub(crate) fn text(&self) -> Cow<'_, [u8]> {
+        #[cfg(test)]
+        super::counters::count_read();
         match &*self.bytes {
             [COMPRESSED, a, b, c, d, packed @ ..] => {
                 let length = u32::from_le_bytes([*a, *b, *c, *d]) as usize;

@@ -1,13 +1,14 @@
 //! The objects of one resource.
 
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::history::History;
+use super::labels::{Labels, NO_PAIR, Side};
 use super::stored::Learned;
 use super::{Object, Place, Stored};
 use crate::signal::Signal;
@@ -28,6 +29,10 @@ pub(super) struct Table {
     pub(super) keeps_history: bool,
     pub(super) wake: Signal,
     learned: Learned,
+    /// Made when objects are first looked for by a label, true to every write from then on.
+    labels: OnceCell<Labels>,
+    /// The same of what their selectors ask for.
+    selectors: OnceCell<Labels>,
 }
 
 /// A dictionary takes as much memory as it saves on some few objects.
@@ -42,12 +47,59 @@ impl Table {
             keeps_history: true,
             wake: Signal::default(),
             learned: Learned::default(),
+            labels: OnceCell::new(),
+            selectors: OnceCell::new(),
         }
     }
 
     pub(super) fn pack(&mut self, value: &Value) -> Stored {
         let is_large = self.entries.len() >= FEW;
         Stored::pack(value, is_large.then_some(&mut self.learned))
+    }
+
+    /// Keeps what is known of labels true to a write, or to a removal.
+    pub(super) fn relabel(&mut self, place: &Place, before: Option<&Value>, after: Option<&Value>) {
+        for known in [&mut self.labels, &mut self.selectors] {
+            if let Some(labels) = known.get_mut() {
+                labels.replace(place, before, after);
+            }
+        }
+    }
+
+    fn labels(&self, side: Side) -> &Labels {
+        let known = match side {
+            Side::Carried => &self.labels,
+            Side::Selected => &self.selectors,
+        };
+        known.get_or_init(|| {
+            Labels::of(side, self.entries.iter().map(|(place, entry)| (place, &entry.stored)))
+        })
+    }
+
+    /// The entries from a place on that may carry all of these labels, in list order.
+    pub(super) fn labelled_from(
+        &self,
+        namespace: Option<&str>,
+        start: &str,
+        pairs: &[(&str, &str)],
+    ) -> impl Iterator<Item = (&Place, &Entry)> {
+        let prefix = prefix(namespace);
+        let found = self.labels(Side::Carried).rarest(pairs, prefix.as_deref().unwrap_or(""), start);
+        found.into_iter().filter_map(|place| self.entries.get_key_value(&place))
+    }
+
+    /// The entries of a namespace whose selectors may find what carries these labels, in list order.
+    pub(super) fn selecting<'t>(
+        &'t self,
+        namespace: &str,
+        pairs: &[(&str, &str)],
+    ) -> impl Iterator<Item = (&'t Place, &'t Entry)> + use<'t> {
+        let (prefix, known) = (format!("{namespace}/"), self.labels(Side::Selected));
+        let mut found: BTreeSet<Place> = BTreeSet::new();
+        for pair in pairs.iter().copied().chain([NO_PAIR]) {
+            found.extend(known.with(pair, &prefix, "").cloned());
+        }
+        found.into_iter().filter_map(|place| self.entries.get_key_value(&place))
     }
 
     /// The entries of one namespace or of all, in list order.
@@ -61,11 +113,16 @@ impl Table {
         namespace: Option<&str>,
         start: &str,
     ) -> impl Iterator<Item = (&Place, &Entry)> {
-        let prefix = namespace.filter(|name| !name.is_empty()).map(|name| format!("{name}/"));
+        let prefix = prefix(namespace);
         let first = Bound::Included(prefix.as_deref().unwrap_or("").max(start));
         let entries = self.entries.range::<str, _>((first, Bound::Unbounded));
         entries.take_while(move |(place, _)| {
             prefix.as_ref().is_none_or(|prefix| place.text().starts_with(prefix))
         })
     }
+}
+
+/// What the places of a namespace begin with.
+fn prefix(namespace: Option<&str>) -> Option<String> {
+    namespace.filter(|name| !name.is_empty()).map(|name| format!("{name}/"))
 }

@@ -89,16 +89,6 @@ impl Store {
         })
     }
 
-    /// The bytes of objects in list order.
-    pub(crate) fn list_stored<'s>(
-        &'s self,
-        resource: &str,
-        namespace: Option<&'s str>,
-    ) -> impl Iterator<Item = (&'s Place, &'s Stored)> + use<'s> {
-        let found = self.find(resource).into_iter();
-        found.flat_map(move |(_, table)| table.range(namespace).map(|(place, entry)| (place, &entry.stored)))
-    }
-
     /// The bytes of objects from a place on, in list order.
     pub(crate) fn list_stored_from<'s>(
         &'s self,
@@ -109,6 +99,58 @@ impl Store {
         let found = self.find(resource).into_iter();
         found.flat_map(move |(_, table)| {
             table.range_from(namespace, start).map(|(place, entry)| (place, &entry.stored))
+        })
+    }
+
+    /// The bytes of objects from a place on that may carry all of these labels, in list order.
+    pub(crate) fn list_labelled_from<'s>(
+        &'s self,
+        resource: &str,
+        namespace: Option<&'s str>,
+        start: &'s str,
+        pairs: &[(&str, &str)],
+    ) -> impl Iterator<Item = (&'s Place, &'s Stored)> + use<'s> {
+        let mut found = Vec::new();
+        if let Some((_, table)) = self.find(resource) {
+            match pairs {
+                [] => found.extend(table.range_from(namespace, start)),
+                _ => found.extend(table.labelled_from(namespace, start, pairs)),
+            }
+        }
+        found.into_iter().map(|(place, entry)| (place, &entry.stored))
+    }
+
+    /// The objects of a namespace that may carry all of these labels, in list order.
+    pub(crate) fn labelled<'s>(
+        &'s self,
+        resource: &str,
+        namespace: &'s str,
+        pairs: &[(&str, &str)],
+    ) -> impl Iterator<Item = &'s Object> + use<'s> {
+        let mut found = Vec::new();
+        if let Some((number, table)) = self.find(resource) {
+            match pairs {
+                [] => found.extend(table.range(Some(namespace)).map(|one| (number, one))),
+                _ => found.extend(table.labelled_from(Some(namespace), "", pairs).map(|one| (number, one))),
+            }
+        }
+        found.into_iter().map(|(number, (place, entry))| self.parsed(number, place, entry))
+    }
+
+    /// The objects of another's namespace whose `spec.selector` may find it, in list order.
+    pub(crate) fn selecting<'s>(
+        &'s self,
+        resource: &str,
+        selected: &'s Value,
+    ) -> impl Iterator<Item = &'s Object> + use<'s> {
+        let labels = object::at(selected, &["metadata", "labels"]).and_then(Value::as_object);
+        let labels = labels.into_iter().flatten();
+        let pairs: Vec<(&str, &str)> =
+            labels.filter_map(|(label, value)| Some((label.as_str(), value.as_str()?))).collect();
+        let found = self.find(resource).into_iter();
+        found.flat_map(move |(number, table)| {
+            let entries = table.selecting(object::namespace(selected), &pairs);
+            entries.map(move |(place, entry)| self.parsed(number, place, entry))
         })
     }
 
@@ -141,8 +183,10 @@ impl Store {
         }
         if let Some(previous) = &previous {
             let before = previous.parsed.get_or_init(|| previous.stored.parse());
+            table.relabel(&address.1, Some(before), Some(&object));
             self.index.replace(&address, before, &object);
         } else {
+            table.relabel(&address.1, None, Some(&object));
             self.index.insert(&address, &object);
         }
         let kind = if previous.is_some() { ChangeKind::Modified } else { ChangeKind::Added };
@@ -161,6 +205,7 @@ impl Store {
             Some(parsed) => Arc::unwrap_or_clone(parsed),
             None => Arc::unwrap_or_clone(previous.stored.parse()),
         };
+        table.relabel(&address.1, Some(&last), None);
         self.index.remove(&address, &last);
         let revision = self.advance();
         object::set(&mut last, &["metadata", "resourceVersion"], revision.to_string());
@@ -308,6 +353,7 @@ impl Store {
         let Some(table) = self.tables.get_mut(usize::from(number)) else { return };
         let place = Place::of(&ObjectName::of(&object));
         table.entries.insert(place.clone(), Entry { stored: stored.clone(), parsed: OnceCell::new() });
+        table.relabel(&place, None, Some(&object));
         self.index.insert(&(number, place), &object);
     }
 

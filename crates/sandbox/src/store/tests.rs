@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::counters::parses_of;
+use super::counters::{parses_of, reads_of};
 use super::*;
 
 fn object(namespace: &str, name: &str, x: u64) -> Value {
@@ -55,8 +55,8 @@ fn an_earlier_state_is_found_while_its_history_is_kept() {
 #[test]
 fn lists_are_in_the_order_of_keys() {
     let (store, _) = filled(100);
-    assert_eq!(said(store.list_stored("configmaps", None)), "a-b/x=2 a/x=4");
-    assert_eq!(said(store.list_stored("configmaps", Some("a"))), "a/x=4");
+    assert_eq!(said(store.list_stored_from("configmaps", None, "")), "a-b/x=2 a/x=4");
+    assert_eq!(said(store.list_stored_from("configmaps", Some("a"), "")), "a/x=4");
     assert_eq!(said(store.list_stored_from("configmaps", None, "a-b/x\0")), "a/x=4");
 }
 
@@ -82,7 +82,7 @@ fn an_object_is_parsed_once_while_it_is_in_use() {
     store.cool();
     assert_eq!(read(&mut store), 1);
     assert_eq!(read(&mut store), 0);
-    let list = parses_of(|| assert_eq!(store.list_stored("configmaps", None).count(), 2));
+    let list = parses_of(|| assert_eq!(store.list_stored_from("configmaps", None, "").count(), 2));
     assert_eq!(list, 0);
 }
 
@@ -98,4 +98,59 @@ fn owners_and_uids_are_found() {
     store.remove(&key("a", "child"));
     assert_eq!(store.dependents(&uid), []);
     assert_eq!(store.by_uid("of nothing here"), None);
+}
+
+fn labelled(namespace: &str, name: &str, app: usize) -> Value {
+    let mut object = object(namespace, name, 0);
+    object["metadata"]["uid"] = json!("");
+    object["metadata"]["labels"] = json!({"app": format!("app-{app}"), "kind": "all"});
+    object
+}
+
+#[test]
+fn what_carries_a_label_is_found_as_it_changes() {
+    let mut store = Store::new(100, 10);
+    let check = |store: &Store, namespace, start, pairs: &[(&str, &str)], expected: &str| {
+        let found = store.list_labelled_from("configmaps", namespace, start, pairs);
+        let names: Vec<&str> = found.map(|(place, _)| place.text()).collect();
+        assert_eq!(names.join(" "), expected, "{pairs:?}");
+    };
+    for (namespace, name, app) in [("a", "x", 1), ("a-b", "x", 1), ("a", "y", 2), ("a", "z", 1)] {
+        store.put("configmaps", labelled(namespace, name, app));
+    }
+    let one = [("app", "app-1")];
+    check(&store, None, "", &one, "a-b/x a/x a/z");
+    check(&store, Some("a"), "", &one, "a/x a/z");
+    check(&store, Some("a"), "a/x\0", &one, "a/z");
+    check(&store, Some("a"), "", &[("kind", "all"), ("app", "app-2")], "a/y");
+    check(&store, None, "", &[("kind", "all"), ("app", "none")], "");
+    check(&store, Some("a"), "", &[], "a/x a/y a/z");
+    // as it was written, and after another label, none, and a removal
+    store.put("configmaps", labelled("a", "new", 1));
+    store.put("configmaps", labelled("a", "x", 2));
+    store.put("configmaps", object("a", "z", 0));
+    store.remove(&Key { resource: "configmaps".to_owned(), name: ObjectName::new("a-b", "x") });
+    check(&store, None, "", &one, "a/new");
+    check(&store, None, "", &[("app", "app-2")], "a/x a/y");
+}
+
+/// However many others there are.
+#[test]
+fn a_list_by_label_reads_what_carries_it() {
+    let read = |size: usize| {
+        let mut store = Store::new(100, 0);
+        for number in 0..size {
+            store.put("configmaps", labelled("a", &format!("object-{number}"), number / 2));
+        }
+        let list = |store: &Store| {
+            let pairs = [("kind", "all"), ("app", "app-7")];
+            let found = store.list_labelled_from("configmaps", Some("a"), "", &pairs);
+            assert_eq!(found.filter(|(_, stored)| !stored.text().is_empty()).count(), 2);
+        };
+        // the first makes the index
+        list(&store);
+        store.put("configmaps", labelled("a", "another", 1));
+        reads_of(|| list(&store))
+    };
+    assert_eq!((read(100), read(2_000)), (2, 2));
 }

@@ -68,7 +68,11 @@ pub(crate) fn page(state: &State, target: &Target, query: &Query) -> Result<Page
     let is_custom = target.kind.is_custom();
     let slice = Slice { namespace, selector: &selector, limit: options.limit, revision, is_custom };
     if !state.store.is_changed_since(&resource, revision) {
-        return Ok(slice.of(state.store.list_stored_from(&resource, namespace, &start)));
+        let pairs = selector.pairs();
+        if pairs.is_empty() {
+            return Ok(slice.of(state.store.list_stored_from(&resource, namespace, &start)));
+        }
+        return Ok(slice.of(state.store.list_labelled_from(&resource, namespace, &start, &pairs)));
     }
     let earlier = state.store.snapshot(&resource, namespace, revision).map_err(|_| match options.moment {
         Moment::Continued(_) => expired_page(&options.start),

@@ -105,7 +105,8 @@ impl Watch {
 
     fn send_present(&mut self, state: &State, current: u64, marked: bool) {
         let selector = &self.request.selector;
-        let present = state.store.list_stored(&self.resource, self.namespace());
+        let pairs = selector.pairs();
+        let present = state.store.list_labelled_from(&self.resource, self.namespace(), "", &pairs);
         let mut pending: VecDeque<Pending> = present
             .filter(|(_, object)| selector.is_empty() || selector.matches_text(&object.text()))
             .map(|(_, object)| Pending::Present(object.clone()))

@@ -68,7 +68,6 @@ pub(super) struct Memory {
     /// By job: the generation last looked at, and when its pods' changes are due.
     pub(super) batches: HashMap<String, (i64, Option<Instant>)>,
     pub(super) orphans: super::adoption::Orphans,
-    pub(super) labelled: super::labelled::Labelled,
     /// Owners that have looked for what to adopt.
     pub(super) seen: BTreeSet<String>,
     /// Objects that vanished and whose dependents have not been looked at.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::context::{Context, key_of};
 use super::event::Component;
-use super::{pods, rolling};
+use super::{labelled, pods, rolling};
 use crate::cluster::State;
 use crate::object;
 use crate::selectors::LabelSelector;
@@ -17,7 +17,7 @@ const RESOURCE: &str = "poddisruptionbudgets.policy";
 pub(super) fn of_pod(state: &State, pod: &Value) -> Vec<Key> {
     state
         .store
-        .list(RESOURCE, Some(object::namespace(pod)))
+        .selecting(RESOURCE, pod)
         .filter(|budget| LabelSelector::of(&budget["spec"]["selector"]).matches(pod))
         .map(|budget| key_of(RESOURCE, budget))
         .collect()
@@ -25,13 +25,8 @@ pub(super) fn of_pod(state: &State, pod: &Value) -> Vec<Key> {
 
 pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, budget: &Value) {
     let selector = LabelSelector::of(&budget["spec"]["selector"]);
-    let found: Vec<Object> = context
-        .state
-        .store
-        .list("pods", Some(object::namespace(budget)))
-        .filter(|pod| selector.matches(pod) && !pods::is_finished(pod))
-        .cloned()
-        .collect();
+    let mut found = labelled::pods_of(context.state, object::namespace(budget), &selector);
+    found.retain(|pod| !pods::is_finished(pod));
     if found.is_empty() {
         let message = "No matching pods found";
         context.event(budget, Component::Disruption, "Normal", "NoPods", message);

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::context::{Context, Memory, Timers, key_of};
 use super::{
     adoption, autoscaler, claim, cron_job, daemon_set, definition, deployment, disruption, endpoints, event,
-    garbage, job, job_pods, namespace, pods, quota, replica_set, service, stateful_set,
+    garbage, job, job_pods, labelled, namespace, pods, quota, replica_set, service, stateful_set,
 };
 use crate::cluster::{Cluster, State};
 use crate::custom;
@@ -94,7 +94,6 @@ impl Driver {
     /// Lets go of parsed objects and of room for more work.
     fn rest(&mut self, cluster: &Cluster) {
         cluster.state.lock().store.rest();
-        self.memory.labelled.rest();
         self.queue.shrink_to_fit();
         self.queued.shrink_to_fit();
     }
@@ -102,10 +101,6 @@ impl Driver {
     fn step(&mut self, state: &mut State) -> bool {
         let now = Instant::now();
         let touched = state.store.take_touched();
-        for (key, object) in &touched {
-            let exists = state.store.stored(&key.resource, &key.name).is_some();
-            self.memory.labelled.note(key, object, exists);
-        }
         for (key, object) in touched {
             self.enqueue_touched(state, key, &object);
         }
@@ -153,7 +148,7 @@ impl Driver {
             self.enqueue_dwellers(state, &key.name.name);
         }
         if key.resource == "pods" {
-            let services = self.memory.labelled.services_of(state, object);
+            let services = labelled::services_of(state, object);
             let concerned =
                 services.into_iter().chain(disruption::of_pod(state, object)).chain(claim::of_pod(object));
             concerned.for_each(|key| self.enqueue(key));

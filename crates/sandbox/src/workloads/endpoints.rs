@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use super::context::{Context, key_of};
-use super::pods;
+use super::{labelled, pods};
 use crate::object;
+use crate::selectors::LabelSelector;
 use crate::store::{Key, Object, ObjectName};
 
 const SLICES: &str = "endpointslices.discovery.k8s.io";
@@ -17,7 +18,8 @@ const ENDPOINTS_MANAGER: &str = "endpoints.kubernetes.io/managed-by";
 const MOST_IN_SLICE: usize = 100;
 
 pub(super) fn reconcile(context: &mut Context<'_>, service: &Value) {
-    let mut found = context.memory.labelled.pods_of(context.state, service);
+    let selector = LabelSelector::of_map(&service["spec"]["selector"]);
+    let mut found = labelled::pods_of(context.state, object::namespace(service), &selector);
     found.retain(|pod| !pods::is_finished(pod) && object::at(pod, &["status", "podIP"]).is_some());
     found.sort_by(|left, right| object::name(left).cmp(object::name(right)));
     let trigger = last_change(context, service, &found);
