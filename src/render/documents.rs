@@ -349,7 +349,7 @@ fn check_labels(
     for metadata in object.get("metadata").into_iter().chain(pods).filter_map(Value::as_object) {
         for field in ["labels", "annotations"] {
             let wrong = match metadata.get(field) {
-                None => continue,
+                None | Some(Value::Null) => continue,
                 Some(Value::Object(entries)) => entries.iter().find(|(_, value)| !value.is_string()),
                 Some(_) => {
                     let message = format!("{field} of {} is not a map", name_of(metadata, kind));

@@ -52,16 +52,13 @@ pub type Path = Vec<String>;
 
 /// The first null that would become an empty value.
 pub fn mistaken(object: &Map<String, Value>, kind: &Kind) -> Option<Path> {
-    if !kind.is_built_in() {
+    if !kind.is_built_in() || OPEN.contains(&&*kind.kind) {
         let metadata = object.get("metadata")?.as_object()?;
         return ["labels", "annotations"].into_iter().find_map(|field| {
             let entries = metadata.get(field)?.as_object()?;
             let (key, _) = entries.iter().find(|(_, value)| value.is_null())?;
             Some(vec!["metadata".to_owned(), field.to_owned(), key.clone()])
         });
-    }
-    if OPEN.contains(&&*kind.kind) {
-        return None;
     }
     let mut path = Vec::new();
     in_map(object, kind, false, &mut path).then_some(path)
