@@ -73,19 +73,17 @@ impl Attempt<'_> {
                     _ => Err(Error::Conflict { object, conflicts }),
                 }
             }
-            Err(Error::Rejected { code: 422, action, reason, detail, object })
-                if self.step.seen.is_some() && !self.is_dry =>
-            {
-                let error = Error::Rejected { code: 422, action, reason, detail: detail.clone(), object };
-                self.without_displaced(&mut body, &detail, error).await
+            Err(error @ Error::Rejected { code: 422, .. }) if self.step.seen.is_some() && !self.is_dry => {
+                self.without_displaced(&mut body, error).await
             }
             result => result,
         }
     }
 
     /// Once more, after what others put in the place of ours was given to our entry: the apply then removes it.
-    async fn without_displaced(&self, body: &mut Value, detail: &str, error: Error) -> Result<Value, Error> {
+    async fn without_displaced(&self, body: &mut Value, error: Error) -> Result<Value, Error> {
         let Self { client, resource, manager, object, .. } = *self;
+        let Error::Rejected { detail, .. } = &error else { return Err(error) };
         let Some(live) = client.get(resource, &object.id).await? else { return Err(error) };
         // Of drift, what is rendered is what was applied. Else only history can tell what was ours.
         let has_drifted = matches!(self.step.reason.cause(), Reason::Drifted { .. });

@@ -74,12 +74,8 @@ impl Refusal {
 
     /// Whether it is about this field, or one right below it. What is further below has nothing to do with its neighbours.
     fn is_about(&self, path: &str) -> bool {
-        self.fields.iter().any(|field| {
-            let below = field.strip_prefix(path).map(|rest| rest.strip_prefix('.').unwrap_or(rest));
-            below.is_some_and(|below| {
-                !below.contains('.') && (below.is_empty() || field.len() > path.len() + below.len())
-            })
-        })
+        let parent = |field: &str| field.rsplit_once('.').is_some_and(|(parent, _)| parent == path);
+        self.fields.iter().any(|field| field == path || parent(field))
     }
 }
 

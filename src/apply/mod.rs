@@ -186,8 +186,10 @@ async fn apply_one(
         }
         let is_dry = false;
         let attempt = Attempt { client, resource, manager, past, step, object, cancelled, is_dry };
-        match (attempt.run(body.clone()).await, own_namespace) {
-            (Err(Error::NoNamespace { namespace, .. }), Some(own)) if own.is(&namespace) => {
+        // Sent again only where a namespace may be made, so copied only there.
+        let again = own_namespace.map(|own| (own, body.clone()));
+        match (attempt.run(body).await, again) {
+            (Err(Error::NoNamespace { namespace, .. }), Some((own, body))) if own.is(&namespace) => {
                 match own.make(client, catalog, manager, cancelled).await {
                     Ok(()) => attempt.run(body).await,
                     Err(error) => Err(error),

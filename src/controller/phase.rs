@@ -79,11 +79,10 @@ impl World {
         if let Some(step) = waiting.find(|step| !step.reason.waits_for_its_app()) {
             return (Phase::Waiting, told(step));
         }
-        match (fares(entry, rendered, plan, cluster), not_served(rendered, cluster)) {
-            // What it renders may be more once the kind is served.
-            ((Phase::Running, _), Some(unserved)) => (Phase::Progressing, unserved),
-            (faring, _) => faring,
-        }
+        let faring = fares(entry, rendered, plan, cluster);
+        // What it renders may be more once the kind is served.
+        let unserved = if faring.0 == Phase::Running { not_served(rendered, cluster) } else { None };
+        unserved.map_or(faring, |unserved| (Phase::Progressing, unserved))
     }
 }
 

@@ -363,16 +363,19 @@ impl World {
         let rendered = self.rendered_digest(id);
         match fleet.apps.get(id) {
             None => AppFacts { rendered, ..AppFacts::gone(default) },
-            Some(app) => AppFacts {
-                rendered,
-                is_gone: false,
-                places: self.places(id),
-                unwell: self.unwell(id),
-                prune: app.prune.unwrap_or(default),
-                paused: app.paused,
-                unmanaged: app.unmanaged,
-                waits_for_waves: app.is_in_waves() && self.waits_for_waves(id),
-            },
+            Some(app) => {
+                let (places, unwell) = self.places(id);
+                AppFacts {
+                    rendered,
+                    is_gone: false,
+                    places,
+                    unwell,
+                    prune: app.prune.unwrap_or(default),
+                    paused: app.paused,
+                    unmanaged: app.unmanaged,
+                    waits_for_waves: app.is_in_waves() && self.waits_for_waves(id),
+                }
+            }
         }
     }
 
@@ -512,32 +515,29 @@ impl World {
         })
     }
 
-    /// How an app stands on each of its clusters.
-    fn places(&self, app: &AppId) -> BTreeMap<ClusterName, Standing> {
-        let standing = |id: &Target, target: &TargetEntry| match self.phase(id).0 {
-            Phase::KeptOut => Standing::Unhealthy,
-            phase if phase.is_done() && self.holds_no_pods_back(id, target) => Standing::Healthy,
-            Phase::Unreachable if self.was_as_rendered(id, target) => Standing::AwayAsRendered,
-            _ => Standing::Unhealthy,
-        };
-        let places = |with_kept_out: bool| -> BTreeMap<ClusterName, Standing> {
-            let targets = self.targets.of_app(app);
-            let targets = targets.filter(|(id, _)| with_kept_out || self.phase(id).0 != Phase::KeptOut);
-            targets.map(|(id, target)| (id.cluster.clone(), standing(id, target))).collect()
-        };
+    /// How an app stands on each of its clusters, and what is not well there.
+    fn places(&self, app: &AppId) -> (BTreeMap<ClusterName, Standing>, BTreeMap<ClusterName, String>) {
+        use Phase::{Degraded, Paused, Progressing, Refused};
+        let (mut places, mut kept_out, mut unwell) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        for (id, target) in self.targets.of_app(app) {
+            let (phase, words) = self.phase(id);
+            if matches!(phase, Degraded | Paused | Progressing | Refused) && !words.is_empty() {
+                unwell.insert(id.cluster.clone(), words);
+            }
+            let standing = match phase {
+                Phase::KeptOut => {
+                    kept_out.insert(id.cluster.clone(), Standing::Unhealthy);
+                    continue;
+                }
+                phase if phase.is_done() && self.holds_no_pods_back(id, target) => Standing::Healthy,
+                Phase::Unreachable if self.was_as_rendered(id, target) => Standing::AwayAsRendered,
+                _ => Standing::Unhealthy,
+            };
+            places.insert(id.cluster.clone(), standing);
+        }
         // A cluster that takes no new apps is no place to wait for; but one of an app that is to go there and nowhere else is
         // no place to leave another one for.
-        Some(places(false)).filter(|places| !places.is_empty()).unwrap_or_else(|| places(true))
-    }
-
-    /// What keeps an app from being well, by cluster.
-    fn unwell(&self, app: &AppId) -> BTreeMap<ClusterName, String> {
-        use Phase::{Degraded, Paused, Progressing, Refused};
-        let words = |id: &Target| {
-            let (phase, words) = self.phase(id);
-            (matches!(phase, Degraded | Paused | Progressing | Refused) && !words.is_empty()).then_some(words)
-        };
-        self.targets.of_app(app).filter_map(|(id, _)| Some((id.cluster.clone(), words(id)?))).collect()
+        (if places.is_empty() { kept_out } else { places }, unwell)
     }
 
     /// A workload that somebody pauses before its pods came is well by itself; but what it replaces still does its work.

@@ -95,7 +95,7 @@ pub fn in_folder(name: &str, version: Option<&str>, snapshot: &Snapshot) -> Resu
         folder: true,
         origin,
     };
-    match (version, own_version(&chart)) {
+    match (version, says(&chart, "version")) {
         (Some(wanted), Some(own)) if own != wanted => {
             let message = format!("{} is version {own}, and {wanted} is wanted", chart.origin);
             let help = "a folder of this repository has one version: change chartVersion, or leave it out";
@@ -105,9 +105,10 @@ pub fn in_folder(name: &str, version: Option<&str>, snapshot: &Snapshot) -> Resu
     }
 }
 
-fn own_version(chart: &Chart) -> Option<String> {
+/// What the `Chart.yaml` of a chart says, where it is a text.
+pub fn says(chart: &Chart, field: &str) -> Option<String> {
     let values = yaml::parse_values("Chart.yaml", chart.text("Chart.yaml")?).ok()?;
-    values.get("version")?.as_str().map(str::to_owned)
+    values.get(field)?.as_str().map(str::to_owned)
 }
 
 fn names(snapshot: &Snapshot) -> BTreeSet<String> {

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::layers::{Layer, Layers, SHIPPED, Source};
 use super::{Job, codes, values};
+use crate::fleet::charts::says;
 use crate::fleet::layers::TEMPLATES;
 use crate::manifest::yaml::{self, Node};
 use crate::model::sealed::{self, CIPHERTEXT};
@@ -70,10 +71,8 @@ fn reaching<'l>(
 
 /// As its `Chart.yaml` says; of one that does not say it, the folder.
 fn name_of(chart: &Chart) -> String {
-    let file = chart.text("Chart.yaml").and_then(|text| yaml::parse_values("Chart.yaml", text).ok());
-    let name = file.and_then(|file| file.get("name")?.as_str().map(str::to_owned));
     let folder = || chart.origin.trim_end_matches('/').rsplit('/').next().unwrap_or_default().to_owned();
-    name.unwrap_or_else(folder)
+    says(chart, "name").unwrap_or_else(folder)
 }
 
 fn warn_of_braces(job: &Job<'_>, place: &Location) {

@@ -185,8 +185,7 @@ pub fn finish(
     let Document { mut object, source, fields, sealed, hook, is_of_chart: _ } = document;
     check_opened(job, &object).map_err(|mistake| mistake.at(source.clone()))?;
     check_secret(job, &object).map_err(|(mistake, path)| mistake.at(place_in(job, &source, &path)))?;
-    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or("").to_owned();
-    let kind = Kind::from_api_version(&text("apiVersion"), &text("kind"));
+    let kind = kind_of(&object);
     let facts =
         if kind.is_built_in() { None } else { definitions.get(&kind).or_else(|| job.site.kind(&kind)) };
     if let Some(path) = nulls::mistaken(&object, &kind) {
@@ -458,10 +457,15 @@ fn check_secret(job: &Job<'_>, object: &Map<String, Value>) -> Result<(), (Box<D
     Ok(())
 }
 
+/// The kind of the object with these fields; empty where they do not say it.
+pub fn kind_of(object: &Map<String, Value>) -> Kind {
+    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
+    Kind::from_api_version(text("apiVersion"), text("kind"))
+}
+
 /// Kind and name of the object with these fields.
 pub fn name(object: &Map<String, Value>) -> String {
-    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or("").to_owned();
-    let kind = Kind::from_api_version(&text("apiVersion"), &text("kind"));
+    let kind = kind_of(object);
     let metadata = object.get("metadata").and_then(Value::as_object);
     metadata.map_or_else(|| kind.to_string(), |metadata| name_of(metadata, &kind))
 }

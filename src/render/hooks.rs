@@ -107,8 +107,7 @@ pub fn name_runs(documents: &mut [Document]) {
 /// Of what is applied, so that another way to write the same is the same run.
 fn digest(document: &Document) -> String {
     let mut object: Map<String, Value> = document.object.clone();
-    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or("").to_owned();
-    let kind = Kind::from_api_version(&text("apiVersion"), &text("kind"));
+    let kind = documents::kind_of(&object);
     canonical::canonical(&mut object, &kind, false);
     let body = Value::Object(object);
     let digest =
