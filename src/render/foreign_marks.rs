@@ -108,13 +108,8 @@ fn follow(job: &Job<'_>, document: &mut Document, mark: &Mark) {
     if let Some((name, value)) = ours {
         documents::annotate(&mut document.object, name, value);
     }
-    let runs_again = mark.meaning == Meaning::Beside && is_run(document);
+    let runs_again = mark.meaning == Meaning::Beside && hooks::is_run(&documents::kind_of(&document.object));
     if runs_again {
         documents::annotate(&mut document.object, labels::REPLACE, "true");
     }
-}
-
-fn is_run(document: &Document) -> bool {
-    let text = |field: &str| document.object.get(field).and_then(Value::as_str).unwrap_or_default();
-    matches!((text("apiVersion"), text("kind")), ("batch/v1", "Job") | ("v1", "Pod"))
 }

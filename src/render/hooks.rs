@@ -71,8 +71,12 @@ fn of_events(hook: &ChartHook, runs: bool) -> Option<Hook> {
 }
 
 pub fn runs(object: &Value) -> bool {
-    let kind = Kind::of(object);
-    kind.is_some_and(|kind| matches!((&*kind.group, &*kind.kind), ("batch", "Job") | ("", "Pod")))
+    Kind::of(object).is_some_and(|kind| is_run(&kind))
+}
+
+/// What comes to an end, in any version.
+pub fn is_run(kind: &Kind) -> bool {
+    matches!((&*kind.group, &*kind.kind), ("batch", "Job") | ("", "Pod"))
 }
 
 /// Names each run after what it belongs to, once patches have been made: the release with another object in it is another
