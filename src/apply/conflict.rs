@@ -8,18 +8,21 @@ use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::displaced::displaced;
+use super::displaced::{Displaced, Sign, displaced, refused_neighbours};
 use super::handover;
 use super::owned::{FieldSet, entries, fields, is_autoscaler, is_ours, text};
 use super::places::Place;
 use super::without_apply::Merge;
 use super::{changed, is_replicas, scale, stopped};
 use crate::cluster::{Client, Conflict, Error, Resource, field_without_values};
-use crate::model::{FieldPath, RenderedObject, Was};
+use crate::model::{FieldPath, InPlace, RenderedObject, Was};
 use crate::plan::{Reason, SentReplicas, Step};
 
 /// How often an object is read again that changes while its fields are taken.
 const ROUNDS: usize = 1;
+
+/// How many fields of others a refusal tells.
+const MOST_TOLD: usize = 3;
 
 /// What earlier commits rendered.
 pub trait Past: Send + Sync {
@@ -52,7 +55,19 @@ impl std::fmt::Debug for Attempt<'_> {
 
 impl Attempt<'_> {
     pub async fn run(&self, mut body: Value) -> Result<Value, Error> {
-        match self.by_apply(&mut body, true).await {
+        let taken = self.take_seen(&mut body).await?;
+        let applied = self.by_apply(&mut body, taken.is_none() || self.is_dry).await;
+        match (applied, &taken) {
+            (Ok(mut live), Some((taken, _))) if self.is_dry => {
+                taken.fields.cut(&mut live);
+                Ok(live)
+            }
+            (applied, _) => self.finish(applied, body).await,
+        }
+    }
+
+    async fn finish(&self, applied: Result<Value, Error>, mut body: Value) -> Result<Value, Error> {
+        match applied {
             Err(Error::WithoutApply { .. }) => {
                 // It is bound to what is read then.
                 unbind(&mut body, &["resourceVersion", "uid"]);
@@ -73,35 +88,128 @@ impl Attempt<'_> {
                     _ => Err(Error::Conflict { object, conflicts }),
                 }
             }
-            Err(error @ Error::Rejected { code: 422, .. }) if self.step.seen.is_some() && !self.is_dry => {
-                self.without_displaced(&mut body, error).await
+            Err(error @ Error::Rejected { code: 422, .. }) if self.step.seen.is_some() => {
+                self.without_neighbours(&mut body, error).await
             }
             result => result,
         }
     }
 
-    /// Once more, after what others put in the place of ours was given to our entry: the apply then removes it.
-    async fn without_displaced(&self, body: &mut Value, error: Error) -> Result<Value, Error> {
-        let Self { client, resource, manager, object, .. } = *self;
-        let Error::Rejected { detail, .. } = &error else { return Err(error) };
-        let Some(live) = client.get(resource, &object.id).await? else { return Err(error) };
-        // Of drift, what is rendered is what was applied. Else only history can tell what was ours.
-        let has_drifted = matches!(self.step.reason.cause(), Reason::Drifted { .. });
-        let before = self.before().await.or_else(|| has_drifted.then(|| object.body.fields()));
-        let Some(before) = before else { return Err(error) };
-        let Some(displaced) = displaced(&before, &live, manager, detail) else { return Err(error) };
-        if let Some(error) = stopped(self.cancelled, &object.id) {
-            return Err(error);
+    /// Takes what is known to stand in the place of ours. What stays of the object then is not what was seen.
+    async fn take_seen(&self, body: &mut Value) -> Result<Option<(Displaced, Value)>, Error> {
+        let Some(changed) = &self.step.changed else { return Ok(None) };
+        let seen = match &changed.in_place {
+            InPlace::Nothing => return Ok(None),
+            InPlace::NotKnown => None,
+            InPlace::Seen(live) => Some(&**live),
+        };
+        let Some(before) = self.was_applied().await else { return Ok(None) };
+        let taken = self.take(&before, seen.cloned(), Sign::Likeness).await?;
+        if taken.is_some() {
+            unbind(body, &["resourceVersion"]);
         }
-        for (manager, field) in &displaced.taken {
-            let field = told_field(object, field);
-            tracing::info!(object = %object.id, manager, field, "removed: it stands in the place of ours");
+        Ok(taken)
+    }
+
+    /// Once more, after what others have beside ours was given to our entry: the apply then removes it.
+    async fn without_neighbours(&self, body: &mut Value, error: Error) -> Result<Value, Error> {
+        let Error::Rejected { action, object, code, reason, detail } = error else { return Err(error) };
+        let before = self.was_applied().await;
+        let sign = Sign::Refusal(&detail);
+        let mut taken = match &before {
+            Some(before) => self.take(before, None, sign).await?,
+            None => None,
+        };
+        if taken.is_none() && self.step.force {
+            // Whatever the refusal is about, also beside what is new.
+            taken = self.take(body, None, sign).await?;
         }
-        let version = live.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
-        let metadata = json!({"resourceVersion": version, "managedFields": displaced.entries});
-        client.set_metadata(resource, &object.id, &metadata, manager).await?;
-        unbind(body, &["resourceVersion"]);
-        self.by_apply(body, false).await
+        match taken {
+            Some((displaced, live)) if self.is_dry => Ok(displaced.foreseen(live, body)),
+            Some(_) => {
+                unbind(body, &["resourceVersion"]);
+                self.by_apply(body, false).await
+            }
+            None => {
+                let detail = self.with_neighbours(detail).await?;
+                Err(Error::Rejected { action, object, code, reason, detail })
+            }
+        }
+    }
+
+    /// The words of a refusal, with those who set the fields that it is about, and what helps.
+    async fn with_neighbours(&self, detail: String) -> Result<String, Error> {
+        let Some(live) = self.client.get(self.resource, &self.object.id).await? else { return Ok(detail) };
+        let mut told: Vec<String> = refused_neighbours(&live, self.manager, &detail)
+            .into_iter()
+            .map(|(manager, field)| format!("{manager} set {}", told_field(self.object, &field)))
+            .collect();
+        if told.is_empty() {
+            return Ok(detail);
+        }
+        let more = told.len().saturating_sub(MOST_TOLD);
+        told.truncate(MOST_TOLD);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let help = if self.step.force {
+            "take it off there"
+        } else {
+            "take it off there, or say `force: true`, which does"
+        };
+        Ok(format!("{detail}; {}{more}: {help}", told.join(", ")))
+    }
+
+    /// Gives what stands in the place of ours to our entry. `seen`: the object as it is known; it is read where it is not, or
+    /// no longer so.
+    async fn take(
+        &self,
+        before: &Value,
+        mut seen: Option<Value>,
+        sign: Sign<'_>,
+    ) -> Result<Option<(Displaced, Value)>, Error> {
+        let Self { client, resource, manager, object, step, .. } = *self;
+        let mut round = 0;
+        loop {
+            let live = match seen.take() {
+                Some(live) => live,
+                None => match client.get(resource, &object.id).await? {
+                    Some(live) => live,
+                    None => return Ok(None),
+                },
+            };
+            let Some(displaced) = displaced(before, &live, manager, &step.left.paths, sign) else {
+                return Ok(None);
+            };
+            if self.is_dry {
+                return Ok(Some((displaced, live)));
+            }
+            if let Some(error) = stopped(self.cancelled, &object.id) {
+                return Err(error);
+            }
+            let of_live = |field: &str| live.pointer(field).cloned().unwrap_or_default();
+            let metadata = json!({
+                "uid": of_live("/metadata/uid"),
+                "resourceVersion": of_live("/metadata/resourceVersion"),
+                "managedFields": displaced.entries,
+            });
+            match client.set_metadata(resource, &object.id, &metadata, manager).await {
+                Ok(_) => {
+                    for (manager, field) in &displaced.taken {
+                        let field = told_field(object, field);
+                        tracing::info!(object = %object.id, manager, field, "removed: it stands in the place of ours");
+                    }
+                    return Ok(Some((displaced, live)));
+                }
+                Err(Error::Rejected { code: 409, .. }) if round < ROUNDS => round += 1,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// What the last apply said. Of drift, it is what is rendered; else only history can tell.
+    async fn was_applied(&self) -> Option<Value> {
+        let has_drifted =
+            matches!(self.step.reason.cause(), Reason::Drifted { .. } | Reason::DriftReported { .. });
+        if has_drifted { Some(self.object.body.fields()) } else { self.before().await }
     }
 
     async fn after_handover(&self, live: &Value, body: &mut Value) -> Result<Value, Error> {

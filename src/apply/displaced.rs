@@ -1,30 +1,54 @@
-//! What others put in the place of fields of ours, so that an apply cannot put ours back.
+//! What others put in the place of fields of ours.
 //!
 //! Server-side apply merges lists by keys. When somebody changes such a key (a port's number), our item is gone and theirs
-//! stands there; an apply adds ours beside theirs, and the server refuses both (`Duplicate value: "web"`). So it is with a
-//! choice of which one may be set (`httpGet` and `tcpSocket` of a probe). Their part is given to our entry of
+//! stands there; an apply adds ours beside theirs, and the server keeps both or refuses them (`Duplicate value: "web"`). So it is
+//! with a choice of which one may be set (`httpGet` and `tcpSocket` of a probe). Their part is given to our entry of
 //! `managedFields`: the apply that follows does not say it, so the server removes it in the same write that adds ours.
 //!
-//! Only what the refusal is about, and only what was never in what we applied, is taken.
+//! Only what stands in the place of ours is taken, and nothing that was ever in what we applied.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 
-use super::owned::{FieldSet, ItemKey, entries, fields, is_ours, text};
+use super::left;
+use super::owned::{FieldSet, ItemKey, default_of_key, entries, fields, is_ours, text};
+use crate::model::FieldPath;
 
 /// What is taken, and from whom.
 #[derive(Debug, PartialEq)]
 pub struct Displaced {
     /// All entries of the object, with what is taken in ours.
     pub entries: Vec<Value>,
+    pub fields: FieldSet,
     /// Manager and field of each.
     pub taken: Vec<(String, String)>,
 }
 
-/// `before`: what was applied last. `refusal`: the words of the server, which name the fields that it refuses.
-pub fn displaced(before: &Value, live: &Value, manager: &str, refusal: &str) -> Option<Displaced> {
-    let refusal = Refusal::of(refusal);
+/// By what it is told that something stands in the place of ours.
+#[derive(Clone, Copy)]
+pub enum Sign<'a> {
+    /// Ours is gone, and theirs says what ours said or is another variant of the same choice.
+    Likeness,
+    /// The server refused ours beside it: its words name the fields.
+    Refusal(&'a str),
+}
+
+/// `before`: what was applied last. `left`: fields that are left to others.
+pub fn displaced(
+    before: &Value,
+    live: &Value,
+    manager: &str,
+    left: &[FieldPath],
+    sign: Sign<'_>,
+) -> Option<Displaced> {
+    let refusal = match sign {
+        Sign::Likeness => None,
+        Sign::Refusal(words) => Some(Refusal::of(words)),
+    };
     let (mut kept, mut own, mut taken) = (Vec::new(), None, Vec::new());
     let mut all = FieldSet::default();
+    let is_applied = |entry: &&Value| text(entry, "operation") == "Apply" && !is_ours(entry, manager);
+    // Whoever applies an item says it again and again: without a refusal it is no item of ours under another key.
+    let applied: Vec<FieldSet> = entries(live).iter().filter(is_applied).map(fields).collect();
     for entry in entries(live) {
         if is_ours(entry, manager) {
             own = Some(entry.clone());
@@ -32,9 +56,20 @@ pub fn displaced(before: &Value, live: &Value, manager: &str, refusal: &str) -> 
         }
         let mut theirs = fields(entry);
         if text(entry, "subresource").is_empty() {
-            let mut walk = Walk { refusal: &refusal, path: Vec::new(), taken: Vec::new() };
-            let found = walk.of(&theirs, before, live);
-            taken.extend(walk.taken.into_iter().map(|field| (text(entry, "manager").to_owned(), field)));
+            let mut walk = Walk {
+                refusal: refusal.as_ref(),
+                names: Vec::new(),
+                shown: String::new(),
+                taken: Vec::new(),
+            };
+            let mut found = walk.of(&theirs, before, live);
+            left.iter().for_each(|path| left::forget(&mut found, live, path));
+            if refusal.is_none() {
+                applied.iter().for_each(|applied| found.subtract(applied));
+            }
+            if !found.is_empty() {
+                taken.extend(walk.taken.into_iter().map(|field| (text(entry, "manager").to_owned(), field)));
+            }
             theirs.subtract(&found);
             all.add(&found);
         }
@@ -44,11 +79,91 @@ pub fn displaced(before: &Value, live: &Value, manager: &str, refusal: &str) -> 
             kept.push(entry);
         }
     }
-    let mut own = own.filter(|_| !all.is_empty())?;
-    all.add(&fields(&own));
-    own["fieldsV1"] = all.to_value();
-    kept.push(own);
-    Some(Displaced { entries: kept, taken })
+    if all.is_empty() {
+        return None;
+    }
+    let mut ours = own.as_ref().map(fields).unwrap_or_default();
+    ours.add(&all);
+    kept.push(entry_of(own, live, manager, &ours));
+    Some(Displaced { entries: kept, fields: all, taken })
+}
+
+impl Displaced {
+    /// What the apply will make of the object, where the server cannot be asked: it refuses ours as long as theirs is there.
+    pub fn foreseen(&self, mut live: Value, body: &Value) -> Value {
+        let mut known = FieldSet::default();
+        self.entries.iter().for_each(|entry| known.add(&fields(entry)));
+        self.fields.cut(&mut live);
+        put(&mut live, body, &known);
+        live
+    }
+}
+
+/// Puts what is said into an object, items of lists by their keys as `known` names them.
+fn put(live: &mut Value, said: &Value, known: &FieldSet) {
+    match (live, said) {
+        (Value::Object(live), Value::Object(said)) => {
+            for (name, said) in said {
+                let none = FieldSet::default();
+                let known = known.below.get(&format!("f:{name}")).unwrap_or(&none);
+                put(live.entry(name.clone()).or_insert(Value::Null), said, known);
+            }
+        }
+        (Value::Array(live), Value::Array(said)) if !known.below.is_empty() => {
+            for said in said {
+                let key = known.key_of(said);
+                let index = key.and_then(ItemKey::parse).and_then(|key| key.find(live));
+                match (index.and_then(|index| live.get_mut(index)), key.and_then(|key| known.below.get(key)))
+                {
+                    (Some(item), Some(known)) => put(item, said, known),
+                    _ => live.push(said.clone()),
+                }
+            }
+        }
+        (live, said) => *live = said.clone(),
+    }
+}
+
+/// Our entry, also where nothing of the object was ours any more.
+fn entry_of(own: Option<Value>, live: &Value, manager: &str, fields: &FieldSet) -> Value {
+    let mut entry = own.unwrap_or_else(|| {
+        serde_json::json!({"manager": manager, "operation": "Apply", "apiVersion": live.get("apiVersion"),
+            "fieldsType": "FieldsV1"})
+    });
+    entry["fieldsV1"] = fields.to_value();
+    entry
+}
+
+/// Whom a refusal may be about: managers and fields that it names and that are not ours.
+pub fn refused_neighbours(live: &Value, manager: &str, words: &str) -> Vec<(String, String)> {
+    let refusal = Refusal::of(words);
+    let mut found = Vec::new();
+    for entry in entries(live).iter().filter(|entry| !is_ours(entry, manager)) {
+        let mut tell = |path: &str| {
+            if refusal.fields.iter().any(|field| field == path || is_right_below(path, field)) {
+                found.push((text(entry, "manager").to_owned(), path.to_owned()));
+            }
+        };
+        names_of(&fields(entry), &mut String::new(), &mut tell);
+    }
+    found.dedup();
+    found
+}
+
+/// Tells the path of every field of a set, without the places of items.
+fn names_of(set: &FieldSet, path: &mut String, tell: &mut impl FnMut(&str)) {
+    for (key, child) in &set.below {
+        let length = path.len();
+        if let Some(name) = key.strip_prefix("f:") {
+            if !path.is_empty() {
+                path.push('.');
+            }
+            path.push_str(name);
+            tell(path);
+        }
+        names_of(child, path, tell);
+        path.truncate(length);
+    }
 }
 
 /// The fields that a refusal names, without the places of items: `spec.ports.name`.
@@ -74,15 +189,20 @@ impl Refusal {
 
     /// Whether it is about this field, or one right below it. What is further below has nothing to do with its neighbours.
     fn is_about(&self, path: &str) -> bool {
-        let parent = |field: &str| field.rsplit_once('.').is_some_and(|(parent, _)| parent == path);
-        self.fields.iter().any(|field| field == path || parent(field))
+        self.fields.iter().any(|field| field == path || is_right_below(field, path))
     }
 }
 
+fn is_right_below(field: &str, path: &str) -> bool {
+    field.rsplit_once('.').is_some_and(|(parent, _)| parent == path)
+}
+
 struct Walk<'a> {
-    refusal: &'a Refusal,
-    /// Names of fields alone.
-    path: Vec<String>,
+    refusal: Option<&'a Refusal>,
+    /// Names of fields alone, as refusals say them.
+    names: Vec<String>,
+    /// As people read it: `.spec.ports[port=83,protocol="TCP"]`.
+    shown: String,
     taken: Vec<String>,
 }
 
@@ -91,10 +211,22 @@ impl Walk<'_> {
     fn of(&mut self, theirs: &FieldSet, before: &Value, live: &Value) -> FieldSet {
         let mut found = FieldSet::default();
         for (key, child) in &theirs.below {
-            let part = match key.strip_prefix("f:") {
-                Some(name) => self.of_field(name, child, before, live),
-                None => self.of_item(key, child, before, live),
+            let length = self.shown.len();
+            let part = match (key.strip_prefix("f:"), ItemKey::parse(key)) {
+                (Some(name), _) => {
+                    self.names.push(name.to_owned());
+                    self.shown.extend([".", name]);
+                    let part = self.of_field(name, child, before, live);
+                    self.names.pop();
+                    part
+                }
+                (None, Some(item)) => {
+                    self.shown.push_str(&item.shown());
+                    self.of_item(&item, child, before, live)
+                }
+                (None, None) => FieldSet::default(),
             };
+            self.shown.truncate(length);
             if !part.is_empty() {
                 found.below.insert(key.clone(), part);
             }
@@ -103,72 +235,147 @@ impl Walk<'_> {
     }
 
     fn of_field(&mut self, name: &str, theirs: &FieldSet, before: &Value, live: &Value) -> FieldSet {
-        let parent = self.path.join(".");
-        self.path.push(name.to_owned());
-        let path = self.path.join(".");
-        let part = match (before.get(name), before.as_object()) {
-            (Some(before), _) => self.of(theirs, before, live.get(name).unwrap_or(&Value::Null)),
-            // A choice: one of ours is not there, and the refusal is about its neighbours; or it names theirs.
-            (None, Some(ours)) => {
-                let is_missing = ours.keys().any(|known| live.get(known).is_none());
-                let in_place = is_missing && self.refusal.is_about(&parent);
-                if in_place || self.refusal.is_about(&path) { self.take(theirs) } else { FieldSet::default() }
+        let Some(ours) = before.as_object() else { return FieldSet::default() };
+        if let Some(before) = ours.get(name) {
+            return self.of(theirs, before, live.get(name).unwrap_or(&Value::Null));
+        }
+        // A choice: one of ours is not there, or says another kind, and theirs is beside it.
+        let gone = || ours.keys().filter(|known| live.get(known.as_str()).is_none());
+        let is_in_place = match self.refusal {
+            Some(refusal) => {
+                let (parent, path) = (self.names_above(), self.names.join("."));
+                gone().next().is_some() && refusal.is_about(&parent) || refusal.is_about(&path)
             }
-            (None, None) => FieldSet::default(),
+            None => {
+                let is_other_kind = self.is_told_by_kind()
+                    && ours.get("type").is_some_and(|kind| live.get("type") != Some(kind));
+                is_other_kind || gone().any(|gone| is_choice(gone, name))
+            }
         };
-        self.path.pop();
-        part
+        if is_in_place { self.take(theirs) } else { FieldSet::default() }
     }
 
-    fn of_item(&mut self, key: &str, theirs: &FieldSet, before: &Value, live: &Value) -> FieldSet {
-        let (Some(item_key), Some(ours), Some(now)) =
-            (ItemKey::parse(key), before.as_array(), live.as_array())
-        else {
+    fn of_item(&mut self, key: &ItemKey, theirs: &FieldSet, before: &Value, live: &Value) -> FieldSet {
+        let (Some(ours), Some(now)) = (before.as_array(), live.as_array()) else {
             return FieldSet::default();
         };
-        let item = item_key.find(now).and_then(|index| now.get(index));
-        if let Some(known) = item_key.find(ours).and_then(|index| ours.get(index)) {
+        let item = key.find(now).and_then(|index| now.get(index));
+        if let Some(known) = key.find(ours).and_then(|index| ours.get(index)) {
             return self.of(theirs, known, item.unwrap_or(&Value::Null));
         }
-        let ItemKey::Keys(keys) = &item_key else { return FieldSet::default() };
-        let Some(item) = item.filter(|_| self.refusal.is_about(&self.path.join("."))) else {
+        let (ItemKey::Keys(keys), Some(item)) = (key, item) else { return FieldSet::default() };
+        if self.refusal.is_some_and(|refusal| !refusal.is_about(&self.names.join("."))) {
             return FieldSet::default();
-        };
+        }
         let missing = ours.iter().filter(|known| !now.iter().any(|item| has_same_keys(known, item, keys)));
         let missing: Vec<&Value> = missing.collect();
         let strangers = now.iter().filter(|item| !ours.iter().any(|known| has_same_keys(known, item, keys)));
         let is_alone = missing.len() == 1 && strangers.count() == 1;
-        if missing.iter().any(|known| is_alone || resembles(known, item, keys)) {
-            self.take(theirs)
-        } else {
-            FieldSet::default()
-        }
+        let is_it = |known: &&Value| match (self.refusal, said(known, keys).count()) {
+            (Some(_), _) => is_alone || likeness(known, item, keys) > 0,
+            // It is nothing but its keys.
+            (None, 0) => is_alone,
+            (None, count) => likeness(known, item, keys) * 2 >= count,
+        };
+        if missing.iter().any(is_it) { self.take(theirs) } else { FieldSet::default() }
+    }
+
+    fn names_above(&self) -> String {
+        self.names.split_last().map(|(_, above)| above.join(".")).unwrap_or_default()
+    }
+
+    /// Whether the map says by its `type` which of its other fields may be there.
+    fn is_told_by_kind(&self) -> bool {
+        let parent = self.names.iter().rev().nth(1);
+        parent.is_some_and(|parent| TOLD_BY_KIND.contains(&parent.as_str()))
     }
 
     fn take(&mut self, theirs: &FieldSet) -> FieldSet {
-        self.taken.push(self.path.join("."));
+        self.taken.push(self.shown.clone());
         theirs.clone()
     }
 }
 
-type Keys = serde_json::Map<String, Value>;
+type Keys = Map<String, Value>;
 
 fn has_same_keys(one: &Value, other: &Value, keys: &Keys) -> bool {
-    let default = |name: &str| (name == "protocol").then(|| json!("TCP"));
     keys.keys().all(|name| {
-        let of = |item: &Value| item.get(name).cloned().or_else(|| default(name));
+        let of = |item: &Value| item.get(name).cloned().or_else(|| default_of_key(name));
         of(one) == of(other)
     })
 }
 
-/// Whether an item says something of what another says, beside its keys.
-fn resembles(known: &Value, item: &Value, keys: &Keys) -> bool {
-    let mut said = known.as_object().into_iter().flatten().filter(|(name, _)| !keys.contains_key(*name));
-    said.any(|(name, value)| item.get(name) == Some(value))
+/// What an item says beside its keys.
+fn said<'v>(item: &'v Value, keys: &Keys) -> impl Iterator<Item = (&'v String, &'v Value)> {
+    item.as_object().into_iter().flatten().filter(|(name, _)| !keys.contains_key(*name))
+}
+
+/// How much of what an item says beside its keys another one says, too. What the server filled in below is no difference.
+fn likeness(known: &Value, item: &Value, keys: &Keys) -> usize {
+    said(known, keys)
+        .filter(|(name, value)| item.get(*name).is_some_and(|now| super::says(now, value)))
+        .count()
+}
+
+/// Maps whose `type` tells which other field they may have.
+const TOLD_BY_KIND: [&str; 6] =
+    ["strategy", "updateStrategy", "seccompProfile", "appArmorProfile", "limitResponse", "conversion"];
+
+/// Fields of which one object has one: the choices of the built-in kinds, which their schemas tell in words alone.
+const CHOICES: [&[&str]; 8] = [
+    &["exec", "grpc", "httpGet", "sleep", "tcpSocket"],
+    &["value", "valueFrom"],
+    &["configMapKeyRef", "fieldRef", "fileKeyRef", "resourceFieldRef", "secretKeyRef"],
+    &["resource", "service"],
+    &["service", "url"],
+    &["maxUnavailable", "minAvailable"],
+    &["name", "selector"],
+    &VOLUMES,
+];
+
+/// What a volume of a pod may be.
+const VOLUMES: [&str; 31] = [
+    "awsElasticBlockStore",
+    "azureDisk",
+    "azureFile",
+    "cephfs",
+    "cinder",
+    "configMap",
+    "csi",
+    "downwardAPI",
+    "emptyDir",
+    "ephemeral",
+    "fc",
+    "flexVolume",
+    "flocker",
+    "gcePersistentDisk",
+    "gitRepo",
+    "glusterfs",
+    "hostPath",
+    "image",
+    "iscsi",
+    "nfs",
+    "persistentVolumeClaim",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "projected",
+    "quobyte",
+    "rbd",
+    "scaleIO",
+    "secret",
+    "storageos",
+    "vsphereVolume",
+    "local",
+];
+
+fn is_choice(one: &str, other: &str) -> bool {
+    CHOICES.iter().any(|choice| choice.contains(&one) && choice.contains(&other))
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn entry(manager: &str, operation: &str, fields: &Value) -> Value {
@@ -180,11 +387,13 @@ mod tests {
         let entries =
             [entry("tutti-main", "Apply", &json!({"f:spec": {}})), entry("kubectl", "Update", theirs)];
         live["metadata"] = json!({"managedFields": entries});
-        let found = displaced(before, &live, "tutti-main", refusal);
+        let found = displaced(before, &live, "tutti-main", &[], Sign::Refusal(refusal));
         let taken = found.map(|found| found.taken).unwrap_or_default();
         let fields: Vec<&str> = taken.iter().map(|(_, field)| field.as_str()).collect();
         assert_eq!(fields, expected, "{refusal}");
     }
+
+    const PORT: &str = ".spec.ports[port=83,protocol=\"TCP\"]";
 
     #[test]
     fn item_with_another_key_stands_in_the_place_of_ours() {
@@ -194,9 +403,9 @@ mod tests {
         let key = r#"k:{"port":83,"protocol":"TCP"}"#;
         let theirs = json!({"f:spec": {"f:ports": {key: {".": {}, "f:name": {}, "f:port": {}}}}});
         let live = ports(json!([{"name": "web", "port": 83, "protocol": "TCP", "targetPort": 83}]));
-        check(&ours, &live, &theirs, duplicate, &["spec.ports"]);
+        check(&ours, &live, &theirs, duplicate, &[PORT]);
         let several = "Service \"web\" is invalid: [spec.type: Invalid value, spec.ports[1].name: Duplicate value: \"web\"]";
-        check(&ours, &live, &theirs, several, &["spec.ports"]);
+        check(&ours, &live, &theirs, several, &[PORT]);
         check(&ours, &live, &theirs, "Service \"web\" is invalid: spec.selector: Invalid value", &[]);
         // Ours is still there: theirs is one more.
         let both = ports(json!([{"name": "web", "port": 80}, {"name": "x", "port": 83, "protocol": "TCP"}]));
@@ -214,7 +423,7 @@ mod tests {
         let refusal = "Pod \"a\" is invalid: spec.containers[0].image: Forbidden: x";
         let mut live = live;
         live["metadata"] = json!({"managedFields": [entry("tutti-main", "Apply", &json!({})), entry("x", "Update", &theirs)]});
-        let found = displaced(&ours, &live, "tutti-main", refusal).expect("something");
+        let found = displaced(&ours, &live, "tutti-main", &[], Sign::Refusal(refusal)).expect("something");
         let left = &found.entries[0]["fieldsV1"]["f:spec"]["f:containers"];
         assert!(left.get(r#"k:{"name":"proxy"}"#).is_some() && left.get(r#"k:{"name":"web2"}"#).is_none());
     }
@@ -226,7 +435,7 @@ mod tests {
         let live = probe(json!({"tcpSocket": {"port": 80}, "periodSeconds": 5, "timeoutSeconds": 1}));
         let theirs = json!({"f:spec": {"f:livenessProbe": {"f:tcpSocket": {".": {}, "f:port": {}}}}});
         let refusal = "Pod \"a\" is invalid: spec.livenessProbe.tcpSocket: Forbidden: may not specify more than 1 handler type";
-        check(&ours, &live, &theirs, refusal, &["spec.livenessProbe.tcpSocket"]);
+        check(&ours, &live, &theirs, refusal, &[".spec.livenessProbe.tcpSocket"]);
         // A field that somebody added elsewhere stays, also where one of ours is gone beside it.
         let pods = |spec: Value| json!({"spec": spec});
         let ours = pods(json!({"hostname": "a", "livenessProbe": {"httpGet": {"port": 80}}}));
@@ -238,6 +447,6 @@ mod tests {
         let theirs =
             json!({"f:spec": {"f:strategy": {"f:rollingUpdate": {".": {}, "f:maxSurge": {}}, "f:type": {}}}});
         let refusal = "Deployment \"a\" is invalid: spec.strategy.rollingUpdate: Forbidden: may not be specified when strategy";
-        check(&ours, &live, &theirs, refusal, &["spec.strategy.rollingUpdate"]);
+        check(&ours, &live, &theirs, refusal, &[".spec.strategy.rollingUpdate"]);
     }
 }

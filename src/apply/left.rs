@@ -101,7 +101,7 @@ fn leave_out_steps(value: &mut Value, steps: &[PathStep], ours: Option<&FieldSet
 
 impl FieldSet {
     /// What it calls this item of a list.
-    fn key_of(&self, item: &Value) -> Option<&str> {
+    pub(super) fn key_of(&self, item: &Value) -> Option<&str> {
         let is_it = |key: &&String| ItemKey::parse(key).is_some_and(|key| key.is_of(item));
         self.below.keys().find(is_it).map(String::as_str)
     }

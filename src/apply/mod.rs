@@ -5,6 +5,7 @@
 //! phase, as a rule) go side by side. What is adopted is taken over by [`takeover`]. Every object gets a receipt. A write whose answer was lost is not repeated
 //! here: the next reconciliation looks again first.
 
+pub mod changed;
 mod conflict;
 mod displaced;
 mod handover;

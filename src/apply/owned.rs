@@ -253,6 +253,11 @@ fn leaves_no_trace(value: &Value) -> bool {
     value.is_null() || value.as_array().is_some_and(Vec::is_empty)
 }
 
+/// The one key that has a default, and that people leave out, is the protocol of a port.
+pub(super) fn default_of_key(key: &str) -> Option<Value> {
+    (key == "protocol").then(|| Value::String("TCP".to_owned()))
+}
+
 /// What the key of an entry says of the item of a list that it is of.
 pub(super) enum ItemKey {
     Keys(Map<String, Value>),
@@ -270,20 +275,30 @@ impl ItemKey {
 
     /// Its place among items. One that says all keys comes before one that leaves a key out.
     pub fn find(&self, items: &[Value]) -> Option<usize> {
-        let position = |unsaid: Option<&str>| {
+        let position = |takes_defaults: bool| {
             items.iter().position(|item| match self {
                 Self::Keys(keys) => {
                     let says = |(key, value): (&String, &Value)| match item.get(key) {
                         Some(known) => known == value,
-                        None => unsaid.is_some_and(|default| value == default),
+                        None => takes_defaults && default_of_key(key).as_ref() == Some(value),
                     };
                     keys.iter().all(says)
                 }
                 Self::Value(value) => value == item,
             })
         };
-        // The one key with a default that people leave out is the protocol of a port.
-        position(None).or_else(|| position(Some("TCP")))
+        position(false).or_else(|| position(true))
+    }
+
+    /// As a conflict names it: `[port=83,protocol="TCP"]`.
+    pub fn shown(&self) -> String {
+        match self {
+            Self::Keys(keys) => {
+                let keys: Vec<String> = keys.iter().map(|(key, value)| format!("{key}={value}")).collect();
+                format!("[{}]", keys.join(","))
+            }
+            Self::Value(value) => format!("[={value}]"),
+        }
     }
 
     /// Keys with a default stand in the set and not always in the item.

@@ -490,20 +490,27 @@ impl ClusterEntry {
         words: &mut Words,
     ) -> Touched {
         match reconcile::live(kind, &object, instance, &self.rules, &self.ignores) {
-            Some(live) => self.see_whole(id, live, object, words),
+            Some(live) => self.see_whole(id, live, object, instance, words),
             // It carries our label, and is a copy or not ours (any more).
             None => self.forget(&id),
         }
     }
 
     /// An object with its record.
-    fn see_whole(&mut self, mut id: ObjectId, mut live: Live, object: Value, words: &mut Words) -> Touched {
+    fn see_whole(
+        &mut self,
+        mut id: ObjectId,
+        mut live: Live,
+        object: Value,
+        instance: &str,
+        words: &mut Words,
+    ) -> Touched {
         words.share_id(&mut id);
         words.share_record(&mut live);
         // One that wants no pods has none that could tell why.
         let wants_pods = live.pods.is_none_or(|pods| pods.desired > 0);
         let unwell = wants_pods && !live.health.is_settled_well() && health::own_pods(&object).is_some();
-        let touched = self.see(&id, live);
+        let touched = self.see(&id, live, &object, instance);
         if !unwell {
             self.unwell.remove(&id);
         } else if touched != Touched::Nothing {
@@ -513,7 +520,7 @@ impl ClusterEntry {
     }
 
     /// An object as it was seen; an older state than the known one is dropped.
-    fn see(&mut self, id: &ObjectId, live: Live) -> Touched {
+    fn see(&mut self, id: &ObjectId, live: Live, object: &Value, instance: &str) -> Touched {
         if let Some(known) = self.observation.objects.get(id)
             && known.uid == live.uid
             && is_older(&live.resource_version, &known.resource_version)
@@ -528,6 +535,11 @@ impl ClusterEntry {
         let app = Arc::clone(&live.app);
         let before = self.observation.objects.insert(id.clone(), Arc::new(live));
         self.compare(id);
+        if let Some(live) = self.observation.objects.get_mut(id)
+            && let Some(rendered) = self.wanted.get(&live.app, id)
+        {
+            reconcile::note_changes(live, object, rendered, instance);
+        }
         match before {
             // It changed hands: both apps must look again.
             Some(before) if before.app != app => Touched::Everything,
@@ -558,7 +570,7 @@ impl ClusterEntry {
             return false;
         }
         let (uid, hash, ownership) = (Arc::clone(&answer.uid), answer.hash, answer.ownership.clone());
-        self.see_whole(id.clone(), answer, object, words);
+        self.see_whole(id.clone(), answer, object, instance, words);
         self.observation.immutable.remove(&id);
         let live = self.observation.objects.get_mut(&id).filter(|_| is_all);
         let Some(live) = live.filter(|live| (&live.uid, live.hash) == (&uid, hash)) else { return false };

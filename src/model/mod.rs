@@ -65,8 +65,8 @@ pub use mark::Mark;
 pub use name::{AppId, ClusterName, Revision};
 pub use object::{Kind, ObjectId};
 pub use observation::{
-    Effect, Evidence, Ignored, Immutable, Live, LiveReplicas, Observation, Ownership, PodCount, Scaler,
-    Stranger, Takeover, Was,
+    Effect, Evidence, ForeignChanges, ForeignField, Ignored, Immutable, InPlace, Live, LiveReplicas,
+    Observation, Ownership, PodCount, Scaler, Stranger, Takeover, Was,
 };
 pub use patch::{Change, JsonStep, Patch, PatchTarget};
 pub use project::{Allow, Member, Project, Role, Subject};

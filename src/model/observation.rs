@@ -50,6 +50,8 @@ pub struct Live {
     pub evidence: Option<Evidence>,
     /// When its app leaves fields of it to others. What `ownership` says is without these fields.
     pub ignored: Option<Arc<Ignored>>,
+    /// What others did to it, until it is as applied again.
+    pub changed: Option<Arc<ForeignChanges>>,
 }
 
 impl Live {
@@ -69,6 +71,9 @@ impl Live {
         self.overruled = is_overruled && self.ownership.values == before;
         self.settled = Some(Ownership { values, ..shown.clone() });
         self.evidence = None;
+        if self.ownership.fields == shown.fields {
+            self.changed = None;
+        }
         self.overruled
     }
 
@@ -110,6 +115,61 @@ impl fmt::Debug for Evidence {
             Self::Fields(fields) => f.debug_tuple("Fields").field(fields).finish(),
             Self::Object(_) => f.debug_tuple("Object").finish_non_exhaustive(),
         }
+    }
+}
+
+/// What others did to an object that was applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForeignChanges {
+    /// What we say and somebody else has now, or nobody; and what stands in the place of ours.
+    pub fields: Vec<ForeignField>,
+    pub in_place: InPlace,
+}
+
+/// How many fields are told of one object.
+const MOST_TOLD: usize = 3;
+
+impl fmt::Display for ForeignChanges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, ForeignField { manager, field }) in self.fields.iter().take(MOST_TOLD).enumerate() {
+            let comma = if index > 0 { ", " } else { "" };
+            match manager.as_str() {
+                "" => write!(f, "{comma}{field} is gone")?,
+                manager => write!(f, "{comma}{manager} set {field}")?,
+            }
+        }
+        match self.fields.len().saturating_sub(MOST_TOLD) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForeignField {
+    /// Empty where the field is gone.
+    pub manager: String,
+    pub field: String,
+}
+
+/// Whether something of others stands in the place of ours, so that an apply alone does not put ours back.
+#[derive(Clone, PartialEq, Eq)]
+pub enum InPlace {
+    Nothing,
+    /// Items of ours are gone from a list, and only metadata is known.
+    NotKnown,
+    /// The object as it was seen.
+    Seen(Box<Value>),
+}
+
+/// Without the object, which may hold what must not be told.
+impl fmt::Debug for InPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Nothing => "Nothing",
+            Self::NotKnown => "NotKnown",
+            Self::Seen(_) => "Seen",
+        })
     }
 }
 

@@ -148,6 +148,7 @@ fn step(
         may_replace: may_replace && !object.id.takes_others_along(),
         left,
         was: live.and_then(Live::was).or_else(|| was.cloned()),
+        changed: live.and_then(|live| live.changed.clone()),
     };
     step.force = step.intent().is_write() && object.says(labels::FORCE).unwrap_or(input.force);
     step
@@ -166,7 +167,7 @@ fn held(input: &Input<'_>, (action, reason): (Action, Reason)) -> (Action, Reaso
     match (hold, &reason) {
         // Nothing will decide this doubt, so it is none. That not all is ours that was applied is more than a doubt as long as
         // nobody may find out.
-        (Some(_), Reason::Drifted { drift: Drift::Written }) if !input.foresees => {
+        (Some(_), Reason::Drifted { drift: Drift::Written, .. }) if !input.foresees => {
             (Action::Unchanged, Reason::Same)
         }
         (Some(by), _) if action.is_write() => {
@@ -293,6 +294,7 @@ fn said_replicas(object: &RenderedObject) -> Option<i64> {
 /// The commit changed nothing of it; somebody else may have.
 fn as_applied(input: &Input<'_>, object: &RenderedObject, live: &Live, autoscaled: bool) -> (Action, Reason) {
     let is_said = !autoscaled && said_replicas(object).is_some();
+    let told = || live.changed.as_ref().map(|changed| changed.to_string()).unwrap_or_default();
     match (drift::of(live, is_said), input.drift) {
         (None, _) | (Some(_), DriftMode::Ignore) => (Action::Unchanged, Reason::Same),
         (Some(drift), DriftMode::Repair) if drift.is_doubt() && input.asked_lately.contains(&object.id) => {
@@ -301,9 +303,9 @@ fn as_applied(input: &Input<'_>, object: &RenderedObject, live: &Live, autoscale
         (Some(Drift::ValuesChanged), DriftMode::Repair) if live.overruled => {
             (Action::Skip, Reason::Overruled)
         }
-        (Some(drift), DriftMode::Repair) => (Action::Configure, Reason::Drifted { drift }),
+        (Some(drift), DriftMode::Repair) => (Action::Configure, Reason::Drifted { drift, told: told() }),
         (Some(Drift::Written), DriftMode::Report) if !input.foresees => (Action::Unchanged, Reason::Same),
-        (Some(drift), DriftMode::Report) => (Action::Skip, Reason::DriftReported { drift }),
+        (Some(drift), DriftMode::Report) => (Action::Skip, Reason::DriftReported { drift, told: told() }),
     }
 }
 

@@ -180,6 +180,7 @@ impl Decided {
             may_replace: false,
             left: Left::default(),
             was: None,
+            changed: None,
         }
     }
 }

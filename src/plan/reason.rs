@@ -46,6 +46,8 @@ pub enum Reason {
     /// Somebody changed what was applied, or may have: it is applied again, by force, as all of it was ours.
     Drifted {
         drift: Drift,
+        /// Who has which fields of ours, where that is known.
+        told: String,
     },
     /// Another app of this instance applied it and renders it no longer.
     TransferredFrom {
@@ -149,6 +151,7 @@ pub enum Reason {
     /// The app says that drift is only told.
     DriftReported {
         drift: Drift,
+        told: String,
     },
     /// It was put back, and admission changed it again in the same write.
     Overruled,
@@ -245,6 +248,10 @@ impl Reason {
     }
 }
 
+fn write_drift(drift: Drift, told: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    f.write_str(if told.is_empty() { drift.words() } else { told })
+}
+
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -253,8 +260,11 @@ impl fmt::Display for Reason {
             Self::HashChanged { from, to } => write!(f, "rendered {}, applied {}", to.short(), from.short()),
             Self::HashMissing => f.write_str("its hash annotation is gone"),
             Self::LabelsMissing => f.write_str("our label is gone from it"),
-            Self::Drifted { drift } => f.write_str(drift.words()),
-            Self::DriftReported { drift } => write!(f, "{}; the app only reports drift", drift.words()),
+            Self::Drifted { drift, told } => write_drift(*drift, told, f),
+            Self::DriftReported { drift, told } => {
+                write_drift(*drift, told, f)?;
+                f.write_str("; the app only reports drift")
+            }
             Self::Overruled => f.write_str("the cluster keeps other values than were applied: something changes them as they are written"),
             Self::TransferredFrom { app } => write!(f, "taken over from app {app}"),
             Self::Adopted(effect) => write_effect(effect, f),

@@ -11,7 +11,8 @@ use super::prune::{Decided, PruneDecision};
 use super::reason::with_words;
 use super::{Action, Drift, Phase, Reason, SentReplicas, Turn};
 use crate::model::{
-    AppId, ClusterName, Digest, FieldPath, Hook, Ignored, Kind, Location, ObjectId, Revision, SyncWave, Was,
+    AppId, ClusterName, Digest, FieldPath, ForeignChanges, Hook, Ignored, Kind, Location, ObjectId, Revision,
+    SyncWave, Was,
 };
 
 /// What happens to one object, and why.
@@ -59,6 +60,9 @@ pub struct Step {
     pub left: Left,
     #[serde(skip)]
     pub was: Option<Was>,
+    /// What others did to the live object.
+    #[serde(skip)]
+    pub changed: Option<Arc<ForeignChanges>>,
 }
 
 /// Fields that are left to others.
@@ -72,12 +76,12 @@ pub struct Left {
 impl Step {
     /// Applied only to find out whether anything is different.
     pub fn decides_a_doubt(&self) -> bool {
-        matches!(self.reason, Reason::Drifted { drift } if drift.is_doubt())
+        matches!(self.reason, Reason::Drifted { drift, .. } if drift.is_doubt())
     }
 
     /// The values that are there, when nothing but them is to be changed.
     pub fn values_to_put_back(&self) -> Option<NonZeroU64> {
-        let is_it = matches!(self.reason, Reason::Drifted { drift: Drift::ValuesChanged });
+        let is_it = matches!(self.reason, Reason::Drifted { drift: Drift::ValuesChanged, .. });
         self.values.filter(|_| is_it)
     }
 

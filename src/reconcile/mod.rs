@@ -20,7 +20,7 @@ pub use foresee::is_foreseen;
 pub use gone::{Farewell, Went};
 pub use history::History;
 pub use observe::{is_copy, live};
-pub use ownership::{scaled_as_before, settle, settled};
+pub use ownership::{note_changes, scaled_as_before, settle, settled};
 
 use crate::apply::{self, Destination, OwnNamespace, Receipt, takeover};
 use crate::cluster::{Catalog, Client, Error, Resource};

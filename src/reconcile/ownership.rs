@@ -8,11 +8,12 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::apply::owned::{self, FieldSet, NOT_KNOWN, entries, is_autoscaler, is_ours, kept_by_server, text};
-use crate::apply::{self, is_replicas, left};
+use crate::apply::{self, changed, is_replicas, left};
+use crate::cluster::field_without_values;
 use crate::health;
 use crate::model::{
-    Digest, Evidence, FieldPath, Ignored, Kind, Live, LiveReplicas, Ownership, PathStep, RenderedObject,
-    Scaler, labels,
+    Digest, Evidence, FieldPath, ForeignChanges, Ignored, InPlace, Kind, Live, LiveReplicas, Ownership,
+    PathStep, RenderedObject, Scaler, labels,
 };
 
 /// What `managedFields` says of an object of this instance.
@@ -141,7 +142,16 @@ pub fn settle(live: &mut Arc<Live>, object: &RenderedObject) {
     let live = Arc::make_mut(live);
     let ignored: &[FieldPath] = live.ignored.as_ref().map_or(&[], |ignored| &ignored.paths);
     let replicas = match live.evidence.take() {
-        Some(Evidence::Fields(fields)) if covers(&fields, object, ignored) => {
+        Some(Evidence::Fields(fields)) => {
+            let fields = serde_json::from_str(&fields).map(|it| FieldSet::parse(&it)).unwrap_or_default();
+            let body = ours_of(object.body.fields(), ignored);
+            if !fields.covers(&body) {
+                if changed::lacks_items(&body, &fields) {
+                    live.changed =
+                        Some(Arc::new(ForeignChanges { fields: Vec::new(), in_place: InPlace::NotKnown }));
+                }
+                return;
+            }
             replicas_as_applied(&live.ownership, object)
         }
         Some(Evidence::Object(text)) if says(&text, object, ignored) => {
@@ -150,6 +160,25 @@ pub fn settle(live: &mut Arc<Live>, object: &RenderedObject) {
         _ => return,
     };
     live.settled = Some(Ownership { replicas, ..live.ownership.clone() });
+}
+
+/// Notes what others did to an object that was applied as it is rendered, where it shows.
+pub fn note_changes(live: &mut Arc<Live>, seen: &Value, object: &RenderedObject, instance: &str) {
+    let is_as_applied = live.settled.as_ref().is_some_and(|then| then.fields == live.ownership.fields);
+    if live.hash != Some(object.hash) || is_as_applied || is_merged(seen) {
+        return;
+    }
+    let live = Arc::make_mut(live);
+    let ignored: &[FieldPath] = live.ignored.as_ref().map_or(&[], |ignored| &ignored.paths);
+    let is_whole = !health::is_metadata_only(&live.kind);
+    let manager = labels::field_manager(instance);
+    let body = ours_of(object.body.fields(), ignored);
+    let mut changed = changed::changed(&body, seen, &manager, ignored, is_whole);
+    if object.sealed.is_some() {
+        // A key of an item may be a value.
+        changed.fields.iter_mut().for_each(|told| told.field = field_without_values(&told.field));
+    }
+    live.changed = Some(Arc::new(changed));
 }
 
 /// Where nobody has any field any more, a number that is as it was is still whose it was, if that may be an autoscaler.
@@ -188,11 +217,6 @@ fn replicas_as_said(now: &Ownership, rendered: &RenderedObject) -> Option<LiveRe
     let said = rendered.body.field("/spec/replicas").and_then(|count| count.as_i64());
     let as_said = said.map(|count| LiveReplicas { count, owner: Scaler::Applied });
     now.replicas.map(|now| as_said.unwrap_or(now))
-}
-
-fn covers(fields: &str, rendered: &RenderedObject, ignored: &[FieldPath]) -> bool {
-    let Ok(fields) = serde_json::from_str(fields) else { return false };
-    FieldSet::parse(&fields).covers(&ours_of(rendered.body.fields(), ignored))
 }
 
 fn says(text: &str, rendered: &RenderedObject, ignored: &[FieldPath]) -> bool {

@@ -352,7 +352,7 @@ async fn drift_that_is_reported_or_ignored_stays() {
         if drift == "report" {
             assert_eq!(
                 target.detail,
-                "ConfigMap default/web: somebody else set fields of ours; the app only reports drift"
+                "ConfigMap default/web: kubectl-edit set .data.value; the app only reports drift"
             );
         }
     }

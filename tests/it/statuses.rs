@@ -259,7 +259,7 @@ async fn a_commit_beside_reported_drift_names_the_drift() {
     tokio::time::sleep(Duration::from_secs(10)).await;
 
     let revision = fleet.push(&running, "The other one", &[(path, Some(&maps("two")))]).await;
-    let expected = "pending 0/1 healthy, bj1 default/web: ConfigMap default/web: somebody else set fields of ours; \
+    let expected = "pending 0/1 healthy, bj1 default/web: ConfigMap default/web: kubectl-edit set .data.value; \
                     the app only reports drift";
     gitea.until(&revision, expected).await;
     let other = live::get(fleet.cluster("bj1"), "ConfigMap", "default", "other").await.expect("a map");

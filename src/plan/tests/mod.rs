@@ -109,6 +109,7 @@ fn live(owner: &str, text: &str, content: &str) -> Live {
         ownership: settled.clone(),
         settled: Some(settled),
         evidence: None,
+        changed: None,
         ignored: None,
     }
 }

@@ -1,0 +1,202 @@
+//! What others did to an object of ours, as its `managedFields` tell it.
+
+use serde_json::Value;
+
+use super::displaced::{Sign, displaced};
+use super::left;
+use super::owned::{FieldSet, ItemKey, entries, fields, is_ours, text};
+use crate::model::{FieldPath, ForeignChanges, ForeignField, InPlace};
+
+/// `applied`: what we say of it. `is_whole`: not only its metadata is known. `ignored`: fields that are left to others.
+pub fn changed(
+    applied: &Value,
+    live: &Value,
+    manager: &str,
+    ignored: &[FieldPath],
+    is_whole: bool,
+) -> ForeignChanges {
+    let mut ours = FieldSet::default();
+    let mut others = Vec::new();
+    for entry in entries(live) {
+        if is_ours(entry, manager) {
+            ours.add(&fields(entry));
+        } else if text(entry, "subresource") != "status" {
+            others.push((text(entry, "manager"), fields(entry)));
+        }
+    }
+    let mut walk = Walk { path: String::new(), fields: Vec::new(), lacks_items: false };
+    let others: Vec<(&str, &FieldSet)> = others.iter().map(|(manager, set)| (*manager, set)).collect();
+    let mut applied = applied.clone();
+    ignored.iter().for_each(|path| left::leave_out(&mut applied, path, &FieldSet::default()));
+    walk.object(&applied, &ours, &others);
+    let in_place = match displaced(&applied, live, manager, ignored, Sign::Likeness) {
+        _ if !is_whole && walk.lacks_items => InPlace::NotKnown,
+        Some(found) => {
+            walk.fields
+                .extend(found.taken.into_iter().map(|(manager, field)| ForeignField { manager, field }));
+            InPlace::Seen(Box::new(live.clone()))
+        }
+        None => InPlace::Nothing,
+    };
+    ForeignChanges { fields: walk.fields, in_place }
+}
+
+/// Whether an item of a list is gone of what we say, by the fields that are ours.
+pub fn lacks_items(applied: &Value, ours: &FieldSet) -> bool {
+    let mut walk = Walk { path: String::new(), fields: Vec::new(), lacks_items: false };
+    walk.object(applied, ours, &[]);
+    walk.lacks_items
+}
+
+/// Finds what we say and do not have.
+struct Walk {
+    path: String,
+    fields: Vec<ForeignField>,
+    lacks_items: bool,
+}
+
+impl Walk {
+    fn object(&mut self, applied: &Value, ours: &FieldSet, others: &[(&str, &FieldSet)]) {
+        let never = ["apiVersion", "kind", "status"];
+        let told = ["annotations", "labels", "finalizers"];
+        for (name, value) in applied.as_object().into_iter().flatten() {
+            match value.as_object().filter(|_| name == "metadata") {
+                Some(metadata) => {
+                    let part = |set: &FieldSet| set.below.get("f:metadata").cloned().unwrap_or_default();
+                    let theirs: Vec<(&str, FieldSet)> =
+                        others.iter().map(|(manager, set)| (*manager, part(set))).collect();
+                    let theirs: Vec<(&str, &FieldSet)> =
+                        theirs.iter().map(|(name, set)| (*name, set)).collect();
+                    self.path.push_str(".metadata");
+                    for (name, value) in metadata.iter().filter(|(name, _)| told.contains(&name.as_str())) {
+                        self.field(name, value, &part(ours), &theirs);
+                    }
+                    self.path.clear();
+                }
+                None if never.contains(&name.as_str()) => {}
+                None => self.field(name, value, ours, others),
+            }
+        }
+    }
+
+    fn field(&mut self, name: &str, value: &Value, ours: &FieldSet, others: &[(&str, &FieldSet)]) {
+        self.part(&format!("f:{name}"), &format!(".{name}"), value, ours, others);
+    }
+
+    /// A field or an item of a list, by its key in the sets.
+    fn part(&mut self, key: &str, shown: &str, value: &Value, ours: &FieldSet, others: &[(&str, &FieldSet)]) {
+        if value.is_null() || value.as_array().is_some_and(Vec::is_empty) {
+            return;
+        }
+        let length = self.path.len();
+        self.path.push_str(shown);
+        let theirs: Vec<(&str, &FieldSet)> =
+            others.iter().filter_map(|(manager, set)| Some((*manager, set.below.get(key)?))).collect();
+        match ours.below.get(key) {
+            Some(ours) if ours.whole => {}
+            Some(ours) => self.value(value, ours, &theirs),
+            None if theirs.is_empty() => self.tell(""),
+            None => self.value(value, &FieldSet::default(), &theirs),
+        }
+        self.path.truncate(length);
+    }
+
+    fn value(&mut self, value: &Value, ours: &FieldSet, theirs: &[(&str, &FieldSet)]) {
+        // Whoever has all of it at once has no part of it.
+        let whole = theirs.iter().find(|(_, set)| set.whole);
+        match value {
+            Value::Object(map) if whole.is_none() => {
+                map.iter().for_each(|(name, value)| self.field(name, value, ours, theirs));
+            }
+            Value::Array(items) if whole.is_none() => {
+                for item in items {
+                    let sets = [ours].into_iter().chain(theirs.iter().map(|(_, set)| *set));
+                    match sets.filter_map(|set| set.key_of(item)).next().map(str::to_owned) {
+                        Some(key) => {
+                            let shown = ItemKey::parse(&key).map(|key| key.shown()).unwrap_or_default();
+                            self.lacks_items |= !ours.below.contains_key(&key);
+                            self.part(&key, &shown, item, ours, theirs);
+                        }
+                        None => {
+                            self.lacks_items = true;
+                            self.tell("");
+                        }
+                    }
+                }
+            }
+            _ if ours.owned => {}
+            _ => match theirs.iter().map(|(manager, _)| *manager).next() {
+                Some(manager) => self.tell(manager),
+                None => self.tell(""),
+            },
+        }
+    }
+
+    fn tell(&mut self, manager: &str) {
+        let told = ForeignField { manager: manager.to_owned(), field: self.path.clone() };
+        if !self.fields.contains(&told) {
+            self.fields.push(told);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(
+        applied: &Value,
+        live: &Value,
+        ours: &Value,
+        theirs: &Value,
+        expected: &[(&str, &str)],
+    ) -> ForeignChanges {
+        let entry = |manager: &str, operation: &str, fields: &Value| json!({"manager": manager, "operation": operation, "fieldsV1": fields});
+        let mut live = live.clone();
+        live["metadata"]["managedFields"] =
+            json!([entry("tutti-main", "Apply", ours), entry("kubectl-edit", "Update", theirs)]);
+        let found = changed(applied, &live, "tutti-main", &[], true);
+        let told: Vec<(&str, &str)> =
+            found.fields.iter().map(|it| (it.manager.as_str(), it.field.as_str())).collect();
+        assert_eq!(told, expected, "{theirs}");
+        found
+    }
+
+    #[test]
+    fn changed_and_lost_fields_are_told() {
+        let applied = json!({"apiVersion": "v1", "metadata": {"name": "a", "labels": {"a": "1"}},
+            "data": {"level": "info", "mode": "fast"}});
+        let labels = json!({"f:labels": {"f:a": {}}});
+        let live = json!({"data": {"level": "debug"}});
+        let ours = json!({"f:metadata": labels});
+        let theirs = json!({"f:data": {"f:level": {}}});
+        check(&applied, &live, &ours, &theirs, &[("kubectl-edit", ".data.level"), ("", ".data.mode")]);
+        check(&applied, &live, &ours, &json!({}), &[("", ".data")]);
+        let all = json!({"f:metadata": labels, "f:data": {"f:level": {}, "f:mode": {}}});
+        check(&applied, &live, &all, &theirs, &[]);
+    }
+
+    #[test]
+    fn renamed_item_is_told_with_what_stands_there() {
+        let ports = |items: Value| json!({"spec": {"ports": items}});
+        let key = |port: u32| format!("k:{{\"port\":{port},\"protocol\":\"TCP\"}}");
+        let item = json!({".": {}, "f:name": {}, "f:port": {}});
+        let applied = ports(json!([{"name": "web", "port": 80}, {"name": "admin", "port": 90}]));
+        let live = ports(json!([
+            {"name": "web", "port": 83, "protocol": "TCP"}, {"name": "admin", "port": 90, "protocol": "TCP"}]));
+        let ours = json!({"f:spec": {"f:ports": {key(90): item}}});
+        let theirs = json!({"f:spec": {"f:ports": {key(83): item}}});
+        let told = [("", ".spec.ports"), ("kubectl-edit", ".spec.ports[port=83,protocol=\"TCP\"]")];
+        let found = check(&applied, &live, &ours, &theirs, &told);
+        assert!(matches!(found.in_place, InPlace::Seen(_)));
+        // One more beside all of ours.
+        let ours = json!({"f:spec": {"f:ports": {key(80): item, key(90): item}}});
+        let live = ports(
+            json!([{"name": "web", "port": 80}, {"name": "admin", "port": 90}, {"name": "x", "port": 83}]),
+        );
+        let found = check(&applied, &live, &ours, &theirs, &[]);
+        assert_eq!(found.in_place, InPlace::Nothing);
+    }
+}
