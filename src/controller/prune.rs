@@ -575,6 +575,13 @@ impl World {
             || (self.prune.asking.is_empty()
                 && self.prune.going.is_empty()
                 && self.prune.decision.deletes.is_empty()
-                && self.prune.decision.releases.is_empty())
+                && self.prune.decision.releases.is_empty()
+                && !self.prune.decision.waiting.iter().any(|decided| self.waits_for_moments(decided)))
+    }
+
+    /// Its cluster is whole, but for an API that may be back in a moment.
+    fn waits_for_moments(&self, decided: &Decided) -> bool {
+        decided.reason == Reason::ObservationIncomplete
+            && self.clusters.get(&decided.candidate.cluster).is_some_and(ClusterEntry::awaits_an_api)
     }
 }

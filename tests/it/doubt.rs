@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use kube::api::{DeleteParams, PostParams};
-use sandbox::{Fault, FaultPlan, FaultRule, RequestMatch};
+use sandbox::{Fault, FaultPlan, FaultRule, RequestMatch, SandboxOptions};
 use serde_json::json;
+use tutti::controller::{Ending, Until};
 use tutti::report::{Overview, Phase};
 
 use crate::support::fleet::{Fleet, Running, target};
 use crate::support::live;
-use crate::support::manifests::{INSTANCE, cluster, config_map, namespace, objects};
+use crate::support::manifests::{INSTANCE, cluster, config_map, definition, deployment, namespace, objects};
+use crate::support::wires::Wires;
 
 const SERVICE: &str =
     "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: default}\nspec: {ports: [{port: 80}]}\n";
@@ -75,6 +77,38 @@ async fn a_cluster_that_hides_a_kind_for_good_keeps_only_its_own_objects() {
     tokio::time::sleep(Duration::from_secs(120)).await;
     assert_eq!(gz1.count_requests(&deletes), 1);
     assert_eq!(bj1.count_requests(&deletes), 0, "what is there is not known");
+}
+
+/// Somebody else's definition goes while the run waits for pods: an API that is missing for a moment may be back in the next, so
+/// nothing is deleted until that is sure. A run that ended meanwhile would leave the objects, and an exit code without a word.
+#[tokio::test(start_paused = true)]
+async fn a_run_to_the_end_waits_for_doubts_to_pass() {
+    let slow = |name: &str| SandboxOptions {
+        pod_start: (Duration::from_secs(1), Duration::from_secs(1)),
+        ..SandboxOptions::instant(name)
+    };
+    let (app, all) = (objects("default", "web"), maps(&["one", "two"], "first"));
+    let workload = |image: &str| deployment("default", "web", "web", image);
+    let (first, second) = (workload("shop/web:1"), workload("shop/web:2"));
+    let files: [(&str, &str); 3] = [(APP, &app), (MAPS, &all), (OTHERS, &first)];
+    let fleet = Fleet::with(&["bj1"], &files, slow);
+    let bj1 = fleet.cluster("bj1");
+    live::apply_as(bj1, "admin", &definition("example.com", "v1", "Menu")).await;
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    running.stop().await;
+
+    let fewer = maps(&["one"], "first");
+    let revision = fleet.repository.commit("Without two", &[(MAPS, Some(&fewer)), (OTHERS, Some(&second))]);
+    let timeout = Duration::from_secs(60);
+    let running = fleet.start_with(&Wires::lasting(), |it| it.until = Until::Settled { timeout }).await;
+    running.until("under way", |now| now.targets.iter().any(|it| it.phase == Phase::Progressing)).await;
+    let definitions = live::api(bj1, "CustomResourceDefinition", None);
+    definitions.delete("menus.example.com", &DeleteParams::default()).await.expect("it is there");
+    let (ending, overview) = running.ended().await;
+    assert!(matches!(ending, Ending::Settled), "{ending:?}");
+    assert_eq!((overview.revision.as_ref(), overview.deletions.len()), (Some(&revision), 0));
+    assert_eq!(live::get(bj1, "ConfigMap", "default", "two").await, None);
 }
 
 /// As a webhook that hangs does it.

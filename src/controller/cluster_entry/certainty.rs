@@ -41,6 +41,11 @@ impl ClusterEntry {
         is_read && is_served && self.knows_wanted && !self.stale
     }
 
+    /// An API that was there a moment ago is missing: some seconds later it is back, or known to be gone.
+    pub fn awaits_an_api(&self) -> bool {
+        self.is_ready() && self.catalog.missing().next().is_some()
+    }
+
     /// An API whose own server is down, and whose kinds are not known from before either: what a template would make if it
     /// were there is not known.
     fn unknown_api(&self) -> Option<&String> {
