@@ -175,6 +175,9 @@ async fn apply_one(
             Err(error) => Err(failed(error)),
         };
     }
+    if let Some(mark) = &step.install {
+        body["metadata"]["annotations"][labels::INSTALL] = mark.to_string().into();
+    }
     scale(&mut body, step.replicas);
     leave_out(&mut body, &step.left);
     let applied = if step.action == Action::Adopt {

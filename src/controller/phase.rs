@@ -1,6 +1,6 @@
 //! Where a target stands, and why: derived anew from what is known, never stored.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::cluster_entry::{ClusterEntry, Reach};
 use super::target::TargetEntry;
@@ -165,7 +165,9 @@ fn health_of<'r>(
         .filter(|step| step.reason.waits_for_its_app())
         .map(|step| (&step.object, step))
         .collect();
-    for object in rendered.objects.iter().filter(|object| !waiting.contains_key(&object.id)) {
+    let out_of_season = plan.steps.iter().filter(|step| step.is_out_of_season()).map(|step| &step.object);
+    let not_counted: BTreeSet<&ObjectId> = waiting.keys().copied().chain(out_of_season).collect();
+    for object in rendered.objects.iter().filter(|object| !not_counted.contains(&object.id)) {
         let (phase, detail) = match cluster.observation.objects.get(&object.id) {
             Some(live) => {
                 let phase = match live.health.status {

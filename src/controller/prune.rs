@@ -14,8 +14,8 @@ use super::target::TargetEntry;
 use super::world::World;
 use crate::fleet::{Fleet, Target};
 use crate::model::{
-    AppId, ApprovedObject, ClusterName, ClusterState, Digest, Mode, ObjectId, RenderedObject, Revision,
-    Status,
+    AppId, ApprovedObject, ClusterName, ClusterState, Digest, Mode, ObjectId, Occasion, RenderedObject,
+    Revision, Status,
 };
 use crate::plan::{
     self, Action, AppFacts, Candidate, ClusterFacts, Decided, PruneDecision, PruneInput, Reason, Standing,
@@ -556,6 +556,11 @@ impl World {
         let (Some(cluster), Ok(rendered)) = (self.clusters.get(&id.cluster), &target.render) else {
             return false;
         };
+        // One that comes with some releases alone is as rendered without it.
+        let may_be_absent = |object: &RenderedObject| {
+            object.hook.is_some_and(|hook| hook.occasion != Occasion::Each)
+                && !cluster.observation.objects.contains_key(&object.id)
+        };
         let was_seen = |object: &RenderedObject| {
             cluster.observation.objects.get(&object.id).is_some_and(|live| {
                 let is_applied =
@@ -566,7 +571,7 @@ impl World {
         cluster.observation.complete
             && !cluster.left
             && !target.stale
-            && rendered.objects.iter().all(was_seen)
+            && rendered.objects.iter().all(|object| may_be_absent(object) || was_seen(object))
     }
 
     /// Nothing is being deleted, and what waits waits for a person or for good.

@@ -15,6 +15,8 @@ pub const ORIGIN: &str = "tutti.dev/origin";
 pub const HASH: &str = "tutti.dev/hash";
 /// Annotation: the commit whose change was applied last.
 pub const REVISION: &str = "tutti.dev/revision";
+/// Annotation, while hooks tell the first release on a cluster from later ones: the release that it was installed with.
+pub const INSTALL: &str = "tutti.dev/install";
 /// Annotation, on kinds whose own server knows no server-side apply: the entry that it would keep for us in `managedFields`.
 pub const FIELDS: &str = "tutti.dev/fields";
 /// Annotation on an object: `keep` leaves it alone when it is no longer rendered.

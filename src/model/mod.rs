@@ -54,7 +54,7 @@ pub use derived::{Derived, Fact};
 pub use diagnostic::{Diagnostic, Location, Position, Scope, Severity};
 pub use digest::Digest;
 pub use health::{Health, Status};
-pub use hook::{Hook, Stage};
+pub use hook::{Hook, InstallMark, Occasion, Stage};
 pub use ignore::{FieldPath, IgnoreRule, IgnoreTarget, Ignores, PathStep, ignored};
 pub use image::{ImageReference, image_tag, retag, with_version};
 pub use instance::{

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{AppId, Digest, FieldPath, Health, Kind, ObjectId, Revision, Status, SyncWave};
+use super::{AppId, Digest, FieldPath, Health, InstallMark, Kind, ObjectId, Revision, Status, SyncWave};
 
 /// One object that carries this instance's label and is itself the object that was applied (its
 /// origin fits): the compact record that is kept of it.
@@ -25,6 +25,8 @@ pub struct Live {
     pub hash: Option<Digest>,
     /// From the annotation: the commit that was applied last.
     pub revision: Option<Arc<str>>,
+    /// From the annotation.
+    pub install: Option<Box<InstallMark>>,
     /// `tutti.dev/prune: keep`.
     pub keep: bool,
     /// From the annotation.

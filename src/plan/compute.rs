@@ -7,11 +7,13 @@ use serde_json::Value;
 
 use super::turns::{Barriers, Turn};
 use super::{
-    Action, Drift, Hold, Left, Pending, Phase, Plan, Reason, SentReplicas, Step, drift, replacement, waves,
+    Action, Drift, Hold, Left, Pending, Phase, Plan, Reason, SentReplicas, Step, drift, occasion,
+    replacement, waves,
 };
 use crate::model::{
-    AppId, ClusterState, DriftMode, FieldPath, IgnoreRule, Kind, Live, Mode, ObjectId, Observation, Rendered,
-    RenderedObject, Revision, Status, Stranger, Taint, Takeover, ignored, labels,
+    AppId, ClusterState, DriftMode, FieldPath, IgnoreRule, InstallMark, Kind, Live, Mode, ObjectId,
+    Observation, Occasion, Rendered, RenderedObject, Revision, Status, Stranger, Taint, Takeover, ignored,
+    labels,
 };
 use crate::render::Claims;
 
@@ -80,18 +82,25 @@ pub fn unknown_objects<'a>(
 pub fn compute(input: &Input<'_>) -> Plan {
     let Input { instance, rendered, observation, .. } = *input;
     let waits = input.in_waves.then(|| waves::changed_workload(instance, rendered, observation)).flatten();
-    let barriers = Barriers::of(input);
+    let release = rendered.digest();
+    let occasion = occasion::of(input, &release);
+    let barriers = Barriers::of(input, occasion);
     let targets: Vec<_> = rendered.objects.iter().filter_map(target_of_autoscaler).collect();
     let autoscaled =
         targets.iter().map(|(namespace, kind, name)| (*namespace, kind.as_str(), name.as_str())).collect();
     let mut steps: Vec<Step> =
         rendered.objects.iter().map(|object| step(input, waits, &barriers, &autoscaled, object)).collect();
+    if occasion == Some(Occasion::Install) {
+        for step in &mut steps {
+            step.install = Some(InstallMark::new(&release, step.hook.is_some()));
+        }
+    }
     steps.sort_by(|one, other| (one.turn(), &one.object).cmp(&(other.turn(), &other.object)));
     Plan {
         app: rendered.app.clone(),
         cluster: rendered.cluster.clone(),
         revision: rendered.revision.clone(),
-        rendered: rendered.digest(),
+        rendered: release,
         steps,
     }
 }
@@ -111,7 +120,11 @@ fn step(
     let autoscaled = left.paths.iter().any(|path| path.holds(&["spec", "replicas"]))
         || autoscaled.contains(&(object.id.namespace.as_deref(), &*object.id.kind, &*object.id.name));
     let may_replace = object.says(labels::REPLACE).unwrap_or(input.replace);
-    let decided = decide(input, object, live, autoscaled);
+    let is_there = live.is_some() || input.observation.strangers.contains_key(&object.id);
+    let decided = match barriers.out_of_season(object).filter(|_| !is_there) {
+        Some(reason) if !input.unmanaged && input.kept_out.is_none() => (Action::Skip, reason),
+        _ => decide(input, object, live, autoscaled),
+    };
     let decided = replacement::instead(input.observation, object, live, may_replace, decided);
     let decided = match (decided, waits) {
         ((action, _), Some(workload)) if action.is_write() => {
@@ -141,6 +154,7 @@ fn step(
         seen: seen.map(|(uid, _)| Arc::clone(uid)),
         is_at_rest: live.is_some_and(|live| live.health.status == Status::Current),
         values: live.and_then(|live| live.ownership.values),
+        install: None,
         replicas: SentReplicas::of(live, unlabelled, said_replicas(object), autoscaled),
         applied: live.and_then(|live| live.revision.as_deref()).map(Revision::from),
         source: Some(object.source.clone()),
@@ -277,7 +291,7 @@ fn against_live(
         };
     }
     match live.hash {
-        hash if object.hook.is_some_and(|hook| hook.once) && hash != Some(object.hash) => {
+        hash if object.hook.is_some_and(|hook| hook.is_once()) && hash != Some(object.hash) => {
             (Action::Unchanged, Reason::OnlyOnce)
         }
         None => (Action::Configure, Reason::HashMissing),

@@ -14,6 +14,7 @@ mod compute;
 mod decide;
 mod difference;
 mod drift;
+mod occasion;
 pub mod phase;
 pub mod prune;
 mod reason;

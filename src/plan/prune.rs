@@ -162,6 +162,7 @@ impl Decided {
         let Candidate { object, kind, uid, resource_version, wave, .. } = self.candidate.clone();
         Step {
             values: None,
+            install: None,
             replicas: SentReplicas::default(),
             phase: Phase::of(&object),
             hook: None,

@@ -62,6 +62,8 @@ pub enum Reason {
 
     /// A hook of the installation, which was.
     OnlyOnce,
+    /// A hook of upgrades, and nothing of its app was there before this release.
+    OnlyLater,
     /// There is another doubt whether it is still what was applied, within a minute of the last.
     AskedLately,
 
@@ -270,6 +272,7 @@ impl fmt::Display for Reason {
             Self::Adopted(effect) => write_effect(effect, f),
             Self::AskedLately => f.write_str("whether it is still what was applied is asked once a minute"),
             Self::OnlyOnce => f.write_str("a hook of the installation, which is over"),
+            Self::OnlyLater => f.write_str("a hook of upgrades, and this is the first release here"),
             Self::WaitsForHook { hook, because, .. } => write!(f, "waits for hook {hook}: {because}"),
             Self::WaitsForRelease { object, because, .. } => {
                 write!(f, "comes when {object} is healthy: {because}")

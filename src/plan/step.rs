@@ -11,8 +11,8 @@ use super::prune::{Decided, PruneDecision};
 use super::reason::with_words;
 use super::{Action, Drift, Phase, Reason, SentReplicas, Turn};
 use crate::model::{
-    AppId, ClusterName, Digest, FieldPath, ForeignChanges, Hook, Ignored, Kind, Location, ObjectId, Revision,
-    SyncWave, Was,
+    AppId, ClusterName, Digest, FieldPath, ForeignChanges, Hook, Ignored, InstallMark, Kind, Location,
+    ObjectId, Revision, SyncWave, Was,
 };
 
 /// What happens to one object, and why.
@@ -45,6 +45,9 @@ pub struct Step {
     /// Of the live object, where they are watched.
     #[serde(skip)]
     pub values: Option<NonZeroU64>,
+    /// For an apply.
+    #[serde(skip)]
+    pub install: Option<InstallMark>,
     /// For an apply.
     #[serde(skip)]
     pub replicas: SentReplicas,
@@ -94,6 +97,11 @@ impl Step {
             | Reason::WaitsForSyncWave { would, .. } => *would,
             _ => self.action,
         }
+    }
+
+    /// A hook that does not come with this release, and is not there.
+    pub fn is_out_of_season(&self) -> bool {
+        self.action == Action::Skip && matches!(self.reason, Reason::OnlyOnce | Reason::OnlyLater)
     }
 
     /// Its place among the other steps.

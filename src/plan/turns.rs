@@ -3,8 +3,8 @@
 //! Only what would be written is held back, so nothing that is as rendered ever waits; and what was released as rendered is
 //! repaired, whatever became of the hooks since.
 
-use super::{Action, Input, Phase, Reason};
-use crate::model::{Hook, Live, ObjectId, RenderedObject, Stage, Status, SyncWave};
+use super::{Action, Input, Phase, Reason, occasion};
+use crate::model::{Hook, Live, ObjectId, Occasion, RenderedObject, Stage, Status, SyncWave};
 
 /// A place in the order of an app; what has the same place goes side by side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,16 +57,18 @@ pub struct Barriers<'a> {
     first_wave: SyncWave,
     /// What an earlier wave runs may still be about to define the kinds of a later one.
     kinds_may_come: bool,
+    /// Where hooks tell the first release from later ones: which one this is.
+    occasion: Option<Occasion>,
 }
 
 impl<'a> Barriers<'a> {
-    pub fn of(input: &Input<'a>) -> Self {
+    pub fn of(input: &Input<'a>, occasion: Option<Occasion>) -> Self {
         let objects = &input.rendered.objects;
         let is_hook = |object: &RenderedObject| object.hook.is_some_and(|hook| hook.is_apart());
         let first_wave = objects.iter().filter(|object| !is_hook(object)).map(|object| object.wave).min();
         let first_wave = first_wave.unwrap_or_default();
         if objects.iter().all(|object| !is_hook(object) && object.wave == first_wave) {
-            return Self { released: true, first_wave, ..Self::default() };
+            return Self { released: true, first_wave, occasion, ..Self::default() };
         }
         let app = input.rendered.app.to_string();
         let live = |object: &RenderedObject| {
@@ -78,6 +80,10 @@ impl<'a> Barriers<'a> {
             .iter()
             .filter_map(|object| Some((object.hook.filter(|hook| hook.runs)?, object)))
             .filter(|(_, object)| live(object).is_none_or(|live| live.health.status != Status::Current))
+            .filter(|(hook, object)| {
+                occasion::out_of_season(*hook, occasion).is_none()
+                    || input.observation.objects.contains_key(&object.id)
+            })
             .map(|(hook, object)| (hook, &object.id))
             .collect();
         open.sort_by_key(|(hook, id)| (hook.stage, hook.weight, *id));
@@ -88,7 +94,13 @@ impl<'a> Barriers<'a> {
             unready: unready.map(|object| (object.wave, &object.id)).min(),
             first_wave,
             kinds_may_come: input.kinds_may_come,
+            occasion,
         }
+    }
+
+    /// Why a hook that is not there does not come with this release.
+    pub fn out_of_season(&self, object: &RenderedObject) -> Option<Reason> {
+        occasion::out_of_season(object.hook?, self.occasion)
     }
 
     /// What is decided of an object, or that it waits. `was_released`: as it is rendered, it was applied before it lost its marks.
@@ -174,6 +186,6 @@ fn is_well(id: &ObjectId, live: &Live) -> bool {
 }
 
 fn is_as_rendered(object: &RenderedObject, live: &Live, app: &str) -> bool {
-    let once = object.hook.is_some_and(|hook| hook.once);
+    let once = object.hook.is_some_and(|hook| hook.is_once());
     *live.app == *app && !live.deleting && (once || live.hash == Some(object.hash))
 }

@@ -23,7 +23,7 @@ pub fn changed_workload<'r>(
     // What was applied cannot be told of one that has lost its hash or its label.
     let differs = |object: &RenderedObject| match observation.objects.get(&object.id) {
         Some(live) => {
-            let stays = object.hook.is_some_and(|hook| hook.once);
+            let stays = object.hook.is_some_and(|hook| hook.is_once());
             !live.deleting && !stays && live.hash != Some(object.hash)
         }
         None => observation.strangers.get(&object.id).is_some_and(|stranger| {

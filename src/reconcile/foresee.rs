@@ -149,7 +149,7 @@ fn plain(object: &mut Value) {
             metadata.shift_remove(field);
         }
         if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
-            for annotation in [labels::FIELDS, labels::HASH, labels::REVISION, ROLLOUTS] {
+            for annotation in [labels::FIELDS, labels::HASH, labels::INSTALL, labels::REVISION, ROLLOUTS] {
                 annotations.shift_remove(annotation);
             }
         }

@@ -6,7 +6,7 @@ use super::Job;
 use super::documents::{self, Document};
 use super::hooks::{self, Taken, Wanted};
 use crate::model::mark::{self, Mark, Meaning};
-use crate::model::{ChartHook, Diagnostic, Hook, Stage, SyncWave, labels};
+use crate::model::{ChartHook, Diagnostic, Hook, Occasion, Stage, SyncWave, labels};
 
 /// Argo CD calls a Job by a part of a name and lets the server make the rest. Here each run has a name of its own anyway.
 pub fn name_hook(object: &mut Value) {
@@ -59,7 +59,7 @@ fn take(job: &Job<'_>, object: &Value, marks: &[Mark]) -> Result<Taken, Box<Diag
             _ => continue,
         };
         let weight = SyncWave::of(|name| annotation(object, name)).unwrap_or_default().number().into();
-        let hook = Hook { stage, weight, once: false, runs };
+        let hook = Hook { stage, weight, occasion: Occasion::Each, runs };
         return Ok(match hooks::wanted(job)? {
             Wanted::InPlace => Taken::As(Some(hook)),
             Wanted::Without if runs => Taken::LeftOut,

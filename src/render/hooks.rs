@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::documents::{self, Document};
 use super::{Job, canonical, codes};
 use crate::model::labels::{CHART_HOOKS, RUN};
-use crate::model::{ChartHook, Diagnostic, Digest, Hook, Kind, Stage};
+use crate::model::{ChartHook, Diagnostic, Digest, Hook, Kind, Occasion, Stage};
 
 /// Hooks at moments that there are none of here: they are left out, as `helm template --no-hooks` does.
 const NEVER: [&str; 5] = ["test", "pre-delete", "post-delete", "pre-rollback", "post-rollback"];
@@ -57,15 +57,20 @@ pub fn take(hook: Option<&ChartHook>, object: &Value, wanted: Wanted) -> Taken {
     }
 }
 
-/// As Argo CD does, install and upgrade are not told apart: what wants both before and after comes before.
+/// What wants both before and after comes before.
 fn of_events(hook: &ChartHook, runs: bool) -> Option<Hook> {
     let events = || hook.events.iter().map(String::as_str).filter(|event| !NEVER.contains(event));
     events().next()?;
+    let is_of = |occasion: &str| events().any(|event| event.ends_with(occasion));
     let before = events().any(|event| event.starts_with("pre-"));
     Some(Hook {
         stage: if before { Stage::Before } else { Stage::After },
         weight: hook.weight,
-        once: events().all(|event| event.ends_with("-install")),
+        occasion: match (is_of("-install"), is_of("-upgrade")) {
+            (true, false) => Occasion::Install,
+            (false, true) => Occasion::Upgrade,
+            _ => Occasion::Each,
+        },
         runs,
     })
 }
@@ -89,7 +94,7 @@ pub fn name_runs(documents: &mut [Document]) {
             spec.shift_remove("ttlSecondsAfterFinished");
         }
     }
-    let each_time = |document: &Document| document.hook.is_some_and(|hook| hook.runs && !hook.once);
+    let each_time = |document: &Document| document.hook.is_some_and(|hook| hook.runs && !hook.is_once());
     if !documents.iter().any(each_time) {
         return;
     }
@@ -132,21 +137,23 @@ mod tests {
 
     #[test]
     fn events_say_when_and_how_often() {
-        let check = |events: &[&str], expected: Option<(Stage, bool)>| {
+        use Occasion::{Each, Install, Upgrade};
+        let check = |events: &[&str], expected: Option<(Stage, Occasion)>| {
             let events = events.iter().map(|event| (*event).to_owned()).collect();
             let hook = ChartHook { events, weight: 3, delete_policies: Vec::new() };
             let made = of_events(&hook, true);
-            assert_eq!(made.map(|hook| (hook.stage, hook.once)), expected, "{:?}", hook.events);
+            assert_eq!(made.map(|hook| (hook.stage, hook.occasion)), expected, "{:?}", hook.events);
             assert!(made.is_none_or(|hook| hook.weight == 3 && hook.runs));
         };
-        check(&["pre-install"], Some((Stage::Before, true)));
-        check(&["pre-upgrade"], Some((Stage::Before, false)));
-        check(&["pre-install", "pre-upgrade"], Some((Stage::Before, false)));
-        check(&["post-install"], Some((Stage::After, true)));
-        check(&["post-install", "post-upgrade"], Some((Stage::After, false)));
-        check(&["post-install", "pre-upgrade"], Some((Stage::Before, false)));
-        check(&["pre-install", "post-install"], Some((Stage::Before, true)));
-        check(&["post-install", "post-delete", "test"], Some((Stage::After, true)));
+        check(&["pre-install"], Some((Stage::Before, Install)));
+        check(&["pre-upgrade"], Some((Stage::Before, Upgrade)));
+        check(&["pre-upgrade", "post-upgrade"], Some((Stage::Before, Upgrade)));
+        check(&["pre-install", "pre-upgrade"], Some((Stage::Before, Each)));
+        check(&["post-install"], Some((Stage::After, Install)));
+        check(&["post-install", "post-upgrade"], Some((Stage::After, Each)));
+        check(&["post-install", "pre-upgrade"], Some((Stage::Before, Each)));
+        check(&["pre-install", "post-install"], Some((Stage::Before, Install)));
+        check(&["post-install", "post-delete", "test"], Some((Stage::After, Install)));
         check(&["test"], None);
         check(&["pre-delete", "post-rollback"], None);
     }
@@ -163,7 +170,7 @@ mod tests {
         check("v1", "ConfigMap", false);
     }
 
-    const RUN: Hook = Hook { stage: Stage::Before, weight: 0, once: false, runs: true };
+    const RUN: Hook = Hook { stage: Stage::Before, weight: 0, occasion: Occasion::Each, runs: true };
 
     fn document(object: Value, hook: Option<Hook>) -> Document {
         let Value::Object(object) = object else { panic!("{object}") };
@@ -204,7 +211,8 @@ mod tests {
         check(vec![job("b", RUN), config(&json!({"x": "1"}))], false);
         check(vec![job("a", RUN), config(&json!({"x": "2"}))], false);
         check(vec![job("a", RUN)], false);
-        assert_eq!(names(vec![job("a", Hook { once: true, ..RUN }), config(&json!({}))]), ["migrate", "c"]);
+        let once = Hook { occasion: Occasion::Install, ..RUN };
+        assert_eq!(names(vec![job("a", once), config(&json!({}))]), ["migrate", "c"]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::support::program;
+use crate::support::{live, program};
 
 fn folder(case: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/cases").join(case)
@@ -172,12 +172,9 @@ fn object_of_two_apps_names_both() {
     assert_eq!(found[0]["related"][0][0]["file"], "apps/a/o/ns.yaml");
 }
 
-#[tokio::test]
-async fn one_run_makes_what_its_own_definitions_allow() {
-    if !with_charts() {
-        return;
-    }
-    let root = folder("own-definition-late");
+/// The repository of a case, with one cluster of the test in place of its own.
+async fn stage(case: &str) -> program::Stage {
+    let root = folder(case);
     let mut files = Vec::new();
     let mut folders = vec![root.clone()];
     while let Some(folder) = folders.pop() {
@@ -197,9 +194,49 @@ async fn one_run_makes_what_its_own_definitions_allow() {
         .filter(|(name, _)| name != "tutti.yaml" && !name.starts_with("clusters/"))
         .map(|(name, text)| (name.as_str(), text.as_str()))
         .collect();
-    let stage = program::Stage::new(&files).await;
+    program::Stage::new(&files).await
+}
+
+#[tokio::test]
+async fn one_run_makes_what_its_own_definitions_allow() {
+    if !with_charts() {
+        return;
+    }
+    let stage = stage("own-definition-late").await;
     let (output, errors, code) = stage.run(&["run", "--once", "--timeout", "30s"]).await;
     assert_eq!(code, 0, "{output}{errors}");
     let (plan, errors, code) = stage.run(&["plan"]).await;
     assert!(code == 0 && !plan.contains("create"), "{plan}{errors}");
+}
+
+#[tokio::test]
+async fn hook_of_upgrades_waits_for_the_first_upgrade() {
+    if !with_charts() {
+        return;
+    }
+    let stage = stage("upgrade-hook-at-install").await;
+    let (plan, errors, _) = stage.run(&["plan", "--all"]).await;
+    let skipped =
+        plan.lines().find(|line| line.contains("vol-check")).unwrap_or_else(|| panic!("{plan}{errors}"));
+    assert!(
+        skipped.contains("skip")
+            && skipped.ends_with("a hook of upgrades, and this is the first release here")
+    );
+    let (plan, errors, _) = stage.run(&["plan"]).await;
+    assert!(plan.contains("vol-release") && !plan.contains("vol-check"), "{plan}{errors}");
+    let (output, errors, code) = stage.run(&["run", "--once", "--timeout", "30s"]).await;
+    assert_eq!(code, 0, "{output}{errors}");
+    assert_eq!(live::names(&stage.sandbox, "Job").await, Vec::<String>::new());
+
+    let chart = "charts/vol/templates/all.yaml";
+    let text = std::fs::read_to_string(folder("upgrade-hook-at-install").join(chart)).expect("text");
+    let second = text.replace("version: \"1\"", "version: \"2\"");
+    stage.repository.commit("Second", &[(chart, Some(&second))]);
+    let (output, errors, code) = stage.run(&["run", "--once", "--timeout", "30s"]).await;
+    assert_eq!(code, 0, "{output}{errors}");
+    let jobs = live::names(&stage.sandbox, "Job").await;
+    assert!(jobs.len() == 1 && jobs[0].starts_with("vol-check-"), "{jobs:?}");
+    let release =
+        live::get(&stage.sandbox, "ConfigMap", "default", "vol-release").await.expect("it is there");
+    assert_eq!(release["data"]["version"], "2");
 }

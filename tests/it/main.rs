@@ -47,6 +47,7 @@ mod mistakes;
 mod moves;
 mod namespaces;
 mod observe;
+mod occasions;
 mod offline;
 mod old_servers;
 mod orphan;

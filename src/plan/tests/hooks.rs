@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{empty, lines, live, parse, plan_with, rendered, with_absent};
-use crate::model::{Health, Hook, Mode, Observation, Rendered, Stage, Status};
+use crate::model::{Health, Hook, Mode, Observation, Occasion, Rendered, Stage, Status};
 use crate::plan::{Action, Plan};
 
 const CONFIG: &str = "v1/ConfigMap/shop/scripts";
@@ -27,7 +27,7 @@ fn release(change: impl Fn(&str, &mut Hook)) -> Rendered {
     let mut release = rendered("pay", &texts);
     let mut objects = release.objects.to_vec();
     for (text, stage, weight, runs) in HOOKS {
-        let mut hook = Hook { stage, weight, once: false, runs };
+        let mut hook = Hook { stage, weight, occasion: Occasion::Each, runs };
         change(text, &mut hook);
         for object in objects.iter_mut().filter(|object| object.id == parse(text).1) {
             object.hook = Some(hook);
@@ -149,7 +149,7 @@ fn weights_order_the_hooks_of_a_stage() {
 
 #[test]
 fn a_hook_of_the_installation_stays_as_it_is() {
-    let once = release(|_, hook| hook.once = true);
+    let once = release(|_, hook| hook.occasion = Occasion::Install);
     let changed = all_but(
         &[CONFIG, MIGRATE, WARM],
         &["v1/ConfigMap/shop/scripts=b", "batch/v1/Job/shop/migrate-1=b", "batch/v1/Job/shop/warm-1=b"],

@@ -1,5 +1,6 @@
 mod apply;
 mod hooks;
+mod occasion;
 mod order;
 mod ownership;
 mod properties;
@@ -97,6 +98,7 @@ fn live(owner: &str, text: &str, content: &str) -> Live {
         app: app(owner).to_string().into(),
         hash: Some(Digest::of(content.as_bytes())),
         revision: None,
+        install: None,
         keep: false,
         wave: SyncWave::default(),
         is_ended_run: false,

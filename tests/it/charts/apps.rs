@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tutti::chart::{Found, Limits, Recorder, Remark, Renderer, Service};
 use tutti::fleet::assemble;
 use tutti::manifest;
-use tutti::model::{Charts, Diagnostic, NoCharts, RenderedObject, Snapshot};
+use tutti::model::{Charts, Diagnostic, Hook, NoCharts, RenderedObject, Snapshot};
 use tutti::render::{self, Memory, Renders};
 
 use super::support::{engine, helm};
@@ -186,27 +186,27 @@ fn hooks_know_when_they_come_and_runs_are_named_after_their_release() {
         let hooked = objects.iter().filter_map(|object| Some((object, object.hook?)));
         hooked
             .map(|(object, hook)| {
-                let (stage, weight, once, runs) = (hook.stage, hook.weight, hook.once, hook.runs);
-                format!("{} {stage:?} {weight} once {once} runs {runs}", object.id)
+                let Hook { stage, weight, occasion, runs } = hook;
+                format!("{} {stage:?} {weight} {occasion:?} runs {runs}", object.id)
             })
             .collect()
     };
     let Some(first) = objects(&app("", ""), &[(FILE, &text)]) else { return };
     let found = shown(&first);
-    let (run, rest) = found.iter().partition::<Vec<&String>, _>(|line| line.contains("once false"));
+    let (run, rest) = found.iter().partition::<Vec<&String>, _>(|line| !line.contains("Install"));
     assert_eq!(
         rest,
         [
-            "ServiceAccount default/robot Before 0 once true runs false",
-            "Job default/seed Before 0 once true runs true",
+            "ServiceAccount default/robot Before 0 Install runs false",
+            "Job default/seed Before 0 Install runs true",
         ]
     );
     assert!(
-        run[0].starts_with("Pod default/warm-") && run[0].ends_with(" After 0 once false runs true"),
+        run[0].starts_with("Pod default/warm-") && run[0].ends_with(" After 0 Upgrade runs true"),
         "{run:?}"
     );
     assert!(run[1].starts_with("Job default/migrate-"), "{run:?}");
-    assert!(run[1].ends_with(" Before -3 once false runs true"), "{run:?}");
+    assert!(run[1].ends_with(" Before -3 Each runs true"), "{run:?}");
     for object in first.iter().filter(|object| object.hook.is_some()) {
         assert_eq!(object.body.fields()["metadata"]["name"], *object.id.name);
         assert_eq!(object.body.fields()["metadata"]["annotations"]["tutti.dev/origin"], object.id.origin());

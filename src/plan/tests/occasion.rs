@@ -1,0 +1,158 @@
+//! Hooks of the first release on a cluster alone, and of those after it.
+
+use std::sync::Arc;
+
+use super::{empty, lines, live, parse, plan_with, rendered, with_absent, with_stranger};
+use crate::model::{Digest, Health, Hook, InstallMark, Observation, Occasion, Rendered, Stage, Status};
+use crate::plan::{Action, Plan};
+
+const CHECK: &str = "batch/v1/Job/shop/check-1";
+const PASSWORD: &str = "v1/ConfigMap/shop/password";
+const SETTINGS: &str = "v1/ConfigMap/shop/pay";
+const WEB: &str = "apps/v1/Deployment/shop/pay";
+const SEED: &str = "batch/v1/Job/shop/seed";
+
+const ALL: [&str; 5] = [CHECK, PASSWORD, SETTINGS, WEB, SEED];
+/// What an earlier release had.
+const OLD: &str = "v1/ConfigMap/shop/old";
+const OLD_RUN: &str = "batch/v1/Job/shop/migrate-0";
+
+const HOOKS: [(&str, Stage, Occasion, bool); 3] = [
+    (CHECK, Stage::Before, Occasion::Upgrade, true),
+    (PASSWORD, Stage::Before, Occasion::Install, false),
+    (SEED, Stage::After, Occasion::Install, true),
+];
+
+fn release() -> Rendered {
+    let mut release = rendered("pay", &ALL);
+    let mut objects = release.objects.to_vec();
+    for (text, stage, occasion, runs) in HOOKS {
+        for object in objects.iter_mut().filter(|object| object.id == parse(text).1) {
+            object.hook = Some(Hook { stage, weight: 0, occasion, runs });
+        }
+    }
+    release.objects = objects.into();
+    release
+}
+
+/// A cluster in which some objects are there; the others were looked for. `text^`: installed with this release, `text~`: with an
+/// earlier one, `text=`: with another content, `text…`: not there yet.
+fn seen(objects: &[&str]) -> Observation {
+    let mut observation = empty();
+    Arc::make_mut(&mut observation.served).insert(parse(CHECK).0, true);
+    observation = with_absent(observation, &ALL);
+    for said in objects {
+        let text = said.trim_end_matches(['^', '~', '=', '…']);
+        let content = if said.contains('=') { "b" } else { "a" };
+        let mut record = live("pay", text, content);
+        let is_of_hook = HOOKS.iter().any(|(hook, ..)| *hook == text) || text == OLD_RUN;
+        let mark = |release: &Digest| Some(Box::new(InstallMark::new(release, is_of_hook)));
+        if said.contains('^') {
+            record.install = mark(&release().digest());
+        } else if said.contains('~') {
+            record.install = mark(&Digest::of(b"earlier"));
+        }
+        if said.contains('…') {
+            record.health = Health::new(Status::InProgress, "said");
+        }
+        observation.absent.remove(&parse(text).1);
+        observation.objects.insert(parse(text).1, Arc::new(record));
+    }
+    observation
+}
+
+/// The steps that are not `unchanged`, without their reasons; those of what is marked as installed with `^`.
+fn shown(observation: &Observation) -> Vec<String> {
+    let plan: Plan = plan_with(&release(), observation, |_| {});
+    let steps = plan.steps.iter().filter(|step| step.action != Action::Unchanged);
+    let mark = |install: bool| if install { "^" } else { "" };
+    steps.map(|step| format!("{} {}{}", step.action, step.object, mark(step.install.is_some()))).collect()
+}
+
+#[track_caller]
+fn check(objects: &[&str], expected: &[&str]) {
+    assert_eq!(shown(&seen(objects)), expected, "{objects:?}");
+}
+
+const SKIPPED: &str = "skip Job shop/check-1^";
+
+#[test]
+fn hooks_of_upgrades_do_not_run_at_the_installation() {
+    let (settings, web) = ("create ConfigMap shop/pay^", "create Deployment shop/pay^");
+    let (password, seed) = ("create ConfigMap shop/password^", "create Job shop/seed^");
+    let waits = "wait Job shop/seed^";
+    check(&[], &[password, SKIPPED, settings, web, waits]);
+    // A process that died goes on with it.
+    check(&["v1/ConfigMap/shop/password^"], &[SKIPPED, settings, web, waits]);
+    check(&["v1/ConfigMap/shop/password^", "v1/ConfigMap/shop/pay^"], &[SKIPPED, web, waits]);
+    let main = ["v1/ConfigMap/shop/password^", "v1/ConfigMap/shop/pay^", "apps/v1/Deployment/shop/pay^"];
+    check(&main, &[SKIPPED, seed]);
+    let all = [&main[..], &["batch/v1/Job/shop/seed^"]].concat();
+    check(&all, &[SKIPPED]);
+    // What is deleted by hand comes back as it was.
+    check(&[&main[..2], &all[3..]].concat(), &[SKIPPED, web]);
+}
+
+#[test]
+fn hooks_of_the_installation_do_not_run_at_upgrades() {
+    let upgrade = ["create Job shop/check-1", "wait ConfigMap shop/pay", "wait Deployment shop/pay"];
+    let before = [
+        "v1/ConfigMap/shop/password~",
+        "v1/ConfigMap/shop/pay~=",
+        "apps/v1/Deployment/shop/pay~=",
+        "batch/v1/Job/shop/seed~",
+    ];
+    check(&before, &upgrade);
+    let (configures, run) = (["configure ConfigMap shop/pay", "configure Deployment shop/pay"], CHECK);
+    check(&[&before[..], &[run]].concat(), &configures);
+    let half = [before[0], SETTINGS, before[2], before[3], run];
+    check(&half, &configures[1..]);
+    check(&[before[0], SETTINGS, WEB, before[3], run], &[]);
+    // One that was there before there were marks has had its installation, whatever of it is there.
+    let unmarked = [PASSWORD, SETTINGS, WEB];
+    check(&unmarked, &["create Job shop/check-1", "skip Job shop/seed"]);
+    // A password that somebody deletes is made again.
+    check(&[SETTINGS, WEB, CHECK], &["create ConfigMap shop/password", "skip Job shop/seed"]);
+}
+
+#[test]
+fn a_change_goes_on_with_an_installation_that_has_not_ended() {
+    let waits = "wait Job shop/seed^";
+    let failed = ["v1/ConfigMap/shop/password~", "v1/ConfigMap/shop/pay~", "apps/v1/Deployment/shop/pay~=…"];
+    check(&failed, &[SKIPPED, "configure Deployment shop/pay^", waits]);
+    let mended = [failed[0], failed[1], "apps/v1/Deployment/shop/pay^"];
+    check(&mended, &[SKIPPED, "create Job shop/seed^"]);
+    check(&[&mended[..], &["batch/v1/Job/shop/seed^"]].concat(), &[SKIPPED]);
+    // Nothing came but hooks of the release before it, of which one still runs.
+    let creates = ["create ConfigMap shop/pay^", "create Deployment shop/pay^"];
+    let expected = ["create ConfigMap shop/password^", SKIPPED, creates[0], creates[1], waits];
+    check(&["batch/v1/Job/shop/migrate-0~…"], &expected);
+}
+
+#[test]
+fn what_is_left_or_taken_over_has_been_installed() {
+    let creates = ["create ConfigMap shop/password", "create Job shop/check-1"];
+    let waits = ["wait ConfigMap shop/pay", "wait Deployment shop/pay", "skip Job shop/seed"];
+    check(&[OLD], &[&creates[..], &waits].concat());
+    let stranger = |manager: &str| {
+        let mut observation = with_stranger(seen(&[]), SETTINGS, &[manager]);
+        observation.absent.remove(&parse(SETTINGS).1);
+        shown(&observation)
+    };
+    assert!(stranger("helm").contains(&"create Job shop/check-1".to_owned()), "{:?}", stranger("helm"));
+    assert!(stranger("tutti-main").contains(&SKIPPED.to_owned()), "ours, without its label");
+    let mut going = seen(&["v1/ConfigMap/shop/pay"]);
+    going.objects.values_mut().map(Arc::make_mut).for_each(|live| live.deleting = true);
+    assert!(shown(&going).contains(&SKIPPED.to_owned()), "it is on its way out");
+}
+
+#[test]
+fn skipped_hooks_say_why() {
+    let line = |observation: &Observation, number: usize| {
+        lines(&plan_with(&release(), observation, |_| {}))[number].clone()
+    };
+    let first = "skip Job shop/check-1: a hook of upgrades, and this is the first release here";
+    assert_eq!(line(&seen(&[]), 1), first);
+    let over = "skip Job shop/seed: a hook of the installation, which is over";
+    assert_eq!(line(&seen(&[PASSWORD, SETTINGS, WEB, CHECK]), 4), over);
+}

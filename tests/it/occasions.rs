@@ -1,0 +1,129 @@
+//! Hooks of the first release alone and of those after it, with processes that die in the middle of either.
+
+use std::collections::BTreeSet;
+
+use tutti::model::Revision;
+use tutti::plan::Action;
+
+use crate::support::fleet::{Fleet, target};
+use crate::support::live;
+use crate::support::manifests::{config_map, deployment, objects};
+use crate::support::wires::Wires;
+
+const APP: &str = "apps/web/app.yaml";
+const ALL: &str = "apps/web/objects/all.yaml";
+
+fn job(name: &str, hook: &str) -> String {
+    format!(
+        "apiVersion: batch/v1\nkind: Job\nmetadata: {{name: {name}, namespace: default, annotations: {{helm.sh/hook: \
+         {hook}}}}}\nspec: {{template: {{spec: {{restartPolicy: Never, containers: [{{name: run, image: shop/run:1}}]}}}}}}\n"
+    )
+}
+
+/// A check before upgrades, a migration before every release, data for the first one.
+fn release(value: &str) -> String {
+    [
+        job("check", "pre-upgrade"),
+        job("migrate", "'pre-install,pre-upgrade'"),
+        job("seed", "post-install"),
+        config_map("default", "settings", value),
+        deployment("default", "web", "web", "shop/web:1"),
+    ]
+    .join("---\n")
+}
+
+fn fleet() -> Fleet {
+    let (app, all) = (objects("default", "web"), release("first"));
+    Fleet::new(&["bj1"], &[(APP, &app), (ALL, &all)])
+}
+
+/// What the manifest calls them.
+async fn runs(fleet: &Fleet) -> BTreeSet<String> {
+    let names = live::names(fleet.cluster("bj1"), "Job").await;
+    names.iter().map(|name| name.split('-').next().unwrap_or_default().to_owned()).collect()
+}
+
+fn set(names: &[&str]) -> BTreeSet<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+/// Kills the process that brings a commit after so many writes; the next one ends its work. Whether it died.
+async fn killed(fleet: &Fleet, revision: &Revision, writes: usize) -> bool {
+    let wires = Wires::dying_after(writes);
+    let doomed = fleet.start_with(&wires, |_| {}).await;
+    let died = tokio::select! {
+        () = wires.died() => true,
+        _ = doomed.converged(revision) => false,
+    };
+    doomed.kill().await;
+    let next = fleet.start().await;
+    next.converged(revision).await;
+    next.stop().await;
+    died
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_installation_stays_one_when_its_process_dies() {
+    for writes in 0.. {
+        let fleet = fleet();
+        let died = killed(&fleet, &fleet.begin, writes).await;
+        assert_eq!(runs(&fleet).await, set(&["migrate", "seed"]), "killed after {writes} writes");
+        if !died {
+            assert!(writes >= 4, "{writes}");
+            return;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_upgrade_stays_one_when_its_process_dies() {
+    for writes in 0.. {
+        let fleet = fleet();
+        let running = fleet.start().await;
+        running.converged(&fleet.begin).await;
+        running.stop().await;
+        let seed = live::get(fleet.cluster("bj1"), "Job", "default", "seed").await.expect("it is there");
+        let second = fleet.repository.commit("Second", &[(ALL, Some(&release("second")))]);
+        let died = killed(&fleet, &second, writes).await;
+        assert_eq!(runs(&fleet).await, set(&["check", "migrate", "seed"]), "killed after {writes} writes");
+        let after = live::get(fleet.cluster("bj1"), "Job", "default", "seed").await.expect("it is there");
+        assert_eq!(after["metadata"]["uid"], seed["metadata"]["uid"]);
+        if !died {
+            assert!(writes >= 3, "{writes}");
+            return;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_written_when_the_first_release_has_come() {
+    let fleet = fleet();
+    let running = fleet.start().await;
+    let overview = running.converged(&fleet.begin).await;
+    let plan = target(&overview, "bj1", "default/web").plan.clone().expect("a plan");
+    let skipped: Vec<String> = plan
+        .steps
+        .iter()
+        .filter(|step| step.action == Action::Skip)
+        .map(|step| step.reason.to_string())
+        .collect();
+    assert_eq!(skipped, ["a hook of upgrades, and this is the first release here"]);
+    running.stop().await;
+
+    // Neither the next process nor a commit that changes nothing of it.
+    fleet.forget_requests();
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let words = fleet.push(&running, "Words", &[("README.md", Some("Words.\n"))]).await;
+    running.converged(&words).await;
+    assert!(fleet.requests().iter().all(|(_, it)| !it.is_write()), "{:?}", fleet.requests());
+
+    // An edit by hand is put back without a hook.
+    let scaled = serde_json::json!({"spec": {"replicas": 7}});
+    live::edit_as(fleet.cluster("bj1"), "kubectl", ("Deployment", "web"), &scaled).await;
+    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+    running.converged(&words).await;
+    assert_eq!(runs(&fleet).await, set(&["migrate", "seed"]));
+    let web = live::get(fleet.cluster("bj1"), "Deployment", "default", "web").await.expect("it is there");
+    assert_eq!(web["spec"]["replicas"], 2);
+}
