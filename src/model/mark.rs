@@ -19,6 +19,13 @@ const HELM_HOOK: &str = "helm.sh/hook";
 const HELM_HOOK_DELETE: &str = "helm.sh/hook-delete-policy";
 pub const HELM_HOOK_WEIGHT: &str = "helm.sh/hook-weight";
 
+/// An annotation that says of an object that it is a hook, and which one.
+pub fn is_of_hook(annotation: &str) -> bool {
+    [HELM_HOOK, ARGO_HOOK].iter().any(|hook| {
+        annotation.strip_prefix(hook).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+    })
+}
+
 /// One mark of an object: of a list of options, one option.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mark {

@@ -5,7 +5,8 @@ use serde_json::{Map, Value, json};
 use super::documents::{self, Document};
 use super::{Job, canonical, codes};
 use crate::model::labels::{CHART_HOOKS, RUN};
-use crate::model::{ChartHook, Diagnostic, Digest, Hook, Kind, Occasion, Stage};
+use crate::model::mark;
+use crate::model::{ChartHook, Diagnostic, Digest, Hook, Kind, Occasion, RenderedObject, Stage};
 
 /// Hooks at moments that there are none of here: they are left out, as `helm template --no-hooks` does.
 const NEVER: [&str; 5] = ["test", "pre-delete", "post-delete", "pre-rollback", "post-rollback"];
@@ -113,6 +114,27 @@ pub fn name_runs(documents: &mut [Document]) {
     }
 }
 
+/// An object that is a hook and no hook: charts bring the account of their Jobs so, which the release goes on with. Where both say
+/// the same it is one, which comes with the hooks and stays.
+pub fn both(first: &RenderedObject, second: &RenderedObject) -> Option<RenderedObject> {
+    let (of_hook, object) = match (first.hook, second.hook) {
+        (Some(_), None) => (first, second),
+        (None, Some(_)) => (second, first),
+        _ => return None,
+    };
+    let hook = of_hook.hook.filter(|hook| !hook.runs)?;
+    let said = |object: &RenderedObject| {
+        let mut fields = object.body.fields();
+        let annotations = fields.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
+        if let Some(annotations) = annotations {
+            annotations.retain(|name, _| !mark::is_of_hook(name));
+        }
+        fields
+    };
+    let hook = Some(Hook { occasion: Occasion::Each, ..hook });
+    (said(of_hook) == said(object)).then(|| RenderedObject { hook, ..object.clone() })
+}
+
 /// Of what is applied, so that another way to write the same is the same run.
 fn digest(document: &Document) -> String {
     let mut object: Map<String, Value> = document.object.clone();
@@ -213,6 +235,28 @@ mod tests {
         check(vec![job("a", RUN)], false);
         let once = Hook { occasion: Occasion::Install, ..RUN };
         assert_eq!(names(vec![job("a", once), config(&json!({}))]), ["migrate", "c"]);
+    }
+
+    #[test]
+    fn hook_and_object_of_one_name_are_one_where_they_are_alike() {
+        let account = |annotations: Value, token: bool, hook: Option<Hook>| {
+            let object = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot",
+                "annotations": annotations}, "automountServiceAccountToken": token});
+            RenderedObject { hook, ..RenderedObject::of_test(&object, None) }
+        };
+        let helm = json!({"a": "b", "helm.sh/hook": "pre-install", "helm.sh/hook-weight": "-5",
+            "helm.sh/hook-delete-policy": "before-hook-creation"});
+        let place = Hook { weight: -5, occasion: Occasion::Install, runs: false, ..RUN };
+        let (hook, plain) = (account(helm, true, Some(place)), account(json!({"a": "b"}), true, None));
+        let made = Hook { occasion: Occasion::Each, ..place };
+        for (first, second) in [(&hook, &plain), (&plain, &hook)] {
+            let one = both(first, second).expect("they are alike");
+            assert_eq!((one.hook, one.hash, &one.body), (Some(made), plain.hash, &plain.body));
+        }
+        assert_eq!(both(&hook, &account(json!({"a": "b"}), false, None)), None);
+        assert_eq!(both(&hook, &hook), None);
+        let run = RenderedObject { hook: Some(RUN), ..hook };
+        assert_eq!(both(&run, &plain), None);
     }
 
     #[test]

@@ -91,7 +91,13 @@ fn add(
     match documents::finish(job, document, definitions) {
         Ok(object) => match found.get(&object.id) {
             Some((first, _)) if pods::is_same_definition(first, &object) => None,
-            Some((first, _)) => Some(pods::twice(job, first, &object)),
+            Some((first, _)) => match hooks::both(first, &object) {
+                Some(one) => {
+                    found.insert(one.id.clone(), (one, String::new()));
+                    None
+                }
+                None => Some(pods::twice(job, first, &object)),
+            },
             None => {
                 found.insert(object.id.clone(), (object, String::new()));
                 None

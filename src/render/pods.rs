@@ -79,9 +79,12 @@ fn one(
     let mut objects: Vec<RenderedObject> = Vec::new();
     for document in made {
         match documents::finish(job, document, &definitions) {
-            Ok(object) => match objects.iter().find(|first| first.id == object.id) {
+            Ok(object) => match objects.iter_mut().find(|first| first.id == object.id) {
                 Some(first) if is_same_definition(first, &object) => {}
-                Some(first) => wrong.push(twice(job, first, &object)),
+                Some(first) => match hooks::both(first, &object) {
+                    Some(one) => *first = one,
+                    None => wrong.push(twice(job, first, &object)),
+                },
                 None => objects.push(object),
             },
             Err(mistake) => wrong.push(*mistake),
@@ -104,6 +107,10 @@ pub fn twice(job: &Job<'_>, first: &RenderedObject, second: &RenderedObject) -> 
         second.source
     );
     let help = match second.defines {
+        None if first.hook.is_some() != second.hook.is_some() => {
+            "Helm would make the hook first, and then the other in its place; here both are one object: make them alike, and it \
+             comes with the hooks and stays, or give the hook another name"
+        }
         Some(_) => {
             "they differ: take both out by a patch (`merge: {$patch: delete}`) and write the right one in a layer"
         }

@@ -388,6 +388,12 @@ fn what_a_template_makes_must_be_objects() {
         "ConfigMap default/a on bj1 is rendered twice",
         "",
     );
+    let hook = map.replace("{name: a}", "{name: a, annotations: {helm.sh/hook: pre-install}}\ndata: {b: c}");
+    check_mistake(
+        web(&[(file, &format!("{map}---\n{hook}"))]),
+        "ConfigMap default/a on bj1 is rendered twice",
+        "Helm would make the hook first",
+    );
     check_mistake(
         web(&[(SHOW, ""), ("templates/workload/deployment/service.yaml.j2", "# none\n")]),
         "default/web on bj1 renders to no object",

@@ -95,6 +95,29 @@ async fn an_upgrade_stays_one_when_its_process_dies() {
     }
 }
 
+/// A chart makes the account of its Jobs as a hook, and goes on with it.
+#[tokio::test(start_paused = true)]
+async fn what_is_hook_and_object_comes_before_the_runs_and_stays() {
+    let account = |more: &str| {
+        format!("apiVersion: v1\nkind: ServiceAccount\nmetadata: {{name: robot, namespace: default{more}}}\n")
+    };
+    let hook = account(", annotations: {helm.sh/hook: 'pre-install', helm.sh/hook-weight: '-5'}");
+    let (app, all) = (objects("default", "web"), [account(""), hook, release("first")].join("---\n"));
+    let fleet = Fleet::new(&["bj1"], &[(APP, &app), (ALL, &all)]);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let applied: Vec<String> = fleet
+        .requests()
+        .into_iter()
+        .filter(|(_, request)| request.is_write())
+        .map(|(_, request)| request.resource)
+        .collect();
+    assert_eq!(applied, ["serviceaccounts", "jobs.batch", "configmaps", "deployments.apps", "jobs.batch"]);
+    let robot =
+        live::get(fleet.cluster("bj1"), "ServiceAccount", "default", "robot").await.expect("it is there");
+    assert_eq!(robot["metadata"]["annotations"].get("helm.sh/hook"), None);
+}
+
 #[tokio::test(start_paused = true)]
 async fn nothing_is_written_when_the_first_release_has_come() {
     let fleet = fleet();
