@@ -112,6 +112,9 @@ impl Work<'_> {
         if has_pods {
             self.add(place.clone(), "", "pods", None, Verb::List, Why::Causes);
         }
+        if health::tell_by_events(&object.id.group, &object.id.kind) {
+            self.add(place.clone(), "", "events", None, Verb::List, Why::Causes);
+        }
         if has_pods || (&*object.id.group, &*object.id.kind) == ("", "Pod") {
             self.add(place.clone(), "", "pods/log", None, Verb::Get, Why::LastLines);
         }

@@ -212,3 +212,24 @@ fn the_home_cluster_is_read_by_name_and_never_written() {
     let text = manifest(Place::Home, "main", &needs, None);
     assert!(text.contains("name: tutti-main-home\n") && !text.contains("ClusterRole"), "{text}");
 }
+
+/// What is refused there is told by an event alone; the others say it in their status.
+#[test]
+fn events_are_read_of_what_makes_pods_and_does_not_say_why_not() {
+    let template = json!({"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "web", "image": "web:1"}]}});
+    let workload = |version: &str, kind: &str| {
+        let spec = json!({"selector": {"matchLabels": {"app": "web"}}, "template": template});
+        json!({"apiVersion": version, "kind": kind, "metadata": {"name": "web"}, "spec": spec})
+    };
+    let list = "list events in namespace shop";
+    for (version, kind, expected) in [
+        ("batch/v1", "Job", true),
+        ("apps/v1", "StatefulSet", true),
+        ("apps/v1", "DaemonSet", true),
+        ("apps/v1", "Deployment", false),
+        ("apps/v1", "ReplicaSet", false),
+    ] {
+        let found = rights(&Instance::default(), "", &[workload(version, kind)]);
+        assert_eq!(found.contains(list), expected, "{kind}: {found:?}");
+    }
+}

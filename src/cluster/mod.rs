@@ -10,6 +10,7 @@ mod client;
 mod credential;
 mod discover;
 mod error;
+mod events;
 mod home;
 mod identity;
 mod inventory;

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::cluster_entry::ClusterEntry;
 use super::event::Event;
 use super::last_lines::Explanation;
+use super::no_pods;
 use super::outcome::kept;
 use super::target::Task;
 use super::world::World;
@@ -353,7 +354,14 @@ impl World {
                     (pods_cause(None, &pods, &known), is_there(&pods))
                 }
                 OwnPods::Selected(selector) => match client.pods(&namespace, &selector).await {
-                    Ok(pods) => (pods_cause(Some(&workload), &pods, &known), is_there(&pods)),
+                    Ok(pods) => {
+                        let of_pods = pods_cause(Some(&workload), &pods, &known);
+                        let cause = match of_pods {
+                            None => no_pods::cause(&client, &workload, !pods.is_empty()).await,
+                            told => told,
+                        };
+                        (cause, is_there(&pods))
+                    }
                     Err(error) => {
                         tracing::debug!(%error, "the pods could not be listed");
                         (None, true)

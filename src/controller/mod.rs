@@ -20,6 +20,7 @@ mod last_lines;
 mod listing;
 mod load;
 mod mistakes;
+mod no_pods;
 mod outcome;
 mod overview;
 mod parting;

@@ -26,6 +26,7 @@ mod network;
 mod own_pods;
 mod pod;
 mod read;
+mod refused_pods;
 mod rules;
 mod scaling;
 mod storage;
@@ -39,6 +40,7 @@ pub use kruise::daemon_pods;
 pub use log::{LOG_BYTES, last_line};
 pub use own_pods::{OwnPods, have_pods, own_pods};
 pub use pod::is_ready;
+pub use refused_pods::{lacks_pods, refused_pods, tell_by_events};
 pub use rules::{Expressions, Mark, Part, RuleBody, RuleMistake, RuleSource, Rules};
 
 use serde_json::Value;

@@ -350,3 +350,47 @@ async fn pods_of_a_healthy_workload_are_never_listed() {
     running.converged(&fleet.begin).await;
     assert_eq!(lists_of_pods(&fleet, async |_| {}).await, Vec::<u64>::new());
 }
+
+/// A quota, as an account that is not there or an admission webhook would do: no pod comes into being that could tell.
+#[tokio::test(start_paused = true)]
+async fn pods_that_may_not_be_made_are_told_by_their_event() {
+    let quota = named("none", "v1", "ResourceQuota", json!({"hard": {"pods": "0"}}));
+    let labels = json!({"matchLabels": {"app": "web"}});
+    let template = |restarts: &str| template(IMAGE, json!({}), restarts);
+    let job = workload("batch/v1", "Job", json!({"template": template("Never")}));
+    let set = |kind: &str, more: Value| {
+        let mut spec = json!({"selector": labels, "template": template("Always")});
+        spec.as_object_mut().expect("a map").extend(more.as_object().expect("a map").clone());
+        workload("apps/v1", kind, spec)
+    };
+    let stateful = set("StatefulSet", json!({"replicas": 2, "serviceName": "web"}));
+    for (kind, manifest) in
+        [("Job", job), ("StatefulSet", stateful), ("DaemonSet", set("DaemonSet", json!({})))]
+    {
+        let fleet = fleet(&manifest);
+        let cluster = fleet.cluster("bj1");
+        live::apply_as(cluster, "admin", &quota).await;
+        let running = fleet.start().await;
+        let says = |now: &Overview| {
+            let words = stands(now);
+            words.starts_with("Progressing: FailedCreate web (pods") && words.contains("exceeded quota: none")
+        };
+        running.until("a cause", says).await;
+        let events = || cluster.count_requests(&RequestMatch::any().verb("list").resource("events"));
+        let before = events();
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert!((1..=13).contains(&(events() - before)), "{kind}: {} lists in a minute", events() - before);
+
+        live::api(cluster, "ResourceQuota", Some("default"))
+            .delete("none", &DeleteParams::default())
+            .await
+            .expect("deleted");
+        let now = running.converged(&fleet.begin).await;
+        assert_eq!(target(&now, "bj1", "default/web").detail, "", "{kind}");
+        // Of what has its pods nothing is asked.
+        let before = events();
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(events(), before, "{kind}");
+        running.stop().await;
+    }
+}

@@ -25,6 +25,7 @@ mod projects;
 mod prune;
 mod push;
 mod reading;
+mod refused;
 mod releases;
 mod removal;
 mod restart;

@@ -8,6 +8,7 @@ mod kruise;
 mod log;
 mod own_pods;
 mod pods;
+mod refused_pods;
 mod workloads;
 
 use serde_json::{Value, json};

@@ -1,0 +1,29 @@
+//! Pods that a real server refuses: what runs none tells why, by the event of its controller.
+
+use serde_json::json;
+
+use super::support::Scene;
+
+#[tokio::test]
+async fn pods_without_their_account_are_told_by_their_event() {
+    let Some(scene) = Scene::pair("refused").await else { return };
+    let template = |restarts: &str| {
+        let containers = json!([{"name": "main", "image": "shop/run:1.0"}]);
+        json!({"metadata": {"labels": {"app": "web"}},
+            "spec": {"serviceAccountName": "robot", "restartPolicy": restarts, "containers": containers}})
+    };
+    let metadata = json!({"name": "web", "namespace": scene.name()});
+    let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata,
+        "spec": {"template": template("Never")}});
+    let set = json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata,
+        "spec": {"replicas": 1, "serviceName": "web", "selector": {"matchLabels": {"app": "web"}},
+            "template": template("Always")}});
+    let words = ["FailedCreate web", "serviceaccount \"robot\" not found"];
+    scene.write_app("set", &[set]);
+    let commit = scene.worktree.publish("an account that is not there");
+    scene.start(&[]).await;
+    scene.told(&commit, "deploy", "pending", &words).await;
+    scene.write_app("job", &[job]);
+    scene.worktree.publish("a Job too");
+    scene.says_of_each(&[&words[..], &["refused/job"]].concat()).await;
+}
