@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::schema;
+use super::{rules, schema};
 use crate::object;
 use crate::registry::{CustomMerge, ResourceKind, ScalePaths, Subresource};
 
@@ -24,6 +24,8 @@ pub(crate) struct Declared {
     pub(crate) is_alone: bool,
     /// Nothing is filled in when an object of this version is read.
     pub(crate) reads_as_stored: bool,
+    /// Rules in CEL; none in most definitions.
+    pub(crate) rules: Option<Arc<rules::Node>>,
 }
 
 /// One of `additionalPrinterColumns`.
@@ -151,6 +153,7 @@ fn declared(definition: &Value, version: &Value, group: &str, shape: &Value) -> 
         terminating: object::is_deleting(definition),
         is_alone: schema::list(&definition["spec"], "versions").len() == 1,
         reads_as_stored: !schema::any(shape, &|one| schema::default(one).is_some()),
+        rules: rules::Node::of(&format!("{}.{group}", schema::text(names, "plural")), shape).map(Arc::new),
     }
 }
 

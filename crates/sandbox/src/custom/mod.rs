@@ -2,11 +2,11 @@
 //!
 //! A definition is validated as the server does ([`definition`]) and becomes kinds ([`kinds_of`]).
 //! Objects lose the fields that their schema does not declare ([`prune`]), get its defaults
-//! ([`fill`]), and are checked against it ([`check`]), with the server's words.
+//! ([`fill`]), are checked against it ([`check`]), and against its rules in CEL ([`rules`]), with the
+//! server's words.
 //!
-//! Needs the schema as it was sent: JSON, never a typed copy of it. Never evaluates rules
-//! (`x-kubernetes-validations`) and never calls a conversion webhook: definitions that have either
-//! are refused.
+//! Needs the schema as it was sent: JSON, never a typed copy of it. Never calls a conversion webhook:
+//! definitions that have one are refused.
 
 mod check;
 mod declared;
@@ -14,6 +14,7 @@ pub(crate) mod definition;
 mod fill;
 mod present;
 mod prune;
+mod rules;
 pub(crate) mod scale;
 mod schema;
 mod show;
@@ -33,10 +34,12 @@ pub(crate) const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8
 
 /// What is wrong with an object of a custom kind; `live` is what it replaces.
 pub(crate) fn mistakes(kind: &ResourceKind, live: Option<&Value>, new: &Value) -> Vec<FieldError> {
-    match &kind.schema {
-        Some(schema) => check::object(kind, schema, live, new),
-        None => Vec::new(),
+    let Some(schema) = &kind.schema else { return Vec::new() };
+    let mut mistakes = check::object(kind, schema, live, new);
+    if let Some(rules) = kind.declared.as_ref().and_then(|declared| declared.rules.as_ref()) {
+        mistakes.extend(rules::check(rules, &kind.resource(), schema, live, new, &mistakes));
     }
+    mistakes
 }
 
 /// Objects of a definition that is going away can be deleted, not made.

@@ -170,11 +170,11 @@ async fn what_a_definition_may_ask_in_vain() {
             (status.code, status.reason)
         }
     };
-    let rules = |new: &mut Value| {
+    let blank_rule = |new: &mut Value| {
         new["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["x-kubernetes-validations"] =
-            json!([{"rule": "self.spec.a != ''"}]);
+            json!([{"rule": " "}]);
     };
-    assert_eq!(refusal(rules).await, (501, "NotSimulated".to_owned()));
+    assert_eq!(refusal(blank_rule).await, (422, "Invalid".to_owned()));
     let webhook = |new: &mut Value| {
         new["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"],
             "clientConfig": {"url": "https://x"}}});
@@ -186,6 +186,58 @@ async fn what_a_definition_may_ask_in_vain() {
         new["spec"]["versions"] = json!([new["spec"]["versions"][0], second]);
     };
     assert_eq!(refusal(two_stored).await, (422, "Invalid".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn rules_hold_for_every_write() {
+    let (_sandbox, client) = instant();
+    let small = json!([{"rule": "self < 5", "message": "too large"}]);
+    let fixed = json!([{"rule": "self == oldSelf", "message": "is fixed"}]);
+    // What cannot be evaluated is accepted.
+    let odd = json!([{"rule": "self.unknownFunction()"}, {"rule": "self =="}]);
+    let spec = json!({"size": {"type": "integer", "x-kubernetes-validations": small},
+        "mode": {"type": "string", "default": "a", "x-kubernetes-validations": fixed},
+        "odd": {"type": "string", "x-kubernetes-validations": odd}});
+    defined(&client, &spec).await;
+    let api = widgets(&client, "v1");
+    let new = |name: &str, size: u32| typed(widget(name, &json!({"size": size, "odd": "x"})));
+    api.create(&PostParams::default(), &new("one", 1)).await.unwrap();
+    let told = |status: kube::core::Status| (status.code, status.message);
+    let too_large = |name: &str| {
+        let why = "is invalid: spec.size: Invalid value: 7: too large";
+        (422, format!("Widget.test.dev \"{name}\" {why}"))
+    };
+    assert_eq!(told(refused(api.create(&PostParams::default(), &new("two", 7)).await)), too_large("two"));
+    let applied = Patch::Apply(widget("three", &json!({"size": 7})));
+    assert_eq!(
+        told(refused(api.patch("three", &PatchParams::apply("a"), &applied).await)),
+        too_large("three")
+    );
+    let applied = Patch::Apply(widget("one", &json!({"size": 7})));
+    let parameters = PatchParams::apply("a").force();
+    assert_eq!(told(refused(api.patch("one", &parameters, &applied).await)), too_large("one"));
+    let merged = Patch::Merge(json!({"spec": {"size": 7}}));
+    assert_eq!(told(refused(api.patch("one", &PatchParams::default(), &merged).await)), too_large("one"));
+    let mut live = api.get("one").await.unwrap();
+    live.data["spec"]["size"] = json!(7);
+    assert_eq!(told(refused(api.replace("one", &PostParams::default(), &live).await)), too_large("one"));
+    let merged = Patch::Merge(json!({"spec": {"mode": "b"}}));
+    let (code, message) = told(refused(api.patch("one", &PatchParams::default(), &merged).await));
+    assert_eq!(
+        (code, message.ends_with("spec.mode: Invalid value: \"b\": is fixed")),
+        (422, true),
+        "{message}"
+    );
+    // Another rule of the definition is taken up at once.
+    let larger = json!([version(
+        "v1",
+        true,
+        &json!({"size": {"type": "integer", "x-kubernetes-validations": [{"rule": "self < 9"}]}})
+    )]);
+    let change = Patch::Merge(json!({"spec": {"versions": larger}}));
+    definitions(&client).patch("widgets.test.dev", &PatchParams::default(), &change).await.unwrap();
+    api.create(&PostParams::default(), &new("two", 7)).await.unwrap();
+    assert_eq!(refused(api.create(&PostParams::default(), &new("three", 9)).await).code, 422);
 }
 
 /// An object with a tree of so many levels; whether it is taken, and the same when it is read later.

@@ -10,6 +10,7 @@ mod hoist;
 mod names;
 mod openapi;
 mod refusal;
+mod rules;
 mod structural;
 mod versions;
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::names::not_supported;
-use super::{defaults, structural};
+use super::{defaults, rules, structural};
 use crate::custom::schema::{self, is, list, text};
 use crate::status::FieldError;
 
@@ -168,6 +168,7 @@ fn walk(shape: &Value, path: &str, scope: Scope, is_root: bool, errors: &mut Vec
     map_type(shape, path, errors);
     list_type(shape, path, errors);
     map_keys(shape, path, errors);
+    rules::mistakes(shape, path, errors);
 }
 
 fn standard(shape: &Value, path: &str, scope: Scope, errors: &mut Vec<FieldError>) {

@@ -20,9 +20,6 @@ pub(crate) fn refuse(definition: &Value) -> Result<(), ApiError> {
             return Err(ApiError::not_simulated(format!("scale paths of more than {DEEPEST} steps")));
         }
         let shape = &version["schema"]["openAPIV3Schema"];
-        if any(shape, &|one| !list(one, "x-kubernetes-validations").is_empty()) {
-            return Err(ApiError::not_simulated("validation rules (x-kubernetes-validations)"));
-        }
         if any(shape, &|one| UNCHECKED.contains(&text(one, "format"))) {
             return Err(ApiError::not_simulated("the formats isbn and creditcard"));
         }

@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use super::owned::{apply, object, own_fields, tell};
 use super::probe::{MERGE, Probe};
 
-const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+pub const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
 
 /// A definition of widgets in a group of this run's own; the group and the definition's name.
-fn definition(probe: &mut Probe) -> (String, String, Value) {
+pub fn definition(probe: &mut Probe) -> (String, String, Value) {
     let group = format!("{}.example.com", probe.namespace());
     let name = format!("widgets.{group}");
     let schema = json!({"type": "object", "properties": {
@@ -48,7 +48,7 @@ async fn defined(probe: &mut Probe) -> (String, String) {
     (served, format!("{DEFINITIONS}/{name}"))
 }
 
-fn widget(group: &str, name: &str, spec: Value) -> Value {
+pub fn widget(group: &str, name: &str, spec: Value) -> Value {
     json!({"apiVersion": format!("{group}.example.com/v1"), "kind": "Widget", "metadata": {"name": name}, "spec": spec})
 }
 

@@ -29,6 +29,7 @@ mod jobs;
 mod lists;
 mod patches;
 mod rest;
+mod rules;
 mod watches;
 mod workloads;
 
@@ -186,6 +187,8 @@ checks! {
     67 custom::a_definition_is_served_until_it_goes,
     67 custom::custom_objects_are_pruned_and_filled,
     67 custom::schemas_of_definitions_are_checked,
+    67 rules::rules_of_definitions_are_evaluated,
+    67 rules::rules_of_definitions_are_checked,
     68 custom::resources_of_the_groups,
     68 custom::both_discoveries_tell_the_same,
     69 custom::tables_of_kinds,

@@ -9,6 +9,47 @@ const FIELDS: &[&str] = &["a", "b", "list", "name", "replicas", "map"];
 const FORMATS: &[&str] = &["date-time", "int32", "int64", "ipv4", "uuid", "byte", "email", "double", "odd"];
 const PATTERNS: &[&str] = &["^a+$", "(", "[a-z]*", "(a|b)+c", "\\p{L}", ".{0,9999}", "(?=x)"];
 
+const RULES: &[&str] = &[
+    "self == oldSelf",
+    "self.size() > 1",
+    "!has(self.a) || self.a == self.b",
+    "self.list.all(a, self.list.all(b, a == b))",
+    "self.map.map(k, self.map[k] + k).join(',').matches('^(a|b)+$')",
+    "self.?replicas.orValue(1) < 3",
+    "oldSelf.hasValue()",
+    "self ==",
+    "self.unknown()",
+    "self",
+    "quantity(self) > 1",
+    "-self - 9223372036854775807 < 0",
+];
+
+/// Rules, most of which do not fit the value.
+fn rules(draw: &mut Draw) -> Value {
+    if draw.chance(10) {
+        return json::value(draw, 2);
+    }
+    let mut rule = json!({"rule": draw.of(RULES)});
+    for (word, chance) in [
+        ("message", 30),
+        ("messageExpression", 30),
+        ("reason", 20),
+        ("fieldPath", 20),
+        ("optionalOldSelf", 20),
+    ] {
+        if draw.chance(chance) {
+            rule[word] = match word {
+                "messageExpression" => json!(draw.of(RULES)),
+                "reason" => json!(draw.of(&["FieldValueRequired", "FieldValueDuplicate", "Odd"])),
+                "fieldPath" => json!(draw.of(&[".a", ".map['a']", ".[", "a"])),
+                "optionalOldSelf" => json!(true),
+                _ => json!("said"),
+            };
+        }
+    }
+    json!([rule])
+}
+
 fn schema(draw: &mut Draw, depth: u64) -> Value {
     let kind = *draw.of(&["object", "array", "string", "integer", "number", "boolean"]);
     let kind = if depth == 0 && draw.chance(90) { "string" } else { kind };
@@ -50,7 +91,7 @@ fn schema(draw: &mut Draw, depth: u64) -> Value {
         ("x-kubernetes-int-or-string", 3),
         ("x-kubernetes-embedded-resource", 3),
         ("oneOf", 3),
-        ("x-kubernetes-validations", 1),
+        ("x-kubernetes-validations", 8),
         ("description", 5),
         ("multipleOf", 3),
         ("uniqueItems", 2),
@@ -60,6 +101,7 @@ fn schema(draw: &mut Draw, depth: u64) -> Value {
             schema[word] = match word {
                 "nullable" | "x-kubernetes-int-or-string" | "x-kubernetes-embedded-resource" => json!(true),
                 "enum" => json!([json::value(draw, 1), json::value(draw, 1)]),
+                "x-kubernetes-validations" => rules(draw),
                 "oneOf" => json!([{"required": ["a"]}, {"required": ["b"]}]),
                 "not" => json!({"required": ["a"]}),
                 "minimum" | "maximum" | "minLength" | "maxItems" | "multipleOf" => json!(draw.below(5)),

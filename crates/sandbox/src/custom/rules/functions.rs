@@ -1,0 +1,188 @@
+//! Functions that know the values as they stand in the object; all others are those of the library.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use kube_cel::cel::Value as Cel;
+use kube_cel::cel::common::ast::CallExpr;
+use regex::{Regex, RegexBuilder};
+
+use super::evaluate::{Fault, Outcome, optional};
+use super::meter::{Meter, STEP};
+use super::value::Val;
+use super::{library, syntax};
+
+const NATIVE: &[&str] = &[
+    "size",
+    "type",
+    "dyn",
+    "startsWith",
+    "endsWith",
+    "contains",
+    "matches",
+    "hasValue",
+    "value",
+    "or",
+    "orValue",
+    "optional.none",
+    "optional.of",
+    "optional.ofNonZeroValue",
+];
+
+pub(super) fn is_native(call: &CallExpr) -> bool {
+    NATIVE.contains(&call.func_name.as_str())
+        || syntax::qualified(call).is_some_and(|name| NATIVE.contains(&name.as_str()))
+}
+
+/// `optional.of(x)` and its kin.
+pub(super) fn of_optional<'a>(name: &str, arguments: &[Val<'a>]) -> Option<Val<'a>> {
+    match (name, arguments) {
+        ("optional.none", []) => Some(Val::Optional(None)),
+        ("optional.of", [one]) => Some(optional(Some(one.clone()))),
+        ("optional.ofNonZeroValue", [one]) => Some(optional((!one.is_zero()).then(|| one.clone()))),
+        _ => None,
+    }
+}
+
+pub(super) fn call<'a>(
+    name: &str,
+    target: Option<&Val<'a>>,
+    arguments: &[Val<'a>],
+    meter: &mut Meter,
+) -> Outcome<'a> {
+    match (name, target, arguments) {
+        ("size", Some(one), []) | ("size", None, [one]) => size(one, meter),
+        ("type", None, [one]) => Ok(Val::Type(one.type_name())),
+        ("dyn", None, [one]) => Ok(one.clone()),
+        ("startsWith", Some(Val::Text(text)), [Val::Text(part)]) => {
+            meter.charge_bytes(part.len())?;
+            Ok(Val::Bool(text.starts_with(&**part)))
+        }
+        ("endsWith", Some(Val::Text(text)), [Val::Text(part)]) => {
+            meter.charge_bytes(part.len())?;
+            Ok(Val::Bool(text.ends_with(&**part)))
+        }
+        ("contains", Some(Val::Text(text)), [Val::Text(part)]) => {
+            meter.charge_bytes(text.len() * part.len().div_ceil(10))?;
+            Ok(Val::Bool(text.contains(&**part)))
+        }
+        ("matches", Some(Val::Text(text)), [Val::Text(pattern)])
+        | ("matches", None, [Val::Text(text), Val::Text(pattern)]) => matches(text, pattern, meter),
+        ("hasValue", Some(Val::Optional(inside)), []) => Ok(Val::Bool(inside.is_some())),
+        ("value", Some(Val::Optional(inside)), []) => match inside {
+            Some(inside) => Ok(Val::clone(inside)),
+            None => Err(Fault::Said("optional.none() dereference".to_owned())),
+        },
+        ("or", Some(one @ Val::Optional(inside)), [other @ Val::Optional(_)]) => {
+            Ok(if inside.is_some() { one.clone() } else { other.clone() })
+        }
+        ("orValue", Some(Val::Optional(inside)), [other]) => {
+            Ok(inside.as_ref().map_or_else(|| other.clone(), |inside| Val::clone(inside)))
+        }
+        _ if NATIVE.contains(&name) => Err(Fault::NoOverload),
+        _ => library::call(name, target, arguments, meter),
+    }
+}
+
+fn size<'a>(value: &Val<'a>, meter: &mut Meter) -> Outcome<'a> {
+    let size = match value {
+        Val::Text(text) => {
+            meter.charge_bytes(text.len() / 10)?;
+            text.chars().count()
+        }
+        Val::Other(Cel::Bytes(bytes)) => bytes.len(),
+        other => other.len().ok_or(Fault::NoOverload)?,
+    };
+    Ok(Val::Int(i64::try_from(size).unwrap_or(i64::MAX)))
+}
+
+/// What a compiled pattern may hold, in bytes.
+const LARGEST: usize = 1024 * 1024;
+/// As many patterns are kept compiled on each thread.
+const KEPT: usize = 200;
+
+thread_local! {
+    static PATTERNS: RefCell<HashMap<String, Result<Rc<Regex>, Fault>>> = RefCell::default();
+}
+
+fn matches<'a>(text: &str, pattern: &str, meter: &mut Meter) -> Outcome<'a> {
+    let places = u64::try_from(pattern.len().div_ceil(4)).unwrap_or(u64::MAX);
+    let length = u64::try_from(text.len() + 1).unwrap_or(u64::MAX);
+    meter.charge(STEP.saturating_add(places.saturating_mul(length)))?;
+    let regex = PATTERNS.with_borrow_mut(|patterns| {
+        if let Some(known) = patterns.get(pattern) {
+            return known.clone();
+        }
+        if patterns.len() >= KEPT {
+            patterns.clear();
+        }
+        let made = RegexBuilder::new(&of_ascii(pattern)).size_limit(LARGEST).build();
+        let made = made.map(Rc::new).map_err(|error| match error {
+            regex::Error::CompiledTooBig(_) => Fault::Lacking("a pattern is too large".to_owned()),
+            _ => Fault::Said(format!("error parsing regexp: `{pattern}`")),
+        });
+        patterns.insert(pattern.to_owned(), made.clone());
+        made
+    });
+    Ok(Val::Bool(regex?.is_match(text)))
+}
+
+/// The classes of Go know ASCII alone, those of Rust the letters and digits of all the world; and Rust has classes in
+/// classes, and `&&` and `~~` between them.
+fn of_ascii(pattern: &str) -> String {
+    let (mut made, mut is_in_class) = (String::with_capacity(pattern.len()), false);
+    let mut letters = pattern.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '[' if !is_in_class => is_in_class = true,
+            '[' if letters.peek() != Some(&':') => made.push('\\'),
+            '&' | '~' if is_in_class => made.push('\\'),
+            ']' => is_in_class = false,
+            _ => {}
+        }
+        if letter != '\\' {
+            made.push(letter);
+            continue;
+        }
+        let escaped = letters.next();
+        let class = match escaped {
+            Some('d' | 'D') => "0-9",
+            Some('w' | 'W') => "0-9A-Za-z_",
+            Some('s' | 'S') => r"\t\n\f\r ",
+            _ => "",
+        };
+        match (escaped, class, is_in_class) {
+            (Some('b'), _, false) => made.push_str(r"(?-u:\b)"),
+            (Some('d' | 'w' | 's'), class, true) => made.push_str(class),
+            (Some('d' | 'w' | 's'), class, false) => made.extend(["[", class, "]"]),
+            (Some('D' | 'W' | 'S'), class, false) => made.extend(["[^", class, "]"]),
+            (escaped, _, _) => made.extend(std::iter::once('\\').chain(escaped)),
+        }
+    }
+    made
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_know_ascii_alone() {
+        for (pattern, matched, unmatched) in [
+            (r"^\w+$", "a_1", "größe"),
+            (r"^[\w.-]+$", "a.b-c", "ü"),
+            (r"^\d{2}$", "12", "١٢"),
+            (r"^\D$", "x", "1"),
+            (r"a\sb", "a b", "a\u{a0}b"),
+            (r"^\\d$", r"\d", "1"),
+            (r"\bword\b", "a word", "sword"),
+            (r"^[^\]]+$", "a", "]"),
+            (r"^[a[&&~]+$", "a[&~", "b"),
+            (r"^[[:digit:]]+$", "1", "a"),
+        ] {
+            let regex = Regex::new(&of_ascii(pattern)).unwrap();
+            assert!(regex.is_match(matched) && !regex.is_match(unmatched), "{pattern}");
+        }
+    }
+}

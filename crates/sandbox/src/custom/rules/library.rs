@@ -1,0 +1,206 @@
+//! The functions of the crate.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use kube_cel::KubeCelExt as _;
+use kube_cel::cel::common::ast::{CallExpr, Expr};
+use kube_cel::cel::objects::{Key, Map, OptionalValue};
+use kube_cel::cel::{Context, ExecutionError, IdedExpr, Value as Cel};
+
+use super::evaluate::{Fault, Outcome};
+use super::meter::{Meter, STEP};
+use super::value::Val;
+
+thread_local! {
+    static FUNCTIONS: Context<'static> = Context::default().with_all();
+}
+
+/// Not of Kubernetes: it makes a list of any length from a number.
+const UNKNOWN: &[&str] = &["lists.range"];
+/// Where arguments stand while a function runs.
+const PLACES: &[&str] = &["@0", "@1", "@2", "@3", "@4", "@5", "@6", "@7"];
+
+/// A function is known if calling it without anything fails for another reason.
+pub(super) fn has(name: &str) -> bool {
+    let call = call_of(name, false, 0);
+    let called = || FUNCTIONS.with(|functions| Cel::resolve(&call, functions));
+    let answered = catch_unwind(AssertUnwindSafe(called));
+    !UNKNOWN.contains(&name) && !matches!(answered, Ok(Err(ExecutionError::UndeclaredReference(_))))
+}
+
+fn call_of(name: &str, has_target: bool, arguments: usize) -> IdedExpr {
+    let place = |name: &&str| IdedExpr { id: 0, expr: Expr::Ident((*name).to_owned()) };
+    let mut places = PLACES.iter().map(place);
+    let target = has_target.then(|| places.next().map(Box::new)).flatten();
+    let args = places.take(arguments).collect();
+    IdedExpr { id: 0, expr: Expr::Call(CallExpr { func_name: name.to_owned(), target, args }) }
+}
+
+/// A text as a time or duration; `None` if it is none.
+pub(super) fn parsed(function: &str, text: &str) -> Option<Cel> {
+    run(function, None, vec![Cel::String(Arc::new(text.to_owned()))]).ok()
+}
+
+pub(super) fn call<'a>(
+    name: &str,
+    target: Option<&Val<'a>>,
+    arguments: &[Val<'a>],
+    meter: &mut Meter,
+) -> Outcome<'a> {
+    if UNKNOWN.contains(&name) || arguments.len() >= PLACES.len() {
+        return Err(Fault::Lacking(format!("there is no function `{name}`")));
+    }
+    let target = target.map(|target| plain(target, meter)).transpose()?;
+    let arguments = arguments.iter().map(|one| plain(one, meter)).collect::<Result<Vec<_>, _>>()?;
+    charge(name, target.as_ref(), &arguments, meter)?;
+    let made = run(name, target, arguments)?;
+    meter.charge(STEP.saturating_add(weight(&made)))?;
+    Ok(value(made))
+}
+
+fn run(name: &str, target: Option<Cel>, arguments: Vec<Cel>) -> Result<Cel, Fault> {
+    let call = call_of(name, target.is_some(), arguments.len());
+    let answered = catch_unwind(AssertUnwindSafe(|| {
+        FUNCTIONS.with(|functions| {
+            let mut scope = functions.new_inner_scope();
+            for (place, value) in PLACES.iter().zip(target.into_iter().chain(arguments)) {
+                scope.add_variable_from_value(*place, value);
+            }
+            Cel::resolve(&call, &scope)
+        })
+    }));
+    match answered {
+        Ok(answered) => answered.map_err(|error| fault(&error)),
+        Err(_) => Err(Fault::Lacking(format!("the function `{name}` gave up"))),
+    }
+}
+
+/// What functions take that go through their arguments more than once, or write more than they read.
+fn charge(name: &str, target: Option<&Cel>, arguments: &[Cel], meter: &mut Meter) -> Result<(), Fault> {
+    let weights: Vec<u64> = target.into_iter().chain(arguments).map(weight).collect();
+    let product = weights.iter().fold(1_u64, |product, one| product.saturating_mul(one + 1));
+    let total = weights.iter().fold(0_u64, |total, one| total.saturating_add(*one));
+    let text = |value: Option<&Cel>| match value {
+        Some(Cel::String(text)) => Arc::clone(text),
+        _ => Arc::default(),
+    };
+    meter.charge(match name {
+        "indexOf" | "lastIndexOf" | "sets.contains" | "sets.equivalent" | "sets.intersects" | "join" => {
+            product
+        }
+        "distinct" | "sort" => total.saturating_mul(total),
+        "replace" => total.saturating_mul(weights.last().map_or(1, |one| one + 1)),
+        // `%.65535f` writes as many decimals.
+        "format" => {
+            let text = text(target);
+            let decimals = text.split("%.").skip(1).map(|rest| {
+                let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+                digits.parse::<u64>().unwrap_or(u64::from(u16::MAX)) + 310
+            });
+            decimals.fold(total, u64::saturating_add)
+        }
+        "find" | "findAll" => {
+            let pattern = text(arguments.first());
+            // It is compiled anew in each call; counts multiply what it holds.
+            let counts = pattern.split('{').skip(1).filter_map(|rest| {
+                let inside = rest.split('}').next()?;
+                inside.split(',').filter_map(|number| number.trim().parse::<u64>().ok()).max()
+            });
+            let places = counts.fold(u64::try_from(pattern.len()).unwrap_or(u64::MAX), |all, count| {
+                all.saturating_mul(count.max(1))
+            });
+            places.saturating_mul(total.saturating_add(100))
+        }
+        _ => total,
+    })
+}
+
+/// Bytes, and one for each value.
+fn weight(value: &Cel) -> u64 {
+    let bytes = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+    match value {
+        Cel::String(text) => 1 + bytes(text.len()),
+        Cel::Bytes(data) => 1 + bytes(data.len()),
+        Cel::List(items) => items.iter().fold(1, |sum, item| weight(item).saturating_add(sum)),
+        Cel::Map(map) => map.map.values().fold(1, |sum, item| weight(item).saturating_add(sum)),
+        _ => 1,
+    }
+}
+
+/// A copy for the crate.
+fn plain(value: &Val<'_>, meter: &mut Meter) -> Result<Cel, Fault> {
+    meter.charge(1)?;
+    Ok(match value {
+        Val::Null => Cel::Null,
+        Val::Bool(truth) => Cel::Bool(*truth),
+        Val::Int(number) => Cel::Int(*number),
+        Val::UInt(number) => Cel::UInt(*number),
+        Val::Double(number) => Cel::Float(*number),
+        Val::Text(text) => {
+            meter.charge_bytes(text.len())?;
+            Cel::String(Arc::new(text.clone().into_owned()))
+        }
+        Val::Other(other) => other.clone(),
+        Val::Array { .. } | Val::List(_) => {
+            let items = (0..value.len().unwrap_or_default()).map_while(|at| value.item(at));
+            let items = items.map(|item| plain(&item, meter)).collect::<Result<Vec<_>, _>>()?;
+            Cel::List(Arc::new(items))
+        }
+        Val::Object(_) | Val::Map(_) => {
+            let mut map = HashMap::new();
+            for (name, value) in value.pairs().unwrap_or_default() {
+                let name = match name {
+                    Val::Text(text) => Key::String(Arc::new(text.into_owned())),
+                    Val::Int(number) => Key::Int(number),
+                    Val::UInt(number) => Key::Uint(number),
+                    Val::Bool(truth) => Key::Bool(truth),
+                    _ => return Err(Fault::NoOverload),
+                };
+                map.insert(name, plain(&value, meter)?);
+            }
+            Cel::Map(Map { map: Arc::new(map) })
+        }
+        Val::Optional(_) | Val::Type(_) => return Err(Fault::NoOverload),
+    })
+}
+
+pub(super) fn value<'a>(made: Cel) -> Val<'a> {
+    match made {
+        Cel::Null => Val::Null,
+        Cel::Bool(truth) => Val::Bool(truth),
+        Cel::Int(number) => Val::Int(number),
+        Cel::UInt(number) => Val::UInt(number),
+        Cel::Float(number) => Val::Double(number),
+        Cel::String(text) => Val::Text(Cow::Owned(Arc::unwrap_or_clone(text))),
+        Cel::List(items) => Val::List(Rc::new(items.iter().cloned().map(value).collect())),
+        Cel::Map(map) => {
+            let entry = |(key, item): (&Key, &Cel)| (value(Cel::from(key)), value(item.clone()));
+            Val::Map(Rc::new(map.map.iter().map(entry).collect()))
+        }
+        Cel::Opaque(opaque) => match opaque.downcast_ref::<OptionalValue>() {
+            Some(inside) => Val::Optional(inside.value().cloned().map(|inside| Rc::new(value(inside)))),
+            None => Val::Other(Cel::Opaque(opaque)),
+        },
+        other => Val::Other(other),
+    }
+}
+
+/// In the words of a server.
+pub(super) fn fault(error: &ExecutionError) -> Fault {
+    match error {
+        ExecutionError::NoSuchKey(key) => Fault::Said(format!("no such key: {key}")),
+        ExecutionError::FunctionError { message, .. } => Fault::Said(message.clone()),
+        ExecutionError::DivisionByZero(_) => Fault::Said("division by zero".to_owned()),
+        ExecutionError::RemainderByZero(_) => Fault::Said("modulus by zero".to_owned()),
+        ExecutionError::Overflow(..) => Fault::Said("integer overflow".to_owned()),
+        ExecutionError::UndeclaredReference(name) => Fault::Lacking(format!("there is no function `{name}`")),
+        ExecutionError::InvalidArgumentCount { .. } | ExecutionError::MissingArgumentOrTarget => {
+            Fault::Lacking("a function takes another number of arguments".to_owned())
+        }
+        _ => Fault::NoOverload,
+    }
+}
