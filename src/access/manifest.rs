@@ -165,6 +165,7 @@ fn comment(why: Why, rights: &BTreeSet<&Right>, needs: &Needs) -> Vec<String> {
             "The last line that a container wrote before it crashed. Commit statuses show it: without this rule they".to_owned(),
             "tell of the crash alone. In a ClusterRole it is of all namespaces; `--namespaces-exist` keeps it to its own.".to_owned(),
         ],
+        Why::StorageClasses => vec!["Whether an unbound claim waits for the first pod that uses it.".to_owned()],
         Why::Granting => vec![
             "Roles and bindings are rendered too: whoever writes them has their rules itself or may do this."
                 .to_owned(),

@@ -118,8 +118,19 @@ impl Work<'_> {
         if has_pods || (&*object.id.group, &*object.id.kind) == ("", "Pod") {
             self.add(place.clone(), "", "pods/log", None, Verb::Get, Why::LastLines);
         }
+        if (&*group, &*object.id.kind) == ("", "PersistentVolumeClaim") {
+            self.storage_class(object);
+        }
         if &*group == RBAC && self.writes() {
             self.grant(place, object);
+        }
+    }
+
+    /// A claim without a class gets the default of its cluster, whose name is not known here.
+    fn storage_class(&mut self, claim: &RenderedObject) {
+        let name = claim.body.field("/spec/storageClassName").and_then(|it| it.as_str().map(str::to_owned));
+        if name.as_deref() != Some("") {
+            self.add(None, "storage.k8s.io", "storageclasses", name, Verb::Get, Why::StorageClasses);
         }
     }
 

@@ -99,6 +99,8 @@ pub enum Why {
     Causes,
     /// The last line that a container wrote before it crashed. Whoever does not want it told leaves this right out.
     LastLines,
+    /// The storage class of a claim says whether it waits for its first consumer.
+    StorageClasses,
     /// What is rendered grants rights to others.
     Granting,
     /// The home cluster keeps secrets of tutti itself.

@@ -108,6 +108,20 @@ fn what_is_written_decides_over_the_verbs() {
     check(&observe, ", adopt: true", &objects, &[&READ[..], &TAKE_OVER].concat());
 }
 
+#[test]
+fn claims_need_their_storage_class() {
+    let check = |spec: Value, expected: Option<&str>| {
+        let claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": spec});
+        let found = rights(&Instance::default(), "", &[claim]);
+        let classes: Vec<&str> =
+            found.iter().map(String::as_str).filter(|it| it.contains("storageclasses")).collect();
+        assert_eq!(classes, Vec::from_iter(expected));
+    };
+    check(json!({"storageClassName": "late"}), Some("get storageclasses.storage.k8s.io late"));
+    check(json!({}), Some("get storageclasses.storage.k8s.io"));
+    check(json!({"storageClassName": ""}), None);
+}
+
 /// A cluster that is being removed: nothing is written there any more but that it goes, or is let go.
 #[test]
 fn what_goes_is_deleted_and_nothing_else() {

@@ -69,7 +69,11 @@ impl Shown {
             let detail = match target.phase {
                 // How far it is says enough; every event of every object would be too much.
                 Phase::Progressing | Phase::Running if target.pods.desired > 0 => {
-                    format!("{}/{} available", target.pods.available, target.pods.desired)
+                    let pods = format!("{}/{} available", target.pods.available, target.pods.desired);
+                    match target.phase {
+                        Phase::Running if !target.detail.is_empty() => format!("{pods}; {}", target.detail),
+                        _ => pods,
+                    }
                 }
                 Phase::Pending if target.detail == "applying" || target.detail == "observing" => {
                     String::new()

@@ -48,7 +48,8 @@ impl World {
             return asks;
         }
         while let Some(id) = self.next_target(now) {
-            let deadlines = [self.advance_target(&id, now), self.ask_pods(&id, now)];
+            let deadlines =
+                [self.advance_target(&id, now), self.ask_pods(&id, now), self.read_storage_class(&id, now)];
             self.agenda.remind(&id, deadlines.into_iter().flatten().min());
         }
         let prune = self.advance_prune(now);

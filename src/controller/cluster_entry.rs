@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use self::kind_watch::{KindWatch, as_number};
+use super::claims::UnboundClaims;
 use super::event::{ClusterNews, Event, Looked};
 use super::listing::Listing;
 use super::wanted::Wanted;
@@ -71,6 +72,7 @@ pub struct ClusterEntry {
     pub running: usize,
     /// Workloads that are not healthy, whole: what their pods suffer from is judged by them.
     pub unwell: BTreeMap<ObjectId, Value>,
+    pub claims: UnboundClaims,
     watches: BTreeMap<Kind, KindWatch>,
     /// Kinds that were watched until the cluster served them no longer: they are again when it does.
     gone: BTreeSet<Kind>,
@@ -128,6 +130,7 @@ impl ClusterEntry {
             strays: BTreeSet::new(),
             running: 0,
             unwell: BTreeMap::new(),
+            claims: UnboundClaims::default(),
             watches: BTreeMap::new(),
             gone: BTreeSet::new(),
             watched: 0,
@@ -296,6 +299,7 @@ impl ClusterEntry {
         self.epoch = epoch;
         self.client = Some(client);
         self.connected_at = Some(Instant::now());
+        self.claims.clear_classes();
         self.watches.clear();
         self.gone.clear();
         self.observation.complete = false;
@@ -348,6 +352,7 @@ impl ClusterEntry {
             self.observation.remove(id, || self.wanted.ids().contains(id));
         }
         self.unwell.retain(|id, _| stays(id));
+        self.claims.retain(&stays);
         self.strays.retain(|id| stays(id));
     }
 
@@ -511,6 +516,11 @@ impl ClusterEntry {
         let wants_pods = live.pods.is_none_or(|pods| pods.desired > 0);
         let unwell = wants_pods && !live.health.is_settled_well() && health::own_pods(&object).is_some();
         let touched = self.see(&id, live, &object, instance);
+        let is_judged_by_us = self.rules.mark(&live.kind).is_none();
+        let touched = self.see(&id, live);
+        if touched != Touched::Nothing && is_judged_by_us {
+            self.claims.note(&id, &object);
+        }
         if !unwell {
             self.unwell.remove(&id);
         } else if touched != Touched::Nothing {
@@ -620,6 +630,7 @@ impl ClusterEntry {
         self.observation.absent.remove(id);
         self.observation.immutable.remove(id);
         self.unwell.remove(id);
+        self.claims.remove(id);
         let is_wanted_by_another = self.strays.remove(id) && self.wanted.ids().contains(id);
         match self.observation.remove(id, || self.wanted.ids().contains(id)) {
             // Whoever waits for it to be gone may be another app.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::cluster_entry::{ClusterEntry, Reach, Touched};
 use super::event::ClusterNews;
@@ -160,6 +161,10 @@ impl World {
             ClusterNews::Left => {
                 entry.left = true;
                 self.stop_writing_to(name);
+            }
+            ClusterNews::StorageClass { class, binding } => {
+                entry.claims.note_class(class, binding, Instant::now());
+                self.touch(name, &Touched::Everything);
             }
             ClusterNews::Watch { kind, number, change } => {
                 let touched = entry.watched(&kind, number, change, &self.instance.name, &mut self.words);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use secrecy::SecretString;
 
+use super::claims::Binding;
 use super::last_lines::Explanation;
 use super::load::Loaded;
 use super::secrets::SecretError;
@@ -112,6 +113,11 @@ pub enum ClusterNews {
         attempts: u32,
         /// It will not get better by itself: no kubeconfig, or a wrong one.
         lasting: bool,
+    },
+    /// When claims of a storage class are bound; `None` when the class could not be read.
+    StorageClass {
+        class: Arc<str>,
+        binding: Option<Binding>,
     },
     Watch {
         kind: Kind,

@@ -9,6 +9,7 @@
 
 mod advance;
 mod causes;
+mod claims;
 mod cluster_entry;
 mod clusters;
 mod dropped;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::claims::{self, is_idle_claim};
 use super::cluster_entry::{ClusterEntry, Reach};
 use super::target::TargetEntry;
 use super::world::World;
@@ -174,6 +175,12 @@ fn health_of<'r>(
                     // Held before its pods came.
                     Status::Suspended if !live.can_take_over() => Phase::Paused,
                     Status::Current | Status::Suspended => continue,
+                    Status::InProgress if is_idle_claim(object, rendered, cluster) => {
+                        if worst.2.is_empty() {
+                            worst.2 = format!("{}: {}", object.id, claims::IDLE);
+                        }
+                        continue;
+                    }
                     Status::InProgress | Status::Terminating => Phase::Progressing,
                     Status::Failed => Phase::Degraded,
                     Status::NotFound | Status::Unknown => Phase::Pending,

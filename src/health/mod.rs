@@ -42,6 +42,7 @@ pub use own_pods::{OwnPods, have_pods, own_pods};
 pub use pod::is_ready;
 pub use refused_pods::{lacks_pods, refused_pods, tell_by_events};
 pub use rules::{Expressions, Mark, Part, RuleBody, RuleMistake, RuleSource, Rules};
+pub use storage::unbound_class;
 
 use serde_json::Value;
 

@@ -12,11 +12,22 @@ pub fn claim(object: &Value) -> Health {
             None => Health::current(),
         },
         Some("Lost") => Health::new(Status::Failed, "its volume is lost"),
-        // Also a claim whose class waits for the first pod, whose workload may come later: so nothing that
-        // comes later waits for claims.
+        // Also a claim whose class waits for the first pod, whose workload may come later: so nothing that comes later waits
+        // for claims. The class is no part of the claim: the controller reads it when nothing that runs uses the claim.
         Some(phase) => Health::new(Status::InProgress, sentence(&format!("{phase}, not bound"))),
         None => Health::new(Status::InProgress, "no status yet"),
     }
+}
+
+/// The storage class of a claim that has no volume, and for which no pod has chosen a node yet.
+pub fn unbound_class(object: &Value) -> Option<&str> {
+    // The scheduler writes it when it places the first pod that uses the claim.
+    let is_chosen = object.pointer("/metadata/annotations/volume.kubernetes.io~1selected-node").is_some();
+    let is_unbound = text(object, "/kind") == Some("PersistentVolumeClaim")
+        && text(object, "/apiVersion") == Some("v1")
+        && text(object, "/status/phase") == Some("Pending")
+        && text(object, "/spec/volumeName").is_none();
+    text(object, "/spec/storageClassName").filter(|_| is_unbound && !is_chosen)
 }
 
 pub fn volume(object: &Value) -> Health {

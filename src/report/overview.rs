@@ -76,7 +76,7 @@ pub struct TargetReport {
     /// The commit that it is told on: the last that changed what this target is made from.
     pub revision: Revision,
     pub phase: Phase,
-    /// The cause, in words; empty when it runs.
+    /// The cause, in words; when it runs, what of it is idle, else empty.
     pub detail: String,
     pub pods: PodCount,
     pub version: String,

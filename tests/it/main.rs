@@ -19,6 +19,7 @@ mod causes;
 mod certificates;
 mod chaos;
 mod charts;
+mod claims;
 mod cold_start;
 mod containers;
 mod deletes;

@@ -222,7 +222,10 @@ fn told(missing: &[&Right], needs: &Needs, instance: &str, cluster: &crate::mode
     let message = format!("{} of {all} missing", missing.len());
     // Without these tutti works, and tells less or learns it later.
     let is_vital = |right: &&Right| {
-        !matches!(needs.rights.get(*right), Some(Why::Serving | Why::Causes | Why::LastLines) | None)
+        !matches!(
+            needs.rights.get(*right),
+            Some(Why::Serving | Why::Causes | Why::LastLines | Why::StorageClasses) | None
+        )
     };
     let mut finding = if missing.iter().any(is_vital) {
         Finding::bad(Check::Rights, Exit::Denied, message)

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::{check, condition, object};
-use crate::health::Rules;
+use crate::health::{Rules, unbound_class};
 use crate::model::Kind;
 
 #[test]
@@ -80,6 +80,25 @@ fn storage() {
     check(volume("Available"), "Current");
     check(volume("Failed"), "Failed: no plugin");
     check(volume("Pending"), "InProgress: Pending");
+}
+
+#[test]
+fn an_unbound_claim_has_a_class_to_ask_about() {
+    let claim = |section: &str, field: &str, value: Value| {
+        let mut claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"},
+            "spec": {"storageClassName": "late"}, "status": {"phase": "Pending"}});
+        claim[section][field] = value;
+        unbound_class(&claim).map(ToOwned::to_owned)
+    };
+    assert_eq!(claim("metadata", "annotations", json!({})).as_deref(), Some("late"));
+    for (section, field, value) in [
+        ("status", "phase", json!("Bound")),
+        ("spec", "volumeName", json!("pv-1")),
+        ("spec", "storageClassName", json!("")),
+        ("metadata", "annotations", json!({"volume.kubernetes.io/selected-node": "node-1"})),
+    ] {
+        assert_eq!(claim(section, field, value), None, "{section}.{field}");
+    }
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use serde_json::json;
+
 use super::support::{Scene, configmap, deployment};
 
 #[tokio::test]
@@ -46,6 +48,22 @@ async fn once_ends_with_a_code_for_each_outcome() {
     scene.worktree.publish("one app with a mistake, one without");
     check(&[], 3, &["apps/broken/app.yaml"]).await;
     scene.ready(scene.cluster(1), "web", "shop/web:1.0", 1).await;
+}
+
+#[tokio::test]
+async fn once_ends_beside_a_claim_without_a_consumer() {
+    let Some(scene) = Scene::new("idle-claim", 1).await else { return };
+    let class = json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "late"},
+        "provisioner": "example.com/disks", "volumeBindingMode": "WaitForFirstConsumer"});
+    let claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "late",
+            "resources": {"requests": {"storage": "1Gi"}}}});
+    scene.write_app("web", &[class, claim]);
+    scene.worktree.publish("a claim that nothing uses");
+    let ended = scene.run(&scene.arguments(&["run", "--once"], &["--timeout", "60s"])).await;
+    let shown = format!("{}{}", ended.stdout, ended.stderr);
+    assert_eq!(ended.code, Some(0), "{shown}");
+    assert!(shown.contains("waits for the first consumer"), "{shown}");
 }
 
 #[tokio::test]

@@ -1,0 +1,140 @@
+//! Claims whose storage class binds them when a pod uses them, in apps in which none does.
+
+use std::time::Duration;
+
+use sandbox::{Fault, RequestMatch};
+use tutti::controller::{Ending, Until};
+use tutti::report::Phase;
+
+use crate::drift::{APP, MANIFESTS, settle};
+use crate::support::fleet::{Fleet, Running, target};
+use crate::support::live::apply_as;
+use crate::support::manifests::objects;
+use crate::support::wires::Wires;
+
+const CLASS: &str = "\
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: late}
+provisioner: example.com/disks
+volumeBindingMode: WaitForFirstConsumer
+";
+
+fn claim(name: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {{name: {name}, namespace: default}}\n\
+         spec: {{accessModes: [ReadWriteOnce], storageClassName: late, resources: {{requests: {{storage: 1Gi}}}}}}\n---\n"
+    )
+}
+
+/// A pod template that mounts the claim `data`.
+const TEMPLATE: &str = "{metadata: {labels: {app: web}}, spec: {restartPolicy: POLICY, containers: [{name: main, image: web:1}], \
+                        volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]}}";
+
+fn deployment(fields: &str) -> String {
+    format!(
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: web, namespace: default}}\n\
+         spec: {{{fields}, selector: {{matchLabels: {{app: web}}}}, template: {}}}\n---\n",
+        TEMPLATE.replace("POLICY", "Always")
+    )
+}
+
+fn cron_job() -> String {
+    format!(
+        "apiVersion: batch/v1\nkind: CronJob\nmetadata: {{name: web, namespace: default}}\n\
+         spec: {{schedule: '0 4 1 1 *', jobTemplate: {{spec: {{template: {}}}}}}}\n---\n",
+        TEMPLATE.replace("POLICY", "Never")
+    )
+}
+
+async fn fleet(manifests: &str) -> Fleet {
+    let fleet = Fleet::new(&["bj1"], &[(APP, &objects("default", "web")), (MANIFESTS, manifests)]);
+    apply_as(fleet.cluster("bj1"), "admin", CLASS).await;
+    fleet
+}
+
+fn told(running: &Running) -> (Phase, String) {
+    let now = running.overview.borrow().clone();
+    let target = target(&now, "bj1", "default/web");
+    (target.phase, target.detail.clone())
+}
+
+fn class_reads(fleet: &Fleet) -> usize {
+    fleet
+        .cluster("bj1")
+        .count_requests(&RequestMatch::any().verb("get").resource("storageclasses.storage.k8s.io"))
+}
+
+const IDLE: &str = "PersistentVolumeClaim default/data: Suspended, its storage class waits for the first consumer, and no \
+                    running workload of its app uses it";
+
+#[tokio::test(start_paused = true)]
+async fn an_unused_claim_is_suspended_with_its_reason() {
+    let claims = [claim("data"), claim("other")].concat();
+    for manifests in [
+        claims.clone(),
+        claims.clone() + &deployment("replicas: 0"),
+        claims.clone() + &deployment("paused: true"),
+        claims + &cron_job(),
+    ] {
+        let fleet = fleet(&manifests).await;
+        let running = fleet.start().await;
+        settle().await;
+        let (phase, detail) = told(&running);
+        let is_paused = manifests.contains("paused");
+        let expected = if is_paused { Phase::Paused } else { Phase::Running };
+        assert_eq!(phase, expected, "{detail}\n{manifests}");
+        assert!(is_paused || detail == IDLE, "{detail}\n{manifests}");
+        tokio::time::sleep(Duration::from_secs(3_600)).await;
+        assert_eq!(class_reads(&fleet), 1, "both claims have one class\n{manifests}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn once_ends_well_beside_an_unused_claim() {
+    let fleet = fleet(&claim("data")).await;
+    let settled = |settings: &mut tutti::controller::Settings| {
+        settings.until = Until::Settled { timeout: Duration::from_secs(60) };
+    };
+    let running = fleet.start_with(&Wires::lasting(), settled).await;
+    let (ending, overview) = running.ended().await;
+    assert!(matches!(ending, Ending::Settled), "{ending:?}");
+    assert_eq!(target(&overview, "bj1", "default/web").detail, IDLE);
+}
+
+/// Its workload comes later: the claim is bound then, and the class is no longer of interest.
+#[tokio::test(start_paused = true)]
+async fn a_used_claim_is_waited_for() {
+    let fleet = fleet(&[claim("data"), deployment("replicas: 0")].concat()).await;
+    let running = fleet.start().await;
+    settle().await;
+    assert_eq!(told(&running), (Phase::Running, IDLE.to_owned()));
+    let placeless =
+        deployment("replicas: 1").replace("{restartPolicy", "{nodeSelector: {disk: none}, restartPolicy");
+    let manifests = [claim("data"), placeless].concat();
+    fleet.push(&running, "One pod that fits no node", &[(MANIFESTS, Some(&manifests))]).await;
+    settle().await;
+    let (phase, detail) = told(&running);
+    assert_eq!(phase, Phase::Progressing, "{detail}");
+    assert!(!detail.contains("Suspended"), "{detail}");
+    let manifests = [claim("data"), deployment("replicas: 1")].concat();
+    let head = fleet.push(&running, "One pod", &[(MANIFESTS, Some(&manifests))]).await;
+    running.converged(&head).await;
+    assert_eq!(told(&running), (Phase::Running, String::new()));
+    assert_eq!(class_reads(&fleet), 1);
+}
+
+/// Whose class cannot be read is on its way, as far as anybody knows.
+#[tokio::test(start_paused = true)]
+async fn without_its_class_a_claim_stays_in_progress() {
+    let fleet = fleet(&claim("data")).await;
+    let reads = RequestMatch::any().verb("get").resource("storageclasses.storage.k8s.io");
+    fleet.cluster("bj1").fail_next(reads, 3, Fault::forbidden());
+    let running = fleet.start().await;
+    settle().await;
+    let words = "PersistentVolumeClaim default/data: Pending, not bound";
+    assert_eq!(told(&running), (Phase::Progressing, words.to_owned()));
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    assert_eq!(told(&running), (Phase::Running, IDLE.to_owned()));
+    assert_eq!(class_reads(&fleet), 4);
+}
