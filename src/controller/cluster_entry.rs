@@ -515,9 +515,8 @@ impl ClusterEntry {
         // One that wants no pods has none that could tell why.
         let wants_pods = live.pods.is_none_or(|pods| pods.desired > 0);
         let unwell = wants_pods && !live.health.is_settled_well() && health::own_pods(&object).is_some();
-        let touched = self.see(&id, live, &object, instance);
         let is_judged_by_us = self.rules.mark(&live.kind).is_none();
-        let touched = self.see(&id, live);
+        let touched = self.see(&id, live, &object, instance);
         if touched != Touched::Nothing && is_judged_by_us {
             self.claims.note(&id, &object);
         }

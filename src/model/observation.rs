@@ -52,8 +52,6 @@ pub struct Live {
     pub evidence: Option<Evidence>,
     /// When its app leaves fields of it to others. What `ownership` says is without these fields.
     pub ignored: Option<Arc<Ignored>>,
-    /// What others did to it, until it is as applied again.
-    pub changed: Option<Arc<ForeignChanges>>,
 }
 
 impl Live {
@@ -61,6 +59,14 @@ impl Live {
     pub fn was(&self) -> Option<Was> {
         let revision = Revision::from(self.revision.as_deref()?);
         Some(Was { app: AppId::parse(&self.app)?, revision, hash: self.hash? })
+    }
+
+    /// What others did to it, where that is known.
+    pub fn changes(&self) -> Option<&Arc<ForeignChanges>> {
+        match &self.evidence {
+            Some(Evidence::Changes(changes)) => Some(changes),
+            _ => None,
+        }
     }
 
     /// An apply shows what is there when everything was wanted. `before`: the values that it was to put back. Whether it did not,
@@ -72,10 +78,8 @@ impl Live {
         let values = if is_overruled { then } else { shown.values };
         self.overruled = is_overruled && self.ownership.values == before;
         self.settled = Some(Ownership { values, ..shown.clone() });
-        self.evidence = None;
-        if self.ownership.fields == shown.fields {
-            self.changed = None;
-        }
+        let is_as_shown = self.ownership.fields == shown.fields;
+        self.evidence = self.evidence.take().filter(|it| matches!(it, Evidence::Changes(_)) && !is_as_shown);
         self.overruled
     }
 
@@ -108,6 +112,8 @@ pub enum Evidence {
     Fields(Arc<str>),
     /// The whole object as text: its server does not say who set what, so only its values tell.
     Object(Arc<str>),
+    /// None: what others did to it is known, until it is as applied again.
+    Changes(Arc<ForeignChanges>),
 }
 
 /// Without the object, which may hold what must not be told.
@@ -116,6 +122,7 @@ impl fmt::Debug for Evidence {
         match self {
             Self::Fields(fields) => f.debug_tuple("Fields").field(fields).finish(),
             Self::Object(_) => f.debug_tuple("Object").finish_non_exhaustive(),
+            Self::Changes(changes) => f.debug_tuple("Changes").field(changes).finish(),
         }
     }
 }

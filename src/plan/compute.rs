@@ -162,7 +162,7 @@ fn step(
         may_replace: may_replace && !object.id.takes_others_along(),
         left,
         was: live.and_then(Live::was).or_else(|| was.cloned()),
-        changed: live.and_then(|live| live.changed.clone()),
+        changed: live.and_then(Live::changes).cloned(),
     };
     step.force = step.intent().is_write() && object.says(labels::FORCE).unwrap_or(input.force);
     step
@@ -308,7 +308,7 @@ fn said_replicas(object: &RenderedObject) -> Option<i64> {
 /// The commit changed nothing of it; somebody else may have.
 fn as_applied(input: &Input<'_>, object: &RenderedObject, live: &Live, autoscaled: bool) -> (Action, Reason) {
     let is_said = !autoscaled && said_replicas(object).is_some();
-    let told = || live.changed.as_ref().map(|changed| changed.to_string()).unwrap_or_default();
+    let told = || live.changes().map(|changes| changes.to_string()).unwrap_or_default();
     match (drift::of(live, is_said), input.drift) {
         (None, _) | (Some(_), DriftMode::Ignore) => (Action::Unchanged, Reason::Same),
         (Some(drift), DriftMode::Repair) if drift.is_doubt() && input.asked_lately.contains(&object.id) => {

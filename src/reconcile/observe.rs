@@ -49,7 +49,6 @@ pub fn live(kind: &Kind, object: &Value, instance: &str, rules: &Rules, ignores:
         settled: None,
         evidence,
         ignored,
-        changed: None,
     })
 }
 

@@ -138,7 +138,8 @@ fn leave(
 /// An object that is seen for the first time with this content: what is ours in it is all that was applied, or that stays
 /// a doubt.
 pub fn settle(live: &mut Arc<Live>, object: &RenderedObject) {
-    if live.hash != Some(object.hash) || live.settled.is_some() || live.evidence.is_none() {
+    let is_open = matches!(live.evidence, Some(Evidence::Fields(_) | Evidence::Object(_)));
+    if live.hash != Some(object.hash) || live.settled.is_some() || !is_open {
         return;
     }
     let live = Arc::make_mut(live);
@@ -149,8 +150,8 @@ pub fn settle(live: &mut Arc<Live>, object: &RenderedObject) {
             let body = ours_of(object.body.fields(), ignored);
             if !fields.covers(&body) {
                 if changed::lacks_items(&body, &fields) {
-                    live.changed =
-                        Some(Arc::new(ForeignChanges { fields: Vec::new(), in_place: InPlace::NotKnown }));
+                    let changes = ForeignChanges { fields: Vec::new(), in_place: InPlace::NotKnown };
+                    live.evidence = Some(Evidence::Changes(Arc::new(changes)));
                 }
                 return;
             }
@@ -180,7 +181,7 @@ pub fn note_changes(live: &mut Arc<Live>, seen: &Value, object: &RenderedObject,
         // A key of an item may be a value.
         changed.fields.iter_mut().for_each(|told| told.field = field_without_values(&told.field));
     }
-    live.changed = Some(Arc::new(changed));
+    live.evidence = Some(Evidence::Changes(Arc::new(changed)));
 }
 
 /// Where nobody has any field any more, a number that is as it was is still whose it was, if that may be an autoscaler.

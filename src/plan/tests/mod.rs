@@ -111,7 +111,6 @@ fn live(owner: &str, text: &str, content: &str) -> Live {
         ownership: settled.clone(),
         settled: Some(settled),
         evidence: None,
-        changed: None,
         ignored: None,
     }
 }
