@@ -300,7 +300,7 @@ type Keys = Map<String, Value>;
 
 fn has_same_keys(one: &Value, other: &Value, keys: &Keys) -> bool {
     keys.keys().all(|name| {
-        let of = |item: &Value| item.get(name).cloned().or_else(|| default_of_key(name));
+        let of = |item: &Value| item.get(name).cloned().unwrap_or_else(|| default_of_key(name));
         of(one) == of(other)
     })
 }

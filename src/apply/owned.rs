@@ -253,9 +253,9 @@ fn leaves_no_trace(value: &Value) -> bool {
     value.is_null() || value.as_array().is_some_and(Vec::is_empty)
 }
 
-/// The one key that has a default, and that people leave out, is the protocol of a port.
-pub(super) fn default_of_key(key: &str) -> Option<Value> {
-    (key == "protocol").then(|| Value::String("TCP".to_owned()))
+/// What a key says that an item leaves out: the protocol of a port, or a name that is empty.
+pub(super) fn default_of_key(key: &str) -> Value {
+    Value::String(if key == "protocol" { "TCP" } else { "" }.to_owned())
 }
 
 /// What the key of an entry says of the item of a list that it is of.
@@ -280,7 +280,7 @@ impl ItemKey {
                 Self::Keys(keys) => {
                     let says = |(key, value): (&String, &Value)| match item.get(key) {
                         Some(known) => known == value,
-                        None => takes_defaults && default_of_key(key).as_ref() == Some(value),
+                        None => takes_defaults && default_of_key(key) == *value,
                     };
                     keys.iter().all(says)
                 }

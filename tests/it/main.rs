@@ -31,6 +31,7 @@ mod doubt;
 mod drift;
 mod example_repo;
 mod faults;
+mod foreign_edits;
 mod health;
 mod health_cases;
 mod import;

@@ -23,13 +23,14 @@ const KINDS: [(&str, &str, &str); 10] = [
 ];
 
 /// Those that tests only look at.
-const OTHERS: [(&str, &str, &str); 17] = [
+const OTHERS: [(&str, &str, &str); 18] = [
     ("", "v1", "Endpoints"),
     ("", "v1", "PersistentVolumeClaim"),
     ("", "v1", "Pod"),
     ("", "v1", "Secret"),
     ("apps", "v1", "ReplicaSet"),
     ("apps", "v1", "StatefulSet"),
+    ("apps", "v1", "DaemonSet"),
     ("autoscaling", "v2", "HorizontalPodAutoscaler"),
     ("batch", "v1", "Job"),
     ("batch", "v1", "CronJob"),

@@ -1,0 +1,347 @@
+//! Random edits by somebody else: what Git says comes back, what stood in its place goes, and the next commit rolls out.
+//!
+//! `TUTTI_EDITS` says how many, `TUTTI_EDITS_SEED` with which seed.
+
+use std::time::Duration;
+
+use kube::api::PostParams;
+use serde_json::{Map, Value, json};
+use tutti::report::Phase;
+
+use crate::drift::{APP, MANIFESTS, app};
+use crate::support::fleet::{Fleet, target};
+use crate::support::live;
+
+const OBJECTS: &str = include_str!("../fixtures/foreign_edits/objects.yaml");
+const DEFINITION: &str = include_str!("../fixtures/foreign_edits/definition.yaml");
+
+/// Every so many rounds there is a commit.
+const ROUNDS_A_COMMIT: usize = 10;
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((z ^ (z >> 31)) % bound.max(1) as u64) as usize
+    }
+
+    fn pick<'v, T>(&mut self, all: &'v [T]) -> Option<&'v T> {
+        all.get(self.below(all.len()))
+    }
+}
+
+/// The fields by which a server merges the items of a list.
+const KEYS: [(&str, &str); 10] = [
+    ("containers", "name"),
+    ("initContainers", "name"),
+    ("env", "name"),
+    ("volumes", "name"),
+    ("volumeMounts", "mountPath"),
+    ("imagePullSecrets", "name"),
+    ("hostAliases", "ip"),
+    ("topologySpreadConstraints", "topologyKey"),
+    ("webhooks", "name"),
+    ("listeners", "name"),
+];
+
+fn key_of(list: &str, item: &Value) -> Option<&'static str> {
+    if list == "ports" {
+        let of_pod = item.get("containerPort").is_some();
+        return Some(if of_pod { "containerPort" } else { "port" });
+    }
+    KEYS.iter().find(|(name, _)| *name == list).map(|(_, key)| *key)
+}
+
+/// Other variants of what may be there once.
+fn variants(name: &str) -> &'static [(&'static str, &'static str)] {
+    match name {
+        "httpGet" | "tcpSocket" | "exec" | "grpc" => &[
+            ("httpGet", r#"{"path":"/other","port":81}"#),
+            ("tcpSocket", r#"{"port":81}"#),
+            ("exec", r#"{"command":["true"]}"#),
+        ],
+        "emptyDir" | "configMap" | "secret" => {
+            &[("emptyDir", "{}"), ("hostPath", r#"{"path":"/tmp"}"#), ("secret", r#"{"secretName":"other"}"#)]
+        }
+        "value" => &[("valueFrom", r#"{"fieldRef":{"fieldPath":"metadata.name"}}"#)],
+        "valueFrom" => &[("value", r#""plain""#)],
+        "configMapKeyRef" => &[("secretKeyRef", r#"{"name":"other","key":"a"}"#)],
+        "minAvailable" => &[("maxUnavailable", "1")],
+        _ => &[],
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Edit {
+    Replace,
+    Delete,
+    /// Of the key of an item.
+    RenameItem,
+    /// Of a key of labels or data.
+    RenameKey,
+    Switch,
+}
+
+/// A way from the object to a value: names, and indexes of what Git says.
+type Way = Vec<Value>;
+
+/// All values that Git says, with the ways to them.
+fn ways(value: &Value, way: &mut Way, found: &mut Vec<Way>) {
+    if !way.is_empty() {
+        found.push(way.clone());
+    }
+    match value {
+        Value::Object(map) => {
+            for (name, value) in map {
+                way.push(json!(name));
+                ways(value, way, found);
+                way.pop();
+            }
+        }
+        Value::Array(items) => {
+            for (index, value) in items.iter().enumerate() {
+                way.push(json!(index));
+                ways(value, way, found);
+                way.pop();
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The item of the live list that is that item of Git.
+fn live_index(list: &str, items: &[Value], live: &[Value], index: usize) -> Option<usize> {
+    let item = items.get(index)?;
+    match key_of(list, item) {
+        Some(key) => live.iter().position(|one| one.get(key) == item.get(key)),
+        None => Some(index),
+    }
+}
+
+/// Does the edit at the end of the way; whether there was anything to do.
+fn edit(random: &mut Random, kind: Edit, said: &Value, live: &mut Value, way: &[Value]) -> bool {
+    let Some((step, rest)) = way.split_first() else { return false };
+    if let Some(name) = step.as_str() {
+        let said = &said[name];
+        if rest.is_empty() {
+            let Some(map) = live.as_object_mut() else { return false };
+            return edit_field(random, kind, name, map);
+        }
+        let (Some(live), Some(index)) = (live.get_mut(name), rest.first().and_then(Value::as_u64)) else {
+            return live.get_mut(name).is_some_and(|live| edit(random, kind, said, live, rest));
+        };
+        let (Some(items), Some(now)) = (said.as_array(), live.as_array_mut()) else { return false };
+        let index = index as usize;
+        let Some(place) = live_index(name, items, now, index) else { return false };
+        if rest.len() > 1 {
+            return now
+                .get_mut(place)
+                .is_some_and(|live| edit(random, kind, &items[index], live, &rest[1..]));
+        }
+        return edit_item(kind, name, now, place);
+    }
+    false
+}
+
+fn edit_field(random: &mut Random, kind: Edit, name: &str, map: &mut Map<String, Value>) -> bool {
+    let Some(value) = map.get(name).cloned() else { return false };
+    match kind {
+        Edit::Replace => match value {
+            Value::String(text) => {
+                let other = ["RollingUpdate", "OnDelete", "Recreate"].iter().find(|it| **it != text);
+                let is_kind = ["RollingUpdate", "OnDelete", "Recreate"].contains(&text.as_str());
+                let text = if is_kind { (*other.expect("another")).to_owned() } else { format!("{text}x") };
+                map.insert(name.to_owned(), json!(text)).is_some()
+            }
+            Value::Number(number) => {
+                map.insert(name.to_owned(), json!(number.as_i64().unwrap_or(1) + 1)).is_some()
+            }
+            Value::Bool(is) => map.insert(name.to_owned(), json!(!is)).is_some(),
+            _ => false,
+        },
+        Edit::Delete => map.remove(name).is_some(),
+        Edit::RenameKey if value.is_string() => {
+            map.remove(name);
+            map.insert(format!("{name}-other"), value).is_none()
+        }
+        Edit::Switch => {
+            let others: Vec<_> = variants(name).iter().filter(|(other, _)| *other != name).collect();
+            let Some((other, value)) = random.pick(&others).copied() else { return false };
+            map.remove(name);
+            map.insert((*other).to_owned(), serde_json::from_str(value).expect("JSON")).is_none()
+        }
+        _ => false,
+    }
+}
+
+fn edit_item(kind: Edit, list: &str, items: &mut Vec<Value>, place: usize) -> bool {
+    match kind {
+        Edit::Delete => {
+            items.remove(place);
+            true
+        }
+        Edit::RenameItem => {
+            let Some(key) = key_of(list, &items[place]) else { return false };
+            let value = &mut items[place][key];
+            *value = match &*value {
+                Value::Number(number) => json!(number.as_i64().unwrap_or_default() + 1000),
+                Value::String(text) if key == "ip" => json!(text.replace("10.0", "10.9")),
+                Value::String(text) => json!(format!("{text}-other")),
+                _ => return false,
+            };
+            true
+        }
+        _ => false,
+    }
+}
+
+/// What of an object Git can say: without what servers and controllers write.
+fn comparable(object: &Value) -> Value {
+    let mut object = object.clone();
+    let map = object.as_object_mut().expect("a map");
+    map.remove("status");
+    let labels = map["metadata"]["labels"].clone();
+    map.insert("metadata".to_owned(), json!({"labels": labels}));
+    object
+}
+
+/// Whether the object says all that Git says; lists by their keys.
+fn says(live: &Value, said: &Value, list: &str) -> bool {
+    match (live, said) {
+        (Value::Object(live), Value::Object(said)) => {
+            said.iter().all(|(name, said)| live.get(name).is_some_and(|live| says(live, said, name)))
+        }
+        (Value::Array(live), Value::Array(said)) => (0..said.len()).all(|index| {
+            live_index(list, said, live, index)
+                .and_then(|place| live.get(place))
+                .is_some_and(|live| says(live, &said[index], ""))
+        }),
+        (live, said) => live == said,
+    }
+}
+
+struct Object {
+    kind: String,
+    name: String,
+    /// As Git says it.
+    said: Value,
+    ways: Vec<Way>,
+}
+
+fn objects(text: &str) -> Vec<Object> {
+    let documents = text.split("---\n").filter(|it| !it.trim().is_empty());
+    documents
+        .map(|text| {
+            let said: Value = serde_yaml::from_str(text).expect("YAML");
+            let (kind, name) = (live::text(&said, "/kind"), live::text(&said, "/metadata/name"));
+            let mut editable = said.clone();
+            for field in ["apiVersion", "kind"] {
+                editable.as_object_mut().expect("a map").remove(field);
+            }
+            let metadata = editable["metadata"].as_object_mut().expect("a map");
+            metadata.retain(|name, _| name == "labels");
+            let (mut found, mut said) = (Vec::new(), said);
+            ways(&editable, &mut Vec::new(), &mut found);
+            found.retain(|way| *way != [json!("metadata")]);
+            said["metadata"] = editable["metadata"].clone();
+            Object { kind, name, said, ways: found }
+        })
+        .collect()
+}
+
+/// As `kubectl edit` does it: the whole object is written. Whether the server took it.
+async fn write(fleet: &Fleet, object: &Object, change: impl FnOnce(&mut Value) -> bool) -> bool {
+    let api = live::api(fleet.cluster("bj1"), &object.kind, Some("default"));
+    let mut now = serde_json::to_value(api.get(&object.name).await.expect("it is there")).expect("JSON");
+    if !change(&mut now) {
+        return false;
+    }
+    now["metadata"].as_object_mut().expect("a map").remove("resourceVersion");
+    let edited = serde_json::from_value(now).expect("an object");
+    let parameters = PostParams { field_manager: Some("kubectl-edit".to_owned()), ..PostParams::default() };
+    api.replace(&object.name, &parameters, &edited).await.is_ok()
+}
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn whatever_others_edit_git_comes_back_and_the_next_commit_rolls_out() {
+    let (wanted, seed) = (number("TUTTI_EDITS", 2000) as usize, number("TUTTI_EDITS_SEED", 1));
+    let mut random = Random(seed);
+    let mut manifests = OBJECTS.to_owned();
+    let all = |manifests: &str| [DEFINITION, manifests].join("---\n");
+    let fleet = Fleet::new(&["bj1"], &[(APP, &app("drift: repair")), (MANIFESTS, &all(&manifests))]);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    tokio::time::sleep(Duration::from_secs(90)).await;
+    let get = async |object: &Object| {
+        live::get(fleet.cluster("bj1"), &object.kind, "default", &object.name).await.expect("it is there")
+    };
+    let kinds = [
+        Edit::Replace,
+        Edit::Delete,
+        Edit::RenameItem,
+        Edit::RenameItem,
+        Edit::RenameKey,
+        Edit::Switch,
+        Edit::Switch,
+    ];
+    let (mut done, mut refused, mut round) = (0, 0, 0);
+    let mut counts = [0; 5];
+    while done < wanted {
+        round += 1;
+        assert!(round < wanted * 10, "{done} edits, {refused} refused");
+        let objects = objects(&manifests);
+        let mut edits = Vec::new();
+        for object in &objects {
+            let before = comparable(&get(object).await);
+            let kind = *random.pick(&kinds).expect("a kind");
+            // Not every way leads to something of that kind.
+            for _ in 0..40 {
+                let way = random.pick(&object.ways).expect("a way").clone();
+                let mut was_changed = false;
+                let was_taken = write(&fleet, object, |now| {
+                    was_changed = edit(&mut random, kind, &object.said, now, &way);
+                    was_changed
+                })
+                .await;
+                refused += usize::from(was_changed && !was_taken);
+                if was_taken {
+                    edits.push((object, kind, way, before));
+                    break;
+                }
+            }
+        }
+        tokio::time::sleep(Duration::from_secs(150)).await;
+        for (object, kind, way, before) in &edits {
+            let now = get(object).await;
+            let what = format!("seed {seed}, round {round}: {kind:?} of {} {}", object.kind, json!(way));
+            assert!(says(&now, &object.said, ""), "{what}: {now:#}");
+            if matches!(kind, Edit::RenameItem | Edit::Switch) {
+                assert_eq!(comparable(&now), *before, "{what}");
+            }
+            counts[*kind as usize] += 1;
+        }
+        done += edits.len();
+        if round % ROUNDS_A_COMMIT == 0 {
+            manifests = OBJECTS.replace("image: web:1", &format!("image: web:{round}"));
+            let text = all(&manifests);
+            let revision = fleet.push(&running, "Next", &[(MANIFESTS, Some(&text))]).await;
+            running.converged(&revision).await;
+            let now = running.overview.borrow().clone();
+            let target = target(&now, "bj1", "default/web");
+            assert_eq!(target.phase, Phase::Running, "seed {seed}, round {round}: {}", target.detail);
+        }
+    }
+    println!(
+        "edits: {done} in {round} rounds (replace, delete, rename an item, rename a key, switch: {counts:?}), {refused} refused by the server, seed {seed}"
+    );
+    assert!(counts.iter().all(|count| *count > 0), "{counts:?}");
+}
