@@ -166,6 +166,8 @@ async fn hooks_run_again_when_their_release_changes_and_not_before() {
     let migrated = scene.run_of("web-migrate").await;
     assert_eq!(settings["data"]["colour"], "blue");
     assert!(text(&migrated, "/status/completionTime") <= text(&scene.run_of("web-warm").await, CREATED));
+    let checked = scene.run_of("web-check").await;
+    assert!(text(&checked, "/status/completionTime") <= text(&migrated, CREATED), "of upgrades alone");
 
     // A finished run that somebody deletes runs again, and holds up nothing.
     let name = text(&migrated, "/metadata/name");
@@ -205,7 +207,7 @@ async fn a_migration_that_fails_keeps_the_release_back() {
     tokio::time::sleep(std::time::Duration::from_secs(600)).await;
     assert_eq!(text(&scene.web().await, IMAGE), "shop/web:1.0");
     let jobs = live::names(scene.cluster(), "Job").await;
-    assert_eq!(jobs.len(), 4, "nothing of the release that runs is deleted: {jobs:?}");
+    assert_eq!(jobs.len(), 5, "nothing of the release that runs is deleted: {jobs:?}");
 
     let fixed = scene.fleet.push(&scene.running, "Fixed", &[(APP, Some(&app("image: {tag: '2.0'}")))]).await;
     scene.running.converged(&fixed).await;

@@ -31,14 +31,19 @@ fn write_chart(scene: &Scene) {
     }
 }
 
-/// The only Job of which the chart says that it is named so.
-async fn run_of(scene: &Scene, name: &str) -> Value {
+/// The Jobs of which the chart says that they are named so.
+async fn runs(scene: &Scene, name: &str) -> Vec<Value> {
     let jobs = scene.cluster(0).get("/apis/batch/v1/namespaces/releases/jobs").await.expect("a list");
     let jobs = jobs["items"].as_array().expect("items");
     let is_run = |job: &&Value| {
         text(job, "/metadata/name").strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.len() == 9)
     };
-    let runs: Vec<&Value> = jobs.iter().filter(is_run).collect();
+    jobs.iter().filter(is_run).cloned().collect()
+}
+
+/// The only one.
+async fn run_of(scene: &Scene, name: &str) -> Value {
+    let runs = runs(scene, name).await;
     assert_eq!(runs.len(), 1, "runs of {name}: {runs:#?}");
     runs[0].clone()
 }
@@ -93,8 +98,12 @@ async fn hooks_of_a_chart_run_around_its_release() {
     once("colour: red", 0).await;
     assert_eq!(uids(&scene).await, first, "nothing of the release changed");
 
+    assert_eq!(runs(&scene, "web-check").await, Vec::<Value>::new(), "of upgrades alone");
+
     once("colour: blue", 0).await;
     let second = uids(&scene).await;
+    let checked = run_of(&scene, "web-check").await;
+    assert!(text(&checked, ENDED) <= text(&run_of(&scene, "web-migrate").await, CREATED));
     assert!(second[0] != first[0] && second[1] == first[1] && second[2] != first[2], "{first:?} {second:?}");
 
     let (broken, _) = once("colour: blue, image: {tag: '2.0'}, migration: crash-loop", 3).await;
