@@ -120,7 +120,8 @@ fn step(
     let autoscaled = left.paths.iter().any(|path| path.holds(&["spec", "replicas"]))
         || autoscaled.contains(&(object.id.namespace.as_deref(), &*object.id.kind, &*object.id.name));
     let may_replace = object.says(labels::REPLACE).unwrap_or(input.replace);
-    let is_there = live.is_some() || input.observation.strangers.contains_key(&object.id);
+    // Of a release that is taken over, its hooks are too.
+    let is_there = live.is_some() || input.adopt && input.observation.strangers.contains_key(&object.id);
     let decided = match barriers.out_of_season(object).filter(|_| !is_there) {
         Some(reason) if !input.unmanaged && input.kept_out.is_none() => (Action::Skip, reason),
         _ => decide(input, object, live, autoscaled),

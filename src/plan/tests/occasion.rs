@@ -140,6 +140,10 @@ fn what_is_left_or_taken_over_has_been_installed() {
         shown(&observation)
     };
     assert!(stranger("helm").contains(&"create Job shop/check-1".to_owned()), "{:?}", stranger("helm"));
+    // What somebody else has in the place of a hook that does not come is in nobody's way.
+    let mut taken = with_stranger(seen(&[SETTINGS, WEB, CHECK]), SEED, &["helm"]);
+    taken.absent.remove(&parse(SEED).1);
+    assert_eq!(shown(&taken), ["create ConfigMap shop/password", "skip Job shop/seed"]);
     assert!(stranger("tutti-main").contains(&SKIPPED.to_owned()), "ours, without its label");
     let mut going = seen(&["v1/ConfigMap/shop/pay"]);
     going.objects.values_mut().map(Arc::make_mut).for_each(|live| live.deleting = true);
