@@ -176,9 +176,14 @@ impl<'a> Evaluation<'a> {
         {
             let qualified = format!("{name}.{}", call.func_name);
             let arguments = self.all(&call.args)?;
-            return match functions::of_optional(&qualified, &arguments) {
-                Some(made) => Ok(made),
-                None => library::call(&qualified, None, &arguments, &mut self.meter),
+            if let Some(made) = functions::of_optional(&qualified, &arguments) {
+                return Ok(made);
+            }
+            let found = library::call(&qualified, None, &arguments, &mut self.meter);
+            return match (qualified.as_str(), found) {
+                ("format.named", Ok(Val::Null)) => Ok(optional(None)),
+                ("format.named", found) => found.map(|format| optional(Some(format))),
+                (_, found) => found,
             };
         }
         let target = call.target.as_deref().map(|target| self.run(target)).transpose()?;

@@ -1,5 +1,6 @@
 //! Functions that know the values as they stand in the object; all others are those of the library.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -25,6 +26,7 @@ const NATIVE: &[&str] = &[
     "value",
     "or",
     "orValue",
+    "bool",
     "optional.none",
     "optional.of",
     "optional.ofNonZeroValue",
@@ -80,8 +82,45 @@ pub(super) fn call<'a>(
         ("orValue", Some(Val::Optional(inside)), [other]) => {
             Ok(inside.as_ref().map_or_else(|| other.clone(), |inside| Val::clone(inside)))
         }
+        ("string", None, [one]) if let Some(text) = text_of(one) => Ok(Val::Text(Cow::Owned(text))),
+        ("bool", None, [one @ Val::Bool(_)]) => Ok(one.clone()),
+        ("bool", None, [Val::Text(text)]) => match &**text {
+            "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(Val::Bool(true)),
+            "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(Val::Bool(false)),
+            _ => Err(Fault::Said("type conversion error from 'string' to 'bool'".to_owned())),
+        },
+        ("int", None, [Val::Other(Cel::Timestamp(time))]) => Ok(Val::Int(time.timestamp())),
+        ("isQuantity", None, [Val::Text(text)]) if text.contains(char::is_whitespace) => Ok(Val::Bool(false)),
+        ("quantity", None, [Val::Text(text)]) if text.contains(char::is_whitespace) => {
+            Err(Fault::Said("quantities must match a regular expression".to_owned()))
+        }
+        ("format", Some(text), [values]) => {
+            let values = (0..values.len().unwrap_or_default()).map_while(|at| values.item(at));
+            let is_text = |text: &str| text.split('%').skip(1).all(|verb| verb.starts_with('s'));
+            let writes_text = matches!(text, Val::Text(text) if is_text(text));
+            let values = values.map(|value| match (text_of(&value), &value) {
+                (Some(text), _) => Val::Text(Cow::Owned(text)),
+                (None, Val::Double(number)) if writes_text => Val::Text(Cow::Owned(number.to_string())),
+                _ => value,
+            });
+            library::call(name, Some(text), &[Val::List(Rc::new(values.collect()))], meter)
+        }
         _ if NATIVE.contains(&name) => Err(Fault::NoOverload),
         _ => library::call(name, target, arguments, meter),
+    }
+}
+
+/// What the library does not write as a server does.
+fn text_of(value: &Val<'_>) -> Option<String> {
+    match value {
+        Val::Bool(truth) => Some(truth.to_string()),
+        Val::Other(Cel::Timestamp(time)) => Some(time.to_rfc3339().replace("+00:00", "Z")),
+        Val::Other(Cel::Duration(time)) => {
+            #[expect(clippy::cast_precision_loss, reason = "seconds are written as a fraction, as in Go")]
+            let seconds = time.num_nanoseconds()? as f64 / 1e9;
+            Some(format!("{seconds}s"))
+        }
+        _ => None,
     }
 }
 

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use kube_cel::cel::Value as Cel;
 
@@ -188,6 +189,10 @@ fn sum<'a>(left: &Val<'a>, right: &Val<'a>, meter: &mut Meter) -> Outcome<'a> {
         (Val::Text(left), Val::Text(right)) => {
             meter.charge_bytes(left.len() + right.len())?;
             Ok(Val::Text(Cow::Owned(format!("{left}{right}"))))
+        }
+        (Val::Other(Cel::Bytes(left)), Val::Other(Cel::Bytes(right))) => {
+            meter.charge_bytes(left.len() + right.len())?;
+            Ok(Val::Other(Cel::Bytes(Arc::new([left.as_slice(), right].concat()))))
         }
         (left, right) if left.is_list() && right.is_list() => joined(left, right, meter),
         _ => computed("_+_", left, right),

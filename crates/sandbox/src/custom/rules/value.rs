@@ -55,7 +55,8 @@ impl<'a> Object<'a> {
     }
 
     pub(super) fn get(self, name: &str) -> Option<Val<'a>> {
-        let value = self.fields.get(name)?;
+        // As if it were not there.
+        let value = self.fields.get(name).filter(|value| !value.is_null())?;
         let of_resource: Option<&'a Value> = match name {
             "apiVersion" | "kind" if self.is_resource => Some(&TEXT),
             "metadata" if self.is_resource => Some(&METADATA),

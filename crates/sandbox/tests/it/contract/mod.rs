@@ -189,6 +189,7 @@ checks! {
     67 custom::schemas_of_definitions_are_checked,
     67 rules::rules_of_definitions_are_evaluated,
     67 rules::rules_of_definitions_are_checked,
+    67 rules::expressions_have_the_same_values,
     68 custom::resources_of_the_groups,
     68 custom::both_discoveries_tell_the_same,
     69 custom::tables_of_kinds,

@@ -54,7 +54,7 @@ fn true_expressions_hold() {
         "type(self.port) == int && type(self.name) == string && type(self.port) != string",
         "self.port == 80 || self.port == 'http'",
         "has(self.name) && !has(self.absent) && has(self.labels.plain) && !has(self.labels.other)",
-        "self.nothing == null",
+        "!has(self.nothing) && null == null",
         "self.when > timestamp('2026-01-01T00:00:00Z') && self.when.getFullYear() == 2026",
         "self.when - timestamp('2026-01-02T03:04:00Z') == duration('5s')",
         "self.day == timestamp('2026-01-02T00:00:00Z')",
