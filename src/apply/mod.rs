@@ -9,6 +9,7 @@ pub mod changed;
 mod conflict;
 mod displaced;
 mod handover;
+mod immutable;
 pub mod left;
 mod merged;
 mod namespace;
@@ -202,7 +203,10 @@ async fn apply_one(
             (result, _) => result,
         }
     };
-    applied.map(|live| Done::Applied(Box::new(live))).map_err(failed)
+    match applied {
+        Ok(live) => Ok(Done::Applied(Box::new(live))),
+        Err(error) => Err(failed(immutable::name_fields(client, resource, manager, object, error).await)),
+    }
 }
 
 /// Why nothing more is sent. Asked before each write that follows upon another request: a slow server may have taken its time to
@@ -249,7 +253,12 @@ pub async fn foresee(
         let is_dry = true;
         Attempt { client, resource, manager, past, step, object, cancelled, is_dry }.run(body).await
     };
-    foreseen.map_err(|error| told(object, error))
+    match foreseen {
+        Ok(live) => Ok(live),
+        Err(error) => {
+            Err(told(object, immutable::name_fields(client, resource, manager, object, error).await))
+        }
+    }
 }
 
 /// Whether an object would be deleted and created anew, as it is now: nothing is written.

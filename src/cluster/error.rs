@@ -145,8 +145,15 @@ fn managers(conflicts: &[Conflict]) -> String {
     parts.join("; ")
 }
 
+/// Fields with the same reason stand together.
 fn whys(fields: &[ImmutableField]) -> String {
-    let parts: Vec<String> = fields.iter().map(|it| format!("{}: {}", it.field, it.why)).collect();
+    let parts: Vec<String> = fields
+        .chunk_by(|one, other| one.why == other.why)
+        .map(|alike| {
+            let names: Vec<&str> = alike.iter().map(|it| it.field.as_str()).collect();
+            format!("{}: {}", names.join(", "), alike[0].why)
+        })
+        .collect();
     parts.join("; ")
 }
 

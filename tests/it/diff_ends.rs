@@ -120,7 +120,13 @@ fn stateful_set(label: &str, policy: &str, annotations: &str) -> String {
 async fn what_a_run_would_not_replace_is_told_as_refused() {
     let keep = "tutti.dev/prune: keep";
     for (policy, annotations, refusal) in [
-        ("Retain", keep, Some("spec cannot change, and it is not replaced: its annotation says keep")),
+        (
+            "Retain",
+            keep,
+            Some(
+                "spec.selector.matchLabels.app cannot change, and it is not replaced: its annotation says keep",
+            ),
+        ),
         (
             "Delete",
             "",

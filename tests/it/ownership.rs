@@ -304,6 +304,38 @@ async fn what_is_replaced_from_the_first_is_tried_as_a_change_first() {
     assert_eq!(scene.get("Deployment").await["spec"]["selector"]["matchLabels"]["app"], "other");
 }
 
+/// The server says `spec` and what else may change: the fields are found by comparing.
+#[tokio::test(start_paused = true)]
+async fn a_refused_stateful_set_names_its_fields() {
+    let set = |service: &str, size: &str, image: &str| {
+        format!(
+            "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {{name: web, namespace: default}}\nspec:\n  \
+             serviceName: {service}\n  selector: {{matchLabels: {{app: web}}}}\n  template: {{metadata: {{labels: {{app: web}}}}, \
+             spec: {{containers: [{{name: main, image: {image}}}]}}}}\n  volumeClaimTemplates:\n  - metadata: {{name: data}}\n    \
+             spec: {{accessModes: [ReadWriteOnce], resources: {{requests: {{storage: {size}}}}}}}\n"
+        )
+    };
+    let first = set("web", "1024Mi", "web:1");
+    let fleet = Fleet::new(&["bj1"], &[(APP, &app("drift: repair")), (MANIFESTS, &first)]);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let scene = Scene { fleet, running };
+    for (service, size, fields) in [
+        ("other", "1024Mi", "spec.serviceName"),
+        ("web", "2Gi", "spec.volumeClaimTemplates[0].spec.resources.requests.storage"),
+        ("other", "2Gi", "spec.serviceName, spec.volumeClaimTemplates[0].spec.resources.requests.storage"),
+    ] {
+        scene.push("Change it", &app("drift: repair"), &set(service, size, "web:2")).await;
+        let (phase, detail) = scene.told();
+        let begin = format!(
+            "failed to apply StatefulSet default/web: {fields}: updates to statefulset spec for fields"
+        );
+        let end = "are forbidden; `replace: true` in the app deletes it and creates it anew";
+        assert_eq!(phase, Phase::Refused, "{detail}");
+        assert!(detail.starts_with(&begin) && detail.ends_with(end), "{detail}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_annotation_replaces_one_object() {
     let sealed = manifests().replace("kind: ConfigMap\n", "kind: ConfigMap\nimmutable: true\n");
@@ -381,7 +413,7 @@ async fn what_cannot_be_replaced_is_tried_again_as_a_change() {
     settle().await;
     scene.fleet.forget_requests();
     let head = scene.push("Another size", &app("replace: true"), &claim("2Gi")).await;
-    let words = "PersistentVolumeClaim default/web: spec cannot change, and it is not replaced: what is in a \
+    let words = "PersistentVolumeClaim default/web: spec.resources.requests.storage cannot change, and it is not replaced: what is in a \
                  PersistentVolumeClaim would be lost";
     for _ in 0..400 {
         assert_eq!(scene.told(), (Phase::Refused, words.to_owned()));

@@ -1,0 +1,192 @@
+//! The fields of a refused change, where the server names only the section that holds them.
+//!
+//! Of a StatefulSet, a Pod or a claim a server says `spec`, and lists what may change instead. The fields are found by
+//! comparing what is applied with the live object.
+
+use serde_json::Value;
+
+use super::owned::{self, FieldSet};
+use crate::cluster::{Client, Error, ImmutableField, Resource};
+use crate::model::RenderedObject;
+
+/// The section for which servers have one message.
+const SECTION: &str = "spec";
+/// More fields than this are not listed.
+const MOST: usize = 8;
+
+/// The same error with the fields that differ. One read of the object; without an answer the error stays as it is.
+pub async fn name_fields(
+    client: &Client,
+    resource: &Resource,
+    manager: &str,
+    object: &RenderedObject,
+    error: Error,
+) -> Error {
+    let Error::Immutable { action, object: id, fields } = error else { return error };
+    let is_section = |field: &ImmutableField| field.field == SECTION;
+    let live = if fields.iter().any(is_section) { client.get(resource, &id).await } else { Ok(None) };
+    let Ok(Some(live)) = live else { return Error::Immutable { action, object: id, fields } };
+    let body = object.body.fields();
+    let mut named: Vec<ImmutableField> = Vec::new();
+    for field in fields {
+        let found = if is_section(&field) { changed(&body, &live, manager, &field.why) } else { Vec::new() };
+        if found.is_empty() {
+            named.push(field);
+        } else {
+            let why = &field.why;
+            named.extend(found.into_iter().map(|field| ImmutableField { field, why: why.clone() }));
+        }
+    }
+    named.dedup();
+    Error::Immutable { action, object: id, fields: named }
+}
+
+/// The fields of the section that an apply of `body` would change, but for those that the server names as free to change.
+fn changed(body: &Value, live: &Value, manager: &str, why: &str) -> Vec<String> {
+    let free: Vec<&str> = why.split('\'').skip(1).step_by(2).collect();
+    let entry = owned::entries(live).iter().find(|entry| owned::is_ours(entry, manager));
+    let ours = entry.map(owned::fields).unwrap_or_default();
+    let ours = ours.below.get(&format!("f:{SECTION}"));
+    let mut found = Vec::new();
+    compare(&body[SECTION], &live[SECTION], ours, SECTION, &mut found);
+    found.retain(|path| {
+        let field = path[SECTION.len()..].trim_start_matches('.').split(['.', '[']).next();
+        !field.is_some_and(|field| free.contains(&field))
+    });
+    found.truncate(MOST);
+    found
+}
+
+fn compare(body: &Value, live: &Value, ours: Option<&FieldSet>, path: &str, found: &mut Vec<String>) {
+    match (body, live) {
+        (Value::Object(wanted), Value::Object(there)) => {
+            for (name, value) in wanted {
+                let below = ours.and_then(|ours| ours.below.get(&format!("f:{name}")));
+                let live = there.get(name).unwrap_or(&Value::Null);
+                compare(value, live, below, &format!("{path}.{name}"), found);
+            }
+            // Was applied before, and is no longer in Git.
+            let names =
+                ours.into_iter().flat_map(|ours| ours.below.keys()).filter_map(|key| key.strip_prefix("f:"));
+            let dropped = names.filter(|name| !wanted.contains_key(*name) && there.contains_key(*name));
+            found.extend(dropped.map(|name| format!("{path}.{name}")));
+        }
+        (Value::Array(wanted), Value::Array(there)) if wanted.len() == there.len() => {
+            for (place, (wanted, there)) in wanted.iter().zip(there).enumerate() {
+                compare(wanted, there, None, &format!("{path}[{place}]"), found);
+            }
+        }
+        _ if body == live || is_same_quantity(body, live) || is_empty(body) && is_empty(live) => {}
+        _ => found.push(path.to_owned()),
+    }
+}
+
+/// Servers drop what is empty.
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(map) => map.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::String(text) => text.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// Servers store quantities in their shortest form: `1024Mi` is `1Gi`.
+fn is_same_quantity(one: &Value, other: &Value) -> bool {
+    amount(one).zip(amount(other)).is_some_and(|(one, other)| (one - other).abs() <= one.abs() * 1e-12)
+}
+
+fn amount(value: &Value) -> Option<f64> {
+    let text = match value {
+        Value::String(text) => text.as_str(),
+        other => return other.as_f64(),
+    };
+    let end = text.find(|it: char| it.is_ascii_alphabetic() && it != 'e').unwrap_or(text.len());
+    let (number, suffix) = text.split_at(end);
+    let factor = match suffix {
+        "" => 1.0,
+        "n" => 1e-9,
+        "u" => 1e-6,
+        "m" => 1e-3,
+        "k" => 1e3,
+        "M" => 1e6,
+        "G" => 1e9,
+        "T" => 1e12,
+        "P" => 1e15,
+        "E" => 1e18,
+        "Ki" => 2f64.powi(10),
+        "Mi" => 2f64.powi(20),
+        "Gi" => 2f64.powi(30),
+        "Ti" => 2f64.powi(40),
+        "Pi" => 2f64.powi(50),
+        "Ei" => 2f64.powi(60),
+        _ => return None,
+    };
+    Some(number.parse::<f64>().ok()? * factor)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_change_of_a_stateful_set_names_its_fields() {
+        let set = |change: &dyn Fn(&mut Value)| {
+            let mut set = json!({"spec": {"serviceName": "web", "replicas": 2, "selector": {"matchLabels": {"app": "web"}},
+                "template": {"spec": {"containers": [{"name": "main", "image": "web:1"}]}},
+                "volumeClaimTemplates": [{"metadata": {"name": "data"},
+                    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1024Mi"}}}}]}});
+            change(&mut set);
+            set
+        };
+        let live = set(&|set| {
+            set["spec"]["volumeClaimTemplates"][0]["spec"]["resources"]["requests"]["storage"] = json!("1Gi");
+            set["spec"]["volumeClaimTemplates"][0]["spec"]["volumeMode"] = json!("Filesystem");
+            set["spec"]["podManagementPolicy"] = json!("OrderedReady");
+            let fields = json!({"f:spec": {"f:serviceName": {}, "f:podManagementPolicy": {}}});
+            set["metadata"]["managedFields"] =
+                json!([{"manager": "tutti-main", "operation": "Apply", "fieldsV1": fields}]);
+        });
+        let why = "updates to statefulset spec for fields other than 'replicas', 'template' are forbidden";
+        let check = |change: &dyn Fn(&mut Value), expected: &[&str]| {
+            // The policy was applied, and Git says it still.
+            let body = set(&|set| {
+                set["spec"]["podManagementPolicy"] = json!("OrderedReady");
+                change(set);
+            });
+            assert_eq!(changed(&body, &live, "tutti-main", why), expected, "{body}");
+        };
+        check(&|_| {}, &[]);
+        check(&|set| set["spec"]["serviceName"] = json!("other"), &["spec.serviceName"]);
+        check(
+            &|set| {
+                set["spec"]["volumeClaimTemplates"][0]["spec"]["resources"]["requests"]["storage"] =
+                    json!("2Gi");
+                set["spec"]["replicas"] = json!(3);
+                set["spec"]["template"]["spec"]["containers"][0]["image"] = json!("web:2");
+            },
+            &["spec.volumeClaimTemplates[0].spec.resources.requests.storage"],
+        );
+        check(&|set| set["spec"]["volumeClaimTemplates"] = json!([]), &["spec.volumeClaimTemplates"]);
+        let drop = |set: &mut Value| {
+            set["spec"].as_object_mut().expect("a map").remove("podManagementPolicy");
+        };
+        check(&drop, &["spec.podManagementPolicy"]);
+    }
+
+    #[test]
+    fn quantities_are_compared_by_their_amount() {
+        for (one, other, expected) in [
+            (json!("1024Mi"), json!("1Gi"), true),
+            (json!(1), json!("1000m"), true),
+            (json!("1e3"), json!("1k"), true),
+            (json!("1Gi"), json!("1G"), false),
+            (json!("web"), json!("api"), false),
+        ] {
+            assert_eq!(is_same_quantity(&one, &other), expected, "{one} {other}");
+        }
+    }
+}
