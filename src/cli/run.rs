@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::exit::{self, Exit};
-use super::output::{self, Format};
+use super::output::{self, Format, tell};
 use super::process::ProcessArgs;
 use super::progress;
 use super::session::{Doors, Session, Unreadable, Wish};
@@ -65,6 +65,12 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Exit> {
             format => output::write_value(format, &*overview)?,
         }
     }
-    let exit = exit::of_run(&ending, &overview);
-    Ok(if !args.once && matches!(ending, Ending::Stopped) { Exit::Ok } else { exit })
+    let exit = match ending {
+        Ending::Stopped if !args.once => Exit::Ok,
+        ref ending => exit::of_run(ending, &overview),
+    };
+    if let Some(reason) = exit::reason(exit, &overview) {
+        tell!("ends with {}: {reason}", exit as u8);
+    }
+    Ok(exit)
 }

@@ -157,6 +157,7 @@ impl Session {
             // Also of what is done after the run: once signals were waited for, they end nothing by themselves.
             while signal().await.is_ok() {
                 if !IS_ANOTHERS.load(Ordering::Relaxed) {
+                    tell!("stopped at once: what was under way may have gone through");
                     std::process::exit(Exit::Interrupted as i32);
                 }
             }

@@ -24,7 +24,8 @@ use super::output::{self, Format, say};
 use super::process::Ways;
 use super::repository;
 use crate::cluster::{Client, Link};
-use crate::model::{AppId, ClusterName, Kind, Snapshot};
+use crate::fleet::Fleet;
+use crate::model::{AppId, ClusterName, Diagnostic, Kind, Scope, Snapshot};
 use crate::source;
 use check::Member;
 pub(super) use text::scalar;
@@ -68,10 +69,13 @@ pub struct Request {
 
 /// What came of it; nothing is written yet.
 #[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Imported {
     #[serde(skip)]
     pub files: BTreeMap<String, String>,
     pub apps: Vec<ImportedApp>,
+    /// Clusters without a Cluster file, each with the file that is written for it.
+    pub new_clusters: BTreeMap<ClusterName, String>,
     /// What is left as it is, and why.
     pub left: BTreeSet<String>,
 }
@@ -93,6 +97,9 @@ pub struct ImportedApp {
 /// Reads, writes down, and compares. `base` is the config repository as it is.
 pub async fn import(request: &Request, base: &Snapshot) -> anyhow::Result<Imported> {
     let fleet = repository::fleet(base);
+    if let Some(mistake) = obstacle(&fleet, request) {
+        bail!("nothing can be imported before this is mended: {mistake}");
+    }
     let mut imported = Imported::default();
     let mut members = BTreeMap::new();
     let mut found: BTreeMap<(String, String), Drafts> = BTreeMap::new();
@@ -117,10 +124,10 @@ pub async fn import(request: &Request, base: &Snapshot) -> anyhow::Result<Import
     }
     let known: BTreeSet<&ClusterName> = fleet.clusters.keys().collect();
     for name in members.keys().filter(|name| !known.contains(name)) {
-        imported.files.insert(
-            format!("clusters/{name}.yaml"),
-            cluster_file(name, request.clusters.get(name), &request.kubeconfigs),
-        );
+        let file = format!("clusters/{name}.yaml");
+        let text = cluster_file(name, request.clusters.get(name), &request.kubeconfigs);
+        imported.files.insert(file.clone(), text);
+        imported.new_clusters.insert(name.clone(), file);
     }
     let base = repository::with_files(base, &imported.files);
     for ((name, kind), drafts) in &found {
@@ -142,8 +149,22 @@ pub async fn import(request: &Request, base: &Snapshot) -> anyhow::Result<Import
     }
     if imported.apps.iter().all(|app| app.files.is_empty()) {
         imported.files.clear();
+        imported.new_clusters.clear();
     }
     Ok(imported)
+}
+
+/// A mistake because of which no app would run on a cluster that is read: it is said once, and not of each app.
+fn obstacle<'f>(fleet: &'f Fleet, request: &Request) -> Option<&'f Diagnostic> {
+    let is_read = |name: &ClusterName| request.clusters.contains_key(name);
+    let files: BTreeSet<String> =
+        request.clusters.keys().map(|name| format!("clusters/{name}.yaml")).collect();
+    fleet.diagnostics.iter().filter(|it| it.is_error()).find(|it| match &it.scope {
+        Scope::Instance => true,
+        Scope::Cluster(name) => is_read(name),
+        // The place of the Cluster file that would be written.
+        _ => it.location.as_ref().is_some_and(|location| files.contains(&*location.file)),
+    })
 }
 
 async fn connect(name: &ClusterName, link: &Link) -> anyhow::Result<Member> {
@@ -195,7 +216,10 @@ pub async fn run(args: ImportArgs) -> anyhow::Result<Exit> {
         ways.named()
     };
     if clusters.is_empty() {
-        bail!("no cluster to read from: give --cluster NAME=KUBECONFIG[#CONTEXT]");
+        bail!(
+            "no Cluster file in {}: give --cluster NAME=KUBECONFIG[#CONTEXT], and the file is written too",
+            args.out.display()
+        );
     }
     let request = Request {
         clusters,
@@ -233,6 +257,9 @@ fn tell(args: &ImportArgs, imported: &Imported) {
         for need in app.needs.iter().filter(|_| app.refused.is_empty()) {
             say!("  needs {need}: not imported, it stays as it is");
         }
+    }
+    for (name, file) in &imported.new_clusters {
+        say!("cluster {name} had no Cluster file: wrote {file}, look at its connection");
     }
     imported.left.iter().for_each(|line| say!("left {line}"));
     if imported.apps.is_empty() {
