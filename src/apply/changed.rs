@@ -30,7 +30,7 @@ pub fn changed(
     ignored.iter().for_each(|path| left::leave_out(&mut applied, path, &FieldSet::default()));
     walk.object(&applied, &ours, &others);
     let in_place = match displaced(&applied, live, manager, ignored, Sign::Likeness) {
-        _ if !is_whole && walk.lacks_items => InPlace::NotKnown,
+        found if !is_whole && (walk.lacks_items || found.is_some()) => InPlace::NotKnown,
         Some(found) => {
             walk.fields
                 .extend(found.taken.into_iter().map(|(manager, field)| ForeignField { manager, field }));

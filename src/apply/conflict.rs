@@ -5,7 +5,7 @@
 //! there is a conflict, of what the commit that was applied last rendered: without a conflict an apply is one request.
 
 use futures::future::BoxFuture;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::displaced::{Displaced, Sign, displaced, refused_neighbours};
@@ -56,9 +56,13 @@ impl std::fmt::Debug for Attempt<'_> {
 impl Attempt<'_> {
     pub async fn run(&self, mut body: Value) -> Result<Value, Error> {
         let taken = self.take_seen(&mut body).await?;
-        let applied = self.by_apply(&mut body, taken.is_none() || self.is_dry).await;
+        let seen = match &taken {
+            Some(Taken { live, .. }) if !self.is_dry => version_of(live),
+            _ => self.step.resource_version.clone(),
+        };
+        let applied = self.by_apply(&mut body, seen).await;
         match (applied, &taken) {
-            (Ok(mut live), Some((taken, _))) if self.is_dry => {
+            (Ok(mut live), Some(Taken { displaced: taken, .. })) if self.is_dry => {
                 taken.fields.cut(&mut live);
                 Ok(live)
             }
@@ -96,7 +100,7 @@ impl Attempt<'_> {
     }
 
     /// Takes what is known to stand in the place of ours. What stays of the object then is not what was seen.
-    async fn take_seen(&self, body: &mut Value) -> Result<Option<(Displaced, Value)>, Error> {
+    async fn take_seen(&self, body: &mut Value) -> Result<Option<Taken>, Error> {
         let Some(changed) = &self.step.changed else { return Ok(None) };
         let seen = match &changed.in_place {
             InPlace::Nothing => return Ok(None),
@@ -125,10 +129,10 @@ impl Attempt<'_> {
             taken = self.take(body, None, sign).await?;
         }
         match taken {
-            Some((displaced, live)) if self.is_dry => Ok(displaced.foreseen(live, body)),
-            Some(_) => {
+            Some(Taken { displaced, live }) if self.is_dry => Ok(displaced.foreseen(live, body)),
+            Some(Taken { live, .. }) => {
                 unbind(body, &["resourceVersion"]);
-                self.by_apply(body, false).await
+                self.by_apply(body, version_of(&live)).await
             }
             None => {
                 let detail = self.with_neighbours(detail).await?;
@@ -165,7 +169,7 @@ impl Attempt<'_> {
         before: &Value,
         mut seen: Option<Value>,
         sign: Sign<'_>,
-    ) -> Result<Option<(Displaced, Value)>, Error> {
+    ) -> Result<Option<Taken>, Error> {
         let Self { client, resource, manager, object, step, .. } = *self;
         let mut round = 0;
         loop {
@@ -180,26 +184,21 @@ impl Attempt<'_> {
                 return Ok(None);
             };
             if self.is_dry {
-                return Ok(Some((displaced, live)));
+                return Ok(Some(Taken { displaced, live }));
             }
             if let Some(error) = stopped(self.cancelled, &object.id) {
                 return Err(error);
             }
-            let of_live = |field: &str| live.pointer(field).cloned().unwrap_or_default();
-            let metadata = json!({
-                "uid": of_live("/metadata/uid"),
-                "resourceVersion": of_live("/metadata/resourceVersion"),
-                "managedFields": displaced.entries,
-            });
-            match client.set_metadata(resource, &object.id, &metadata, manager).await {
-                Ok(_) => {
+            match client.patch_tested(resource, &object.id, displaced.steps.clone(), manager).await {
+                Ok(live) => {
                     for (manager, field) in &displaced.taken {
                         let field = told_field(object, field);
                         tracing::info!(object = %object.id, manager, field, "removed: it stands in the place of ours");
                     }
-                    return Ok(Some((displaced, live)));
+                    return Ok(Some(Taken { displaced, live }));
                 }
-                Err(Error::Rejected { code: 409, .. }) if round < ROUNDS => round += 1,
+                // So a server refuses a patch of which a test fails.
+                Err(Error::Rejected { code: 409 | 422, .. }) if round < ROUNDS => round += 1,
                 Err(error) => return Err(error),
             }
         }
@@ -216,7 +215,7 @@ impl Attempt<'_> {
         let Self { client, resource, manager, object, .. } = *self;
         handover::hand_over(client, resource, manager, &object.id, live).await?;
         unbind(body, &["resourceVersion"]);
-        self.by_apply(body, false).await
+        self.by_apply(body, None).await
     }
 
     async fn by_merge(&self, body: &Value) -> Result<Value, Error> {
@@ -256,19 +255,18 @@ impl Attempt<'_> {
         Some(before.body.fields())
     }
 
-    /// `is_as_seen`: nothing was written since it was seen, as far as we know.
-    async fn by_apply(&self, body: &mut Value, is_as_seen: bool) -> Result<Value, Error> {
+    /// `seen`: the state that it is in, as far as we know.
+    async fn by_apply(&self, body: &mut Value, mut seen: Option<String>) -> Result<Value, Error> {
         let ignored = &self.step.left.paths;
         let has_drifted =
             matches!(self.step.reason.cause(), Reason::Drifted { .. } | Reason::DriftReported { .. });
         // Of what was not there when it was looked for nothing is taken: whoever made it was quicker.
         let takes_all = (self.step.force || has_drifted) && self.step.seen.is_some();
-        let mut seen = self.step.resource_version.clone();
         // Controllers write the status of what is not at rest all the time: bound to a state, it would be refused again and again.
         if takes_all && ignored.is_empty() && self.step.is_at_rest && says_replicas(body) {
-            return self.by_force(body, seen.filter(|_| is_as_seen)).await;
+            return self.by_force(body, seen).await;
         }
-        if has_drifted && is_as_seen && self.step.left.known.is_some() {
+        if has_drifted && seen.is_some() && self.step.left.known.is_some() {
             // What is sent leaves out whatever others have of the fields that are left to them, if all is as it was seen.
             bind(body, seen.as_deref());
             match self.apply(body, true).await {
@@ -277,7 +275,7 @@ impl Attempt<'_> {
             }
             // Who has what is told of a state that is no older than this.
             let now = self.client.lookup(self.resource, &self.object.id).await?;
-            seen = now.and_then(|now| Some(now.pointer("/metadata/resourceVersion")?.as_str()?.to_owned()));
+            seen = now.as_ref().and_then(version_of);
             if let Some(error) = stopped(self.cancelled, &self.object.id) {
                 return Err(error);
             }
@@ -358,6 +356,16 @@ impl Attempt<'_> {
     }
 }
 
+/// What was taken, and the object then.
+struct Taken {
+    displaced: Displaced,
+    live: Value,
+}
+
+fn version_of(live: &Value) -> Option<String> {
+    live.pointer("/metadata/resourceVersion")?.as_str().map(ToOwned::to_owned)
+}
+
 fn says_replicas(body: &Value) -> bool {
     body.pointer("/spec/replicas").is_some()
 }
@@ -429,6 +437,8 @@ fn was_ours(before: Option<&Value>, is_there: bool, field: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::model::Sealed;
 

@@ -7,7 +7,7 @@
 //!
 //! Only what stands in the place of ours is taken, and nothing that was ever in what we applied.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::left;
 use super::owned::{FieldSet, ItemKey, default_of_key, entries, fields, is_ours, text};
@@ -16,8 +16,8 @@ use crate::model::FieldPath;
 /// What is taken, and from whom.
 #[derive(Debug, PartialEq)]
 pub struct Displaced {
-    /// All entries of the object, with what is taken in ours.
-    pub entries: Vec<Value>,
+    /// A JSON patch that gives it to our entry, if the entries are still what they were.
+    pub steps: Value,
     pub fields: FieldSet,
     /// Manager and field of each.
     pub taken: Vec<(String, String)>,
@@ -44,18 +44,20 @@ pub fn displaced(
         Sign::Likeness => None,
         Sign::Refusal(words) => Some(Refusal::of(words)),
     };
-    let (mut kept, mut own, mut taken) = (Vec::new(), None, Vec::new());
+    let (mut tests, mut changes, mut removals) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut own, mut taken) = (None, Vec::new());
     let mut all = FieldSet::default();
     let is_applied = |entry: &&Value| text(entry, "operation") == "Apply" && !is_ours(entry, manager);
     // Whoever applies an item says it again and again: without a refusal it is no item of ours under another key.
     let applied: Vec<FieldSet> = entries(live).iter().filter(is_applied).map(fields).collect();
-    for entry in entries(live) {
-        if is_ours(entry, manager) {
-            own = Some(entry.clone());
-            continue;
-        }
+    let uid = live.pointer("/metadata/uid").unwrap_or(&Value::Null);
+    tests.push(json!({"op": "test", "path": "/metadata/uid", "value": uid}));
+    for (index, entry) in entries(live).iter().enumerate() {
+        let place = format!("/metadata/managedFields/{index}");
         let mut theirs = fields(entry);
-        if text(entry, "subresource").is_empty() {
+        if is_ours(entry, manager) {
+            own = Some((place, entry, theirs));
+        } else if text(entry, "subresource").is_empty() {
             let mut walk = Walk {
                 refusal: refusal.as_ref(),
                 names: Vec::new(),
@@ -70,29 +72,47 @@ pub fn displaced(
             if !found.is_empty() {
                 taken.extend(walk.taken.into_iter().map(|field| (text(entry, "manager").to_owned(), field)));
             }
+            if found.is_empty() {
+                continue;
+            }
             theirs.subtract(&found);
             all.add(&found);
-        }
-        if !theirs.is_empty() {
-            let mut entry = entry.clone();
-            entry["fieldsV1"] = theirs.to_value();
-            kept.push(entry);
+            tests.push(json!({"op": "test", "path": place, "value": entry}));
+            if theirs.is_empty() {
+                // From the last on, so that no place moves.
+                removals.insert(0, json!({"op": "remove", "path": place}));
+            } else {
+                let fields = theirs.to_value();
+                changes.push(json!({"op": "replace", "path": format!("{place}/fieldsV1"), "value": fields}));
+            }
         }
     }
     if all.is_empty() {
         return None;
     }
-    let mut ours = own.as_ref().map(fields).unwrap_or_default();
-    ours.add(&all);
-    kept.push(entry_of(own, live, manager, &ours));
-    Some(Displaced { entries: kept, fields: all, taken })
+    match own {
+        Some((place, entry, mut ours)) => {
+            ours.add(&all);
+            tests.push(json!({"op": "test", "path": place, "value": entry}));
+            let fields = ours.to_value();
+            changes.push(json!({"op": "replace", "path": format!("{place}/fieldsV1"), "value": fields}));
+        }
+        None => {
+            // Nothing of the object was ours any more.
+            let entry = json!({"manager": manager, "operation": "Apply", "apiVersion": live.get("apiVersion"),
+                "fieldsType": "FieldsV1", "fieldsV1": all.to_value()});
+            removals.push(json!({"op": "add", "path": "/metadata/managedFields/-", "value": entry}));
+        }
+    }
+    let steps = [tests, changes, removals].concat();
+    Some(Displaced { steps: Value::Array(steps), fields: all, taken })
 }
 
 impl Displaced {
     /// What the apply will make of the object, where the server cannot be asked: it refuses ours as long as theirs is there.
     pub fn foreseen(&self, mut live: Value, body: &Value) -> Value {
         let mut known = FieldSet::default();
-        self.entries.iter().for_each(|entry| known.add(&fields(entry)));
+        entries(&live).iter().for_each(|entry| known.add(&fields(entry)));
         self.fields.cut(&mut live);
         put(&mut live, body, &known);
         live
@@ -122,16 +142,6 @@ fn put(live: &mut Value, said: &Value, known: &FieldSet) {
         }
         (live, said) => *live = said.clone(),
     }
-}
-
-/// Our entry, also where nothing of the object was ours any more.
-fn entry_of(own: Option<Value>, live: &Value, manager: &str, fields: &FieldSet) -> Value {
-    let mut entry = own.unwrap_or_else(|| {
-        serde_json::json!({"manager": manager, "operation": "Apply", "apiVersion": live.get("apiVersion"),
-            "fieldsType": "FieldsV1"})
-    });
-    entry["fieldsV1"] = fields.to_value();
-    entry
 }
 
 /// Whom a refusal may be about: managers and fields that it names and that are not ours.
@@ -184,7 +194,11 @@ impl Refusal {
         // A path ends at the colon before what is wrong with it.
         let is_path = |word: &&str| word.contains('.') && !word.contains(['"', '/']);
         let words = plain.split_whitespace().filter_map(|word| word.strip_suffix(':'));
-        Self { fields: words.filter(is_path).map(str::to_owned).collect() }
+        // Of a choice in a definition: `"spec.backend" must validate one and only one schema (oneOf)`.
+        let quoted = plain
+            .match_indices("\" must validate ")
+            .filter_map(|(end, _)| plain.get(..end)?.rsplit('"').next());
+        Self { fields: words.filter(is_path).chain(quoted).map(str::to_owned).collect() }
     }
 
     /// Whether it is about this field, or one right below it. What is further below has nothing to do with its neighbours.
@@ -374,8 +388,6 @@ fn is_choice(one: &str, other: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn entry(manager: &str, operation: &str, fields: &Value) -> Value {
@@ -424,7 +436,9 @@ mod tests {
         let mut live = live;
         live["metadata"] = json!({"managedFields": [entry("tutti-main", "Apply", &json!({})), entry("x", "Update", &theirs)]});
         let found = displaced(&ours, &live, "tutti-main", &[], Sign::Refusal(refusal)).expect("something");
-        let left = &found.entries[0]["fieldsV1"]["f:spec"]["f:containers"];
+        let steps = found.steps.as_array().expect("steps");
+        let change = |path: &str| steps.iter().find(|step| step["path"] == path).expect("a step");
+        let left = &change("/metadata/managedFields/1/fieldsV1")["value"]["f:spec"]["f:containers"];
         assert!(left.get(r#"k:{"name":"proxy"}"#).is_some() && left.get(r#"k:{"name":"web2"}"#).is_none());
     }
 
@@ -436,6 +450,11 @@ mod tests {
         let theirs = json!({"f:spec": {"f:livenessProbe": {"f:tcpSocket": {".": {}, "f:port": {}}}}});
         let refusal = "Pod \"a\" is invalid: spec.livenessProbe.tcpSocket: Forbidden: may not specify more than 1 handler type";
         check(&ours, &live, &theirs, refusal, &[".spec.livenessProbe.tcpSocket"]);
+        let ours = json!({"spec": {"backend": {"host": "db", "timeout": 5}}});
+        let live = json!({"spec": {"backend": {"socket": "a", "timeout": 5}}});
+        let theirs = json!({"f:spec": {"f:backend": {"f:socket": {}}}});
+        let of_schema = "Account.example.com \"a\" is invalid: <nil>: Invalid value: \"\": \"spec.backend\" must validate one and only one schema (oneOf). Found 2 valid alternatives";
+        check(&ours, &live, &theirs, of_schema, &[".spec.backend.socket"]);
         // A field that somebody added elsewhere stays, also where one of ours is gone beside it.
         let pods = |spec: Value| json!({"spec": spec});
         let ours = pods(json!({"hostname": "a", "livenessProbe": {"httpGet": {"port": 80}}}));

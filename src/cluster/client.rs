@@ -320,6 +320,24 @@ impl Client {
         self.merge(resource, id, &json!({"metadata": metadata}), manager, false).await
     }
 
+    /// A JSON patch: refused as a whole where one of its tests fails.
+    pub async fn patch_tested(
+        &self,
+        resource: &Resource,
+        id: &ObjectId,
+        steps: Value,
+        manager: &str,
+    ) -> Result<Value, Error> {
+        let steps = serde_json::from_value(steps).map_err(|error| Error::Request {
+            cluster: self.name().clone(),
+            action: "patch",
+            code: 400,
+            detail: error.to_string(),
+        })?;
+        let parameters = PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() };
+        self.patch(resource, id, &parameters, &Patch::Json::<()>(steps)).await
+    }
+
     async fn patch(
         &self,
         resource: &Resource,

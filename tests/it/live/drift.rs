@@ -1,6 +1,7 @@
 //! What people and controllers do to what is applied, on a real server.
 
 mod admission;
+mod in_place;
 mod rows;
 mod streams;
 mod table;
