@@ -10,7 +10,9 @@ use super::meant;
 use super::read::{Reading, Value};
 use super::yaml::{self, Document};
 use super::{CONVERSIONS, Manifests, PinManifest, PlainDocument, codes, find};
-use crate::model::{Cluster, ClusterName, Defaults, Diagnostic, Digest, Kind, Location, Scope, Snapshot};
+use crate::model::{
+    Cluster, ClusterName, Defaults, Diagnostic, Digest, Kind, Location, Scope, Snapshot, over_limit,
+};
 
 /// A document that is a manifest of ours.
 struct Found<'a> {
@@ -193,8 +195,7 @@ fn look_into<'a>(
     let is_manifest = find::holds_a_manifest(path) || find::is_pin(path);
     if text.len() > yaml::FILE_LIMIT && !is_manifest {
         // Only an Objects app has such files, and which files it lists is not known yet.
-        let message =
-            format!("the file {path} has {} bytes, more than the limit of {}", text.len(), yaml::FILE_LIMIT);
+        let message = format!("the file {path} {}", over_limit(text.len(), yaml::FILE_LIMIT));
         let location = Location::new(path, 1, 1);
         let mistake = Diagnostic::error(codes::UNREADABLE, message, scope()).at(location.clone());
         let help = "split it; a file that an Objects app lists may have 16 MiB";

@@ -78,6 +78,6 @@ pub use route::{Entry, Route, RoutePath, RouteSettings, Tls};
 pub use sealed::{Sealed, hide_both, hide_changed, is_secret, masked};
 pub use secret_values::SecretValues;
 pub use selector::{ClusterFacts, Operator, Requirement, Selector};
-pub use snapshot::{Changed, File, History, Snapshot};
+pub use snapshot::{Changed, File, History, Snapshot, over_limit};
 pub use sync_wave::{NotAWave, SyncWave};
 pub use taint::{Effect as TaintEffect, Taint, Toleration};

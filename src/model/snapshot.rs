@@ -16,6 +16,11 @@ pub struct File {
 /// No UTF-8 begins like this.
 const TOO_LARGE: &[u8] = b"\xff\xfftoo large: ";
 
+/// What is wrong with a file of `size` bytes, to follow its name.
+pub fn over_limit(size: usize, limit: usize) -> String {
+    format!("has {size} bytes, more than the limit of {limit}")
+}
+
 impl File {
     /// As if it stood in a folder without Git.
     pub fn of_text(text: &str) -> Self {
@@ -24,15 +29,14 @@ impl File {
 
     /// In the place of a file that is too large to be read. Its content is no text, so nothing can use it by mistake.
     pub fn too_large(blob: &str, size: usize, limit: usize) -> Self {
-        let content =
-            [TOO_LARGE, format!("{size} bytes, more than the limit of {limit}").as_bytes()].concat();
+        let content = [TOO_LARGE, over_limit(size, limit).as_bytes()].concat();
         Self { blob: blob.into(), content: content.into() }
     }
 
     /// `has 2000000 bytes, more than the limit of 1048576`, when it stands for a file that is too large.
     pub fn excess(&self) -> Option<String> {
         let words = self.content.strip_prefix(TOO_LARGE)?;
-        Some(format!("has {}", String::from_utf8_lossy(words)))
+        Some(String::from_utf8_lossy(words).into_owned())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::layer_file::ForCharts;
 use super::layers::{Layer, Layers};
 use super::{Job, codes, layer_file, values};
 use crate::fleet::layers::cluster_layers;
@@ -25,6 +26,7 @@ impl Rank {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chosen {
     pub folder: String,
+    pub charts: ForCharts,
     rank: Rank,
 }
 
@@ -40,13 +42,10 @@ pub struct Selected {
 pub struct ClusterLayer {
     folder: String,
     selector: Selector,
+    charts: ForCharts,
 }
 
 const FOLDER: &str = "templates/cluster/";
-
-pub fn is_of_clusters(folder: &str) -> bool {
-    folder.starts_with(FOLDER)
-}
 
 /// Every cluster layer of the repository.
 pub fn read_all(job: &Job<'_>) -> Result<Vec<ClusterLayer>, Vec<Diagnostic>> {
@@ -54,7 +53,7 @@ pub fn read_all(job: &Job<'_>) -> Result<Vec<ClusterLayer>, Vec<Diagnostic>> {
     for name in cluster_layers(job.snapshot) {
         let folder = format!("{FOLDER}{name}/");
         match read(job, &folder) {
-            Ok(selector) => layers.push(ClusterLayer { folder, selector }),
+            Ok((selector, charts)) => layers.push(ClusterLayer { folder, selector, charts }),
             Err(mut found) => mistakes.append(&mut found),
         }
     }
@@ -65,16 +64,19 @@ pub fn read_all(job: &Job<'_>) -> Result<Vec<ClusterLayer>, Vec<Diagnostic>> {
 pub fn select(job: &Job<'_>, all: &[ClusterLayer]) -> Selected {
     let facts = job.site.selectable();
     let fits = all.iter().filter(|layer| layer.selector.matches(facts));
-    let chosen =
-        |layer: &ClusterLayer| Chosen { folder: layer.folder.clone(), rank: Rank::of(&layer.selector) };
+    let chosen = |layer: &ClusterLayer| Chosen {
+        folder: layer.folder.clone(),
+        charts: layer.charts.clone(),
+        rank: Rank::of(&layer.selector),
+    };
     let mut layers: Vec<Chosen> = fits.map(chosen).collect();
     layers.sort_by(|one, other| (one.rank, &one.folder).cmp(&(other.rank, &other.folder)));
     Selected { layers, by_ring: all.iter().any(|layer| layer.selector.ring.is_some()) }
 }
 
-fn read(job: &Job<'_>, folder: &str) -> Result<Selector, Vec<Diagnostic>> {
+fn read(job: &Job<'_>, folder: &str) -> Result<(Selector, ForCharts), Vec<Diagnostic>> {
     let file = layer_file::read(job, folder, true)?;
-    file.and_then(|file| file.clusters).ok_or_else(|| {
+    file.and_then(|file| Some((file.clusters?, file.charts))).ok_or_else(|| {
         let message = format!("the cluster layer {folder} has no layer.yaml");
         let help = "it says which clusters the layer is for: `clusters: {matchLabels: {zone: gz}}`";
         let place = Location::new(&format!("{folder}layer.yaml"), 1, 1);

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::clusters::{self, Selected};
+use super::clusters::Selected;
 use super::layer_file::{self, ForCharts};
 use super::stacks::Shape;
 use super::{Job, codes, engine};
 use crate::fleet::layers::{Level, shipped_in};
 use crate::manifest::yaml;
-use crate::model::{Diagnostic, Location};
+use crate::model::{Diagnostic, Location, over_limit};
 
 /// What stands before the path of a file that the program ships.
 pub const SHIPPED: &str = "shipped/";
@@ -102,23 +102,27 @@ pub fn folders(shape: &Shape, selected: &Selected, own: Option<&str>) -> Vec<Str
     base.chain(named).chain(of_cluster).chain(own.map(str::to_owned)).collect()
 }
 
-pub fn read(job: &Job<'_>, folders: &[String], by_ring: bool) -> Result<Layers, Vec<Diagnostic>> {
+pub fn read(job: &Job<'_>, folders: &[String], selected: &Selected) -> Result<Layers, Vec<Diagnostic>> {
     let mut mistakes = Vec::new();
     let mut list = Vec::new();
     for folder in folders {
-        match read_folder(job, folder.clone()) {
+        // The file of a cluster layer was read when the layer was selected.
+        let chosen = selected.layers.iter().find(|chosen| chosen.folder == *folder);
+        let charts = match chosen {
+            Some(chosen) => Ok(chosen.charts.clone()),
+            None => layer_file::read(job, folder, false).map(|file| file.unwrap_or_default().charts),
+        };
+        match charts.and_then(|charts| read_folder(job, folder.clone(), charts)) {
             Ok(layer) => list.push(layer),
             Err(mut found) => mistakes.append(&mut found),
         }
     }
-    if mistakes.is_empty() { Ok(Layers { list, selected_by_ring: by_ring }) } else { Err(mistakes) }
+    if mistakes.is_empty() { Ok(Layers { list, selected_by_ring: selected.by_ring }) } else { Err(mistakes) }
 }
 
-fn read_folder(job: &Job<'_>, folder: String) -> Result<Layer, Vec<Diagnostic>> {
-    // Of a cluster layer it was read before, with the clusters that it is for.
-    let file = layer_file::read(job, &folder, clusters::is_of_clusters(&folder))?.unwrap_or_default();
+fn read_folder(job: &Job<'_>, folder: String, charts: ForCharts) -> Result<Layer, Vec<Diagnostic>> {
     let (templates, patches) = (BTreeMap::new(), Vec::new());
-    let mut layer = Layer { folder, values: None, templates, patches, charts: file.charts };
+    let mut layer = Layer { folder, values: None, templates, patches, charts };
     let mut mistakes = Vec::new();
     for (path, text) in shipped_in(&layer.folder) {
         let source = Source { path: format!("{SHIPPED}{path}"), blob: "".into(), text: text.into() };
@@ -138,9 +142,7 @@ fn read_folder(job: &Job<'_>, folder: String) -> Result<Layer, Vec<Diagnostic>> 
         }
         let Some(text) = job.snapshot.text(path).filter(|text| text.len() <= yaml::FILE_LIMIT) else {
             let why = match file.content.len() {
-                size if size > yaml::FILE_LIMIT => {
-                    format!("has {size} bytes, more than the limit of {}", yaml::FILE_LIMIT)
-                }
+                size if size > yaml::FILE_LIMIT => over_limit(size, yaml::FILE_LIMIT),
                 _ => job.snapshot.why_unreadable(path),
             };
             let mistake = job.error(codes::LAYER_FILE, format!("{path} {why}"));

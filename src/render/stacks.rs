@@ -82,7 +82,7 @@ impl Stacks {
         let stack = match known {
             Some(stack) => stack,
             None => {
-                let stack = Arc::new(Stack::of(layers::read(job, &folders, selected.by_ring)?));
+                let stack = Arc::new(Stack::of(layers::read(job, &folders, &selected)?));
                 clusters::no_ties(job, &selected.layers, &stack.layers)?;
                 self.by_folders.lock().insert(folders, Arc::clone(&stack));
                 stack

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::load::{Loader, NODE_LIMIT};
 use super::{Stream, codes, syntax, wider};
-use crate::model::{Diagnostic, Location, Scope};
+use crate::model::{Diagnostic, Location, Scope, over_limit};
 
 /// Bytes of one file.
 pub const FILE_LIMIT: usize = 1024 * 1024;
@@ -28,7 +28,7 @@ const GIVEN_UP_AFTER: usize = 50;
 pub fn read(file: &str, text: &str, limits: Limits) -> Stream {
     let mut stream = Stream::default();
     if text.len() > limits.bytes {
-        let message = format!("the file has {} bytes, more than the limit of {}", text.len(), limits.bytes);
+        let message = format!("the file {}", over_limit(text.len(), limits.bytes));
         stream.mistakes.push(
             Diagnostic::error(codes::UNREADABLE, message, Scope::File(file.to_owned()))
                 .at(Location::new(file, 1, 1)),
