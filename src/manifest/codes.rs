@@ -39,7 +39,7 @@ pub const BAD_VALUE: &str = "E1206";
 pub const LITERAL_SECRET: &str = "E1207";
 /// None or several of fields of which exactly one is wanted.
 pub const NOT_EXACTLY_ONE: &str = "E1208";
-/// A file pattern that is none, or that leaves the config repository.
+/// A file pattern that is none, or that leaves the folder of the manifests.
 pub const BAD_PATTERN: &str = "E1209";
 /// One name twice in a list.
 pub const DUPLICATE_ITEM: &str = "E1210";

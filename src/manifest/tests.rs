@@ -499,9 +499,9 @@ fn objects() {
     check_mistakes(
         &text.replace("[objects/*.yaml, ../shared/a.yaml.j2]", "[../../x, 'a[', /etc]"),
         &[
-            "E1209 4:43 spec.files[0]: the pattern \"../../x\" leaves the config repository",
+            "E1209 4:43 spec.files[0]: the pattern \"../../x\" leaves the folder of the manifests (`--path`), and nothing else is read",
             "E1209 4:52 spec.files[1]: \"a[\" is not a pattern: unclosed character class; missing ']'",
-            "E1209 4:58 spec.files[2]: the pattern \"/etc\" leaves the config repository",
+            "E1209 4:58 spec.files[2]: the pattern \"/etc\" leaves the folder of the manifests (`--path`), and nothing else is read",
         ],
     );
 }

@@ -34,16 +34,23 @@ fn read_pattern(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<(String,
     let text = reading.text(value)?;
     let location = reading.location(value.node);
     let folder = reading.file.rsplit_once('/').map_or("", |(folder, _)| folder);
-    let mistake = match from_root(folder, &text) {
-        None => format!("the pattern {text:?} leaves the config repository"),
+    let (mistake, help) = match from_root(folder, &text) {
+        None => (
+            format!(
+                "the pattern {text:?} leaves the folder of the manifests (`--path`), and nothing else is read"
+            ),
+            "move the files below that folder, or give `--path` a folder above both and name under `ignore` in tutti.yaml \
+             what is no manifest",
+        ),
         Some(path) => match globset::Glob::new(&path) {
             Ok(_) => return Some((path, location)),
-            Err(error) => format!("{text:?} is not a pattern: {}", error.kind()),
+            Err(error) => (
+                format!("{text:?} is not a pattern: {}", error.kind()),
+                "write a path relative to this manifest, for example objects/*.yaml",
+            ),
         },
     };
-    reading
-        .mistake(codes::BAD_PATTERN, mistake, location, &value.path)
-        .help("write a path relative to this manifest, for example objects/*.yaml");
+    reading.mistake(codes::BAD_PATTERN, mistake, location, &value.path).help(help);
     None
 }
 
