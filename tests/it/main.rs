@@ -30,6 +30,7 @@ mod displaced;
 mod doubt;
 mod drift;
 mod example_repo;
+mod exit_reasons;
 mod faults;
 mod foreign_edits;
 mod health;

@@ -1,0 +1,58 @@
+//! A `run --once` that does not end with 0 says why in its last line.
+
+use crate::support::manifests::{config_map, objects};
+use crate::support::program::Stage;
+
+const APP: &str = "apps/web/app.yaml";
+const MANIFESTS: &str = "apps/web/objects/all.yaml";
+/// Nothing provisions it.
+const CLAIM: &str = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: default}\n\
+                     spec: {accessModes: [ReadWriteOnce], storageClassName: none, resources: {requests: {storage: 1Gi}}}\n";
+/// Its namespace is not there.
+const HOMELESS: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, namespace: nowhere}\n";
+
+async fn check(files: &[(&str, &str)], arguments: &[&str], expected: (i32, &str)) {
+    let stage = Stage::new(&[(APP, &objects("default", "web"))]).await;
+    let changes: Vec<_> = files.iter().map(|(path, text)| (*path, Some(*text))).collect();
+    stage.repository.commit("Change", &changes);
+    let (stdout, stderr, code) = stage.run(&[&["run", "--once"], arguments].concat()).await;
+    assert_eq!(code, expected.0, "{stdout}{stderr}");
+    let last = stderr.lines().last().unwrap_or_default();
+    if code == 0 {
+        assert!(!last.starts_with("ends with"), "{stderr}");
+    } else {
+        let begin = format!("ends with {code}: ");
+        assert!(last.starts_with(&begin) && last.contains(expected.1), "no {:?} in {stderr}", expected.1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_exit_code_comes_with_its_reason() {
+    let good = config_map("default", "web", "one");
+    let good = (MANIFESTS, good.as_str());
+    check(&[good], &[], (0, "")).await;
+    check(&[good, ("tutti.yaml", "kind: x\n")], &[], (2, "E1110")).await;
+    check(&[(MANIFESTS, "kind: [\n")], &[], (3, "default/web is Invalid")).await;
+    check(&[(MANIFESTS, HOMELESS)], &["--timeout", "5"], (3, "namespaces \"nowhere\" not found")).await;
+    check(&[(MANIFESTS, CLAIM)], &["--timeout", "3"], (4, "default/web is Progressing")).await;
+    check(&[good], &["--cluster", "bj1=nowhere", "--timeout", "5"], (6, "No such file")).await;
+}
+
+/// What waits for a person: no app is unwell, and the matrix shows nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_delete_that_waits_is_the_reason() {
+    let app = objects("default", "web");
+    let stage = Stage::new(&[
+        (APP, &app),
+        (MANIFESTS, &format!("{CLAIM}---\n{}", config_map("default", "web", "one"))),
+    ])
+    .await;
+    let (_, _, first) = stage.run(&["run", "--once", "--timeout", "3"]).await;
+    assert_eq!(first, 4);
+    let rest = config_map("default", "web", "one");
+    stage.repository.commit("Drop the claim", &[(MANIFESTS, Some(&rest))]);
+    let (stdout, stderr, code) = stage.run(&["run", "--once", "--timeout", "20"]).await;
+    assert_eq!(code, 1, "{stdout}{stderr}");
+    let last = stderr.lines().last().unwrap_or_default();
+    assert!(last.starts_with("ends with 1: bj1 ") && last.contains("waits to be deleted: "), "{stderr}");
+}
