@@ -32,6 +32,33 @@ async fn an_immutable_field_is_named_and_a_revert_heals() {
     }
 }
 
+/// The server says `spec` and what else may change.
+#[tokio::test]
+async fn a_refused_stateful_set_names_its_fields() {
+    let Some(scene) = Scene::pair("set-fields").await else { return };
+    let set = |service: &str, size: &str| {
+        let container = json!({"name": "app", "image": "shop/web:1.0"});
+        let template = json!({"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}});
+        let claim = json!({"metadata": {"name": "data"},
+            "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}}});
+        json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "web"},
+            "spec": {"replicas": 0, "serviceName": service, "selector": {"matchLabels": {"app": "web"}},
+                "template": template, "volumeClaimTemplates": [claim]}})
+    };
+    scene.write_app("web", &[set("a", "1024Mi")]);
+    let first = scene.worktree.publish("first");
+    scene.start(&[]).await;
+    scene.succeeded(&first).await;
+
+    scene.write_objects("web", &[set("b", "1024Mi")]);
+    scene.worktree.publish("another service");
+    scene.says_of_each(&["Refused", "set-fields/web: spec.serviceName: updates to statefulset spec"]).await;
+    scene.write_objects("web", &[set("a", "2Gi")]);
+    scene.worktree.publish("more storage");
+    let storage = "spec.volumeClaimTemplates[0].spec.resources.requests.storage: updates to statefulset spec";
+    scene.says_of_each(&["Refused", storage, "`replace: true`"]).await;
+}
+
 /// One object of each kind with a field that never changes; `two` has another value there.
 fn set(two: bool) -> Vec<(&'static str, &'static str, Value)> {
     let one = |one: &'static str, other: &'static str| if two { other } else { one };
