@@ -5,19 +5,15 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::layers::{Layer, Layers, SHIPPED, Source};
-use super::{Job, codes, values};
+use super::{Job, chart_images, codes, values};
 use crate::fleet::charts::says;
 use crate::fleet::layers::TEMPLATES;
 use crate::manifest::yaml::{self, Node};
 use crate::model::sealed::{self, CIPHERTEXT};
 use crate::model::{
-    Chart, ChartCapabilities, ChartFailure, ChartFault, ChartRequest, Diagnostic, Digest, ImageReference,
-    Location, retag, with_version,
+    Chart, ChartCapabilities, ChartFailure, ChartFault, ChartRequest, Diagnostic, Digest, Location,
 };
 use crate::schedule::AssignedPodSet;
-
-/// A registry that a reference without one means, and the folder of its images without one.
-const DEFAULT_REGISTRY: (&str, &str) = ("docker.io", "library/");
 
 /// Values over those of the chart: the layers that reach it, what the podSet says of itself, its rawValues.
 pub fn layered(
@@ -93,7 +89,7 @@ fn encrypted_values(chart: &Chart) -> impl Iterator<Item = &str> {
 }
 
 /// The `values.yaml` of a chart as Helm reads it. Helm takes more than our reader (a key that stands twice, tags, any depth):
-/// what is not read here is read by Helm, from a chart that shows nothing but its values.
+/// what is not read here is read by Helm, from a chart that shows only the values that a podSet sets.
 fn defaults(job: &Job<'_>, chart: &Chart) -> Result<Map<String, Value>, ChartFailure> {
     let Some(content) = chart.file("values.yaml") else { return Ok(Map::new()) };
     if let Some(Ok(values)) = chart.text("values.yaml").map(|text| yaml::parse_values("values.yaml", text)) {
@@ -101,8 +97,8 @@ fn defaults(job: &Job<'_>, chart: &Chart) -> Result<Map<String, Value>, ChartFai
     }
     const CHART: &[u8] = b"apiVersion: v2\nname: values\nversion: 0.1.0\n";
     const TEMPLATE: &[u8] =
-        b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: values}\ndata:\n  values: {{ .Values | \
-        toJson | toJson }}\n";
+        b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: values}\ndata:\n  values: {{ pick \
+        .Values \"replicaCount\" \"replicas\" \"image\" \"imageTag\" | toJson | toJson }}\n";
     let files: Vec<(String, Arc<[u8]>)> = vec![
         ("Chart.yaml".to_owned(), CHART.into()),
         ("templates/values.yaml".to_owned(), TEMPLATE.into()),
@@ -131,17 +127,17 @@ fn unread(job: &Job<'_>, chart: &Chart, failure: &ChartFailure) -> Diagnostic {
     if known { diagnostic.at(place) } else { diagnostic.at(job.app.location.clone()) }
 }
 
-/// Replicas, image and version of the podSet under the names that `helm create` gives them, as far as the chart has a value
-/// of that name.
+/// Replicas, image and version of the podSet under the names that charts give them, as far as the chart has a value of that
+/// name. A warning names what it has not.
 fn own(
     job: &Job<'_>,
     pod_set: &AssignedPodSet,
     chart: &Chart,
     defaults: &Map<String, Value>,
 ) -> Map<String, Value> {
-    let without = |what: &str, names: &str| {
+    let without = |name: &str, what: &str, end: &str| {
         let message = format!(
-            "chart {} has no value {names}: the {what} of podSet {} is not used",
+            "chart {} has no value {name}: the {what} of podSet {} {end}",
             name_of(chart),
             pod_set.name
         );
@@ -149,80 +145,27 @@ fn own(
         job.warn(codes::CHART_WITHOUT_VALUE, message, &pod_set.location, help);
     };
     let mut own = Map::new();
-    let count = ["replicaCount", "replicas"].into_iter().find(|key| defaults.contains_key(*key));
+    // `replicas: {min: 1}` is something else.
+    let is_count = |value: &Value| !value.is_object() && !value.is_array();
+    let count = ["replicaCount", "replicas"].into_iter().find(|key| defaults.get(*key).is_some_and(is_count));
     match (count, pod_set.replicas) {
         (Some(key), Some(replicas)) => {
             own.insert(key.to_owned(), json!(replicas));
         }
-        (None, Some(_)) => without("number of replicas", "`replicaCount` or `replicas`"),
+        (None, Some(_)) => without("`replicaCount` or `replicas`", "number of replicas", "is not used"),
         (_, None) => {}
     }
-    let (image, version) = (pod_set.image.as_deref(), pod_set.version.as_deref());
-    match defaults.get("image") {
-        Some(Value::Object(parts)) => {
-            let image = image_parts(parts, image, version);
-            if !image.is_empty() {
-                own.insert("image".to_owned(), Value::Object(image));
-            }
-        }
-        Some(Value::String(default)) => {
-            let image = match (image, version) {
-                (Some(image), Some(version)) => Some(with_version(image, version)),
-                (Some(image), None) => Some(image.to_owned()),
-                (None, version) => version.map(|version| retag(default, version)),
-            };
-            own.extend(image.map(|image| ("image".to_owned(), json!(image))));
-        }
-        _ if image.is_some() => without("image", "`image`"),
-        _ => {}
+    let (values, missing) =
+        chart_images::values(defaults, pod_set.image.as_deref(), pod_set.version.as_deref());
+    for missing in missing {
+        let end = match missing.is_set {
+            true => "is used only where its templates read it",
+            false => "is not used",
+        };
+        without(missing.name, missing.of.what(), end);
     }
+    own.extend(values);
     own
-}
-
-/// The parts of an image as a chart has them. `parts`: those of the chart; a part that would still be that of another image
-/// is emptied.
-fn image_parts(parts: &Map<String, Value>, image: Option<&str>, version: Option<&str>) -> Map<String, Value> {
-    let mut made = Map::new();
-    let mut put = |key: &str, value: &str| made.insert(key.to_owned(), json!(value));
-    let reference = image.map(ImageReference::parse);
-    let name_key =
-        if !parts.contains_key("repository") && parts.contains_key("name") { "name" } else { "repository" };
-    let digest = reference.and_then(|reference| reference.digest);
-    let tag = reference.and_then(|reference| reference.tag).or(version.filter(|_| digest.is_none()));
-    let mut name = reference.map(|reference| match (parts.contains_key("registry"), reference.registry) {
-        (false, _) => reference.name(),
-        (true, Some(_)) => reference.path.to_owned(),
-        (true, None) if reference.path.contains('/') => reference.path.to_owned(),
-        (true, None) => format!("{}{}", DEFAULT_REGISTRY.1, reference.path),
-    });
-    if let (true, Some(reference)) = (parts.contains_key("registry"), reference) {
-        put("registry", reference.registry.unwrap_or(DEFAULT_REGISTRY.0));
-    }
-    match (tag, digest, parts.contains_key("digest")) {
-        (tag, Some(digest), true) => {
-            put("digest", digest);
-            tag.map(|tag| put("tag", tag));
-        }
-        (Some(tag), Some(digest), false) => {
-            put("tag", &format!("{tag}@{digest}"));
-        }
-        (None, Some(digest), false) => {
-            // Such a chart joins name and tag with a colon: the one within the digest.
-            let (algorithm, hex) = digest.split_once(':').unwrap_or(("sha256", digest));
-            name = name.map(|name| format!("{name}@{algorithm}"));
-            put("tag", hex);
-        }
-        (tag, None, has_digest) => {
-            tag.map(|tag| put("tag", tag));
-            if has_digest && (tag.is_some() || image.is_some()) {
-                put("digest", "");
-            }
-        }
-    }
-    if let Some(name) = name {
-        put(name_key, &name);
-    }
-    made
 }
 
 /// Where a value stands that reaches the chart: in the podSet's rawValues, else in the highest layer that sets it.
@@ -243,42 +186,4 @@ pub fn place_of(layers: &Layers, pod_set: &AssignedPodSet, chart: &Chart, path: 
         let map = before.iter().try_fold(root, |node: &Node, part| node.get(part))?;
         Some(map.entry(last)?.location(&source.path))
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check(parts: Value, image: Option<&str>, version: Option<&str>, expected: Value) {
-        let (Value::Object(parts), Value::Object(expected)) = (parts, expected) else { panic!("maps") };
-        assert_eq!(image_parts(&parts, image, version), expected, "{parts:?} {image:?} {version:?}");
-    }
-
-    #[test]
-    fn image_reaches_every_shape_of_parts() {
-        let plain = || json!({"repository": "docker.io/vendor/web", "tag": "v0"});
-        check(plain(), None, None, json!({}));
-        check(plain(), None, Some("v2"), json!({"tag": "v2"}));
-        check(plain(), Some("r.io/web"), Some("v2"), json!({"repository": "r.io/web", "tag": "v2"}));
-        check(plain(), Some("r.io/web:v3"), None, json!({"repository": "r.io/web", "tag": "v3"}));
-        check(plain(), Some("web"), None, json!({"repository": "web"}));
-        let full = "r.io:5000/shop/web:v1@sha256:0f";
-        check(plain(), Some(full), None, json!({"repository": "r.io:5000/shop/web", "tag": "v1@sha256:0f"}));
-        check(plain(), Some("web@sha256:0f"), Some("v1"), json!({"repository": "web@sha256", "tag": "0f"}));
-        check(json!({"name": "a", "tag": "b"}), Some("web:v1"), None, json!({"name": "web", "tag": "v1"}));
-
-        let registry = || json!({"registry": "quay.io", "repository": "vendor/web", "tag": "v0"});
-        let nginx = json!({"registry": "docker.io", "repository": "library/nginx", "tag": "1"});
-        check(registry(), Some("nginx:1"), None, nginx);
-        let shop = json!({"registry": "docker.io", "repository": "shop/web", "tag": "1"});
-        check(registry(), Some("shop/web:1"), None, shop);
-        let ported = json!({"registry": "r.io:5000", "repository": "shop/web", "tag": "v1@sha256:0f"});
-        check(registry(), Some(full), None, ported);
-
-        let pinned = || json!({"repository": "vendor/web", "tag": "v0", "digest": "sha256:aa"});
-        check(pinned(), None, Some("v2"), json!({"tag": "v2", "digest": ""}));
-        check(pinned(), Some("web"), None, json!({"repository": "web", "digest": ""}));
-        check(pinned(), Some("web@sha256:0f"), None, json!({"repository": "web", "digest": "sha256:0f"}));
-        check(pinned(), None, None, json!({}));
-    }
 }

@@ -30,6 +30,7 @@ mod allowed;
 mod app_set;
 mod bounds;
 mod canonical;
+mod chart_images;
 mod chart_values;
 mod charts;
 mod claims;

@@ -4,6 +4,7 @@
 //! built, mandatory with `TUTTI_LIVE=1`.
 
 mod apps;
+pub(crate) mod by_hand;
 mod example;
 mod hostile;
 mod release;

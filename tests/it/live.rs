@@ -6,6 +6,7 @@
 
 mod adopt;
 mod capabilities;
+mod charts;
 mod credentials;
 mod definitions;
 mod diff;

@@ -36,9 +36,13 @@ impl Worktree {
 
     /// Makes the folders on the way too.
     pub fn write(&self, path: &str, text: &str) {
+        self.write_bytes(path, text.as_bytes());
+    }
+
+    pub fn write_bytes(&self, path: &str, content: &[u8]) {
         let path = self.folder.join(path);
         fs::create_dir_all(path.parent().expect("a path below the folder")).expect("a folder");
-        fs::write(&path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        fs::write(&path, content).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     }
 
     pub fn remove(&self, path: &str) {

@@ -1,0 +1,225 @@
+//! The image of a podSet as values of a chart: charts keep it as one text or in parts.
+
+use serde_json::{Map, Value, json};
+
+use crate::model::{ImageReference, retag, with_version};
+
+/// A registry that a reference without one means, and the folder of its images without one.
+const DEFAULT_REGISTRY: (&str, &str) = ("docker.io", "library/");
+
+/// What a podSet says of its image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    Image,
+    Version,
+}
+
+impl Part {
+    pub fn what(self) -> &'static str {
+        match self {
+            Self::Image => "image",
+            Self::Version => "version",
+        }
+    }
+}
+
+/// A value that a podSet sets and its chart does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Missing {
+    pub of: Part,
+    pub name: &'static str,
+    /// It is passed on all the same: charts may read a value without a default of theirs.
+    pub is_set: bool,
+}
+
+/// The values that say image and version to a chart with these defaults, and what it has no value for.
+pub fn values(
+    defaults: &Map<String, Value>,
+    image: Option<&str>,
+    version: Option<&str>,
+) -> (Map<String, Value>, Vec<Missing>) {
+    let mut made = Map::new();
+    let mut missing = Vec::new();
+    let both = || image.map(|_| Part::Image).into_iter().chain(version.map(|_| Part::Version));
+    match defaults.get("image") {
+        Some(Value::Object(parts)) => {
+            let parts_made = of_parts(parts, image, version);
+            let has = |key: &str| parts.contains_key(key);
+            let mut lacks = |of, name| missing.push(Missing { of, name, is_set: true });
+            if image.is_some() && !has("repository") && !has("name") {
+                lacks(Part::Image, "`image.repository` or `image.name`");
+            }
+            if parts_made.contains_key("tag") && !has("tag") {
+                lacks(if version.is_some() { Part::Version } else { Part::Image }, "`image.tag`");
+            }
+            if !parts_made.is_empty() {
+                made.insert("image".to_owned(), Value::Object(parts_made));
+            }
+        }
+        // The tag beside the name, as charts had it once.
+        Some(Value::String(name)) if defaults.contains_key("imageTag") => {
+            let parts =
+                Map::from_iter([("repository".to_owned(), json!(name)), ("tag".to_owned(), json!(""))]);
+            let names = [("repository", "image"), ("tag", "imageTag")];
+            let mut parts = of_parts(&parts, image, version);
+            made.extend(
+                names.into_iter().filter_map(|(part, name)| Some((name.to_owned(), parts.remove(part)?))),
+            );
+        }
+        Some(Value::String(default)) => {
+            let image = match (image, version) {
+                (Some(image), Some(version)) => Some(with_version(image, version)),
+                (Some(image), None) => Some(image.to_owned()),
+                (None, Some(_)) if default.is_empty() => {
+                    missing.push(Missing { of: Part::Version, name: "in `image`", is_set: false });
+                    None
+                }
+                (None, version) => version.map(|version| retag(default, version)),
+            };
+            made.extend(image.map(|image| ("image".to_owned(), json!(image))));
+        }
+        _ => missing.extend(both().map(|of| Missing { of, name: "`image`", is_set: false })),
+    }
+    (made, missing)
+}
+
+/// The parts of an image as a chart has them. `parts`: those of the chart; a part that would still be that of another image
+/// is emptied.
+fn of_parts(parts: &Map<String, Value>, image: Option<&str>, version: Option<&str>) -> Map<String, Value> {
+    let mut made = Map::new();
+    let mut put = |key: &str, value: &str| made.insert(key.to_owned(), json!(value));
+    let reference = image.map(ImageReference::parse);
+    let name_key =
+        if !parts.contains_key("repository") && parts.contains_key("name") { "name" } else { "repository" };
+    let digest = reference.and_then(|reference| reference.digest);
+    let tag = reference.and_then(|reference| reference.tag).or(version.filter(|_| digest.is_none()));
+    let mut name = reference.map(|reference| match (parts.contains_key("registry"), reference.registry) {
+        (false, _) => reference.name(),
+        (true, Some(_)) => reference.path.to_owned(),
+        (true, None) if reference.path.contains('/') => reference.path.to_owned(),
+        (true, None) => format!("{}{}", DEFAULT_REGISTRY.1, reference.path),
+    });
+    if let (true, Some(reference)) = (parts.contains_key("registry"), reference) {
+        put("registry", reference.registry.unwrap_or(DEFAULT_REGISTRY.0));
+    }
+    let digest_keys = ["digest", "sha"].into_iter().filter(|key| parts.contains_key(*key));
+    let digest_keys: Vec<&str> = digest_keys.collect();
+    match (tag, digest, digest_keys.is_empty()) {
+        (tag, Some(digest), false) => {
+            for key in digest_keys {
+                // `sha` has its algorithm in the template.
+                put(key, if key == "sha" { digest.trim_start_matches("sha256:") } else { digest });
+            }
+            tag.map(|tag| put("tag", tag));
+        }
+        (Some(tag), Some(digest), true) => {
+            put("tag", &format!("{tag}@{digest}"));
+        }
+        (None, Some(digest), true) => {
+            // Such a chart joins name and tag with a colon: the one within the digest.
+            let (algorithm, hex) = digest.split_once(':').unwrap_or(("sha256", digest));
+            name = name.map(|name| format!("{name}@{algorithm}"));
+            put("tag", hex);
+        }
+        (tag, None, _) => {
+            tag.map(|tag| put("tag", tag));
+            for key in digest_keys.into_iter().filter(|_| tag.is_some() || image.is_some()) {
+                put(key, "");
+            }
+        }
+    }
+    if let Some(name) = name {
+        put(name_key, &name);
+    }
+    made
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(value: Value) -> Map<String, Value> {
+        value.as_object().expect("a map").clone()
+    }
+
+    fn check(parts: Value, image: Option<&str>, version: Option<&str>, expected: Value) {
+        let parts = map(parts);
+        assert_eq!(of_parts(&parts, image, version), map(expected), "{parts:?} {image:?} {version:?}");
+    }
+
+    #[test]
+    fn image_reaches_every_shape_of_parts() {
+        let plain = || json!({"repository": "docker.io/vendor/web", "tag": "v0"});
+        check(plain(), None, None, json!({}));
+        check(plain(), None, Some("v2"), json!({"tag": "v2"}));
+        check(plain(), Some("r.io/web"), Some("v2"), json!({"repository": "r.io/web", "tag": "v2"}));
+        check(plain(), Some("r.io/web:v3"), None, json!({"repository": "r.io/web", "tag": "v3"}));
+        check(plain(), Some("web"), None, json!({"repository": "web"}));
+        let full = "r.io:5000/shop/web:v1@sha256:0f";
+        check(plain(), Some(full), None, json!({"repository": "r.io:5000/shop/web", "tag": "v1@sha256:0f"}));
+        check(plain(), Some("web@sha256:0f"), Some("v1"), json!({"repository": "web@sha256", "tag": "0f"}));
+        check(json!({"name": "a", "tag": "b"}), Some("web:v1"), None, json!({"name": "web", "tag": "v1"}));
+
+        let registry = || json!({"registry": "quay.io", "repository": "vendor/web", "tag": "v0"});
+        let nginx = json!({"registry": "docker.io", "repository": "library/nginx", "tag": "1"});
+        check(registry(), Some("nginx:1"), None, nginx);
+        let shop = json!({"registry": "docker.io", "repository": "shop/web", "tag": "1"});
+        check(registry(), Some("shop/web:1"), None, shop);
+        let ported = json!({"registry": "r.io:5000", "repository": "shop/web", "tag": "v1@sha256:0f"});
+        check(registry(), Some(full), None, ported);
+
+        let pinned = || json!({"repository": "vendor/web", "tag": "v0", "digest": "sha256:aa"});
+        check(pinned(), None, Some("v2"), json!({"tag": "v2", "digest": ""}));
+        check(pinned(), Some("web"), None, json!({"repository": "web", "digest": ""}));
+        check(pinned(), Some("web@sha256:0f"), None, json!({"repository": "web", "digest": "sha256:0f"}));
+        check(pinned(), None, None, json!({}));
+
+        let older = || json!({"repository": "vendor/web", "tag": "v0", "sha": "aa"});
+        check(older(), None, Some("v2"), json!({"tag": "v2", "sha": ""}));
+        check(
+            older(),
+            Some("web:v1@sha256:0f"),
+            None,
+            json!({"repository": "web", "tag": "v1", "sha": "0f"}),
+        );
+    }
+
+    #[test]
+    fn image_without_a_value_is_missing() {
+        let check =
+            |defaults: Value, image: Option<&str>, version: Option<&str>, expected: Value, lacks: &[&str]| {
+                let defaults = map(defaults);
+                let (made, missing) = values(&defaults, image, version);
+                let missing: Vec<String> =
+                    missing.iter().map(|it| format!("{} {} {}", it.of.what(), it.name, it.is_set)).collect();
+                assert_eq!(
+                    (made, missing),
+                    (map(expected), lacks.iter().map(|it| (*it).to_owned()).collect()),
+                    "{defaults:?}"
+                );
+            };
+        let nothing = || json!({});
+        check(nothing(), None, None, nothing(), &[]);
+        check(nothing(), None, Some("v2"), nothing(), &["version `image` false"]);
+        check(
+            nothing(),
+            Some("web"),
+            Some("v2"),
+            nothing(),
+            &["image `image` false", "version `image` false"],
+        );
+        check(json!({"image": null}), Some("web"), None, nothing(), &["image `image` false"]);
+        check(json!({"image": ""}), None, Some("v2"), nothing(), &["version in `image` false"]);
+        check(json!({"image": ""}), Some("web"), Some("v2"), json!({"image": "web:v2"}), &[]);
+        let tag = json!({"image": {"tag": "v2"}});
+        check(json!({"image": {"repository": "web"}}), None, Some("v2"), tag, &["version `image.tag` true"]);
+        let both = json!({"image": {"tag": "v2", "repository": "web"}});
+        let lacks = ["image `image.repository` or `image.name` true"];
+        check(json!({"image": {"tag": ""}}), Some("web:v2"), None, both.clone(), &lacks);
+        let lacks = [lacks[0], "image `image.tag` true"];
+        check(json!({"image": {}}), Some("web:v2"), None, both, &lacks);
+        let apart = json!({"image": "web", "imageTag": "v2"});
+        check(json!({"image": "a", "imageTag": "b"}), Some("web:v2"), None, apart, &[]);
+        check(json!({"image": "a", "imageTag": "b"}), None, Some("v2"), json!({"imageTag": "v2"}), &[]);
+    }
+}

@@ -1,0 +1,121 @@
+//! Small charts with podSets on a real server: field by field what `helm template` makes with the values that are meant,
+//! applied by `kubectl apply --server-side` on another server of the same version.
+
+use std::collections::BTreeMap;
+
+use live::Cluster;
+use serde_json::{Value, json};
+
+use super::support::{Scene, bare};
+use crate::charts::by_hand::{NAMESPACE, files, id, releases, template, unmarked};
+
+/// What the server or a controller sets for each object by itself.
+const OF_SERVER: [&str; 6] = [
+    "/spec/clusterIP",
+    "/spec/clusterIPs",
+    "/spec/selector/matchLabels/batch.kubernetes.io~1controller-uid",
+    "/spec/volumeName",
+    "/metadata/annotations/deployment.kubernetes.io~1revision",
+    "/metadata/annotations/deprecated.daemonset.template.generation",
+];
+
+/// Labels of a Job and of its pods that name it.
+const OF_JOB: [&str; 4] =
+    ["batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name", "controller-uid", "job-name"];
+
+fn remove(object: &mut Value, pointer: &str) {
+    let Some((parent, key)) = pointer.rsplit_once('/') else { return };
+    if let Some(Value::Object(parent)) = object.pointer_mut(parent) {
+        parent.remove(&key.replace("~1", "/"));
+    }
+}
+
+/// What two servers have in common of an object.
+fn common(object: &Value) -> Value {
+    let mut object = bare(&unmarked(object.clone()));
+    OF_SERVER.iter().for_each(|pointer| remove(&mut object, pointer));
+    if object["kind"] == "Job" {
+        for labels in ["/metadata/labels", "/spec/template/metadata/labels"] {
+            if let Some(Value::Object(labels)) = object.pointer_mut(labels) {
+                labels.retain(|key, _| !OF_JOB.contains(&key.as_str()));
+            }
+        }
+    }
+    for field in ["annotations", "labels"] {
+        if object["metadata"].get(field) == Some(&json!({})) {
+            remove(&mut object, &format!("/metadata/{field}"));
+        }
+    }
+    object
+}
+
+/// The objects that `kubectl` prints, by kind, namespace and name.
+fn by_id(text: &str) -> BTreeMap<String, Value> {
+    let list: Value = serde_json::from_str(text).unwrap_or_default();
+    let items = match &list["items"] {
+        Value::Array(items) => items.clone(),
+        _ => vec![list],
+    };
+    items.iter().filter(|it| it.is_object()).map(common).map(|object| (id(&object), object)).collect()
+}
+
+/// The objects of a text that a cluster has.
+async fn found(cluster: &Cluster, text: &str) -> BTreeMap<String, Value> {
+    let get = ["get", "-n", NAMESPACE, "--ignore-not-found", "-o", "json", "-f", "-"];
+    by_id(&cluster.kubectl_with_input(&get, text).await.expect("objects"))
+}
+
+#[tokio::test]
+async fn charts_become_what_helm_and_kubectl_make_of_them() {
+    let Some(scene) = Scene::new(NAMESPACE, 2).await else { return };
+    let helm = live::Helm::from_env().expect("the programs").expect("Helm is there");
+    let (ours, theirs) = (scene.cluster(0), scene.cluster(1));
+    assert_eq!(ours.version(), theirs.version());
+    for (path, content) in files() {
+        scene.worktree.write_bytes(&path, &content);
+    }
+    scene.worktree.publish("all of them");
+    let ended = scene.run(&scene.arguments(&["run", "--once"], &["--timeout", "180"])).await;
+    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    let jobs = ["get", "jobs", "-n", NAMESPACE, "-l", "tutti.dev/managed-by", "-o", "json"];
+    let runs = by_id(&ours.kubectl(&jobs).await.expect("a list"));
+
+    let kubeconfig = theirs.kubeconfig().display().to_string();
+    let (mut compared, mut differences) = (0, Vec::new());
+    let releases = releases();
+    for release in &releases {
+        // Of a cluster the chart sees its capabilities; what `lookup` would find there it does not.
+        let of_cluster = ["--dry-run=server", "--kubeconfig", &kubeconfig];
+        let more: &[&str] = if release.chart == "capabilities" { &of_cluster } else { &[] };
+        let text = template(&helm.command, release, more);
+        let apply = ["apply", "--server-side", "-n", NAMESPACE, "-f", "-"];
+        let mut applied = theirs.kubectl_with_input(&apply, &text).await;
+        if applied.is_err() && text.contains("kind: CustomResourceDefinition") {
+            // The kinds that the text defines are there only now.
+            let wait = ["wait", "--for", "condition=established", "crd", "--all"];
+            theirs.kubectl(&wait).await.expect("established");
+            applied = theirs.kubectl_with_input(&apply, &text).await;
+        }
+        applied.unwrap_or_else(|error| panic!("{release:?}: {error}"));
+        let mine = found(ours, &text).await;
+        for (id, object) in found(theirs, &text).await {
+            let mine = mine.get(&id).or_else(|| runs.get(&id)).cloned().unwrap_or_default();
+            compared += 1;
+            if mine != object {
+                differences.push(format!("{release:?} {id}\n  helm {object}\n  ours {mine}"));
+            }
+        }
+    }
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+    println!("{} podSets of charts, {compared} objects compared on {}", releases.len(), ours.version());
+    let ended = scene.run(&scene.arguments(&["plan"], &[])).await;
+    let shown = format!("{}{}", ended.stdout, ended.stderr);
+    assert!(!["configure", "create", "refuse"].iter().any(|word| shown.contains(word)), "{shown}");
+    for cluster in [ours, theirs] {
+        let other = format!("{NAMESPACE}-other");
+        cluster.kubectl(&["delete", "namespace", &other, "--wait=false"]).await.expect("deleted");
+        let kinds = ["widgets", "realms", "gadgets"].map(|name| format!("{name}.charts.example.com"));
+        let delete = [&["delete", "crd", "--wait=false"], &kinds.each_ref().map(String::as_str)[..]].concat();
+        cluster.kubectl(&delete).await.expect("deleted");
+    }
+}
