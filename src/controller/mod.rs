@@ -35,6 +35,7 @@ mod serving;
 mod supervisor;
 mod target;
 mod targets;
+mod versions;
 mod wanted;
 mod went_back;
 mod words;

@@ -67,6 +67,8 @@ impl World {
         let (phase, detail) = self.phase(id);
         let mut pods = PodCount::default();
         let mut created: Option<&str> = None;
+        let observed = self.clusters.get(&id.cluster).map(|cluster| &cluster.observation.objects);
+        let left = |object: &ObjectId| observed?.get(object)?.ignored.as_ref()?.version.as_deref();
         if let (Ok(rendered), Some(cluster)) = (&entry.render, self.clusters.get(&id.cluster)) {
             for object in &*rendered.objects {
                 if let Some(live) = cluster.observation.objects.get(&object.id) {
@@ -86,7 +88,7 @@ impl World {
             phase,
             detail,
             pods,
-            version: entry.version.clone(),
+            version: entry.versions.running(left),
             created: created.map(ToOwned::to_owned),
             plan: entry.plan.clone(),
             differences: foreseen(entry),

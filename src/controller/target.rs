@@ -10,11 +10,11 @@ use tokio_util::sync::CancellationToken;
 use super::causes::Causes;
 use super::jitter::jittered;
 use super::last_lines::LastLines;
+use super::versions::Versions;
 use crate::model::{
     App, Diagnostic, Digest, ObjectId, Observation, Ownership, Rendered, RenderedObject, Revision,
 };
 use crate::plan::{Action, Difference, Plan, Reason, Step};
-use crate::report::version;
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
@@ -57,8 +57,7 @@ pub struct TargetEntry {
     /// The commit that it is told on.
     pub revision: Revision,
     pub render: Result<Arc<Rendered>, Vec<Diagnostic>>,
-    /// Of its images, as rendered.
-    pub version: String,
+    pub versions: Versions,
     /// Something changed: look at it again.
     pub due: bool,
     /// Its cluster is not what it was rendered for: it is rendered again, and not applied before.
@@ -159,9 +158,9 @@ impl Applied {
 impl TargetEntry {
     pub fn new(app: Arc<App>, revision: Revision, render: Result<Arc<Rendered>, Vec<Diagnostic>>) -> Self {
         Self {
+            versions: Versions::of(&render, &app),
             app,
             revision,
-            version: version_of(&render),
             render,
             due: true,
             stale: false,
@@ -212,7 +211,7 @@ impl TargetEntry {
         };
         let is_other = !same || flags(&self.app) != flags(&app);
         if is_other {
-            self.version = version_of(&render);
+            self.versions = Versions::of(&render, &app);
             self.due = true;
             if let Some(running) = &self.running {
                 running.cancelled.cancel();
@@ -365,16 +364,6 @@ fn are_same(old: &[RenderedObject], new: &[RenderedObject]) -> bool {
         (&it.id, &it.kind, it.hash, &it.source, it.hook)
     }
     old.len() == new.len() && old.iter().zip(new).all(|(old, new)| known(old) == known(new))
-}
-
-/// What a hook runs once is no version of the app.
-fn version_of(render: &Result<Arc<Rendered>, Vec<Diagnostic>>) -> String {
-    let objects = render.iter().flat_map(|rendered| rendered.objects.iter());
-    let versions: Vec<String> = objects
-        .filter(|object| object.hook.is_none() && object.body.mentions("image"))
-        .flat_map(|object| version::of_workload(&object.body.fields()))
-        .collect();
-    version::merge(versions.iter().map(String::as_str))
 }
 
 #[cfg(test)]

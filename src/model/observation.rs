@@ -188,6 +188,8 @@ pub struct Ignored {
     pub paths: Vec<FieldPath>,
     /// As `managedFields` writes them.
     pub ours: Value,
+    /// What a workload runs whose image is among these fields.
+    pub version: Option<Box<str>>,
 }
 
 /// Who set what of an object, in little space: equal numbers, equal fields.

@@ -15,6 +15,7 @@ use crate::model::{
     Digest, Evidence, FieldPath, ForeignChanges, Ignored, InPlace, Kind, Live, LiveReplicas, Ownership,
     PathStep, RenderedObject, Scaler, labels,
 };
+use crate::report::version;
 
 /// What `managedFields` says of an object of this instance.
 pub struct Parts {
@@ -84,7 +85,10 @@ pub fn ownership(kind: &Kind, object: &Value, instance: &str, paths: Vec<FieldPa
         others: (!is_whole).then(others),
         replicas,
     };
-    let ignored = ignored.map(|ours| Arc::new(Ignored { paths, ours: ours.to_value() }));
+    let ignored = ignored.map(|ours| {
+        let version = version::of_workload(object).filter(|_| version::is_left(object, &paths));
+        Arc::new(Ignored { paths, ours: ours.to_value(), version: version.map(String::into_boxed_str) })
+    });
     let is_half_handed_over = is_merged && kept_by_server(object).any(|entry| is_ours(entry, &manager));
     let evidence = match (is_half_handed_over, is_merged) {
         // The annotation is left to be taken off, and with it go fields that Git says no more.

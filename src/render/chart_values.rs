@@ -168,22 +168,39 @@ fn own(
     own
 }
 
-/// Where a value stands that reaches the chart: in the podSet's rawValues, else in the highest layer that sets it.
-pub fn place_of(layers: &Layers, pod_set: &AssignedPodSet, chart: &Chart, path: &str) -> Option<Location> {
+/// Where a value stands that reaches the chart: in the podSet, else in the highest layer that sets it, else in the chart.
+pub fn place_of(
+    job: &Job<'_>,
+    layers: &Layers,
+    pod_set: &AssignedPodSet,
+    chart: &Chart,
+    path: &str,
+) -> Option<Location> {
     let path: Vec<&str> = path.strip_prefix(".Values")?.split('.').filter(|part| !part.is_empty()).collect();
-    let raw = pod_set.raw_values.as_ref().and_then(|raw| {
-        let (first, rest) = path.split_first()?;
-        rest.iter().try_fold(raw.get(*first)?, |value, part| value.get(part))
-    });
-    if raw.is_some() {
+    let (first, rest) = path.split_first()?;
+    let raw = pod_set
+        .raw_values
+        .as_ref()
+        .and_then(|raw| rest.iter().try_fold(raw.get(*first)?, |value, part| value.get(part)));
+    let is_own = match *first {
+        "replicaCount" | "replicas" => pod_set.replicas.is_some(),
+        "image" | "imageTag" => pod_set.image.is_some() || pod_set.version.is_some(),
+        _ => false,
+    };
+    if raw.is_some() || is_own {
         return Some(pod_set.location.clone());
     }
-    let sources: Vec<&Source> = reaching(layers, chart).map(|(_, source)| source).collect();
-    sources.into_iter().rev().find_map(|source| {
-        let (documents, _) = yaml::parse(&source.path, &source.text);
+    let of_chart = format!("{}values.yaml", chart.origin);
+    let of_chart = job.snapshot.text(&of_chart).map(|text| (of_chart, text.to_owned()));
+    let mut sources: Vec<(String, String)> = of_chart.into_iter().collect();
+    sources.extend(
+        reaching(layers, chart).map(|(_, source)| (source.path.to_string(), source.text.to_string())),
+    );
+    sources.iter().rev().find_map(|(file, text)| {
+        let (documents, _) = yaml::parse(file, text);
         let root = &documents.first()?.root;
         let (last, before) = path.split_last()?;
         let map = before.iter().try_fold(root, |node: &Node, part| node.get(part))?;
-        Some(map.entry(last)?.location(&source.path))
+        Some(map.entry(last)?.location(file))
     })
 }

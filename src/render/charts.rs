@@ -52,7 +52,7 @@ fn of_chart(
     let output = job.charts.render(&request).map_err(|failure| {
         let mistake = explain(job, named, Some(&chart), &failure);
         let value = failure.value.as_deref().filter(|_| failure.fault == ChartFault::Values);
-        let place = value.and_then(|path| chart_values::place_of(layers, pod_set, &chart, path));
+        let place = value.and_then(|path| chart_values::place_of(job, layers, pod_set, &chart, path));
         vec![match place {
             Some(place) => {
                 let named = mistake.location.clone();

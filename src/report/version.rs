@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::model::{FieldPath, PathStep};
+
 /// The tag of the first container's image of a workload; its digest's first digits when it has none.
 pub fn of_workload(object: &Value) -> Option<String> {
     let image = object.pointer("/spec/template/spec/containers/0/image")?.as_str()?;
@@ -12,6 +14,19 @@ pub fn of_workload(object: &Value) -> Option<String> {
         (None, Some(digest)) => Some(digest.trim_start_matches("sha256:").chars().take(12).collect()),
         (None, None) => Some("latest".to_owned()),
     }
+}
+
+/// Whether the image that the version is read from is among these fields.
+pub fn is_left(object: &Value, paths: &[FieldPath]) -> bool {
+    const CONTAINERS: [&str; 4] = ["spec", "template", "spec", "containers"];
+    let Some(container) = object.pointer("/spec/template/spec/containers/0") else { return false };
+    let holds = |(depth, step): (usize, &PathStep)| match (depth, step) {
+        (..4, PathStep::Field(name)) => name == CONTAINERS[depth],
+        (4, step) => step.is_item(container),
+        (5, PathStep::Field(name)) => name == "image",
+        _ => false,
+    };
+    paths.iter().any(|path| path.steps().iter().enumerate().all(holds))
 }
 
 /// Splits on `/`, drops blanks and repeats, sorts by the number in `v<N>`.
@@ -43,6 +58,26 @@ mod tests {
         check("/v12/v11", " ", "v11/v12");
         check("", " ", "");
         check("v1", "v1", "v1");
+    }
+
+    #[test]
+    fn image_is_left_by_its_path_or_one_above() {
+        let containers = json!([{"name": "app", "image": "a:1"}, {"name": "side", "image": "b:2"}]);
+        let object = json!({"spec": {"template": {"spec": {"containers": containers}}}});
+        let check = |path: &str, expected: bool| {
+            let path = FieldPath::parse(path).expect("a path");
+            assert_eq!(is_left(&object, &[path.clone()]), expected, "{path:?}");
+            assert!(!is_left(&json!({"data": {}}), &[path]));
+        };
+        check("/spec", true);
+        check("/spec/template/spec/containers", true);
+        check("/spec/template/spec/containers/name=app", true);
+        check("/spec/template/spec/containers/name=app/image", true);
+        check("/spec/template/spec/containers/name=app/image/x", false);
+        check("/spec/template/spec/containers/name=app/env", false);
+        check("/spec/template/spec/containers/name=side/image", false);
+        check("/spec/replicas", false);
+        check("/metadata", false);
     }
 
     #[test]

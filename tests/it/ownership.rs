@@ -471,6 +471,8 @@ async fn a_field_that_is_left_to_others_is_theirs_once_they_set_it() {
         "those of the test alone, also where values are not watched"
     );
     assert_eq!(scene.told().0, Phase::Running);
+    let version = || target(&scene.running.overview.borrow(), "bj1", "default/web").version.clone();
+    assert_eq!(version(), "7", "what runs");
 
     // A commit changes other fields, and what Git says of these: neither is taken back, whatever force says.
     scene.fleet.forget_requests();

@@ -129,7 +129,7 @@ fn rule(path: &str) -> IgnoreRule {
 #[test]
 fn fields_that_are_left_to_others_are_known_by_the_rules_they_were_looked_at_with() {
     let (image, other) = ([rule("/spec/image")], [rule("/spec/other")]);
-    let ignored = Ignored { paths: image[0].paths.clone(), ours: json!({}) };
+    let ignored = Ignored { paths: image[0].paths.clone(), ours: json!({}), version: None };
     let mut changed = with_live(empty(), "pay", PAY, "b");
     changed
         .objects

@@ -263,6 +263,32 @@ fn failures_name_template_line_and_value() {
 }
 
 #[test]
+fn schema_violation_names_the_line_of_the_value() {
+    let rule = r#"{"properties": {"size": {"type": "integer"}, "gone": {"properties": {"a": {"maximum": 1}}},
+                  "replicaCount": {"maximum": 3}, "image": {"properties": {"tag": {"pattern": "^v"}}}}}"#;
+    let schema = ("charts/web/values.schema.json", rule);
+    let base = ("templates/base/values.yaml", "colour: green\n# Memory.\nsize: large\n");
+    let of_charts = ("templates/base/layer.yaml", "charts: true");
+    let check = |pod_set: &str, more: &[(&str, &str)], value: &str, place: &str| {
+        let files = [&[schema], more].concat();
+        let Some(mistake) = mistake(&app(pod_set, ""), &files) else { return };
+        assert_eq!(mistake.code, "E3044");
+        assert!(mistake.message.contains(value), "{mistake}");
+        let found = mistake.location.clone().expect("a place");
+        assert_eq!(format!("{}:{}", found.file, found.start.line), place, "{mistake}");
+        assert_eq!(mistake.related[0].0.file, "apps/web/app.yaml");
+    };
+    check("", &[base, of_charts], ".Values.size", "templates/base/values.yaml:3");
+    let own = ("apps/web/layer/values.yaml", "gone:\n  b: 1\n  a: 2\n");
+    check("", &[own], ".Values.gone.a", "apps/web/layer/values.yaml:3");
+    check(", rawValues: {size: large}", &[], ".Values.size", "apps/web/app.yaml:6");
+    check(", replicas: 4", &[], ".Values.replicaCount", "apps/web/app.yaml:6");
+    check(", version: '7'", &[], ".Values.image.tag", "apps/web/app.yaml:6");
+    let values = ("charts/web/values.yaml", "replicaCount: 1\ncolour: red\nsize: small\n");
+    check("", &[values], ".Values.size", "charts/web/values.yaml:3");
+}
+
+#[test]
 fn without_a_renderer_chart_apps_are_refused_with_what_to_install() {
     let service = Service::new(Renderer::new(Found::Nothing(None), Limits::default()), None);
     let mistakes = only(&renders(&app("", ""), &[], &service)).expect_err("a refusal");

@@ -59,9 +59,19 @@ fn by_id(text: &str) -> BTreeMap<String, Value> {
     items.iter().filter(|it| it.is_object()).map(common).map(|object| (id(&object), object)).collect()
 }
 
+/// A kubeconfig whose namespace is that of the releases: with `-n` kubectl refuses objects of other namespaces.
+fn in_namespace(scene: &Scene, cluster: &Cluster) -> String {
+    let text = std::fs::read_to_string(cluster.kubeconfig()).expect("a kubeconfig");
+    let with = text.replacen("  context:\n", &format!("  context:\n    namespace: {NAMESPACE}\n"), 1);
+    assert_ne!(text, with);
+    let path = scene.folder().join(format!("{}.kubeconfig", cluster.name()));
+    std::fs::write(&path, with).expect("a file");
+    path.display().to_string()
+}
+
 /// The objects of a text that a cluster has.
-async fn found(cluster: &Cluster, text: &str) -> BTreeMap<String, Value> {
-    let get = ["get", "-n", NAMESPACE, "--ignore-not-found", "-o", "json", "-f", "-"];
+async fn found(cluster: &Cluster, kubeconfig: &str, text: &str) -> BTreeMap<String, Value> {
+    let get = ["get", "--kubeconfig", kubeconfig, "--ignore-not-found", "-o", "json", "-f", "-"];
     by_id(&cluster.kubectl_with_input(&get, text).await.expect("objects"))
 }
 
@@ -80,7 +90,7 @@ async fn charts_become_what_helm_and_kubectl_make_of_them() {
     let jobs = ["get", "jobs", "-n", NAMESPACE, "-l", "tutti.dev/managed-by", "-o", "json"];
     let runs = by_id(&ours.kubectl(&jobs).await.expect("a list"));
 
-    let kubeconfig = theirs.kubeconfig().display().to_string();
+    let (kubeconfig, of_ours) = (in_namespace(&scene, theirs), in_namespace(&scene, ours));
     let (mut compared, mut differences) = (0, Vec::new());
     let releases = releases();
     for release in &releases {
@@ -88,17 +98,17 @@ async fn charts_become_what_helm_and_kubectl_make_of_them() {
         let of_cluster = ["--dry-run=server", "--kubeconfig", &kubeconfig];
         let more: &[&str] = if release.chart == "capabilities" { &of_cluster } else { &[] };
         let text = template(&helm.command, release, more);
-        let apply = ["apply", "--server-side", "-n", NAMESPACE, "-f", "-"];
+        let apply = ["apply", "--server-side", "--kubeconfig", &kubeconfig, "-f", "-"];
         let mut applied = theirs.kubectl_with_input(&apply, &text).await;
-        if applied.is_err() && text.contains("kind: CustomResourceDefinition") {
-            // The kinds that the text defines are there only now.
+        if applied.is_err() {
+            // The kinds and namespaces that the text brings are there only now.
             let wait = ["wait", "--for", "condition=established", "crd", "--all"];
             theirs.kubectl(&wait).await.expect("established");
             applied = theirs.kubectl_with_input(&apply, &text).await;
         }
         applied.unwrap_or_else(|error| panic!("{release:?}: {error}"));
-        let mine = found(ours, &text).await;
-        for (id, object) in found(theirs, &text).await {
+        let mine = found(ours, &of_ours, &text).await;
+        for (id, object) in found(theirs, &kubeconfig, &text).await {
             let mine = mine.get(&id).or_else(|| runs.get(&id)).cloned().unwrap_or_default();
             compared += 1;
             if mine != object {
