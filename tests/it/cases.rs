@@ -106,6 +106,26 @@ fn chart_runs_the_image_of_its_pod_set() {
 }
 
 #[test]
+fn value_that_a_chart_does_not_have_is_named() {
+    if !with_charts() {
+        return;
+    }
+    let check = |line: u32, chart: &str, rest: &str| {
+        format!("E3053 apps/a/app.yaml:{line}:13 chart {chart} has no value {rest}")
+    };
+    let may = "is used only where its templates read it";
+    let expected = [
+        check(10, "bare", "`replicaCount` or `replicas`: the number of replicas of podSet one is not used"),
+        check(10, "bare", "`image`: the version of podSet one is not used"),
+        check(11, "bare", "`image`: the image of podSet two is not used"),
+        check(12, "part", &format!("`image.repository` or `image.name`: the image of podSet three {may}")),
+        check(12, "part", &format!("`image.tag`: the image of podSet three {may}")),
+        check(13, "part", &format!("`image.tag`: the version of podSet four {may}")),
+    ];
+    assert_eq!(mistakes("chart-without-values"), expected);
+}
+
+#[test]
 fn chart_values_are_read_as_helm_reads_them() {
     if !with_charts() {
         return;
