@@ -139,7 +139,10 @@ mod tests {
     use super::*;
 
     fn map(value: Value) -> Map<String, Value> {
-        value.as_object().expect("a map").clone()
+        match value {
+            Value::Object(map) => map,
+            _ => panic!("a map"),
+        }
     }
 
     fn check(parts: Value, image: Option<&str>, version: Option<&str>, expected: Value) {

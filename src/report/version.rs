@@ -66,7 +66,7 @@ mod tests {
         let object = json!({"spec": {"template": {"spec": {"containers": containers}}}});
         let check = |path: &str, expected: bool| {
             let path = FieldPath::parse(path).expect("a path");
-            assert_eq!(is_left(&object, &[path.clone()]), expected, "{path:?}");
+            assert_eq!(is_left(&object, std::slice::from_ref(&path)), expected, "{path:?}");
             assert!(!is_left(&json!({"data": {}}), &[path]));
         };
         check("/spec", true);
