@@ -7,8 +7,9 @@ use serde_json::{Map, Value, json};
 
 use super::definitions::Definitions;
 use super::layers::Source;
+use super::nulls::{self, Mistake};
 use super::trace::{self, marks};
-use super::{Job, canonical, codes, foreign_marks, lists, nulls};
+use super::{Job, canonical, codes, foreign_marks, lists};
 use crate::manifest::yaml;
 use crate::model::{
     Body, Diagnostic, Digest, Hook, Kind, KindFacts, Location, NotAWave, ObjectId, PruneMode, RenderedObject,
@@ -188,13 +189,18 @@ pub fn finish(
     let kind = kind_of(&object);
     let facts =
         if kind.is_built_in() { None } else { definitions.get(&kind).or_else(|| job.site.kind(&kind)) };
-    if let Some(path) = nulls::mistaken(&object, &kind) {
-        return Err(null(job, &object, &kind, &source, &path).into());
+    let shown = sealed.is_none();
+    match nulls::mistaken(&object, &kind) {
+        Some(Mistake::Null(path)) => return Err(null(job, &object, &kind, &source, &path).into()),
+        Some(Mistake::NotAText(path)) => {
+            let (place, value) = (place_in(job, &source, &path), find(&object, &path).filter(|_| shown));
+            return Err(not_a_text(job, &of_whom(&object, &kind), &path, value).at(place).into());
+        }
+        None => {}
     }
     canonical::canonical(&mut object, &kind, facts.is_some_and(|facts| !facts.has_status));
     place(job, &mut object, &kind, &source, facts).map_err(|mistake| mistake.at(source.clone()))?;
-    check_labels(job, &object, &kind, sealed.is_none()).map_err(|mistake| mistake.at(source.clone()))?;
-    let shown = sealed.is_none();
+    check_labels(job, &object, &kind, shown).map_err(|mistake| mistake.at(source.clone()))?;
     check_switches(job, &object, &kind, shown).map_err(|mistake| mistake.at(source.clone()))?;
     let wave = sync_wave(job, &object, &kind, shown).map_err(|mistake| mistake.at(source.clone()))?;
 
@@ -306,12 +312,41 @@ fn null(
     source: &Location,
     path: &[String],
 ) -> Diagnostic {
-    let name = object.get("metadata").and_then(Value::as_object).map(|metadata| name_of(metadata, kind));
-    let message = format!("{} has no value at {}", name.unwrap_or_else(|| kind.to_string()), path.join("."));
+    let message = format!("{} has no value at {}", of_whom(object, kind), path.join("."));
     let diagnostic = job.error(codes::NULL, message).in_path(path.join(".")).help(
-        "the cluster would take it for an empty text; write `\"\"` where that is meant, else give it a value or remove the key",
+        "the cluster would take it for an empty value; write `\"\"` where that is meant, else give it a value or remove the key",
     );
     diagnostic.at(place_in(job, source, path))
+}
+
+/// `value` where it may be told.
+fn not_a_text(job: &Job<'_>, whom: &str, path: &[String], value: Option<&Value>) -> Diagnostic {
+    let (key, field) = match path.split_last() {
+        Some((key, before)) => (key.as_str(), before.last().map_or("", String::as_str)),
+        None => ("", ""),
+    };
+    let told = value.map(|value| format!("{value}, ")).unwrap_or_default();
+    let message = format!("{field} of {whom}: {key} is {told}not a text");
+    let help = if value.is_some_and(Value::is_boolean) {
+        "YAML reads yes, no, on, off, true and false without quotes as booleans: put it in quotes; in a template, add `| string | tojson`"
+    } else {
+        "put it in quotes; in a template, add `| string | tojson`"
+    };
+    job.error(codes::LABEL, message).in_path(path.join(".")).help(help)
+}
+
+fn find<'o>(object: &'o Map<String, Value>, path: &[String]) -> Option<&'o Value> {
+    let (first, rest) = path.split_first()?;
+    rest.iter().try_fold(object.get(first)?, |value, step| match value {
+        Value::Array(items) => items.get(step.parse::<usize>().ok()?),
+        value => value.get(step),
+    })
+}
+
+/// Kind and name in a message.
+fn of_whom(object: &Map<String, Value>, kind: &Kind) -> String {
+    let metadata = object.get("metadata").and_then(Value::as_object);
+    metadata.map_or_else(|| kind.to_string(), |metadata| name_of(metadata, kind))
 }
 
 /// Where a field of an object stands, in a file that is no template; else the place of the object.
@@ -356,12 +391,9 @@ fn check_labels(
                 }
             };
             if let Some((key, value)) = wrong {
-                let value = if shown { format!("{value}, ") } else { String::new() };
-                let message = format!("{field} of {}: {key} is {value}not a text", name_of(metadata, kind));
-                return Err(job
-                    .error(codes::LABEL, message)
-                    .help("put it in quotes; in a template, add `| string | tojson`")
-                    .into());
+                let path = [field.to_owned(), key.clone()];
+                let value = Some(value).filter(|_| shown);
+                return Err(not_a_text(job, &name_of(metadata, kind), &path, value).into());
             }
         }
     }
@@ -410,8 +442,7 @@ fn annotation<'o>(object: &'o Map<String, Value>, name: &str) -> Option<&'o str>
 
 /// `says` where it may be told.
 fn wrong(object: &Map<String, Value>, kind: &Kind, annotation: &str, says: Option<&str>) -> String {
-    let metadata = object.get("metadata").and_then(Value::as_object);
-    let name = metadata.map_or_else(|| kind.to_string(), |metadata| name_of(metadata, kind));
+    let name = of_whom(object, kind);
     let says = says.map_or_else(|| "not what it can be".to_owned(), |says| format!("{says:?}"));
     format!("annotation {annotation} of {name} is {says}")
 }

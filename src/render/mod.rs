@@ -41,6 +41,7 @@ mod definitions;
 mod depth;
 mod documents;
 mod engine;
+mod field_types;
 mod foreign_marks;
 mod hooks;
 mod inputs;

@@ -1,132 +1,101 @@
-//! Nulls in objects: which are a mistake, which the server drops, and which it keeps.
+//! Nulls in objects: which are a mistake, which the server drops, and which it keeps. And values in maps of texts that are no texts.
 //!
-//! A null where a struct has a field is no field: the server drops it. In a map of texts or quantities, and as an element of
-//! a list, it becomes an empty value: `podSelector: {matchLabels: {db: }}` would store `db: ""`, and without the key every pod
-//! would be selected. So it is a mistake that names the key. What a custom kind makes of a null only its server knows: such
-//! an object is sent as it is written, as kubectl sends it.
+//! A null where a struct has a field is no field: the server drops it. In a map, and as an element of a list, it becomes an empty
+//! value: `podSelector: {matchLabels: {db: }}` would store `db: ""`, and without the key every pod would be selected. So it is a
+//! mistake that names the key. In JSON of any shape it is a value, and what a custom kind makes of it only its server knows: there it
+//! is sent as it is written, as kubectl sends it.
 
 use serde_json::{Map, Value};
 
+use super::field_types::{Type, of_field, of_kind, of_metadata};
 use crate::model::Kind;
-
-/// Maps with free keys in the kinds of Kubernetes, by the names of their fields. Source: `additionalProperties` of the API's
-/// schema; a test holds the table to it.
-const MAPS: [&str; 24] = [
-    "allocatable",
-    "annotations",
-    "attachmentMetadata",
-    "binaryData",
-    "capacity",
-    "data",
-    "default",
-    "defaultRequest",
-    "hard",
-    "labels",
-    "limits",
-    "matchLabels",
-    "max",
-    "maxLimitRequestRatio",
-    "min",
-    "nodeSelector",
-    "options",
-    "overhead",
-    "podFixed",
-    "requests",
-    "stringData",
-    "used",
-    "userAnnotations",
-    "volumeAttributes",
-];
-
-/// Fields that are such maps in some kinds, and structs in others.
-const MAPS_OF_KINDS: [(&str, &[&str]); 2] = [
-    ("parameters", &["StorageClass", "VolumeAttributesClass"]),
-    ("selector", &["Service", "ReplicationController"]),
-];
-
-/// Kinds that hold JSON of any shape.
-const OPEN: [&str; 3] = ["CustomResourceDefinition", "ControllerRevision", "ResourceClaim"];
 
 /// The way to a value: keys, and places in lists as numbers.
 pub type Path = Vec<String>;
 
-/// The first null that would become an empty value.
-pub fn mistaken(object: &Map<String, Value>, kind: &Kind) -> Option<Path> {
-    if !kind.is_built_in() || OPEN.contains(&&*kind.kind) {
-        let metadata = object.get("metadata")?.as_object()?;
-        return ["labels", "annotations"].into_iter().find_map(|field| {
-            let entries = metadata.get(field)?.as_object()?;
-            let (key, _) = entries.iter().find(|(_, value)| value.is_null())?;
-            Some(vec!["metadata".to_owned(), field.to_owned(), key.clone()])
-        });
-    }
+/// What a server would take for another value, or refuse without saying where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mistake {
+    /// A null that would become an empty value.
+    Null(Path),
+    /// A boolean, a number, a map or a list in a map of texts.
+    NotAText(Path),
+}
+
+/// The first mistake.
+pub fn mistaken(object: &Map<String, Value>, kind: &Kind) -> Option<Mistake> {
     let mut path = Vec::new();
-    in_map(object, kind, false, &mut path).then_some(path)
+    let is_null = match (of_kind(kind), object.get("metadata")) {
+        (Some(Type::Struct(place)), _) => in_fields(object, place, &mut path),
+        (_, Some(metadata)) => {
+            path.push("metadata".to_owned());
+            in_value(metadata, &of_metadata(), &mut path)
+        }
+        (_, None) => None,
+    }?;
+    Some(if is_null { Mistake::Null(path) } else { Mistake::NotAText(path) })
 }
 
-/// `is_free`: its keys are free, so a null is a value. Leaves the way to the first null in `path`.
-fn in_map(map: &Map<String, Value>, kind: &Kind, is_free: bool, path: &mut Path) -> bool {
-    map.iter().any(|(key, value)| {
-        path.push(key.clone());
-        let found = match value {
-            Value::Null => is_free,
-            Value::Object(below) => in_map(below, kind, is_map(key, kind, path), path),
-            Value::Array(items) => in_list(items, kind, path),
-            _ => false,
-        };
-        if !found {
+/// Whether the mistake is a null; `None` without any. Leaves the way to it in `path`.
+fn in_value(value: &Value, of: &Type, path: &mut Path) -> Option<bool> {
+    match (value, of) {
+        (Value::Object(map), Type::Struct(place)) => in_fields(map, *place, path),
+        (Value::Object(map), Type::Map(of)) => {
+            map.iter().find_map(|(key, value)| in_entry(key.clone(), value, (of, true), path))
+        }
+        (Value::Array(items), Type::List(of)) => {
+            let mut items = items.iter().enumerate();
+            items.find_map(|(index, item)| in_entry(index.to_string(), item, (of, false), path))
+        }
+        _ => None,
+    }
+}
+
+fn in_fields(map: &Map<String, Value>, place: usize, path: &mut Path) -> Option<bool> {
+    map.iter().find_map(|(name, value)| {
+        path.push(name.clone());
+        let found = in_value(value, of_field(place, name), path);
+        if found.is_none() {
             path.pop();
         }
         found
     })
 }
 
-fn in_list(items: &[Value], kind: &Kind, path: &mut Path) -> bool {
-    items.iter().enumerate().any(|(index, item)| {
-        path.push(index.to_string());
-        let found = match item {
-            Value::Null => true,
-            Value::Object(map) => in_map(map, kind, false, path),
-            Value::Array(items) => in_list(items, kind, path),
-            _ => false,
-        };
-        if !found {
-            path.pop();
-        }
-        found
-    })
-}
-
-fn is_map(field: &str, kind: &Kind, path: &[String]) -> bool {
-    // The selector of a Service is a map; that of a claim template in the same list of documents is not.
-    let is_own = || path.first().is_some_and(|first| first == "spec" || first == field) && path.len() <= 2;
-    MAPS.contains(&field)
-        || MAPS_OF_KINDS
-            .iter()
-            .any(|(name, kinds)| *name == field && kinds.contains(&&*kind.kind) && is_own())
+/// An entry of a map, or an element of a list.
+fn in_entry(key: String, value: &Value, (of, is_map): (&Type, bool), path: &mut Path) -> Option<bool> {
+    path.push(key);
+    let found = match value {
+        Value::Null if *of != Type::Open => Some(true),
+        // In a list the server says which.
+        _ if is_map && *of == Type::Text && !value.is_string() => Some(false),
+        _ => in_value(value, of, path),
+    };
+    if found.is_none() {
+        path.pop();
+    }
+    found
 }
 
 /// Takes out the nulls that are no values. Those of a custom kind stay, but in its metadata.
 pub fn drop_absent(object: &mut Map<String, Value>, kind: &Kind) {
-    if kind.is_built_in() {
-        drop_in(object);
-        return;
-    }
-    object.retain(|_, value| !value.is_null());
-    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
-        drop_in(metadata);
+    match (of_kind(kind), object.get_mut("metadata")) {
+        (Some(Type::Struct(place)), _) => drop_fields(object, place),
+        (_, Some(metadata)) => drop_below(metadata, &of_metadata()),
+        (_, None) => {}
     }
 }
 
-fn drop_in(map: &mut Map<String, Value>) {
-    map.retain(|_, value| !value.is_null());
-    map.values_mut().for_each(drop_below);
+fn drop_fields(map: &mut Map<String, Value>, place: usize) {
+    map.retain(|name, value| !value.is_null() || *of_field(place, name) == Type::Open);
+    map.iter_mut().for_each(|(name, value)| drop_below(value, of_field(place, name)));
 }
 
-fn drop_below(value: &mut Value) {
-    match value {
-        Value::Object(map) => drop_in(map),
-        Value::Array(items) => items.iter_mut().for_each(drop_below),
+fn drop_below(value: &mut Value, of: &Type) {
+    match (value, of) {
+        (Value::Object(map), Type::Struct(place)) => drop_fields(map, *place),
+        (Value::Object(map), Type::Map(of)) => map.values_mut().for_each(|value| drop_below(value, of)),
+        (Value::Array(items), Type::List(of)) => items.iter_mut().for_each(|item| drop_below(item, of)),
         _ => {}
     }
 }
@@ -139,7 +108,10 @@ mod tests {
 
     fn check(version: &str, kind: &str, object: Value, expected: Option<&str>) {
         let Value::Object(object) = object else { panic!("a map") };
-        let found = mistaken(&object, &Kind::from_api_version(version, kind)).map(|path| path.join("."));
+        let found = mistaken(&object, &Kind::from_api_version(version, kind)).map(|mistake| match mistake {
+            Mistake::Null(path) => path.join("."),
+            Mistake::NotAText(path) => format!("not a text: {}", path.join(".")),
+        });
         assert_eq!(found.as_deref(), expected, "{kind} {object:?}");
     }
 
@@ -150,51 +122,17 @@ mod tests {
         check("v1", "Secret", json!({"data": {"raw": null}}), Some("data.raw"));
         check("v1", "ConfigMap", json!({"metadata": {"labels": {"a": null}}}), Some("metadata.labels.a"));
         check("v1", "Service", json!({"spec": {"selector": {"a": null}}}), Some("spec.selector.a"));
+        check("storage.k8s.io/v1", "StorageClass", json!({"parameters": {"a": null}}), Some("parameters.a"));
         let list = json!({"spec": {"containers": [{"args": ["a", null]}]}});
         check("v1", "Pod", list, Some("spec.containers.0.args.1"));
         let limits = json!({"spec": {"containers": [{"resources": {"limits": {"cpu": null}}}]}});
         check("v1", "Pod", limits, Some("spec.containers.0.resources.limits.cpu"));
-        check(
-            "x.io/v1",
-            "Menu",
-            json!({"metadata": {"annotations": {"a": null}}}),
-            Some("metadata.annotations.a"),
-        );
-    }
-
-    /// Every map with free keys in the schema of Kubernetes is in the tables, but those that only servers write.
-    #[test]
-    fn tables_hold_every_map_of_the_schema() {
-        const OF_SERVERS: [&str; 11] = [
-            "allocatedResourceStatuses",
-            "allocatedResources",
-            "attributes",
-            "consumedCapacity",
-            "counters",
-            "deprecatedTopology",
-            "disruptedPods",
-            "extra",
-            "nodeAllocatableResourceMappings",
-            "resources",
-            "properties",
-        ];
-        let packed = &include_bytes!("../../crates/sandbox/schema/kubernetes-1.36.json.gz")[..];
-        let schema: Value = serde_json::from_reader(flate2::read::GzDecoder::new(packed)).unwrap();
-        let mut missing = std::collections::BTreeSet::new();
-        for (name, definition) in schema["definitions"].as_object().unwrap() {
-            let fields = definition["properties"].as_object().into_iter().flatten();
-            let maps = fields.filter(|(_, field)| field.get("additionalProperties").is_some());
-            // Definitions are a schema of their own.
-            for (field, _) in maps.filter(|_| !name.contains("apiextensions")) {
-                let is_known = MAPS.contains(&field.as_str())
-                    || OF_SERVERS.contains(&field.as_str())
-                    || MAPS_OF_KINDS.iter().any(|(known, _)| known == field);
-                if !is_known {
-                    missing.insert(field.clone());
-                }
-            }
-        }
-        assert_eq!(missing, std::collections::BTreeSet::new());
+        let annotations = json!({"metadata": {"annotations": {"a": null}}});
+        check("x.io/v1", "Menu", annotations, Some("metadata.annotations.a"));
+        let schema =
+            json!({"spec": {"versions": [{"schema": {"openAPIV3Schema": {"properties": {"a": null}}}}]}});
+        let path = "spec.versions.0.schema.openAPIV3Schema.properties.a";
+        check("apiextensions.k8s.io/v1", "CustomResourceDefinition", schema, Some(path));
     }
 
     #[test]
@@ -205,21 +143,47 @@ mod tests {
         check("apps/v1", "Deployment", selector, None);
         let class = json!({"spec": {"parameters": {"namespace": null}}});
         check("networking.k8s.io/v1", "IngressClass", class, None);
-        check("storage.k8s.io/v1", "StorageClass", json!({"parameters": {"a": null}}), Some("parameters.a"));
-        let schema = json!({"spec": {"versions": [{"schema": {"enum": [null], "default": {"a": null}}}]}});
+        let schema =
+            json!({"enum": [null], "default": {"a": null}, "items": {"example": [null], "format": null}});
+        let schema = json!({"spec": {"versions": [{"schema": {"openAPIV3Schema": schema}}]}});
         check("apiextensions.k8s.io/v1", "CustomResourceDefinition", schema, None);
         check("x.io/v1", "Menu", json!({"spec": {"a": null, "b": [null], "labels": {"c": null}}}), None);
     }
 
     #[test]
-    fn nulls_of_custom_kinds_stay() {
-        let check = |version: &str, object: Value, expected: Value| {
+    fn value_in_a_map_of_texts_is_a_text() {
+        check("v1", "ConfigMap", json!({"data": {"a": "x", "b": true}}), Some("not a text: data.b"));
+        check("v1", "ConfigMap", json!({"binaryData": {"b": 1}}), Some("not a text: binaryData.b"));
+        let selector = json!({"spec": {"selector": {"matchLabels": {"on": true}}}});
+        check("apps/v1", "Deployment", selector, Some("not a text: spec.selector.matchLabels.on"));
+        let annotations = json!({"metadata": {"annotations": {"a": {}}}});
+        check("x.io/v1", "Menu", annotations, Some("not a text: metadata.annotations.a"));
+        check("v1", "ResourceQuota", json!({"spec": {"hard": {"pods": 3, "cpu": 0.5}}}), None);
+        check("x.io/v1", "Menu", json!({"spec": {"labels": {"a": true}}}), None);
+    }
+
+    #[test]
+    fn nulls_of_open_fields_stay() {
+        let check = |version: &str, kind: &str, object: Value, expected: Value| {
             let Value::Object(mut object) = object else { panic!("a map") };
-            drop_absent(&mut object, &Kind::from_api_version(version, "Menu"));
+            drop_absent(&mut object, &Kind::from_api_version(version, kind));
             assert_eq!(Value::Object(object), expected);
         };
         let object = || json!({"metadata": {"creationTimestamp": null}, "spec": {"a": null, "b": [{"c": null}]}, "x": null});
-        check("x.io/v1", object(), json!({"metadata": {}, "spec": {"a": null, "b": [{"c": null}]}}));
-        check("v1", object(), json!({"metadata": {}, "spec": {"b": [{}]}}));
+        let expected = json!({"metadata": {}, "spec": {"a": null, "b": [{"c": null}]}, "x": null});
+        check("x.io/v1", "Menu", object(), expected);
+        let pod =
+            json!({"metadata": {"labels": null}, "spec": {"nodeName": null, "containers": [{"env": null}]}});
+        check("v1", "Pod", pod, json!({"metadata": {}, "spec": {"containers": [{}]}}));
+        let revision = json!({"revision": null, "data": {"a": null, "b": [null]}});
+        check("apps/v1", "ControllerRevision", revision, json!({"data": {"a": null, "b": [null]}}));
+        let definition = |schema: Value| json!({"spec": {"conversion": null, "versions": [{"schema": {"openAPIV3Schema": schema}}]}});
+        let mut kept =
+            definition(json!({"properties": {"default": {"default": {"a": null}, "enum": [null]}}}));
+        let mut written = kept.clone();
+        written["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["default"]["title"] =
+            Value::Null;
+        kept["spec"].as_object_mut().unwrap().remove("conversion");
+        check("apiextensions.k8s.io/v1", "CustomResourceDefinition", written, kept);
     }
 }

@@ -17,6 +17,7 @@ mod immutable;
 mod import;
 mod marks;
 mod namespaces;
+mod nulls;
 mod observe;
 mod once;
 mod outage;

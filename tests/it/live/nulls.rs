@@ -1,0 +1,464 @@
+//! Nulls in every place of ten kinds, and in twenty manifests as people write them: lint refuses the object, or the server stores
+//! what `kubectl apply --server-side` stores of the same text, or both are refused.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use live::Cluster;
+use serde_json::{Value, json};
+
+use super::drift::Counted;
+use super::support::{Scene, bare, objects_app, say};
+
+const SCENE: &str = "nulls";
+const THEIRS: &str = "nulls-kubectl";
+const GROUP: &str = "nulls.example.com";
+
+/// What whoever has more to ask has asked by then.
+const QUIET: Duration = Duration::from_secs(20);
+
+const KINDS: &str = "configmaps,secrets,deployments.apps,services,networkpolicies.networking.k8s.io,roles.rbac.authorization.k8s.io,\
+                     persistentvolumeclaims,cronjobs.batch,horizontalpodautoscalers.autoscaling,poddisruptionbudgets.policy,\
+                     resourcequotas,controllerrevisions.apps,resourceclaims.resource.k8s.io,ingresses.networking.k8s.io,\
+                     opens.nulls.example.com,stricts.nulls.example.com";
+
+/// The full manifest of each kind, without its name.
+fn full() -> Vec<Value> {
+    let pods = json!({
+        "metadata": {"labels": {"app": "web"}, "annotations": {"note": "x"}},
+        "spec": {
+            "nodeSelector": {"disk": "ssd"}, "terminationGracePeriodSeconds": 1,
+            "securityContext": {"runAsUser": 1000, "supplementalGroups": [1, 2]},
+            "tolerations": [{"key": "a", "operator": "Exists"}],
+            "containers": [{
+                "name": "app", "image": "shop/web:1.0", "command": ["run"], "args": ["--a", "--b"],
+                "env": [{"name": "A", "value": "1"}, {"name": "B", "valueFrom": {"configMapKeyRef": {"name": "m", "key": "k", "optional": true}}}],
+                "ports": [{"name": "http", "containerPort": 80, "protocol": "TCP"}],
+                "resources": {"limits": {"cpu": "1", "memory": "64Mi"}, "requests": {"cpu": "10m"}},
+                "readinessProbe": {"httpGet": {"path": "/", "port": "http"}, "periodSeconds": 5},
+                "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],
+            }],
+            "volumes": [{"name": "tmp", "emptyDir": {"sizeLimit": "1Gi"}}, {"name": "conf", "configMap": {"name": "m", "items": [{"key": "k", "path": "p"}], "optional": true}}],
+        },
+    });
+    let mut job = pods.clone();
+    job["spec"]["restartPolicy"] = json!("Never");
+    job["spec"]["containers"] =
+        json!([{"name": "app", "image": "shop/web:1.0", "env": [{"name": "A", "value": "1"}]}]);
+    let of = |api_version: &str, kind: &str, more: Value| {
+        let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": {
+            "labels": {"team": "a"}, "annotations": {"note": "x"}}});
+        if let (Some(object), Value::Object(more)) = (object.as_object_mut(), more) {
+            object.extend(more);
+        }
+        object
+    };
+    let free = json!({
+        "text": "x", "number": 1, "flag": true, "list": ["a", "b"], "map": {"a": "x", "b": "y"},
+        "items": [{"name": "one", "value": 1}, {"name": "two", "value": 2}], "deep": {"a": {"b": {"c": 1}}},
+    });
+    let mut strict = free.clone();
+    for (key, value) in [
+        ("nullable", json!("x")),
+        ("default", json!("other")),
+        ("both", json!("x")),
+        ("any", json!(1)),
+        ("nullables", json!(["a"])),
+        ("maybe", json!({"a": "x"})),
+        ("open", json!({"a": {"b": 1}, "c": [1, 2]})),
+    ] {
+        strict[key] = value;
+    }
+    vec![
+        of(
+            "v1",
+            "ConfigMap",
+            json!({"data": {"a": "1", "b": "2"}, "binaryData": {"c": "eA=="}, "immutable": false}),
+        ),
+        of(
+            "v1",
+            "Secret",
+            json!({"type": "Opaque", "data": {"a": "eA=="}, "stringData": {"b": "y"}, "immutable": false}),
+        ),
+        of(
+            "apps/v1",
+            "Deployment",
+            json!({"spec": {
+            "replicas": 1, "revisionHistoryLimit": 3, "minReadySeconds": 1, "paused": true,
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
+            "selector": {"matchLabels": {"app": "web"}, "matchExpressions": [{"key": "app", "operator": "In", "values": ["web"]}]},
+            "template": pods}}),
+        ),
+        of(
+            "v1",
+            "Service",
+            json!({"spec": {
+            "type": "ClusterIP", "clusterIP": "None", "selector": {"app": "web", "tier": "a"}, "sessionAffinity": "None",
+            "ports": [{"name": "http", "port": 80, "targetPort": "http", "protocol": "TCP"}, {"name": "more", "port": 81, "targetPort": 8081}],
+            "externalIPs": ["10.1.2.3"], "publishNotReadyAddresses": true}}),
+        ),
+        of(
+            "networking.k8s.io/v1",
+            "NetworkPolicy",
+            json!({"spec": {
+            "podSelector": {"matchLabels": {"db": "yes"}, "matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["b"]}]},
+            "policyTypes": ["Ingress", "Egress"],
+            "ingress": [{"from": [{"podSelector": {"matchLabels": {"app": "web"}}}, {"ipBlock": {"cidr": "10.0.0.0/8", "except": ["10.1.0.0/16"]}}], "ports": [{"port": 80, "protocol": "TCP"}]}],
+            "egress": [{"to": [{"namespaceSelector": {"matchLabels": {"a": "b"}}}]}]}}),
+        ),
+        of(
+            "rbac.authorization.k8s.io/v1",
+            "Role",
+            json!({"rules": [
+            {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["a", "b"], "verbs": ["get", "watch"]}]}),
+        ),
+        of(
+            "v1",
+            "PersistentVolumeClaim",
+            json!({"spec": {
+            "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}, "limits": {"storage": "2Gi"}},
+            "storageClassName": "none", "volumeMode": "Filesystem", "selector": {"matchLabels": {"a": "b"}}}}),
+        ),
+        of(
+            "batch/v1",
+            "CronJob",
+            json!({"spec": {
+            "schedule": "0 0 1 1 *", "suspend": true, "concurrencyPolicy": "Forbid", "successfulJobsHistoryLimit": 1,
+            "jobTemplate": {"metadata": {"labels": {"a": "b"}}, "spec": {"backoffLimit": 1, "template": job}}}}),
+        ),
+        of(&format!("{GROUP}/v1"), "Open", json!({"spec": free, "extra": {"a": [1]}, "note": "x"})),
+        of(&format!("{GROUP}/v1"), "Strict", json!({"spec": strict})),
+    ]
+}
+
+/// An open kind, and one that says what each field may be.
+fn definitions() -> Vec<Value> {
+    let text = || json!({"type": "string"});
+    let number = || json!({"type": "integer"});
+    let with = |mut schema: Value, key: &str, value: Value| {
+        schema[key] = value;
+        schema
+    };
+    let map = |of: Value| json!({"type": "object", "additionalProperties": of});
+    let item =
+        json!({"type": "object", "required": ["name"], "properties": {"name": text(), "value": number()}});
+    let items = json!({"type": "array", "items": item, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]});
+    let object = |properties: Value| json!({"type": "object", "properties": properties});
+    let deep = object(json!({"a": object(json!({"b": object(json!({"c": number()}))}))}));
+    let nullable = |schema: Value| with(schema, "nullable", json!(true));
+    let default = |schema: Value, value: Value| with(schema, "default", value);
+    let spec = object(json!({
+        "text": text(), "number": number(), "flag": {"type": "boolean"}, "list": {"type": "array", "items": text()},
+        "map": map(text()), "items": items, "deep": deep, "nullable": nullable(text()),
+        "default": default(text(), json!("d")), "both": nullable(default(text(), json!("d"))),
+        "any": {"x-kubernetes-int-or-string": true}, "nullables": {"type": "array", "items": nullable(text())},
+        "maybe": map(nullable(text())), "open": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+    }));
+    let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let definition = |kind: &str, schema: Value| {
+        let singular = kind.to_lowercase();
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("{singular}s.{GROUP}")},
+            "spec": {
+                "group": GROUP, "scope": "Namespaced",
+                "names": {"plural": format!("{singular}s"), "singular": singular, "kind": kind},
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
+            },
+        })
+    };
+    vec![definition("Open", open), definition("Strict", object(json!({"spec": spec})))]
+}
+
+/// Where a value has something, at every depth: keys and list items, as JSON pointers.
+fn places(value: &Value, at: &str, found: &mut Vec<String>) {
+    let below: Vec<(String, &Value)> = match value {
+        Value::Object(map) => map.iter().map(|(key, value)| (key.replace('/', "~1"), value)).collect(),
+        Value::Array(items) => items.iter().enumerate().map(|(index, it)| (index.to_string(), it)).collect(),
+        _ => return,
+    };
+    for (key, value) in below {
+        let place = format!("{at}/{key}");
+        found.push(place.clone());
+        places(value, &place, found);
+    }
+}
+
+/// A manifest, by the name of its app and its object.
+struct Trial {
+    name: String,
+    /// Where the null is.
+    what: String,
+    text: String,
+}
+
+fn generated() -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for mut full in full() {
+        full["metadata"]["name"] = json!("x");
+        let kind = full["kind"].as_str().expect("a kind").to_owned();
+        let mut all = Vec::new();
+        places(&full, "", &mut all);
+        for (number, place) in all.into_iter().enumerate() {
+            let name = format!("{}-{number}", kind.to_lowercase());
+            let mut object = full.clone();
+            object["metadata"]["name"] = json!(name);
+            *object.pointer_mut(&place).expect("a place") = Value::Null;
+            trials.push(Trial { name, what: format!("{kind} {place}"), text: object.to_string() });
+        }
+    }
+    trials
+}
+
+/// As people write them, and as charts leave them behind.
+fn written() -> Vec<Trial> {
+    let spec = |name: &str, spec: &str| {
+        format!("apiVersion: {GROUP}/v1\nkind: {name}\nmetadata: {{name: NAME}}\nspec: {spec}\n")
+    };
+    let built_in = |version: &str, kind: &str, rest: &str| {
+        format!("apiVersion: {version}\nkind: {kind}\nmetadata: {{name: NAME}}\n{rest}\n")
+    };
+    let pods = |rest: &str| {
+        built_in(
+            "apps/v1",
+            "Deployment",
+            &format!(
+                "spec: {{replicas: 0, selector: {{matchLabels: {{app: a}}}}, template: {{metadata: {{labels: {{app: a}}, annotations: , creationTimestamp: null}}, spec: {{containers: [{{name: app, image: 'shop/web:1.0'{rest}}}"
+            ),
+        )
+    };
+    let policy = |spec: &str| built_in("networking.k8s.io/v1", "NetworkPolicy", &format!("spec: {spec}"));
+    let all = [
+        pods(
+            ", resources: , env: , command: null, args: }], affinity: , tolerations: null, nodeSelector: , securityContext: null, volumes: }}}",
+        ),
+        pods(", env: [{name: A, value: }]}]}}}"),
+        pods(
+            ", volumeMounts: [{name: tmp, mountPath: /tmp, readOnly: }]}], volumes: [{name: tmp, emptyDir: }]}}}",
+        ),
+        pods(", args: [--a, null]}]}}}"),
+        pods(", resources: {limits: {cpu: }}}]}}}"),
+        policy("{podSelector: , policyTypes: [Ingress]}"),
+        policy("{podSelector: {matchLabels: {db: }}, policyTypes: [Ingress]}"),
+        policy("{podSelector: {}, ingress: [{from: }], policyTypes: [Ingress]}"),
+        policy("{podSelector: {}, ingress: [null], policyTypes: [Ingress]}"),
+        built_in("v1", "ConfigMap", "data:"),
+        built_in("v1", "ConfigMap", "data: {a: , b: ~}"),
+        built_in("v1", "ResourceQuota", "spec: {hard: {pods: , secrets: '9'}}"),
+        built_in(
+            "policy/v1",
+            "PodDisruptionBudget",
+            "spec: {minAvailable: 1, maxUnavailable: , selector: {matchLabels: {app: a}, matchExpressions: }}",
+        ),
+        built_in(
+            "autoscaling/v2",
+            "HorizontalPodAutoscaler",
+            "spec: {minReplicas: , maxReplicas: 2, behavior: null, metrics: , scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: a}}",
+        ),
+        built_in(
+            "networking.k8s.io/v1",
+            "Ingress",
+            "spec: {ingressClassName: , tls: , defaultBackend: {service: {name: web, port: {number: 80, name: }}}}",
+        ),
+        built_in(
+            "apps/v1",
+            "ControllerRevision",
+            "revision: 1\ndata: {a: null, b: {c: null, d: [null, 1]}, e: x}",
+        ),
+        built_in(
+            "resource.k8s.io/v1",
+            "ResourceClaim",
+            "spec: {devices: {requests: [{name: a, exactly: {deviceClassName: c, count: }}], config: [{requests: , opaque: {driver: x.example.com, parameters: {apiVersion: x.example.com/v1, kind: P, a: null, b: [null]}}}]}}",
+        ),
+        spec("Open", "{a: , b: [null, {c: null}], labels: {d: }, e: {f: {}}}") + "top:\nstatus: {a: }\n",
+        spec(
+            "Strict",
+            "{nullable: , both: , default: , text: , maybe: {a: }, nullables: [null, x], open: {a: , b: [null]}}",
+        ),
+        spec("Strict", "\n"),
+    ];
+    let trial = |(number, text): (usize, &String)| {
+        let name = format!("written-{number}");
+        let text = text.replace("NAME", &name);
+        Trial { what: text.clone(), name, text }
+    };
+    all.iter().enumerate().map(trial).collect()
+}
+
+/// Definitions with nulls in them, which no two apps can have: the group of ours is another one.
+fn definition_with_nulls(group: &str) -> String {
+    format!(
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: menus.{group}, labels: }}\nspec:\n  group: {group}\n  \
+         scope: Namespaced\n  conversion:\n  preserveUnknownFields:\n  names: {{plural: menus, kind: Menu, shortNames: , categories: }}\n  versions:\n  - name: v1\n    served: true\n    \
+         storage: true\n    subresources:\n    schema:\n      openAPIV3Schema:\n        type: object\n        properties:\n          spec:\n            type: object\n            \
+         description:\n            default: {{a: null}}\n            properties:\n              a: {{type: string, nullable: true, enum: [x, null], default: null}}\n              \
+         default: {{type: object, x-kubernetes-preserve-unknown-fields: true, example: {{b: null}}, default: {{c: null}}}}\n"
+    )
+}
+
+/// Without what controllers and allocators write.
+fn plain(object: &Value) -> Value {
+    let mut object = bare(object);
+    let metadata = object["metadata"].as_object_mut().expect("metadata");
+    metadata.remove("namespace");
+    if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+        annotations.retain(|key, _| !key.starts_with("deployment.kubernetes.io/"));
+        if annotations.is_empty() {
+            metadata.remove("annotations");
+        }
+    }
+    if object["kind"] == "Service" {
+        for field in ["/spec/clusterIP", "/spec/clusterIPs/0"] {
+            if let Some(address) = object.pointer_mut(field).filter(|it| **it != "None") {
+                *address = json!("an address");
+            }
+        }
+    }
+    object
+}
+
+/// All objects of a namespace whose names are in the trials, by kind and name.
+async fn stored(cluster: &Cluster, namespace: &str) -> BTreeMap<String, Value> {
+    let list = cluster.kubectl(&["get", KINDS, "-n", namespace, "-o", "json"]).await.expect("a list");
+    let list: Value = serde_json::from_str(&list).expect("JSON");
+    let items = list["items"].as_array().cloned().unwrap_or_default();
+    let name = |it: &Value| it["metadata"]["name"].as_str().expect("a name").to_owned();
+    let is_trial = |name: &str| name.contains('-') && !name.starts_with("kube-");
+    items.into_iter().map(|it| (name(&it), it)).filter(|(name, _)| is_trial(name)).collect()
+}
+
+/// The trials that lint refuses, each with what it says.
+async fn refused_by_lint(scene: &Scene) -> BTreeMap<String, String> {
+    let folder = scene.worktree.folder().display().to_string();
+    let ended = scene.run(&["lint", "-o", "json", &folder].map(str::to_owned)).await;
+    let found: Vec<Value> =
+        serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {}", ended.stderr));
+    let errors = found.iter().filter(|it| it["severity"] == "error");
+    let named = errors.map(|it| {
+        let file = it["location"]["file"].as_str().unwrap_or_default();
+        let app = file.split('/').nth(1).unwrap_or_default();
+        (app.to_owned(), format!("{} {}", it["code"], it["message"]))
+    });
+    named.collect()
+}
+
+#[tokio::test]
+async fn nulls_become_what_kubectl_makes_of_them() {
+    let Some(scene) = Scene::new(SCENE, 1).await else { return };
+    let cluster = scene.cluster(0);
+    let counted = Counted::new(&scene, cluster).await;
+    let (generated, written) = (generated(), written());
+    assert!(generated.len() >= 300 && written.len() == 20, "{} and {}", generated.len(), written.len());
+    let theirs = scene.folder().join("theirs");
+    std::fs::create_dir_all(&theirs).expect("a folder");
+    let trials: Vec<&Trial> = generated.iter().chain(&written).collect();
+    for Trial { name, text, .. } in &trials {
+        scene.worktree.write(&format!("apps/{name}/app.yaml"), &objects_app(SCENE, name));
+        scene.worktree.write(&format!("apps/{name}/objects/all.yaml"), text);
+        std::fs::write(theirs.join(format!("{name}.yaml")), text).expect("a file");
+    }
+    scene.worktree.write("apps/menus/app.yaml", &objects_app(SCENE, "menus"));
+    scene.worktree.write("apps/menus/objects/all.yaml", &definition_with_nulls("ours.nulls.example.com"));
+    for definition in definitions() {
+        let apply = ["apply", "--server-side", "-f", "-"];
+        cluster.kubectl_with_input(&apply, &definition.to_string()).await.expect("a definition");
+        let name = format!("crd/{}", definition["metadata"]["name"].as_str().expect("a name"));
+        cluster.kubectl(&["wait", "--for", "condition=established", &name]).await.expect("established");
+    }
+    _ = cluster.kubectl(&["create", "namespace", THEIRS]).await;
+    let folder = theirs.display().to_string();
+    // It goes on after what is refused.
+    let said = cluster.kubectl(&["apply", "--server-side", "-n", THEIRS, "-f", &folder]).await;
+    let said = said.map_or_else(|error| error.to_string(), |_| String::new());
+
+    let refused = refused_by_lint(&scene).await;
+    scene.worktree.publish("nulls");
+    scene.start(&["--cluster", &counted.way]).await;
+    let theirs = stored(cluster, THEIRS).await;
+    let log = || scene.running(|tutti| tutti.log());
+    let is_told = |log: &str, name: &str| {
+        let app = format!("{SCENE}/{name} ");
+        log.lines().any(|line| line.contains(&app) && line.contains("Refused"))
+    };
+    let expected: BTreeSet<&str> =
+        trials.iter().map(|it| it.name.as_str()).filter(|name| !refused.contains_key(*name)).collect();
+    let mut ours = BTreeMap::new();
+    let begin = std::time::Instant::now();
+    while begin.elapsed() < Duration::from_secs(120) {
+        ours = stored(cluster, SCENE).await;
+        let log = log();
+        if expected.iter().all(|name| ours.contains_key(*name) || is_told(&log, name)) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    let (log, mut wrong) = (log(), Vec::new());
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for Trial { name, what, .. } in &trials {
+        let outcome = match (refused.get(name), ours.get(name), theirs.get(name)) {
+            (Some(_), None, Some(_)) => "refused by lint",
+            (Some(_), None, None) => "refused by lint and kubectl",
+            (None, None, None) if is_told(&log, name) => "refused by both servers",
+            (None, Some(ours), Some(theirs)) if plain(ours) == plain(theirs) => "equal",
+            (lint, ours, theirs) => {
+                let text = |object: Option<&Value>| object.map(|it| plain(it).to_string());
+                wrong.push(format!(
+                    "{name} {what}\n  lint   {lint:?}\n  ours   {:?}\n  theirs {:?}",
+                    text(ours),
+                    text(theirs)
+                ));
+                "different"
+            }
+        };
+        *counts.entry(outcome).or_default() += 1;
+    }
+    say(&format!("nulls on {}: {counts:?} of {}", cluster.version(), trials.len()));
+    if let Ok(path) = std::env::var("NULLS_DUMP") {
+        let lines: Vec<String> = trials
+            .iter()
+            .map(|it| {
+                format!(
+                    "{} {} | lint {:?} | ours {:?} | theirs {:?}",
+                    it.name,
+                    it.what,
+                    refused.get(&it.name),
+                    ours.get(&it.name).map(|it| it.to_string()),
+                    theirs.get(&it.name).map(|it| it.to_string())
+                )
+            })
+            .collect();
+        std::fs::write(&path, format!("{}\n\n{said}\n\n{log}", lines.join("\n"))).unwrap();
+    }
+    assert!(wrong.is_empty(), "{} differ:\n{}\n{said}", wrong.len(), wrong.join("\n"));
+
+    // Definitions are of the whole cluster: theirs has another group.
+    let apply = ["apply", "--server-side", "-f", "-"];
+    cluster
+        .kubectl_with_input(&apply, &definition_with_nulls("theirs.nulls.example.com"))
+        .await
+        .expect("a definition");
+    let definition = async |group: &str| {
+        let path = format!(
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/menus.{group}.nulls.example.com"
+        );
+        let found = cluster.get(&path).await.expect("a definition");
+        plain(&found).to_string().replace(&format!("{group}.nulls"), "nulls")
+    };
+    assert_eq!(definition("ours").await, definition("theirs").await);
+
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let before = counted.asked().len();
+    tokio::time::sleep(QUIET).await;
+    let after = counted.asked().split_off(before);
+    assert!(after.is_empty(), "what keeps nulls is at rest, not {after:?}");
+    scene.kill();
+    for definition in definitions() {
+        let name = definition["metadata"]["name"].as_str().expect("a name");
+        cluster.kubectl(&["delete", "crd", name, "--wait=false"]).await.expect("deleted");
+    }
+    for group in ["ours", "theirs"] {
+        let name = format!("menus.{group}.nulls.example.com");
+        cluster.kubectl(&["delete", "crd", &name, "--wait=false"]).await.expect("deleted");
+    }
+    cluster.kubectl(&["delete", "namespace", THEIRS, "--wait=false"]).await.expect("deleted");
+}
