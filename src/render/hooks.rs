@@ -229,7 +229,9 @@ mod tests {
             assert_eq!(all.contains(&first[0]), same, "{all:?}");
         };
         check(vec![config(&json!({"x": "1"})), job("a", RUN)], true);
-        check(vec![job("a", RUN), config(&json!({"x": "1", "y": null}))], true);
+        let mut with_null = config(&json!({"x": "1"}));
+        with_null.object.insert("immutable".to_owned(), Value::Null);
+        check(vec![job("a", RUN), with_null], true);
         check(vec![job("b", RUN), config(&json!({"x": "1"}))], false);
         check(vec![job("a", RUN), config(&json!({"x": "2"}))], false);
         check(vec![job("a", RUN)], false);

@@ -49,6 +49,7 @@ mod marks;
 mod mistakes;
 mod moves;
 mod namespaces;
+mod nulls;
 mod observe;
 mod occasions;
 mod offline;

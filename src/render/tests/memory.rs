@@ -143,14 +143,14 @@ fn a_render_belongs_to_the_clusters_that_answer_its_questions_alike() {
     commits.check(
         &[(
             "apps/web/layer/config.yaml.j2",
-            &template.replace("cluster.labels.zone", "cluster.labels | length"),
+            &template.replace("cluster.labels.zone", "'n' ~ (cluster.labels | length)"),
         )],
         3,
     );
     commits.check(
         &[(
             "apps/web/layer/config.yaml.j2",
-            &template.replace("cluster.labels.zone", "cluster.labels.rack is defined"),
+            &template.replace("cluster.labels.zone", "'a' if cluster.labels.rack is defined else 'b'"),
         )],
         1,
     );

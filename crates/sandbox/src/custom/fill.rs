@@ -20,6 +20,12 @@ fn is_forbidden_null(value: &Value, schema: &Value) -> bool {
     value.is_null() && !schema::is(schema, "nullable")
 }
 
+/// The same of an object that was merged by an apply, whose nulls stay: one that is not allowed is refused later.
+pub(crate) fn fill_applied(root: &Value, object: &mut Value) {
+    prune::prune(object, root);
+    defaults(object, root);
+}
+
 /// Removes nulls where the schema neither allows them nor has a default for them.
 fn drop_nulls(value: &mut Value, schema: Option<&Value>) {
     match value {

@@ -22,7 +22,7 @@ mod show;
 use serde_json::{Map, Value};
 
 pub(crate) use declared::{Column, Declared, kinds_of, names_of, priority};
-pub(crate) use fill::fill;
+pub(crate) use fill::{fill, fill_applied};
 pub(crate) use present::{is_seen_alike, present, present_text};
 pub(crate) use prune::unknown_fields;
 

@@ -48,6 +48,17 @@ fn shape(kind: &ResourceKind, new: &mut Value) -> Result<(), ApiError> {
     })
 }
 
+/// As [`fill`], of an object that an apply merged.
+pub(crate) fn fill_applied(state: &State, kind: &ResourceKind, new: &mut Value) -> Result<(), ApiError> {
+    match &kind.schema {
+        Some(schema) => {
+            custom::fill_applied(schema, new);
+            Ok(())
+        }
+        None => fill(state, kind, new),
+    }
+}
+
 /// What the server's types write when they read an object. Belongs to whoever wrote the object.
 pub(crate) fn fill(state: &State, kind: &ResourceKind, new: &mut Value) -> Result<(), ApiError> {
     if let Some(schema) = &kind.schema {

@@ -158,7 +158,7 @@ fn apply(
             // unlike a create, an apply may say one
             object::take(&mut new, &["metadata", "resourceVersion"]);
             create::prepare(state, kind, &target.namespace, &mut new)?;
-            defaults::fill(state, kind, &mut new)?;
+            defaults::fill_applied(state, kind, &mut new)?;
             create::complete(state, kind, &mut new, caller.dry_run)?;
             Ok((create::store(state, kind, new, caller.dry_run)?, true))
         }
@@ -200,7 +200,10 @@ pub(super) fn merged(
         .map_err(|error| refused(target, (&said.0, &said.1), &error))?;
     if let Some(merged) = &mut merged {
         if kind.is_custom() {
-            object::drop_nulls(merged);
+            // the rest is what its schema makes of it
+            if let Some(metadata) = merged.get_mut("metadata") {
+                object::drop_nulls(metadata);
+            }
         } else {
             ssa::settle_nulls(merged, kind.merge_type());
         }

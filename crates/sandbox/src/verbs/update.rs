@@ -181,7 +181,7 @@ impl Update {
         if let Some(managed) = managed {
             object::set(&mut self.new, &["metadata", "managedFields"], managed);
         }
-        defaults::fill(state, kind, &mut self.new)?;
+        defaults::fill_applied(state, kind, &mut self.new)?;
         self.commit(state, kind, caller)
     }
 

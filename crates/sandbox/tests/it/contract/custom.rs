@@ -366,3 +366,54 @@ pub async fn a_scale_of_a_custom_kind_is_not_applied(probe: &mut Probe) {
     apply(probe, "b", &scale, object("apps/v1", "Scale", json!({})), "/spec").await;
     probe.quiet().delete(&definition, None).await;
 }
+
+/// What a null becomes: by the schema of its field, and by the verb that writes it.
+pub async fn nulls_of_custom_objects(probe: &mut Probe) {
+    let (group, name, mut definition) = definition(probe);
+    let schema = "/spec/versions/0/schema/openAPIV3Schema";
+    let text = json!({"type": "string"});
+    let nullable = json!({"type": "string", "nullable": true});
+    *definition.pointer_mut(schema).unwrap() = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true,
+        "properties": {"spec": {"type": "object", "properties": {
+            "text": text, "nullable": nullable, "default": {"type": "string", "default": "d"},
+            "both": {"type": "string", "default": "d", "nullable": true},
+            "map": {"type": "object", "additionalProperties": text}, "maybe": {"type": "object", "additionalProperties": nullable},
+            "list": {"type": "array", "items": text}, "nullables": {"type": "array", "items": nullable},
+            "open": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}}});
+    probe.quiet().post(DEFINITIONS, definition).await;
+    let served = probe.at(&format!("/apis/{group}/v1"), "widgets");
+    probe.until(&served, |_| true).await;
+    let one = format!("{served}/one");
+    for fields in [
+        json!({"spec": {"nullable": null}}),
+        json!({"spec": {"default": null, "both": null}}),
+        json!({"spec": {"maybe": {"a": null}, "nullables": ["x", null]}}),
+        json!({"spec": {"open": {"a": null, "b": [null, {"c": null}]}}}),
+        json!({"spec": {}, "top": null, "other": {"a": null}}),
+        json!({"spec": {}, "metadata": {"labels": null, "annotations": {"a": "b"}}}),
+        json!({"spec": {"text": null}}),
+        json!({"spec": {"map": null}}),
+        json!({"spec": {"map": {"a": null}}}),
+        json!({"spec": {"list": [null]}}),
+        json!({"spec": null}),
+    ] {
+        let sent = object(&format!("{group}/v1"), "Widget", fields.clone());
+        apply(probe.loud(), "a", &one, sent.clone(), "").await;
+        probe.quiet().delete(&one, None).await;
+        probe.until_gone(&one).await;
+        let mut sent = sent;
+        sent["metadata"]["name"] = json!("two");
+        let made = probe.quiet().post(&format!("{served}?dryRun=All"), sent).await;
+        let shown = if made.code == 201 { own_fields(&made.body) } else { made.body["message"].clone() };
+        probe.loud().show(&format!("{fields} in a create"), &json!([made.code, shown]));
+    }
+    // applied twice, it is the same
+    let sent =
+        object(&format!("{group}/v1"), "Widget", json!({"spec": {"nullable": null, "open": {"a": null}}}));
+    apply(probe, "a", &one, sent.clone(), "/spec").await;
+    let before = probe.quiet().get(&one).await.body["metadata"]["resourceVersion"].clone();
+    apply(probe.loud(), "a", &one, sent, "/spec").await;
+    let after = probe.quiet().get(&one).await.body["metadata"]["resourceVersion"].clone();
+    probe.loud().show("nothing is written again", &json!(before == after));
+    probe.quiet().delete(&format!("{DEFINITIONS}/{name}"), None).await;
+}

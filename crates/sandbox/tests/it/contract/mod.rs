@@ -169,6 +169,7 @@ checks! {
     45 apply::doubled_keys_are_refused,
     46 apply::service_ports_are_known_by_port_and_protocol,
     47 applied::null_in_an_apply,
+    47 custom::nulls_of_custom_objects,
     48 applied::what_an_apply_may_say_about_itself,
     48 applied::the_type_of_an_apply_must_be_right,
     49 applied::unknown_fields_in_an_apply,

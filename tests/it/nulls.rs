@@ -1,0 +1,81 @@
+//! Objects that keep nulls are at rest once they are applied.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::support::fleet::Fleet;
+use crate::support::live;
+use crate::support::manifests::{config_map, objects};
+
+const TILLS: &str = "\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: tills.shop.example.com, labels: }
+spec:
+  group: shop.example.com
+  scope: Namespaced
+  conversion:
+  names: {kind: Till, plural: tills, singular: till}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        x-kubernetes-preserve-unknown-fields: true
+        properties:
+          spec:
+            type: object
+            x-kubernetes-preserve-unknown-fields: true
+            default: {open: null}
+            properties: {color: {type: string, nullable: true}}
+";
+
+const TILL: &str = "\
+apiVersion: shop.example.com/v1
+kind: Till
+metadata: {name: one, annotations: , creationTimestamp: null}
+spec: {color: , open: [null, {a: null}], map: {b: }}
+top:
+";
+
+#[tokio::test(start_paused = true)]
+async fn objects_with_nulls_cost_nothing_at_rest() {
+    let (shop, kinds) = (objects("default", "shop"), objects("default", "kinds"));
+    let map = config_map("default", "one", "first");
+    let fleet = Fleet::new(
+        &["bj1"],
+        &[
+            ("apps/kinds/app.yaml", &kinds),
+            ("apps/kinds/objects/tills.yaml", TILLS),
+            ("apps/shop/app.yaml", &shop),
+            ("apps/shop/objects/till.yaml", TILL),
+            ("apps/shop/objects/map.yaml", &map),
+        ],
+    );
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    let till = live::get(fleet.cluster("bj1"), "Till", "default", "one").await.expect("it is there");
+    assert_eq!(till["spec"], json!({"color": null, "open": [null, {"a": null}], "map": {"b": null}}));
+    assert_eq!(till.get("top"), Some(&json!(null)));
+    fleet.forget_requests();
+    tokio::time::sleep(Duration::from_secs(1800)).await;
+    assert_eq!(fleet.counted(), Vec::<String>::new());
+
+    // A new commit of another object writes that one alone; so does a process that starts anew nothing at all.
+    let second = config_map("default", "one", "second");
+    let revision =
+        fleet.push(&running, "Another value", &[("apps/shop/objects/map.yaml", Some(&second))]).await;
+    running.converged(&revision).await;
+    let patches = || fleet.counted().into_iter().filter(|it| it.contains("patch")).collect::<Vec<_>>();
+    assert_eq!(patches(), ["1 patch configmaps"]);
+    running.stop().await;
+    fleet.forget_requests();
+    let running = fleet.start().await;
+    running.converged(&revision).await;
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(patches(), Vec::<String>::new());
+    running.stop().await;
+}
