@@ -62,20 +62,23 @@ async fn objects_with_nulls_cost_nothing_at_rest() {
     assert_eq!(till.get("top"), Some(&json!(null)));
     fleet.forget_requests();
     tokio::time::sleep(Duration::from_secs(1800)).await;
-    assert_eq!(fleet.counted(), Vec::<String>::new());
+    // Which kinds are served is asked now and then.
+    let of_objects = |it: &String| !it.contains("get /api");
+    assert_eq!(fleet.counted().into_iter().filter(of_objects).collect::<Vec<_>>(), Vec::<String>::new());
 
     // A new commit of another object writes that one alone; so does a process that starts anew nothing at all.
     let second = config_map("default", "one", "second");
     let revision =
         fleet.push(&running, "Another value", &[("apps/shop/objects/map.yaml", Some(&second))]).await;
     running.converged(&revision).await;
-    let patches = || fleet.counted().into_iter().filter(|it| it.contains("patch")).collect::<Vec<_>>();
-    assert_eq!(patches(), ["1 patch configmaps"]);
+    let is_write = |it: &String| ["apply", "patch", "update", "create"].iter().any(|verb| it.contains(verb));
+    let writes = || fleet.counted().into_iter().filter(is_write).collect::<Vec<_>>();
+    assert_eq!(writes(), ["1 apply configmaps"]);
     running.stop().await;
     fleet.forget_requests();
     let running = fleet.start().await;
     running.converged(&revision).await;
     tokio::time::sleep(Duration::from_secs(600)).await;
-    assert_eq!(patches(), Vec::<String>::new());
+    assert_eq!(writes(), Vec::<String>::new());
     running.stop().await;
 }

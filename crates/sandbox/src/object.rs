@@ -142,6 +142,13 @@ pub(crate) fn drop_nulls(value: &mut Value) {
     }
 }
 
+/// Removes null fields of the metadata, which is of the server's own types in every kind.
+pub(crate) fn drop_nulls_of_metadata(object: &mut Value) {
+    if let Some(metadata) = object.get_mut("metadata") {
+        drop_nulls(metadata);
+    }
+}
+
 /// The condition of a type in `status.conditions`.
 pub(crate) fn condition<'v>(object: &'v Value, kind: &str) -> Option<&'v Value> {
     list(object, &["status", "conditions"]).iter().find(|one| one["type"] == kind)

@@ -20,7 +20,9 @@ pub(crate) fn create(
     caller: &Caller,
 ) -> Result<Object, ApiError> {
     prepare(state, kind, namespace, &mut new)?;
-    if !kind.is_custom() {
+    if kind.is_custom() {
+        object::drop_nulls_of_metadata(&mut new);
+    } else {
         object::drop_nulls(&mut new);
     }
     dedupe_owners(&mut new, caller);

@@ -201,9 +201,7 @@ pub(super) fn merged(
     if let Some(merged) = &mut merged {
         if kind.is_custom() {
             // the rest is what its schema makes of it
-            if let Some(metadata) = merged.get_mut("metadata") {
-                object::drop_nulls(metadata);
-            }
+            object::drop_nulls_of_metadata(merged);
         } else {
             ssa::settle_nulls(merged, kind.merge_type());
         }

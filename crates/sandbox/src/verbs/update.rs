@@ -127,7 +127,9 @@ impl Update {
         caller: &Caller,
     ) -> Result<Object, ApiError> {
         self.prepare(kind)?;
-        if !kind.is_custom() {
+        if kind.is_custom() {
+            object::drop_nulls_of_metadata(&mut self.new);
+        } else {
             object::drop_nulls(&mut self.new);
         }
         super::create::dedupe_owners(&mut self.new, caller);
