@@ -169,7 +169,8 @@ fn a_render_belongs_to_the_clusters_that_answer_its_questions_alike() {
     commits.check(
         &[(
             "apps/web/layer/config.yaml.j2",
-            &template.replace("cluster.labels.zone", "cluster.capabilities is has('policy/v1')"),
+            &template
+                .replace("cluster.labels.zone", "'a' if cluster.capabilities is has('policy/v1') else 'b'"),
         )],
         2,
     );
