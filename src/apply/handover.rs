@@ -57,6 +57,8 @@ fn handed_over(live: &Value, manager: &str) -> Value {
         }
     }
     ours.forget(&["metadata", "annotations", labels::FIELDS]);
+    // Else a map that the schema does not have would be left as null when Git drops all that is in it.
+    ours.own_maps(&["f:metadata"]);
     others.push(json!({
         "manager": manager, "operation": "Apply", "apiVersion": live.get("apiVersion"), "fieldsType": "FieldsV1",
         "fieldsV1": FieldSet::to_value(&ours),
@@ -91,7 +93,7 @@ mod tests {
         let after = metadata["managedFields"].as_array().expect("entries");
         assert_eq!(after.len(), 2);
         assert_eq!(after[0], kubectl);
-        assert_eq!(after[1]["fieldsV1"], json!({"f:spec": {"f:owner": {}, "f:size": {}}}));
+        assert_eq!(after[1]["fieldsV1"], json!({"f:spec": {".": {}, "f:owner": {}, "f:size": {}}}));
         assert_eq!(metadata["annotations"], json!({labels::FIELDS: null}));
         assert!(is_due(&live));
         let theirs = handed_over(&live, "tutti-other");

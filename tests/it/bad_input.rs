@@ -318,11 +318,11 @@ async fn what_the_schema_of_a_kind_does_not_allow_is_refused_and_not_hammered() 
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
-    let number =
-        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one, namespace: default}\ndata: {value: 7}\n";
-    fleet.push(&running, "A number", &[(MAPS, Some(number))]).await;
+    let text =
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one, namespace: default}\nimmutable: 'no'\n";
+    fleet.push(&running, "A text", &[(MAPS, Some(text))]).await;
     let detail = refused_on_both(&running).await;
-    assert!(detail.contains(".data.value: expected string, got"), "{detail}");
+    assert!(detail.contains(".immutable: expected boolean, got"), "{detail}");
     is_not_hammered(&fleet).await;
 }
 

@@ -407,6 +407,53 @@ pub async fn nulls_of_custom_objects(probe: &mut Probe) {
         let shown = if made.code == 201 { own_fields(&made.body) } else { made.body["message"].clone() };
         probe.loud().show(&format!("{fields} in a create"), &json!([made.code, shown]));
     }
+    // what is left of a map whose fields are said no more
+    for (before, after) in [
+        (json!({"map": {"a": "x"}}), json!({})),
+        (json!({"map": {"a": "x"}}), json!({"map": {}})),
+        (json!({"open": {"a": "x"}}), json!({})),
+        (json!({"open": {"a": {"b": "x"}, "c": "y"}}), json!({"open": {"c": "y"}})),
+        (json!({"open": {"a": {"b": "x", "n": null}}}), json!({"open": {"a": {"n": null}}})),
+        (json!({"nullable": null, "text": "x"}), json!({"text": "x"})),
+        (json!({"list": ["a"], "nullables": [null]}), json!({"list": []})),
+    ] {
+        for spec in [before, after] {
+            let sent = object(&format!("{group}/v1"), "Widget", json!({"spec": spec}));
+            apply(probe.loud(), "a", &one, sent, "/spec").await;
+        }
+        probe.quiet().delete(&one, None).await;
+        probe.until_gone(&one).await;
+    }
+    for (patch, spec) in [
+        (json!({"spec": {"map": {"b": "y"}}}), json!({})),
+        (json!({"spec": {"open": {"a": null, "b": "x"}}}), json!({"text": "y"})),
+    ] {
+        let sent = object(
+            &format!("{group}/v1"),
+            "Widget",
+            json!({"spec": {"map": {"a": "x"}, "open": {"a": "x"}}}),
+        );
+        apply(probe.loud(), "a", &one, sent, "/spec").await;
+        let after = probe.quiet().patch(MERGE, &format!("{one}?fieldManager=b"), patch).await;
+        tell(probe.loud(), "patched", &after, "/spec");
+        apply(probe, "a", &one, object(&format!("{group}/v1"), "Widget", json!({"spec": spec})), "/spec")
+            .await;
+        probe.quiet().delete(&one, None).await;
+        probe.until_gone(&one).await;
+    }
+    // a map that the schema does not have, by an entry that somebody wrote: with the map itself, and without
+    for entry in [json!({"f:other": {"f:a": {}}}), json!({"f:other": {".": {}, "f:a": {}}})] {
+        let mut sent = object(&format!("{group}/v1"), "Widget", json!({"spec": {}, "other": {"a": "x"}}));
+        probe.quiet().post(&served, sent.clone()).await;
+        let entries = json!([{"manager": "a", "operation": "Apply", "apiVersion": sent["apiVersion"],
+            "fieldsType": "FieldsV1", "fieldsV1": entry}]);
+        probe.quiet().patch(MERGE, &one, json!({"metadata": {"managedFields": entries}})).await;
+        probe.loud().show("owned", &entry);
+        sent.as_object_mut().unwrap().shift_remove("other");
+        apply(probe, "a", &one, sent, "").await;
+        probe.quiet().delete(&one, None).await;
+        probe.until_gone(&one).await;
+    }
     // applied twice, it is the same
     let sent =
         object(&format!("{group}/v1"), "Widget", json!({"spec": {"nullable": null, "open": {"a": null}}}));
