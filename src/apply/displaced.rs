@@ -257,8 +257,12 @@ impl Walk<'_> {
         let gone = || ours.keys().filter(|known| live.get(known.as_str()).is_none());
         let is_in_place = match self.refusal {
             Some(refusal) => {
+                let is_other = |(name, value): (&String, &Value)| {
+                    !value.is_object() && !value.is_array() && live.get(name) != Some(value)
+                };
                 let (parent, path) = (self.names_above(), self.names.join("."));
-                gone().next().is_some() && refusal.is_about(&parent) || refusal.is_about(&path)
+                gone().next().is_some() && (refusal.is_about(&parent) || refusal.is_about(&path))
+                    || ours.iter().any(is_other) && refusal.is_about(&path)
             }
             None => {
                 let is_other_kind = self.is_told_by_kind()

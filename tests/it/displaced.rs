@@ -120,3 +120,30 @@ async fn other_variant_of_a_choice_is_put_back() {
     .await;
     check("strategy", "Deployment", |_| json!({"spec": {"strategy": {"type": "RollingUpdate"}}})).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn refusal_that_remains_names_the_manager_and_force_takes_it() {
+    let without = DEPLOYMENT.replace("          livenessProbe: {httpGet: {path: /, port: 80}}\n", "");
+    let fleet = Fleet::new(&["bj1"], &[(APP, &app("drift: repair")), (MANIFESTS, &without)]);
+    let running = fleet.start().await;
+    running.converged(&fleet.begin).await;
+    settle().await;
+    let before = live::get(fleet.cluster("bj1"), "Deployment", "default", "web").await.expect("it is there");
+    let theirs = of_container(&before, |spec| {
+        spec["containers"][0]["livenessProbe"] = json!({"tcpSocket": {"port": 80}});
+    });
+    edit_as(fleet.cluster("bj1"), "kubectl-edit", ("Deployment", "web"), &theirs).await;
+    settle().await;
+    fleet.push(&running, "A probe", &[(MANIFESTS, Some(DEPLOYMENT))]).await;
+    let now =
+        running.until("a refusal", |now| target(now, "bj1", "default/web").phase == Phase::Refused).await;
+    let detail = &target(&now, "bj1", "default/web").detail;
+    let told = "kubectl-edit set spec.template.spec.containers.livenessProbe.tcpSocket";
+    assert!(detail.contains(told) && detail.contains("`force: true`"), "{detail}");
+    let forced = app("drift: repair, force: true");
+    let revision = fleet.push(&running, "By force", &[(APP, Some(&forced))]).await;
+    running.converged(&revision).await;
+    let after = live::get(fleet.cluster("bj1"), "Deployment", "default", "web").await.expect("it is there");
+    let probe = &after["spec"]["template"]["spec"]["containers"][0]["livenessProbe"];
+    assert!(probe.get("httpGet").is_some() && probe.get("tcpSocket").is_none(), "{probe}");
+}
