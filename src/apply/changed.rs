@@ -3,11 +3,10 @@
 use serde_json::Value;
 
 use super::displaced::{Sign, displaced};
-use super::left;
 use super::owned::{FieldSet, ItemKey, entries, fields, is_ours, text};
 use crate::model::{FieldPath, ForeignChanges, ForeignField, InPlace};
 
-/// `applied`: what we say of it. `is_whole`: not only its metadata is known. `ignored`: fields that are left to others.
+/// `applied`: what we say of it, without what is left to others (`ignored`). `is_whole`: not only its metadata is known.
 pub fn changed(
     applied: &Value,
     live: &Value,
@@ -26,14 +25,11 @@ pub fn changed(
     }
     let mut walk = Walk { path: String::new(), fields: Vec::new(), lacks_items: false };
     let others: Vec<(&str, &FieldSet)> = others.iter().map(|(manager, set)| (*manager, set)).collect();
-    let mut applied = applied.clone();
-    ignored.iter().for_each(|path| left::leave_out(&mut applied, path, &FieldSet::default()));
-    walk.object(&applied, &ours, &others);
-    let in_place = match displaced(&applied, live, manager, ignored, Sign::Likeness) {
+    walk.object(applied, &ours, &others);
+    let in_place = match displaced(applied, live, manager, ignored, Sign::Likeness) {
         found if !is_whole && (walk.lacks_items || found.is_some()) => InPlace::NotKnown,
         Some(found) => {
-            walk.fields
-                .extend(found.taken.into_iter().map(|(manager, field)| ForeignField { manager, field }));
+            walk.fields.extend(found.taken);
             InPlace::Seen(Box::new(live.clone()))
         }
         None => InPlace::Nothing,
@@ -125,10 +121,7 @@ impl Walk {
                 }
             }
             _ if ours.owned => {}
-            _ => match theirs.iter().map(|(manager, _)| *manager).next() {
-                Some(manager) => self.tell(manager),
-                None => self.tell(""),
-            },
+            _ => self.tell(theirs.first().map_or("", |(manager, _)| *manager)),
         }
     }
 

@@ -15,14 +15,11 @@ use super::places::Place;
 use super::without_apply::Merge;
 use super::{changed, is_replicas, scale, stopped};
 use crate::cluster::{Client, Conflict, Error, Resource, field_without_values};
-use crate::model::{FieldPath, InPlace, RenderedObject, Was};
+use crate::model::{FieldPath, ForeignField, InPlace, RenderedObject, Was};
 use crate::plan::{Reason, SentReplicas, Step};
 
 /// How often an object is read again that changes while its fields are taken.
 const ROUNDS: usize = 1;
-
-/// How many fields of others a refusal tells.
-const MOST_TOLD: usize = 3;
 
 /// What earlier commits rendered.
 pub trait Past: Send + Sync {
@@ -108,7 +105,7 @@ impl Attempt<'_> {
             InPlace::Seen(live) => Some(&**live),
         };
         let Some(before) = self.was_applied().await else { return Ok(None) };
-        let taken = self.take(&before, seen.cloned(), Sign::Likeness).await?;
+        let taken = self.take(&before, seen, Sign::Likeness).await?;
         if taken.is_some() {
             unbind(body, &["resourceVersion"]);
         }
@@ -118,15 +115,17 @@ impl Attempt<'_> {
     /// Once more, after what others have beside ours was given to our entry: the apply then removes it.
     async fn without_neighbours(&self, body: &mut Value, error: Error) -> Result<Value, Error> {
         let Error::Rejected { action, object, code, reason, detail } = error else { return Err(error) };
-        let before = self.was_applied().await;
+        let Some(live) = self.client.get(self.resource, &self.object.id).await? else {
+            return Err(Error::Rejected { action, object, code, reason, detail });
+        };
         let sign = Sign::Refusal(&detail);
-        let mut taken = match &before {
-            Some(before) => self.take(before, None, sign).await?,
+        let mut taken = match self.was_applied().await {
+            Some(before) => self.take(&before, Some(&live), sign).await?,
             None => None,
         };
         if taken.is_none() && self.step.force {
             // Whatever the refusal is about, also beside what is new.
-            taken = self.take(body, None, sign).await?;
+            taken = self.take(body, Some(&live), sign).await?;
         }
         match taken {
             Some(Taken { displaced, live }) if self.is_dry => Ok(displaced.foreseen(live, body)),
@@ -135,31 +134,25 @@ impl Attempt<'_> {
                 self.by_apply(body, version_of(&live)).await
             }
             None => {
-                let detail = self.with_neighbours(detail).await?;
+                let detail = self.with_neighbours(&live, detail);
                 Err(Error::Rejected { action, object, code, reason, detail })
             }
         }
     }
 
     /// The words of a refusal, with those who set the fields that it is about, and what helps.
-    async fn with_neighbours(&self, detail: String) -> Result<String, Error> {
-        let Some(live) = self.client.get(self.resource, &self.object.id).await? else { return Ok(detail) };
-        let mut told: Vec<String> = refused_neighbours(&live, self.manager, &detail)
-            .into_iter()
-            .map(|(manager, field)| format!("{manager} set {}", told_field(self.object, &field)))
-            .collect();
+    fn with_neighbours(&self, live: &Value, detail: String) -> String {
+        let mut told = refused_neighbours(live, self.manager, &detail);
         if told.is_empty() {
-            return Ok(detail);
+            return detail;
         }
-        let more = told.len().saturating_sub(MOST_TOLD);
-        told.truncate(MOST_TOLD);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        told.iter_mut().for_each(|it| it.field = told_field(self.object, &it.field));
         let help = if self.step.force {
             "take it off there"
         } else {
             "take it off there, or say `force: true`, which does"
         };
-        Ok(format!("{detail}; {}{more}: {help}", told.join(", ")))
+        format!("{detail}; {}: {help}", ForeignField::words(&told))
     }
 
     /// Gives what stands in the place of ours to our entry. `seen`: the object as it is known; it is read where it is not, or
@@ -167,14 +160,14 @@ impl Attempt<'_> {
     async fn take(
         &self,
         before: &Value,
-        mut seen: Option<Value>,
+        mut seen: Option<&Value>,
         sign: Sign<'_>,
     ) -> Result<Option<Taken>, Error> {
         let Self { client, resource, manager, object, step, .. } = *self;
         let mut round = 0;
         loop {
             let live = match seen.take() {
-                Some(live) => live,
+                Some(live) => live.clone(),
                 None => match client.get(resource, &object.id).await? {
                     Some(live) => live,
                     None => return Ok(None),
@@ -191,7 +184,7 @@ impl Attempt<'_> {
             }
             match client.patch_tested(resource, &object.id, displaced.steps.clone(), manager).await {
                 Ok(live) => {
-                    for (manager, field) in &displaced.taken {
+                    for ForeignField { manager, field } in &displaced.taken {
                         let field = told_field(object, field);
                         tracing::info!(object = %object.id, manager, field, "removed: it stands in the place of ours");
                     }
@@ -401,8 +394,8 @@ fn replicas_now(planned: SentReplicas, now: &Value, manager: &str) -> SentReplic
     }
 }
 
-/// What may be told of a field that was in conflict.
-fn told_field(object: &RenderedObject, field: &str) -> String {
+/// What may be told of a field that others have.
+pub fn told_field(object: &RenderedObject, field: &str) -> String {
     if object.sealed.is_some() { field_without_values(field) } else { field.to_owned() }
 }
 

@@ -10,8 +10,8 @@
 use serde_json::{Map, Value, json};
 
 use super::left;
-use super::owned::{FieldSet, ItemKey, default_of_key, entries, fields, is_ours, text};
-use crate::model::FieldPath;
+use super::owned::{FieldSet, ItemKey, default_of_key, entries, entry_of, fields, is_ours, text};
+use crate::model::{FieldPath, ForeignField};
 
 /// What is taken, and from whom.
 #[derive(Debug, PartialEq)]
@@ -19,8 +19,7 @@ pub struct Displaced {
     /// A JSON patch that gives it to our entry, if the entries are still what they were.
     pub steps: Value,
     pub fields: FieldSet,
-    /// Manager and field of each.
-    pub taken: Vec<(String, String)>,
+    pub taken: Vec<ForeignField>,
 }
 
 /// By what it is told that something stands in the place of ours.
@@ -69,12 +68,13 @@ pub fn displaced(
             if refusal.is_none() {
                 applied.iter().for_each(|applied| found.subtract(applied));
             }
-            if !found.is_empty() {
-                taken.extend(walk.taken.into_iter().map(|field| (text(entry, "manager").to_owned(), field)));
-            }
             if found.is_empty() {
                 continue;
             }
+            let manager = text(entry, "manager");
+            taken.extend(
+                walk.taken.into_iter().map(|field| ForeignField { manager: manager.to_owned(), field }),
+            );
             theirs.subtract(&found);
             all.add(&found);
             tests.push(json!({"op": "test", "path": place, "value": entry}));
@@ -99,8 +99,7 @@ pub fn displaced(
         }
         None => {
             // Nothing of the object was ours any more.
-            let entry = json!({"manager": manager, "operation": "Apply", "apiVersion": live.get("apiVersion"),
-                "fieldsType": "FieldsV1", "fieldsV1": all.to_value()});
+            let entry = entry_of(manager, live, &all);
             removals.push(json!({"op": "add", "path": "/metadata/managedFields/-", "value": entry}));
         }
     }
@@ -144,14 +143,15 @@ fn put(live: &mut Value, said: &Value, known: &FieldSet) {
     }
 }
 
-/// Whom a refusal may be about: managers and fields that it names and that are not ours.
-pub fn refused_neighbours(live: &Value, manager: &str, words: &str) -> Vec<(String, String)> {
+/// What a refusal may be about: fields that it names and that are not ours.
+pub fn refused_neighbours(live: &Value, manager: &str, words: &str) -> Vec<ForeignField> {
     let refusal = Refusal::of(words);
     let mut found = Vec::new();
     for entry in entries(live).iter().filter(|entry| !is_ours(entry, manager)) {
         let mut tell = |path: &str| {
             if refusal.fields.iter().any(|field| field == path || is_right_below(path, field)) {
-                found.push((text(entry, "manager").to_owned(), path.to_owned()));
+                let manager = text(entry, "manager").to_owned();
+                found.push(ForeignField { manager, field: path.to_owned() });
             }
         };
         names_of(&fields(entry), &mut String::new(), &mut tell);
@@ -405,7 +405,7 @@ mod tests {
         live["metadata"] = json!({"managedFields": entries});
         let found = displaced(before, &live, "tutti-main", &[], Sign::Refusal(refusal));
         let taken = found.map(|found| found.taken).unwrap_or_default();
-        let fields: Vec<&str> = taken.iter().map(|(_, field)| field.as_str()).collect();
+        let fields: Vec<&str> = taken.iter().map(|it| it.field.as_str()).collect();
         assert_eq!(fields, expected, "{refusal}");
     }
 

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::owned::{FieldSet, NOBODY, entries, fields, is_ours, text};
+use super::owned::{NOBODY, entries, entry_of, fields, is_ours, text};
 use crate::cluster::{Client, Conflict, Error, Resource};
 use crate::model::{ObjectId, labels};
 
@@ -59,10 +59,7 @@ fn handed_over(live: &Value, manager: &str) -> Value {
     ours.forget(&["metadata", "annotations", labels::FIELDS]);
     // Else a map that the schema does not have would be left as null when Git drops all that is in it.
     ours.own_maps(&["f:metadata"]);
-    others.push(json!({
-        "manager": manager, "operation": "Apply", "apiVersion": live.get("apiVersion"), "fieldsType": "FieldsV1",
-        "fieldsV1": FieldSet::to_value(&ours),
-    }));
+    others.push(entry_of(manager, live, &ours));
     let annotations: Map<String, Value> = [(labels::FIELDS.to_owned(), Value::Null)].into_iter().collect();
     json!({
         "uid": live.pointer("/metadata/uid"),

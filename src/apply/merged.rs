@@ -7,7 +7,7 @@
 use serde_json::{Map, Value, json};
 
 use super::left;
-use super::owned::{FieldSet, fields};
+use super::owned::{FieldSet, entry_of, fields};
 use crate::model::{FieldPath, PathStep, labels};
 
 /// Of metadata, what is no field of anybody's.
@@ -115,10 +115,7 @@ fn without_nulls(value: &Value) -> Value {
 
 /// Writes what is ours into the annotation: names of fields, never a value.
 fn keep_entry(body: &mut Value, manager: &str) {
-    let entry = json!({
-        "manager": manager, "operation": "Apply", "apiVersion": body.get("apiVersion"), "fieldsType": "FieldsV1",
-        "fieldsV1": FieldSet::of(body).to_value(),
-    });
+    let entry = entry_of(manager, body, &FieldSet::of(body));
     body["metadata"]["annotations"][labels::FIELDS] = Value::String(entry.to_string());
 }
 

@@ -31,7 +31,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use conflict::Attempt;
-pub use conflict::Past;
+pub use conflict::{Past, told_field};
 pub use merged::says;
 pub use namespace::OwnNamespace;
 use owned::FieldSet;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::model::labels;
 
@@ -49,6 +49,14 @@ pub fn is_ours(entry: &Value, manager: &str) -> bool {
     text(entry, "manager") == manager
         && text(entry, "operation") == "Apply"
         && text(entry, "subresource").is_empty()
+}
+
+/// Such an entry, with these fields of an object.
+pub fn entry_of(manager: &str, object: &Value, fields: &FieldSet) -> Value {
+    json!({
+        "manager": manager, "operation": "Apply", "apiVersion": object.get("apiVersion"), "fieldsType": "FieldsV1",
+        "fieldsV1": fields.to_value(),
+    })
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -324,8 +332,6 @@ impl ItemKey {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn set(fields: &Value) -> FieldSet {

@@ -379,11 +379,11 @@ impl ClusterEntry {
             return;
         }
         reconcile::note(&mut self.observation, id, found);
-        self.compare(id);
+        self.compare(id, None);
     }
 
-    /// Holds one object to what its app renders.
-    fn compare(&mut self, id: &ObjectId) {
+    /// Holds one object to what its app renders. `seen`: as it was just shown, and the name of this instance.
+    fn compare(&mut self, id: &ObjectId, seen: Option<(&Value, &str)>) {
         let Some(live) = self.observation.objects.get_mut(id) else {
             self.strays.remove(id);
             return;
@@ -391,6 +391,9 @@ impl ClusterEntry {
         match self.wanted.get(&live.app, id) {
             Some(object) => {
                 reconcile::settle(live, object);
+                if let Some((seen, instance)) = seen {
+                    reconcile::note_changes(live, seen, object, instance);
+                }
                 self.strays.remove(id);
             }
             None => {
@@ -543,12 +546,7 @@ impl ClusterEntry {
         let live = as_settled_before(self.observation.objects.get(id).map(Arc::as_ref), live);
         let app = Arc::clone(&live.app);
         let before = self.observation.objects.insert(id.clone(), Arc::new(live));
-        self.compare(id);
-        if let Some(live) = self.observation.objects.get_mut(id)
-            && let Some(rendered) = self.wanted.get(&live.app, id)
-        {
-            reconcile::note_changes(live, object, rendered, instance);
-        }
+        self.compare(id, Some((object, instance)));
         match before {
             // It changed hands: both apps must look again.
             Some(before) if before.app != app => Touched::Everything,

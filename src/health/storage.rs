@@ -21,12 +21,14 @@ pub fn claim(object: &Value) -> Health {
 
 /// The storage class of a claim that has no volume, and for which no pod has chosen a node yet.
 pub fn unbound_class(object: &Value) -> Option<&str> {
+    // First what tells most objects apart: each event of a watch comes by here.
+    if object["kind"] != "PersistentVolumeClaim" || object["apiVersion"] != "v1" {
+        return None;
+    }
     // The scheduler writes it when it places the first pod that uses the claim.
     let is_chosen = object.pointer("/metadata/annotations/volume.kubernetes.io~1selected-node").is_some();
-    let is_unbound = text(object, "/kind") == Some("PersistentVolumeClaim")
-        && text(object, "/apiVersion") == Some("v1")
-        && text(object, "/status/phase") == Some("Pending")
-        && text(object, "/spec/volumeName").is_none();
+    let is_unbound =
+        text(object, "/status/phase") == Some("Pending") && text(object, "/spec/volumeName").is_none();
     text(object, "/spec/storageClassName").filter(|_| is_unbound && !is_chosen)
 }
 

@@ -135,30 +135,28 @@ pub struct ForeignChanges {
     pub in_place: InPlace,
 }
 
-/// How many fields are told of one object.
-const MOST_TOLD: usize = 3;
-
-impl fmt::Display for ForeignChanges {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, ForeignField { manager, field }) in self.fields.iter().take(MOST_TOLD).enumerate() {
-            let comma = if index > 0 { ", " } else { "" };
-            match manager.as_str() {
-                "" => write!(f, "{comma}{field} is gone")?,
-                manager => write!(f, "{comma}{manager} set {field}")?,
-            }
-        }
-        match self.fields.len().saturating_sub(MOST_TOLD) {
-            0 => Ok(()),
-            more => write!(f, " and {more} more"),
-        }
-    }
-}
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignField {
     /// Empty where the field is gone.
     pub manager: String,
     pub field: String,
+}
+
+impl ForeignField {
+    /// `kubectl-edit set .data.level, .data.mode is gone and 2 more`.
+    pub fn words(fields: &[Self]) -> String {
+        /// How many are told of one object.
+        const MOST: usize = 3;
+        let told = fields.iter().take(MOST).map(|Self { manager, field }| match manager.as_str() {
+            "" => format!("{field} is gone"),
+            manager => format!("{manager} set {field}"),
+        });
+        let told = told.collect::<Vec<_>>().join(", ");
+        match fields.len().saturating_sub(MOST) {
+            0 => told,
+            more => format!("{told} and {more} more"),
+        }
+    }
 }
 
 /// Whether something of others stands in the place of ours, so that an apply alone does not put ours back.

@@ -11,9 +11,9 @@ use super::{
     replacement, waves,
 };
 use crate::model::{
-    AppId, ClusterState, DriftMode, FieldPath, IgnoreRule, InstallMark, Kind, Live, Mode, ObjectId,
-    Observation, Occasion, Rendered, RenderedObject, Revision, Status, Stranger, Taint, Takeover, ignored,
-    labels,
+    AppId, ClusterState, DriftMode, FieldPath, ForeignField, IgnoreRule, InstallMark, Kind, Live, Mode,
+    ObjectId, Observation, Occasion, Rendered, RenderedObject, Revision, Status, Stranger, Taint, Takeover,
+    ignored, labels,
 };
 use crate::render::Claims;
 
@@ -309,7 +309,7 @@ fn said_replicas(object: &RenderedObject) -> Option<i64> {
 /// The commit changed nothing of it; somebody else may have.
 fn as_applied(input: &Input<'_>, object: &RenderedObject, live: &Live, autoscaled: bool) -> (Action, Reason) {
     let is_said = !autoscaled && said_replicas(object).is_some();
-    let told = || live.changes().map(|changes| changes.to_string()).unwrap_or_default();
+    let told = || live.changes().map(|changes| ForeignField::words(&changes.fields)).unwrap_or_default();
     match (drift::of(live, is_said), input.drift) {
         (None, _) | (Some(_), DriftMode::Ignore) => (Action::Unchanged, Reason::Same),
         (Some(drift), DriftMode::Repair) if drift.is_doubt() && input.asked_lately.contains(&object.id) => {

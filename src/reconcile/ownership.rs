@@ -9,7 +9,6 @@ use sha2::{Digest as _, Sha256};
 
 use crate::apply::owned::{self, FieldSet, NOT_KNOWN, entries, is_autoscaler, is_ours, kept_by_server, text};
 use crate::apply::{self, changed, is_replicas, left};
-use crate::cluster::field_without_values;
 use crate::health;
 use crate::model::{
     Digest, Evidence, FieldPath, ForeignChanges, Ignored, InPlace, Kind, Live, LiveReplicas, Ownership,
@@ -181,10 +180,7 @@ pub fn note_changes(live: &mut Arc<Live>, seen: &Value, object: &RenderedObject,
     let manager = labels::field_manager(instance);
     let body = ours_of(object.body.fields(), ignored);
     let mut changed = changed::changed(&body, seen, &manager, ignored, is_whole);
-    if object.sealed.is_some() {
-        // A key of an item may be a value.
-        changed.fields.iter_mut().for_each(|told| told.field = field_without_values(&told.field));
-    }
+    changed.fields.iter_mut().for_each(|told| told.field = apply::told_field(object, &told.field));
     live.evidence = Some(Evidence::Changes(Arc::new(changed)));
 }
 

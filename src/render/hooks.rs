@@ -5,8 +5,7 @@ use serde_json::{Map, Value, json};
 use super::documents::{self, Document};
 use super::{Job, canonical, codes};
 use crate::model::labels::{CHART_HOOKS, RUN};
-use crate::model::mark;
-use crate::model::{ChartHook, Diagnostic, Digest, Hook, Kind, Occasion, RenderedObject, Stage};
+use crate::model::{ChartHook, Diagnostic, Digest, Hook, Kind, Occasion, RenderedObject, Stage, mark};
 
 /// Hooks at moments that there are none of here: they are left out, as `helm template --no-hooks` does.
 const NEVER: [&str; 5] = ["test", "pre-delete", "post-delete", "pre-rollback", "post-rollback"];

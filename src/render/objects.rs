@@ -90,13 +90,13 @@ fn add(
 ) -> Option<Diagnostic> {
     match documents::finish(job, document, definitions) {
         Ok(object) => match found.get(&object.id) {
-            Some((first, _)) if pods::is_same_definition(first, &object) => None,
-            Some((first, _)) => match hooks::both(first, &object) {
-                Some(one) => {
+            Some((first, _)) => match pods::joined(job, first, &object) {
+                Ok(Some(one)) => {
                     found.insert(one.id.clone(), (one, String::new()));
                     None
                 }
-                None => Some(pods::twice(job, first, &object)),
+                Ok(None) => None,
+                Err(mistake) => Some(*mistake),
             },
             None => {
                 found.insert(object.id.clone(), (object, String::new()));

@@ -80,10 +80,10 @@ fn one(
     for document in made {
         match documents::finish(job, document, &definitions) {
             Ok(object) => match objects.iter_mut().find(|first| first.id == object.id) {
-                Some(first) if is_same_definition(first, &object) => {}
-                Some(first) => match hooks::both(first, &object) {
-                    Some(one) => *first = one,
-                    None => wrong.push(twice(job, first, &object)),
+                Some(first) => match joined(job, first, &object) {
+                    Ok(Some(one)) => *first = one,
+                    Ok(None) => {}
+                    Err(mistake) => wrong.push(*mistake),
                 },
                 None => objects.push(object),
             },
@@ -94,11 +94,22 @@ fn one(
 }
 
 /// Charts bring the definitions that they need, and several may need the same.
-pub fn is_same_definition(first: &RenderedObject, second: &RenderedObject) -> bool {
+fn is_same_definition(first: &RenderedObject, second: &RenderedObject) -> bool {
     second.defines.is_some() && first.hash == second.hash
 }
 
-/// One object from two places of one render.
+/// One object from two places of one render: what both make of it, if it is not as the first says.
+pub fn joined(
+    job: &Job<'_>,
+    first: &RenderedObject,
+    second: &RenderedObject,
+) -> Result<Option<RenderedObject>, Box<Diagnostic>> {
+    if is_same_definition(first, second) {
+        return Ok(None);
+    }
+    hooks::both(first, second).map(Some).ok_or_else(|| Box::new(twice(job, first, second)))
+}
+
 pub fn twice(job: &Job<'_>, first: &RenderedObject, second: &RenderedObject) -> Diagnostic {
     let message = format!(
         "{} is rendered twice, by {} and by {}",

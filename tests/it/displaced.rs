@@ -134,9 +134,14 @@ async fn refusal_that_remains_names_the_manager_and_force_takes_it() {
     });
     edit_as(fleet.cluster("bj1"), "kubectl-edit", ("Deployment", "web"), &theirs).await;
     settle().await;
+    fleet.forget_requests();
     fleet.push(&running, "A probe", &[(MANIFESTS, Some(DEPLOYMENT))]).await;
     let now =
         running.until("a refusal", |now| target(now, "bj1", "default/web").phase == Phase::Refused).await;
+    // One read, whatever is looked for in it.
+    let counted = fleet.counted();
+    let of_deployments: Vec<_> = counted.iter().filter(|it| it.ends_with("deployments.apps")).collect();
+    assert_eq!(of_deployments, ["1 apply deployments.apps", "1 get deployments.apps"]);
     let detail = &target(&now, "bj1", "default/web").detail;
     let told = "kubectl-edit set spec.template.spec.containers.livenessProbe.tcpSocket";
     assert!(detail.contains(told) && detail.contains("`force: true`"), "{detail}");

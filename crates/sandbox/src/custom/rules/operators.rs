@@ -259,34 +259,24 @@ fn overflow() -> Fault {
     Fault::Said("integer overflow".to_owned())
 }
 
+/// An operation on two whole numbers of one type; nothing where it overflows.
+macro_rules! whole {
+    ($name:expr, $left:expr, $right:expr) => {
+        match $name {
+            "_/_" | "_%_" if *$right == 0 => return Err(by_zero($name)),
+            "_+_" => $left.checked_add(*$right),
+            "_-_" => $left.checked_sub(*$right),
+            "_*_" => $left.checked_mul(*$right),
+            "_/_" => $left.checked_div(*$right),
+            _ => $left.checked_rem(*$right),
+        }
+    };
+}
+
 fn computed<'a>(name: &str, left: &Val<'a>, right: &Val<'a>) -> Outcome<'a> {
     match (left, right) {
-        (Val::Int(left), Val::Int(right)) => {
-            if *right == 0 && matches!(name, "_/_" | "_%_") {
-                return Err(by_zero(name));
-            }
-            let found = match name {
-                "_+_" => left.checked_add(*right),
-                "_-_" => left.checked_sub(*right),
-                "_*_" => left.checked_mul(*right),
-                "_/_" => left.checked_div(*right),
-                _ => left.checked_rem(*right),
-            };
-            found.map(Val::Int).ok_or_else(overflow)
-        }
-        (Val::UInt(left), Val::UInt(right)) => {
-            if *right == 0 && matches!(name, "_/_" | "_%_") {
-                return Err(by_zero(name));
-            }
-            let found = match name {
-                "_+_" => left.checked_add(*right),
-                "_-_" => left.checked_sub(*right),
-                "_*_" => left.checked_mul(*right),
-                "_/_" => left.checked_div(*right),
-                _ => left.checked_rem(*right),
-            };
-            found.map(Val::UInt).ok_or_else(overflow)
-        }
+        (Val::Int(left), Val::Int(right)) => whole!(name, left, right).map(Val::Int).ok_or_else(overflow),
+        (Val::UInt(left), Val::UInt(right)) => whole!(name, left, right).map(Val::UInt).ok_or_else(overflow),
         (Val::Double(left), Val::Double(right)) => match name {
             "_+_" => Ok(Val::Double(left + right)),
             "_-_" => Ok(Val::Double(left - right)),
