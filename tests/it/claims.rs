@@ -9,16 +9,8 @@ use tutti::report::Phase;
 use crate::drift::{APP, MANIFESTS, settle};
 use crate::support::fleet::{Fleet, Running, target};
 use crate::support::live::apply_as;
-use crate::support::manifests::objects;
+use crate::support::manifests::{LATE_CLASS, objects};
 use crate::support::wires::Wires;
-
-const CLASS: &str = "\
-apiVersion: storage.k8s.io/v1
-kind: StorageClass
-metadata: {name: late}
-provisioner: example.com/disks
-volumeBindingMode: WaitForFirstConsumer
-";
 
 fn claim(name: &str) -> String {
     format!(
@@ -49,7 +41,7 @@ fn cron_job() -> String {
 
 async fn fleet(manifests: &str) -> Fleet {
     let fleet = Fleet::new(&["bj1"], &[(APP, &objects("default", "web")), (MANIFESTS, manifests)]);
-    apply_as(fleet.cluster("bj1"), "admin", CLASS).await;
+    apply_as(fleet.cluster("bj1"), "admin", LATE_CLASS).await;
     fleet
 }
 

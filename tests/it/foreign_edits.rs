@@ -8,6 +8,7 @@ use kube::api::PostParams;
 use serde_json::{Map, Value, json};
 use tutti::report::Phase;
 
+use crate::chaos::draw::Draw;
 use crate::drift::{APP, MANIFESTS, app};
 use crate::support::fleet::{Fleet, target};
 use crate::support::live;
@@ -17,23 +18,6 @@ const DEFINITION: &str = include_str!("../fixtures/foreign_edits/definition.yaml
 
 /// Every so many rounds there is a commit.
 const ROUNDS_A_COMMIT: usize = 10;
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((z ^ (z >> 31)) % bound.max(1) as u64) as usize
-    }
-
-    fn pick<'v, T>(&mut self, all: &'v [T]) -> Option<&'v T> {
-        all.get(self.below(all.len()))
-    }
-}
 
 /// The fields by which a server merges the items of a list.
 const KEYS: [(&str, &str); 10] = [
@@ -124,7 +108,7 @@ fn live_index(list: &str, items: &[Value], live: &[Value], index: usize) -> Opti
 }
 
 /// Does the edit at the end of the way; whether there was anything to do.
-fn edit(random: &mut Random, kind: Edit, said: &Value, live: &mut Value, way: &[Value]) -> bool {
+fn edit(random: &mut Draw, kind: Edit, said: &Value, live: &mut Value, way: &[Value]) -> bool {
     let Some((step, rest)) = way.split_first() else { return false };
     if let Some(name) = step.as_str() {
         let said = &said[name];
@@ -148,7 +132,7 @@ fn edit(random: &mut Random, kind: Edit, said: &Value, live: &mut Value, way: &[
     false
 }
 
-fn edit_field(random: &mut Random, kind: Edit, name: &str, map: &mut Map<String, Value>) -> bool {
+fn edit_field(random: &mut Draw, kind: Edit, name: &str, map: &mut Map<String, Value>) -> bool {
     let Some(value) = map.get(name).cloned() else { return false };
     match kind {
         Edit::Replace => match value {
@@ -171,7 +155,10 @@ fn edit_field(random: &mut Random, kind: Edit, name: &str, map: &mut Map<String,
         }
         Edit::Switch => {
             let others: Vec<_> = variants(name).iter().filter(|(other, _)| *other != name).collect();
-            let Some((other, value)) = random.pick(&others).copied() else { return false };
+            if others.is_empty() {
+                return false;
+            }
+            let (other, value) = random.of(&others);
             map.remove(name);
             map.insert((*other).to_owned(), serde_json::from_str(value).expect("JSON")).is_none()
         }
@@ -274,7 +261,7 @@ fn number(name: &str, default: u64) -> u64 {
 #[tokio::test(start_paused = true)]
 async fn whatever_others_edit_git_comes_back_and_the_next_commit_rolls_out() {
     let (wanted, seed) = (number("TUTTI_EDITS", 2000) as usize, number("TUTTI_EDITS_SEED", 1));
-    let mut random = Random(seed);
+    let mut random = Draw::new(seed);
     let mut manifests = OBJECTS.to_owned();
     let all = |manifests: &str| [DEFINITION, manifests].join("---\n");
     let fleet = Fleet::new(&["bj1"], &[(APP, &app("drift: repair")), (MANIFESTS, &all(&manifests))]);
@@ -302,10 +289,10 @@ async fn whatever_others_edit_git_comes_back_and_the_next_commit_rolls_out() {
         let mut edits = Vec::new();
         for object in &objects {
             let before = comparable(&get(object).await);
-            let kind = *random.pick(&kinds).expect("a kind");
+            let kind = random.of(&kinds);
             // Not every way leads to something of that kind.
             for _ in 0..40 {
-                let way = random.pick(&object.ways).expect("a way").clone();
+                let way = random.of(&object.ways);
                 let mut was_changed = false;
                 let was_taken = write(&fleet, object, |now| {
                     was_changed = edit(&mut random, kind, &object.said, now, &way);

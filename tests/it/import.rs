@@ -62,6 +62,19 @@ spec:
 ";
 
 async fn request(fleet: &Fleet, form: Form) -> Imported {
+    let base = [("tutti.yaml", INSTANCE)];
+    let clusters: Vec<(String, String)> = fleet
+        .clusters
+        .keys()
+        .map(|name| (format!("clusters/{name}.yaml"), crate::support::manifests::cluster(name)))
+        .collect();
+    let texts = clusters.iter().map(|(path, text)| (path.as_str(), text.as_str()));
+    let files: Vec<(&str, &str)> = base.into_iter().chain(texts).collect();
+    import_into(fleet, form, &files).await.expect("an import")
+}
+
+/// What came of an import into a repository with these files.
+async fn import_into(fleet: &Fleet, form: Form, files: &[(&str, &str)]) -> Result<Imported, String> {
     let link =
         |name: &String| (ClusterName::from(name.as_str()), Link::in_process(fleet.cluster(name).service()));
     let request = Request {
@@ -71,34 +84,13 @@ async fn request(fleet: &Fleet, form: Form) -> Imported {
         form,
         kubeconfigs: ".".into(),
     };
-    let base = [("tutti.yaml", INSTANCE)];
-    let clusters: Vec<(String, String)> = fleet
-        .clusters
-        .keys()
-        .map(|name| (format!("clusters/{name}.yaml"), crate::support::manifests::cluster(name)))
-        .collect();
-    let texts = clusters.iter().map(|(path, text)| (path.as_str(), text.as_str()));
-    import(&request, &Snapshot::of_texts(base.into_iter().chain(texts))).await.expect("an import")
-}
-
-/// What came of an import into a repository with these files.
-async fn import_into(fleet: &Fleet, files: &[(&str, &str)]) -> Result<Imported, String> {
-    let link =
-        |name: &String| (ClusterName::from(name.as_str()), Link::in_process(fleet.cluster(name).service()));
-    let request = Request {
-        clusters: fleet.clusters.keys().map(link).collect(),
-        namespace: "default".to_owned(),
-        names: Vec::new(),
-        form: Form::AppSet,
-        kubeconfigs: ".".into(),
-    };
     import(&request, &Snapshot::of_texts(files.iter().copied())).await.map_err(|error| error.to_string())
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_missing_cluster_file_is_written_and_named_once() {
     let fleet = with_workloads(&["bj1"]).await;
-    let imported = import_into(&fleet, &[("tutti.yaml", INSTANCE)]).await.expect("an import");
+    let imported = import_into(&fleet, Form::AppSet, &[("tutti.yaml", INSTANCE)]).await.expect("an import");
     assert_eq!(imported.apps.iter().flat_map(|app| &app.refused).collect::<Vec<_>>(), [""; 0]);
     let files: Vec<(&str, &str)> =
         imported.new_clusters.iter().map(|(name, file)| (name.as_str(), file.as_str())).collect();
@@ -107,7 +99,7 @@ async fn a_missing_cluster_file_is_written_and_named_once() {
     let written = imported.files.iter().map(|(path, text)| (path.as_str(), text.as_str()));
     let all: Vec<(&str, &str)> = [("tutti.yaml", INSTANCE)].into_iter().chain(written).collect();
     // The second import finds it.
-    let again = import_into(&fleet, &all).await.expect("an import");
+    let again = import_into(&fleet, Form::AppSet, &all).await.expect("an import");
     assert!(again.new_clusters.is_empty(), "{:?}", again.new_clusters);
 }
 
@@ -118,8 +110,9 @@ async fn a_broken_cluster_file_is_said_once() {
     for (file, text) in
         [("clusters/bj1.yaml", &*broken), ("clusters/other.yaml", &broken), ("clusters/bj1.yaml", "[")]
     {
-        let error =
-            import_into(&fleet, &[("tutti.yaml", INSTANCE), (file, text)]).await.expect_err("a mistake");
+        let error = import_into(&fleet, Form::AppSet, &[("tutti.yaml", INSTANCE), (file, text)])
+            .await
+            .expect_err("a mistake");
         assert!(error.starts_with("nothing can be imported before this is mended: "), "{error}");
         assert!(error.contains(file), "{error}");
     }

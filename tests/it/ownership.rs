@@ -12,7 +12,7 @@ use tutti::report::Phase;
 use crate::drift::{APP, MANIFESTS, Scene, app, manifests, settle, writes};
 use crate::support::fleet::{Fleet, target};
 use crate::support::live::{self, apply_as, edit_as, scale_as};
-use crate::support::manifests::{INSTANCE, config_map};
+use crate::support::manifests::{INSTANCE, LATE_CLASS, config_map};
 
 const MAP: (&str, &str) = ("ConfigMap", "web");
 const DEPLOYMENT: (&str, &str) = ("Deployment", "web");
@@ -374,15 +374,6 @@ async fn nothing_is_deleted_that_could_not_be_created_again() {
     }
 }
 
-const CLASS: &str = "\
-apiVersion: storage.k8s.io/v1
-kind: StorageClass
-metadata: {name: late}
-provisioner: example.com/disks
-allowVolumeExpansion: true
-volumeBindingMode: WaitForFirstConsumer
-";
-
 const CONSUMER: &str = "\
 apiVersion: v1
 kind: Pod
@@ -407,7 +398,7 @@ spec: {{accessModes: [ReadWriteOnce], storageClassName: late, resources: {{reque
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_replaced_is_tried_again_as_a_change() {
     let fleet = Fleet::new(&["bj1"], &[(APP, &app("replace: true")), (MANIFESTS, &claim("1Gi"))]);
-    apply_as(fleet.cluster("bj1"), "admin", CLASS).await;
+    apply_as(fleet.cluster("bj1"), "admin", LATE_CLASS).await;
     let running = fleet.start().await;
     let scene = Scene { fleet, running };
     settle().await;

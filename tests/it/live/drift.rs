@@ -34,6 +34,26 @@ fn ours(object: &Value) -> Value {
     ours.map(|entry| entry["fieldsV1"].clone()).collect()
 }
 
+/// Waits until an object says what it said before, and our applies own what they owned.
+async fn put_back(
+    scene: &Scene,
+    what: &str,
+    before: &Value,
+    said: fn(&Value) -> Value,
+    get: impl AsyncFn() -> Result<Value, String>,
+) {
+    scene
+        .eventually(what, async || {
+            let now = get().await?;
+            if (said(&now), ours(&now)) == (said(before), ours(before)) {
+                Ok(())
+            } else {
+                Err(format!("{now}\nand was\n{before}"))
+            }
+        })
+        .await;
+}
+
 #[tokio::test]
 async fn every_kind_of_drift_is_put_back() {
     let Some(scene) = Scene::new("drift", 1).await else { return };

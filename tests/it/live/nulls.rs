@@ -8,7 +8,7 @@ use live::Cluster;
 use serde_json::{Value, json};
 
 use super::drift::Counted;
-use super::support::{Scene, bare, objects_app, say};
+use super::support::{Scene, bare, definition, objects_app, open_schema, say};
 
 const SCENE: &str = "nulls";
 const THEIRS: &str = "nulls-kubectl";
@@ -154,20 +154,8 @@ fn definitions() -> Vec<Value> {
         "any": {"x-kubernetes-int-or-string": true}, "nullables": {"type": "array", "items": nullable(text())},
         "maybe": map(nullable(text())), "open": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
     }));
-    let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    let definition = |kind: &str, schema: Value| {
-        let singular = kind.to_lowercase();
-        json!({
-            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": {"name": format!("{singular}s.{GROUP}")},
-            "spec": {
-                "group": GROUP, "scope": "Namespaced",
-                "names": {"plural": format!("{singular}s"), "singular": singular, "kind": kind},
-                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
-            },
-        })
-    };
-    vec![definition("Open", open), definition("Strict", object(json!({"spec": spec})))]
+    let strict = object(json!({"spec": spec}));
+    vec![definition(GROUP, "Open", "v1", &open_schema()), definition(GROUP, "Strict", "v1", &strict)]
 }
 
 /// Where a value has something, at every depth: keys and list items, as JSON pointers.

@@ -4,26 +4,18 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::support::Scene;
+use super::support::{Scene, definition, open_schema};
 
 const SCENE: &str = "reading";
 const THEIRS: &str = "reading-kubectl";
 
 /// An open kind; with a status of its own or without.
-fn definition(group: &str, kind: &str, version: &str, has_status: bool) -> Value {
-    let (singular, schema) =
-        (kind.to_lowercase(), json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}));
-    let subresources = if has_status { json!({"status": {}}) } else { json!({}) };
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{singular}s.{group}")},
-        "spec": {
-            "group": group, "scope": "Namespaced",
-            "names": {"plural": format!("{singular}s"), "singular": singular, "kind": kind},
-            "versions": [{"name": version, "served": true, "storage": true,
-                "schema": {"openAPIV3Schema": schema}, "subresources": subresources}],
-        },
-    })
+fn open_kind(group: &str, kind: &str, version: &str, has_status: bool) -> Value {
+    let mut definition = definition(group, kind, version, &open_schema());
+    if has_status {
+        definition["spec"]["versions"][0]["subresources"] = json!({"status": {}});
+    }
+    definition
 }
 
 /// By the name of the file.
@@ -89,9 +81,9 @@ const KINDS: &str = "configmaps,secrets,roles,ingresses.networking.k8s.io,opens.
 async fn files_become_what_kubectl_makes_of_them() {
     let Some(scene) = Scene::pair(SCENE).await else { return };
     let definitions = [
-        definition("reading.example.com", "Open", "v1", false),
-        definition("reading.example.com", "Watched", "v1", true),
-        definition("core.oam.dev", "Application", "v1beta1", false),
+        open_kind("reading.example.com", "Open", "v1", false),
+        open_kind("reading.example.com", "Watched", "v1", true),
+        open_kind("core.oam.dev", "Application", "v1beta1", false),
     ];
     let files = files();
     let theirs = scene.folder().join("theirs");

@@ -106,3 +106,13 @@ spec:
 "
     )
 }
+
+/// Its claims are bound when a pod uses them.
+pub const LATE_CLASS: &str = "\
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: late}
+provisioner: example.com/disks
+allowVolumeExpansion: true
+volumeBindingMode: WaitForFirstConsumer
+";

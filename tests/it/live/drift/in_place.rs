@@ -8,7 +8,7 @@ use live::Cluster;
 use serde_json::{Map, Value, json};
 
 use super::super::support::{Scene, say};
-use super::ours;
+use super::put_back;
 use super::table::{Counted, is_about, named};
 
 const ROWS: &str = include_str!("../../../fixtures/foreign_edits/rows.yaml");
@@ -223,16 +223,8 @@ async fn what_stands_in_the_place_of_ours_goes_within_its_requests() {
         }
         for (row, before) in on_it.iter().zip(&before) {
             let what = format!("{} on {}, by {}", row.of, cluster.version(), Value::from(row.edit.clone()));
-            scene
-                .eventually(&what, async || {
-                    let now = cluster.get(&row.path(&scene)).await.map_err(|error| error.to_string())?;
-                    if (said(&now), ours(&now)) == (said(before), ours(before)) {
-                        Ok(())
-                    } else {
-                        Err(format!("{now}\nand was\n{before}"))
-                    }
-                })
-                .await;
+            let get = async || cluster.get(&row.path(&scene)).await.map_err(|error| error.to_string());
+            put_back(&scene, &what, before, said, get).await;
         }
         tokio::time::sleep(QUIET).await;
         let mut asked = counted.asked().split_off(asked_before);

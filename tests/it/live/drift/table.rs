@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::super::support::{Scene, configmap, deployment, say};
 use super::admission::Webhook;
-use super::ours;
+use super::put_back;
 use super::rows::{Row, rows};
 
 /// Whoever has more to ask has asked by then.
@@ -139,16 +139,9 @@ async fn every_row_is_put_back_within_its_requests() {
     for counted in &clusters {
         for row in rows.iter().filter(|row| !row.asks.is_empty()) {
             let before = &before[&(counted.cluster.name(), row.name)];
-            scene
-                .eventually(&format!("{} on {} is put back", row.name, counted.cluster.name()), async || {
-                    let now = scene.object(counted.cluster, row.kind, row.name).await?;
-                    if (said(&now), ours(&now)) == (said(before), ours(before)) {
-                        Ok(())
-                    } else {
-                        Err(format!("{now}\nand was\n{before}"))
-                    }
-                })
-                .await;
+            let what = format!("{} on {} is put back", row.name, counted.cluster.name());
+            let get = async || scene.object(counted.cluster, row.kind, row.name).await;
+            put_back(&scene, &what, before, said, get).await;
         }
     }
     tokio::time::sleep(QUIET).await;

@@ -43,3 +43,22 @@ pub fn service(name: &str) -> Value {
 pub fn configmap(name: &str, key: &str, value: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {key: value}})
 }
+
+/// A definition of a kind in namespaces, with one version.
+pub fn definition(group: &str, kind: &str, version: &str, schema: &Value) -> Value {
+    let singular = kind.to_lowercase();
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{singular}s.{group}")},
+        "spec": {
+            "group": group, "scope": "Namespaced",
+            "names": {"plural": format!("{singular}s"), "singular": singular, "kind": kind},
+            "versions": [{"name": version, "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
+        },
+    })
+}
+
+/// The schema of a kind that takes whatever is written.
+pub fn open_schema() -> Value {
+    json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
+}

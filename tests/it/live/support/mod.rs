@@ -8,7 +8,7 @@ mod tier;
 mod tutti;
 
 pub use kubectl::{as_kubectl, bare};
-pub use manifests::{configmap, deployment, objects_app, service};
+pub use manifests::{configmap, definition, deployment, objects_app, open_schema, service};
 pub use repository::Worktree;
 pub use scene::{SECRET, Scene};
 pub use tier::{eventually, say, tier};
