@@ -156,8 +156,8 @@ fn write(
             unknown += 1;
             continue;
         };
-        let shown: Vec<&Step> =
-            plan.steps.iter().filter(|step| all || step.intent() != Action::Unchanged).collect();
+        let is_at_rest = |step: &Step| step.intent() == Action::Unchanged || step.is_out_of_season();
+        let shown: Vec<&Step> = plan.steps.iter().filter(|step| all || !is_at_rest(step)).collect();
         for step in &plan.steps {
             *counts.entry(step.intent()).or_default() += 1;
         }

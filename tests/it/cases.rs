@@ -111,7 +111,7 @@ fn value_that_a_chart_does_not_have_is_named() {
         return;
     }
     let check = |line: u32, chart: &str, rest: &str| {
-        format!("E3053 apps/a/app.yaml:{line}:13 chart {chart} has no value {rest}")
+        format!("E3053 apps/a/app.yaml:{line}:20 chart {chart} has no value {rest}")
     };
     let may = "is used only where its templates read it";
     let expected = [
