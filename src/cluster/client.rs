@@ -52,6 +52,14 @@ impl std::fmt::Debug for Client {
     }
 }
 
+/// Pods that were listed.
+#[derive(Debug, Default)]
+pub struct PodPage {
+    pub pods: Vec<Value>,
+    /// There are more.
+    pub is_cut: bool,
+}
+
 impl Client {
     /// The longest that one request is waited for.
     pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -379,8 +387,8 @@ impl Client {
         }
     }
 
-    /// The pods of a workload, at most 50: enough to find out why it does not progress.
-    pub async fn pods(&self, namespace: &str, selector: &str) -> Result<Vec<Value>, Error> {
+    /// Pods of a namespace by their labels, at most `limit` of them.
+    pub async fn pods(&self, namespace: &str, selector: &str, limit: u32) -> Result<PodPage, Error> {
         let api = ApiResource {
             group: String::new(),
             version: "v1".to_owned(),
@@ -389,9 +397,10 @@ impl Client {
             plural: "pods".to_owned(),
         };
         let pods: Api<Whole> = Api::namespaced_with(self.kube.clone(), namespace, &api);
-        let list =
-            self.bounded("list pods", pods.list(&ListParams::default().labels(selector).limit(50))).await?;
-        Ok(list.items.into_iter().map(|pod| pod.into_value(&api)).collect())
+        let parameters = ListParams::default().labels(selector).limit(limit);
+        let list = self.bounded("list pods", pods.list(&parameters)).await?;
+        let is_cut = list.metadata.continue_.is_some_and(|token| !token.is_empty());
+        Ok(PodPage { pods: list.items.into_iter().map(|pod| pod.into_value(&api)).collect(), is_cut })
     }
 
     pub(super) fn api<const METADATA: bool>(&self, api: &ApiResource, id: &ObjectId) -> Api<Told<METADATA>> {

@@ -36,7 +36,7 @@ mod without_apply;
 mod tests;
 
 pub use catalog::{Catalog, Resource};
-pub use client::{Client, Deleted};
+pub use client::{Client, Deleted, PodPage};
 pub use credential::Credential;
 pub use error::{Conflict, Error, ImmutableField, field_without_values};
 pub use home::{Home, HomeError, Keeper, what_of as registry_in_words};

@@ -2,32 +2,23 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
-use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::cluster_entry::ClusterEntry;
 use super::event::Event;
-use super::last_lines::Explanation;
-use super::no_pods;
 use super::outcome::kept;
 use super::target::Task;
 use super::world::World;
 use crate::apply::OwnNamespace;
 use crate::fleet::Target;
-use crate::health::{OwnPods, own_pods, pods_cause};
 use crate::model::{AppId, ClusterName, Diagnostic, Mode, ObjectId, Rendered, Scope, TaintEffect};
 use crate::plan::{self, Action, Reason};
 use crate::reconcile::{self, Job, Shared};
 
 /// Reconciliations side by side in one cluster.
 const PER_CLUSTER: usize = 8;
-/// Pods of a workload that is not healthy are asked for at most this often, and first after this.
-const ASK_EVERY: Duration = Duration::from_secs(5);
-const ASK_FIRST: Duration = Duration::from_secs(1);
-
 /// So often the cluster is asked whether it serves a kind that an earlier wave may have brought, before its objects are refused: for
 /// about half a minute.
 const LOOKS_FOR_A_KIND: u32 = 6;
@@ -48,12 +39,13 @@ impl World {
             return asks;
         }
         while let Some(id) = self.next_target(now) {
-            let deadlines =
-                [self.advance_target(&id, now), self.ask_pods(&id, now), self.read_storage_class(&id, now)];
+            let deadlines = [self.advance_target(&id, now), self.read_storage_class(&id, now)];
+            self.see_unhealthy(&id, now);
             self.agenda.remind(&id, deadlines.into_iter().flatten().min());
         }
+        let causes = self.search_causes(now);
         let prune = self.advance_prune(now);
-        [asks, self.agenda.next_deadline(), prune].into_iter().flatten().min()
+        [asks, self.agenda.next_deadline(), causes, prune].into_iter().flatten().min()
     }
 
     fn next_target(&mut self, now: Instant) -> Option<Target> {
@@ -295,84 +287,6 @@ impl World {
                 cluster.ask_what_it_serves();
             }
         }
-    }
-
-    /// Cause, not symptom: lists the pods of a workload that does not get healthy.
-    fn ask_pods(&mut self, id: &Target, now: Instant) -> Option<Instant> {
-        let entry = self.targets.get(id)?;
-        let cluster = self.clusters.get(&id.cluster).filter(|cluster| cluster.is_ready())?;
-        if entry.asking || entry.running.is_some() {
-            return None;
-        }
-        if let Some(until) = cluster.held_off(now) {
-            return Some(until);
-        }
-        let rendered = entry.render.as_ref().ok()?;
-        let unwell: Vec<_> = rendered
-            .objects
-            .iter()
-            .filter_map(|object| {
-                let workload = cluster.unwell.get(&object.id)?;
-                let live = cluster.observation.objects.get(&object.id)?;
-                let pods = own_pods(workload).filter(|_| live.hash == Some(object.hash))?;
-                Some((&object.id, object.id.namespace.clone()?, pods, workload))
-            })
-            .collect();
-        if unwell.is_empty() {
-            // What its pods suffered from is over.
-            let entry = self.targets.get_mut(id)?;
-            entry.causes.clear();
-            entry.ask_at = None;
-            return None;
-        }
-        // One workload a time: the next one the next time.
-        let (object, namespace, pods, workload) = unwell[entry.turn % unwell.len()].clone();
-        let (object, workload) = (object.clone(), workload.clone());
-        let digest = rendered.digest();
-        let client = cluster.client.clone()?;
-        let ids: BTreeSet<ObjectId> = unwell.iter().map(|(id, ..)| (*id).clone()).collect();
-        let entry = self.targets.get_mut(id)?;
-        entry.causes.forget_well(|workload| ids.contains(workload));
-        // Pods do not exist the moment their workload does. When it was asked last is not forgotten while all is well: what is
-        // unwell every other second would be asked about each time.
-        let soonest = entry.asked_at.map_or(now, |asked| asked + ASK_EVERY);
-        let due = *entry.ask_at.get_or_insert(soonest.max(now + ASK_FIRST));
-        if due > now {
-            return Some(due);
-        }
-        entry.ask_at = Some(now + ASK_EVERY);
-        entry.asked_at = Some(now);
-        entry.asking = true;
-        entry.turn = entry.turn.wrapping_add(1);
-        let known = entry.last_lines.crashes(&object);
-        let crash = entry.causes.of(&object).and_then(|cause| cause.crash.clone());
-        let (events, target) = (self.events.clone(), id.clone());
-        tokio::spawn(async move {
-            let is_there = |pods: &[Value]| crash.is_none_or(|crash| pods.iter().any(|pod| crash.is_of(pod)));
-            let (cause, pod_stays) = match pods {
-                OwnPods::Itself => {
-                    let pods = [workload];
-                    (pods_cause(None, &pods, &known), is_there(&pods))
-                }
-                OwnPods::Selected(selector) => match client.pods(&namespace, &selector).await {
-                    Ok(pods) => {
-                        let of_pods = pods_cause(Some(&workload), &pods, &known);
-                        let cause = match of_pods {
-                            None => no_pods::cause(&client, &workload, !pods.is_empty()).await,
-                            told => told,
-                        };
-                        (cause, is_there(&pods))
-                    }
-                    Err(error) => {
-                        tracing::debug!(%error, "the pods could not be listed");
-                        (None, true)
-                    }
-                },
-            };
-            let told = Explanation { target, rendered: digest, workload: object, cause, pod_stays };
-            let _ = events.send(Event::Explained(Box::new(told))).await;
-        });
-        None
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::cause_searches::CauseSearches;
 use super::cluster_entry::{ClusterEntry, Reach, Touched};
 use super::event::ClusterNews;
 use super::supervisor::Supervisor;
@@ -24,6 +25,7 @@ impl World {
                 // Another name is another inventory: nothing that was seen under the old one counts.
                 self.clusters.clear();
                 self.targets.clear();
+                self.searches = CauseSearches::default();
                 self.prune.forget();
             }
             let is_other = *self.instance != fleet.instance;

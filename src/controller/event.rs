@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use secrecy::SecretString;
 
+use super::cause_lists::PodsListed;
 use super::claims::Binding;
 use super::last_lines::Explanation;
 use super::load::Loaded;
@@ -57,9 +58,9 @@ pub enum Event {
         epoch: u64,
         result: Result<Went, Error>,
     },
-    /// Why the pods of a workload are not ready.
-    Explained(Box<Explanation>),
-    /// The same, with what the container that crashed wrote last; `None` when nobody can say.
+    /// Pods of a namespace were listed, or could not be.
+    PodsListed(Box<PodsListed>),
+    /// The cause of one workload, with what the container that crashed wrote last; `None` when nobody can say.
     LastLine {
         told: Box<Explanation>,
         crash: Crash,

@@ -83,29 +83,34 @@ pub struct Explanation {
 
 impl World {
     /// Pods were listed. A crash that is new is told together with what was written before it, or a moment later without.
-    pub(super) fn explained(&mut self, mut told: Explanation) {
+    pub(super) fn explained(&mut self, told: Explanation) {
+        let (target, workload) = (told.target.clone(), told.workload.clone());
         let now = Instant::now();
-        let Some(entry) = self.targets.get_mut(&told.target) else { return };
-        entry.asking = false;
-        self.agenda.mark(told.target.clone());
-        if !entry.renders(told.rendered) {
-            // It was asked for the revision before.
-            return;
+        if !self.waits_for_last_line(told, now) {
+            self.searches.answered(&target, &workload, now);
         }
+    }
+
+    /// Keeps the cause, unless its last line is asked for first.
+    fn waits_for_last_line(&mut self, mut told: Explanation, now: Instant) -> bool {
+        let entry = self.targets.get_mut(&told.target);
+        // What was asked for the revision before says nothing of this one.
+        let Some(entry) = entry.filter(|entry| entry.renders(told.rendered)) else { return false };
         if entry.causes.holds(&told.workload, told.cause.as_ref(), told.pod_stays) {
-            return;
+            return false;
         }
         let crash = told.cause.as_ref().and_then(|cause| cause.crash.clone());
         if let (Some(cause), Some(crash)) = (told.cause.as_mut(), crash) {
             match entry.last_lines.see(&told.workload, &crash, now) {
                 LastLine::Known(line) => cause.line = line,
-                LastLine::New if self.ask_last_line(&told, crash, now) => return,
+                LastLine::New if self.ask_last_line(&told, crash, now) => return true,
                 LastLine::New | LastLine::TooMany => {}
             }
         }
         if let Some(entry) = self.targets.get_mut(&told.target) {
             entry.causes.learn(told.workload, told.cause);
         }
+        false
     }
 
     /// Whether it is asked for; no answer is waited for longer than a moment.
@@ -124,9 +129,6 @@ impl World {
             on_cluster.map(|(_, entry)| entry.render.as_ref().ok().map(Arc::clone)).collect();
         // What is not rendered may have been applied before and be in the pod: nothing is told rather than a password.
         let Some(renders) = renders else { return false };
-        if let Some(entry) = self.targets.get_mut(&told.target) {
-            entry.asking = true;
-        }
         let (events, told) = (self.events.clone(), told.clone());
         tokio::spawn(async move {
             let log = LogOf {

@@ -8,6 +8,8 @@
 //! What it knows is a cache of Git and of the clusters; kill it and the next one does the same.
 
 mod advance;
+mod cause_lists;
+mod cause_searches;
 mod causes;
 mod claims;
 mod cluster_entry;

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tokio::time::Instant;
+
 use super::claims::{self, is_idle_claim};
 use super::cluster_entry::{ClusterEntry, Reach};
 use super::target::TargetEntry;
@@ -57,7 +59,7 @@ impl World {
         }
         if let Some((hook, failed)) = failed_hook(plan, cluster) {
             let cause = entry.causes.of(hook).map(|cause| format!("{failed}; {cause}"));
-            return (Phase::Degraded, cause.unwrap_or(failed));
+            return (Phase::Degraded, cause.unwrap_or_else(|| self.with_search(id, hook, failed)));
         }
         let held =
             plan.steps.iter().filter(|step| step.action != step.intent() && step.intent().is_write()).count();
@@ -69,7 +71,7 @@ impl World {
         }
         if let Some(undone) = undone(entry, plan) {
             // How the app fares is no less true while somebody is at it.
-            let (phase, detail) = fares(entry, rendered, plan, cluster);
+            let (phase, detail) = self.fares(id, entry, plan, cluster);
             return if phase.is_failure() { (phase, detail) } else { (Phase::Pending, undone) };
         }
         if entry.running.is_some() || entry.due || !plan.is_empty() {
@@ -80,10 +82,46 @@ impl World {
         if let Some(step) = waiting.find(|step| !step.reason.waits_for_its_app()) {
             return (Phase::Waiting, told(step));
         }
-        let faring = fares(entry, rendered, plan, cluster);
+        let faring = self.fares(id, entry, plan, cluster);
         // What it renders may be more once the kind is served.
         let unserved = if faring.0 == Phase::Running { not_served(rendered, cluster) } else { None };
         unserved.map_or(faring, |unserved| (Phase::Progressing, unserved))
+    }
+
+    /// What is there as it is to be: its health, then what is reported of it. Of several causes one is told that only a new
+    /// revision mends; else that of the worst object, which says more than its own words.
+    fn fares(
+        &self,
+        id: &Target,
+        entry: &TargetEntry,
+        plan: &Plan,
+        cluster: &ClusterEntry,
+    ) -> (Phase, String) {
+        let Ok(rendered) = &entry.render else { return (Phase::Pending, String::new()) };
+        let (phase, worst, detail) = health_of(rendered, plan, cluster);
+        match phase {
+            Phase::Progressing | Phase::Degraded => {
+                let of_worst = || entry.causes.of(worst?).map(|cause| (phase, cause.to_string()));
+                let decisive = entry.causes.decisive().map(|cause| (Phase::Degraded, cause.to_string()));
+                decisive.or_else(of_worst).unwrap_or_else(|| {
+                    let searched = worst.map(|worst| self.with_search(id, worst, detail.clone()));
+                    (phase, searched.unwrap_or(detail))
+                })
+            }
+            Phase::Running => match plan.steps.iter().find(|step| is_left_as_it_is(&step.reason)) {
+                Some(drifted) => (Phase::OutOfSync, told(drifted)),
+                None => (phase, detail),
+            },
+            _ => (phase, detail),
+        }
+    }
+
+    /// The words of a workload, with a note while its cause is searched: that none is told does not mean that there is none.
+    fn with_search(&self, id: &Target, workload: &ObjectId, words: String) -> String {
+        if self.searches.is_to_come(id, workload, Instant::now()) {
+            return format!("{words}; cause still to come");
+        }
+        words
     }
 }
 
@@ -97,24 +135,6 @@ fn not_served(rendered: &Rendered, cluster: &ClusterEntry) -> Option<String> {
         !of_group.by_ref().take_while(|known| *known.group == **group).any(|known| *known.kind == **kind)
     })?;
     Some(format!("{}: its kind is not served yet", unserved.id))
-}
-
-/// What is there as it is to be: its health, then what is reported of it. Of several causes one is told that only a new revision
-/// mends; else that of the worst object, which says more than its own words.
-fn fares(entry: &TargetEntry, rendered: &Rendered, plan: &Plan, cluster: &ClusterEntry) -> (Phase, String) {
-    let (phase, worst, detail) = health_of(rendered, plan, cluster);
-    match phase {
-        Phase::Progressing | Phase::Degraded => {
-            let of_worst = || entry.causes.of(worst?).map(|cause| (phase, cause.to_string()));
-            let decisive = entry.causes.decisive().map(|cause| (Phase::Degraded, cause.to_string()));
-            decisive.or_else(of_worst).unwrap_or((phase, detail))
-        }
-        Phase::Running => match plan.steps.iter().find(|step| is_left_as_it_is(&step.reason)) {
-            Some(drifted) => (Phase::OutOfSync, told(drifted)),
-            None => (phase, detail),
-        },
-        _ => (phase, detail),
-    }
 }
 
 /// It is not what Git says, and nothing is done about it.

@@ -76,17 +76,12 @@ pub struct TargetEntry {
     woken: Option<(Instant, u32)>,
     pub plan: Option<Arc<Plan>>,
     pub failure: Option<Failure>,
-    /// Why its pods are not ready, when that was asked last, and when it is asked next.
+    /// Why its pods are not ready.
     pub causes: Causes,
-    pub asked_at: Option<Instant>,
-    pub ask_at: Option<Instant>,
-    pub asking: bool,
     /// What was written before the crashes of this revision.
     pub last_lines: LastLines,
     /// Objects that somebody else wrote, and when an apply last asked whether they are still what they were.
     asked: BTreeMap<ObjectId, Instant>,
-    /// Which of its workloads is asked about next.
-    pub turn: usize,
     /// What a plan, by its digest, would make of the objects.
     pub foreseen: Option<(Digest, Arc<Vec<Difference>>)>,
     /// What was applied last without an error.
@@ -174,12 +169,8 @@ impl TargetEntry {
             plan: None,
             failure: None,
             causes: Causes::default(),
-            asked_at: None,
-            ask_at: None,
-            asking: false,
             last_lines: LastLines::default(),
             asked: BTreeMap::new(),
-            turn: 0,
             foreseen: None,
             applied: None,
         }
@@ -218,7 +209,6 @@ impl TargetEntry {
             }
             self.causes.clear();
             self.last_lines.clear();
-            self.ask_at = None;
             self.failure = None;
             self.attempts = 0;
             self.retry_at = None;

@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use super::cause_searches::CauseSearches;
 use super::cluster_entry::{ClusterEntry, Reach};
 use super::dropped::Dropped;
 use super::event::{Event, LoadError};
@@ -77,6 +78,8 @@ pub struct World {
     pub(super) targets: Targets,
     /// Which of them are looked at next.
     pub(super) agenda: Agenda,
+    /// For which workloads pods are listed, and when.
+    pub(super) searches: CauseSearches,
     pub(super) words: Words,
     /// The files of the head.
     pub(super) snapshot: Option<Arc<Snapshot>>,
@@ -136,6 +139,7 @@ impl World {
             dropped: BTreeMap::new(),
             targets: Targets::default(),
             agenda: Agenda::default(),
+            searches: CauseSearches::default(),
             words: Words::default(),
             snapshot: None,
             renders: None,
@@ -170,7 +174,7 @@ impl World {
             }
             Event::Crashed { target, number, error } => self.crashed(&target, number, error),
             Event::Deleted { candidate, epoch, result } => self.object_deleted(&candidate, epoch, result),
-            Event::Explained(told) => self.explained(*told),
+            Event::PodsListed(listed) => self.pods_listed(*listed),
             Event::LastLine { told, crash, line } => self.last_line_read(*told, crash, line),
             Event::Token { reference, token } => self.token_read(&reference, token),
             Event::UnderWay { revision, left } => self.already_told(&revision, left),
@@ -514,10 +518,13 @@ impl World {
             return false;
         }
         let settling = self.targets.keys().any(|id| self.waits_for_a_neighbour(id));
+        let now = Instant::now();
         let waits_for_rollouts = matches!(self.settings.until, Until::Settled { .. });
         let under_way = self.targets.keys().any(|id| match self.phase(id).0 {
             Phase::Pending => waits_for_rollouts || !self.is_planned(id),
             Phase::Progressing => waits_for_rollouts,
+            // It would end without saying why.
+            Phase::Degraded => waits_for_rollouts && self.searches.is_awaited(id, now),
             _ => false,
         });
         !under_way

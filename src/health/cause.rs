@@ -102,7 +102,11 @@ enum Weight {
 /// of them says anything. Pods of an older template and pods that are going do not count: they say
 /// nothing of the revision that is rolled out. Of pods that crash alike, one among `known` is told: nobody need ask for
 /// the log of another one.
-pub fn pods_cause(workload: Option<&Value>, pods: &[Value], known: &[Crash]) -> Option<Cause> {
+pub fn pods_cause<'p>(
+    workload: Option<&Value>,
+    pods: impl IntoIterator<Item = &'p Value>,
+    known: &[Crash],
+) -> Option<Cause> {
     let findings: Vec<(Weight, &str, Cause)> = newest(workload, pods)
         .into_iter()
         .filter_map(|pod| finding(pod).map(|(weight, cause)| (weight, created(pod), cause)))
@@ -122,9 +126,9 @@ fn created(pod: &Value) -> &str {
     text(pod, "/metadata/creationTimestamp").unwrap_or("")
 }
 
-fn newest<'a>(workload: Option<&Value>, pods: &'a [Value]) -> Vec<&'a Value> {
-    let mut staying: Vec<&Value> =
-        pods.iter().filter(|pod| text(pod, "/metadata/deletionTimestamp").is_none()).collect();
+fn newest<'a>(workload: Option<&Value>, pods: impl IntoIterator<Item = &'a Value>) -> Vec<&'a Value> {
+    let stays = |pod: &&Value| text(pod, "/metadata/deletionTimestamp").is_none();
+    let mut staying: Vec<&Value> = pods.into_iter().filter(stays).collect();
     if let Some(workload) = workload {
         if !has_new_pods(workload) {
             return Vec::new();
@@ -166,7 +170,7 @@ fn is_same_revision(one: &str, other: &str) -> bool {
 
 /// Right after a new template is stored only the pods of the old one are there. What they suffer from
 /// must not be said of the new one: it may be the fix.
-fn has_new_pods(workload: &Value) -> bool {
+pub fn has_new_pods(workload: &Value) -> bool {
     let updated = match text(workload, "/kind") {
         Some("Deployment") => count(workload, "/status/updatedReplicas") > 0,
         Some("DaemonSet") => count(workload, "/status/updatedNumberScheduled") > 0,

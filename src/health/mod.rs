@@ -25,23 +25,29 @@ mod log;
 mod network;
 mod own_pods;
 mod pod;
+mod pod_index;
+mod progress;
 mod read;
 mod refused_pods;
 mod rules;
 mod scaling;
+mod selector;
 mod storage;
 #[cfg(test)]
 mod tests;
 mod workload;
 
-pub use cause::{Cause, Crash, pods_cause};
+pub use cause::{Cause, Crash, has_new_pods, pods_cause};
 pub use dump::read_dump;
 pub use kruise::daemon_pods;
 pub use log::{LOG_BYTES, last_line};
 pub use own_pods::{OwnPods, have_pods, own_pods};
 pub use pod::is_ready;
+pub use pod_index::PodIndex;
+pub use progress::{Movement, Progress};
 pub use refused_pods::{lacks_pods, refused_pods, tell_by_events};
 pub use rules::{Expressions, Mark, Part, RuleBody, RuleMistake, RuleSource, Rules};
+pub use selector::{Selector, SelectorUnion};
 pub use storage::unbound_class;
 
 use serde_json::Value;

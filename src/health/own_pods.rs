@@ -2,13 +2,14 @@
 
 use serde_json::Value;
 
-use super::read::{count, integer, items, text};
+use super::read::{count, integer, text};
+use super::selector::Selector;
 
 /// Where the pods of a workload are found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OwnPods {
-    /// By this selector, as a list request takes it, in the namespace of the workload.
-    Selected(String),
+    /// By this selector, in the namespace of the workload.
+    Selected(Selector),
     /// It is a pod.
     Itself,
 }
@@ -36,11 +37,13 @@ pub fn own_pods(object: &Value) -> Option<OwnPods> {
     }
     let selector = match kind {
         // It has no selector of its own.
-        "BroadcastJob" => format!("broadcastjob-controller-uid={}", text(object, "/metadata/uid")?),
-        "ReplicationController" => pairs(object.pointer("/spec/selector")?).join(","),
-        _ => of_labels(object.pointer("/spec/selector")?)?,
+        "BroadcastJob" => {
+            Some(Selector::of_label("broadcastjob-controller-uid", text(object, "/metadata/uid")?))
+        }
+        "ReplicationController" => Selector::of_map(object.pointer("/spec/selector")?),
+        _ => Selector::of_labels(object.pointer("/spec/selector")?),
     };
-    (!selector.is_empty()).then_some(OwnPods::Selected(selector))
+    selector.map(OwnPods::Selected)
 }
 
 /// A Job that has not ended is not well, but while its pods run there is nothing to ask.
@@ -49,27 +52,4 @@ fn runs_quietly(job: &Value) -> bool {
     active > 0
         && count(job, "/status/failed") == 0
         && integer(job, "/status/ready").is_some_and(|ready| ready >= active)
-}
-
-/// A label selector in the text form; `None` for one that cannot be said in it.
-fn of_labels(selector: &Value) -> Option<String> {
-    let mut parts = pairs(selector.get("matchLabels").unwrap_or(&Value::Null));
-    for expression in items(selector, "/matchExpressions") {
-        let key = text(expression, "/key")?;
-        let values: Option<Vec<&str>> = items(expression, "/values").iter().map(Value::as_str).collect();
-        let values = values?.join(",");
-        parts.push(match text(expression, "/operator")? {
-            "In" => format!("{key} in ({values})"),
-            "NotIn" => format!("{key} notin ({values})"),
-            "Exists" => key.to_owned(),
-            "DoesNotExist" => format!("!{key}"),
-            _ => return None,
-        });
-    }
-    Some(parts.join(","))
-}
-
-fn pairs(labels: &Value) -> Vec<String> {
-    let labels = labels.as_object().into_iter().flatten();
-    labels.filter_map(|(key, value)| value.as_str().map(|value| format!("{key}={value}"))).collect()
 }

@@ -8,7 +8,9 @@ mod kruise;
 mod log;
 mod own_pods;
 mod pods;
+mod progress;
 mod refused_pods;
+mod selectors;
 mod workloads;
 
 use serde_json::{Value, json};

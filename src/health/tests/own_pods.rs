@@ -5,8 +5,11 @@ use crate::health::{OwnPods, own_pods};
 #[track_caller]
 fn check(api_version: &str, kind: &str, spec: Value, expected: Option<&str>) {
     let object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "pay", "uid": "u-1"}, "spec": spec});
-    let found = own_pods(&object);
-    assert_eq!(found, expected.map(|text| OwnPods::Selected(text.to_owned())), "{object:#}");
+    let found = own_pods(&object).map(|pods| match pods {
+        OwnPods::Selected(selector) => selector.to_string(),
+        OwnPods::Itself => "itself".to_owned(),
+    });
+    assert_eq!(found.as_deref(), expected, "{object:#}");
 }
 
 #[test]

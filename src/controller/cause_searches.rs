@@ -1,0 +1,308 @@
+//! For which workloads the pods are listed, to find the cause why they are not healthy, and when.
+//!
+//! A cause is searched for only where a workload has failed, at once, or has not got on for ten seconds; then again after 5 s to
+//! 60 s, for as long as nothing changes. Workloads of one namespace are searched by one list. So what a large rollout asks
+//! for depends on what is stuck, not on what is under way. All decisions are here, and nothing is asked: the time is an argument.
+
+mod deadlines;
+mod search;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use self::deadlines::Deadlines;
+use self::search::Search;
+pub use self::search::Unhealthy;
+use crate::fleet::Target;
+use crate::health::{OwnPods, Selector, SelectorUnion};
+use crate::model::{AppId, ClusterName, ObjectId};
+
+/// Between two lists of pods on a cluster: at most two a second.
+const BETWEEN_LISTS: Duration = Duration::from_millis(500);
+/// Between two lists of one namespace that served all who were due: what gets stuck meanwhile shares the next one.
+const BETWEEN_ROUNDS: Duration = Duration::from_secs(4);
+/// Lists under way on a cluster: one that answers slowly is not asked more.
+const SIDE_BY_SIDE: usize = 2;
+/// When a cluster that could not be asked is looked at again.
+const NOT_READY: Duration = Duration::from_secs(5);
+/// How long the end of a run waits for the cause of a failure.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// So many that do not fit into a list are passed over before it is full: the next one begins with them.
+const LEFT: usize = 100;
+/// Pods that one workload needs: enough to find out why it does not progress; and the most that one list is asked for.
+const PODS_OF_ONE: u32 = 50;
+const MOST_PODS: u32 = 500;
+
+/// A workload, and the app that it is searched for.
+pub type Workload = (AppId, ObjectId);
+
+/// The searches of all clusters.
+#[derive(Debug, Default)]
+pub struct CauseSearches {
+    clusters: BTreeMap<ClusterName, ClusterSearches>,
+    deadlines: Deadlines<ClusterName>,
+}
+
+#[derive(Debug, Default)]
+struct ClusterSearches {
+    apps: BTreeMap<AppId, BTreeMap<ObjectId, Search>>,
+    namespaces: BTreeMap<Arc<str>, NamespaceSearches>,
+    deadlines: Deadlines<Arc<str>>,
+    next_list: Option<Instant>,
+    under_way: usize,
+}
+
+#[derive(Debug, Default)]
+struct NamespaceSearches {
+    due: Deadlines<Workload>,
+    next_list: Option<Instant>,
+    is_listed: bool,
+}
+
+/// One list of pods, and the workloads whose causes it shows.
+#[derive(Debug, PartialEq)]
+pub struct PodSearch {
+    pub cluster: ClusterName,
+    pub namespace: Arc<str>,
+    /// `None`: all of `workloads` are pods themselves, and nothing is listed.
+    pub selector: Option<Selector>,
+    pub limit: u32,
+    pub workloads: Vec<(Workload, OwnPods)>,
+}
+
+/// Whether a cluster may be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    Open,
+    /// It wants to be left alone until then.
+    HeldOff(Instant),
+    NotReady,
+}
+
+impl CauseSearches {
+    /// The workloads of a target that are not healthy now; those that it had and that are not among them are healthy or gone.
+    pub fn see(&mut self, target: &Target, unhealthy: Vec<Unhealthy>, now: Instant) {
+        if unhealthy.is_empty()
+            && !self.clusters.get(&target.cluster).is_some_and(|it| it.apps.contains_key(&target.app))
+        {
+            return;
+        }
+        let cluster = self.clusters.entry(target.cluster.clone()).or_default();
+        let known = cluster.apps.entry(target.app.clone()).or_default();
+        let objects: BTreeSet<&ObjectId> = unhealthy.iter().map(|it| &it.object).collect();
+        let others = known.iter_mut().filter(|(object, _)| !objects.contains(object));
+        others.for_each(|(_, search)| search.healthy(now));
+        for it in unhealthy {
+            match known.get_mut(&it.object) {
+                Some(search) => search.see(it, now),
+                None => {
+                    known.insert(it.object.clone(), Search::new(it, now));
+                }
+            }
+        }
+        let objects: Vec<ObjectId> = known.keys().cloned().collect();
+        objects.into_iter().for_each(|object| cluster.schedule(&(target.app.clone(), object)));
+        self.schedule(&target.cluster);
+    }
+
+    /// The next list that is due.
+    pub fn take(&mut self, now: Instant, access: impl Fn(&ClusterName) -> Access) -> Option<PodSearch> {
+        while let Some(name) = self.deadlines.due(now).cloned() {
+            let cluster = self.clusters.get_mut(&name)?;
+            let taken = match access(&name) {
+                Access::Open => cluster.take(&name, now),
+                Access::HeldOff(until) => {
+                    cluster.next_list = Some(until.max(now + BETWEEN_LISTS));
+                    None
+                }
+                Access::NotReady => {
+                    cluster.next_list = Some(now + NOT_READY);
+                    None
+                }
+            };
+            self.schedule(&name);
+            if taken.is_some() {
+                return taken;
+            }
+        }
+        None
+    }
+
+    /// A list was answered, or failed.
+    pub fn listed(&mut self, cluster: &ClusterName, namespace: &Arc<str>) {
+        if let Some(searches) = self.clusters.get_mut(cluster) {
+            searches.under_way = searches.under_way.saturating_sub(1);
+            if let Some(place) = searches.namespaces.get_mut(namespace) {
+                place.is_listed = false;
+            }
+            searches.schedule_namespace(namespace);
+            self.schedule(cluster);
+        }
+    }
+
+    /// What there is to say of the cause of a workload is known.
+    pub fn answered(&mut self, target: &Target, workload: &ObjectId, now: Instant) {
+        self.change(target, workload, |search| search.answered(now));
+    }
+
+    /// The list was cut before the pods of this workload: the next one is for it alone.
+    pub fn cut_off(&mut self, target: &Target, workload: &ObjectId, now: Instant) {
+        self.change(target, workload, |search| search.cut_off(now));
+    }
+
+    fn change(&mut self, target: &Target, workload: &ObjectId, change: impl FnOnce(&mut Search)) {
+        let Some(cluster) = self.clusters.get_mut(&target.cluster) else { return };
+        let Some(search) = cluster.apps.get_mut(&target.app).and_then(|app| app.get_mut(workload)) else {
+            return;
+        };
+        change(search);
+        cluster.schedule(&(target.app.clone(), workload.clone()));
+        self.schedule(&target.cluster);
+    }
+
+    /// A target is no more.
+    pub fn forget(&mut self, target: &Target) {
+        let Some(cluster) = self.clusters.get_mut(&target.cluster) else { return };
+        let objects = cluster.apps.remove(&target.app).into_iter().flatten();
+        for (object, _) in objects {
+            cluster.schedule(&(target.app.clone(), object));
+        }
+        self.schedule(&target.cluster);
+    }
+
+    /// The cause of this workload is searched for, and there is no answer yet.
+    pub fn is_to_come(&self, target: &Target, workload: &ObjectId, now: Instant) -> bool {
+        let cluster = self.clusters.get(&target.cluster);
+        let search = cluster.and_then(|it| it.apps.get(&target.app)?.get(workload));
+        search.is_some_and(|search| search.is_to_come(now))
+    }
+
+    /// The cause of a failure of this target is to come, and soon.
+    pub fn is_awaited(&self, target: &Target, now: Instant) -> bool {
+        let app = self.clusters.get(&target.cluster).and_then(|cluster| cluster.apps.get(&target.app));
+        app.into_iter().flatten().any(|(_, search)| search.is_awaited(now, PATIENCE))
+    }
+
+    /// When there is something to take.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.deadlines.first()
+    }
+
+    fn schedule(&mut self, name: &ClusterName) {
+        let Some(cluster) = self.clusters.get(name) else { return };
+        if cluster.apps.is_empty() && cluster.under_way == 0 && cluster.deadlines.first().is_none() {
+            self.clusters.remove(name);
+            self.deadlines.set(name, None);
+            return;
+        }
+        let first = cluster.deadlines.first().filter(|_| cluster.under_way < SIDE_BY_SIDE);
+        let at = first.map(|at| cluster.next_list.map_or(at, |next| next.max(at)));
+        self.deadlines.set(name, at);
+    }
+}
+
+impl ClusterSearches {
+    fn take(&mut self, name: &ClusterName, now: Instant) -> Option<PodSearch> {
+        let namespace = self.deadlines.due(now)?.clone();
+        let place = self.namespaces.get_mut(&namespace)?;
+        let mut union = SelectorUnion::default();
+        // One whose selector names no values is listed by itself, and so is one whose pods did not fit in.
+        let mut alone = None;
+        let mut taken: Vec<(Workload, OwnPods)> = Vec::new();
+        let (mut over, mut left) = (Vec::new(), 0);
+        for workload in place.due.all_due(now) {
+            let (app, object) = workload;
+            let Some(search) =
+                self.apps.get(app).and_then(|app| app.get(object)).filter(|it| it.is_searched())
+            else {
+                over.push(workload.clone());
+                continue;
+            };
+            let is_first = union == SelectorUnion::default() && alone.is_none();
+            let is_taken = match &search.pods {
+                OwnPods::Itself => true,
+                OwnPods::Selected(selector) if is_first && (search.is_alone() || !union.add(selector)) => {
+                    alone = Some(selector.clone());
+                    true
+                }
+                OwnPods::Selected(_) if is_first => true,
+                OwnPods::Selected(selector) => alone.is_none() && !search.is_alone() && union.add(selector),
+            };
+            if is_taken {
+                taken.push((workload.clone(), search.pods.clone()));
+            } else {
+                left += 1;
+            }
+            if left == LEFT {
+                break;
+            }
+        }
+        for workload in over {
+            place.due.set(&workload, None);
+            if let Some(app) = self.apps.get_mut(&workload.0) {
+                app.remove(&workload.1);
+                if app.is_empty() {
+                    self.apps.remove(&workload.0);
+                }
+            }
+        }
+        for ((app, object), _) in &taken {
+            if let Some(search) = self.apps.get_mut(app).and_then(|app| app.get_mut(object)) {
+                search.begin(now);
+            }
+            place.due.set(&(app.clone(), object.clone()), None);
+        }
+        let listed: Vec<&Selector> = taken
+            .iter()
+            .filter_map(|(_, pods)| match pods {
+                OwnPods::Selected(selector) => Some(selector),
+                OwnPods::Itself => None,
+            })
+            .collect();
+        // Of one alone all that its selector says.
+        let selector = match (alone, &listed[..]) {
+            (Some(alone), _) => Some(alone),
+            (None, [one]) => Some((*one).clone()),
+            (None, _) => union.selector(),
+        };
+        let limit =
+            PODS_OF_ONE.saturating_mul(u32::try_from(listed.len()).unwrap_or(u32::MAX)).min(MOST_PODS);
+        if selector.is_some() {
+            place.is_listed = true;
+            place.next_list = place.due.due(now).is_none().then_some(now + BETWEEN_ROUNDS);
+            self.next_list = Some(now + BETWEEN_LISTS);
+            self.under_way += 1;
+        }
+        self.schedule_namespace(&namespace);
+        (!taken.is_empty()).then(|| PodSearch {
+            cluster: name.clone(),
+            namespace,
+            selector,
+            limit,
+            workloads: taken,
+        })
+    }
+
+    fn schedule(&mut self, workload: &Workload) {
+        let Some(namespace) = workload.1.namespace.clone() else { return };
+        let search = self.apps.get(&workload.0).and_then(|app| app.get(&workload.1));
+        let at = search.and_then(Search::deadline);
+        self.namespaces.entry(Arc::clone(&namespace)).or_default().due.set(workload, at);
+        self.schedule_namespace(&namespace);
+    }
+
+    fn schedule_namespace(&mut self, namespace: &Arc<str>) {
+        let Some(place) = self.namespaces.get(namespace) else { return };
+        let first = place.due.first();
+        let at = first.filter(|_| !place.is_listed).map(|at| place.next_list.map_or(at, |next| next.max(at)));
+        if first.is_none() && !place.is_listed {
+            self.namespaces.remove(namespace);
+        }
+        self.deadlines.set(namespace, at);
+    }
+}

@@ -1,0 +1,47 @@
+//! Who is due when.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tokio::time::Instant;
+
+/// One deadline for each key, found by key and by time.
+#[derive(Debug)]
+pub struct Deadlines<K> {
+    by_time: BTreeSet<(Instant, K)>,
+    of: BTreeMap<K, Instant>,
+}
+
+impl<K> Default for Deadlines<K> {
+    fn default() -> Self {
+        Self { by_time: BTreeSet::new(), of: BTreeMap::new() }
+    }
+}
+
+impl<K: Clone + Ord> Deadlines<K> {
+    pub fn set(&mut self, key: &K, at: Option<Instant>) {
+        if self.of.get(key).copied() == at {
+            return;
+        }
+        if let Some(before) = self.of.remove(key) {
+            self.by_time.remove(&(before, key.clone()));
+        }
+        if let Some(at) = at {
+            self.of.insert(key.clone(), at);
+            self.by_time.insert((at, key.clone()));
+        }
+    }
+
+    pub fn first(&self) -> Option<Instant> {
+        self.by_time.first().map(|(at, _)| *at)
+    }
+
+    /// The first one that is due.
+    pub fn due(&self, now: Instant) -> Option<&K> {
+        self.all_due(now).next()
+    }
+
+    /// All that are due, the earliest first.
+    pub fn all_due(&self, now: Instant) -> impl Iterator<Item = &K> {
+        self.by_time.iter().take_while(move |(at, _)| *at <= now).map(|(_, key)| key)
+    }
+}

@@ -1,0 +1,145 @@
+//! The search for the cause of one workload.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::health::{Movement, OwnPods, Progress};
+use crate::model::{Digest, ObjectId};
+
+/// A workload that has not got on for so long is stuck.
+pub(super) const UNMOVED: Duration = Duration::from_secs(10);
+/// The pauses between two searches: they double, as long as nothing changes.
+pub(super) const FIRST_PAUSE: Duration = Duration::from_secs(5);
+pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// A workload that is healthy for so long is known no more. One that is every other moment is searched all the same, and no sooner.
+pub(super) const FORGOTTEN: Duration = Duration::from_secs(60);
+
+/// A workload that is not healthy, as it was seen.
+#[derive(Clone, Debug)]
+pub struct Unhealthy {
+    pub object: ObjectId,
+    /// Of what was applied.
+    pub hash: Digest,
+    pub pods: OwnPods,
+    pub progress: Progress,
+    pub has_failed: bool,
+    /// There are pods of its newest template, which could tell something, or none where an event tells why.
+    pub has_pods: bool,
+}
+
+#[derive(Debug)]
+pub struct Search {
+    pub(super) pods: OwnPods,
+    hash: Digest,
+    progress: Progress,
+    has_failed: bool,
+    has_pods: bool,
+    due: Instant,
+    pause: Duration,
+    begun: Option<Instant>,
+    is_under_way: bool,
+    is_answered: bool,
+    is_alone: bool,
+    healthy_since: Option<Instant>,
+}
+
+impl Search {
+    pub fn new(seen: Unhealthy, now: Instant) -> Self {
+        Self {
+            due: if seen.has_failed { now } else { now + UNMOVED },
+            pods: seen.pods,
+            hash: seen.hash,
+            progress: seen.progress,
+            has_failed: seen.has_failed,
+            has_pods: seen.has_pods,
+            pause: FIRST_PAUSE,
+            begun: None,
+            is_under_way: false,
+            is_answered: false,
+            is_alone: false,
+            healthy_since: None,
+        }
+    }
+
+    /// As it is seen now.
+    pub fn see(&mut self, seen: Unhealthy, now: Instant) {
+        let is_other = self.hash != seen.hash;
+        let movement = self.progress.see(seen.progress);
+        let has_moved = is_other || movement == Movement::Forward;
+        let begins_to_fail = seen.has_failed && (is_other || !self.has_failed);
+        if is_other || begins_to_fail {
+            self.is_answered = false;
+        }
+        if begins_to_fail || has_moved && seen.has_failed {
+            (self.due, self.pause) = (now, FIRST_PAUSE);
+        } else if has_moved {
+            (self.due, self.pause) = (now + UNMOVED, FIRST_PAUSE);
+        }
+        if let Some(soonest) = self.begun.map(|begun| begun + FIRST_PAUSE) {
+            if movement == Movement::Other {
+                (self.due, self.pause) = (self.due.min(soonest), FIRST_PAUSE);
+            }
+            self.due = self.due.max(soonest);
+        }
+        self.is_alone &= !is_other;
+        self.hash = seen.hash;
+        self.pods = seen.pods;
+        self.has_failed = seen.has_failed;
+        self.has_pods = seen.has_pods;
+        self.healthy_since = None;
+    }
+
+    pub fn healthy(&mut self, now: Instant) {
+        self.healthy_since.get_or_insert(now);
+        self.has_failed = false;
+    }
+
+    /// Its pods are asked for now.
+    pub fn begin(&mut self, now: Instant) {
+        self.begun = Some(now);
+        self.is_under_way = true;
+        self.due = now + self.pause;
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+    }
+
+    pub fn answered(&mut self, now: Instant) {
+        self.is_under_way = false;
+        self.is_answered = true;
+        self.due = self.due.max(now);
+    }
+
+    pub fn cut_off(&mut self, now: Instant) {
+        self.is_under_way = false;
+        self.is_alone = true;
+        (self.due, self.pause) = (now, FIRST_PAUSE);
+    }
+
+    pub fn is_alone(&self) -> bool {
+        self.is_alone
+    }
+
+    /// It is not one that is healthy and kept for a while.
+    pub fn is_searched(&self) -> bool {
+        self.healthy_since.is_none()
+    }
+
+    /// When it is searched, or forgotten; never while an answer is on its way.
+    pub fn deadline(&self) -> Option<Instant> {
+        match self.healthy_since {
+            _ if self.is_under_way => None,
+            Some(since) => Some(since + FORGOTTEN),
+            None => self.has_pods.then_some(self.due),
+        }
+    }
+
+    pub fn is_to_come(&self, now: Instant) -> bool {
+        let is_due = self.has_pods && self.due <= now;
+        !self.is_answered && self.is_searched() && (self.is_under_way || is_due)
+    }
+
+    /// `patience`: how long after it was due.
+    pub fn is_awaited(&self, now: Instant, patience: Duration) -> bool {
+        self.has_failed && self.is_to_come(now) && now < self.due + patience
+    }
+}

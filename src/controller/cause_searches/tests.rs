@@ -1,0 +1,333 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::health::{Progress, own_pods};
+use crate::model::Digest;
+
+const OPEN: fn(&ClusterName) -> Access = |_| Access::Open;
+
+/// The searches, and a clock in tenths of a second.
+struct Trial {
+    searches: CauseSearches,
+    begin: Instant,
+}
+
+fn target(app: &str) -> Target {
+    Target { app: AppId::new("shop", app), cluster: ClusterName::from("one") }
+}
+
+fn object(namespace: &str, name: &str) -> ObjectId {
+    ObjectId::new("apps", "Deployment", Some(namespace), name)
+}
+
+/// `status`: how many of its pods are ready, and how many are not; negative when it has failed.
+fn deployment(namespace: &str, name: &str, generation: i64, ready: i64) -> Unhealthy {
+    selected(namespace, name, &json!({"matchLabels": {"app": name}}), generation, ready)
+}
+
+fn selected(namespace: &str, name: &str, selector: &Value, generation: i64, ready: i64) -> Unhealthy {
+    let status = json!({"observedGeneration": generation, "replicas": 3, "updatedReplicas": 3, "readyReplicas": ready});
+    let workload = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"uid": name, "generation": generation},
+        "spec": {"selector": selector}, "status": status});
+    Unhealthy {
+        object: object(namespace, name),
+        hash: Digest::of(&generation.to_le_bytes()),
+        pods: own_pods(&workload).expect("pods"),
+        progress: Progress::of(&workload),
+        has_failed: false,
+        has_pods: true,
+    }
+}
+
+fn failed(unhealthy: Unhealthy) -> Unhealthy {
+    Unhealthy { has_failed: true, ..unhealthy }
+}
+
+impl Trial {
+    fn new() -> Self {
+        Self { searches: CauseSearches::default(), begin: Instant::now() }
+    }
+
+    fn at(&self, tenths: u64) -> Instant {
+        self.begin + Duration::from_millis(tenths * 100)
+    }
+
+    /// One app of this name with these workloads.
+    fn see(&mut self, tenths: u64, app: &str, unhealthy: Vec<Unhealthy>) {
+        self.searches.see(&target(app), unhealthy, self.at(tenths));
+    }
+
+    fn take(&mut self, tenths: u64) -> Option<PodSearch> {
+        self.searches.take(self.at(tenths), OPEN)
+    }
+
+    fn answer(&mut self, tenths: u64, search: &PodSearch) {
+        for ((app, object), _) in &search.workloads {
+            let target = Target { app: app.clone(), cluster: search.cluster.clone() };
+            self.searches.answered(&target, object, self.at(tenths));
+        }
+        self.searches.listed(&search.cluster, &search.namespace);
+    }
+
+    /// Answers each search at once; when they were, in tenths of a second, and by which selector.
+    fn run(&mut self, from: u64, to: u64, mut hands: impl FnMut(&mut Self, u64)) -> Vec<(u64, String)> {
+        let mut lists = Vec::new();
+        for tenths in from..=to {
+            hands(self, tenths);
+            while let Some(search) = self.take(tenths) {
+                lists.push((tenths, search.selector.as_ref().map_or(String::new(), ToString::to_string)));
+                self.answer(tenths, &search);
+            }
+        }
+        lists
+    }
+
+    fn times(&mut self, from: u64, to: u64, hands: impl FnMut(&mut Self, u64)) -> Vec<u64> {
+        self.run(from, to, hands).into_iter().map(|(tenths, _)| tenths).collect()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_stuck_is_searched_ever_more_seldom() {
+    let mut trial = Trial::new();
+    trial.see(0, "web", vec![deployment("shop", "web", 1, 0)]);
+    let lists = trial.run(0, 3_000, |_, _| {});
+    let times: Vec<u64> = lists.iter().map(|(tenths, _)| *tenths).collect();
+    assert_eq!(times, [100, 150, 250, 450, 850, 1_450, 2_050, 2_650]);
+    assert!(lists.iter().all(|(_, selector)| selector == "app=web"), "{lists:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_gets_on_is_never_searched() {
+    let mut trial = Trial::new();
+    let lists = trial.times(0, 1_000, |trial, tenths| {
+        if tenths % 90 == 0 {
+            let ready = i64::try_from(tenths / 90).expect("a number");
+            trial.see(tenths, "web", vec![deployment("shop", "web", 1, ready)]);
+        }
+    });
+    assert_eq!(lists, Vec::<u64>::new());
+    // A new commit every nine seconds.
+    let mut trial = Trial::new();
+    let lists = trial.times(0, 1_000, |trial, tenths| {
+        let generation = i64::try_from(tenths / 90).expect("a number");
+        trial.see(tenths, "web", vec![deployment("shop", "web", generation, 0)]);
+    });
+    assert_eq!(lists, Vec::<u64>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_has_failed_is_searched_at_once() {
+    let mut trial = Trial::new();
+    trial.see(0, "web", vec![deployment("shop", "web", 1, 0)]);
+    assert_eq!(trial.take(29), None);
+    trial.see(30, "web", vec![failed(deployment("shop", "web", 1, 0))]);
+    assert_eq!(trial.times(30, 200, |_, _| {}), [30, 80, 180]);
+    // Another commit that fails at once comes no sooner than five seconds after.
+    trial.see(201, "web", vec![failed(deployment("shop", "web", 2, 0))]);
+    assert_eq!(trial.times(201, 300, |_, _| {}), [230, 280]);
+}
+
+/// A container that crashes again and again is ready for a moment each time: that is no progress.
+#[tokio::test(start_paused = true)]
+async fn what_is_ready_now_and_then_is_stuck() {
+    let mut trial = Trial::new();
+    let lists = trial.times(0, 600, |trial, tenths| {
+        if tenths % 20 == 0 {
+            trial.see(tenths, "web", vec![deployment("shop", "web", 1, i64::from(tenths % 40 == 20))]);
+        }
+    });
+    assert_eq!(lists.first(), Some(&120), "{lists:?}");
+    // Each change is looked at, no sooner than five seconds after the last look.
+    assert!(lists.windows(2).all(|pair| pair[1] - pair[0] == 50), "{lists:?}");
+    // The same where it is healthy every other moment, and where it has failed every other.
+    for fails in [false, true] {
+        let mut trial = Trial::new();
+        let lists = trial.times(0, 600, |trial, tenths| {
+            let web = Unhealthy { has_failed: fails, ..deployment("shop", "web", 1, 2) };
+            match tenths % 40 {
+                0 => trial.see(tenths, "web", vec![web]),
+                20 => trial.see(tenths, "web", Vec::new()),
+                _ => {}
+            }
+        });
+        assert!((4..=12).contains(&lists.len()), "{lists:?}");
+        assert!(lists.windows(2).all(|pair| pair[1] - pair[0] >= 50), "{lists:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_pods_of_the_new_template_nothing_is_listed() {
+    let mut trial = Trial::new();
+    let waiting = || Unhealthy { has_pods: false, ..deployment("shop", "web", 1, 0) };
+    trial.see(0, "web", vec![waiting()]);
+    assert_eq!(trial.times(0, 500, |_, _| {}), Vec::<u64>::new());
+    assert!(!trial.searches.is_to_come(&target("web"), &object("shop", "web"), trial.at(500)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_becomes_healthy_is_forgotten() {
+    let mut trial = Trial::new();
+    trial.see(0, "web", vec![deployment("shop", "web", 1, 0)]);
+    trial.see(90, "web", Vec::new());
+    assert_eq!(trial.times(90, 1_000, |_, _| {}), Vec::<u64>::new());
+    assert!(trial.searches.clusters.is_empty() && trial.searches.next_deadline().is_none());
+    // A target that goes is, too.
+    trial.see(1_000, "web", vec![deployment("shop", "web", 1, 0)]);
+    let search = trial.take(1_100).expect("a search");
+    trial.searches.forget(&target("web"));
+    trial.answer(1_101, &search);
+    assert!(trial.searches.clusters.is_empty() && trial.searches.next_deadline().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_list_serves_all_who_are_due_in_a_namespace() {
+    let mut trial = Trial::new();
+    for app in ["a", "b", "c"] {
+        let both = ["api", "web"].map(|name| deployment("shop", &format!("{app}-{name}"), 1, 0));
+        trial.see(0, app, both.to_vec());
+    }
+    trial.see(0, "d", vec![deployment("till", "d", 1, 0)]);
+    let lists = trial.run(0, 110, |_, _| {});
+    let all = "app in (a-api,a-web,b-api,b-web,c-api,c-web)";
+    assert_eq!(lists, [(100, all.to_owned()), (105, "app=d".to_owned())]);
+    // What gets stuck a moment later waits for the next round.
+    trial.see(111, "late", vec![failed(deployment("shop", "late", 1, 0))]);
+    let lists = trial.run(111, 180, |_, _| {});
+    let expected = [(140, "app=late".to_owned()), (155, "app=d".to_owned()), (180, all.to_owned())];
+    assert_eq!(lists, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn selectors_are_united_by_their_labels() {
+    let labels = |name: &str, tier: &str| json!({"matchLabels": {"app": name, "tier": tier}});
+    let expression = json!({"matchExpressions": [{"key": "app", "operator": "Exists"}]});
+    let mut trial = Trial::new();
+    let all = vec![
+        selected("shop", "a", &labels("a", "web"), 1, 0),
+        selected("shop", "b", &labels("b", "web"), 1, 0),
+        selected("shop", "c", &expression, 1, 0),
+        deployment("shop", "d", 1, 0),
+    ];
+    trial.see(0, "shop", all);
+    let lists: Vec<String> = trial.run(0, 120, |_, _| {}).into_iter().map(|(_, selector)| selector).collect();
+    assert_eq!(lists, ["app in (a,b),tier=web", "app", "app=d"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_lists_a_second_are_the_most() {
+    let mut trial = Trial::new();
+    for number in 0..100 {
+        let name = format!("app-{number:03}");
+        trial.see(0, &name, vec![failed(deployment(&name, &name, 1, 0))]);
+    }
+    let times = trial.times(0, 499, |_, _| {});
+    assert_eq!(times, (0..100).map(|list| list * 5).collect::<Vec<_>>());
+    // Those of one namespace are taken in parts that fit into a request.
+    let mut trial = Trial::new();
+    for number in 0..1_000 {
+        let name = format!("app-with-a-long-name-{number:04}");
+        trial.see(0, &name, vec![failed(deployment("shop", &name, 1, 0))]);
+    }
+    let mut served = 0;
+    for tenths in 0..100 {
+        while let Some(search) = trial.take(tenths) {
+            assert!(search.selector.as_ref().is_some_and(|it| it.to_string().len() < 2_100), "{search:?}");
+            assert_eq!(search.limit, 500);
+            served += search.workloads.iter().filter(|((_, object), _)| object.name.len() > 4).count();
+            trial.answer(tenths, &search);
+        }
+    }
+    assert!(served >= 1_000, "{served}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_answers_slowly_is_asked_two_at_a_time() {
+    let mut trial = Trial::new();
+    for name in ["a", "b", "c"] {
+        trial.see(0, name, vec![failed(deployment(name, name, 1, 0))]);
+    }
+    let (first, _second) = (trial.take(0).expect("a list"), trial.take(5).expect("a list"));
+    assert_eq!(trial.take(1_000), None);
+    trial.answer(1_000, &first);
+    assert_eq!(trial.take(1_000).map(|it| it.namespace), Some("c".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_is_held_off_or_away_is_not_asked() {
+    let mut trial = Trial::new();
+    trial.see(0, "web", vec![failed(deployment("shop", "web", 1, 0))]);
+    let until = trial.at(300);
+    assert_eq!(trial.searches.take(trial.at(0), |_| Access::HeldOff(until)), None);
+    assert_eq!(trial.searches.next_deadline(), Some(until));
+    assert_eq!(trial.searches.take(until, |_| Access::NotReady), None);
+    assert_eq!(trial.searches.next_deadline(), Some(trial.at(350)));
+    assert!(trial.take(350).is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn whose_pods_did_not_fit_in_is_listed_alone() {
+    let mut trial = Trial::new();
+    trial.see(0, "shop", ["a", "b"].map(|name| failed(deployment("shop", name, 1, 0))).to_vec());
+    let search = trial.take(0).expect("a list");
+    assert_eq!((search.limit, search.workloads.len()), (100, 2));
+    trial.searches.answered(&target("shop"), &object("shop", "a"), trial.at(1));
+    trial.searches.cut_off(&target("shop"), &object("shop", "b"), trial.at(1));
+    trial.searches.listed(&search.cluster, &search.namespace);
+    let next = trial.run(2, 85, |_, _| {});
+    assert_eq!(next, [(40, "app=b".to_owned()), (80, "app=a".to_owned())], "{next:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_is_its_own_cause() {
+    let mut trial = Trial::new();
+    let pod = ObjectId::new("", "Pod", Some("shop"), "web");
+    trial.see(
+        0,
+        "web",
+        vec![Unhealthy { object: pod, pods: OwnPods::Itself, ..deployment("shop", "web", 1, 0) }],
+    );
+    let search = trial.take(100).expect("a search");
+    assert_eq!(search.selector, None);
+    trial.answer(100, &search);
+    assert_eq!(trial.run(101, 150, |_, _| {}), [(150, String::new())]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cause_is_to_come_until_it_was_searched() {
+    let (web, id) = (target("web"), object("shop", "web"));
+    let mut trial = Trial::new();
+    let said = |trial: &Trial, tenths| {
+        let now = trial.at(tenths);
+        (trial.searches.is_to_come(&web, &id, now), trial.searches.is_awaited(&web, now))
+    };
+    assert_eq!(said(&trial, 0), (false, false));
+    trial.see(0, "web", vec![deployment("shop", "web", 1, 0)]);
+    assert_eq!(said(&trial, 99), (false, false), "it may still get on");
+    assert_eq!(said(&trial, 100), (true, false));
+    trial.see(101, "web", vec![failed(deployment("shop", "web", 1, 0))]);
+    assert_eq!(said(&trial, 101), (true, true));
+    assert_eq!(said(&trial, 101 + 151), (true, false), "a run ends all the same");
+    let search = trial.take(101).expect("a list");
+    assert_eq!(said(&trial, 110), (true, true));
+    trial.answer(110, &search);
+    assert_eq!(said(&trial, 400), (false, false));
+}
+
+/// Whatever is due, each list costs no more than what it serves.
+#[tokio::test(start_paused = true)]
+async fn a_large_rollout_that_is_stuck_for_a_moment_is_listed_seldom() {
+    let mut trial = Trial::new();
+    // A thousand apps, of which each gets stuck for 12 s some time within five minutes.
+    let name = |number: u64| format!("app-{number:04}");
+    let lists = trial.times(0, 3_300, |trial, tenths| {
+        if tenths < 3_000 && tenths % 3 == 0 {
+            let name = name(tenths / 3);
+            trial.see(tenths, &name, vec![deployment("shop", &name, 1, 0)]);
+        }
+        if tenths >= 120 && tenths % 3 == 0 && tenths < 3_120 {
+            trial.see(tenths, &name((tenths - 120) / 3), Vec::new());
+        }
+    });
+    assert!((50..=100).contains(&lists.len()), "{} lists", lists.len());
+}

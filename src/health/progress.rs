@@ -1,0 +1,84 @@
+//! Whether a workload gets on: how far it has come with its newest spec.
+
+use serde_json::Value;
+
+use super::read::{count, integer, text};
+
+/// Counts of a status that grow while a rollout gets on.
+const GROWING: [&str; 13] = [
+    "replicas",
+    "updatedReplicas",
+    "readyReplicas",
+    "availableReplicas",
+    "updatedReadyReplicas",
+    "updatedAvailableReplicas",
+    "currentNumberScheduled",
+    "updatedNumberScheduled",
+    "numberReady",
+    "numberAvailable",
+    "active",
+    "ready",
+    "succeeded",
+];
+
+/// What a status tells of a rollout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Which spec of which object, and which of them its controller has seen: another one begins anew.
+    of: (String, i64, i64),
+    now: Counts,
+    /// The best of each since then: what is lost and comes back is no progress, as when a container crashes again and again.
+    best: Counts,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Counts {
+    growing: [i64; GROWING.len()],
+    /// Pods of older templates.
+    old: i64,
+}
+
+/// What a status is beside an earlier one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Movement {
+    /// It got on, or has another spec.
+    Forward,
+    /// It is another one, and has not got on.
+    Other,
+    None,
+}
+
+impl Progress {
+    pub fn of(workload: &Value) -> Self {
+        let growing =
+            GROWING.map(|name| workload.pointer("/status").map_or(0, |it| count(it, &format!("/{name}"))));
+        let old = count(workload, "/status/replicas") - count(workload, "/status/updatedReplicas");
+        let counts = Counts { growing, old: old.max(0) };
+        let number = |pointer| integer(workload, pointer).unwrap_or_default();
+        let uid = text(workload, "/metadata/uid").unwrap_or_default().to_owned();
+        Self {
+            of: (uid, number("/metadata/generation"), number("/status/observedGeneration")),
+            now: counts.clone(),
+            best: counts,
+        }
+    }
+
+    /// Goes on with what the status is now.
+    pub fn see(&mut self, seen: Self) -> Movement {
+        if self.of != seen.of {
+            *self = seen;
+            return Movement::Forward;
+        }
+        let best = Counts {
+            growing: std::array::from_fn(|n| self.best.growing[n].max(seen.now.growing[n])),
+            old: self.best.old.min(seen.now.old),
+        };
+        let is_other = self.now != seen.now;
+        self.now = seen.now;
+        if self.best != best {
+            self.best = best;
+            return Movement::Forward;
+        }
+        if is_other { Movement::Other } else { Movement::None }
+    }
+}

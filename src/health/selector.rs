@@ -1,0 +1,156 @@
+//! Label selectors of workloads: as a list request takes them, and as the API server applies them to labels.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use serde_json::Value;
+
+use super::read::{items, text};
+
+/// The requirements of a label selector; a pod has to meet all of them. It has at least one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selector {
+    requirements: Vec<Requirement>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Requirement {
+    Is(String, String),
+    In(String, Vec<String>),
+    NotIn(String, Vec<String>),
+    Exists(String),
+    Absent(String),
+}
+
+impl Selector {
+    /// `None` for a selector without requirements, and for one that a list request cannot take: fewer requirements than it has
+    /// would select pods of others.
+    pub fn of_labels(selector: &Value) -> Option<Self> {
+        let mut requirements = pairs(selector.get("matchLabels").unwrap_or(&Value::Null));
+        for expression in items(selector, "/matchExpressions") {
+            let key = text(expression, "/key")?.to_owned();
+            let values: Option<Vec<&str>> = items(expression, "/values").iter().map(Value::as_str).collect();
+            let values = values?.into_iter().map(str::to_owned).collect();
+            requirements.push(match text(expression, "/operator")? {
+                "In" => Requirement::In(key, values),
+                "NotIn" => Requirement::NotIn(key, values),
+                "Exists" => Requirement::Exists(key),
+                "DoesNotExist" => Requirement::Absent(key),
+                _ => return None,
+            });
+        }
+        Self::of(requirements)
+    }
+
+    /// A plain map of labels.
+    pub fn of_map(labels: &Value) -> Option<Self> {
+        Self::of(pairs(labels))
+    }
+
+    pub fn of_label(key: &str, value: &str) -> Self {
+        Self { requirements: vec![Requirement::Is(key.to_owned(), value.to_owned())] }
+    }
+
+    fn of(requirements: Vec<Requirement>) -> Option<Self> {
+        (!requirements.is_empty()).then_some(Self { requirements })
+    }
+
+    pub fn matches(&self, pod: &Value) -> bool {
+        let labels = pod.pointer("/metadata/labels");
+        let label = |key: &str| labels.and_then(|labels| labels.get(key)).and_then(Value::as_str);
+        self.requirements.iter().all(|requirement| match requirement {
+            Requirement::Is(key, value) => label(key) == Some(value),
+            Requirement::In(key, values) => {
+                label(key).is_some_and(|own| values.iter().any(|value| value == own))
+            }
+            Requirement::NotIn(key, values) => {
+                label(key).is_none_or(|own| values.iter().all(|value| value != own))
+            }
+            Requirement::Exists(key) => label(key).is_some(),
+            Requirement::Absent(key) => label(key).is_none(),
+        })
+    }
+
+    /// The requirements that name the values of a label, with the values.
+    pub(super) fn named(&self) -> impl Iterator<Item = (&str, &[String])> {
+        self.requirements.iter().filter_map(|requirement| match requirement {
+            Requirement::Is(key, value) => Some((key.as_str(), std::slice::from_ref(value))),
+            Requirement::In(key, values) => Some((key.as_str(), values.as_slice())),
+            _ => None,
+        })
+    }
+}
+
+impl fmt::Display for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, requirement) in self.requirements.iter().enumerate() {
+            if number > 0 {
+                f.write_str(",")?;
+            }
+            match requirement {
+                Requirement::Is(key, value) => write!(f, "{key}={value}")?,
+                Requirement::In(key, values) => write!(f, "{key} in ({})", values.join(","))?,
+                Requirement::NotIn(key, values) => write!(f, "{key} notin ({})", values.join(","))?,
+                Requirement::Exists(key) => f.write_str(key)?,
+                Requirement::Absent(key) => write!(f, "!{key}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn pairs(labels: &Value) -> Vec<Requirement> {
+    let labels = labels.as_object().into_iter().flatten();
+    labels.filter_map(|(key, value)| Some(Requirement::Is(key.clone(), value.as_str()?.to_owned()))).collect()
+}
+
+/// One selector that selects at least what several select: for each label the values of all of them. Selectors can be added that
+/// name values of the same labels.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SelectorUnion {
+    values: BTreeMap<String, BTreeSet<String>>,
+    length: usize,
+}
+
+impl SelectorUnion {
+    /// Longer texts may not pass through each proxy: with what an address escapes they take up to three times as much.
+    const LONGEST: usize = 2_000;
+
+    /// Whether it was added. The first one always is, if it names the values of a label.
+    pub fn add(&mut self, selector: &Selector) -> bool {
+        let mut named: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for (key, values) in selector.named() {
+            named.entry(key).or_default().extend(values.iter().map(String::as_str));
+        }
+        let is_first = self.values.is_empty();
+        if named.is_empty() || !is_first && !self.values.keys().map(String::as_str).eq(named.keys().copied())
+        {
+            return false;
+        }
+        let is_new =
+            |key: &str, value: &str| !self.values.get(key).is_some_and(|known| known.contains(value));
+        let new = named.iter().flat_map(|(key, values)| values.iter().map(|value| (*key, *value)));
+        let new: Vec<(&str, &str)> = new.filter(|(key, value)| is_new(key, value)).collect();
+        let length = self.length + new.iter().map(|(_, value)| value.len() + 1).sum::<usize>();
+        if !is_first && length > Self::LONGEST {
+            return false;
+        }
+        for (key, value) in new {
+            self.values.entry(key.to_owned()).or_default().insert(value.to_owned());
+        }
+        self.length = length;
+        true
+    }
+
+    /// `None` when nothing was added.
+    pub fn selector(self) -> Option<Selector> {
+        let requirement = |(key, values): (String, BTreeSet<String>)| {
+            let mut values: Vec<String> = values.into_iter().collect();
+            match values.len() {
+                1 => Requirement::Is(key, values.swap_remove(0)),
+                _ => Requirement::In(key, values),
+            }
+        };
+        Selector::of(self.values.into_iter().map(requirement).collect())
+    }
+}

@@ -1,0 +1,84 @@
+use serde_json::{Value, json};
+
+use crate::health::{Movement, Progress};
+
+fn deployment(generation: i64, status: Value) -> Progress {
+    Progress::of(
+        &json!({"kind": "Deployment", "metadata": {"uid": "u", "generation": generation}, "status": status}),
+    )
+}
+
+#[test]
+fn only_what_was_never_reached_before_is_progress() {
+    use Movement::{Forward, None, Other};
+    let rows = [
+        (
+            "the controller has seen it",
+            2,
+            json!({"observedGeneration": 2, "replicas": 3, "readyReplicas": 3}),
+            Forward,
+        ),
+        ("nothing", 2, json!({"observedGeneration": 2, "replicas": 3, "readyReplicas": 3}), None),
+        (
+            "words alone",
+            2,
+            json!({"observedGeneration": 2, "replicas": 3, "readyReplicas": 3, "conditions": [{}]}),
+            None,
+        ),
+        (
+            "a new pod",
+            2,
+            json!({"observedGeneration": 2, "replicas": 4, "updatedReplicas": 1, "readyReplicas": 3}),
+            Forward,
+        ),
+        (
+            "an old pod less",
+            2,
+            json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 1, "readyReplicas": 2}),
+            Forward,
+        ),
+        (
+            "ready again",
+            2,
+            json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 1, "readyReplicas": 3}),
+            Other,
+        ),
+        (
+            "not ready again",
+            2,
+            json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 1, "readyReplicas": 2}),
+            Other,
+        ),
+        (
+            "another spec",
+            3,
+            json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 1, "readyReplicas": 2}),
+            Forward,
+        ),
+    ];
+    let mut progress = deployment(2, json!({"observedGeneration": 1, "replicas": 3, "updatedReplicas": 3}));
+    for (what, generation, status, expected) in rows {
+        assert_eq!(progress.see(deployment(generation, status)), expected, "{what}");
+    }
+}
+
+#[test]
+fn each_kind_tells_of_its_progress() {
+    for count in [
+        "updatedReplicas",
+        "availableReplicas",
+        "updatedReadyReplicas",
+        "updatedNumberScheduled",
+        "numberReady",
+        "numberAvailable",
+        "succeeded",
+        "active",
+        "ready",
+    ] {
+        let mut progress = deployment(1, json!({count: 1}));
+        assert_eq!(progress.see(deployment(1, json!({count: 2}))), Movement::Forward, "{count}");
+    }
+    // A Job whose pods fail does not get on.
+    let mut progress = deployment(1, json!({"active": 1, "failed": 1}));
+    assert_eq!(progress.see(deployment(1, json!({"active": 1, "failed": 2}))), Movement::None);
+}
