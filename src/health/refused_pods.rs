@@ -41,6 +41,9 @@ pub fn lacks_pods(workload: &Value, has_pods: bool) -> bool {
     }
 }
 
+/// What recorders write before the newest of many messages that are alike.
+const COMBINED: &str = "(combined from similar events): ";
+
 /// What the events about a workload say of it, unless a pod was made since.
 pub fn refused_pods(workload: &Value, events: &[Value]) -> Option<Cause> {
     let is_told = |event: &&Value| {
@@ -50,6 +53,7 @@ pub fn refused_pods(workload: &Value, events: &[Value]) -> Option<Cause> {
     let reason = text(newest, "/reason").filter(|reason| *reason != "SuccessfulCreate")?;
     let message = text(newest, "/message")?;
     // The rest names the pod, or says again which workload it is.
+    let message = message.strip_prefix(COMBINED).unwrap_or(message);
     let words = message.strip_prefix("Error creating: ");
     let words = words.or_else(|| message.split_once(" failed error: ").map(|(_, words)| words));
     Some(Cause {

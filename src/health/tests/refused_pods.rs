@@ -57,6 +57,8 @@ fn the_newest_event_about_pods_is_told() {
     let told = format!("FailedCreate web ({refused})");
     check(&[], None);
     check(std::slice::from_ref(&failed), Some(&told));
+    let combined = format!("(combined from similar events): Error creating: {refused}");
+    check(&[event("FailedCreate", &combined, "2026-11-20T00:00:30Z")], Some(&told));
     let other = event("BackoffLimitExceeded", "Job has reached the limit", "2026-11-20T00:00:50Z");
     check(&[failed.clone(), other], Some(&told));
     let made = |time: &str| event("SuccessfulCreate", "Created pod: web-abcde", time);
