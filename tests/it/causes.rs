@@ -404,7 +404,9 @@ async fn pods_that_may_not_be_made_are_told_by_their_event() {
 async fn a_cause_that_is_searched_is_announced() {
     let template = template(IMAGE, json!({"sim.tutti.dev/fail": "crash-loop"}), "Never");
     let fleet = fleet(&workload("batch/v1", "Job", json!({"backoffLimit": 0, "template": template})));
-    let pods = || RequestMatch::any().verb("list").resource("pods");
+    let namespace = Some("default".to_owned());
+    let pods =
+        || RequestMatch { namespace: namespace.clone(), ..RequestMatch::any().verb("list").resource("pods") };
     fleet.cluster("bj1").fail_next(pods(), 1, Fault::Delay(Duration::from_secs(20)));
     let running = fleet.start().await;
     let announced = |now: &Overview| is_degraded(now) && stands(now).ends_with("; cause still to come");

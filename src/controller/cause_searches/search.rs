@@ -106,7 +106,8 @@ impl Search {
     pub fn answered(&mut self, now: Instant) {
         self.is_under_way = false;
         self.is_answered = true;
-        self.due = self.due.max(now);
+        // A server that is slow is left alone for as long.
+        self.due = self.due.max(now + FIRST_PAUSE);
     }
 
     pub fn cut_off(&mut self, now: Instant) {
