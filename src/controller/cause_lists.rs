@@ -35,7 +35,7 @@ pub struct PodsListed {
 
 #[derive(Debug)]
 enum Found {
-    Explained(Explanation),
+    Explained(Box<Explanation>),
     /// There were more pods than the list could take, and none of this workload among them.
     CutOff(Workload),
 }
@@ -184,7 +184,7 @@ impl World {
         }
         for found in found {
             match found {
-                Found::Explained(told) => self.explained(told),
+                Found::Explained(told) => self.explained(*told),
                 Found::CutOff((app, object)) => {
                     self.searches.cut_off(&Target { app, cluster: cluster.clone() }, &object, now);
                 }
@@ -222,7 +222,8 @@ async fn divide(client: &Client, cluster: &ClusterName, asked: Vec<Asked>, page:
         let pod_stays = told.is_none_or(|crash| pods.iter().any(|pod| crash.is_of(pod)));
         let (app, workload) = workload;
         let target = Target { app, cluster: cluster.clone() };
-        found.push(Found::Explained(Explanation { target, rendered, workload, cause, pod_stays }));
+        let told = Explanation { target, rendered, workload, cause, pod_stays };
+        found.push(Found::Explained(Box::new(told)));
     }
     found
 }
