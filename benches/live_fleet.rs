@@ -1,5 +1,6 @@
 //! A fleet of apps on one real API server: installed, changed whole (the image, the host), one app changed, and a commit that
-//! changes nothing; each from `git push` to the commit's success, which is when the last object is healthy.
+//! changes nothing; each from `git push` to the commit's success, which is when the last object is healthy. Then each app gets a
+//! pod, and another image, with which one of them crashes.
 //!
 //! Beside it, from the same run: what the API server was asked, what tutti and the server used, and what the server itself
 //! takes from a plain loop of applies with 1, 16 and 64 in flight, and needs for the whole of it with its controllers.
@@ -15,6 +16,8 @@ mod flux;
 mod goals;
 #[path = "live_fleet/measure.rs"]
 mod measure;
+#[path = "live_fleet/pods.rs"]
+mod pods;
 #[allow(dead_code, unused_imports, reason = "the tests use more of it")]
 #[path = "../tests/it/live/support/mod.rs"]
 mod support;
@@ -98,6 +101,8 @@ async fn fleet(live: &'static Live, size: usize, rival: Option<BTreeMap<&'static
     let one = bench.step("change_one", || bench.write(size / 2, 3, 2)).await;
     let write_readme = || bench.scene.worktree.write("README.md", "Nothing that is rendered.");
     let nothing = bench.step("nothing", write_readme).await;
+    // Nobody else takes this step: it is about what tutti asks.
+    pods::rollout(&bench).await;
     bench.scene.running(|tutti| tutti.stop());
     let [install_loop, change_loop] = whole_by_a_loop(bench.scene.cluster(0), size).await;
 

@@ -32,6 +32,8 @@ pub struct Step {
     pub peak: f64,
     /// All that its account asked of the server, whatever it is about.
     pub requests: usize,
+    /// Those among them that write with PATCH.
+    pub patches: usize,
 }
 
 /// One step, as figures that begin with `prefix`.
@@ -63,7 +65,8 @@ pub async fn measured(cluster: &Cluster, who: &Who, prefix: &str, step: impl Asy
     let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
     own.iter().for_each(|it| *kinds.entry(format!("{} {}", it.verb, it.resource)).or_default() += 1);
     println!("{prefix}: {kinds:?}");
-    Step { seconds, cpu: after[0].cpu - before[0].cpu, peak: after[0].peak, requests: own.len() }
+    let patches = own.iter().filter(|it| it.verb == "patch").count();
+    Step { seconds, cpu: after[0].cpu - before[0].cpu, peak: after[0].peak, requests: own.len(), patches }
 }
 
 /// What an account asked, but for what goes on at rest: probes, and watches. The log has those when they are over, so what began
