@@ -7,6 +7,8 @@
 mod counted;
 #[path = "shared/goals.rs"]
 mod goals;
+#[path = "engine/growth.rs"]
+mod growth;
 #[path = "engine/hanging.rs"]
 mod hanging;
 #[path = "engine/manifests.rs"]
@@ -17,13 +19,18 @@ mod scale;
 #[path = "../tests/it/support/mod.rs"]
 mod support;
 
-const PARTS: [(&str, fn()); 3] =
-    [("counted", counted::counted), ("scale", scale::scale), ("hanging", hanging::hanging)];
+const PARTS: [(&str, fn()); 4] = [
+    ("counted", counted::counted),
+    ("growth", growth::growth),
+    ("scale", scale::scale),
+    ("hanging", hanging::hanging),
+];
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
     if let [name] = wanted.as_slice() {
-        let (_, part) = PARTS.iter().find(|(part, _)| part == name).expect("counted, scale or hanging");
+        let (_, part) =
+            PARTS.iter().find(|(part, _)| part == name).expect("counted, growth, scale or hanging");
         part();
         return goals::check();
     }
