@@ -4,19 +4,16 @@ use serde_json::Value;
 
 use super::read::{count, integer, text};
 
-/// Counts of a status that grow while a rollout gets on.
-const GROWING: [&str; 13] = [
-    "replicas",
-    "updatedReplicas",
+/// Counts of a status that grow while a rollout gets on. That pods were made is none of them: in a large rollout it is told late, and
+/// what crashes would have another ten seconds from then.
+const GROWING: [&str; 9] = [
     "readyReplicas",
     "availableReplicas",
     "updatedReadyReplicas",
     "updatedAvailableReplicas",
-    "currentNumberScheduled",
     "updatedNumberScheduled",
     "numberReady",
     "numberAvailable",
-    "active",
     "ready",
     "succeeded",
 ];
@@ -24,8 +21,10 @@ const GROWING: [&str; 13] = [
 /// What a status tells of a rollout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Which spec of which object, and which of them its controller has seen: another one begins anew.
-    of: (String, i64, i64),
+    /// Which spec of which object: another one begins anew.
+    of: (String, i64),
+    /// The spec that its controller has seen: what it counted of another one says nothing of this one.
+    observed: i64,
     now: Counts,
     /// The best of each since then: what is lost and comes back is no progress, as when a container crashes again and again.
     best: Counts,
@@ -57,7 +56,8 @@ impl Progress {
         let number = |pointer| integer(workload, pointer).unwrap_or_default();
         let uid = text(workload, "/metadata/uid").unwrap_or_default().to_owned();
         Self {
-            of: (uid, number("/metadata/generation"), number("/status/observedGeneration")),
+            of: (uid, number("/metadata/generation")),
+            observed: number("/status/observedGeneration"),
             now: counts.clone(),
             best: counts,
         }
@@ -68,6 +68,10 @@ impl Progress {
         if self.of != seen.of {
             *self = seen;
             return Movement::Forward;
+        }
+        if self.observed != seen.observed {
+            *self = seen;
+            return Movement::Other;
         }
         let best = Counts {
             growing: std::array::from_fn(|n| self.best.growing[n].max(seen.now.growing[n])),
