@@ -87,6 +87,8 @@ impl World {
                 }
             }
         }
+        // What is under way on a cluster that was replaced is not counted any more.
+        self.agenda.open_all();
     }
 
     /// Fields that apps leave to others are looked at as such from now on.
@@ -131,6 +133,8 @@ impl World {
 
     pub(super) fn cluster_news(&mut self, name: &ClusterName, epoch: u64, news: ClusterNews) {
         let Some(entry) = self.clusters.get_mut(name).filter(|entry| epoch >= entry.epoch) else { return };
+        // Nothing waits for a place on a cluster that is not ready.
+        self.agenda.open(name);
         match news {
             ClusterNews::Up { client, catalog, looked } => {
                 tracing::info!(cluster = %name, "connected");

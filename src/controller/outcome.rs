@@ -22,6 +22,7 @@ impl World {
         let cancelled = self.targets.ended(target, number).unwrap_or(true);
         // Whatever came of it: it was passed over while it ran, also when its cluster went and came back meanwhile.
         self.look_at(target);
+        self.agenda.open(&target.cluster);
         let Some(cluster) = self.clusters.get_mut(&target.cluster) else { return };
         cluster.running = cluster.running.saturating_sub(1);
         if cluster.epoch != epoch {
@@ -153,6 +154,7 @@ impl World {
     pub(super) fn crashed(&mut self, target: &Target, number: u64, error: String) {
         tracing::error!(cluster = %target.cluster, app = %target.app, error, "a reconciliation crashed");
         let cancelled = self.targets.ended(target, number).unwrap_or(true);
+        self.agenda.open(&target.cluster);
         if let Some(cluster) = self.clusters.get_mut(&target.cluster) {
             cluster.running = cluster.running.saturating_sub(1);
         }

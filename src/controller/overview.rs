@@ -1,5 +1,6 @@
 //! Everything that is known, as the report shows it.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -18,11 +19,11 @@ impl World {
     pub fn overview(&self) -> Overview {
         let mut diagnostics = self.fleet.as_ref().map(|fleet| fleet.diagnostics.clone()).unwrap_or_default();
         let settled = self.targets.iter().filter(|(id, target)| !self.is_provisional(id, target));
+        // One mistake in a template breaks it on every cluster: it is said once.
+        let place = |mistake: &Diagnostic| (mistake.location.clone(), mistake.message.clone());
+        let mut known: HashSet<_> = diagnostics.iter().map(place).collect();
         for mistake in settled.filter_map(|(_, target)| target.render.as_ref().err()).flatten() {
-            // One mistake in a template breaks it on every cluster: it is said once.
-            let same =
-                |known: &Diagnostic| known.location == mistake.location && known.message == mistake.message;
-            if !diagnostics.iter().any(same) {
+            if known.insert(place(mistake)) {
                 diagnostics.push(mistake.clone());
             }
         }

@@ -116,6 +116,8 @@ pub struct Agenda {
     deadline_of: BTreeMap<Target, Instant>,
     /// They have something to do, and enough is under way on their cluster.
     queues: BTreeMap<ClusterName, Queue<Target>>,
+    /// Those of them that may have room: nobody looks through the others.
+    open: BTreeSet<ClusterName>,
 }
 
 /// First come, first served; each once.
@@ -179,12 +181,30 @@ impl Agenda {
         if let Some(id) = self.marked.pop_first() {
             return Some(id);
         }
-        let queue = self.queues.iter_mut().find(|(cluster, _)| has_room(cluster));
-        let (cluster, next) = queue.map(|(cluster, queue)| (cluster.clone(), queue.pop()))?;
-        if self.queues.get(&cluster).is_some_and(|queue| queue.order.is_empty()) {
-            self.queues.remove(&cluster);
+        while let Some(cluster) = self.open.first().cloned() {
+            let queue = self.queues.get_mut(&cluster).filter(|_| has_room(&cluster));
+            let next = queue.and_then(Queue::pop);
+            if self.queues.get(&cluster).is_some_and(|queue| queue.order.is_empty()) {
+                self.queues.remove(&cluster);
+            }
+            if next.is_some() {
+                return next;
+            }
+            self.open.remove(&cluster);
         }
-        next
+        None
+    }
+
+    /// A place may have become free on a cluster.
+    pub fn open(&mut self, cluster: &ClusterName) {
+        if self.queues.contains_key(cluster) {
+            self.open.insert(cluster.clone());
+        }
+    }
+
+    /// Or on any cluster.
+    pub fn open_all(&mut self) {
+        self.open.extend(self.queues.keys().cloned());
     }
 
     pub fn next_deadline(&self) -> Option<Instant> {
@@ -228,8 +248,13 @@ mod tests {
             agenda.queue(&id);
         }
         let has_room = |cluster: &ClusterName| cluster.as_str() == "free";
+        assert_eq!(agenda.next(now, has_room), None, "nobody has said that there is a place");
+        agenda.open_all();
         let order: Vec<_> = std::iter::from_fn(|| agenda.next(now, has_room)).collect();
         assert_eq!(order, [target("b", "free"), target("a", "free")]);
+        assert_eq!(agenda.next(now, |_| true), None);
+        agenda.open(&ClusterName::from("full"));
+        agenda.open(&ClusterName::from("free"));
         assert_eq!(agenda.next(now, |_| true), Some(target("b", "full")));
     }
 
@@ -240,11 +265,31 @@ mod tests {
         for app in ["a", "b", "a", "b"] {
             agenda.queue(&target(app, "one"));
         }
+        agenda.open_all();
         assert_eq!(agenda.next(now, |_| true), Some(target("a", "one")));
         // Its turn was taken: it comes again behind the one that waited longer.
         agenda.queue(&target("a", "one"));
         let order: Vec<_> = std::iter::from_fn(|| agenda.next(now, |_| true)).collect();
         assert_eq!(order, [target("b", "one"), target("a", "one")]);
+    }
+
+    /// Queues of a thousand clusters that have no place: none of them is asked at an event of another one.
+    #[tokio::test(start_paused = true)]
+    async fn full_clusters_cost_nothing_at_an_event_of_another() {
+        let now = Instant::now();
+        let mut agenda = Agenda::default();
+        for number in 0..1_000 {
+            agenda.queue(&target("a", &format!("cluster-{number}")));
+        }
+        let asked = std::cell::Cell::new(0);
+        let has_room = |cluster: &ClusterName| {
+            asked.set(asked.get() + 1);
+            cluster.as_str() == "cluster-500"
+        };
+        agenda.open(&ClusterName::from("cluster-500"));
+        assert_eq!(agenda.next(now, has_room), Some(target("a", "cluster-500")));
+        assert_eq!(agenda.next(now, has_room), None);
+        assert!(asked.get() <= 2, "{} clusters were asked", asked.get());
     }
 
     thread_local! {
