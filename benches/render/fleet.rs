@@ -40,6 +40,7 @@ impl Reader {
             url: path.display().to_string(),
             branch: None,
             path: ".".to_owned(),
+            listed: manifest::listed_beside,
             credentials: Credentials::default(),
             state: path.join(".git"),
         };

@@ -149,7 +149,7 @@ fn objects(documents: impl Iterator<Item = Value>) -> Objects {
 /// What each overlay comes to, and how long all took.
 fn by_tutti(folder: &Path) -> (BTreeMap<String, Objects>, Duration) {
     let start = Instant::now();
-    let snapshot = source::read_folder(folder).expect("a folder");
+    let snapshot = source::read_folder(folder, manifest::listed_beside).expect("a folder");
     let fleet = fleet::assemble(manifest::read(&snapshot), &snapshot);
     let renders = Renderer::new(&fleet, &snapshot, &NoCharts).render_all(&mut Memory::default());
     let took = start.elapsed();

@@ -9,6 +9,7 @@ use super::repository;
 use super::session::{Source, folder};
 use crate::chart;
 use crate::fleet::{Fleet, Target};
+use crate::manifest;
 use crate::model::{ObjectId, Rendered, RenderedObject, Revision, Snapshot};
 use crate::plan::Step;
 use crate::render::Renderer;
@@ -55,7 +56,10 @@ impl Changes {
         let (repository, snapshot) = match (repository, worktree) {
             (repository, true) => {
                 // A folder need not be a repository.
-                (repository.ok(), source::read_folder(&folder(&process.source)).map_err(Source)?)
+                (
+                    repository.ok(),
+                    source::read_folder(&folder(&process.source), manifest::listed_beside).map_err(Source)?,
+                )
             }
             (repository, false) => {
                 let repository = repository?;

@@ -14,6 +14,7 @@ use serde::Deserialize;
 use super::keys::KeyArgs;
 use crate::cluster::{Home, Keeper, Link, Stored};
 use crate::controller::{Links, resolve_secret};
+use crate::manifest;
 use crate::model::{Cluster, ClusterName, Connection, Keys, SecretRef, StoredKey};
 use crate::source;
 
@@ -175,6 +176,7 @@ impl ProcessArgs {
                     .clone()
                     .or_else(|| repository.and_then(|it| it.path.clone()))
                     .unwrap_or_else(|| ".".to_owned()),
+                listed: manifest::listed_beside,
                 credentials,
                 state,
             },

@@ -14,12 +14,13 @@ use crate::source::{self, Credentials, Options, Repository};
 /// The folder as it stands on disk, or a commit of the repository that it is in.
 pub async fn snapshot(path: &Path, revision: Option<&str>) -> anyhow::Result<Snapshot> {
     let Some(revision) = revision else {
-        return Ok(source::read_folder(path).map_err(Source)?);
+        return Ok(source::read_folder(path, manifest::listed_beside).map_err(Source)?);
     };
     let options = Options {
         url: path.display().to_string(),
         branch: None,
         path: ".".to_owned(),
+        listed: manifest::listed_beside,
         credentials: Credentials::None,
         state: std::env::temp_dir().join("tutti"),
     };

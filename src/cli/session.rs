@@ -22,6 +22,7 @@ use crate::api::{self, HooksState};
 use crate::cluster::Home;
 use crate::controller::{self, Ending, Inputs, LoadError, Origin, Outputs, Settings, Until};
 use crate::forge::Hint;
+use crate::manifest;
 use crate::model::{Instance, Keys, Mode};
 use crate::report::Overview;
 use crate::source::{self, ErrorKind, Repository, Waker};
@@ -377,6 +378,7 @@ pub fn process_of(url: String, ways: Ways) -> Process {
             url,
             branch: None,
             path: ".".to_owned(),
+            listed: manifest::listed_beside,
             credentials: source::Credentials::None,
             state: std::env::temp_dir().join("tutti"),
         },

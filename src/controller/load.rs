@@ -97,7 +97,8 @@ pub async fn load(ask: Ask) -> Result<Loaded, LoadError> {
     let mut unread = None;
     let (revision, recent, snapshot, behind) = match &origin {
         Origin::Folder { path, .. } => {
-            let snapshot = source::read_folder(path).map_err(|error| explain(&error))?;
+            let snapshot =
+                source::read_folder(path, manifest::listed_beside).map_err(|error| explain(&error))?;
             (snapshot.revision.clone(), vec![snapshot.revision.clone()], snapshot, false)
         }
         Origin::Repository(repository) => {

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use super::pattern::Pattern;
 use crate::manifest::find::is_kustomization;
-use crate::model::{App, AppSpec, Cluster, ClusterName, ClusterState, Placement, Snapshot, TaintEffect};
+use crate::model::{
+    App, AppSpec, Cluster, ClusterName, ClusterState, Placement, Snapshot, TaintEffect, beside,
+};
 
 /// The registered clusters that an app is placed on, sorted by name. None of them is being removed, and none has a taint that
 /// sends the app away.
@@ -26,10 +28,10 @@ pub fn placement(
     stays.filter(matches).map(|cluster| cluster.name.clone()).collect()
 }
 
-/// The placement of an app; `None` for an AppSet, which names its clusters one by one.
+/// The placement of an app; `None` for an AppSet that names its clusters one by one.
 pub fn selector(app: &App) -> Option<&Placement> {
     match &app.spec {
-        AppSpec::AppSet(_) => None,
+        AppSpec::AppSet(app_set) => app_set.placement.as_deref(),
         AppSpec::Component(component) => Some(&component.placement),
         AppSpec::Objects(objects) => Some(&objects.placement),
         AppSpec::Project(project) => Some(&project.placement),
@@ -47,6 +49,8 @@ fn names(app: &App) -> impl Iterator<Item = &ClusterName> {
 /// The files of the repository that a path or pattern of an Objects app fits, sorted. `*` stays within
 /// one folder, `**` does not.
 pub fn files_of<'a>(pattern: &str, snapshot: &'a Snapshot) -> impl Iterator<Item = &'a str> {
+    let placed = beside::placed(&snapshot.folder, pattern);
+    let pattern = placed.as_deref().unwrap_or(pattern);
     // Only what begins as the pattern does can fit it.
     let plain =
         pattern.find(['*', '?', '[', '{', '\\']).map_or(pattern, |special| &pattern[..special]).to_owned();

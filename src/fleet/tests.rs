@@ -574,3 +574,18 @@ fn ignored_file_is_read_again_when_it_is_no_longer_ignored() {
     snapshot.put("tutti.yaml", instance);
     assert_eq!(manifest::read_again(&snapshot, &mut memory).apps.len(), 0);
 }
+
+#[test]
+fn only_charts_are_placed_in_place_of_a_topology() {
+    let app_set = |pod_spec: &str| {
+        format!(
+            "apiVersion: tutti.dev/v1alpha1\nkind: AppSet\nmetadata: {{name: agent}}\nspec: {{podSpec: {pod_spec}, placement: {{clusters: \
+             {{}}}}}}\n"
+        )
+    };
+    check(
+        &[("a.yaml", &app_set("{deployType: Deployment}"))],
+        &[("E2043", "has placement.clusters, and its deployType is not helm")],
+    );
+    check(&[("a.yaml", &app_set("{deployType: helm}"))], &[("E2043", "has no chart")]);
+}

@@ -1,9 +1,13 @@
 //! Which files may hold manifests: found by their kind, not by their folder.
 
 use super::meant;
+use crate::model::beside;
 
-/// Whether a file is looked into: YAML, not hidden, and not in a folder with a meaning of its own.
+/// Whether a file is looked into: YAML, not hidden, not beside the folder that is read, and not in a folder with a meaning of its own.
 pub fn is_candidate(path: &str) -> bool {
+    if beside::is_beside(path) {
+        return false;
+    }
     let mut parts: Vec<&str> = path.split('/').collect();
     let Some(file) = parts.pop() else { return false };
     let hidden = file.starts_with('.') || parts.iter().any(|folder| folder.starts_with('.'));

@@ -35,6 +35,7 @@ pub use kinds::Native;
 pub use kinds::approval::to_yaml as approval_to_yaml;
 pub use kinds::conversion::FOLDER as CONVERSIONS;
 pub use kinds::health_rule::{self, HealthRule};
+pub use kinds::objects::listed_beside;
 pub use kinds::pin::PinManifest;
 pub use meant::{Lost, by_path as usual_at};
 

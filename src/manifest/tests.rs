@@ -257,6 +257,38 @@ spec:
 }
 
 #[test]
+fn a_chart_may_have_a_placement_in_place_of_a_topology() {
+    let app_set = |more: &str| {
+        format!(
+            "apiVersion: tutti.dev/v1alpha1\nkind: AppSet\nmetadata: {{name: agent}}\nspec:\n  podSpec: {{deployType: helm, chart: \
+             {{chartUrl: {{url: charts/agent}}}}}}\n{more}\n"
+        )
+    };
+    let read = read_texts(&[(
+        "x.yaml",
+        &app_set("  placement: {clusters: {ring: prod}, tolerations: [{operator: Exists}]}"),
+    )]);
+    assert_eq!(read.diagnostics, []);
+    let AppSpec::AppSet(set) = &read.apps[0].spec else { panic!() };
+    let ring = set.placement.as_ref().and_then(|placement| placement.clusters.ring.as_deref());
+    assert_eq!((ring, set.tolerations.len(), set.clusters.len()), (Some("prod"), 1, 0));
+    check_mistakes(
+        &app_set("  placement: {clusters: {}}\n  replicas: 2\n  clusterTopology: {clusters: []}"),
+        &[
+            "E1206 7:13 spec.replicas: `replicas` stands beside `placement.clusters`",
+            "E1206 8:20 spec.clusterTopology: `clusterTopology` stands beside `placement.clusters`",
+        ],
+    );
+    check_mistakes(
+        &app_set("  placement: {clusters: }"),
+        &[
+            "E1202 4:1 spec.clusterTopology: `clusterTopology` is missing",
+            "E1202 6:15 spec.placement.clusters: `clusters` has no value",
+        ],
+    );
+}
+
+#[test]
 fn raw_values_are_not_taken_encrypted() {
     for values in [
         "{a: ['ENC[AES256_GCM,data:YQ==,iv:YQ==,tag:YQ==,type:str]']}",
@@ -499,9 +531,8 @@ fn objects() {
     check_mistakes(
         &text.replace("[objects/*.yaml, ../shared/a.yaml.j2]", "[../../x, 'a[', /etc]"),
         &[
-            "E1209 4:43 spec.files[0]: the pattern \"../../x\" leaves the folder of the manifests (`--path`), and nothing else is read",
             "E1209 4:52 spec.files[1]: \"a[\" is not a pattern: unclosed character class; missing ']'",
-            "E1209 4:58 spec.files[2]: the pattern \"/etc\" leaves the folder of the manifests (`--path`), and nothing else is read",
+            "E1209 4:58 spec.files[2]: the pattern \"/etc\" is no path relative to this manifest",
         ],
     );
 }

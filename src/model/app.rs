@@ -245,6 +245,9 @@ pub struct AppSet {
     /// What `deployType: helm` renders; a podSet may have its own.
     pub chart: Option<ChartRef>,
     pub clusters: Vec<TopologyCluster>,
+    /// Of a chart, in place of `clusters`: one release of the app's name on each of these.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub placement: Option<Box<Placement>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tolerations: Vec<Toleration>,
 }

@@ -6,6 +6,7 @@
 
 pub mod app;
 pub mod approval;
+pub mod beside;
 pub mod body;
 pub mod capabilities;
 pub mod chart;

@@ -48,11 +48,14 @@ pub struct Changed {
     pub after: Option<File>,
 }
 
-/// Everything a render may depend on. Paths are relative to the configured folder, with `/`. Cheap to copy: a
-/// repository has tens of thousands of files, and each commit is read into a snapshot of its own.
+/// Everything a render may depend on. Paths are relative to the configured folder, with `/`; those of files beside it, which an app
+/// lists, begin with `../`. Cheap to copy: a repository has tens of thousands of files, and each commit is read into a snapshot of
+/// its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     pub revision: Revision,
+    /// The configured folder, from the root of the repository; empty for the whole.
+    pub folder: Arc<str>,
     pub files: Arc<BTreeMap<String, File>>,
     pub history: Arc<History>,
     /// What opens its files that are encrypted. They stay encrypted in here.
@@ -67,6 +70,7 @@ impl Snapshot {
         let files = texts.into_iter().map(|(path, text)| (path.to_owned(), File::of_text(text)));
         Self {
             revision: Revision::from(Revision::WORKTREE),
+            folder: "".into(),
             files: Arc::new(files.collect()),
             history: Arc::default(),
             keys: Keys::default(),

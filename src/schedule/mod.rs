@@ -59,6 +59,7 @@ pub fn schedule(fleet: &Fleet) -> Assignment {
 /// The podSets of one app on one cluster.
 pub fn assign(app: &App, cluster: &ClusterName) -> Vec<AssignedPodSet> {
     let mut pod_sets = match &app.spec {
+        AppSpec::AppSet(app_set) if app_set.placement.is_some() => vec![of_placed_chart(app, app_set)],
         AppSpec::AppSet(app_set) => of_app_set(app_set, cluster),
         AppSpec::Component(component) => vec![of_component(app, component)],
         AppSpec::Objects(_) | AppSpec::Project(_) => Vec::new(),
@@ -101,6 +102,22 @@ fn of_app_set(app_set: &AppSet, cluster: &ClusterName) -> Vec<AssignedPodSet> {
             }
         })
         .collect()
+}
+
+/// The one release of a chart that is placed by a selector.
+fn of_placed_chart(app: &App, app_set: &AppSet) -> AssignedPodSet {
+    AssignedPodSet {
+        name: app.id.name.to_string(),
+        replicas: None,
+        version: None,
+        image: None,
+        group: "default".to_owned(),
+        meta: app_set.meta.clone(),
+        chart: app_set.chart.clone(),
+        raw_values: None,
+        node_selector_term: None,
+        location: app.location.clone(),
+    }
 }
 
 fn of_component(app: &App, component: &Component) -> AssignedPodSet {

@@ -44,6 +44,7 @@ fn app_set(total: Option<u32>, clusters: &[&[Option<Replicas>]]) -> AppSet {
         rollout: Default::default(),
         template: None,
         chart: None,
+        placement: None,
         tolerations: Vec::new(),
         clusters: clusters.iter().enumerate().map(topology).collect(),
     }

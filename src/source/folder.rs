@@ -1,22 +1,81 @@
 //! A folder as it stands on disk, for looking at a change before it is committed.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::fs::DirEntry;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use git2::{ObjectType, Oid, Repository};
 
-use super::{Error, is_hidden, largest, must_be_read};
+use super::area::{Area, Lists};
+use super::{Error, Listed, is_hidden, largest, must_be_read};
 use crate::model::{File, Keys, Revision, Snapshot};
 
 /// Reads what a commit of this folder would hold: hidden names and what Git ignores are left out, symbolic links are left out or
-/// refused, and the blob ids are those Git would give.
-pub fn read_folder(path: &Path) -> Result<Snapshot, Error> {
+/// refused, and the blob ids are those Git would give. In a worktree also what is `listed` beside the folder.
+pub fn read_folder(path: &Path, listed: Listed) -> Result<Snapshot, Error> {
     let path = path.canonicalize().map_err(|error| failure(path, &error))?;
     let ignoring = Repository::discover(&path).ok();
-    let mut files = BTreeMap::new();
-    let mut folders = vec![(String::new(), path.clone())];
+    let (mut files, mut lists) = (BTreeMap::new(), Lists::default());
+    walk(
+        &path,
+        ignoring.as_ref(),
+        |_| true,
+        |relative, entry| {
+            let kind = entry.file_type().map_err(|error| failure(&entry.path(), &error))?;
+            if kind.is_file()
+                && let Some(file) = read_file(&entry.path(), relative)?
+            {
+                lists.see(listed, relative, Some(&file));
+                files.insert(relative.to_owned(), file);
+            } else if kind.is_symlink() && (must_be_read(relative) || hides_files(&entry.path(), &path)) {
+                return Err(Error::Link { path: relative.to_owned() });
+            }
+            Ok(())
+        },
+    )?;
+    let root = ignoring.as_ref().and_then(Repository::workdir).and_then(|root| root.canonicalize().ok());
+    let folder = root.as_deref().and_then(|root| path.strip_prefix(root).ok()?.to_str()).unwrap_or_default();
+    let area = Area::of(folder, &lists);
+    if let (Some(root), false) = (&root, area.is_folder()) {
+        walk(
+            root,
+            ignoring.as_ref(),
+            |folder| area.enters(folder),
+            |from_root, entry| {
+                let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+                if let Some(relative) = area.path_of(from_root).filter(|_| is_file)
+                    && let Some(file) = read_file(&entry.path(), &relative)?
+                {
+                    files.insert(relative, file);
+                }
+                Ok(())
+            },
+        )?;
+    }
+    Ok(Snapshot {
+        revision: Revision::from(Revision::WORKTREE),
+        folder: folder.into(),
+        files: files.into(),
+        history: Arc::default(),
+        keys: Keys::default(),
+        registered: None,
+    })
+}
+
+/// Shows what is in a folder and in those below it that `enters` says, each with its path from there; what is hidden or ignored is
+/// left out.
+fn walk(
+    root: &Path,
+    ignoring: Option<&Repository>,
+    enters: impl Fn(&str) -> bool,
+    mut see: impl FnMut(&str, &DirEntry) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut folders = vec![(String::new(), root.to_owned())];
     while let Some((prefix, folder)) = folders.pop() {
+        if !enters(&prefix) {
+            continue;
+        }
         let entries = std::fs::read_dir(&folder).map_err(|error| failure(&folder, &error))?;
         for entry in entries {
             let entry = entry.map_err(|error| failure(&folder, &error))?;
@@ -25,35 +84,26 @@ pub fn read_folder(path: &Path) -> Result<Snapshot, Error> {
                 continue;
             };
             let kind = entry.file_type().map_err(|error| failure(&entry.path(), &error))?;
-            if is_ignored(ignoring.as_ref(), &entry.path(), kind.is_dir()) {
+            if is_ignored(ignoring, &entry.path(), kind.is_dir()) {
                 continue;
             }
             let relative = format!("{prefix}{name}");
             if kind.is_dir() {
                 folders.push((format!("{relative}/"), entry.path()));
-            } else if kind.is_file()
-                && let Some(file) = read_file(&entry.path(), &relative)?
-            {
-                files.insert(relative, file);
-            } else if kind.is_symlink() && (must_be_read(&relative) || hides_files(&entry.path(), &path)) {
-                return Err(Error::Link { path: relative });
+            } else {
+                see(&relative, &entry)?;
             }
         }
     }
-    Ok(Snapshot {
-        revision: Revision::from(Revision::WORKTREE),
-        files: files.into(),
-        history: Arc::default(),
-        keys: Keys::default(),
-        registered: None,
-    })
+    Ok(())
 }
 
 /// Whether a link leads to a folder below `root` with something that is read.
 fn hides_files(link: &Path, root: &Path) -> bool {
     let target = link.canonicalize().ok().filter(|it| it.is_dir() && it.starts_with(root) && it != root);
-    target
-        .is_some_and(|target| read_folder(&target).is_ok_and(|it| it.files.keys().any(|it| must_be_read(it))))
+    let lists_nothing = |_: &str, _: &str| Vec::new();
+    let is_read = |target: PathBuf| read_folder(&target, lists_nothing);
+    target.is_some_and(|target| is_read(target).is_ok_and(|it| it.files.keys().any(|it| must_be_read(it))))
 }
 
 fn read_file(path: &Path, relative: &str) -> Result<Option<File>, Error> {

@@ -5,7 +5,7 @@ use std::ops::Bound;
 
 use git2::{Commit, ErrorCode, Oid, Repository, Tree};
 
-use super::difference::difference;
+use super::area::Area;
 use crate::model::{File, History, Revision};
 
 /// The key of the whole folder that is read; every other folder is its path with a final `/`.
@@ -21,18 +21,18 @@ const MOST_NEW: usize = 1000;
 /// ends, its oldest commit is taken to have changed everything.
 pub(super) fn of_files(
     repository: &Repository,
-    folder: &str,
+    area: &Area,
     tip: Oid,
     files: &BTreeMap<String, File>,
     earlier: Option<&History>,
 ) -> Result<History, git2::Error> {
     let continued = match earlier {
-        Some(earlier) => continued(repository, folder, tip, files, earlier)?,
+        Some(earlier) => continued(repository, area, tip, files, earlier)?,
         None => None,
     };
     let mut history = match continued {
         Some(history) => history,
-        None => walked(repository, folder, tip, files)?,
+        None => walked(repository, area, tip, files)?,
     };
     let used = history.changed.values().max().map_or(0, |oldest| oldest + 1);
     history.commits.truncate(used);
@@ -42,7 +42,7 @@ pub(super) fn of_files(
 /// The earlier history and what happened since; `None` when the line from `tip` does not lead there.
 fn continued(
     repository: &Repository,
-    folder: &str,
+    area: &Area,
     tip: Oid,
     files: &BTreeMap<String, File>,
     earlier: &History,
@@ -55,7 +55,7 @@ fn continued(
         let Some(parent) = first_parent(&commit)?.filter(|_| commits.len() < MOST_NEW) else {
             return Ok(None);
         };
-        for path in changed_by(repository, folder, Some(&parent), &commit)? {
+        for path in area.changed_by(repository, Some(&parent), &commit)? {
             for key in keys_of(&path) {
                 if !newest.contains_key(key) {
                     newest.insert(key.to_owned(), commits.len());
@@ -82,7 +82,7 @@ fn continued(
 /// From `tip` back until everything is known.
 fn walked(
     repository: &Repository,
-    folder: &str,
+    area: &Area,
     tip: Oid,
     files: &BTreeMap<String, File>,
 ) -> Result<History, git2::Error> {
@@ -94,7 +94,7 @@ fn walked(
     {
         let parent = first_parent(&commit)?;
         let index = history.commits.len();
-        for path in changed_by(repository, folder, parent.as_ref(), &commit)? {
+        for path in area.changed_by(repository, parent.as_ref(), &commit)? {
             for key in keys_of(&path) {
                 if unknown.remove(key) {
                     history.changed.insert(key.to_owned(), index);
@@ -137,20 +137,6 @@ pub(super) fn first_parent<'a>(commit: &Commit<'a>) -> Result<Option<Commit<'a>>
         Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
         Err(error) => Err(error),
     }
-}
-
-fn changed_by(
-    repository: &Repository,
-    folder: &str,
-    parent: Option<&Commit<'_>>,
-    commit: &Commit<'_>,
-) -> Result<Vec<String>, git2::Error> {
-    let before = match parent {
-        Some(parent) => tree_of(repository, folder, parent)?,
-        None => None,
-    };
-    let after = tree_of(repository, folder, commit)?;
-    difference(repository, before.as_ref(), after.as_ref())
 }
 
 /// A path and all folders it is in, with their final `/`.

@@ -11,6 +11,7 @@
 //!
 //! Only this module names `git2` and `notify`. Blocking Git work runs on tokio's blocking threads.
 
+mod area;
 mod create;
 mod credentials;
 mod difference;
@@ -34,6 +35,7 @@ mod watch;
 #[cfg(test)]
 mod tests;
 
+pub use area::Listed;
 pub use create::create;
 pub use error::{Error, ErrorKind};
 pub use folder::read_folder;

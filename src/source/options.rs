@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use secrecy::SecretString;
 
+use super::Listed;
+
 #[derive(Clone, Debug)]
 pub struct Options {
     /// `https://…`, `http://…`, `ssh://…`, `git@host:path`, `file://…`, or a plain path.
@@ -12,6 +14,8 @@ pub struct Options {
     pub branch: Option<String>,
     /// The folder inside the repository; `.` is all of it.
     pub path: String,
+    /// What is read beside that folder.
+    pub listed: Listed,
     pub credentials: Credentials,
     /// Folder for caches; what is in it may be lost.
     pub state: PathBuf,

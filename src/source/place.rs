@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::remote::Address;
-use super::{Credentials, Options};
+use super::{Credentials, Listed, Options};
 use crate::model::Digest;
 
 /// A repository's whereabouts, decided once.
@@ -14,6 +14,7 @@ pub(super) struct Place {
     pub branch: Option<String>,
     /// Folder inside, without `/` at its ends; empty is all of it.
     pub folder: String,
+    pub listed: Listed,
     pub kind: Kind,
 }
 
@@ -34,7 +35,7 @@ impl Place {
             let clone = options.state.join("repository").join(name);
             Kind::Remote { url: options.url, credentials: options.credentials, clone }
         };
-        Self { shown, branch: options.branch, folder, kind }
+        Self { shown, branch: options.branch, folder, listed: options.listed, kind }
     }
 
     /// Whom to ask; `None` for a local path.

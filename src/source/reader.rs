@@ -6,12 +6,13 @@ use std::sync::Arc;
 use git2::{BranchType, ErrorCode, Oid, Tree};
 use serde::Serialize;
 
+use super::area::{Area, Lists};
 use super::difference::difference;
 use super::links::{self, FILE_TYPE};
 use super::past::{self, Reached, Walk};
 use super::place::Place;
 use super::{Error, history, is_hidden, largest, must_be_read, translate};
-use crate::model::{Changed, File, Keys, Revision, Snapshot};
+use crate::model::{Changed, File, Keys, Revision, Snapshot, beside};
 
 /// One commit of the first-parent line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -30,7 +31,18 @@ pub(super) struct Reader {
     repository: git2::Repository,
     place: Place,
     /// The last answer; the next one is made from it and from what changed since.
-    last: Option<(Oid, Snapshot)>,
+    last: Option<Read>,
+}
+
+/// A revision that was read.
+struct Read {
+    /// The tree of the folder, and the whole of the repository.
+    tree: Oid,
+    root: Oid,
+    /// What the files of the folder list beside it.
+    lists: Lists,
+    area: Area,
+    snapshot: Snapshot,
 }
 
 impl Reader {
@@ -72,28 +84,25 @@ impl Reader {
 
     /// The files of a revision with their history.
     pub(super) fn snapshot(&mut self, revision: &Revision) -> Result<Snapshot, Error> {
-        let (tree, snapshot) = self.read(revision)?;
-        self.last = Some((tree, snapshot.clone()));
+        let mut read = self.read_files(revision)?;
+        let tip = self.commit(revision)?.id();
+        // What was not read before has no history yet.
+        let earlier = self.last.as_ref().filter(|last| last.area.is_like(&read.area));
+        let earlier = earlier.map(|last| &*last.snapshot.history);
+        let history = history::of_files(&self.repository, &read.area, tip, &read.snapshot.files, earlier)
+            .map_err(|error| self.unreadable(&error))?;
+        read.snapshot.history = history.into();
+        let snapshot = read.snapshot.clone();
+        self.last = Some(read);
         Ok(snapshot)
     }
 
     /// The files of an earlier revision: nothing is said of which commit changed them.
     pub(super) fn files(&self, revision: &Revision) -> Result<Snapshot, Error> {
-        Ok(self.read_files(revision)?.1)
+        Ok(self.read_files(revision)?.snapshot)
     }
 
-    /// With the id of the tree that was read.
-    fn read(&self, revision: &Revision) -> Result<(Oid, Snapshot), Error> {
-        let (tree, mut snapshot) = self.read_files(revision)?;
-        let tip = self.commit(revision)?.id();
-        let earlier = self.last.as_ref().map(|(_, last)| &*last.history);
-        let history = history::of_files(&self.repository, &self.place.folder, tip, &snapshot.files, earlier)
-            .map_err(|error| self.unreadable(&error))?;
-        snapshot.history = history.into();
-        Ok((tree, snapshot))
-    }
-
-    fn read_files(&self, revision: &Revision) -> Result<(Oid, Snapshot), Error> {
+    fn read_files(&self, revision: &Revision) -> Result<Read, Error> {
         let commit = self.commit(revision)?;
         let tree = history::tree_of(&self.repository, &self.place.folder, &commit)
             .map_err(|error| self.unreadable(&error))?
@@ -102,18 +111,62 @@ impl Reader {
                 path: self.place.folder.clone(),
                 revision: revision.clone(),
             })?;
-        let files = match &self.last {
-            Some((known, last)) => self.changed_files(*known, &tree, &last.files)?,
+        let (mut files, lists) = match &self.last {
+            Some(last) => self.changed_files(last, &tree)?,
             None => self.all_files(&tree)?,
         };
+        let root = commit.tree().map_err(|error| self.unreadable(&error))?;
+        let area = Area::of(&self.place.folder, &lists);
+        self.read_beside(&area, &root, &mut files)?;
         let snapshot = Snapshot {
             revision: revision_of(commit.id()),
+            folder: self.place.folder.as_str().into(),
             files: files.into(),
             history: Arc::default(),
             keys: Keys::default(),
             registered: None,
         };
-        Ok((tree.id(), snapshot))
+        Ok(Read { tree: tree.id(), root: root.id(), lists, area, snapshot })
+    }
+
+    /// The files beside the folder, taking over those of the last answer where it had the same.
+    fn read_beside(
+        &self,
+        area: &Area,
+        root: &Tree<'_>,
+        files: &mut BTreeMap<String, File>,
+    ) -> Result<(), Error> {
+        let last = self.last.as_ref().filter(|last| last.area.is_like(area));
+        if last.is_none() {
+            files.retain(|path, _| !beside::is_beside(path));
+        }
+        let differing = area.beside(&self.repository, last.map(|last| last.root), Some(root.id()));
+        for (path, from_root) in differing.map_err(|error| self.unreadable(&error))? {
+            self.take_in(root, &from_root, path, files)?;
+        }
+        Ok(())
+    }
+
+    /// Puts what a tree has at a place into the files, or takes out what they have where it has none.
+    fn take_in(
+        &self,
+        tree: &Tree<'_>,
+        place: &str,
+        path: String,
+        files: &mut BTreeMap<String, File>,
+    ) -> Result<(), Error> {
+        files.remove(&path);
+        match tree.get_path(place.as_ref()) {
+            Ok(entry) if is_file(entry.filemode()) => {
+                if let Some(file) = self.file(&path, entry.id())? {
+                    files.insert(path, file);
+                }
+                Ok(())
+            }
+            Ok(_) => Ok(()),
+            Err(error) if error.code() == ErrorCode::NotFound => Ok(()),
+            Err(error) => Err(self.unreadable(&error)),
+        }
     }
 
     /// Paths that differ between two revisions, relative to the configured folder.
@@ -215,8 +268,8 @@ impl Reader {
         Ok(names.collect())
     }
 
-    fn all_files(&self, root: &Tree<'_>) -> Result<BTreeMap<String, File>, Error> {
-        let mut files = BTreeMap::new();
+    fn all_files(&self, root: &Tree<'_>) -> Result<(BTreeMap<String, File>, Lists), Error> {
+        let (mut files, mut lists) = (BTreeMap::new(), Lists::default());
         let mut folders = vec![(String::new(), root.id())];
         while let Some((prefix, id)) = folders.pop() {
             let tree = self.repository.find_tree(id).map_err(|error| self.unreadable(&error))?;
@@ -228,38 +281,25 @@ impl Reader {
                 } else if is_file(entry.filemode())
                     && let Some(file) = self.file(&path, entry.id())?
                 {
+                    lists.see(self.place.listed, &path, Some(&file));
                     files.insert(path, file);
                 }
             }
         }
-        Ok(files)
+        Ok((files, lists))
     }
 
-    /// The files of `new`, taking over everything that is the same in the tree `known`.
-    fn changed_files(
-        &self,
-        known: Oid,
-        new: &Tree<'_>,
-        files: &BTreeMap<String, File>,
-    ) -> Result<BTreeMap<String, File>, Error> {
-        let Ok(old) = self.repository.find_tree(known) else { return self.all_files(new) };
+    /// The files of `new`, taking over everything that is the same in what was read last.
+    fn changed_files(&self, last: &Read, new: &Tree<'_>) -> Result<(BTreeMap<String, File>, Lists), Error> {
+        let Ok(old) = self.repository.find_tree(last.tree) else { return self.all_files(new) };
         let changed =
             difference(&self.repository, Some(&old), Some(new)).map_err(|error| self.unreadable(&error))?;
-        let mut files = files.clone();
+        let (mut files, mut lists) = (BTreeMap::clone(&last.snapshot.files), last.lists.clone());
         for path in changed {
-            files.remove(&path);
-            match new.get_path(path.as_ref()) {
-                Ok(entry) if is_file(entry.filemode()) => {
-                    if let Some(file) = self.file(&path, entry.id())? {
-                        files.insert(path, file);
-                    }
-                }
-                Ok(_) => {}
-                Err(error) if error.code() == ErrorCode::NotFound => {}
-                Err(error) => return Err(self.unreadable(&error)),
-            }
+            self.take_in(new, &path, path.clone(), &mut files)?;
+            lists.see(self.place.listed, &path, files.get(&path));
         }
-        Ok(files)
+        Ok((files, lists))
     }
 
     /// `None` when it is too large and nothing that tutti reads.

@@ -7,6 +7,7 @@ mod apps;
 pub(crate) mod by_hand;
 mod example;
 mod hostile;
+mod placed;
 mod release;
 mod same;
 mod sources;

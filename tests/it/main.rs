@@ -11,6 +11,7 @@
 mod adopt;
 mod autoscalers;
 mod bad_input;
+mod beside;
 mod budgets;
 mod capabilities;
 mod caps;

@@ -22,6 +22,7 @@ use crate::cluster::Home;
 use crate::controller::{registered, resolve_secret};
 use crate::fleet::Fleet;
 use crate::forge;
+use crate::manifest;
 use crate::model::{ClusterName, Revision, Snapshot};
 use crate::source::{self, Repository};
 use examine::Examination;
@@ -101,7 +102,7 @@ pub async fn run(args: DoctorArgs) -> anyhow::Result<Exit> {
 
 async fn load(process: &Process, worktree: bool) -> anyhow::Result<Snapshot> {
     if worktree {
-        return Ok(source::read_folder(&folder(&process.source)).map_err(Source)?);
+        return Ok(source::read_folder(&folder(&process.source), manifest::listed_beside).map_err(Source)?);
     }
     let repository = Repository::open(process.source.clone()).await.map_err(Source)?;
     let revision = repository.fetch().await.map_err(Source)?;

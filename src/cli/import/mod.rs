@@ -25,6 +25,7 @@ use super::process::Ways;
 use super::repository;
 use crate::cluster::{Client, Link};
 use crate::fleet::Fleet;
+use crate::manifest;
 use crate::model::{AppId, ClusterName, Diagnostic, Kind, Scope, Snapshot};
 use crate::source;
 use check::Member;
@@ -244,7 +245,8 @@ fn base(out: &Path) -> anyhow::Result<Snapshot> {
     if !out.exists() {
         return Ok(Snapshot::of_texts([]));
     }
-    source::read_folder(out).with_context(|| format!("failed to read {}", out.display()))
+    source::read_folder(out, manifest::listed_beside)
+        .with_context(|| format!("failed to read {}", out.display()))
 }
 
 fn tell(args: &ImportArgs, imported: &Imported) {

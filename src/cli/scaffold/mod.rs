@@ -15,6 +15,7 @@ use super::exit::Exit;
 use super::output::say;
 use super::{diagnostics, files, repository};
 use crate::fleet::layers::{TEMPLATES, shipped_in};
+use crate::manifest;
 use crate::manifest::read::NameRule;
 use crate::model::{Diagnostic, NoCharts, Snapshot};
 use crate::render::{Memory, Renderer};
@@ -279,5 +280,6 @@ fn snapshot(root: &Path) -> anyhow::Result<Snapshot> {
     if !root.exists() {
         return Ok(Snapshot::of_texts([]));
     }
-    source::read_folder(root).with_context(|| format!("failed to read {}", root.display()))
+    source::read_folder(root, manifest::listed_beside)
+        .with_context(|| format!("failed to read {}", root.display()))
 }

@@ -24,6 +24,8 @@ fn of_app_set(app: &App, app_set: &AppSet, facts: &Facts<'_>) -> Vec<Diagnostic>
         let values = pod_sets().filter(|pod_set| pod_set.raw_values.is_some());
         let charts = charts.iter().map(|chart| (&chart.location, "chart"));
         let wrong = charts.chain(values.map(|pod_set| (&pod_set.location, "rawValues")));
+        let placement = app_set.placement.as_ref().and_then(|placement| placement.location.as_ref());
+        let wrong = wrong.chain(placement.map(|location| (location, "placement.clusters")));
         let message = |what| format!("AppSet {} has {what}, and its deployType is not helm", app.id);
         return wrong.map(|(location, what)| error(message(what), location).help(help)).collect();
     }
@@ -38,6 +40,13 @@ fn of_app_set(app: &App, app_set: &AppSet, facts: &Facts<'_>) -> Vec<Diagnostic>
             let message = format!("podSet {} of AppSet {} has no chart", pod_set.name, app.id);
             error(message, &pod_set.location).help("name one under podSpec.chart, for all podSets, or here")
         }));
+        if let Some(placement) = &app_set.placement {
+            let location = placement.location.as_ref().unwrap_or(&app.location);
+            found.push(
+                error(format!("AppSet {} has no chart", app.id), location)
+                    .help("name one under podSpec.chart"),
+            );
+        }
     }
     found
 }

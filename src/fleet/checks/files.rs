@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use super::Facts;
 use crate::fleet::{codes, files_of};
-use crate::manifest::codes::{BAD_VALUE, NOT_A_MANIFEST};
+use crate::manifest::codes::{BAD_PATTERN, BAD_VALUE, NOT_A_MANIFEST};
 use crate::manifest::{self, Manifests, PlainDocument};
-use crate::model::{App, AppSpec, Diagnostic, Objects, Scope};
+use crate::model::{App, AppSpec, Diagnostic, Objects, Scope, beside};
 
 pub fn patterns_fit(facts: &Facts<'_>) -> Vec<Diagnostic> {
     let mut found = Vec::new();
@@ -15,10 +15,17 @@ pub fn patterns_fit(facts: &Facts<'_>) -> Vec<Diagnostic> {
             if files_of(pattern, facts.snapshot).next().is_some() {
                 continue;
             }
-            let message = format!("Objects {} lists {pattern}, and no file fits it", app.id);
-            let help = format!("paths are relative to {}", app.location.file);
-            let error = Diagnostic::error(codes::NO_SUCH_FILE, message, Scope::App(app.id.clone()));
-            found.push(error.at(location.clone()).help(help));
+            let error = |code, message| Diagnostic::error(code, message, Scope::App(app.id.clone()));
+            let error = match beside::placed(&facts.snapshot.folder, pattern) {
+                Some(_) => {
+                    let message = format!("Objects {} lists {pattern}, and no file fits it", app.id);
+                    let help = format!("paths are relative to {}", app.location.file);
+                    error(codes::NO_SUCH_FILE, message).help(help)
+                }
+                None => error(BAD_PATTERN, format!("the pattern {pattern} leaves the repository"))
+                    .help("files may be beside the folder of `--path`, but are in the repository: commit them to it"),
+            };
+            found.push(error.at(location.clone()));
         }
     }
     found

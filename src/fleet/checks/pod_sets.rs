@@ -119,24 +119,24 @@ pub fn names_differ(facts: &Facts<'_>) -> Vec<Diagnostic> {
 }
 
 fn names(app: &App) -> impl Iterator<Item = &str> {
-    let (of_set, of_component) = match &app.spec {
-        AppSpec::AppSet(app_set) => (app_set.clusters.as_slice(), None),
-        AppSpec::Component(_) => (&[][..], Some(&*app.id.name)),
+    let (of_set, of_app) = match &app.spec {
+        AppSpec::AppSet(app_set) if app_set.placement.is_none() => (app_set.clusters.as_slice(), None),
+        AppSpec::AppSet(_) | AppSpec::Component(_) => (&[][..], Some(&*app.id.name)),
         AppSpec::Objects(_) | AppSpec::Project(_) => (&[][..], None),
     };
     let of_set = of_set.iter().flat_map(|cluster| &cluster.pod_sets).map(|pod_set| pod_set.name.as_str());
-    of_set.chain(of_component)
+    of_set.chain(of_app)
 }
 
 fn pod_sets<'a>(app: &'a App, facts: &Facts<'_>) -> Vec<(ClusterName, &'a str, &'a Location)> {
     match &app.spec {
-        AppSpec::AppSet(app_set) => app_set
+        AppSpec::AppSet(app_set) if app_set.placement.is_none() => app_set
             .clusters
             .iter()
             .flat_map(|cluster| cluster.pod_sets.iter().map(move |pod_set| (&cluster.name, pod_set)))
             .map(|(cluster, pod_set)| (cluster.clone(), pod_set.name.as_str(), &pod_set.location))
             .collect(),
-        AppSpec::Component(_) => placement(app, facts.clusters, facts.ring_of)
+        AppSpec::AppSet(_) | AppSpec::Component(_) => placement(app, facts.clusters, facts.ring_of)
             .into_iter()
             .map(|cluster| (cluster, &*app.id.name, &app.location))
             .collect(),

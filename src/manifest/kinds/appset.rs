@@ -3,11 +3,11 @@
 use super::super::codes;
 use super::super::read::{Fields, NameRule, Reading, Value};
 use super::super::yaml::Node;
-use super::{chart, envelope, node_selector, rollout, route, spec_fields, taint, workload};
+use super::{chart, envelope, node_selector, placement, rollout, route, spec_fields, taint, workload};
 use crate::model::labels::{LANGUAGE, RUN_TYPE};
 use crate::model::{
-    App, AppSet, AppSpec, ChartRef, ClusterName, DeployType, Location, PodSet, Replicas, Toleration,
-    TopologyCluster,
+    App, AppSet, AppSpec, ChartRef, ClusterName, DeployType, Location, Placement, PodSet, Replicas,
+    Toleration, TopologyCluster,
 };
 use serde_json::Value as Json;
 
@@ -28,9 +28,23 @@ pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> 
     };
     let strategy =
         fields.optional("updateStrategy", reading).and_then(|strategy| rollout::read(&strategy, reading));
-    let clusters =
-        fields.required("clusterTopology", reading).and_then(|topology| read_topology(&topology, reading));
-    let tolerations = fields.narrowing("placement", reading).map(|it| read_tolerations(&it, reading));
+    let placement = fields.narrowing("placement", reading).map(|it| read_placement(&it, reading));
+    let (placement, tolerations) = placement.map_or(Some((None, Vec::new())), |read| read).unzip();
+    let placement = placement.flatten();
+    let clusters = match &placement {
+        None => fields.required("clusterTopology", reading).and_then(|it| read_topology(&it, reading)),
+        Some(_) => {
+            for name in ["clusterTopology", "replicas"] {
+                let both = fields.optional(name, reading).map(|value| reading.location(value.node));
+                if let Some(place) = both {
+                    let message = format!("`{name}` stands beside `placement.clusters`");
+                    let help = "a chart is placed by a selector, or its podSets are named cluster by cluster";
+                    reading.mistake(codes::BAD_VALUE, message, place, &fields.path_of(name)).help(help);
+                }
+            }
+            Some(Vec::new())
+        }
+    };
     let mut strategy = strategy.unwrap_or_default();
     strategy.hold_to(clusters.as_deref().unwrap_or_default(), reading);
     if replicas_location.is_none()
@@ -66,17 +80,27 @@ pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> 
         template,
         chart,
         clusters: clusters?,
-        tolerations: tolerations.map_or(Some(Vec::new()), |read| read)?,
+        placement: placement.map(Box::new),
+        tolerations: tolerations?,
     });
     Some(App { routes, ..workload::app(metadata, &common, spec, default_namespace) })
 }
 
-/// Where it runs says its topology.
-fn read_tolerations(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<Toleration>> {
+/// `clusters`, which stands in place of the topology, and `tolerations`.
+fn read_placement(
+    value: &Value<'_>,
+    reading: &mut Reading<'_>,
+) -> Option<(Option<Placement>, Vec<Toleration>)> {
     let mut fields = Fields::of(value, reading)?;
+    if fields.narrowing("clusters", reading).is_some() {
+        let placement = placement::read(value, reading)?;
+        let tolerations = placement.tolerations.clone();
+        return Some((Some(placement), tolerations));
+    }
     let tolerations = fields.optional("tolerations", reading).map(|list| taint::tolerations(&list, reading));
     fields.finish(reading);
-    tolerations.unwrap_or_else(|| Some(Vec::new()))
+    let tolerations = tolerations.unwrap_or_else(|| Some(Vec::new()))?;
+    Some((None, tolerations))
 }
 
 fn percent(cluster: &TopologyCluster) -> Option<Location> {

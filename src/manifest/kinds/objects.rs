@@ -1,10 +1,10 @@
 //! Kind Objects: plain Kubernetes manifests as an app.
 
-use super::super::codes;
 use super::super::read::{NameRule, Reading, Value};
-use super::super::yaml::Node;
-use super::{envelope, placement, spec_fields, workload};
-use crate::model::{App, AppSpec, Location, Objects, Placement};
+use super::super::yaml::{self, Node};
+use super::super::{codes, find};
+use super::{Native, envelope, placement, spec_fields, workload};
+use crate::model::{App, AppSpec, Location, Objects, Placement, beside};
 
 pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> Option<App> {
     let (metadata, spec) = envelope(root, NameRule::Subdomain, true, reading)?;
@@ -34,13 +34,10 @@ fn read_pattern(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<(String,
     let text = reading.text(value)?;
     let location = reading.location(value.node);
     let folder = reading.file.rsplit_once('/').map_or("", |(folder, _)| folder);
-    let (mistake, help) = match from_root(folder, &text) {
+    let (mistake, help) = match from_read_folder(folder, &text) {
         None => (
-            format!(
-                "the pattern {text:?} leaves the folder of the manifests (`--path`), and nothing else is read"
-            ),
-            "move the files below that folder, or give `--path` a folder above both and name under `ignore` in tutti.yaml \
-             what is no manifest",
+            format!("the pattern {text:?} is no path relative to this manifest"),
+            "write a path in the repository, relative to this manifest: objects/*.yaml, ../shared/a.yaml",
         ),
         Some(path) => match globset::Glob::new(&path) {
             Ok(_) => return Some((path, location)),
@@ -54,22 +51,35 @@ fn read_pattern(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<(String,
     None
 }
 
-/// The pattern from the root of the config repository; `None` when it leaves it, or is empty.
-fn from_root(folder: &str, pattern: &str) -> Option<String> {
-    if pattern.starts_with('/') {
+/// The files beside the folder that is read which the apps of a file list: each begins with `../`.
+pub fn listed_beside(path: &str, text: &str) -> Vec<String> {
+    // Cheap, and true of nearly every file.
+    if !text.contains("../") || !text.contains("Objects") || !find::is_candidate(path) {
+        return Vec::new();
+    }
+    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let stream = yaml::read(path, text);
+    let is_objects = |root: &&Node| root.get("kind").and_then(Node::as_str) == Some(Native::Objects.name());
+    let apps = stream.documents.iter().map(|document| &document.root).filter(is_objects);
+    let patterns = apps.filter_map(|root| root.find(&["spec", "files"])?.as_seq()).flatten();
+    let patterns = patterns.filter_map(|pattern| from_read_folder(folder, pattern.as_str()?));
+    patterns.filter(|pattern| beside::is_beside(pattern)).collect()
+}
+
+/// The pattern from the folder that is read; one that leaves that begins with `../`. `None` for an absolute one and for none.
+fn from_read_folder(folder: &str, pattern: &str) -> Option<String> {
+    if pattern.is_empty() || pattern.starts_with('/') {
         return None;
     }
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
     for part in pattern.split('/') {
         match part {
             "" | "." => {}
-            ".." => {
-                parts.pop()?;
-            }
+            ".." if parts.last().is_some_and(|last| *last != "..") => _ = parts.pop(),
             part => parts.push(part),
         }
     }
-    (!parts.is_empty() && !pattern.is_empty()).then(|| parts.join("/"))
+    parts.last().is_some_and(|last| *last != "..").then(|| parts.join("/"))
 }
 
 #[cfg(test)]
@@ -77,15 +87,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_are_relative_to_the_manifest_and_stay_inside() {
+    fn patterns_are_relative_to_the_manifest() {
         let check = |pattern: &str, expected: Option<&str>| {
-            assert_eq!(from_root("apps/infra", pattern).as_deref(), expected, "{pattern}");
+            assert_eq!(from_read_folder("apps/infra", pattern).as_deref(), expected, "{pattern}");
         };
         check("objects/*.yaml", Some("apps/infra/objects/*.yaml"));
         check("./a.yaml", Some("apps/infra/a.yaml"));
         check("../shared/a.yaml", Some("apps/shared/a.yaml"));
-        check("../../../a.yaml", None);
+        check("../../../a.yaml", Some("../a.yaml"));
+        check("../../../../x/../a/*.yaml", Some("../../a/*.yaml"));
+        check("../..", None);
         check("/etc/passwd", None);
         check("", None);
+    }
+
+    #[test]
+    fn files_beside_the_folder_are_found_in_the_text() {
+        let text = "kind: Objects\nspec: {files: [a.yaml, ../../b.yaml, '../../../deploy/*.yaml']}\n---\nkind: Component\nspec: {files: \
+                    [../../../c.yaml]}\n";
+        assert_eq!(listed_beside("apps/web/app.yaml", text), ["../deploy/*.yaml"]);
+        assert_eq!(listed_beside("templates/web/app.yaml", text), Vec::<String>::new());
+        assert_eq!(listed_beside("app.yaml", text), ["../../b.yaml", "../../../deploy/*.yaml"]);
+        // Its mistakes are told where it is read.
+        assert_eq!(listed_beside("app.yaml", "kind: Objects\nspec: {files: [../a"), Vec::<String>::new());
     }
 }

@@ -132,6 +132,7 @@ pub fn narrowed(job: &Job<'_>, inputs: &[Input]) -> Snapshot {
     let files = job.snapshot.files.iter().filter(|(path, _)| kept(path));
     Snapshot {
         revision: job.snapshot.revision.clone(),
+        folder: Arc::clone(&job.snapshot.folder),
         files: Arc::new(files.map(|(path, file)| (path.clone(), file.clone())).collect()),
         history: Arc::clone(&job.snapshot.history),
         keys: job.snapshot.keys.clone(),
@@ -157,6 +158,7 @@ pub fn manifests(snapshot: &Snapshot, inputs: &[Input]) -> Snapshot {
     let files = snapshot.files.iter().filter(|(path, _)| is_manifest(path));
     Snapshot {
         revision: snapshot.revision.clone(),
+        folder: Arc::clone(&snapshot.folder),
         files: Arc::new(files.map(|(path, file)| (path.clone(), file.clone())).collect()),
         history: Arc::default(),
         keys: snapshot.keys.clone(),

@@ -120,6 +120,7 @@ pub(super) fn options(url: &str, state: &Path) -> Options {
         url: url.to_owned(),
         branch: None,
         path: ".".to_owned(),
+        listed: |_, _| Vec::new(),
         credentials: Credentials::None,
         state: state.to_owned(),
     }

@@ -1,8 +1,8 @@
 //! What is read from a revision and from a folder.
 
-use super::fixture::{Fixture, open};
+use super::fixture::{Fixture, open, options};
 use crate::model::{Revision, Snapshot};
-use crate::source::{Error, LARGEST_FILE, LARGEST_OBJECTS, read_folder};
+use crate::source::{Error, LARGEST_FILE, LARGEST_OBJECTS, Options, Repository, read_folder};
 
 fn paths(snapshot: &Snapshot) -> Vec<&str> {
     snapshot.files.keys().map(String::as_str).collect()
@@ -66,7 +66,11 @@ async fn links_to_what_is_to_be_read_are_errors() {
         let link = folder.path().join(path);
         std::fs::create_dir_all(link.parent().expect("a parent")).expect("a folder");
         std::os::unix::fs::symlink(target, link).expect("a link");
-        assert_eq!(read_folder(folder.path()), Err(expected), "{path} to {target}, on disk");
+        assert_eq!(
+            read_folder(folder.path(), |_, _| Vec::new()),
+            Err(expected),
+            "{path} to {target}, on disk"
+        );
     }
 }
 
@@ -103,11 +107,103 @@ async fn a_folder_reads_like_its_commit() {
     std::os::unix::fs::symlink("/usr", fixture.path().join("elsewhere")).expect("link");
     let tip =
         fixture.commit("same", &[("a.yaml", Some("a: 1\n")), ("deep/er/b.yaml.j2", Some("b: {{ b }}\n"))]);
-    let folder = read_folder(fixture.path()).expect("folder");
+    let folder = read_folder(fixture.path(), |_, _| Vec::new()).expect("folder");
     assert!(folder.revision.is_worktree());
     let repository = open(&fixture.path().display().to_string(), state.path()).await;
     assert_eq!(folder.files, repository.snapshot(&tip).await.expect("snapshot").files);
     // A folder inside says the same about its part.
-    assert_eq!(paths(&read_folder(&fixture.path().join("deep")).expect("folder")), ["er/b.yaml.j2"]);
-    assert!(matches!(read_folder(&fixture.path().join("nowhere")), Err(Error::Folder { .. })));
+    assert_eq!(
+        paths(&read_folder(&fixture.path().join("deep"), |_, _| Vec::new()).expect("folder")),
+        ["er/b.yaml.j2"]
+    );
+    assert!(matches!(
+        read_folder(&fixture.path().join("nowhere"), |_, _| Vec::new()),
+        Err(Error::Folder { .. })
+    ));
+}
+
+/// As an app of kind Objects does: each line of a file `lists` is a pattern.
+fn by_line(path: &str, text: &str) -> Vec<String> {
+    let lines = text.lines().filter(|_| path.ends_with("lists"));
+    lines.map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn files_beside_the_folder_are_read_where_they_are_listed() {
+    let fixture = Fixture::new();
+    let state = tempfile::tempdir().expect("state");
+    let url = fixture.path().display().to_string();
+    let options = Options { path: "teams/config".to_owned(), listed: by_line, ..options(&url, state.path()) };
+    let repository = Repository::open(options.clone()).await.expect("open");
+    let one = fixture.commit(
+        "one",
+        &[
+            ("teams/config/a.yaml", Some("a: 1\n")),
+            ("teams/deploy/a.yaml", Some("a: 1\n")),
+            ("teams/deploy/b.yaml", Some("b: 1\n")),
+            ("other/c.yaml", Some("c: 1\n")),
+        ],
+    );
+    let own = "a.yaml";
+    assert_eq!(paths(&repository.snapshot(&one).await.expect("a snapshot")), [own]);
+    let two = fixture.commit("two", &[("teams/config/lists", Some("../deploy/*.yaml\n"))]);
+    let beside = ["../deploy/a.yaml", "../deploy/b.yaml"];
+    let three =
+        fixture.commit("three", &[("teams/deploy/b.yaml", Some("b: 2\n")), ("other/c.yaml", Some("c: 2\n"))]);
+    let steps: [(&Revision, &[&str], &str); 2] = [(&two, &beside, "b: 1\n"), (&three, &beside, "b: 2\n")];
+    for (revision, beside, text) in steps {
+        let snapshot = repository.snapshot(revision).await.expect("a snapshot");
+        assert_eq!(paths(&snapshot), [beside, &[own, "lists"]].concat(), "{revision}");
+        assert_eq!(snapshot.text("../deploy/b.yaml"), Some(text));
+        assert_eq!(*snapshot.last_change(["../deploy/a.yaml"]), one);
+        let changed = if *revision == three { &three } else { &one };
+        assert_eq!(snapshot.last_change(["../deploy/b.yaml"]), changed);
+        // Whoever begins with it reads the same.
+        let anew = Repository::open(options.clone()).await.expect("open");
+        assert_eq!(anew.snapshot(revision).await.expect("a snapshot"), snapshot);
+    }
+    assert_eq!(
+        paths(&repository.files(&one).await.expect("files")),
+        [own],
+        "of an earlier one what that lists"
+    );
+    let lists = "../deploy/a.yaml\n../../other/*.yaml\n../../teams/config/a.yaml\n../../../x.yaml\n";
+    let four = fixture.commit("four", &[("teams/config/lists", Some(lists)), ("teams/deploy/b.yaml", None)]);
+    let snapshot = repository.snapshot(&four).await.expect("a snapshot");
+    assert_eq!(paths(&snapshot), ["../../other/c.yaml", "../deploy/a.yaml", own, "lists"]);
+    assert_eq!(*snapshot.last_change(["../../other/c.yaml"]), three);
+    let five = fixture.commit("five", &[("teams/config/lists", None)]);
+    assert_eq!(paths(&repository.snapshot(&five).await.expect("a snapshot")), [own]);
+}
+
+#[tokio::test]
+async fn a_folder_on_disk_has_what_is_listed_beside_it() {
+    let fixture = Fixture::new();
+    let state = tempfile::tempdir().expect("state");
+    let files = [
+        ("config/lists", "../deploy/*.yaml\n"),
+        ("deploy/a.yaml", "a: 1\n"),
+        ("deploy/deeper/b.yaml", "b: 1\n"),
+        ("config/c.yaml", "c: 1\n"),
+    ];
+    for (path, text) in files {
+        let path = fixture.path().join(path);
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+        std::fs::write(path, text).expect("a file");
+    }
+    std::os::unix::fs::symlink("/etc/hostname", fixture.path().join("deploy/link.yaml")).expect("a link");
+    let tip = fixture.commit("one", &files.map(|(path, text)| (path, Some(text))));
+    let options = Options {
+        path: "config".to_owned(),
+        listed: by_line,
+        ..options(&fixture.path().display().to_string(), state.path())
+    };
+    let committed = Repository::open(options).await.expect("open").snapshot(&tip).await.expect("a snapshot");
+    let on_disk = read_folder(&fixture.path().join("config"), by_line).expect("a folder");
+    assert_eq!(paths(&on_disk), ["../deploy/a.yaml", "c.yaml", "lists"]);
+    assert_eq!((&on_disk.files, &on_disk.folder), (&committed.files, &committed.folder));
+    // Without a repository around it nothing is beside it.
+    let alone = tempfile::tempdir().expect("a folder");
+    std::fs::write(alone.path().join("lists"), "../a.yaml\n").expect("a file");
+    assert_eq!(paths(&read_folder(alone.path(), by_line).expect("a folder")), ["lists"]);
 }

@@ -128,6 +128,7 @@ impl ConfigRepository {
             url: self.path().display().to_string(),
             branch: None,
             path: ".".to_owned(),
+            listed: tutti::manifest::listed_beside,
             credentials: Credentials::None,
             state: self.path().join(".git/tutti"),
         }

@@ -1,0 +1,74 @@
+//! Paths of files beside the folder that is read: `../deploy/web.yaml`, from that folder.
+
+/// A path or pattern as paths of files are written: from `folder`, which is read, and with no more `../` than that needs. `folder` is
+/// the path from the root of the repository, empty for the whole; `path` is from `folder`. `None`: it leaves the repository.
+pub fn placed(folder: &str, path: &str) -> Option<String> {
+    let own = names(folder);
+    let mut rest = path;
+    let mut up = 0;
+    while let Some(further) = rest.strip_prefix("../") {
+        (rest, up) = (further, up + 1);
+    }
+    let mut shared = own.len().checked_sub(up)?;
+    // Down again into the folders that it has left.
+    while let Some((_, further)) = rest.split_once('/').filter(|(name, _)| own.get(shared) == Some(name)) {
+        (rest, shared) = (further, shared + 1);
+    }
+    Some(format!("{}{rest}", "../".repeat(own.len() - shared)))
+}
+
+/// The path of a file of the repository, from `folder`.
+pub fn from_folder(folder: &str, path: &str) -> String {
+    let up = "../".repeat(names(folder).len());
+    placed(folder, &format!("{up}{path}")).unwrap_or_else(|| path.to_owned())
+}
+
+/// The other way round: the path from the root of the repository. `None`: it leaves the repository.
+pub fn from_root(folder: &str, path: &str) -> Option<String> {
+    let mut own = names(folder);
+    let mut rest = path;
+    while let Some(further) = rest.strip_prefix("../") {
+        own.pop()?;
+        rest = further;
+    }
+    own.push(rest);
+    Some(own.join("/"))
+}
+
+/// Whether a file is beside the folder that is read.
+pub fn is_beside(path: &str) -> bool {
+    path.starts_with("../")
+}
+
+fn names(folder: &str) -> Vec<&str> {
+    folder.split('/').filter(|name| !name.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_beside_the_folder_are_written_in_one_way() {
+        let check = |folder: &str, path: &str, expected: Option<&str>, root: Option<&str>| {
+            assert_eq!(placed(folder, path).as_deref(), expected, "{folder}: {path}");
+            assert_eq!(from_root(folder, path).as_deref(), root, "{folder}: {path}");
+            if let (Some(key), Some(root)) = (expected, root) {
+                assert_eq!(from_folder(folder, root), key, "{folder}: {root}");
+                assert_eq!(from_root(folder, key).as_deref(), Some(root), "{folder}: {key}");
+            }
+        };
+        check("", "apps/a.yaml", Some("apps/a.yaml"), Some("apps/a.yaml"));
+        check("", "../a.yaml", None, None);
+        check("config", "apps/a.yaml", Some("apps/a.yaml"), Some("config/apps/a.yaml"));
+        check("config", "../a.yaml", Some("../a.yaml"), Some("a.yaml"));
+        check("config", "../../a.yaml", None, None);
+        check("config", "../config/a.yaml", Some("a.yaml"), Some("config/a.yaml"));
+        check("config", "../config.yaml", Some("../config.yaml"), Some("config.yaml"));
+        check("a/b", "../c/x.yaml", Some("../c/x.yaml"), Some("a/c/x.yaml"));
+        check("a/b", "../../a/c/x.yaml", Some("../c/x.yaml"), Some("a/c/x.yaml"));
+        check("a/b", "../../a/b/x.yaml", Some("x.yaml"), Some("a/b/x.yaml"));
+        check("a/b", "../../*/x.yaml", Some("../../*/x.yaml"), Some("*/x.yaml"));
+        check("a/b", "../../../x.yaml", None, None);
+    }
+}

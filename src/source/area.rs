@@ -1,0 +1,155 @@
+//! What of the repository is read: the configured folder, and files beside it that apps list.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use git2::{Commit, Oid, Repository};
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+
+use super::difference::{difference, difference_within};
+use super::history::tree_of;
+use crate::model::{File, beside};
+
+/// The files beside the folder that a file of the folder lists, by its path and text: paths or patterns that begin with `../`.
+pub type Listed = fn(path: &str, text: &str) -> Vec<String>;
+
+/// What the files of the folder list, by their path; of those that list something.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lists(BTreeMap<String, Vec<String>>);
+
+impl Lists {
+    /// Takes in a file of the folder as it is now; `None`: it is not there any more.
+    pub(super) fn see(&mut self, listed: Listed, path: &str, file: Option<&File>) {
+        let text = file.and_then(|file| std::str::from_utf8(&file.content).ok());
+        let patterns = text.map(|text| listed(path, text)).unwrap_or_default();
+        if patterns.is_empty() {
+            self.0.remove(path);
+        } else {
+            self.0.insert(path.to_owned(), patterns);
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Area {
+    /// The configured folder, from the root of the repository; empty for the whole.
+    folder: String,
+    /// What is read beside it. None leaves the repository, or is in the folder.
+    patterns: BTreeSet<String>,
+    fits: GlobSet,
+    /// From the root of the repository, each with its final `/`: only in and below them something fits.
+    folders: BTreeSet<String>,
+}
+
+impl Area {
+    pub(super) fn of(folder: &str, lists: &Lists) -> Self {
+        let placed = lists.0.values().flatten().filter_map(|pattern| beside::placed(folder, pattern));
+        let patterns: BTreeSet<String> = placed.filter(|pattern| beside::is_beside(pattern)).collect();
+        let (mut fits, mut folders) = (GlobSetBuilder::new(), BTreeSet::new());
+        for pattern in &patterns {
+            // One that is no pattern fits nothing; it is told where its app is read.
+            let glob = GlobBuilder::new(pattern).literal_separator(true).build();
+            let (Ok(glob), Some(path)) = (glob, beside::from_root(folder, pattern)) else { continue };
+            fits.add(glob);
+            let plain = path.find(['*', '?', '[', '{', '\\']).map_or(&*path, |special| &path[..special]);
+            folders.insert(plain.rfind('/').map_or("", |slash| &plain[..=slash]).to_owned());
+        }
+        let fits = fits.build().unwrap_or_default();
+        Self { folder: folder.to_owned(), patterns, fits, folders }
+    }
+
+    /// Whether it reads what the other one does.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        self.patterns == other.patterns
+    }
+
+    /// Nothing is read beside the folder.
+    pub(super) fn is_folder(&self) -> bool {
+        self.folders.is_empty()
+    }
+
+    /// Whether something that is read beside the folder may be in this one: from the root of the repository, with its final `/`.
+    pub(super) fn enters(&self, folder: &str) -> bool {
+        let is_own = folder.strip_suffix('/').is_some_and(|folder| folder == self.folder);
+        let is_above =
+            || self.folders.range(folder.to_owned()..).next().is_some_and(|it| it.starts_with(folder));
+        let mut above = folder.match_indices('/').map(|(slash, _)| &folder[..=slash]);
+        !is_own && (is_above() || self.folders.contains("") || above.any(|it| self.folders.contains(it)))
+    }
+
+    /// The path of a file that is read beside the folder; it is given from the root of the repository.
+    pub(super) fn path_of(&self, path: &str) -> Option<String> {
+        let path = beside::from_folder(&self.folder, path);
+        (beside::is_beside(&path) && self.fits.is_match(&path)).then_some(path)
+    }
+
+    /// The files beside the folder that differ between the whole trees of two commits, each with its path from the root.
+    pub(super) fn beside(
+        &self,
+        repository: &Repository,
+        old: Option<Oid>,
+        new: Option<Oid>,
+    ) -> Result<Vec<(String, String)>, git2::Error> {
+        if self.is_folder() || old == new {
+            return Ok(Vec::new());
+        }
+        let find = |tree: Option<Oid>| tree.map(|tree| repository.find_tree(tree)).transpose();
+        let (old, new) = (find(old)?, find(new)?);
+        let enters = &mut |folder: &str, _: [Option<Oid>; 2]| self.enters(folder);
+        let files = difference_within(repository, old.as_ref(), new.as_ref(), enters)?;
+        Ok(files.into_iter().filter_map(|file| Some((self.path_of(&file.path)?, file.path))).collect())
+    }
+
+    /// Paths of what a commit changed.
+    pub(super) fn changed_by(
+        &self,
+        repository: &Repository,
+        parent: Option<&Commit<'_>>,
+        commit: &Commit<'_>,
+    ) -> Result<Vec<String>, git2::Error> {
+        let before = match parent {
+            Some(parent) => tree_of(repository, &self.folder, parent)?,
+            None => None,
+        };
+        let after = tree_of(repository, &self.folder, commit)?;
+        let mut paths = difference(repository, before.as_ref(), after.as_ref())?;
+        let old = parent.map(Commit::tree_id);
+        let beside = self.beside(repository, old, Some(commit.tree_id()))?;
+        paths.extend(beside.into_iter().map(|(path, _)| path));
+        Ok(paths)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_folders_with_something_listed_are_entered() {
+        let patterns = ["../deploy/*.yaml", "../../*/x.yaml", "../../../gone.yaml", "../apps/a.yaml"];
+        let lists = |patterns: &[&str]| {
+            let patterns = patterns.iter().map(|pattern| (*pattern).to_owned()).collect();
+            Lists(BTreeMap::from([("apps/web/app.yaml".to_owned(), patterns)]))
+        };
+        let check = |patterns: &[&str], entered: &[&str], left: &[&str]| {
+            let area = Area::of("teams/config", &lists(patterns));
+            entered.iter().for_each(|folder| assert!(area.enters(folder), "{folder}"));
+            left.iter().for_each(|folder| assert!(!area.enters(folder), "{folder}"));
+        };
+        check(
+            &patterns[..1],
+            &["", "teams/", "teams/deploy/", "teams/deploy/x/"],
+            &["teams/config/", "te/", "other/"],
+        );
+        check(&patterns[1..2], &["", "teams/", "other/"], &["teams/config/"]);
+        check(&patterns[2..3], &[], &["", "teams/"]);
+        let area = Area::of("teams/config", &lists(&patterns[..2]));
+        let check = |path: &str, expected: Option<&str>| {
+            assert_eq!(area.path_of(path).as_deref(), expected, "{path}")
+        };
+        check("teams/deploy/a.yaml", Some("../deploy/a.yaml"));
+        check("teams/deploy/b/a.yaml", None);
+        check("other/x.yaml", Some("../../other/x.yaml"));
+        check("teams/config/x.yaml", None);
+        check("teams/config/apps/a.yaml", None);
+    }
+}

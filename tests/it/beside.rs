@@ -1,0 +1,109 @@
+//! Files of an Objects app beside the folder of the manifests (`--path`), and not in it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use sandbox::{Sandbox, SandboxOptions};
+use tutti::controller::Origin;
+use tutti::report::Phase;
+use tutti::source::{Options, Repository};
+
+use crate::support::fleet::{Fleet, Running, target};
+use crate::support::manifests::{INSTANCE, cluster, config_map};
+use crate::support::repository::ConfigRepository;
+use crate::support::wires::Wires;
+use crate::support::{live, program};
+
+const FILE: &str = "services/shop/map.yaml";
+
+fn app(files: &str) -> String {
+    format!(
+        "apiVersion: tutti.dev/v1alpha1\nkind: Objects\nmetadata: {{name: shop, namespace: default}}\nspec: {{files: [{files}]}}\n"
+    )
+}
+
+/// The manifests are in `config/`; what runs is beside its code.
+fn fleet(app: &str) -> Fleet {
+    let repository = ConfigRepository::empty();
+    let begin = repository.commit(
+        "Begin",
+        &[
+            ("config/tutti.yaml", Some(INSTANCE)),
+            ("config/clusters/bj1.yaml", Some(&cluster("bj1"))),
+            ("config/apps/shop/app.yaml", Some(app)),
+            (FILE, Some(&config_map("default", "shop", "first"))),
+            ("services/shop/package.json", Some("{}")),
+        ],
+    );
+    let clusters = BTreeMap::from([("bj1".to_owned(), Sandbox::new(SandboxOptions::instant("bj1")))]);
+    Fleet { repository, begin, clusters, charts: Arc::default() }
+}
+
+async fn start(fleet: &Fleet) -> Running {
+    let options = Options { path: "config".to_owned(), ..fleet.repository.options() };
+    let repository = Repository::open(options).await.expect("open");
+    fleet.start_from(Origin::Repository(repository), &Wires::lasting(), |_| {})
+}
+
+#[tokio::test(start_paused = true)]
+async fn files_beside_the_folder_roll_out_and_are_pruned() {
+    let fleet = fleet(&app("../../../services/*/map.yaml"));
+    let cluster = fleet.cluster("bj1");
+    let running = start(&fleet).await;
+    running.converged(&fleet.begin).await;
+    let value = async |name: &str| {
+        live::get(cluster, "ConfigMap", "default", name).await.map(|map| map["data"]["value"].clone())
+    };
+    assert_eq!(value("shop").await.expect("applied"), "first");
+
+    let second = config_map("default", "shop", "second");
+    let revision = fleet.push(&running, "Beside", &[(FILE, Some(&second))]).await;
+    let now = running.converged(&revision).await;
+    assert_eq!(value("shop").await.expect("applied"), "second");
+    assert_eq!(target(&now, "bj1", "default/shop").phase, Phase::Running);
+
+    let (pay, third) = ("services/pay/map.yaml", config_map("default", "pay", "first"));
+    let revision = fleet.push(&running, "One more", &[(pay, Some(&third))]).await;
+    running.converged(&revision).await;
+    assert_eq!(value("pay").await.expect("applied"), "first");
+
+    let revision = fleet.push(&running, "One less", &[(FILE, None)]).await;
+    running.converged(&revision).await;
+    assert!(value("shop").await.is_none(), "it is pruned");
+    assert_eq!(value("pay").await.expect("it stays"), "first");
+}
+
+#[test]
+fn lint_reads_them_and_refuses_what_leaves_the_repository() {
+    let lint = |files: &str| {
+        let fleet = fleet(&app(files));
+        let path = fleet.repository.path();
+        for (file, text) in [
+            ("config/tutti.yaml", INSTANCE),
+            ("config/clusters/bj1.yaml", &cluster("bj1")),
+            ("config/apps/shop/app.yaml", &app(files)),
+            (FILE, &config_map("default", "shop", "first").replace("name: shop, ", "")),
+        ] {
+            fleet.repository.write(file, text);
+        }
+        let (output, errors, code) = program::run(path, &["lint", "config"]);
+        (format!("{output}\n{errors}"), code)
+    };
+    let (told, code) = lint("../../../services/shop/*.yaml");
+    assert!(
+        told.contains("the document at ../services/shop/map.yaml:1:1 (ConfigMap) has no metadata.name"),
+        "{told}"
+    );
+    assert!(told.contains("1 | apiVersion: v1"), "{told}");
+    assert_eq!(code, 2, "{told}");
+    let (told, code) = lint("../../../../services/shop/*.yaml");
+    assert!(
+        told.contains("error[E1209]: the pattern ../../services/shop/*.yaml leaves the repository"),
+        "{told}"
+    );
+    assert!(told.contains("apps/shop/app.yaml:4:16"), "{told}");
+    assert_eq!(code, 2, "{told}");
+    let (told, code) = lint("../../../services/none/*.yaml");
+    assert!(told.contains("no file fits it"), "{told}");
+    assert_eq!(code, 2, "{told}");
+}

@@ -1,0 +1,63 @@
+//! A chart without podSets: one release on each cluster that its placement fits, with the values of that cluster's layer.
+
+use std::sync::Arc;
+
+use sandbox::SandboxOptions;
+use tutti::chart::{Limits, Service};
+
+use super::support::{engine, helm};
+use crate::support::fleet::{Fleet, target};
+use crate::support::live;
+use crate::support::manifests::cluster;
+use crate::support::wires::Wires;
+
+const APP: &str = "\
+apiVersion: tutti.dev/v1alpha1
+kind: AppSet
+metadata: {name: agent, namespace: default}
+spec:
+  podSpec: {deployType: helm, chart: {chartUrl: {url: charts/agent}}}
+  placement: {clusters: {matchLabels: {environment: prod}}}
+";
+
+const MAP: &str = "\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: {{ .Release.Name }}}
+data: {zone: {{ .Values.zone }}}
+";
+
+#[tokio::test(start_paused = true)]
+async fn chart_runs_on_each_cluster_that_its_placement_fits() {
+    let Some(helm) = helm() else { return };
+    let test = cluster("test1").replace("environment: prod", "environment: test");
+    let fleet = Fleet::with(
+        &["bj1", "gz1", "test1"],
+        &[
+            ("clusters/test1.yaml", &test),
+            ("apps/agent/app.yaml", APP),
+            ("charts/agent/Chart.yaml", "apiVersion: v2\nname: agent\nversion: 1.0.0\n"),
+            ("charts/agent/values.yaml", "zone: none\n"),
+            ("charts/agent/templates/map.yaml", MAP),
+            ("templates/cluster/gz/layer.yaml", "clusters: {names: [gz1]}\ncharts: true\n"),
+            ("templates/cluster/gz/values.yaml", "zone: gz\n"),
+        ],
+        |name| SandboxOptions::instant(name),
+    );
+    let service = Service::new(engine(&helm, Limits::default()), None);
+    let running = fleet.start_with(&Wires::lasting(), |settings| settings.charts = Arc::new(service)).await;
+    let now = running.converged(&fleet.begin).await;
+    assert_eq!(now.targets.len(), 2);
+    for (name, zone) in [("bj1", "none"), ("gz1", "gz")] {
+        let map = live::get(fleet.cluster(name), "ConfigMap", "default", "agent").await.expect("applied");
+        assert_eq!(map["data"]["zone"], zone, "{name}");
+        assert_eq!(target(&now, name, "default/agent").app.name.to_string(), "agent");
+    }
+    assert!(live::get(fleet.cluster("test1"), "ConfigMap", "default", "agent").await.is_none());
+
+    // A cluster comes to it by a label alone.
+    let prod = cluster("test1");
+    let revision = fleet.push(&running, "One more", &[("clusters/test1.yaml", Some(&prod))]).await;
+    running.converged(&revision).await;
+    assert!(live::get(fleet.cluster("test1"), "ConfigMap", "default", "agent").await.is_some());
+}
